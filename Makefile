@@ -19,8 +19,10 @@ export Q
 -include tests/conformance/conformance.mk
 -include tests/english/english.mk
 -include tests/servers/servers.mk
+-include tests/models/models.mk
 -include tests/clients/clients.mk
 -include tests/service/service.mk
+-include crates/engine/engine.mk
 -include crates/parse/parse.mk
 -include crates/recall/recall.mk
 -include crates/python/python.mk
@@ -33,7 +35,7 @@ help: ## List the targets
 	@echo
 	@awk -F ':.*## ' '/^[a-z][a-z-]*:.*## / { printf "  make %-14s %s\n", $$1, $$2 }' $(MAKEFILE_LIST) | sort
 	@echo
-	@echo '  make run Q="Which files mention leap seconds?"   asks a question of your own'
+	@echo '  make run Q="Which files mention leap seconds?"   asks your own question'
 
 run: ## Build, then ask Q of the model configured by OPENAI_BASE_URL or OPENAI_API_KEY; without one, the demo
 	$(CARGO) build --bin perihelion
@@ -46,11 +48,11 @@ run: ## Build, then ask Q of the model configured by OPENAI_BASE_URL or OPENAI_A
 		$(PERIHELION) demo; \
 	fi
 
-demo: ## Build, then run the whole star on bundled servers, real data and a scripted model
+demo: ## Build, then run the demo: bundled servers, real data and a scripted model
 	$(CARGO) build --bin perihelion
 	@$(PERIHELION) demo
 
-test: ## Build once, then run every test on memory, SQLite and a real PostgreSQL (brought where missing)
+test: ## Build once, then run every test on memory, SQLite and a real PostgreSQL (installed if absent)
 	@tests/all.sh
 
 lint: ## Check format, clippy and documentation; every warning is an error
@@ -58,7 +60,7 @@ lint: ## Check format, clippy and documentation; every warning is an error
 	$(CARGO) clippy --workspace --all-targets --test torture --test backends --test servers -- -D warnings
 	RUSTDOCFLAGS='-D warnings' $(CARGO) doc --workspace --no-deps
 
-deny: ## Check licences, sources and known vulnerabilities of all dependencies (installs cargo-deny if absent)
+deny: ## Check licenses, sources and known vulnerabilities of all dependencies (installs cargo-deny if absent)
 	@command -v cargo-deny >/dev/null || $(CARGO) install cargo-deny --locked
 	$(CARGO) deny check licenses bans sources
 	@if $(CARGO) deny fetch db; then $(CARGO) deny check advisories; \
@@ -73,7 +75,7 @@ book: ## Build the documentation as a website in target/book (installs mdBook fr
 		$(if $(BOOK_EDIT_URL),MDBOOK_OUTPUT__HTML__EDIT_URL_TEMPLATE='$(BOOK_EDIT_URL)') \
 		mdbook build docs --dest-dir "$(abspath $(or $(CARGO_TARGET_DIR),target)/book)"
 
-install: ## Build with optimisation and install into Cargo's own directory of programs
+install: ## Build with optimization and install into Cargo's bin directory
 	BUILD_COMMIT=$$(git rev-parse --short HEAD 2>/dev/null) $(CARGO) install --path . --locked
 
 clean: ## Remove everything that was built

@@ -12,41 +12,50 @@ STAR = cargo bench --quiet --bench star --
 ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
 	$(BENCH_WITH) tests/postgres.sh run
 
-.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall bench-documents bench-skills bench-turns
+.PHONY: bench bench-peers bench-report bench-build bench-menu bench-recall bench-meaning bench-documents bench-skills bench-turns
 
 bench: bench-build ## Measure the engine and its stores: JSON lines and tables
 	$(ON_POSTGRES) $(STAR) --bench matrix --out $(BENCH_DIR)/star.jsonl $(BENCH_ARGS)
 	@$(STAR) --bench table --out $(BENCH_DIR)/star.jsonl
 
-bench-peers: bench-build $(PEER_VENV)/ready ## Measure LangGraph beside ours on the same databases
+bench-peers: bench-build $(PEER_VENV)/ready ## Measure LangGraph on the same databases, for comparison
 	$(ON_POSTGRES) $(STAR) --bench matrix --peer $(PEER_VENV)/bin/python \
 		--out $(BENCH_DIR)/peers.jsonl $(BENCH_ARGS)
 	@$(STAR) --bench table --out $(BENCH_DIR)/peers.jsonl
 
-bench-report: bench bench-peers ## Both, for docs/project/performance.md
+bench-report: bench bench-peers ## Run bench and bench-peers, for docs/project/performance.md
 
 # RECALL_COLLECTIONS names a directory with cranfield/ and cacm/, as crates/recall/benches/collections says.
-bench-recall: ## Measure the index on judged collections (RECALL_COLLECTIONS) by words and meaning, and on 20,000 texts
+bench-recall: ## Measure keyword and vector search on judged collections (RECALL_COLLECTIONS), and on 20,000 texts
 	$(BENCH_WITH) tests/postgres.sh run cargo bench --quiet -p perihelion-recall --bench collections
+
+# RECALL_COLLECTIONS names a directory with cranfield/, cacm/, cisi/ and vaswani/, as benches/meaning/meaning.py says.
+bench-meaning: $(BENCH_DIR)/meaning/ready ## Compare static word vectors with keywords on judged collections (RECALL_COLLECTIONS)
+	$(BENCH_DIR)/meaning/bin/python benches/meaning/meaning.py $(RECALL_COLLECTIONS)
+
+$(BENCH_DIR)/meaning/ready: benches/meaning/requirements.txt
+	python3 -m venv $(BENCH_DIR)/meaning
+	$(BENCH_DIR)/meaning/bin/pip install --quiet --no-deps -r $<
+	touch $@
 
 # DOCUMENTS_CHUNKS says how many pieces (20,000), DOCUMENTS_ONLY=postgres leaves SQLite out.
 bench-documents: ## Measure adding, finding, changing and deleting documents on both databases
 	tests/postgres.sh run cargo bench --quiet -p perihelion-documents --bench library
 
-bench-skills: ## Count what skills save in a family of tasks
+bench-skills: ## Measure the savings by skills in a family of tasks
 	cargo nextest run --workspace --lib --bins --tests --no-capture -E 'test(fewer_model_and_tool_calls_with_skills)'
 
 bench-turns: ## Print the processor time of a turn, of each 40 on a thread that grows to 400
 	cargo nextest run --workspace --test turns --run-ignored only --no-capture
 
-bench-menu: ## Measure the start with a hundred servers whose tools are known
+bench-menu: ## Measure a start with a hundred servers whose tools are cached
 	cargo bench --quiet --bench menu
 
 RUN = cargo bench --quiet --bench run -- --bench
 RUN_ARGS ?=
 
 .PHONY: bench-run
-bench-run: ## Measure what whole runs cost beside model and tools, prompts by role, and the draining of threads
+bench-run: ## Measure the overhead of whole runs, prompts by role, and the draining of threads
 	$(RUN) $(RUN_ARGS)
 	BENCH_SERVE="$(RUN)" $(ON_POSTGRES) benches/serve/postgres.sh $(RUN_ARGS)
 
@@ -69,7 +78,7 @@ SERVE_ARGS ?=
 export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
 
 .PHONY: bench-serve
-bench-serve: ## Measure the service on SQLite and Postgres beside LangGraph's own server, by one client
+bench-serve: ## Measure the service on SQLite and Postgres next to LangGraph's own server, with one client
 	$(ON_POSTGRES) benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
 
 # The same on an empty and on a filled database: what one Postgres holds (docs/project/scale-figures.md). A million threads take 25 GB.
@@ -83,5 +92,5 @@ bench-scale: ## Measure the service on a filled Postgres: SCALE_THREADS threads 
 	$(ON_POSTGRES) benches/serve/scale.sh $(SCALE_THREADS) $(SCALE_STEPS) $(SCALE_EFFECTS) $(SERVE_ARGS)
 
 .PHONY: measure-builds
-measure-builds: ## Time cold builds of the engine and of the program, and weigh the program (BUILDS_DIR: an empty directory to keep them)
+measure-builds: ## Time cold builds of the engine and of the program, and print the size of the program (BUILDS_DIR: an empty directory to keep them)
 	benches/builds/measure.sh

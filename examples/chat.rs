@@ -1,7 +1,7 @@
 //! A chat agent with a tool: the model calls it until it can answer, and the answer is streamed word by word.
 //!
-//! Without arguments it runs on a scripted model and shows the stream. With arguments it is the program with this graph
-//! and the model of the settings, such as `chat serve`: then it is an assistant, an OpenAI model, an MCP tool and an A2A
+//! Without arguments, it runs on a scripted model and prints the stream. With arguments, it is the program with this
+//! graph and the model of the settings, such as `chat serve`: an assistant, an OpenAI model, an MCP tool and an A2A
 //! skill.
 
 use std::process::ExitCode;

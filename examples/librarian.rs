@@ -1,8 +1,8 @@
-//! A kind of agent of your own: a pipeline that answers from files, with the very words and where they stand.
+//! A custom kind of agent: a pipeline that answers from files with a quote and its position.
 //!
-//! `librarian DATABASE SERVERS THREAD [QUESTION]` asks a thread, or continues it where it was broken off; `docs/guides/custom-agents.md`
-//! goes through it. The model is that of `OPENAI_BASE_URL`; the servers file says `agent = "librarian"` of a server that
-//! can `search` and `read`, such as the bundled `files`.
+//! `librarian DATABASE SERVERS THREAD [QUESTION]` asks a question on a thread, or continues the thread.
+//! `docs/guides/custom-agents.md` explains kinds. Set the model with `OPENAI_BASE_URL`, and `agent = "librarian"` in the
+//! servers file for a server with the tools `search` and `read`, such as the bundled `files`.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -23,7 +23,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 perihelion::graph_state! {
-    /// What the stages hand on.
+    /// The state that the stages pass on.
     pub struct Shelf, update ShelfUpdate, version 1 {
         words: String => overwrite,
         /// The file that was chosen.
@@ -53,7 +53,7 @@ struct Quotation {
 /// The kind `librarian`.
 pub fn kind() -> Arc<dyn Kind> {
     Pipeline::<Shelf>::new("librarian")
-        .about("answers from files, with the very words and where they stand")
+        .about("answers from files, with a quote and its position")
         .tool("search", "finds lines that contain a text")
         .tool("read", "reads a file")
         .profile("files", &[("search", "search"), ("read", "read")])
@@ -74,7 +74,7 @@ async fn words(stage: Stage<Shelf>) -> StageResult<Shelf> {
     Ok(Step::next(ShelfUpdate::new().words(found.words)))
 }
 
-/// Looks for files with these words; asks the user which one is meant where there are several.
+/// Searches for files with these words, and asks the user to choose if there are several.
 async fn search(stage: Stage<Shelf>) -> StageResult<Shelf> {
     let reply = stage.call("search", json!({ "query": stage.state().words })).await?;
     if reply.is_error {
@@ -106,7 +106,7 @@ async fn read(stage: Stage<Shelf>) -> StageResult<Shelf> {
     }
 }
 
-/// Has the model answer from the text, and names where its words stand.
+/// Asks the model to answer from the text, and cites the position of the quote.
 async fn answer(stage: Stage<Shelf>) -> StageResult<Shelf> {
     let prompt =
         json!({ "task": stage.task(), "path": stage.state().path, "text": stage.state().text });

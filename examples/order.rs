@@ -1,7 +1,7 @@
-//! An order with a payment that happens once, and an approval of what costs much, served to every client.
+//! An order that is paid once and needs approval above a price, served to every client.
 //!
-//! Without arguments it orders something from itself and shows what happened. With arguments it is the program with this
-//! graph: `order serve`, `order worker`, `order threads`, `order approvals`, `order replay THREAD`.
+//! Without arguments, it places an order with itself and prints what happened. With arguments, it is the program with
+//! this graph: `order serve`, `order worker`, `order threads`, `order approvals`, `order replay THREAD`.
 
 use std::process::ExitCode;
 use std::sync::Arc;
@@ -18,7 +18,7 @@ use serde_json::json;
 mod client;
 
 perihelion::graph_state! {
-    /// An order as far as it has come.
+    /// An order and its progress.
     #[derive(JsonSchema)]
     pub struct Order, update OrderUpdate, version 1 {
         item: String => overwrite,
@@ -46,10 +46,12 @@ fn noted(text: impl Into<String>) -> OrderUpdate {
 }
 
 async fn check(ctx: Context<Order>) -> Result<NodeOutput<Order>, NodeError> {
+    // Shown while the run lasts, and not kept.
+    ctx.emit(json!({ "message": "checking the price" }));
     Ok(noted(format!("{} for {} cents", ctx.state().item, ctx.state().cents)).into())
 }
 
-/// Pays: recorded under a key of its content, so that no crash pays twice.
+/// Pays. The payment is recorded under a key of its content, so no crash pays twice.
 async fn pay(ctx: Context<Order>) -> Result<NodeOutput<Order>, NodeError> {
     let request = json!({ "item": ctx.state().item, "cents": ctx.state().cents });
     let paid: Receipt = ctx
@@ -82,6 +84,7 @@ fn graph() -> Result<Arc<Graph<Order>>, perihelion::graph::BuildError> {
             ..=10_000 => vec![Target::node("pay")],
             _ => vec![Target::node("approve")],
         })
+        .leads_to("check", ["pay", "approve"])
         .edge("approve", "pay")
         .build()
 }

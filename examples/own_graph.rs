@@ -1,4 +1,4 @@
-//! A graph of your own: two writers in parallel, an editor that sends them back until it is content.
+//! A custom graph: two writers work in parallel, and an editor returns their drafts until they are good enough.
 
 use std::sync::Arc;
 

@@ -1,6 +1,6 @@
 //! Research: the sources are read in parallel by a subgraph, a model writes the report, and a person chooses its length.
 //!
-//! Without arguments it runs on a scripted model and shows what happened. With arguments it is the program with this
+//! Without arguments, it runs on a scripted model and prints what happened. With arguments, it is the program with this
 //! graph and the model of the settings, such as `research serve`.
 
 use std::process::ExitCode;
@@ -14,6 +14,8 @@ use perihelion::llm::scripted::{Reply, Script, ScriptedModel};
 use perihelion::nodes::model_call;
 use perihelion::runner::{Runner, Subgraph};
 use perihelion::{GraphParts, Graphs, OwnGraph};
+use schemars::JsonSchema;
+use serde::Deserialize;
 use serde_json::json;
 
 #[path = "served/client.rs"]
@@ -44,9 +46,18 @@ async fn read(ctx: Context<Source>) -> Result<NodeOutput<Source>, NodeError> {
     Ok(SourceUpdate::new().text(text).into())
 }
 
-/// Asks in a form of its own: the client is shown what stands here, and its answer is what comes back.
+/// What a client sends.
+#[derive(Deserialize, JsonSchema)]
+struct NewResearch {
+    topic: String,
+    /// The names of the sources to read.
+    sources: Vec<String>,
+}
+
+/// Asks a question of its own form: clients see this value, and their answer is the result.
 async fn choose(ctx: Context<Research>) -> Result<NodeOutput<Research>, NodeError> {
-    let question = json!({ "ask": "How long?", "options": ["short", "long"] });
+    let schema = json!({ "title": "Length", "enum": ["short", "long"] });
+    let question = json!({ "ask": "How long?", "response_schema": schema });
     let length: String = ctx.ask("length", &question).await?;
     Ok(ResearchUpdate::new().length(length).into())
 }
@@ -74,13 +85,16 @@ fn graph(parts: &GraphParts) -> Result<Arc<Graph<Research>>, BuildError> {
         .route("plan", |state: &Research| {
             state.sources.iter().map(|name| Target::send("source", json!(name))).collect()
         })
+        .leads_to("plan", ["source"])
         .edge("source", "choose")
         .edge("choose", "report")
         .build()
 }
 
 fn graphs() -> Graphs {
-    let research = OwnGraph::built("research", graph);
+    let research = OwnGraph::built("research", graph).input(|asked: NewResearch| {
+        ResearchUpdate::new().topic(asked.topic).sources(asked.sources)
+    });
     Graphs::new().with(research.description("Reads sources in parallel and writes a report"))
 }
 

@@ -2,7 +2,7 @@
 
 .PHONY: observability
 
-observability: ## Check the configurations of observability/ with promtool and, where there, otelcol and docker compose
+observability: ## Check the configurations of observability/ with promtool and, if installed, otelcol and docker compose
 	@command -v promtool >/dev/null || { echo 'promtool is missing (Debian: apt-get install prometheus)' >&2; exit 1; }
 	cd observability && promtool check config prometheus.yml && promtool test rules alerts.test.yml
 	@if command -v otelcol-contrib >/dev/null; then \

@@ -1,9 +1,8 @@
 //! A runtime for long-running, supervised agent graphs.
 //!
-//! Imports run one way: the engine is a crate below this one; `llm` and `mcp` stand beside
-//! the graph and know nothing of it; `swarm` joins them; `telemetry` reads what
-//! they left; `runtime` assembles; `cli` and `api` are edges.
-//! `ARCHITECTURE.md` is the map.
+//! Imports run one way: the engine is a crate below this one; `llm` and `mcp` are independent of the graph; `swarm`
+//! joins them; `telemetry` reads their records; `runtime` assembles; `cli` and `api` are the edges. `ARCHITECTURE.md`
+//! is the map.
 
 pub mod cli;
 pub mod demo;
@@ -40,7 +39,7 @@ macro_rules! graph_state {
     };
 }
 
-/// What the macros of this crate expand to; not an interface.
+/// Support for the macros of this crate; not an interface.
 #[doc(hidden)]
 pub mod __private {
     pub use perihelion_engine::__graph_state;
@@ -61,3 +60,13 @@ struct ServingGraphs;
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/coming-from-langgraph.md")]
 struct ComingFromLangGraph;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guides/tool-agents.md")]
+struct ToolAgents;
+
+/// As above.
+#[cfg(doctest)]
+#[doc = include_str!("../docs/guides/testing-graphs.md")]
+struct TestingGraphs;

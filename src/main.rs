@@ -1,4 +1,4 @@
-//! The binary: everything is in the library's `cli` room.
+//! The binary: all code is in the library's `cli` module.
 
 /// The allocator of the program: smaller and quicker than the system's with thousands of streams (docs/project/performance.md).
 #[global_allocator]

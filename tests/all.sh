@@ -7,8 +7,21 @@
 set -euo pipefail
 cd "$(dirname "$0")/.."
 
+# Temporary files lie in memory where there is room for them and programs may be started there: on a disk, the tests on
+# SQLite and PostgreSQL wait for it most of the time. Gone at the end, as is what a test that was killed left in it.
 if [ "${1:-}" != "--with-postgres" ]; then
-    exec tests/postgres.sh run tests/all.sh --with-postgres "$@"
+    room=$(df --output=avail -k /dev/shm 2>/dev/null | tail -n 1) || room=
+    free=$(awk '/^MemAvailable:/ { print $2 }' /proc/meminfo 2>/dev/null) || free=
+    if [ -z "${TMPDIR:-}" ] && [ "${room:-0}" -ge 4000000 ] && [ "${free:-0}" -ge 6000000 ]; then
+        place=$(mktemp -d /dev/shm/tests.XXXXXX)
+        trap 'rm -rf "$place"' EXIT
+        trap 'exit 130' INT
+        trap 'exit 143' TERM HUP
+        cp "$(type -P true)" "$place/true"
+        if "$place/true"; then chmod 1777 "$place" && export TMPDIR=$place; fi
+    fi
+    tests/postgres.sh run tests/all.sh --with-postgres "$@"
+    exit
 fi
 shift
 
@@ -25,13 +38,15 @@ times() {
 }
 
 # The sandbox is tested as it is where bubblewrap can be had, and as a refusal elsewhere; mail, on a Dovecot of its own;
-# backups of SQLite, by its own command.
-needs_packages() { ! command -v bwrap >/dev/null || ! command -v sqlite3 >/dev/null || ! [ -x /usr/sbin/dovecot ]; }
+# backups of SQLite, by its own command; scans, by Tesseract.
+needs_packages() {
+    ! command -v bwrap >/dev/null || ! command -v sqlite3 >/dev/null || ! command -v tesseract >/dev/null || ! [ -x /usr/sbin/dovecot ]
+}
 if needs_packages && [ "$(id -u)" = 0 ] && command -v apt-get >/dev/null; then
-    install=(apt-get install -y --no-install-recommends bubblewrap dovecot-imapd sqlite3)
+    install=(apt-get install -y --no-install-recommends bubblewrap dovecot-imapd sqlite3 tesseract-ocr)
     export DEBIAN_FRONTEND=noninteractive
     "${install[@]}" >/dev/null 2>&1 || { apt-get update && "${install[@]}"; } >/dev/null 2>&1 ||
-        echo "no bubblewrap, SQLite or Dovecot here: the sandbox, backups and mail cannot be tested whole" >&2
+        echo "no bubblewrap, SQLite, Dovecot or Tesseract here: the sandbox, backups, mail and scans cannot be tested whole" >&2
 fi
 
 heading "Building the program, its examples and its tests"
@@ -60,23 +75,34 @@ backup)
     ;;
 esac
 
-heading "Documentation tests"
-cargo test --locked --workspace --doc --quiet
-
-# By itself: it counts on processes getting their turns.
-case "${1:-torture}" in
-torture)
-    heading "Torture, the short run"
-    cargo test --locked --quiet --workspace --test torture -- short
-    if [ $# -gt 0 ]; then exit; fi
-    ;;
-esac
+# One after another they leave a core idle, so they run beside what waits for downloads and servers, and are shown after it.
+documentation=$(mktemp)
+(
+    heading "Documentation tests"
+    cargo test --locked --workspace --doc --quiet
+) >"$documentation" 2>&1 &
+reading=$!
+shown() {
+    local status=0
+    wait "$reading" || status=$?
+    cat "$documentation"
+    [ "$status" = 0 ] || exit "$status"
+}
 
 # On a server of its own, from PyPI; left out where that cannot be had, but in CI.
 case "${1:-pgvector}" in
 pgvector)
     heading "Searches by meaning in a PostgreSQL with pgvector"
     tests/pgvector.sh try cargo test --locked --quiet --workspace --test both -- --include-ignored pgvector
+    if [ $# -gt 0 ]; then shown; exit; fi
+    ;;
+esac
+
+# Behind llama.cpp's server, both from PyPI; left out where they cannot be had.
+case "${1:-real-model}" in
+real-model)
+    heading "A small real model"
+    tests/models/run.sh "$target/debug/perihelion" short
     if [ $# -gt 0 ]; then exit; fi
     ;;
 esac
@@ -86,6 +112,16 @@ case "${1:-python-package}" in
 python-package)
     heading "The Python package, the short part of its tests"
     tests/python.sh
+    if [ $# -gt 0 ]; then shown; exit; fi
+    ;;
+esac
+shown
+
+# By itself: it counts on processes getting their turns.
+case "${1:-torture}" in
+torture)
+    heading "Torture, the short run"
+    cargo test --locked --quiet --workspace --test torture -- short
     if [ $# -gt 0 ]; then exit; fi
     ;;
 esac
@@ -107,7 +143,8 @@ export TEST_NAMES
 if cargo nextest --version >/dev/null 2>&1; then
     heading "Unit and integration tests, with cargo-nextest"
     status=0
-    cargo nextest run "${selected[@]}" --no-fail-fast "$@" || status=$?
+    # Many wait for a clock, so two more than there are cores keep the cores busy.
+    cargo nextest run "${selected[@]}" --no-fail-fast --test-threads $(($(getconf _NPROCESSORS_ONLN) + 2)) "$@" || status=$?
     heading "What the tests took"
     times "$target/nextest/default/junit.xml" || true
     exit "$status"

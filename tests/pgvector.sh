@@ -54,5 +54,6 @@ if ! bring; then
     exit 1
 fi
 unset TEST_DATABASE_URL
-export TEST_POSTGRES_TREE=$home TEST_POSTGRES_BIN=$bin
+# SCRAM is what servers ask for unless told otherwise.
+export TEST_POSTGRES_TREE=$home TEST_POSTGRES_BIN=$bin TEST_POSTGRES_AUTH=scram-sha-256
 exec "$root/tests/postgres.sh" run "$@"

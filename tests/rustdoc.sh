@@ -5,6 +5,7 @@
 set -euo pipefail
 real=${REAL_RUSTDOC:-rustdoc}
 tests=
+root=
 documents=()
 arguments=("$@")
 for ((index = 0; index < ${#arguments[@]}; index++)); do
@@ -14,10 +15,14 @@ for ((index = 0; index < ${#arguments[@]}; index++)); do
     --test-run-directory=* | --test-args=* | --no-run | --nocapture) ;;
     *) documents+=("${arguments[index]}") ;;
     esac
+    case ${arguments[index]} in *.rs) root=${arguments[index]} ;; esac
 done
 if [ "$tests" = yes ]; then
     output=$(mktemp -d)
     trap 'rm -rf "$output"' EXIT
     "$real" "${documents[@]}" --out-dir "$output" -D warnings
+    # To find that there are no examples, rustdoc would read the whole crate once more. What may be one is fenced or
+    # indented, in comments of lines or blocks, or in a file that is included.
+    if [ -f "$root" ] && ! grep -rqE '//[/!]( {5,}|.*(```|~~~))|/\*[*!]|doc *= ' "$(dirname "$root")"; then exit; fi
 fi
 "$real" "$@"

@@ -13,10 +13,11 @@ test-page: ## Compare web/dist with its sources, then drive the page in Chromium
 	cd web/app && npm ci --no-audit --no-fund && npx tsc --noEmit && node build.mjs "$(PAGE_DIST)" && \
 		node licenses.mjs "$(PAGE_DIST).json"
 	@diff -r web/dist "$(PAGE_DIST)" && diff web/licenses.json "$(PAGE_DIST).json" || { echo 'web/dist is not what web/app builds: run make page, and commit web/' >&2; exit 1; }
+	cd tests/page/provider && npm ci --no-audit --no-fund
 	$(CARGO) build --workspace --bin perihelion
 	node --test --test-concurrency=1 tests/page/*.test.mjs
 
-page-pictures: ## Take pictures of every view at three widths in both themes, into target/page-pictures; those of the documents into docs/images
+page-pictures: ## Take pictures of every view at three widths in both themes, into target/page-pictures; those for the documentation into docs/images
 	cd web/app && npm ci --no-audit --no-fund
 	$(CARGO) build --workspace --bin perihelion
 	node tests/page/pictures.mjs "$(PAGE_PICTURES)" docs/images

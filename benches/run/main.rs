@@ -141,6 +141,7 @@ async fn open(home: &Path, model: &str) -> Arc<Runtime> {
     let env = |name: &str| match name {
         "OPENAI_BASE_URL" => Some(model.to_owned()),
         "OPENAI_API_KEY" => Some("none".to_owned()),
+        "PERIHELION_MODELS_PROTOCOL" => Some("full".to_owned()),
         "PATH" => std::env::var(name).ok(),
         _ => None,
     };

@@ -45,16 +45,7 @@ pub async fn measure(url: &str) -> Vec<(&'static str, Vec<f64>)> {
 
 /// The lists that people look at: 20 threads each, with what is noted of them and their number.
 fn filters() -> [(&'static str, ThreadFilter); 6] {
-    let all = ThreadFilter {
-        graphs: vec!["swarm".to_owned()],
-        ids: Vec::new(),
-        metadata: json!({}),
-        statuses: Vec::new(),
-        order: ThreadOrder::Updated,
-        ascending: false,
-        limit: 20,
-        offset: 0,
-    };
+    let all = ThreadFilter { metadata: json!({}), limit: 20, ..ThreadFilter::default() };
     let waiting = ThreadFilter { statuses: vec!["interrupted".to_owned()], ..all.clone() };
     let of_user = ThreadFilter { metadata: json!({ "user": "u7" }), ..all.clone() };
     let of_assistant = ThreadFilter { metadata: json!({ "assistant_id": "swarm" }), ..all.clone() };

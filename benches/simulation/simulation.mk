@@ -8,5 +8,5 @@ SEEDS ?= 1000000
 SEED ?=
 
 .PHONY: simulate
-simulate: ## Play a million random stories of crashes and takeovers, and check every invariant
+simulate: ## Play a million random scenarios of crashes and takeovers, and check every invariant
 	cargo bench --quiet --bench simulation -- --seeds $(SEEDS) $(if $(SEED),--seed $(SEED))

@@ -3,7 +3,7 @@ DATA ?= docling/tests/data
 
 .PHONY: bench-parse bench-chunking
 
-bench-parse: ## Hold what is parsed to docling's ground truth, word by word, with time and memory; DATA=…/tests/data
+bench-parse: ## Compare parsed documents with docling's ground truth, word by word, with time and memory; DATA=…/tests/data
 	$(CARGO) run --release --package perihelion-parse --example fidelity -- $(DATA)
 
 # CHUNKING_CORPORA names the directory general_evaluation_data of a clone of brandonstarxel/chunking_evaluation (MIT).

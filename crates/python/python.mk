@@ -15,7 +15,7 @@ PYTHON_OUT := $(abspath $(or $(CARGO_TARGET_DIR),target)/python-package)
 PYTHON_VENV := $(PYTHON_OUT)/venv
 PYTHON_PYTEST = $(PYTHON_VENV)/bin/pytest --quiet -c $(PYTHON_CRATE)/pyproject.toml --rootdir $(PYTHON_CRATE)
 
-.PHONY: test-python test-python-short test-python-versions test-python-langgraph bench-savers check-savers wheel python-wheel
+.PHONY: test-python test-hosted test-python-short test-python-versions test-python-langgraph bench-savers check-savers wheel python-wheel
 
 $(PYTHON_VENV)/ready: $(PYTHON_CRATE)/tests/requirements.txt
 	@mkdir -p $(PYTHON_OUT)
@@ -35,14 +35,20 @@ wheel: $(PYTHON_VENV)/ready ## Build the wheel of the Python package for a relea
 		--out $(PYTHON_OUT)/release
 	@ls $(PYTHON_OUT)/release
 
-test-python: python-wheel ## Build the Python package in an environment of its own and test it on SQLite and Postgres
+test-python: python-wheel test-hosted ## Build the Python package in a separate environment and test it on SQLite and Postgres
 	$(PYTHON_VENV)/bin/mypy --config-file $(PYTHON_CRATE)/pyproject.toml $(PYTHON_CRATE)/python/perihelion
 	tests/postgres.sh run $(PYTHON_PYTEST) $(PYTHON_CRATE)/tests $(PYTHON_TESTS)
 
-test-python-short: ## The part of test-python that make test runs: on SQLite, with what PyPI has
+# The program is built here unless HOSTED_PROGRAM names one.
+test-hosted: python-wheel ## Test serve --graphs with LangGraph graphs while their process and the server are killed
+	@[ -n "$$HOSTED_PROGRAM" ] || $(CARGO) build --bin perihelion
+	HOSTED_PROGRAM=$${HOSTED_PROGRAM:-$(abspath $(or $(CARGO_TARGET_DIR),target))/debug/perihelion} \
+		tests/postgres.sh run $(PYTHON_PYTEST) $(PYTHON_CRATE)/tests/hosted $(PYTHON_TESTS)
+
+test-python-short: ## Run the part of test-python that `make test` contains: SQLite only
 	PYTHON=$(PYTHON) tests/python.sh $(PYTHON_TESTS)
 
-test-python-versions: python-wheel ## Test the wheel on SQLite with each version of Python that is here
+test-python-versions: python-wheel ## Test the wheel on SQLite with each installed version of Python
 	env -u TEST_DATABASE_URL $(PYTHON_CRATE)/tests/versions.sh $(PYTHON_OUT) $(PYTHON_OUT)/wheels/*.whl $(PYTHON_VERSIONS) -- $(PYTHON_TESTS)
 
 test-python-langgraph: python-wheel ## Run LangGraph's own checkpoint, Pregel and store tests on the Python package
@@ -50,7 +56,7 @@ test-python-langgraph: python-wheel ## Run LangGraph's own checkpoint, Pregel an
 
 ON_FAST_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" tests/postgres.sh run
 
-bench-savers: python-wheel ## Measure the Python savers beside LangGraph's on SQLite and Postgres
+bench-savers: python-wheel ## Measure the Python savers next to LangGraph's on SQLite and Postgres
 	$(ON_FAST_POSTGRES) $(PYTHON_VENV)/bin/python $(PYTHON_CRATE)/benches/savers.py $(PYTHON_BENCH)
 
 check-savers: python-wheel ## Check the ratios of the Python savers that do not depend on the machine

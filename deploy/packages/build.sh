@@ -7,13 +7,22 @@ cd "$(dirname "$0")/../.."
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")
 platform=$(uname -m)-unknown-linux-gnu
 program=${PACKAGES_PROGRAM:-}
+only=${PACKAGES_ONLY:-wheel,npm,deb,archive,image}
+tools=$target/package-tools
+test -x "$tools/bin/maturin" || {
+    python3 -m venv "$tools"
+    "$tools/bin/pip" install --quiet cargo-zigbuild==0.24.1 maturin==1.16.0 ziglang==0.17.1
+}
 if [ -z "$program" ]; then
-    tools=$target/package-tools
-    test -x "$tools/bin/cargo-zigbuild" || {
-        python3 -m venv "$tools"
-        "$tools/bin/pip" install --quiet cargo-zigbuild==0.24.1 ziglang==0.17.1
-    }
     BUILD_COMMIT=$(git rev-parse --short HEAD) PATH=$tools/bin:$PATH cargo zigbuild --locked --release --bin perihelion --target "$platform.2.28"
     program=$target/$platform/release/perihelion
 fi
-python3 deploy/packages/make.py --program "$program" --out "$target/packages" --only "${PACKAGES_ONLY:-wheel,npm,deb,archive,image}"
+agents=()
+case ",$only," in *,wheel,*)
+    rm -rf "$target/agents-wheel"
+    PATH=$tools/bin:$PATH CARGO_TARGET_DIR=$target/agents maturin build --quiet --locked --release --zig --compatibility manylinux_2_28 \
+        --manifest-path crates/python/Cargo.toml --out "$target/agents-wheel"
+    agents=(--agents "$target"/agents-wheel/*.whl)
+    ;;
+esac
+python3 deploy/packages/make.py --program "$program" --out "$target/packages" --only "$only" "${agents[@]}"

@@ -31,6 +31,7 @@ def main():
     options = argparse.ArgumentParser(description=__doc__)
     options.add_argument("--program", type=pathlib.Path, required=True, help="the program to package, stripped")
     options.add_argument("--out", type=pathlib.Path, required=True, help="the directory for the packages, which is emptied")
+    options.add_argument("--agents", type=pathlib.Path, help="the wheel `perihelion-agents` as maturin built it")
     options.add_argument("--only", default="wheel,npm,deb,archive,image", help="packages to make, separated by commas")
     given = options.parse_args()
     program, out, only = given.program.resolve(), given.out.resolve(), given.only.split(",")
@@ -46,6 +47,13 @@ def main():
     made = []
     if "wheel" in only:
         made.append(wheel.build(out, program, texts))
+    if given.agents:
+        crates = about.dependencies("crates/python/Cargo.toml", "perihelion-python")
+        of_agents = texts | {"THIRD-PARTY-LICENSES.txt": licences.document(crates, [])}
+        made.append(wheel.with_licences(out, given.agents, of_agents))
+        bill = out / f"perihelion-agents-{about.version()}.cdx.json"
+        bill.write_text(sbom.document(crates, [], package="perihelion-python"))
+        made.append(bill)
     if "npm" in only:
         made += npm.build(out, program, texts)
     if "deb" in only:

@@ -12,7 +12,7 @@ test-backup: ## Back up and restore both databases as the deployment guide says,
 	$(CARGO) build --bin perihelion
 	tests/postgres.sh run tests/releases/backup.sh "$(or $(CARGO_TARGET_DIR),target)/debug/perihelion"
 
-release: ## Cut a release: VERSION=1.2.3, without PUBLISH=yes only shown (version, changelog, packages, checksums, notes)
+release: ## Make a release: VERSION=1.2.3; without PUBLISH=yes, only show it (version, changelog, packages, checksums, notes)
 	deploy/packages/release.sh
 
 check-deploy: ## Render the Helm chart and check all manifests against the schemas of Kubernetes (helm from PyPI)

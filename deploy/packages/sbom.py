@@ -32,21 +32,21 @@ def compiler():
     return component(f"pkg:github/rust-lang/rust@{version}", "rust-std", version, "MIT OR Apache-2.0")
 
 
-def document(crates, page, system=()):
+def document(crates, page, system=(), package="perihelion"):
     """Returns the bill as JSON; its serial number depends on what it lists and the time of the commit.
 
     `crates` are cargo's descriptions with the ids that each needs, `page` the npm packages of the web UI, `system` the
-    name, version and licence of the distribution's packages in an image.
+    name, version and licence of the distribution's packages in an image. `package` names the one that contains the rest.
     """
     time = datetime.datetime.fromtimestamp(about.timestamp(), datetime.timezone.utc)
-    urls = {package["id"]: of_crate(package) for package in crates}
-    program = next(package for package in crates if package["name"] == "perihelion")
+    urls = {one["id"]: of_crate(one) for one in crates}
+    program = next(one for one in crates if one["name"] == package)
     distribution = platform.freedesktop_os_release()["ID"]
     rust = compiler()
     others = [rust, *(component(of_npm(one), one["name"], one["version"], one["license"]) for one in page)]
     others += [component(f"pkg:deb/{distribution}/{name}@{version}?arch={about.DEBIAN}", name, version, licence) for name, version, licence in system]
     components = [component(of_crate(one), one["name"], one["version"], one["license"]) for one in crates if one is not program] + others
-    root = {**component(of_crate(program), "perihelion", program["version"], program["license"]), "type": "application"}
+    root = {**component(of_crate(program), package, program["version"], program["license"]), "type": "application"}
     needs = {of_crate(one): sorted({urls[needed] for needed in one["needs"] if needed in urls}) for one in crates}
     needs[root["bom-ref"]] = sorted({*needs[root["bom-ref"]], *(one["bom-ref"] for one in others)})
     return json.dumps({

@@ -73,6 +73,17 @@ mkdir "$work/wheel" && (cd "$work/wheel" && use "$work/venv/bin/perihelion")
 "$work/venv/bin/pip" uninstall --quiet --yes perihelion-command
 nothing_left "$work/venv"
 
+heading "The wheel for LangGraph, which brings the command"
+python3 -m venv "$work/agents"
+"$work/agents/bin/pip" install --quiet --find-links "$packages" "$packages"/perihelion_agents-*.whl
+(cd "$work/wheel" && "$work/agents/bin/perihelion" --version && "$work/agents/bin/python" - <<'PYTHON')
+from perihelion import PerihelionSaver
+with PerihelionSaver.from_conn_string("agents.db") as saver:
+    print("a checkpointer on", saver.__class__.__name__, len(list(saver.list(None))), "checkpoints")
+PYTHON
+"$work/agents/bin/pip" uninstall --quiet --yes perihelion-agents perihelion-command
+! ls "$work"/agents/bin/perihelion "$work"/agents/lib/python*/site-packages/perihelion* 2>/dev/null
+
 if command -v npm >/dev/null; then
     heading "The npm packages, below a prefix of their own"
     export npm_config_prefix=$work/npm npm_config_cache=$work/npm-cache

@@ -1,6 +1,6 @@
-"""The wheel `perihelion-command`: the program as a command of a Python environment.
+"""The wheels: `perihelion-command`, the program as a command of a Python environment, and `perihelion-agents`, which needs it.
 
-The package `perihelion-agents` depends on it. Format: https://packaging.python.org/specifications/binary-distribution-format/
+Maturin builds the latter. Format: https://packaging.python.org/specifications/binary-distribution-format/
 """
 
 import base64
@@ -33,9 +33,24 @@ def build(directory, program, licences):
     files = {f"{NAME}-{version}.data/scripts/perihelion": (0o755, program.read_bytes()),
              f"{info}/METADATA": (0o644, metadata.encode()), f"{info}/WHEEL": (0o644, wheel.encode())}
     files |= {f"{info}/licenses/{name}": (0o644, text.encode()) for name, text in licences.items()}
-    record = "".join(f"{path},sha256={digest(content)},{len(content)}\n" for path, (_, content) in files.items())
+    return write(directory / file_name(), info, files)
+
+
+def with_licences(directory, built, licences):
+    """Copies a wheel that maturin built into a directory, with the licences of what is compiled into it."""
+    with zipfile.ZipFile(built) as archive:
+        files = {entry.filename: (entry.external_attr >> 16 & 0o777 or 0o644, archive.read(entry)) for entry in archive.infolist()}
+    record = next(path for path in files if path.endswith(".dist-info/RECORD"))
+    info = record.removesuffix("/RECORD")
+    del files[record]
+    files |= {f"{info}/licenses/{name}": (0o644, text.encode()) for name, text in licences.items()}
+    return write(directory / built.name, info, files)
+
+
+def write(path, info, files):
+    """Writes a wheel with its RECORD; every file bears the time of the commit."""
+    record = "".join(f"{name},sha256={digest(content)},{len(content)}\n" for name, (_, content) in files.items())
     files[f"{info}/RECORD"] = (0o644, f"{record}{info}/RECORD,,\n".encode())
-    path = directory / file_name()
     with zipfile.ZipFile(path, "w", zipfile.ZIP_DEFLATED) as archive:
         for name, (mode, content) in files.items():
             entry = zipfile.ZipInfo(name, time.gmtime(about.timestamp())[:6])

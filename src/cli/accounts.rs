@@ -5,7 +5,7 @@ use std::io::Read as _;
 use chrono::{DateTime, Utc};
 use serde_json::json;
 
-use super::{Error, Exit, environment, output};
+use super::{Error, Exit, Result, environment, output};
 use perihelion_engine::clock;
 use perihelion_runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission, User};
 use perihelion_settings::config::{Age, Invalid, Settings};
@@ -19,7 +19,7 @@ Examples:
   perihelion keys list
   perihelion keys revoke reports
 
-A key is printed once on standard output, and only its hash is stored. Clients send it as `x-api-key` or
+A key is printed once on standard output, and only its hash is stored. Clients send it as `x-api-key` or \
 `Authorization: Bearer`. Once a key exists, `perihelion serve` requires a key, a login or the service token.")]
 pub struct KeysArgs {
     #[command(subcommand)]
@@ -44,7 +44,7 @@ enum KeyCommand {
         /// Expiry: a duration such as 90d, or a time such as 2027-01-31T00:00:00Z. Defaults to never
         #[arg(long, value_name = "WHEN", value_parser = when)]
         expires: Option<Until>,
-        /// User that the key acts for. Defaults to the name of the key
+        /// User that the key acts for. By default, it acts for no user
         #[arg(long, value_name = "USER")]
         user: Option<String>,
     },
@@ -61,9 +61,9 @@ enum Until {
     At(DateTime<Utc>),
 }
 
-fn scope(word: &str) -> Result<Permission, String> {
+fn scope(word: &str) -> Result<Permission, &'static str> {
     Permission::from_name(word.trim())
-        .ok_or_else(|| "expected read, run, approve, manage, act_as or operate".to_owned())
+        .ok_or("expected read, run, approve, manage, act_as or operate")
 }
 
 fn when(text: &str) -> Result<Until, Invalid> {
@@ -79,14 +79,14 @@ pub(super) fn actor() -> String {
     name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "command line".to_owned())
 }
 
-pub(super) async fn keys(settings: Settings, args: KeysArgs) -> Result<Exit, Error> {
+pub(super) async fn keys(settings: Settings, args: KeysArgs) -> Result<Exit> {
     let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
     let done = of_keys(&accounts, args).await;
     accounts.close().await;
     done.map(|()| Exit::Done)
 }
 
-async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<(), Error> {
+async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<()> {
     let KeysArgs { command, json, .. } = args;
     let now = clock::now();
     match command {
@@ -179,24 +179,23 @@ enum UserCommand {
 }
 
 /// Reads a scope that a user can have: one works in one's own name.
-fn user_scope(word: &str) -> Result<Permission, String> {
+fn user_scope(word: &str) -> Result<Permission, &'static str> {
     match scope(word)? {
         Permission::ActAs => {
-            Err("act_as is only for keys without a user; users always act for themselves"
-                .to_owned())
+            Err("act_as is only for keys without a user; users always act for themselves")
         }
         scope => Ok(scope),
     }
 }
 
-pub(super) async fn users(settings: Settings, args: UsersArgs) -> Result<Exit, Error> {
+pub(super) async fn users(settings: Settings, args: UsersArgs) -> Result<Exit> {
     let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
     let done = of_users(&accounts, args).await;
     accounts.close().await;
     done.map(|()| Exit::Done)
 }
 
-async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<(), Error> {
+async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<()> {
     let UsersArgs { command, json, .. } = args;
     match command {
         UserCommand::Add { name, scopes } => {
@@ -220,7 +219,7 @@ async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<(), Error> {
     }
 }
 
-fn password() -> Result<String, Error> {
+fn password() -> Result<String> {
     let mut text = String::new();
     let mut input = std::io::stdin().lock().take(INPUT_BYTES);
     input.read_to_string(&mut text).map_err(Error::Input)?;

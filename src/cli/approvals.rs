@@ -4,7 +4,7 @@ use serde_json::{Value, json};
 
 use super::execute;
 use super::show::Show;
-use super::{Error, Exit, Globals, output, questions};
+use super::{Error, Exit, Globals, Result, output, questions};
 use perihelion_engine::ids::InterruptId;
 use perihelion_runtime::{Answer, Job, Threads, WaitingApproval};
 use perihelion_settings::config::Settings;
@@ -17,7 +17,7 @@ Examples:
   perihelion approvals approve 0197…
   perihelion approvals deny 0197… --reason \"not on a Friday\"
 
-A decision applies once, to the call exactly as shown, and is written to the audit log. The thread then
+A decision applies once, to the call exactly as shown, and is written to the audit log. The thread then \
 continues, as with `perihelion resume`.")]
 pub struct Args {
     #[command(subcommand)]
@@ -52,7 +52,7 @@ enum Command {
     },
 }
 
-pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let Args { command, json, quiet } = args;
     let threads = Threads::open(&settings).await?;
     let found = threads.approvals().await;
@@ -72,7 +72,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::execute(settings, job, &show).await
 }
 
-fn find(all: &[WaitingApproval], id: InterruptId) -> Result<&WaitingApproval, Error> {
+fn find(all: &[WaitingApproval], id: InterruptId) -> Result<&WaitingApproval> {
     all.iter().find(|one| one.is(id)).ok_or_else(|| Error::NotWaiting(id.to_string()))
 }
 
@@ -87,7 +87,7 @@ fn as_json(one: &WaitingApproval) -> Value {
     })
 }
 
-fn list(all: &[WaitingApproval], json: bool) -> Result<(), Error> {
+fn list(all: &[WaitingApproval], json: bool) -> Result<()> {
     let rows = all.iter().map(|one| {
         [
             one.asked.id.clone(),
@@ -103,7 +103,7 @@ fn list(all: &[WaitingApproval], json: bool) -> Result<(), Error> {
     output::listed(json, &shown, none, || output::table(head, rows.collect()))
 }
 
-fn show(one: &WaitingApproval, json: bool, globals: &Globals) -> Result<(), Error> {
+fn show(one: &WaitingApproval, json: bool, globals: &Globals) -> Result<()> {
     let thread = one.thread.id.to_string();
     let asked = std::slice::from_ref(&one.asked);
     output::either(json, &as_json(one), || {

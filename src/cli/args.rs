@@ -100,7 +100,13 @@ pub enum Command {
     },
     /// Parse a document from standard input. The program starts this command for each document.
     #[command(hide = true)]
-    ParseDocument { name: String },
+    ParseDocument {
+        name: String,
+        #[arg(long)]
+        languages: Option<String>,
+        #[arg(long, default_value_t = 0)]
+        scan_timeout: u64,
+    },
     /// Create a starter perihelion.toml and mcp-servers.toml.
     Init(init::Args),
     /// Check the settings, database, model endpoint, servers and system, and suggest fixes.

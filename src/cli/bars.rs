@@ -1,11 +1,12 @@
-//! Lines at the foot of the terminal that move while work is under way; what lasts is written above them.
+//! Moving lines at the foot of the terminal during work; permanent text is written above them.
 //!
-//! Enter at [`Bars::add`]. They are drawn on standard error, and only where that is a terminal.
+//! Enter at [`Bars::add`]. They are drawn on standard error, and only if that is a terminal.
 
 use std::fmt::Write as _;
 use std::io::{IsTerminal as _, Write as _};
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use perihelion_engine::clock;
 use terminal_size::{Height, Width, terminal_size_of};
@@ -13,25 +14,21 @@ use unicode_width::{UnicodeWidthChar as _, UnicodeWidthStr as _};
 
 use super::output::{has_json_lines, is_colour_refused};
 
-/// How often the lines move where nothing else draws them.
+/// How often the lines move without other drawing.
 const TICK: Duration = Duration::from_millis(120);
 
 /// A redraw takes this much of a budget of one second.
 const REDRAW: Duration = Duration::from_millis(50);
 
-/// What turns while work is under way.
 const FRAMES: [char; 8] = ['⠁', '⠂', '⠄', '⡀', '⢀', '⠠', '⠐', '⠈'];
 
-/// Columns of a bar.
 const BAR: u64 = 20;
 
-/// All lines of the process.
 pub(super) struct Bars(Mutex<Drawing>);
 
-/// How a line looks.
 #[derive(Clone, Copy)]
 pub(super) enum Form {
-    /// Its message, which may have several rows.
+    /// Its message, which can have several rows.
     Message,
     /// Something that turns, the time, and the message.
     Spinner,
@@ -78,7 +75,6 @@ impl Bars {
         }))
     }
 
-    /// Tells whether nothing is ever drawn.
     pub(super) fn is_hidden(&self) -> bool {
         !std::io::stderr().is_terminal() || has_json_lines()
     }
@@ -89,7 +85,7 @@ impl Bars {
     }
 
     pub(super) fn add(&'static self, form: Form) -> Bar {
-        let mut drawing = self.lock();
+        let mut drawing = self.0.lock();
         let id = drawing.next_id;
         drawing.next_id += 1;
         let begun = clock::monotonic();
@@ -103,7 +99,7 @@ impl Bars {
 
     /// Writes above the lines.
     pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
-        let mut drawing = self.lock();
+        let mut drawing = self.0.lock();
         drawing.show("");
         let written = write();
         drawing.draw();
@@ -113,7 +109,7 @@ impl Bars {
     async fn tick(&'static self) {
         loop {
             clock::sleep(TICK).await;
-            let mut drawing = self.lock();
+            let mut drawing = self.0.lock();
             if drawing.lines.is_empty() {
                 drawing.is_ticking = false;
                 return;
@@ -122,10 +118,6 @@ impl Bars {
             drawing.draw();
         }
     }
-
-    fn lock(&self) -> MutexGuard<'_, Drawing> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Bar {
@@ -133,7 +125,6 @@ impl Bar {
         self.change(|line| line.message = message);
     }
 
-    /// Says how much is done, of how much.
     pub(super) fn set_done(&self, done: u64, of: u64) {
         self.change(|line| {
             line.done = done;
@@ -142,13 +133,13 @@ impl Bar {
     }
 
     pub(super) fn end(&self) {
-        let mut drawing = self.bars.lock();
+        let mut drawing = self.bars.0.lock();
         drawing.lines.retain(|line| line.id != self.id);
         drawing.draw();
     }
 
     fn change(&self, change: impl FnOnce(&mut Line)) {
-        let mut drawing = self.bars.lock();
+        let mut drawing = self.bars.0.lock();
         if let Some(line) = drawing.lines.iter_mut().find(|line| line.id == self.id) {
             change(line);
         }
@@ -176,7 +167,6 @@ impl Drawing {
         self.show(&lines.join("\n"));
     }
 
-    /// Puts a text in the place of what was drawn.
     fn show(&mut self, text: &str) {
         let (_, columns) = size();
         let mut written = String::new();
@@ -216,14 +206,13 @@ impl Line {
     }
 }
 
-/// Returns the rows and columns of the terminal.
 pub(super) fn size() -> (usize, usize) {
     let size = terminal_size_of(std::io::stderr());
     let (Width(columns), Height(rows)) = size.unwrap_or((Width(79), Height(24)));
     (usize::from(rows.max(1)), usize::from(columns.max(1)))
 }
 
-/// Returns the columns that a text takes; colors take none.
+/// Returns the columns of a text, without its color codes.
 pub(super) fn width(text: &str) -> usize {
     let mut parts = text.split('\u{1b}');
     let first = parts.next().unwrap_or_default().width();
@@ -231,7 +220,6 @@ pub(super) fn width(text: &str) -> usize {
     first + colored.sum::<usize>()
 }
 
-/// Cuts a text to a number of columns.
 fn cut(text: &str, columns: usize) -> &str {
     let mut left = columns;
     let end = text.char_indices().find(|(_, letter)| {

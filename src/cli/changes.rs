@@ -1,4 +1,4 @@
-//! Draws where two values differ: short ones beside each other, texts line by line.
+//! Draws the differences between two values: short ones next to each other, texts line by line.
 
 use serde_json::Value;
 use similar::{ChangeTag, TextDiff};
@@ -15,7 +15,7 @@ const WIDTH: usize = 140;
 /// Characters of a short value.
 const SHORT: usize = 70;
 
-/// Draws changes, each line after `margin`; `title` stands before each path.
+/// Draws changes, each line after `margin`; `title` precedes each path.
 pub(super) fn draw(changes: &[Change], title: &str, margin: &str) -> String {
     let mut text = String::new();
     for change in changes.iter().take(SHOWN) {
@@ -91,7 +91,7 @@ fn first_difference(diff: &TextDiff<'_, '_, '_, str>, op: &similar::DiffOp) -> u
     }
 }
 
-/// Cuts a line to what can be seen at once, around the character where it differs.
+/// Cuts a line to the width of the terminal, around the different character.
 fn window(line: &str, from: usize) -> String {
     let line = line.trim_end_matches('\n');
     let start = if from > WIDTH / 2 { from - WIDTH / 4 } else { 0 };

@@ -1,22 +1,21 @@
-//! Completions that know threads and agents: what the generated scripts ask for while somebody types.
+//! Completions of threads and agents: the queries of the generated scripts.
 
 use clap_complete::Shell;
 
-use super::{Error, Exit, environment, output};
+use super::{Exit, Result, environment, output};
 use perihelion_runtime::{Agents, Listing, Threads};
 use perihelion_settings::config::Settings;
 
 /// Threads that are offered: the newest.
 const THREADS: u32 = 50;
 
-/// What names are asked for.
 #[derive(Clone, Copy, Debug, clap::ValueEnum)]
 pub enum What {
     Threads,
     Agents,
 }
 
-pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit, Error> {
+pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit> {
     let names = match what {
         What::Threads => threads(settings).await?,
         // The prefix of an agent may be left out.
@@ -28,7 +27,7 @@ pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit, Error> 
     Ok(Exit::Done)
 }
 
-async fn threads(settings: &Settings) -> Result<Vec<String>, Error> {
+async fn threads(settings: &Settings) -> Result<Vec<String>> {
     let threads = Threads::open_to_read(settings).await?;
     let newest = Listing { limit: Some(THREADS), ..Listing::default() };
     let listed = threads.list(&newest).await;
@@ -49,7 +48,7 @@ async fn threads(settings: &Settings) -> Result<Vec<String>, Error> {
     Ok(names.collect())
 }
 
-/// Adds to a generated script what asks for names; other shells keep what was generated.
+/// Adds the queries for names to a generated script; other shells keep the generated one.
 pub(super) fn with_names(script: &str, shell: Shell) -> String {
     match shell {
         Shell::Bash => format!("{script}{BASH}"),
@@ -59,40 +58,9 @@ pub(super) fn with_names(script: &str, shell: Shell) -> String {
     }
 }
 
-const BASH: &str = r#"
-# Names of threads and agents are asked for while they are typed.
-_perihelion_names() {
-    _perihelion "$@"
-    local current="${COMP_WORDS[COMP_CWORD]}" previous="${COMP_WORDS[COMP_CWORD-1]}" what=""
-    case "$previous" in
-        resume|trace|replay|diff|show|history|state|fork|export|delete|cancel|update|--thread) what=threads ;;
-        --prefer|--disable|approve|login|logout) what=agents ;;
-    esac
-    case " ${COMP_WORDS[*]} " in
-        *" agents show "*) what=agents ;;
-        *" teams "*|*" skills "*|*" approvals "*|*" documents "*|*" memory "*) what="" ;;
-    esac
-    if [[ -n "$what" && "$current" != -* ]]; then
-        COMPREPLY+=( $(compgen -W "$(perihelion complete "$what" 2>/dev/null)" -- "$current") )
-    fi
-}
-complete -F _perihelion_names -o nosort -o bashdefault -o default perihelion
-"#;
-
-const FISH: &str = r#"
-# Names of threads and agents are asked for while they are typed.
-complete -c perihelion -n "__fish_seen_subcommand_from resume trace replay diff" -f -a "(perihelion complete threads 2>/dev/null)"
-complete -c perihelion -n "__fish_seen_subcommand_from threads; and __fish_seen_subcommand_from show history state fork export delete cancel update" -f -a "(perihelion complete threads 2>/dev/null)"
-complete -c perihelion -n "__fish_seen_subcommand_from agents; and __fish_seen_subcommand_from show approve login logout" -f -a "(perihelion complete agents 2>/dev/null)"
-complete -c perihelion -n "__fish_seen_subcommand_from run" -l thread -x -a "(perihelion complete threads 2>/dev/null)"
-complete -c perihelion -n "__fish_seen_subcommand_from run" -l prefer -x -a "(perihelion complete agents 2>/dev/null)"
-complete -c perihelion -n "__fish_seen_subcommand_from run" -l disable -x -a "(perihelion complete agents 2>/dev/null)"
-"#;
-
-const ZSH: &str = r#"
-_perihelion_threads() { local -a names; names=(${(f)"$(perihelion complete threads 2>/dev/null)"}); compadd -a names }
-_perihelion_agents() { local -a names; names=(${(f)"$(perihelion complete agents 2>/dev/null)"}); compadd -a names }
-"#;
+const BASH: &str = include_str!("completions/perihelion.bash");
+const FISH: &str = include_str!("completions/perihelion.fish");
+const ZSH: &str = include_str!("completions/perihelion.zsh");
 
 /// Has arguments of a script for zsh that are threads or agents completed by name.
 fn with_zsh_names(script: &str) -> String {

@@ -1,14 +1,16 @@
 //! `perihelion demo`: the whole star on bundled servers, real data and a scripted model.
 
+use std::io::IsTerminal as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use clap::Parser as _;
 use nix::sys::signal::{Signal, raise};
+use tokio::process::Command;
 
 use super::execute;
 use super::show::{Observer, Show};
-use super::{Error, Exit, Globals, Signals, output};
+use super::{Error, Exit, Globals, Result, Signals, graphs, output, serve, trace};
 use crate::demo::{self, Demo};
 use perihelion_agents::kinds;
 use perihelion_engine::ids::ThreadId;
@@ -19,8 +21,8 @@ use perihelion_star::{AgentEvent, ReflectionVerdict, Request};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The demo needs no API key and no network access. The servers, database and documents are real. The model is
-a script on a loopback HTTP server that only answers the demo's own questions. The data comes from the IANA
+The demo needs no API key and no network access. The servers, database and documents are real. The model is \
+a script on a loopback HTTP server that only answers the demo's own questions. The data comes from the IANA \
 time zone database (public domain). Threads are stored in the configured database.
 
 Examples:
@@ -28,7 +30,8 @@ Examples:
   perihelion demo --analyst
   perihelion demo --hands        Query a database, run a Python program, call an HTTP API
   perihelion demo --crash        Then run: perihelion resume THREAD
-  perihelion demo --documents    Two agents cite documents, then an analyst counts")]
+  perihelion demo --documents    Two agents cite documents, then an analyst counts
+  perihelion demo --python       A LangGraph agent, killed twice. Needs perihelion-agents")]
 pub struct Args {
     /// Ask an analyst three questions about the data, with tables and a chart
     #[arg(long, conflicts_with = "crash")]
@@ -42,6 +45,9 @@ pub struct Args {
     /// Query a database, run a Python program on the result, then call an HTTP API. Needs bubblewrap on Linux
     #[arg(long, conflicts_with_all = ["analyst", "documents", "crash"])]
     hands: bool,
+    /// Ask a LangGraph agent with two tools, kill its process during each, and show the trace and the web UI
+    #[arg(long, conflicts_with_all = ["analyst", "documents", "crash", "hands", "json"])]
+    python: bool,
     /// Print one JSON object instead of the answer
     #[arg(long)]
     json: bool,
@@ -50,10 +56,13 @@ pub struct Args {
     quiet: bool,
 }
 
-pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let signals = Signals::listen()?;
     let thread = ThreadId::new();
     let invocation = globals.invocation();
+    if args.python {
+        return python(settings, thread, &invocation, &signals).await;
+    }
     let (demo, questions) = if args.documents {
         (Demo::Documents, &[demo::DOCUMENTS_QUESTION][..])
     } else if args.hands {
@@ -102,14 +111,51 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::finish(runtime, ended, &signals).await
 }
 
-/// The arguments of `perihelion mcp`.
+/// Serves a LangGraph agent, and runs the client that asks it and kills its process.
+///
+/// On a terminal, the web UI stays until it is stopped.
+async fn python(
+    mut settings: Settings,
+    thread: ThreadId,
+    invocation: &str,
+    signals: &Signals,
+) -> Result<Exit> {
+    settings.serve.addr = ([127, 0, 0, 1], 0).into();
+    let home = demo::Options::default().home;
+    let demo = demo::python(&home, &thread.to_string()).await?;
+    let Some(hosted) = graphs::host(Some(&demo.langgraph_json), &settings).await? else {
+        return Ok(Exit::Failed);
+    };
+    let serving = serve::start(graphs::own(), settings.clone()).await?;
+    let mut client = Command::new(&hosted.python);
+    client.args(["-m", "perihelion.demo", &serving.url(), &thread.to_string()]);
+    let client = client.arg(&demo.kills).kill_on_drop(true).status();
+    let Some(status) = signals.unless_stopped(client).await else { return Ok(Exit::Aborted) };
+    let is_done = status.is_ok_and(|status| status.success());
+    if is_done {
+        trace::print(&settings, &thread.to_string()).await?;
+    }
+    if is_done && std::io::stdout().is_terminal() {
+        output::note(&format!(
+            "the thread is at {}/#/chat/{thread}; press Ctrl-C to stop",
+            serving.url()
+        ));
+        signals.stop_token().cancelled().await;
+    } else {
+        let file = demo.langgraph_json.display();
+        output::note(&format!("to see it in the web UI, run: {invocation} serve --graphs {file}"));
+    }
+    serving.stop().await?;
+    Ok(if is_done { Exit::Done } else { Exit::Failed })
+}
+
 #[derive(clap::Parser)]
 struct Mcp {
     #[command(subcommand)]
     server: Bundled,
 }
 
-async fn check_python() -> Result<(), Error> {
+async fn check_python() -> Result<()> {
     let Ok(Mcp { server }) = Mcp::try_parse_from(["mcp", "python"]) else { return Ok(()) };
     for finding in server.check().await {
         if let Finding::Bad(reason) = finding {
@@ -121,7 +167,7 @@ async fn check_python() -> Result<(), Error> {
 
 /// Kills the process when an output was judged: calls have been made, and the stage is not committed.
 ///
-/// The demo of documents is killed at the analyst's, when nothing else is under way; the other one at the first rejection.
+/// The documents demo is killed at the analyst, when no other work is active; the other one at the first rejection.
 fn crash(resume: String, documents: bool) -> Observer {
     let done = AtomicBool::new(false);
     Arc::new(move |event| {

@@ -2,7 +2,7 @@
 
 use std::collections::HashSet;
 
-use super::{Error, Exit, changes, output};
+use super::{Error, Exit, Result, changes, output};
 use perihelion_runtime::{
     self as runtime, Aspect, Change, Comparison, Pair, Side, Threads, Totals,
 };
@@ -10,7 +10,7 @@ use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --run, whole threads are compared. Differences of IDs, clock readings and durations are ignored.
+Without --run, whole threads are compared. Differences of IDs, clock readings and durations are ignored. \
 The totals of both sides follow at the end.
 
 Examples:
@@ -37,7 +37,7 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let [run_a, run_b] = runs(&args.run)?;
     let a = Threads::find_in(&settings, Some(&args.a)).await?;
     let b = Threads::find_in(&settings, Some(&args.b)).await?;
@@ -53,8 +53,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     Ok(if comparison.same { Exit::Done } else { Exit::Failed })
 }
 
-/// Returns the runs of A and B that are compared; none for whole threads.
-pub(super) fn runs(given: &[u32]) -> Result<[Option<u32>; 2], Error> {
+/// Returns the compared runs of A and B; `None` for whole threads.
+pub(super) fn runs(given: &[u32]) -> Result<[Option<u32>; 2]> {
     match given {
         [] => Ok([None, None]),
         [both] => Ok([Some(*both); 2]),
@@ -115,7 +115,7 @@ fn number(pair: &Pair) -> String {
     }
 }
 
-/// What was seen to differ once is not shown again where it turns up next: requests repeat what came before.
+/// A difference that was shown once is not shown again, because requests repeat earlier text.
 fn differing(pair: &Pair, shown: &mut HashSet<String>) -> String {
     let nodes = pair.nodes.join(", ");
     let only = match (pair.a, pair.b) {

@@ -1,6 +1,5 @@
 //! `perihelion doctor`: tries everything that a run needs, one by one and without running anything, and suggests fixes.
 
-use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -10,15 +9,16 @@ use tokio::process::Command;
 use super::args::VERSION;
 use super::init::no_agents;
 use super::parts::{self, Part};
-use super::{Error, Exit, Globals, Signals, environment, opening, output};
+use super::{Exit, Globals, Result, Signals, endpoints, environment, opening, output};
 use perihelion_database::Database;
+use perihelion_database::postgres::Server;
 use perihelion_embeddings::Endpoint;
 use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
 use perihelion_http::reach;
-use perihelion_llm::{self as llm, EmbeddingModel as _, Role, openai};
+use perihelion_llm::{self as llm, EmbeddingModel as _};
 use perihelion_mcp::{ServersFile, Transport};
-use perihelion_runtime::{Runtime, collector as collector_of, open_store};
+use perihelion_runtime::{collector as collector_of, open_store};
 use perihelion_servers::Finding::{self, Bad, Good, Odd};
 use perihelion_servers::{Bundled, sql};
 use perihelion_settings::config::Settings;
@@ -27,7 +27,6 @@ use perihelion_telemetry::otlp;
 /// How long a service may take to accept a connection.
 const CONNECTING: Duration = Duration::from_secs(5);
 
-/// Longest check of a server.
 const CHECK: Duration = Duration::from_secs(60);
 
 /// Threads that are read, the newest.
@@ -44,7 +43,7 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
     if let Some(url) = &args.service {
         return report(args, vec![ask(url).await], &[]);
     }
@@ -59,7 +58,7 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
     let mut found = vec![Good(format!("settings: {read}"))];
     let looking = async {
         database(&settings, &mut found).await;
-        models(&settings, &mut found).await;
+        endpoints::check(&settings, &mut found).await;
         found.push(embeddings(&settings).await);
         collector(&settings, &mut found).await;
         servers(&settings, &mut found).await;
@@ -70,8 +69,8 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
     report(args, found, &parts::of_system(&settings))
 }
 
-/// Prints what was looked at, in order, and the parts of the system; a failed check is the exit code.
-fn report(args: &Args, checks: Vec<Finding>, parts: &[Part]) -> Result<Exit, Error> {
+/// Prints the checks in order, and the parts of the system; a failed check determines the exit code.
+fn report(args: &Args, checks: Vec<Finding>, parts: &[Part]) -> Result<Exit> {
     let checks: Vec<Finding> =
         checks.into_iter().map(|check| check.map(|text| output::one_line(&text))).collect();
     if args.json {
@@ -102,6 +101,13 @@ async fn ask(url: &str) -> Finding {
 }
 
 async fn database(settings: &Settings, found: &mut Vec<Finding>) {
+    let url = settings.store.database.expose();
+    // First: a product that refuses the migration is named all the same.
+    if let Ok(server) = Server::read(url, "perihelion doctor")
+        && let Ok(product) = server.product().await
+    {
+        found.push(Good(format!("database: {product}")));
+    }
     let place = match writable(settings).await {
         Ok(place) => place,
         Err(error) => return found.push(Bad(format!("database: {error}"))),
@@ -119,8 +125,8 @@ async fn database(settings: &Settings, found: &mut Vec<Finding>) {
     }
 }
 
-/// Opens the database, writes a thread and removes it again; returns where the data lies.
-async fn writable(settings: &Settings) -> Result<String, Error> {
+/// Opens the database, writes a thread and removes it again; returns the location of the data.
+async fn writable(settings: &Settings) -> Result<String> {
     let store = open_store(settings).await?;
     let thread = ThreadId::new();
     let new = NewThread {
@@ -141,7 +147,7 @@ async fn writable(settings: &Settings) -> Result<String, Error> {
     Ok(written.map(|()| place)?)
 }
 
-/// Tells whether the database's role sees the rows of all tenants whatever row-level security says.
+/// Returns whether the database's role sees the rows of all tenants in spite of row-level security.
 async fn is_exempt(settings: &Settings) -> Result<bool, perihelion_database::Error> {
     let database = Database::open(settings.store.database.expose()).await?;
     let found = database.is_exempt().await;
@@ -150,7 +156,7 @@ async fn is_exempt(settings: &Settings) -> Result<bool, perihelion_database::Err
 }
 
 /// Reads the newest threads, so that a missing or wrong key shows; returns what encrypts, if anything does.
-async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
+async fn contents(settings: &Settings) -> Result<Option<String>> {
     let store = open_store(settings).await?;
     let read = async {
         let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
@@ -171,49 +177,6 @@ async fn contents(settings: &Settings) -> Result<Option<String>, Error> {
     }))
 }
 
-/// Asks every endpoint that a role of a run uses for its models; nothing is generated.
-async fn models(settings: &Settings, found: &mut Vec<Finding>) {
-    let mut wanted = BTreeMap::new();
-    for role in [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa] {
-        let role = settings.models.for_role(role.as_str());
-        if let Some(url) = role.url.clone() {
-            wanted.entry((url, role.model.clone())).or_insert(role);
-        }
-    }
-    for ((url, model), role) in wanted {
-        let listed = openai::list_models(&url, &role).await;
-        let url = url.split('?').next().unwrap_or_default();
-        let name = format!("model: {model} at {url}");
-        found.push(match listed.map(|names| names.map(|names| names.contains(&model))) {
-            Ok(Some(true)) => Good(name),
-            Ok(Some(false)) => Odd(format!(
-                "{name}: the endpoint responds, but does not list this model; check --model or OPENAI_MODEL"
-            )),
-            Ok(None) => Odd(format!(
-                "{name}: the endpoint responds, but lists no models, so the name was not checked"
-            )),
-            Err(error) => Bad(format!("model: {error}{}", without_version(&error, url))),
-        });
-    }
-    if let Err(error) = Runtime::check_model(settings) {
-        found.push(Bad(format!("model: {error}")));
-    }
-}
-
-/// Asks about the end of an address at which nothing is found.
-fn without_version(error: &llm::Error, url: &str) -> &'static str {
-    let is_versioned = url.trim_end_matches('/').ends_with("/v1");
-    match error {
-        llm::Error::Refused { status: 404, .. } if is_versioned => {
-            "; there is no /models under this address: is it that of an OpenAI-compatible endpoint?"
-        }
-        llm::Error::Refused { status: 404, .. } => {
-            "; there is no /models under this address: should it end in /v1?"
-        }
-        _ => "",
-    }
-}
-
 /// Requests one vector from the embedding model, if one is configured.
 async fn embeddings(settings: &Settings) -> Finding {
     let Some(settings) = &settings.embeddings else {
@@ -232,7 +195,7 @@ async fn embeddings(settings: &Settings) -> Finding {
     }
 }
 
-/// Sends the collector an empty request, if one is configured, and counts what it has not got yet.
+/// Sends the collector an empty request, if one is configured, and counts its undelivered traces.
 async fn collector(settings: &Settings, found: &mut Vec<Finding>) {
     let Some(collector) = collector_of(settings) else { return };
     let answer = match otlp::Sink::new(&collector) {
@@ -304,7 +267,7 @@ async fn sql_roles(file: &ServersFile, found: &mut Vec<Finding>) {
     }
 }
 
-/// Has each bundled server that needs more than to be started try what it needs, in the environment that its table gives it.
+/// Makes each bundled server with requirements try them, in the environment of its table.
 async fn bundled(file: &ServersFile, found: &mut Vec<Finding>) {
     let Ok(program) = std::env::current_exe() else { return };
     let mut checks = Vec::new();
@@ -329,7 +292,7 @@ async fn bundled(file: &ServersFile, found: &mut Vec<Finding>) {
     }
 }
 
-/// A server whose arguments cannot be read is reported where it is scanned.
+/// A server whose arguments cannot be read is reported by its scan.
 async fn check(mut command: Command) -> Vec<Finding> {
     match tokio::time::timeout(CHECK, command.output()).await {
         Ok(Ok(output)) => {

@@ -1,4 +1,4 @@
-//! Why a command ended without doing what it was asked, and the exit codes.
+//! Why a command failed, and the exit codes.
 
 use std::net::SocketAddr;
 use std::path::PathBuf;
@@ -12,7 +12,6 @@ use perihelion_runtime as runtime;
 use perihelion_servers as servers;
 use perihelion_service as service;
 
-/// How the program ends.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
     Done,
@@ -37,19 +36,26 @@ impl From<Exit> for ExitCode {
     }
 }
 
-/// Why a command failed.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Runtime(#[from] runtime::Error),
     #[error(transparent)]
     Demo(demo::Error),
+    #[error("cannot host graphs: {0}")]
+    Graphs(#[source] perihelion_host::Error),
     #[error(transparent)]
     Server(#[from] servers::Error),
     #[error("no user given; pass --user NAME")]
     NoUser,
     #[error("invalid log filter: {filter}: {reason}")]
-    Log { filter: String, reason: String },
+    Log {
+        filter: String,
+        #[source]
+        reason: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("cannot read standard input: {0}")]
     Input(std::io::Error),
     #[error("cannot write to standard output: {0}")]
@@ -59,7 +65,11 @@ pub enum Error {
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
     #[error("invalid team design in {}: {reason}", path.display())]
-    Design { path: PathBuf, reason: String },
+    Design {
+        path: PathBuf,
+        #[source]
+        reason: serde_json::Error,
+    },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
     #[error("cannot install signal handlers: {0}")]
@@ -86,6 +96,10 @@ pub enum Error {
     NothingUnderWay(String),
     #[error("file already exists: {0}; pass --force to overwrite it")]
     Exists(String),
+    #[error(
+        "no model server answers at {0}; start one there, or pass the URL of another one: --local URL"
+    )]
+    NoModelServer(String),
     #[error("cannot ask for confirmation without a terminal; pass --yes to {what}: {name}")]
     Unconfirmed { what: &'static str, name: String },
     #[error(
@@ -114,7 +128,7 @@ pub enum Error {
     Client(reqwest::Error),
     #[error(transparent)]
     Service(service::Error),
-    #[error("cannot run Python programs: {0}. Install bubblewrap and Python 3, then try again")]
+    #[error("cannot run Python programs: {0}. This demo needs bubblewrap and Python 3")]
     NoSandbox(String),
     #[error("unknown error code: {0}; run `perihelion explain` to list all codes")]
     UnknownCode(String),
@@ -207,8 +221,14 @@ impl From<demo::Error> for Error {
     }
 }
 
-impl From<checkpoint::Error> for Error {
-    fn from(error: checkpoint::Error) -> Self {
-        Self::Runtime(error.into())
-    }
+macro_rules! of_runtime {
+    ($($kind:ty),+) => {$(
+        impl From<$kind> for Error {
+            fn from(error: $kind) -> Self {
+                Self::Runtime(error.into())
+            }
+        }
+    )+};
 }
+
+of_runtime!(checkpoint::Error, runtime::MemoryError);

@@ -1,34 +1,60 @@
-//! `perihelion eval`: runs a suite of questions and says by its exit code whether the answers are as expected.
+//! `perihelion eval`: runs a suite with one model or several, and says by its exit code whether the answers are as expected.
 
+use std::cmp::Ordering;
 use std::path::{Path, PathBuf};
 
-use super::{Error, Exit, Signals, files, opening, output};
-use perihelion_runtime::eval::{CaseRecord, Change, Comparison, Record, Suite, compare, junit};
-use perihelion_settings::config::Settings;
+use clap::builder::PossibleValuesParser;
+
+use super::{Error, Exit, Globals, Result, Signals, files, opening, output};
+use perihelion_runtime::eval::{
+    Case, CaseRecord, Change, Estimate, Evaluation, Figures, Preference, Record, RunRecord, Suite,
+    junit,
+};
+use perihelion_runtime::{Evaluator, Judge, Runtime};
+use perihelion_settings::config::{Overrides, RoleModel, Roles, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-A suite is a YAML file with questions and rules for the answers. Rules check texts, agents, tools,
-tables and budgets, or let a model judge a criterion. docs/guides/evaluation.md describes the format.
-Each run is stored as a thread that you can inspect, trace and fork.
+A suite is a YAML file with questions and rules for the answers. A data set is a file of JSON lines \
+(.jsonl), such as {\"input\": \"How many?\", \"expected\": \"42\"}. docs/guides/evaluation.md describes both. \
+Each run is stored as a thread that you can inspect, trace and fork. The web UI lists evaluations.
 
 Examples:
-  perihelion eval suite.yaml
-  perihelion eval suite.yaml --model gpt-4.1 --save new.json --baseline old.json
-  perihelion eval suite.yaml --junit report.xml
+  perihelion eval suite.yaml --save baseline.json
+  perihelion eval suite.yaml --baseline baseline.json --junit report.xml
+  perihelion eval questions.jsonl --model gpt-4.1 --model qwen3:4b@http://localhost:11434/v1
+  perihelion eval questions.jsonl --role qa --model small --model large --judge large
 
 Exit codes:
   0  all cases passed
   1  a case failed, or is worse than in the baseline
   2  invalid usage or suite")]
 pub struct Args {
-    /// Suite, a YAML file
+    /// Suite (YAML), or data set (.jsonl)
     #[arg(value_name = "SUITE")]
     suite: PathBuf,
-    /// Compare with the saved results of an earlier run
+    /// Model to evaluate, with its URL if it has its own. Repeatable
+    #[arg(long, value_name = "NAME[@URL]")]
+    model: Vec<String>,
+    /// Role that the models take. Defaults to every role without its own model
+    #[arg(long, requires = "model", value_parser = PossibleValuesParser::new(Roles::NAMES))]
+    role: Option<String>,
+    /// Model that judges expected answers, and compares each model with the first one
+    #[arg(long, value_name = "NAME[@URL]")]
+    judge: Option<String>,
+    /// Run only the cases with this tag
+    #[arg(long)]
+    tag: Option<String>,
+    /// Runs of each case. Defaults to the number in the suite
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..=1_000))]
+    repeat: Option<u32>,
+    /// Seed of the resamples behind the confidence intervals
+    #[arg(long, value_name = "N", default_value_t = 1)]
+    seed: u64,
+    /// Compare with the saved results of an earlier evaluation
     #[arg(long, value_name = "FILE")]
     baseline: Option<PathBuf>,
-    /// Save the results as a baseline for later runs
+    /// Save the results as a baseline for later evaluations
     #[arg(long, value_name = "FILE")]
     save: Option<PathBuf>,
     /// Write a JUnit report for CI systems
@@ -42,55 +68,220 @@ pub struct Args {
     quiet: bool,
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
-    let suite =
-        Suite::parse(&files::read(&args.suite)?).map_err(|error| unusable(&args.suite, &error))?;
-    let baseline = args.baseline.as_deref().map(read_record).transpose()?;
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
+    let suite = args.suite()?;
+    let baseline = args.baseline.as_deref().map(read_evaluation).transpose()?;
     let signals = Signals::listen()?;
-    let opening = opening::runtime(settings, args.quiet);
-    let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
-    let runtime = opened?;
-    let evaluating = runtime.evaluate(&suite, |step| {
-        if !args.quiet {
-            let ended = step.ended;
-            let mark = if ended.passed { "✓" } else { "✗" };
-            output::note(&format!(
-                "{mark} {} {}/{} ({:.1} s)",
-                step.case, step.run, step.of, ended.seconds
-            ));
-        }
-    });
-    let Some(record) = signals.unless_stopped(evaluating).await else { return Ok(Exit::Aborted) };
-    runtime.close().await;
-    let record = record?;
-    let comparison = baseline.map(|baseline| compare(&baseline, &record));
+    let evaluating = evaluate(globals, settings, &args, &suite);
+    let Some(evaluation) = signals.unless_stopped(evaluating).await else {
+        return Ok(Exit::Aborted);
+    };
+    let evaluation = evaluation?;
     if let Some(path) = &args.save {
-        files::write(path, &output::pretty(&record)?)?;
+        files::write(path, &output::pretty(&evaluation)?)?;
     }
     if let Some(path) = &args.junit {
-        files::write(path, &junit(&record))?;
+        files::write(path, &junit(&evaluation.suite, &evaluation.records))?;
     }
-    output::either(args.json, &record, || drawn(&record, comparison.as_deref()))?;
-    let is_worse = comparison.iter().flatten().any(|one| one.change == Change::Worse);
-    Ok(if record.passed() && !is_worse { Exit::Done } else { Exit::Failed })
+    let baseline = baseline.as_ref();
+    output::either(args.json, &evaluation, || drawn(&evaluation, baseline))?;
+    let is_worse = evaluation.records.iter().any(|record| {
+        let mut changes = record.cases.iter().filter_map(|case| change(case, record, baseline));
+        changes.any(|change| change.is_worse())
+    });
+    let is_passed = evaluation.records.iter().all(Record::passed);
+    Ok(if is_passed && !is_worse { Exit::Done } else { Exit::Failed })
 }
 
-fn drawn(record: &Record, comparison: Option<&[Comparison]>) -> String {
+impl Args {
+    fn suite(&self) -> Result<Suite> {
+        let path = self.suite.as_path();
+        let text = files::read(path)?;
+        let is_data = path.extension().is_some_and(|extension| extension == "jsonl");
+        let name = path.file_stem().unwrap_or_default().to_string_lossy();
+        let read = if is_data { Suite::parse_lines(&name, &text) } else { Suite::parse(&text) };
+        let mut suite = read.map_err(|error| unusable(path, &error))?;
+        if let Some(tag) = &self.tag {
+            suite.cases.retain(|case| case.tags.contains(tag));
+            if suite.cases.is_empty() {
+                return Err(unusable(path, &format!("no case has the tag {tag}")));
+            }
+        }
+        for case in &mut suite.cases {
+            case.repeat = self.repeat.or(case.repeat);
+        }
+        Ok(suite)
+    }
+}
+
+/// Evaluates the models one after the other, compares their answers, and stores the figures.
+async fn evaluate(
+    globals: &Globals,
+    settings: Settings,
+    args: &Args,
+    suite: &Suite,
+) -> Result<Evaluation> {
+    let role = args.role.as_deref();
+    let first = args.model.first().filter(|_| role.is_none());
+    let judge = match (&args.judge, first) {
+        (Some(judge), _) => with_model(globals, Some("classifier"), judge)?,
+        (None, Some(first)) => with_model(globals, None, first)?,
+        (None, None) => globals.settings_with(Overrides { model: None, ..globals.overrides() })?,
+    };
+    let judge = Judge::new(&judge)?;
+    let evaluator = Evaluator { suite, role, judge: &judge, is_strict: args.judge.is_none() };
+    let mut subjects: Vec<(String, Settings)> = Vec::new();
+    for model in &args.model {
+        subjects.push((model.clone(), with_model(globals, role, model)?));
+    }
+    if subjects.is_empty() {
+        subjects.push((settings.models.for_role(role.unwrap_or("supervisor")).model, settings));
+    }
+    let of = subjects.len();
+    let mut evaluation = Evaluation {
+        suite: suite.name.clone(),
+        role: args.role.clone(),
+        judge: args.judge.clone(),
+        seed: args.seed,
+        ..Evaluation::default()
+    };
+    for (model, mut settings) in subjects {
+        // What one model learned must not help the next one.
+        settings.swarm.experience &= of == 1;
+        let runtime = opening::runtime(settings, args.quiet).await?;
+        let added = add(&runtime, &evaluator, &model, args, &mut evaluation).await;
+        let is_last = evaluation.models.len() == of;
+        let kept = if is_last { runtime.keep_evaluation(&evaluation).await } else { Ok(true) };
+        runtime.close().await;
+        added?;
+        if !kept? {
+            output::note("the figures are not stored: the threads are in memory, or encrypted");
+        }
+    }
+    Ok(evaluation)
+}
+
+async fn add(
+    runtime: &Runtime,
+    evaluator: &Evaluator<'_>,
+    model: &str,
+    args: &Args,
+    evaluation: &mut Evaluation,
+) -> Result<()> {
+    let progress = |case: &Case, run: u32, ended: &RunRecord| {
+        if !args.quiet {
+            let RunRecord { passed, seconds, .. } = *ended;
+            let of = evaluator.suite.repeat_of(case);
+            let Case { name, .. } = case;
+            let mark = mark(passed);
+            output::note(&format!("{mark} {name} {run}/{of} with {model} ({seconds:.1} s)"));
+        }
+    };
+    let record = runtime.evaluate(evaluator, model, progress).await?;
+    let mut figures = Figures::of(&record, args.seed);
+    if let Some(first) = evaluation.records.first().filter(|_| args.judge.is_some()) {
+        let outcomes = evaluator.judge.compare_all(evaluator.suite, &record, first).await;
+        figures.beside_first = Some(Preference::of(&outcomes, args.seed));
+    }
+    figures.judging = evaluator.judge.take_cost();
+    evaluation.models.push(figures);
+    evaluation.records.push(record);
+    Ok(())
+}
+
+/// Loads the settings with a model, written as `NAME` or `NAME@URL`, for a role or for all.
+fn with_model(globals: &Globals, role: Option<&str>, given: &str) -> Result<Settings> {
+    let address = given.rfind("@http://").or_else(|| given.rfind("@https://"));
+    let (model, url) = address.map_or((given, None), |at| (&given[..at], Some(&given[at + 1..])));
+    let model = model.to_owned();
+    let url = url.map(str::to_owned);
+    globals.settings_with(match role {
+        Some(role) => {
+            let role = role.to_owned();
+            Overrides {
+                model: None,
+                of_role: Some(RoleModel { role, model, url }),
+                ..globals.overrides()
+            }
+        }
+        None => {
+            let base = globals.overrides();
+            Overrides { model: Some(model), model_url: url.or(base.model_url.clone()), ..base }
+        }
+    })
+}
+
+fn mark(is_passed: bool) -> &'static str {
+    if is_passed { "✓" } else { "✗" }
+}
+
+fn drawn(evaluation: &Evaluation, baseline: Option<&Evaluation>) -> String {
+    let mut text = figures(evaluation);
+    for record in &evaluation.records {
+        text.push_str(&cases(record, baseline));
+    }
+    text
+}
+
+/// Lays the figures of all models side by side.
+fn figures(evaluation: &Evaluation) -> String {
+    let percent = |one: &Estimate| {
+        format!("{:.0} % ({:.0} to {:.0})", one.mean * 100.0, one.low * 100.0, one.high * 100.0)
+    };
+    let usd = |mean: f64, more: &str| {
+        if mean > 0.0 { format!("{mean:.4}{more}") } else { "-".to_owned() }
+    };
+    let head = [
+        "MODEL",
+        "PASSED",
+        "USD",
+        "TOKENS",
+        "CALLS",
+        "REPAIRS",
+        "P50 MS",
+        "P95 MS",
+        "JUDGED",
+        "JUDGE USD",
+        "JUDGE TOKENS",
+    ];
+    let rows = evaluation.models.iter().map(|one| {
+        let judged = one.beside_first.as_ref().map(|beside| {
+            let Preference { won, tied, lost, .. } = beside;
+            format!("{won} won, {tied} tied, {lost} lost: {}", percent(&beside.score))
+        });
+        let Estimate { mean, low, high } = one.cost_usd;
+        [
+            one.model.clone(),
+            percent(&one.passed),
+            usd(mean, &format!(" ({low:.4} to {high:.4})")),
+            format!("{:.0}", one.tokens.mean),
+            one.calls.to_string(),
+            one.repairs.to_string(),
+            format!("{:.0}", one.latency_p50_ms),
+            format!("{:.0}", one.latency_p95_ms),
+            judged.unwrap_or_default(),
+            usd(one.judging.cost_usd, ""),
+            one.judging.tokens.to_string(),
+        ]
+    });
+    let table = output::table(head, rows.collect());
+    format!("{table}\n95 % intervals in parentheses, seed {}\n", evaluation.seed)
+}
+
+fn cases(record: &Record, baseline: Option<&Evaluation>) -> String {
     let head = ["", "CASE", "PASSED", "SECONDS", "TOKENS", "CALLS", "BASELINE"];
     let rows = record.cases.iter().map(|case| {
-        let mark = if case.passed() { "✓" } else { "✗" };
-        let beside = comparison.into_iter().flatten().find(|one| one.case == case.name);
         [
-            mark.to_owned(),
+            mark(case.passed()).to_owned(),
             case.name.clone(),
             format!("{} of {}", case.passed_runs(), case.runs.len()),
             format!("{:.1}", case.mean(|run| run.seconds)),
             format!("{:.0}", case.mean(|run| run.tokens as f64)),
             format!("{:.1}", case.mean(|run| run.tool_calls as f64)),
-            beside.map(words).unwrap_or_default(),
+            change(case, record, baseline).map(words).unwrap_or_default(),
         ]
     });
-    let mut text = output::table(head, rows.collect());
+    let mut text = format!("\n{}\n{}", record.model, output::table(head, rows.collect()));
     for case in record.cases.iter().filter(|case| !case.passed()) {
         text.push_str(&failures(case));
     }
@@ -109,22 +300,31 @@ fn failures(case: &CaseRecord) -> String {
     text
 }
 
-fn words(one: &Comparison) -> String {
-    let word = match one.change {
-        Change::Same => "same",
-        Change::Better => "better",
-        Change::Worse => "worse",
-        Change::New => "new",
-        Change::Gone => "gone",
-    };
-    match one.tokens_ratio {
-        Some(ratio) => format!("{word}, tokens × {ratio:.2}"),
-        None => word.to_owned(),
-    }
+/// Compares a case with the baseline: with the same model's record, or with the first one.
+fn change(case: &CaseRecord, record: &Record, baseline: Option<&Evaluation>) -> Option<Change> {
+    let records = &baseline?.records;
+    let same = records.iter().find(|one| one.model == record.model);
+    Some(Change::of(case, same.or(records.first())?))
 }
 
-fn read_record(path: &Path) -> Result<Record, Error> {
-    serde_json::from_str(&files::read(path)?).map_err(|error| unusable(path, &error))
+fn words(change: Change) -> String {
+    let (word, ratio) = match change {
+        Change::New => ("new", None),
+        Change::Since(Ordering::Less, ratio) => ("worse", ratio),
+        Change::Since(Ordering::Equal, ratio) => ("same", ratio),
+        Change::Since(Ordering::Greater, ratio) => ("better", ratio),
+    };
+    ratio.map_or(word.to_owned(), |ratio| format!("{word}, tokens × {ratio:.2}"))
+}
+
+fn read_evaluation(path: &Path) -> Result<Evaluation> {
+    let text = files::read(path)?;
+    // Earlier versions saved the record of one model.
+    if let Ok(record) = serde_json::from_str::<Record>(&text) {
+        let suite = record.suite.clone();
+        return Ok(Evaluation { suite, records: vec![record], ..Evaluation::default() });
+    }
+    serde_json::from_str(&text).map_err(|error| unusable(path, &error))
 }
 
 fn unusable(path: &Path, error: &dyn std::fmt::Display) -> Error {

@@ -12,7 +12,7 @@ use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
 use super::show::{Observer, Show, present};
-use super::{Error, Exit, Signals, accounts, found, opening, output, plugins};
+use super::{Error, Exit, Result, Signals, accounts, found, opening, output, plugins};
 use crate::demo;
 use perihelion_engine::graph::{RunEvent, Wants};
 use perihelion_engine::runner::RunOptions;
@@ -28,7 +28,7 @@ const WAITING_EVENTS: usize = 256;
 ///
 /// # Errors
 /// [`Error`] when the runtime cannot be opened or refuses the job; a run that fails is an [`Exit`].
-pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, Error> {
+pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit> {
     let signals = Signals::listen()?;
     let database = &settings.store.database;
     let is_made = job.is_submission() && !is_there(database.expose()).unwrap_or(true);
@@ -73,14 +73,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit, 
 }
 
 /// Closes the runtime after [`drive`], unless a second signal arrives.
-///
-/// # Errors
-/// The error of `ended`.
-pub async fn finish(
-    runtime: Runtime,
-    ended: Result<Exit, Error>,
-    signals: &Signals,
-) -> Result<Exit, Error> {
+pub async fn finish(runtime: Runtime, ended: Result<Exit>, signals: &Signals) -> Result<Exit> {
     if matches!(ended, Ok(Exit::Aborted)) {
         return ended;
     }
@@ -90,15 +83,7 @@ pub async fn finish(
 /// Drives one job to its end, its next question, its failure or a signal, and shows how it ended.
 ///
 /// After [`Exit::Aborted`], drop the runtime instead of closing it.
-///
-/// # Errors
-/// [`Error`] when the runtime refuses the job.
-pub async fn drive(
-    runtime: &Runtime,
-    job: Job,
-    show: &Show,
-    signals: &Signals,
-) -> Result<Exit, Error> {
+pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) -> Result<Exit> {
     if !job.is_submission() && runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
     }
@@ -106,7 +91,8 @@ pub async fn drive(
     if !show.quiet {
         let kept = runtime.runs().recorded_calls(&job).await?;
         if kept > 0 {
-            output::note(&format!("reusing {kept} recorded calls of the unfinished step"));
+            let calls = output::count(kept as u64, "recorded call");
+            output::note(&format!("reusing {calls} of the unfinished step"));
         }
     }
     let (events, listener) = mpsc::channel(WAITING_EVENTS);
@@ -176,7 +162,6 @@ pub async fn drive(
     present(&report, thread, is_submission, show, signals)
 }
 
-/// Returns whether a terminal shows the output.
 fn is_watched(show: &Show) -> bool {
     !show.quiet && std::io::stdout().is_terminal()
 }

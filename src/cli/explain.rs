@@ -4,7 +4,7 @@ use std::fmt::Debug;
 
 use serde_json::json;
 
-use super::{Error, Exit, output};
+use super::{Error, Exit, Result, output};
 use crate::demo;
 use perihelion_engine::{checkpoint, runner};
 use perihelion_runtime as runtime;
@@ -27,7 +27,7 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) fn run(args: &Args) -> Result<Exit, Error> {
+pub(super) fn run(args: &Args) -> Result<Exit> {
     let Some(wanted) = &args.code else {
         let all: Vec<_> = entries().collect();
         let rows = all.iter().map(|[code, cause, _]| [code, cause].map(|it| (*it).to_owned()));

@@ -8,26 +8,26 @@ use std::path::Path;
 use serde_json::Value;
 use uuid::Uuid;
 
-use super::Error;
+use super::{Error, Result};
 
-pub(super) fn read(path: &Path) -> Result<String, Error> {
+pub(super) fn read(path: &Path) -> Result<String> {
     fs::read_to_string(path).map_err(|source| Error::Read { path: path.to_owned(), source })
 }
 
 /// Reads a text file, or standard input for `-`.
-pub(super) fn read_or_input(path: &Path) -> Result<String, Error> {
+pub(super) fn read_or_input(path: &Path) -> Result<String> {
     match path.to_str() {
         Some("-") => io::read_to_string(io::stdin()).map_err(Error::Input),
         _ => read(path),
     }
 }
 
-/// Reads what a person typed as JSON, or as a text.
+/// Reads a person's input as JSON, or as text.
 pub(super) fn json_or_text(text: String) -> Value {
     serde_json::from_str(&text).unwrap_or(Value::String(text))
 }
 
-pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
+pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
@@ -36,8 +36,8 @@ pub(super) fn write(path: &Path, text: &str) -> Result<(), Error> {
 /// A link is replaced, not followed. A pipe or a device is written to.
 pub(super) fn replace(
     path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<(), Error>,
-) -> Result<(), Error> {
+    fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
+) -> Result<()> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
         let file = File::options().write(true).open(path).map_err(failed)?;
@@ -61,8 +61,7 @@ pub(super) fn replace(
     written
 }
 
-/// Replaces a file with a text, as [`replace`] does.
-pub(super) fn replace_text(path: &Path, text: &str) -> Result<(), Error> {
+pub(super) fn replace_text(path: &Path, text: &str) -> Result<()> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     replace(path, |file| file.write_all(text.as_bytes()).map_err(failed))
 }

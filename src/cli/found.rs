@@ -1,4 +1,4 @@
-//! Shows the table and the chart of a run to a person: drawn, paged where it is long, saved with its path said.
+//! Shows the table and the chart of a run: drawn, paged if it is long, saved with its path.
 
 use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
@@ -13,7 +13,7 @@ use perihelion_settings::config::data_directory;
 /// Rows that are shown without a pager.
 const SHOWN_ROWS: usize = 30;
 
-/// Shows what agents found beside their words; a terminal that cannot is no failure.
+/// Shows the tables and charts of agents; a terminal that cannot is no failure.
 pub(super) fn show(report: &RunReport) {
     if let Some(table) = &report.data {
         let rows: Vec<Vec<String>> =
@@ -50,7 +50,7 @@ fn cell(value: &Value) -> String {
     }
 }
 
-/// Shows a long text in the user's pager; returns false where there is none.
+/// Shows a long text in the user's pager; returns false without one.
 fn page(text: &str) -> bool {
     if !std::io::stdout().is_terminal() || !std::io::stdin().is_terminal() {
         return false;
@@ -68,7 +68,8 @@ fn page(text: &str) -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Saves a chart below the user's data directory, as a drawing and as a picture beside it, and returns the drawing's path.
+/// Saves a chart below the user's data directory, as a drawing and as a picture next to it, and returns the drawing's
+/// path.
 fn save(report: &RunReport, at: usize, svg: &str) -> std::io::Result<PathBuf> {
     let directory = data_directory().join("charts");
     std::fs::create_dir_all(&directory)?;

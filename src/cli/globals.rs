@@ -64,7 +64,7 @@ impl Globals {
     }
 }
 
-/// Quotes a word for a POSIX shell, where it needs it.
+/// Quotes a word for a POSIX shell, if necessary.
 pub(super) fn quoted(word: &str) -> String {
     let plain = |c: char| c.is_ascii_alphanumeric() || "-_./:=@%+,".contains(c);
     if !word.is_empty() && word.chars().all(plain) {

@@ -2,8 +2,9 @@
 
 use std::path::{Path, PathBuf};
 
-use super::{Error, Exit, Globals, files, output};
-use perihelion_settings::config::Settings;
+use super::{Error, Exit, Globals, Result, environment, files, output};
+use perihelion_llm::openai::{self, Abilities, LOCAL, Local, Schemas};
+use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -11,57 +12,24 @@ Existing files are not changed, unless you pass --force.
 
 Examples:
   perihelion init
+  perihelion init --local
   perihelion --servers team/mcp-servers.toml init")]
 pub struct Args {
     /// Overwrite existing files
     #[arg(long)]
     force: bool,
+    /// Use the model server on this machine: Ollama, llama.cpp, vLLM or LM Studio, or the one at URL
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    local: Option<Option<String>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
 }
 
-const SETTINGS: &str = r#"# Settings of Perihelion. Every key has a default and an environment variable. Options override both.
+const SETTINGS: &str = include_str!("starter/settings.toml");
+const SERVERS: &str = include_str!("starter/servers.toml");
 
-[models]
-# Base URL of any OpenAI-compatible endpoint, including /v1. Set the API key in OPENAI_API_KEY.
-# url = "http://localhost:11434/v1"
-# model = "gpt-4.1-mini"
-
-[servers]
-file = "mcp-servers.toml"
-
-# [store]
-# database = "postgres://localhost/perihelion"
-"#;
-
-const SERVERS: &str = r#"# One table per MCP server, and one agent per table. `perihelion agents import .mcp.json --write` imports servers
-# from another program. `perihelion agents` lists the agents.
-
-# Reads files in this directory. Never changes files.
-[mcp_servers.files]
-command = "perihelion"
-args = ["mcp", "files", "--root", "."]
-default_tools_effect = "read_only"
-
-# Appends notes to a file.
-[mcp_servers.notes]
-command = "perihelion"
-args = ["mcp", "notes", "--file", "notes.jsonl"]
-
-# A server that runs as a child process:
-# [mcp_servers.tracker]
-# command = "npx"
-# args = ["-y", "@example/tracker-mcp"]
-# env = { TOKEN = "${TRACKER_TOKEN}" }
-
-# A server over HTTP:
-# [mcp_servers.search]
-# url = "https://search.example.com/mcp"
-# bearer_token_env_var = "SEARCH_TOKEN"
-"#;
-
-/// Says why there is no agent, and how to get one.
+/// Explains why there is no agent, and how to get one.
 pub(super) fn no_agents(settings: &Settings) -> String {
     let file = &settings.servers.file;
     let shown = file.display();
@@ -74,12 +42,62 @@ pub(super) fn no_agents(settings: &Settings) -> String {
     }
 }
 
-pub(super) fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
+/// Writes the settings of a model on this machine in place of the examples.
+fn settings_of((local, abilities): &(Local, Abilities)) -> String {
+    let mut lines = format!("url = {:?}\nmodel = {:?}\n", local.url, local.model);
+    if let Some(window) = abilities.window {
+        lines.push_str(&format!("context_window = {window}\n"));
+        if abilities.suits_compact() {
+            // A small model that rambles on would otherwise fill the context.
+            lines.push_str(&format!("max_tokens = {}\n", window / 4));
+        }
+    }
+    // Without a graphics card, an answer can take minutes, and a repeated request as long again.
+    lines.push_str("timeout_sec = 600\n");
+    if abilities.suits_compact() {
+        lines.push_str("protocol = \"compact\"\n");
+    }
+    if abilities.schemas == Schemas::Ignored {
+        lines.push_str("json_mode = \"text\"\n");
+    }
+    if abilities.sees {
+        lines.push_str("input = [\"text\", \"image\"]\n");
+    }
+    let examples = "# `perihelion init --local` finds the model server on this machine.\n# url = \"http://localhost:11434/v1\"\n# model = \"gpt-4.1-mini\"\n";
+    SETTINGS.replace(examples, &lines)
+}
+
+/// Finds the model server on this machine that answers first in the order of the list, or the one at `url`.
+async fn find(url: Option<&str>) -> Result<(Local, Abilities)> {
+    let settings = Settings::load(Overrides::default(), None, &environment);
+    let settings = settings.map_err(perihelion_runtime::Error::from)?;
+    let places = url.map_or_else(|| LOCAL.to_vec(), |url| vec![("model server", url)]);
+    for local in openai::find_local(&settings.models, &places).await {
+        match openai::probe(&local.url, &local.settings).await {
+            Ok(abilities) => {
+                let Local { server, url, model, .. } = &local;
+                output::note(&format!("found {server} at {url}: {model}"));
+                return Ok((local, abilities));
+            }
+            Err(error) => output::warning(&error.to_string()),
+        }
+    }
+    let shown = |&(server, url): &(&str, &str)| format!("{server} ({url})");
+    let looked: Vec<String> = places.iter().map(shown).collect();
+    Err(Error::NoModelServer(url.map_or_else(|| looked.join(", "), str::to_owned)))
+}
+
+pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
+    let local = match &args.local {
+        Some(url) => Some(find(url.as_deref()).await?),
+        None => None,
+    };
+    let text = local.as_ref().map_or_else(|| SETTINGS.to_owned(), settings_of);
     let settings = globals.config.clone().unwrap_or_else(|| PathBuf::from("perihelion.toml"));
     let servers = globals.servers.clone().unwrap_or_else(|| PathBuf::from("mcp-servers.toml"));
     let named = servers.display().to_string();
     let wanted =
-        [(settings, SETTINGS.replace("mcp-servers.toml", &named)), (servers, SERVERS.to_owned())];
+        [(settings, text.replace("mcp-servers.toml", &named)), (servers, SERVERS.to_owned())];
     let (kept, fresh): (Vec<_>, Vec<_>) =
         wanted.into_iter().partition(|(path, _)| path.exists() && !args.force);
     let names = |files: &[(PathBuf, String)]| -> Vec<String> {
@@ -101,11 +119,14 @@ pub(super) fn run(globals: &Globals, args: &Args) -> Result<Exit, Error> {
     for name in names(&kept) {
         output::note(&format!("kept {name}, which already exists"));
     }
-    output::note("next, set OPENAI_BASE_URL or OPENAI_API_KEY, then run `perihelion doctor`");
+    output::note(match local {
+        Some(_) => "next, run `perihelion doctor`",
+        None => "next, set OPENAI_BASE_URL or OPENAI_API_KEY, then run `perihelion doctor`",
+    });
     Ok(Exit::Done)
 }
 
-fn write(path: &Path, text: &str) -> Result<(), Error> {
+fn write(path: &Path, text: &str) -> Result<()> {
     if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
         let failed = |source| Error::Write { path: path.to_owned(), source };
         std::fs::create_dir_all(directory).map_err(failed)?;

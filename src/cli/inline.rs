@@ -6,23 +6,20 @@ use std::io::Write as _;
 use serde_json::{Map, Value};
 
 use super::files::json_or_text;
-use super::{Error, Signals, output, questions};
+use super::{Error, Result, Signals, output, questions};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Answer, InterruptView, Runtime};
 use perihelion_star::question::Question;
 
-/// What a person said at this terminal so far.
+/// A person's input at this terminal so far.
 #[derive(Default)]
 pub(super) struct Asking {
-    /// Tools of servers whose further calls are allowed while the command runs.
+    /// Tools of servers whose further calls are permitted while the command runs.
     allowed: BTreeSet<String>,
 }
 
 impl Asking {
     /// Asks everything that is open, and records the answers; `false` when the person leaves it for later.
-    ///
-    /// # Errors
-    /// When the terminal cannot be read, or the store refuses an answer.
     pub(super) async fn answer(
         &mut self,
         runtime: &Runtime,
@@ -30,7 +27,7 @@ impl Asking {
         called: &str,
         invocation: &str,
         signals: &Signals,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let open = runtime.threads().view(thread).await?.open;
         for one in &open {
             let Ok(id) = one.id.parse() else { continue };
@@ -52,11 +49,7 @@ impl Asking {
         Ok(!open.is_empty())
     }
 
-    async fn ask(
-        &mut self,
-        one: &InterruptView,
-        signals: &Signals,
-    ) -> Result<Option<Answer>, Error> {
+    async fn ask(&mut self, one: &InterruptView, signals: &Signals) -> Result<Option<Answer>> {
         let question = one.question();
         let tool = match &question {
             Question::Approval(approval) => format!("{}.{}", approval.server, approval.tool),
@@ -88,7 +81,7 @@ impl Asking {
         }
     }
 
-    async fn decided(&mut self, tool: &str, signals: &Signals) -> Result<Reply, Error> {
+    async fn decided(&mut self, tool: &str, signals: &Signals) -> Result<Reply> {
         let prompt = "approve? [y]es, [n]o, [a]ll calls of this tool during this command, yes with [i]nstructions";
         Ok(match word(prompt, signals).await?.as_deref() {
             None => Reply::Later,
@@ -109,7 +102,6 @@ impl Asking {
     }
 }
 
-/// What a line came to.
 enum Reply {
     Answer(Answer),
     /// An empty line, the end of the input, or a signal.
@@ -123,7 +115,7 @@ impl Reply {
     }
 }
 
-async fn clarified(options: &[String], signals: &Signals) -> Result<Reply, Error> {
+async fn clarified(options: &[String], signals: &Signals) -> Result<Reply> {
     let prompt =
         if options.is_empty() { "answer" } else { "answer, or the number of one of these" };
     let Some(text) = line(prompt, signals).await? else { return Ok(Reply::Later) };
@@ -132,7 +124,7 @@ async fn clarified(options: &[String], signals: &Signals) -> Result<Reply, Error
     Ok(Reply::Answer(Answer::Message(chosen.unwrap_or(text))))
 }
 
-async fn judged(signals: &Signals) -> Result<Reply, Error> {
+async fn judged(signals: &Signals) -> Result<Reply> {
     let prompt = "outcome? [d]one, [r]etry (the call did not happen), [s]kip";
     Ok(match word(prompt, signals).await?.as_deref() {
         None => Reply::Later,
@@ -146,7 +138,7 @@ async fn judged(signals: &Signals) -> Result<Reply, Error> {
     })
 }
 
-async fn allowed(signals: &Signals) -> Result<Reply, Error> {
+async fn allowed(signals: &Signals) -> Result<Reply> {
     Ok(match word("did you open the address? [y]es, [n]o", signals).await?.as_deref() {
         None => Reply::Later,
         Some("y" | "yes") => Reply::Answer(Answer::Approve { reason: None }),
@@ -155,15 +147,15 @@ async fn allowed(signals: &Signals) -> Result<Reply, Error> {
     })
 }
 
-/// Asks the fields of a form one by one; one that is left empty stays out.
-async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Reply, Error> {
+/// Asks for the fields of a form one by one; an empty one is left out.
+async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Reply> {
     match word("fill in the form? [y]es, [n]o", signals).await?.as_deref() {
         None => return Ok(Reply::Later),
         Some("y" | "yes") => {}
         Some("n" | "no") => return Ok(Reply::Answer(Answer::Deny { reason: None })),
         Some(_) => return Ok(Reply::Unclear),
     }
-    let fields = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
+    let fields = schema.and_then(|schema| schema["properties"].as_object());
     let mut form = Map::new();
     for (name, field) in fields.into_iter().flatten() {
         if let Some(text) = line(name, signals).await? {
@@ -173,7 +165,7 @@ async fn filled(schema: Option<&Value>, signals: &Signals) -> Result<Reply, Erro
     Ok(Reply::Answer(Answer::Value(Value::Object(form))))
 }
 
-/// Reads a field's text as what the form wants there; what it is not is for the check of the whole form.
+/// Reads a field's text as the form's type; the check of the whole form finds errors.
 fn typed(text: &str, field: &Value) -> Value {
     let kind = field.get("type").and_then(Value::as_str).unwrap_or("string");
     match (kind, text.to_lowercase().as_str()) {
@@ -184,12 +176,12 @@ fn typed(text: &str, field: &Value) -> Value {
     }
 }
 
-async fn word(prompt: &str, signals: &Signals) -> Result<Option<String>, Error> {
+async fn word(prompt: &str, signals: &Signals) -> Result<Option<String>> {
     Ok(line(prompt, signals).await?.map(|line| line.to_lowercase()))
 }
 
-/// Reads a line from the terminal; none when it is empty, at the end of the input, and after a signal.
-async fn line(prompt: &str, signals: &Signals) -> Result<Option<String>, Error> {
+/// Reads a line from the terminal; `None` if it is empty, at the end of the input, and after a signal.
+async fn line(prompt: &str, signals: &Signals) -> Result<Option<String>> {
     output::BARS.suspend(|| {
         eprint!("{}: ", output::one_line(prompt));
         let _ = std::io::stderr().flush();

@@ -3,6 +3,7 @@
 use std::io::Write;
 
 use tracing::{Event, Subscriber};
+use tracing_subscriber::filter::Directive;
 use tracing_subscriber::fmt::format::{Format, Json, Writer};
 use tracing_subscriber::fmt::{self, FmtContext, FormatEvent, FormatFields, MakeWriter};
 use tracing_subscriber::layer::SubscriberExt as _;
@@ -10,23 +11,23 @@ use tracing_subscriber::registry::LookupSpan;
 use tracing_subscriber::util::SubscriberInitExt as _;
 use tracing_subscriber::{EnvFilter, Layer as _};
 
-use super::shown::{shown_entry, shown_json};
-use super::{Error, output};
+use super::escape::{shown_entry, shown_json};
+use super::{Error, Result, output};
 use perihelion_mcp as mcp;
 use perihelion_runtime::{log_layer, log_place, redact_log};
 use perihelion_settings::config::{Log, LogFormat};
+use perihelion_telemetry::LogPlace;
 
-pub(super) fn start(log: &Log) -> Result<(), Error> {
+pub(super) fn start(log: &Log) -> Result<()> {
     output::set_json_lines(log.format == LogFormat::Json);
-    let refused = |reason: String| Error::Log { filter: log.filter.clone(), reason };
-    let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.to_string()))?;
-    let directive = mcp::LOG_DIRECTIVE.parse().map_err(|error| refused(format!("{error}")))?;
-    let mut filter = filter.add_directive(directive);
+    let refused = |reason| Error::Log { filter: log.filter.clone(), reason };
+    let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.into()))?;
+    let directive = |text: &str| text.parse::<Directive>().map_err(|error| refused(error.into()));
+    let mut filter = filter.add_directive(directive(mcp::LOG_DIRECTIVE)?);
     // It writes addresses and messages as they are, whatever they hold, and what matters of it is told in our words
     // elsewhere; who wants that names it.
     if !log.filter.contains("rmcp") {
-        let silent = "rmcp=off".parse().map_err(|error| refused(format!("{error}")))?;
-        filter = filter.add_directive(silent);
+        filter = filter.add_directive(directive("rmcp=off")?);
     }
     let started = match log.format {
         LogFormat::Text => tracing_subscriber::fmt()
@@ -51,7 +52,7 @@ pub(super) fn start(log: &Log) -> Result<(), Error> {
     Ok(())
 }
 
-/// Says in each line of a run where the run's trace has it: `trace_id`, `span_id`, `thread` and `run`.
+/// Adds the place of the run's trace to each log line of a run: `trace_id`, `span_id`, `thread` and `run`.
 struct Placed(Format<Json>);
 
 impl<S, N> FormatEvent<S, N> for Placed
@@ -70,10 +71,7 @@ where
         match (log_place(), line.strip_prefix('{')) {
             (Some(place), Some(rest)) => {
                 // None of these needs to be escaped: they are hexadecimal, a UUID and a number.
-                let trace = place.trace_id;
-                let span = place.span_id;
-                let thread = place.thread;
-                let run = place.run;
+                let LogPlace { trace_id: trace, span_id: span, thread, run } = place;
                 write!(
                     writer,
                     "{{\"trace_id\":\"{trace}\",\"span_id\":\"{span}\",\"thread\":\"{thread}\",\"run\":{run},{rest}"
@@ -86,8 +84,8 @@ where
 
 /// Writes each event as a whole, with the bars out of the way.
 ///
-/// Servers and models write some of what is told: it stands in the event's own line, and nothing of it is hidden or
-/// steers a terminal.
+/// Servers and models write some of the texts: they stay in the event's line, with hidden characters and control
+/// sequences made visible.
 struct AboveBars(LogFormat);
 
 struct Line {

@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 
 use pulldown_cmark::{CodeBlockKind, Event, HeadingLevel, Options, Parser, Tag, TagEnd};
 
-use super::{Error, output};
+use super::{Result, output};
 
 const BOLD: &str = "\u{1b}[1m";
 const ITALIC: &str = "\u{1b}[3m";
@@ -12,8 +12,8 @@ const CODE: &str = "\u{1b}[36m";
 const FAINT: &str = "\u{1b}[2m";
 const PLAIN: &str = "\u{1b}[0m";
 
-/// Writes an answer to standard output: as it is, unless somebody looks on who did not refuse colours.
-pub(super) fn answer(text: &str) -> Result<(), Error> {
+/// Writes an answer to standard output: formatted for a terminal with colors, otherwise unchanged.
+pub(super) fn answer(text: &str) -> Result<()> {
     if std::io::stdout().is_terminal() && !output::is_colour_refused() {
         // What could steer the terminal goes before the terminal's own codes come.
         output::bytes(format!("{}\n", rendered(&output::plain(text))).as_bytes())
@@ -40,9 +40,9 @@ struct Page {
     text: String,
     /// The codes in force, innermost last.
     codes: Vec<&'static str>,
-    /// The lists around: the next number, or none where they are not numbered.
+    /// The surrounding lists: the next number, or `None` for unnumbered ones.
     lists: Vec<Option<u64>>,
-    /// Where the link under way leads.
+    /// The target of the open link.
     link: Option<String>,
     /// The rows of the table under way.
     rows: Vec<Vec<String>>,
@@ -165,7 +165,7 @@ impl Page {
         }
     }
 
-    /// Adds words to where they belong, without what could steer the terminal: Markdown writes any letter by its number.
+    /// Adds words at their place, without control sequences: Markdown can write any letter by its number.
     fn say(&mut self, words: &str) {
         let words = output::plain(words);
         if self.is_in_cell {

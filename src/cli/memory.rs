@@ -2,11 +2,9 @@
 
 use clap::builder::NonEmptyStringValueParser;
 
-use super::{Error, Exit, output};
+use super::{Error, Exit, Result, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{
-    LOCAL_TENANT, MemoryEntry, MemoryError, MemoryKind, Scope, UserMemory, open_memory,
-};
+use perihelion_runtime::{LOCAL_TENANT, MemoryEntry, MemoryKind, Scope, UserMemory, open_memory};
 use perihelion_settings::config::Settings;
 
 /// Keys that are preferences unless the kind is given.
@@ -55,15 +53,11 @@ enum Command {
     Delete { key: String },
 }
 
-fn kind(text: &str) -> Result<MemoryKind, String> {
-    match text {
-        "fact" => Ok(MemoryKind::Fact),
-        "preference" => Ok(MemoryKind::Preference),
-        _ => Err("expected fact or preference".to_owned()),
-    }
+fn kind(text: &str) -> Result<MemoryKind, &'static str> {
+    MemoryKind::from_name(text).ok_or("expected fact or preference")
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let user = args.user.as_deref().ok_or(Error::NoUser)?;
     let scope = Scope::new(&args.tenant, user).map_err(perihelion_runtime::Error::from)?;
     let memory = open_memory(&settings).await?;
@@ -73,26 +67,20 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     done.map(|()| Exit::Done)
 }
 
-async fn perform(
-    memory: &UserMemory,
-    scope: &Scope,
-    command: Command,
-    json: bool,
-) -> Result<(), Error> {
-    let refused = |error: MemoryError| Error::from(perihelion_runtime::Error::from(error));
+async fn perform(memory: &UserMemory, scope: &Scope, command: Command, json: bool) -> Result<()> {
     match command {
         Command::List { all } => {
             let entries = if all { memory.history(scope).await } else { memory.list(scope).await };
-            let entries = entries.map_err(refused)?;
+            let entries = entries?;
             let none = "no memories about this user";
             output::listed(json, &entries, none, || output::lines(&entries, line))
         }
         Command::Set { key, value, kind } => {
             let kind = kind.unwrap_or_else(|| suggested(&key));
             let entry = (kind, key.as_str(), value.as_str());
-            memory.set(scope, entry, "command line", clock::now()).await.map_err(refused)
+            Ok(memory.set(scope, entry, "command line", clock::now()).await?)
         }
-        Command::Delete { key } => memory.forget(scope, &key).await.map_err(refused),
+        Command::Delete { key } => Ok(memory.forget(scope, &key).await?),
     }
 }
 

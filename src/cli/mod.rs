@@ -16,7 +16,9 @@ mod demo;
 mod diff;
 mod doctor;
 mod documents;
+mod endpoints;
 mod error;
+mod escape;
 mod eval;
 pub mod execute;
 mod explain;
@@ -40,7 +42,6 @@ mod resume;
 mod run;
 mod serve;
 mod show;
-mod shown;
 mod signals;
 mod skills;
 mod system;
@@ -56,7 +57,7 @@ use clap::{CommandFactory as _, Parser as _};
 
 pub use agents::schema as servers_schema;
 pub use args::Cli;
-pub use error::{Error, Exit};
+pub use error::{Error, Exit, Result};
 pub use globals::Globals;
 pub use serve::{Serving, start as serve};
 pub use signals::Signals;
@@ -78,9 +79,9 @@ pub fn main() -> ExitCode {
     main_with(Graphs::new())
 }
 
-/// Runs the program with graphs of its own: its commands serve, run, show and replay their threads.
+/// Runs the program with its own graphs: its commands serve, run, show and replay their threads.
 pub fn main_with(own: Graphs) -> ExitCode {
-    graphs::set(own);
+    graphs::add(own);
     system::keep_private();
     // The settings may say otherwise, but what goes wrong before they are read is told as well.
     output::set_json_lines(LogFormat::of_environment(&environment) == LogFormat::Json);
@@ -103,8 +104,11 @@ pub fn main_with(own: Graphs) -> ExitCode {
             error.exit()
         }
     };
-    if let Command::ParseDocument { name } = &cli.command {
-        let parsed = runtime::parse_document(name).map_err(Error::Output);
+    if let Command::ParseDocument { name, languages, scan_timeout } = &cli.command {
+        let seconds = *scan_timeout;
+        let tesseract =
+            languages.clone().map(|languages| runtime::Tesseract { languages, seconds });
+        let parsed = runtime::parse_document(name, tesseract).map_err(Error::Output);
         return parsed.map_or_else(|error| fail(&error), |()| Exit::Done).into();
     }
     let mut builder = tokio::runtime::Builder::new_multi_thread();
@@ -147,7 +151,7 @@ pub fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-async fn dispatch(cli: Cli) -> Result<Exit, Error> {
+async fn dispatch(cli: Cli) -> Result<Exit> {
     let Cli { globals, command } = cli;
     match command {
         Command::Completions { shell } => {
@@ -157,7 +161,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
             output::bytes(completing::with_names(&script, shell).as_bytes())?;
             return Ok(Exit::Done);
         }
-        Command::Init(args) => return init::run(&globals, &args),
+        Command::Init(args) => return init::run(&globals, &args).await,
         Command::Explain(args) => return explain::run(&args),
         Command::Doctor(args) => return doctor::run(&globals, &args).await,
         // It has its own --database option, so it ignores the global one.
@@ -196,7 +200,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
         Command::Trace(args) => trace::run(settings, args).await,
         Command::Replay(args) => replay::run(settings, args).await,
         Command::Diff(args) => diff::run(settings, args).await,
-        Command::Eval(args) => eval::run(settings, args).await,
+        Command::Eval(args) => eval::run(&globals, settings, args).await,
         Command::Agents(args) => agents::run(settings, args).await,
         Command::Documents(args) => documents::run(settings, args).await,
         Command::Teams(args) => teams::run(&globals, settings, args).await,
@@ -219,7 +223,7 @@ async fn dispatch(cli: Cli) -> Result<Exit, Error> {
 }
 
 /// Prints the requirements of a bundled server with their status.
-async fn checked(server: Bundled) -> Result<Exit, Error> {
+async fn checked(server: Bundled) -> Result<Exit> {
     let findings = server.check().await;
     let lines: Vec<String> = findings.iter().map(Finding::line).collect();
     output::text(&lines.join("\n"))?;
@@ -231,11 +235,11 @@ impl Globals {
     ///
     /// # Errors
     /// [`Error::Runtime`] naming the option, the variable, or the file's line and key.
-    pub fn settings(&self) -> Result<Settings, Error> {
+    pub fn settings(&self) -> Result<Settings> {
         self.settings_with(self.overrides())
     }
 
-    fn settings_with(&self, overrides: Overrides) -> Result<Settings, Error> {
+    fn settings_with(&self, overrides: Overrides) -> Result<Settings> {
         let file = Settings::file(self.config.as_deref(), &environment);
         let settings = Settings::load(overrides, file.as_deref(), &environment)
             .map_err(runtime::Error::from)?;

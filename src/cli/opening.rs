@@ -1,4 +1,4 @@
-//! Opens what a command needs: shows how far the discovery of servers is, and waits for a database that is starting.
+//! Opens the parts of a command: shows the progress of server discovery, and waits for a database that is starting.
 
 use std::convert::Infallible;
 use std::time::Duration;
@@ -8,20 +8,22 @@ use tokio::sync::watch;
 use super::{environment, graphs, output};
 use perihelion_agents::kinds;
 use perihelion_engine::clock;
-use perihelion_runtime::{Agents, Builder, Error, Looked, Runtime, Survey};
+use perihelion_runtime::{Agents, Builder, DiscoveryProgress, Error, Runtime, Survey};
 use perihelion_settings::config::Settings;
 
 /// How long a service waits for its database when it starts.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Time between two attempts.
 const WAIT: Duration = Duration::from_secs(1);
 
 /// Time without output, before the first line and between lines.
 const SILENCE: Duration = Duration::from_secs(2);
 
 /// Prepares a runtime with the settings and the environment of this process.
-pub(super) fn builder(settings: Settings, looks: &watch::Sender<Looked>) -> Builder<'static> {
+pub(super) fn builder(
+    settings: Settings,
+    looks: &watch::Sender<DiscoveryProgress>,
+) -> Builder<'static> {
     let builder = Runtime::builder(settings, kinds()).environment(&environment);
     builder.serving(graphs::own()).with_progress(looks)
 }
@@ -32,7 +34,7 @@ pub(super) async fn runtime(settings: Settings, quiet: bool) -> Result<Runtime, 
 
 /// Opens a runtime that continues what other processes left, once its database is reachable.
 pub(super) async fn for_workers(settings: &Settings, quiet: bool) -> Result<Runtime, Error> {
-    let open = async |looks: &watch::Sender<Looked>| {
+    let open = async |looks: &watch::Sender<DiscoveryProgress>| {
         patient(async || builder(settings.clone(), looks).for_workers().open().await).await
     };
     shown(quiet, open).await
@@ -40,16 +42,13 @@ pub(super) async fn for_workers(settings: &Settings, quiet: bool) -> Result<Runt
 
 /// Looks at all servers; `refresh` lists their tools again.
 pub(super) async fn survey(settings: &Settings, refresh: bool) -> Result<Survey, Error> {
-    let survey = async |looks: &watch::Sender<Looked>| {
+    let survey = async |looks: &watch::Sender<DiscoveryProgress>| {
         Agents::survey(settings, &environment, &kinds(), refresh, looks).await
     };
     shown(false, survey).await
 }
 
 /// Opens, and retries for up to [`PATIENCE`] while the database is unreachable. Warns once, immediately.
-///
-/// # Errors
-/// Whatever `open` returned last.
 pub(super) async fn patient<T>(open: impl AsyncFn() -> Result<T, Error>) -> Result<T, Error> {
     let begun = clock::monotonic();
     let mut is_stated = false;
@@ -68,10 +67,10 @@ pub(super) async fn patient<T>(open: impl AsyncFn() -> Result<T, Error>) -> Resu
     }
 }
 
-/// Awaits what looks at servers; unless it is to be `quiet`, says every two seconds how many are known if that changed.
+/// Awaits a scan of servers; unless it is `quiet`, prints every two seconds how many are known if that changed.
 pub(super) async fn shown<T>(
     quiet: bool,
-    looking: impl AsyncFnOnce(&watch::Sender<Looked>) -> T,
+    looking: impl AsyncFnOnce(&watch::Sender<DiscoveryProgress>) -> T,
 ) -> T {
     let looks = watch::Sender::default();
     let seen = looks.subscribe();
@@ -82,13 +81,13 @@ pub(super) async fn shown<T>(
     }
 }
 
-async fn tell(quiet: bool, mut seen: watch::Receiver<Looked>) -> Infallible {
+async fn tell(quiet: bool, mut seen: watch::Receiver<DiscoveryProgress>) -> Infallible {
     loop {
         clock::sleep(SILENCE).await;
         if !seen.has_changed().unwrap_or(false) {
             continue;
         }
-        let Looked { done, all } = *seen.borrow_and_update();
+        let DiscoveryProgress { done, all } = *seen.borrow_and_update();
         if done < all && !quiet {
             output::note(&format!("discovering MCP servers: {done} of {all}"));
         }

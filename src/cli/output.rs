@@ -1,4 +1,4 @@
-//! What is written where: answers and JSON to standard output, everything else to standard error.
+//! The streams of output: answers and JSON to standard output, everything else to standard error.
 
 use std::io::{BufRead as _, ErrorKind, IsTerminal as _, Write as _};
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -9,9 +9,9 @@ use serde::Serialize;
 use serde_json::json;
 use terminal_size::{Width, terminal_size_of};
 
-use super::Error;
 use super::bars::Bars;
-use super::shown::shown_json;
+use super::escape::shown_json;
+use super::{Error, Result};
 use perihelion_engine::clock;
 
 /// The progress bars of the process; lines on standard error go above them.
@@ -36,13 +36,13 @@ pub(super) fn has_json_lines() -> bool {
     JSON_LINES.load(Ordering::Relaxed)
 }
 
-/// Tells whether standard output has its content already.
+/// Returns whether standard output has content.
 pub(super) fn has_written() -> bool {
     WRITTEN.load(Ordering::Relaxed)
 }
 
 /// Writes to standard output; a reader that has seen enough is no error.
-pub(super) fn bytes(bytes: &[u8]) -> Result<(), Error> {
+pub(super) fn bytes(bytes: &[u8]) -> Result<()> {
     WRITTEN.store(true, Ordering::Relaxed);
     let mut out = std::io::stdout().lock();
     match out.write_all(bytes).and_then(|()| out.flush()) {
@@ -52,12 +52,12 @@ pub(super) fn bytes(bytes: &[u8]) -> Result<(), Error> {
 }
 
 /// Writes lines to standard output, without what could steer a terminal: a pipe may well end in one.
-pub(super) fn text(text: &str) -> Result<(), Error> {
+pub(super) fn text(text: &str) -> Result<()> {
     bytes(format!("{}\n", plain(text).trim_end_matches('\n')).as_bytes())
 }
 
 /// Writes one JSON value to standard output: indented for people, on one line for programs.
-pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Error> {
+pub(super) fn json<T: Serialize>(value: &T) -> Result<()> {
     let text = if std::io::stdout().is_terminal() {
         shown_json(&pretty(value)?)
     } else {
@@ -66,7 +66,7 @@ pub(super) fn json<T: Serialize>(value: &T) -> Result<(), Error> {
     bytes(format!("{text}\n").as_bytes())
 }
 
-pub(super) fn pretty<T: Serialize>(value: &T) -> Result<String, Error> {
+pub(super) fn pretty<T: Serialize>(value: &T) -> Result<String> {
     serde_json::to_string_pretty(value).map_err(|error| Error::Output(error.into()))
 }
 
@@ -75,17 +75,17 @@ pub(super) fn either<T: Serialize>(
     is_json: bool,
     value: &T,
     text: impl FnOnce() -> String,
-) -> Result<(), Error> {
+) -> Result<()> {
     if is_json { json(value) } else { self::text(&text()) }
 }
 
-/// Writes a list as [`either`] does; people who would see nothing get a note.
+/// Writes a list as [`either`] does; an empty one is replaced by a note for people.
 pub(super) fn listed<T: Serialize>(
     is_json: bool,
     all: &[T],
     none: &str,
     text: impl FnOnce() -> String,
-) -> Result<(), Error> {
+) -> Result<()> {
     if all.is_empty() && !is_json {
         note(none);
         return Ok(());
@@ -97,13 +97,13 @@ pub(super) fn lines<T>(all: &[T], line: impl FnMut(&T) -> String) -> String {
     all.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes one JSON value on a line of its own to standard output.
-pub(super) fn json_line<T: Serialize>(value: &T) -> Result<(), Error> {
+/// Writes one JSON value as a line to standard output.
+pub(super) fn json_line<T: Serialize>(value: &T) -> Result<()> {
     let text = serde_json::to_string(value).map_err(|error| Error::Output(error.into()))?;
     bytes(format!("{}\n", shown_json(&text)).as_bytes())
 }
 
-/// Writes lines to standard error; nobody is left to be told when that fails.
+/// Writes lines to standard error; a failure of that is ignored.
 pub(super) fn note(text: &str) {
     let shown = plain(text);
     written("INFO", shown.trim_end_matches('\n'), str::to_owned);
@@ -132,7 +132,7 @@ fn labelled(level: &str, label: &str, color: &str, message: &str) {
     });
 }
 
-/// Writes to standard error, as a line of the log where that is JSON.
+/// Writes to standard error, as a JSON line if the log is JSON.
 fn written(level: &str, message: &str, as_text: impl FnOnce(&str) -> String) {
     let line = if has_json_lines() {
         let now = clock::now().to_rfc3339_opts(SecondsFormat::Micros, true);
@@ -149,7 +149,7 @@ fn written(level: &str, message: &str, as_text: impl FnOnce(&str) -> String) {
 }
 
 /// Asks a person on the terminal; anything but yes is no.
-pub(super) fn confirmed(question: &str) -> Result<bool, Error> {
+pub(super) fn confirmed(question: &str) -> Result<bool> {
     eprint!("{} [y/N] ", one_line(question));
     let _ = std::io::stderr().flush();
     let mut line = String::new();
@@ -157,16 +157,16 @@ pub(super) fn confirmed(question: &str) -> Result<bool, Error> {
     Ok(matches!(line.trim().to_lowercase().as_str(), "y" | "yes"))
 }
 
-/// Asks as [`confirmed`] does, unless nobody can be asked.
-pub(super) fn agreed(what: &'static str, name: &str, question: &str) -> Result<bool, Error> {
+/// Asks as [`confirmed`] does, unless there is no terminal.
+pub(super) fn agreed(what: &'static str, name: &str, question: &str) -> Result<bool> {
     if !std::io::stdin().is_terminal() {
         return Err(Error::Unconfirmed { what, name: name.to_owned() });
     }
     confirmed(question)
 }
 
-/// Writes lines that begin with ✓, ! or ✗ to standard output, the marks in the colours of what they mean.
-pub(super) fn marked(lines: &[String]) -> Result<(), Error> {
+/// Writes lines that begin with ✓, ! or ✗ to standard output, with the marks in their colors.
+pub(super) fn marked(lines: &[String]) -> Result<()> {
     let mut shown = String::new();
     for line in lines {
         let line = plain(line);
@@ -183,7 +183,7 @@ pub(super) fn marked(lines: &[String]) -> Result<(), Error> {
     bytes(shown.as_bytes())
 }
 
-/// Gives a word a colour where a person looks on who did not refuse it with `NO_COLOR`.
+/// Colors a word on a terminal, unless `NO_COLOR` is set.
 fn painted(word: &str, color: &str, is_terminal: bool) -> String {
     if is_terminal && !is_colour_refused() {
         format!("\u{1b}[{color}m{word}\u{1b}[0m")
@@ -202,7 +202,7 @@ pub(super) fn count(number: u64, thing: &str) -> String {
     format!("{number} {thing}{}", if number == 1 { "" } else { "s" })
 }
 
-/// Takes out what could steer a terminal; models and servers write some of what is shown.
+/// Removes control sequences, because models and servers write some of the text.
 pub(super) fn plain(text: &str) -> String {
     let shown = |letter: &char| match letter {
         '\n' | '\t' => true,

@@ -9,7 +9,7 @@ use serde::Serialize;
 
 use super::{environment, system};
 
-/// Where distributions keep the certificates of authorities in one file.
+/// The places where distributions store the CA certificates in one file.
 const CERTIFICATES: [&str; 4] = [
     "/etc/ssl/certs/ca-certificates.crt",
     "/etc/pki/tls/certs/ca-bundle.crt",
@@ -22,14 +22,13 @@ const CERTIFICATES: [&str; 4] = [
 pub(super) struct Part {
     name: &'static str,
     purpose: &'static str,
-    /// Where it is; none if it is missing.
+    /// Its path; `None` if it is missing.
     path: Option<PathBuf>,
-    /// What to do if it is missing and wanted.
+    /// The fix if it is missing and needed.
     install: &'static str,
 }
 
 impl Part {
-    /// Returns the line of the report.
     pub(super) fn finding(&self) -> Finding {
         let Self { name, purpose, path, install } = self;
         match path {
@@ -41,6 +40,7 @@ impl Part {
 
 /// Looks for the parts that this build and these settings can use.
 pub(super) fn of_system(settings: &Settings) -> Vec<Part> {
+    let pager = environment("PAGER").unwrap_or_else(|| "less".to_owned());
     let mut parts = vec![
         Part {
             name: "bubblewrap",
@@ -57,11 +57,7 @@ pub(super) fn of_system(settings: &Settings) -> Vec<Part> {
         Part {
             name: "pager",
             purpose: "shows long answers on a terminal page by page",
-            path: environment("PAGER")
-                .unwrap_or_else(|| "less".to_owned())
-                .split_whitespace()
-                .next()
-                .and_then(program),
+            path: pager.split_whitespace().next().and_then(program),
             install: "install the package less, or set PAGER",
         },
     ];
@@ -81,13 +77,20 @@ pub(super) fn of_system(settings: &Settings) -> Vec<Part> {
             install: "install the package xdg-utils",
         });
     }
-    if let Some(OtherParser::Program(parser)) = &settings.documents.parser {
-        parts.push(Part {
+    match &settings.documents.parser {
+        Some(OtherParser::Program(parser)) => parts.push(Part {
             name: "document parser",
             purpose: "reads scans and unknown formats",
             path: program(parser),
             install: "correct documents.parser",
-        });
+        }),
+        None if !settings.documents.scan_languages.0.is_empty() => parts.push(Part {
+            name: "Tesseract",
+            purpose: "reads scans and pictures",
+            path: program("tesseract"),
+            install: "install the package tesseract-ocr",
+        }),
+        _ => {}
     }
     parts
 }

@@ -23,7 +23,7 @@ pub fn warn(runtime: &Runtime) {
 
 /// Takes changes of the servers file over while a command runs, also at SIGHUP.
 ///
-/// Where a person sits at a terminal, SIGHUP says that the terminal is gone, and ends the process as ever.
+/// At a terminal, SIGHUP means that the terminal is gone, and ends the process as usual.
 pub fn keep(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
     let reported = move |reported: ReloadOutcome<'_>| match reported {
         ReloadOutcome::Done(reloaded, problems) => {

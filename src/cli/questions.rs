@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
+use super::escape::{shown, shown_json, shown_line};
 use super::globals::quoted;
-use super::shown::{shown, shown_json, shown_line};
 use perihelion_runtime::InterruptView;
 use perihelion_star::question::{Approval, Elicitation, Question, kind};
 
@@ -105,7 +105,6 @@ fn asked_by_server(asked: &Elicitation) -> String {
     }
 }
 
-/// Returns the fields of a server's form.
 fn fields(asked: &Elicitation) -> impl Iterator<Item = (&String, &Value)> {
     let schema = asked.requested_schema.as_ref();
     schema.and_then(|schema| schema.get("properties")?.as_object()).into_iter().flatten()
@@ -117,7 +116,7 @@ fn is_required(asked: &Elicitation, name: &str) -> bool {
     required.is_some_and(|names| names.iter().any(|one| one == name))
 }
 
-/// Lists what a field, or each of its items, can be, where that is a choice.
+/// Lists the choices of a field, or of each of its items, if it has any.
 fn choices(field: &Value) -> Option<String> {
     if let Some(items) = field.get("items") {
         return choices(items);

@@ -1,17 +1,14 @@
-//! `perihelion replay`: runs a recorded thread again, offline, and shows where it would go otherwise.
+//! `perihelion replay`: runs a recorded thread again, offline, and shows the first difference.
 
-use std::sync::Arc;
-
-use super::{Error, Exit, changes, graphs, output};
-use perihelion_agents::kinds;
+use super::{Error, Exit, Result, changes, graphs, output};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{self as runtime, About, Divergence, LeftOut, ReplayReport, Threads};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Each step runs again with the present program, settings and prompts. Answers of models, tools and people,
-clock readings and random numbers come from the journal. Replay makes no calls, starts no servers and writes
+Each step runs again with the current program, settings and prompts. Answers of models, tools and people, \
+clock readings and random numbers come from the journal. Replay makes no calls, starts no servers and writes \
 no data. Every step must commit the same bytes as before.
 
 Examples:
@@ -34,7 +31,7 @@ pub struct Args {
     json: bool,
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let thread = Threads::find_in(&settings, Some(&args.thread)).await?;
     let threads = Threads::open_to_read(&settings).await?;
     let replayed = replayed(&settings, &threads, thread, args.run).await;
@@ -50,12 +47,8 @@ async fn replayed(
     thread: ThreadId,
     run: Option<u32>,
 ) -> Result<ReplayReport, runtime::Error> {
-    let info = threads.info(thread).await?;
-    let traces = threads.traces(settings);
-    match graphs::of_thread(settings, threads, &info)? {
-        Some(graph) => traces.replay_own(graph.as_ref(), thread, run).await,
-        None => traces.replay(thread, run, Arc::new(kinds())).await,
-    }
+    let graph = graphs::to_use(settings, threads, thread).await?;
+    threads.traces(settings).replay(graph.as_ref(), thread, run).await
 }
 
 fn drawn(report: &ReplayReport) -> String {

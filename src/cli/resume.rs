@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::execute;
 use super::files::json_or_text;
 use super::show::{Printed, Show};
-use super::{Error, Exit, Globals};
+use super::{Error, Exit, Globals, Result};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, Job, Threads};
 use perihelion_settings::config::Settings;
@@ -67,7 +67,7 @@ enum Outcome {
     Skip,
 }
 
-pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let show = Show {
         quiet: args.quiet,
         name: args.thread.clone(),
@@ -78,7 +78,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::execute(settings, job(thread, args)?, &show).await.map_err(|error| error.about(&name))
 }
 
-fn job(thread: ThreadId, args: Args) -> Result<Job, Error> {
+fn job(thread: ThreadId, args: Args) -> Result<Job> {
     if args.result.is_some() && args.outcome != Some(Outcome::Done) {
         return Err(Error::StrayResult);
     }

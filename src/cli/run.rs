@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::execute;
 use super::show::{Printed, Show};
-use super::{Error, Exit, Globals, files};
+use super::{Error, Exit, Globals, Result, files};
 use perihelion_runtime::{Job, LOCAL_TENANT, Threads};
 use perihelion_settings::config::Settings;
 use perihelion_star::{Attachment, Request};
@@ -24,7 +24,7 @@ Examples:
   perihelion run \"And in 1946?\" --thread vienna
   perihelion run - --context region=EU --context year=2024 --json < question.txt
   perihelion run \"Summarise the notes\" --prefer files --disable sql
-  perihelion run \"Summarise the notes\" --max-turns 2 --system-prompt \"Answer in French, in one sentence\"
+  perihelion run \"Summarise the notes\" --max-turns 2 --system-prompt \"Answer in French\"
   perihelion run \"What does this say?\" --attach scan.png --attach plan.pdf
   perihelion run \"Summarise the notes\" --detach        Let a `perihelion worker` run it
 
@@ -79,16 +79,16 @@ pub struct Args {
     quiet: bool,
 }
 
-fn key_value(text: &str) -> Result<(String, String), String> {
+fn key_value(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((key, value)) if !key.trim().is_empty() => {
             Ok((key.trim().to_owned(), value.to_owned()))
         }
-        _ => Err("expected KEY=VALUE, such as region=EU".to_owned()),
+        _ => Err("expected KEY=VALUE, such as region=EU"),
     }
 }
 
-pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let question = match args.question.as_str() {
         "-" => {
             let mut text = String::new();
@@ -108,8 +108,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         attachments,
         question,
         context,
-        prefer: listed(args.prefer),
-        disable: listed(args.disable),
+        prefer_agents: listed(args.prefer),
+        disable_agents: listed(args.disable),
         team: args.team,
         user: args.user,
         max_turns: args.max_turns,
@@ -132,13 +132,13 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     execute::execute(settings, job, &show).await
 }
 
-fn attachment(path: &Path) -> Result<Attachment, Error> {
+fn attachment(path: &Path) -> Result<Attachment> {
     let bytes =
         std::fs::read(path).map_err(|source| Error::Read { path: path.to_owned(), source })?;
     Ok(Attachment::of_file(&path.to_string_lossy(), &bytes))
 }
 
-fn schema(path: &Path) -> Result<Value, Error> {
+fn schema(path: &Path) -> Result<Value> {
     let text = files::read(path)?;
     let refuse = |reason: String| Error::Schema { path: path.to_owned(), reason };
     serde_json::from_str(&text).map_err(|error| refuse(format!("invalid JSON: {error}")))

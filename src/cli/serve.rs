@@ -1,6 +1,7 @@
 //! `perihelion serve`: threads over HTTP.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -11,7 +12,9 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::output;
 use super::worker::{releasing, waiting};
-use super::{Error, Exit, Globals, Signals, environment, opening, plugins, system};
+use super::{
+    Error, Exit, Globals, Result, Signals, environment, execute, graphs, opening, plugins, system,
+};
 use crate::demo;
 use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
@@ -22,17 +25,18 @@ use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Implements the LangGraph Agent Server API, so LangGraph clients, useStream and agent-chat-ui work unchanged. The
-web UI is at /. Several services and workers can share a database. If a process dies, another process continues
-its runs, and clients resume their streams there with Last-Event-ID. Without authentication, the service only
-listens on loopback. Press Ctrl-C once, or send SIGTERM, to hand the runs to other processes. Press it again to
+Implements the LangGraph Agent Server API, so LangGraph clients, useStream and agent-chat-ui work unchanged. The \
+web UI is at /. Several services and workers can share a database. If a process dies, another process continues \
+its runs, and clients resume their streams there with Last-Event-ID. Without authentication, the service only \
+listens on loopback. Press Ctrl-C once, or send SIGTERM, to hand the runs to other processes. Press it again to \
 stop immediately.
 
 Examples:
   perihelion serve
   perihelion serve --addr 127.0.0.1:8123
   perihelion serve --demo               Bundled servers and a scripted model, without key or network
-  PERIHELION_SERVE_TOKEN=… perihelion serve --addr 0.0.0.0:8123 --database postgres://me@db/perihelion")]
+  perihelion serve --graphs langgraph.json    Graphs of LangGraph, in the Python of their project
+  PERIHELION_SERVE_TOKEN=… perihelion serve --addr 0.0.0.0:8123 --database postgres://db/perihelion")]
 pub struct Args {
     /// Address to listen on. A port without a host means loopback. Defaults to 127.0.0.1:2024 [env: PERIHELION_SERVE_ADDR]
     #[arg(long, value_name = "HOST:PORT")]
@@ -40,6 +44,9 @@ pub struct Args {
     /// Serve the demo, with bundled servers, real data and a scripted model
     #[arg(long)]
     demo: bool,
+    /// Serve the graphs of a langgraph.json, run by the Python of the .venv beside it, or of the active environment
+    #[arg(long, value_name = "FILE", conflicts_with = "demo")]
+    graphs: Option<PathBuf>,
     /// Hide progress
     #[arg(long, short)]
     quiet: bool,
@@ -51,10 +58,12 @@ impl Args {
     }
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let addr = settings.serve.addr;
     let asks = &settings.serve;
-    let proves = asks.token.is_some() || asks.jwt.is_some() || asks.registration;
+    let has_handler = args.graphs.as_deref().map(perihelion_host::authenticates).transpose();
+    let has_handler = has_handler.map_err(Error::Graphs)? == Some(true);
+    let proves = asks.token.is_some() || asks.jwt.is_some() || asks.registration || has_handler;
     let signals = Signals::listen()?;
     if !addr.ip().is_loopback() && !proves {
         let is_known = opening::patient(async || is_anybody_known(&settings).await);
@@ -76,6 +85,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     }
     let bounds = Bounds { connections, drain, ..Bounds::default() };
     let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
+    let hosted = graphs::host(args.graphs.as_deref(), &settings).await?;
     let opening = async {
         if !args.demo {
             return Ok::<_, Error>(opening::for_workers(&settings, args.quiet).await?);
@@ -84,7 +94,9 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         let opened = opening::shown(args.quiet, async |looks| {
             opening::builder(settings.clone(), looks).on_stage(stage).open().await
         });
-        Ok(opened.await?)
+        let runtime = opened.await?;
+        demo::add_team(&runtime).await?;
+        Ok(runtime)
     };
     let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
@@ -94,21 +106,20 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     let Some(served) = signals.unless_aborted(served).await else { return Ok(Exit::Aborted) };
     served?;
     drop(plugins);
-    if let Some(runtime) = Arc::into_inner(runtime)
-        && signals.unless_aborted(runtime.close()).await.is_none()
-    {
-        return Ok(Exit::Aborted);
+    drop(hosted);
+    match Arc::into_inner(runtime) {
+        Some(runtime) => execute::finish(runtime, Ok(Exit::Done), &signals).await,
+        None => Ok(Exit::Done),
     }
-    Ok(Exit::Done)
 }
 
-/// Serves until the first signal, and then until everything under way was left to others.
+/// Serves until the first signal, and then until all active work was handed over.
 async fn serve(
     server: Server,
     runtime: &Arc<Runtime>,
     signals: &Signals,
     quiet: bool,
-) -> Result<(), Error> {
+) -> Result<()> {
     if !quiet {
         output::note(&format!(
             "serving {} at http://{}",
@@ -119,12 +130,12 @@ async fn serve(
     until_stopped(server, runtime, signals.stop_token()).await
 }
 
-/// Serves until it is stopped, and then until everything under way was left to others.
+/// Serves until it is stopped, and then until all active work was handed over.
 async fn until_stopped(
     server: Server,
     runtime: &Arc<Runtime>,
     stop: CancellationToken,
-) -> Result<(), Error> {
+) -> Result<()> {
     let service = Service::open(Arc::clone(runtime), stop.clone()).await.map_err(Error::Service)?;
     let settings = &runtime.settings().serve;
     let router = api::serve::router(service.clone(), runtime.metrics()?, settings);
@@ -146,11 +157,10 @@ async fn until_stopped(
     Ok(())
 }
 
-/// A service in this process.
 pub struct Serving {
     addr: SocketAddr,
     stop: CancellationToken,
-    task: JoinHandle<Result<(), Error>>,
+    task: JoinHandle<Result<()>>,
 }
 
 impl Serving {
@@ -159,29 +169,23 @@ impl Serving {
         format!("http://{}", self.addr)
     }
 
-    /// Waits until it ends, which it does by itself only for an error.
-    ///
-    /// # Errors
-    /// [`Error`] when the database failed.
-    pub async fn wait(self) -> Result<(), Error> {
+    /// Waits until it ends; without a stop, only an error ends it.
+    pub async fn wait(self) -> Result<()> {
         self.task.await.unwrap_or_else(|error| Err(Error::Ended(error)))
     }
 
     /// Ends it, once everything under way was left to other processes.
-    ///
-    /// # Errors
-    /// As [`Serving::wait`].
-    pub async fn stop(self) -> Result<(), Error> {
+    pub async fn stop(self) -> Result<()> {
         self.stop.cancel();
         self.wait().await
     }
 }
 
-/// Serves graphs at the address of the settings, which may have the port 0, while the program does something else.
+/// Serves graphs at the address of the settings, which can have the port 0, in the background of the program.
 ///
 /// # Errors
-/// [`Error`] when the address is taken, is no loopback address, or the runtime cannot be opened.
-pub async fn start(graphs: Graphs, settings: Settings) -> Result<Serving, Error> {
+/// [`Error`] if the address is in use or not a loopback address, or the runtime cannot be opened.
+pub async fn start(graphs: Graphs, settings: Settings) -> Result<Serving> {
     let addr = settings.serve.addr;
     if !addr.ip().is_loopback() && !settings.serve.is_protected() {
         return Err(Error::Unprotected(addr));

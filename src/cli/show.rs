@@ -1,10 +1,10 @@
-//! How a run is shown to the one who asked, while it is under way and when it has ended.
+//! The display of a run for its user, during the run and at its end.
 
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use super::globals::quoted;
-use super::{Error, Exit, Signals, markdown, output, questions};
+use super::{Exit, Result, Signals, markdown, output, questions};
 use perihelion_engine::graph::RunEvent;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{RunReport, RunStatusView};
@@ -13,7 +13,6 @@ use perihelion_star::GraphState;
 /// Sees every event of a run before it is shown.
 pub type Observer = Arc<dyn Fn(&RunEvent<GraphState>) + Send + Sync>;
 
-/// How a run is shown.
 #[derive(Clone, Default)]
 pub struct Show {
     /// Print the report as one JSON object in place of the answer.
@@ -22,7 +21,7 @@ pub struct Show {
     pub events: bool,
     /// Print the events as lines of JSON while they happen.
     pub lines: bool,
-    /// The answer was to be JSON of a schema.
+    /// The answer is JSON with a schema.
     pub structured: bool,
     /// Add the first table that was found to that object.
     pub include_data: bool,
@@ -34,12 +33,11 @@ pub struct Show {
     pub every_line: bool,
     /// How the program was called, with its global options: the beginning of commands to be typed next.
     pub invocation: String,
-    /// The thread as the user named it, where they did.
+    /// The thread's name in the command, if there is one.
     pub name: Option<String>,
     pub observer: Option<Observer>,
 }
 
-/// What of a run is printed.
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(super) struct Printed {
@@ -58,7 +56,6 @@ pub(super) struct Printed {
 }
 
 impl Printed {
-    /// Shows a run as these options say.
     pub(super) fn show(&self, invocation: String) -> Show {
         let Self { json, include_data, events, lines } = *self;
         Show { json: json || lines, include_data, events, lines, ..Show::new(invocation) }
@@ -66,27 +63,24 @@ impl Printed {
 }
 
 impl Show {
-    /// Shows the answer and the progress, and nothing special.
     pub fn new(invocation: String) -> Self {
         Self { invocation, ..Self::default() }
     }
 
-    /// Returns how commands that are to be typed next name the thread: as the user did.
+    /// Returns the thread's name in suggested commands: the user's own name for it.
     pub(super) fn called(&self, thread: ThreadId) -> String {
         self.name.as_deref().map_or_else(|| thread.to_string(), quoted)
     }
 
-    /// Returns the command that continues a thread.
     pub(super) fn resume(&self, thread: ThreadId) -> String {
         format!("{} resume {}", self.invocation, self.called(thread))
     }
 
-    /// Says how a thread continues whose run ended early.
+    /// Suggests how to continue a thread whose run ended early.
     pub(super) fn way_on(&self, thread: ThreadId) -> String {
         format!("completed steps are saved. To continue, run: {}", self.resume(thread))
     }
 
-    /// Tells whether a person sits there who can be asked.
     pub(super) fn can_ask(&self) -> bool {
         let is_shown = !self.json && !self.quiet;
         is_shown && std::io::stdin().is_terminal() && std::io::stderr().is_terminal()
@@ -100,7 +94,7 @@ pub(super) fn present(
     is_submission: bool,
     show: &Show,
     signals: &Signals,
-) -> Result<Exit, Error> {
+) -> Result<Exit> {
     if show.json && show.lines {
         output::json_line(report)?;
     } else if show.json {

@@ -3,9 +3,8 @@
 use tokio::signal::unix::{SignalKind, signal};
 use tokio_util::sync::CancellationToken;
 
-use super::Error;
+use super::{Error, Result};
 
-/// What the process was asked by signals.
 #[derive(Clone, Debug)]
 pub struct Signals {
     stop: CancellationToken,
@@ -17,7 +16,7 @@ impl Signals {
     ///
     /// # Errors
     /// [`Error::Signals`] when the system refuses.
-    pub fn listen() -> Result<Self, Error> {
+    pub fn listen() -> Result<Self> {
         let mut interrupt = signal(SignalKind::interrupt()).map_err(Error::Signals)?;
         let mut terminate = signal(SignalKind::terminate()).map_err(Error::Signals)?;
         let signals = Self { stop: CancellationToken::new(), abort: CancellationToken::new() };
@@ -35,7 +34,7 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Awaits work, or returns nothing if the first signal comes before its end.
+    /// Awaits work; `None` if the first signal comes before its end.
     pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;
@@ -44,7 +43,7 @@ impl Signals {
         }
     }
 
-    /// Awaits work, or returns nothing if the second signal comes before its end.
+    /// Awaits work; `None` if the second signal comes before its end.
     pub async fn unless_aborted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
         tokio::select! {
             biased;

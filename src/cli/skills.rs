@@ -1,10 +1,10 @@
-//! `perihelion skills`: what agents learned, for people to see, share and forget.
+//! `perihelion skills`: the skills of agents, for people to see, share and delete.
 
 use std::path::PathBuf;
 
-use super::{Error, Exit, files, output};
+use super::{Exit, Result, files, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{LOCAL_TENANT, MemoryError, Skill, Skills, open_skills};
+use perihelion_runtime::{LOCAL_TENANT, Skill, Skills, open_skills};
 use perihelion_settings::config::Settings;
 
 /// Skills that a search shows.
@@ -51,7 +51,7 @@ enum Command {
     Import { file: PathBuf },
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let skills = open_skills(&settings).await?;
     let Args { command, tenant, json } = args;
     let done = perform(&skills, &tenant, command.unwrap_or(Command::List), json).await;
@@ -59,32 +59,31 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     done.map(|()| Exit::Done)
 }
 
-async fn perform(skills: &Skills, tenant: &str, command: Command, json: bool) -> Result<(), Error> {
-    let refused = |error: MemoryError| Error::from(perihelion_runtime::Error::from(error));
+async fn perform(skills: &Skills, tenant: &str, command: Command, json: bool) -> Result<()> {
     match command {
         Command::List => {
             let none = "no skills yet; agents learn skills from approved results";
-            let all = skills.list(tenant).await.map_err(refused)?;
+            let all = skills.list(tenant).await?;
             output::listed(json, &all, none, || output::lines(&all, line))
         }
         Command::Search { text } => {
-            let found = skills.search(tenant, &text, FOUND).await.map_err(refused)?;
+            let found = skills.search(tenant, &text, FOUND).await?;
             let none = format!("no skills match: {text}");
             output::listed(json, &found, &none, || output::lines(&found, line))
         }
         Command::Show { id } => {
-            let skill = skills.show(tenant, &id).await.map_err(refused)?;
+            let skill = skills.show(tenant, &id).await?;
             output::either(json, &skill, || described(&skill))
         }
         Command::Delete { id } => {
-            let gone = skills.forget(tenant, &id).await.map_err(refused)?;
+            let gone = skills.forget(tenant, &id).await?;
             output::note(&format!("deleted: {}", gone.task));
             Ok(())
         }
-        Command::Export => output::bytes(skills.export(tenant).await.map_err(refused)?.as_bytes()),
+        Command::Export => output::bytes(skills.export(tenant).await?.as_bytes()),
         Command::Import { file } => {
             let text = files::read_or_input(&file)?;
-            let learned = skills.import(tenant, &text, clock::now()).await.map_err(refused)?;
+            let learned = skills.import(tenant, &text, clock::now()).await?;
             output::note(&format!("imported {}", output::count(learned, "skill")));
             Ok(())
         }

@@ -1,4 +1,4 @@
-//! What this process has of the system: its privacy, the files it may open, and the browser of the one who sits at it.
+//! The system resources of this process: its privacy, its file limits, and the user's browser.
 
 use std::ffi::OsStr;
 use std::process::{Command, Stdio};
@@ -7,13 +7,13 @@ use nix::sys::resource::{Resource, getrlimit, setrlimit};
 
 use super::{environment, output};
 
-/// What a service needs beside its connections: databases, children, calls to models.
+/// The descriptors that a service needs in addition to its connections: databases, children, calls to models.
 const RESERVE: u64 = 256;
 
 /// Has the system refuse them `/proc/PID/environ`, `mem` and tracing of this process, and write no core dump of it.
 ///
-/// An MCP server started here would else read from its parent all that was kept out of its own environment. Root may look all
-/// the same. What this process starts is not affected: a new program begins again.
+/// Otherwise a bundled MCP server could read from its parent the variables that were kept out of its own environment.
+/// Root can still read it. Child processes are unaffected, because a new program starts with defaults.
 pub(super) fn keep_private() {
     #[cfg(target_os = "linux")]
     if let Err(error) = nix::sys::prctl::set_dumpable(false) {
@@ -23,9 +23,9 @@ pub(super) fn keep_private() {
     }
 }
 
-/// Raises the soft limit to the hard one, and returns how many connections there is room for, at most `wanted`.
+/// Raises the soft limit to the hard one, and returns the possible number of connections, at most `wanted`.
 ///
-/// Where nothing is known of the limits, what is wanted stands.
+/// If the limits are unknown, it returns the wanted number.
 pub(super) fn connections(wanted: usize) -> usize {
     let Ok((soft, hard)) = getrlimit(Resource::RLIMIT_NOFILE) else { return wanted };
     let needed = u64::try_from(wanted).unwrap_or(u64::MAX).saturating_add(RESERVE);
@@ -37,13 +37,13 @@ pub(super) fn connections(wanted: usize) -> usize {
     room(limit, wanted)
 }
 
-/// Returns how many of so many descriptors are left for connections.
+/// Returns how many of these descriptors remain for connections.
 fn room(limit: u64, wanted: usize) -> usize {
     let left = limit.saturating_sub(RESERVE).max(limit / 2).max(1);
     usize::try_from(left).unwrap_or(usize::MAX).min(wanted)
 }
 
-/// Returns the program that opens files and addresses; none without a display.
+/// Returns the program that opens files and addresses; `None` without a display.
 pub(super) fn opener() -> Option<&'static str> {
     if cfg!(target_os = "macos") {
         return Some("open");
@@ -52,13 +52,22 @@ pub(super) fn opener() -> Option<&'static str> {
     ["DISPLAY", "WAYLAND_DISPLAY"].iter().any(set).then_some("xdg-open")
 }
 
-/// Opens a file or an address; says why not where there is no display.
-pub(super) fn open_in_browser(what: impl AsRef<OsStr>) -> Result<(), String> {
-    let program = opener().ok_or("there is no display")?;
+/// Opens a file or an address; without a display it returns the reason.
+pub(super) fn open_in_browser(what: impl AsRef<OsStr>) -> Result<(), NotOpened> {
+    let program = opener().ok_or(NotOpened::NoDisplay)?;
     let mut command = Command::new(program);
     command.arg(what).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
     // It continues after this process, or has handed over by then.
-    command.spawn().map(drop).map_err(|error| format!("{program}: {error}"))
+    command.spawn().map(drop).map_err(|source| NotOpened::Program { program, source })
+}
+
+/// Why a file or an address was not opened.
+#[derive(Debug, thiserror::Error)]
+pub(super) enum NotOpened {
+    #[error("there is no display")]
+    NoDisplay,
+    #[error("{program}: {source}")]
+    Program { program: &'static str, source: std::io::Error },
 }
 
 #[cfg(test)]

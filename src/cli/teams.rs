@@ -1,13 +1,13 @@
-//! `perihelion teams`: teams of agents for goals, designed by the architect, seen and kept by people.
+//! `perihelion teams`: teams of agents for goals, designed by the architect, reviewed and saved by people.
 
 use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Error, Exit, Globals, environment, files, opening, output, plugins, run};
+use super::{Error, Exit, Globals, Result, environment, files, opening, output, plugins, run};
 use perihelion_runtime::{
     Error as RuntimeError, KeptTeam, LOCAL_TENANT, Runtime, Team, TeamDesign, TeamMember,
-    Workflows, find_team, import_team, open_workflows, star_as_team,
+    TeamStore, find_team, import_team, open_team_store, star_as_team,
 };
 use perihelion_settings::config::Settings;
 
@@ -64,7 +64,7 @@ enum Command {
     },
 }
 
-pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let Args { command, tenant, json } = args;
     match command.unwrap_or(Command::List) {
         Command::Create(args) => create(settings, args, &tenant).await,
@@ -73,7 +73,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             run::run(globals, settings, *args).await
         }
         other => {
-            let kept = open_workflows(&settings).await?.for_tenant(&tenant);
+            let kept = open_team_store(&settings).await?.for_tenant(&tenant);
             let done = perform(&kept, &settings, other, json).await;
             kept.close().await;
             done.map(|()| Exit::Done)
@@ -82,11 +82,11 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
 }
 
 async fn perform(
-    kept: &Workflows,
+    kept: &TeamStore,
     settings: &Settings,
     command: Command,
     json: bool,
-) -> Result<(), Error> {
+) -> Result<()> {
     match command {
         Command::List => {
             let teams = kept.list().await.map_err(RuntimeError::from)?;
@@ -127,10 +127,10 @@ async fn perform(
     }
 }
 
-fn read(file: &Path) -> Result<TeamDesign, Error> {
+fn read(file: &Path) -> Result<TeamDesign> {
     let text = files::read_or_input(file)?;
     serde_json::from_str(&text)
-        .map_err(|error| Error::Design { path: file.to_owned(), reason: error.to_string() })
+        .map_err(|error| Error::Design { path: file.to_owned(), reason: error })
 }
 
 #[derive(Debug, clap::Args)]
@@ -146,11 +146,7 @@ pub(super) struct CreateArgs {
     json: bool,
 }
 
-pub(super) async fn create(
-    settings: Settings,
-    args: CreateArgs,
-    tenant: &str,
-) -> Result<Exit, Error> {
+pub(super) async fn create(settings: Settings, args: CreateArgs, tenant: &str) -> Result<Exit> {
     let runtime = opening::runtime(settings, false).await?;
     plugins::warn(&runtime);
     let done = design(&runtime, &args, tenant).await;
@@ -158,7 +154,7 @@ pub(super) async fn create(
     done
 }
 
-async fn design(runtime: &Runtime, args: &CreateArgs, tenant: &str) -> Result<Exit, Error> {
+async fn design(runtime: &Runtime, args: &CreateArgs, tenant: &str) -> Result<Exit> {
     let design = runtime.design_team(tenant, &args.goal).await?;
     output::either(args.json, &design, || proposal(&design))?;
     let question = format!("save the team {}?", design.name);
@@ -207,7 +203,7 @@ fn whole(kept: &KeptTeam) -> String {
     )
 }
 
-/// Returns a design as it is shown before it is kept: the drawing, then the table.
+/// Returns the display of a design before it is saved: the drawing, then the table.
 fn proposal(design: &TeamDesign) -> String {
     let drawing = design.mermaid();
     let agents = agents(design);

@@ -1,13 +1,15 @@
 //! `perihelion worker`: runs queued and crashed threads of a database.
 
 use std::collections::HashSet;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::path::PathBuf;
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Signals, opening, plugins};
+use super::{Error, Exit, Globals, Result, Signals, graphs, opening, plugins};
 use perihelion_api as api;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
@@ -19,12 +21,12 @@ use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Runs queued threads (`perihelion run --detach`, answers to open questions) and threads whose process
-died. Several workers can share a database. Each thread runs in one worker at a time. Press Ctrl-C once,
+Runs queued threads (`perihelion run --detach`, answers to open questions) and threads whose process \
+died. Several workers can share a database. Each thread runs in one worker at a time. Press Ctrl-C once, \
 or send SIGTERM, to finish the current steps and hand the threads over. Press it again to stop immediately.
 
 Examples:
-  perihelion worker --database postgres://me@db/perihelion
+  perihelion worker --database postgres://db/perihelion
   perihelion worker --concurrency 16
   perihelion worker --metrics 9464      Serve http://127.0.0.1:9464/metrics for Prometheus
   perihelion worker --drain             Stop when no work is left, for cron and tests")]
@@ -39,6 +41,9 @@ pub struct Args {
     /// Stop when no thread is left to run
     #[arg(long)]
     drain: bool,
+    /// Continue threads of the graphs of a langgraph.json too
+    #[arg(long, value_name = "FILE")]
+    graphs: Option<PathBuf>,
     /// Hide progress
     #[arg(long, short)]
     quiet: bool,
@@ -54,7 +59,7 @@ impl Args {
     }
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let signals = Signals::listen()?;
     // First, so that nothing is begun when the port is taken.
     let bound = match settings.worker.metrics {
@@ -64,6 +69,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
         }
         None => None,
     };
+    let hosted = graphs::host(args.graphs.as_deref(), &settings).await?;
     let opening = opening::for_workers(&settings, args.quiet);
     let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
@@ -86,6 +92,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     drop(worker);
     drop(looking);
     drop(plugins);
+    drop(hosted);
     if let Some(runtime) = Arc::into_inner(runtime)
         && signals.unless_aborted(runtime.close()).await.is_none()
     {
@@ -126,12 +133,8 @@ pub(super) fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
     })
 }
 
-/// Serves the worker's metrics until dropped; beyond loopback to the one who asks, for there are no secrets in them.
-fn serve(
-    listener: TcpListener,
-    runtime: &Runtime,
-    quiet: bool,
-) -> Result<AbortOnDropHandle<()>, Error> {
+/// Serves the worker's metrics until dropped; they contain no secrets, so every host that can connect can read them.
+fn serve(listener: TcpListener, runtime: &Runtime, quiet: bool) -> Result<AbortOnDropHandle<()>> {
     let router = api::metrics::of_worker(runtime.metrics()?, runtime.readiness());
     if let Ok(addr) = listener.local_addr()
         && !quiet
@@ -173,7 +176,7 @@ fn listener(quiet: bool) -> Listener {
 const REMEMBERED: usize = 100_000;
 
 fn is_first_warning(warned: &Mutex<HashSet<ThreadId>>, thread: ThreadId) -> bool {
-    let mut warned = warned.lock().unwrap_or_else(PoisonError::into_inner);
+    let mut warned = warned.lock();
     if warned.len() >= REMEMBERED {
         warned.clear();
     }

@@ -1,11 +1,10 @@
-//! What the demo's scripted model says as an analyst, stage by stage; figures come from the rows in the requests.
+//! The answers of the demo's scripted model as an analyst, stage by stage; figures come from the rows in the requests.
 
 use serde_json::{Value, json};
 
 use super::reading::{output, section, unescape, usual};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 
-/// The agent of the analyst demo.
 pub(super) const AGENT: &str = "mcp_agent_timezones";
 
 /// The questions of the analyst demo, asked one after the other in one thread.
@@ -22,7 +21,7 @@ const YEARS: &str = "SELECT CAST(strftime('%Y', changed_at) AS INTEGER) AS year,
 const ZONES: &str = "SELECT zone, COUNT(*) AS changes FROM transitions WHERE changed_at >= '2000-01-01' \
     AND changed_at < '2026-01-01' AND offset_before <> offset_after GROUP BY zone ORDER BY changes DESC, zone LIMIT 5";
 
-/// Tells whether a request belongs to the analyst demo.
+/// Returns whether a request belongs to the analyst demo.
 pub(super) fn is_for(request: &RecordedRequest) -> bool {
     request.agent.as_deref() == Some(AGENT)
         || QUESTIONS.iter().any(|question| request.last_text().contains(question))
@@ -47,7 +46,7 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     Some(Reply::json(reply))
 }
 
-/// Returns which question a request is about: the one that stands in it last.
+/// Returns the question of a request: the last one in it.
 fn at(request: &RecordedRequest) -> usize {
     let text = request.last_text();
     let found = QUESTIONS.iter().enumerate();
@@ -100,7 +99,6 @@ fn interpretation(request: &RecordedRequest) -> Value {
     json!({ "answer": answer, "highlights": [], "follow_ups": [], "chart": chart })
 }
 
-/// Returns the rows that an interpreter is shown.
 pub(super) fn rows(request: &RecordedRequest) -> Vec<Vec<String>> {
     let text = unescape(section(request.last_text(), "<result truncated=", "</result>"));
     let lines = text.lines().skip(2).filter(|line| !line.trim().is_empty());

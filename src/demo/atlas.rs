@@ -1,4 +1,4 @@
-//! A small HTTP API on loopback for the demo of hands: which zones a country has, and where they lie.
+//! A small HTTP API on loopback for the hands demo: the zones of a country, and their positions.
 
 use std::collections::BTreeMap;
 use std::io;
@@ -15,7 +15,6 @@ use tokio_util::task::AbortOnDropHandle;
 
 use perihelion_servers::demo_data;
 
-/// The API while it is served.
 pub(super) struct Atlas {
     pub(super) url: String,
     _task: AbortOnDropHandle<()>,
@@ -72,25 +71,5 @@ fn zones() -> io::Result<Zones> {
     Ok(zones)
 }
 
-/// Describes the API, as its maker would.
-pub(super) fn description() -> Value {
-    json!({
-        "openapi": "3.1.0",
-        "info": { "title": "Atlas of time zones", "version": "1" },
-        "servers": [{ "url": "http://127.0.0.1/v1" }],
-        "paths": { "/countries/{code}/zones": { "get": {
-            "operationId": "zonesOfCountry",
-            "summary": "Lists the time zones of a country with the latitude and longitude of their places",
-            "parameters": [{
-                "name": "code", "in": "path", "required": true, "schema": { "type": "string" },
-                "description": "Two-letter code of the country, such as AU",
-            }],
-            "responses": { "200": { "description": "The zones", "content": { "application/json": { "schema": {
-                "type": "array", "items": { "type": "object", "properties": {
-                    "zone": { "type": "string" }, "latitude": { "type": "number" },
-                    "longitude": { "type": "number" }, "comment": { "type": "string" },
-                } },
-            } } } }, "404": { "description": "No such country" } },
-        } } },
-    })
-}
+/// The description of the API, as its maker would write it.
+pub(super) const DESCRIPTION: &str = include_str!("atlas.json");

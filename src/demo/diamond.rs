@@ -1,7 +1,8 @@
-//! What the scripted model of the demo of documents says: of documents when they are added, and as each agent of the diamond.
+//! The answers of the scripted model in the documents demo: about documents when they are added, and as each agent of
+//! the diamond.
 //!
-//! The course: two agents read side by side, an analyst counts the changes of the country that one of them found, and the answer stands on
-//! all three. What is written is put together from the passages and rows that stand in the requests.
+//! The steps: two agents read in parallel, an analyst counts the changes of the country that one of them found, and the
+//! answer uses all three. Texts are composed from the passages and rows in the requests.
 
 use serde_json::{Value, json};
 
@@ -20,9 +21,6 @@ pub(super) const THEORY: &str = "theory";
 /// Words by which the sentences are known that answer.
 const WANTED: [&str; 2] = ["observe DST during Ramadan", "most populous among locations"];
 
-/// Milliseconds before each reply, so that a person can follow.
-const PACE_MS: u64 = 100;
-
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     let reply = match (request.role.as_str(), request.stage.as_deref()) {
         ("summarizer", Some("describe")) => description(request),
@@ -30,11 +28,11 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
         ("reranker", _) => ranking(request),
         (_, Some("generate")) => draft(request),
         (_, Some("interpret")) => interpretation(request),
-        ("agent", Some("answer")) => return Some(Reply::text(quoted(request)).delay_ms(PACE_MS)),
-        ("qa", _) => return Some(Reply::text(answer(request)).delay_ms(PACE_MS)),
+        ("agent", Some("answer")) => return Some(Reply::text(quoted(request))),
+        ("qa", _) => return Some(Reply::text(answer(request))),
         _ => usual(request)?,
     };
-    Some(Reply::json(reply).delay_ms(PACE_MS))
+    Some(Reply::json(reply))
 }
 
 /// Describes a document by the lines that it begins with.
@@ -71,12 +69,12 @@ fn supervisor(request: &RecordedRequest) -> Value {
     })
 }
 
-/// Splits what a prompt shows of passages into numbered ones, with their tags.
+/// Splits the passages of a prompt into numbered ones, with their tags.
 fn passages(text: &str) -> Vec<&str> {
     text.split("<passage number=").skip(1).collect()
 }
 
-/// Puts passages first that hold what is wanted.
+/// Moves the passages with the wanted text to the front.
 fn ranking(request: &RecordedRequest) -> Value {
     let text = unescape(request.last_text());
     let passages = passages(&text);

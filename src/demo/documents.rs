@@ -1,8 +1,8 @@
-//! The demo of documents: two agents with a collection each, and an analyst that stands on what both found.
+//! The documents demo: two agents with a collection each, and an analyst that uses the findings of both.
 //!
-//! The documents are the time zone database's own, typeset, so that there are pages to cite. They are added as `perihelion documents add` does,
-//! on a durable thread each, described and embedded by the scripted model, to a database of the demo; what that model writes is in
-//! [`diamond`](super::diamond).
+//! The documents are the time zone database's own, typeset, so that there are pages to cite. They are added as
+//! `perihelion documents add` does, each on a durable thread, described and embedded by the scripted model, to a
+//! database of the demo; that model's texts are in [`diamond`](super::diamond).
 
 use std::path::Path;
 use std::sync::Arc;
@@ -14,10 +14,10 @@ use perihelion_runtime::{DEMO_TENANT, Documents, Error};
 use perihelion_servers::demo_data::DemoData;
 use perihelion_settings::config::{Overrides, Settings};
 
-/// The agent that waits for the two others.
+/// The agent that waits for the two other ones.
 pub const DOCUMENTS_LAST: &str = AGENT;
 
-/// Where the documents are, and who embeds a question to them.
+/// The location of the documents, and the embeddings model for a question.
 struct Kept {
     database: String,
     model_url: String,
@@ -39,7 +39,7 @@ pub(super) async fn prepared(
 }
 
 impl Kept {
-    /// Returns settings in which nothing of the user's stands: the demo's model, and defaults.
+    /// Returns settings without those of the user: the demo's model, and defaults.
     fn settings(&self) -> Result<Settings, Error> {
         let env = |name: &str| match name {
             "OPENAI_BASE_URL" => Some(self.model_url.clone()),

@@ -1,7 +1,7 @@
-//! The demo of hands: an analyst counts, a program computes on its table, and an API is asked about what came out.
+//! The hands demo: an analyst counts, a program computes on its table, and an API is called with the result.
 //!
-//! The course: a plan of three tasks in a row. The rows reach the program as data, not through the model; the API is a real one on
-//! loopback. What the scripted model writes is put together from what stands in its requests.
+//! The course: a plan of three tasks in a row. The rows reach the program as data, not through the model; the API is a
+//! real one on loopback. The scripted model composes its texts from the content of its requests.
 
 use std::path::Path;
 
@@ -29,9 +29,6 @@ leaders = rows[:3]
 table = [{'country': row['country'], 'zones': row['zones'], 'percent': round(100 * row['zones'] / total, 1)} for row in leaders]
 {'of': total, 'first_three_percent': round(100 * sum(row['zones'] for row in leaders) / total, 1)}";
 
-/// Milliseconds before each reply, so that a person can follow.
-const PACE_MS: u64 = 100;
-
 pub(super) fn servers(data: &DemoData, spec: &Path, atlas: &str) -> String {
     let spec = spec.display().to_string();
     let api = ["api", "--spec", &spec, "--base-url", atlas, "--read-only"];
@@ -56,11 +53,11 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
             "rationale": "The shares follow from the counts.", "code": PROGRAM, "table": true,
         }),
         (_, Some("plan")) => plan(request),
-        (_, Some("summary")) => return Some(Reply::text(summary(request)).delay_ms(PACE_MS)),
-        ("qa", _) => return Some(Reply::text(answer(request)).delay_ms(PACE_MS)),
+        (_, Some("summary")) => return Some(Reply::text(summary(request))),
+        ("qa", _) => return Some(Reply::text(answer(request))),
         _ => usual(request)?,
     };
-    Some(Reply::json(reply).delay_ms(PACE_MS))
+    Some(Reply::json(reply))
 }
 
 fn supervisor(request: &RecordedRequest) -> Value {
@@ -111,7 +108,7 @@ fn plan(request: &RecordedRequest) -> Value {
     })
 }
 
-/// Says what a program or the API gave.
+/// Describes the result of a program or the API.
 fn summary(request: &RecordedRequest) -> String {
     if request.agent.as_deref() == Some(PYTHON) {
         let outcome = unescape(section(request.last_text(), "<outcome>", "</outcome>"));

@@ -8,6 +8,7 @@ mod atlas;
 mod diamond;
 mod documents;
 mod hands;
+mod python;
 mod reading;
 mod script;
 
@@ -15,15 +16,18 @@ use std::path::{Path, PathBuf};
 
 use self::atlas::Atlas;
 use perihelion_engine::checkpoint::ThreadInfo;
-use perihelion_llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
+use perihelion_llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel};
 use perihelion_mcp::{PoolOptions, ServersFile};
-use perihelion_runtime::{Builder, Companions, DEMO_TENANT, Error as RuntimeError, Stage};
+use perihelion_runtime::{
+    Builder, Companions, DEMO_TENANT, Error as RuntimeError, Runtime, Stage, TeamDesign, TeamMember,
+};
 use perihelion_servers::demo_data::{self, DemoData};
 
 pub use analyst::QUESTIONS as ANALYST_QUESTIONS;
 pub use diamond::DOCUMENTS_QUESTION;
 pub use documents::DOCUMENTS_LAST;
 pub use hands::HANDS_QUESTION;
+pub use python::{PythonDemo, python};
 pub use script::QUESTION;
 
 /// Why a demo could not be set up.
@@ -35,10 +39,11 @@ pub enum Error {
     Data { path: PathBuf, source: std::io::Error },
 }
 
+type Respond = fn(&RecordedRequest) -> Option<Reply>;
+
 /// Name of the scripted model, for chats and for vectors.
 pub(super) const MODEL: &str = "scripted";
 
-/// The demos that there are.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Demo {
     /// The star on tables and documents of the time zone database.
@@ -66,14 +71,14 @@ impl Demo {
     }
 }
 
-/// Which demo is played, where it keeps its data, and how its servers are started.
+/// The selected demo, the location of its data, and how its servers are started.
 #[derive(Debug)]
 pub struct Options {
     pub demo: Demo,
     /// Directory of the data set; it is made when it is not there.
     pub home: PathBuf,
     pub pool: PoolOptions,
-    /// Hears what is done before it is open, a line at a time.
+    /// Receives the preparation steps before it is open, a line at a time.
     pub tell: fn(&str),
 }
 
@@ -85,12 +90,12 @@ impl Default for Options {
 }
 
 impl Options {
-    /// Plays a demo where the user's data are kept.
+    /// Runs a demo in the user's data directory.
     pub fn of(demo: Demo) -> Self {
         Self { demo, ..Self::default() }
     }
 
-    /// Returns the demo of a thread, or nothing for other threads.
+    /// Returns the demo of a thread; `None` for another thread.
     fn of_thread(info: &ThreadInfo) -> Option<Self> {
         (info.tenant == DEMO_TENANT).then(|| Self::of(Demo::of_title(info.title.as_deref())))
     }
@@ -104,12 +109,15 @@ pub async fn set(options: &Options) -> Result<Stage, Error> {
     let home = &options.home;
     let failed = |source| Error::Data { path: home.clone(), source };
     let data = demo_data::install(home).await.map_err(failed)?;
-    let respond = match options.demo {
-        Demo::Star => script::respond,
-        Demo::Documents => diamond::respond,
-        Demo::Hands => hands::respond,
+    let (respond, pace_ms): (Respond, u64) = match options.demo {
+        Demo::Star => (script::respond, 150),
+        Demo::Documents => (diamond::respond, 100),
+        Demo::Hands => (hands::respond, 100),
     };
-    let model = start(respond).await?;
+    // So that a person can follow.
+    let paced = move |request: &RecordedRequest| Some(respond(request)?.delay_ms(pace_ms));
+    let model = ScriptedModel::start(Script::new().respond_with(paced)).await;
+    let model = model.map_err(RuntimeError::from)?;
     let model_url = model.url().to_owned();
     let path = |name: &str| (name == "PATH").then(|| std::env::var(name).ok()).flatten();
     let mut companions: Companions = Box::new(());
@@ -119,7 +127,7 @@ pub async fn set(options: &Options) -> Result<Stage, Error> {
         Demo::Hands => {
             let atlas = Atlas::start().await.map_err(failed)?;
             let spec = home.join("atlas.json");
-            std::fs::write(&spec, atlas::description().to_string()).map_err(failed)?;
+            std::fs::write(&spec, atlas::DESCRIPTION).map_err(failed)?;
             let servers = hands::servers(&data, &spec, &atlas.url);
             companions = Box::new(atlas);
             servers
@@ -135,9 +143,31 @@ pub async fn set(options: &Options) -> Result<Stage, Error> {
     })
 }
 
-async fn start(respond: fn(&RecordedRequest) -> Option<Reply>) -> Result<ScriptedServer, Error> {
-    let model = ScriptedModel::start(Script::new().respond_with(respond)).await;
-    Ok(model.map_err(RuntimeError::from)?)
+/// Stores the team of the demo, unless it is there.
+///
+/// # Errors
+/// [`RuntimeError`] if the teams cannot be read or written.
+pub async fn add_team(runtime: &Runtime) -> Result<(), RuntimeError> {
+    let member = |name: &str, role: &str, goal: &str, servers: &[&str]| TeamMember {
+        name: name.to_owned(),
+        role: role.to_owned(),
+        goal: goal.to_owned(),
+        servers: servers.iter().map(|&server| server.to_owned()).collect(),
+    };
+    let design = TeamDesign {
+        name: "time_desk".to_owned(),
+        description: "Answers questions about time zones with figures and their history."
+            .to_owned(),
+        agents: vec![
+            member("analyst", "counts", "Counts zones and clock changes.", &["timezones"]),
+            member("historian", "reads commentary", "Finds why clocks changed.", &["files"]),
+        ],
+    };
+    let known = runtime.team_store(DEMO_TENANT)?.list().await?;
+    if known.iter().all(|kept| kept.team.design.name != design.name) {
+        runtime.save_team(DEMO_TENANT, design).await?;
+    }
+    Ok(())
 }
 
 /// Adds the stage of the demo to a builder that continues a thread of a demo.

@@ -35,14 +35,14 @@ pub(super) fn hit(text: &str, words: &str) -> String {
     }
 }
 
-/// Returns what an agent found, by the number under which the answer may cite it.
+/// Returns the finding of an agent, with its citation number.
 pub(super) fn output(request: &RecordedRequest, number: usize) -> String {
     let results = section(request.last_text(), "<results>", "</results>");
     let result = section(results, &format!("<result number=\"{number}\""), "</result>");
     unescape(section(result, "<output>", "</output>").trim())
 }
 
-/// Returns what classifiers, analysts and reflectors say where nothing is amiss.
+/// Returns the answers of classifiers, analysts and reflectors without problems.
 pub(super) fn usual(request: &RecordedRequest) -> Option<Value> {
     Some(match (request.role.as_str(), request.stage.as_deref()) {
         ("classifier", _) => json!({
@@ -57,7 +57,6 @@ pub(super) fn usual(request: &RecordedRequest) -> Option<Value> {
     })
 }
 
-/// Returns what stands between two marks.
 pub(super) fn section<'a>(text: &'a str, from: &str, to: &str) -> &'a str {
     let Some((_, rest)) = text.split_once(from) else { return "" };
     rest.split_once(to).map_or(rest, |(inside, _)| inside)

@@ -1,9 +1,9 @@
-//! What the demo's scripted model says: decided from each request alone, so that a resumed run continues.
+//! The answers of the demo's scripted model: decided from each request alone, so that a resumed run continues.
 //!
-//! The course: a plan with two agents in parallel; a wrong column name whose database error is recovered;
-//! a count that is REJECTED because it takes in rows where no clock moved, and then APPROVED; an output
-//! that is FIXED from the documents; an answer with citations. Facts come from the tool results that stand
-//! in the requests, through [`reading`](super::reading).
+//! The steps: a plan with two parallel agents. A wrong column name, whose database error is recovered. A count that is
+//! REJECTED because it includes rows without a clock change, and then APPROVED. An output that is FIXED from the
+//! documents. An answer with citations. Facts come from the tool results in the requests, through
+//! [`reading`](super::reading).
 
 use serde_json::json;
 
@@ -11,20 +11,16 @@ use super::analyst;
 use super::reading::{hit, output, rows, tool_results, unescape};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 
-/// The demo's question.
 pub const QUESTION: &str = "Between 2010 and 2025, in which time zones did the clocks change most often, how many times, and why?";
 
 const SQL: &str = "mcp_agent_sql";
 const FILES: &str = "mcp_agent_files";
 
-/// Milliseconds before each reply, so that a person can follow.
-const PACE_MS: u64 = 150;
-
 pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     if analyst::is_for(request) {
-        return Some(analyst::respond(request)?.delay_ms(PACE_MS));
+        return analyst::respond(request);
     }
-    let reply = match (request.role.as_str(), request.agent.as_deref()) {
+    Some(match (request.role.as_str(), request.agent.as_deref()) {
         ("supervisor", _) => supervisor(request),
         ("agent", Some(SQL)) => sql_agent(request),
         ("agent", Some(FILES)) => files_agent(request),
@@ -32,8 +28,7 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
         ("reflector", Some(FILES)) => files_reflector(request),
         ("qa", _) => Reply::text(answer(request)),
         _ => return None,
-    };
-    Some(reply.delay_ms(PACE_MS))
+    })
 }
 
 fn supervisor(request: &RecordedRequest) -> Reply {

@@ -102,6 +102,7 @@ impl Shop {
             .env("OPENAI_BASE_URL", self.model.url())
             .env("OPENAI_MODEL", "m")
             .env("PERIHELION_MODELS_MAX_RETRIES", "0")
+            .env("PERIHELION_MODELS_PROTOCOL", "full")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());

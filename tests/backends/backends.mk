@@ -5,6 +5,6 @@
 
 .PHONY: test-backends
 
-test-backends: ## Compare traces with what real Phoenix and MLflow give back; installs both from PyPI (1.8 GB) once
+test-backends: ## Compare traces with those that Phoenix and MLflow return; installs both from PyPI (1.8 GB) once
 	@echo 'Phoenix and MLflow are installed from PyPI into $(abspath $(or $(CARGO_TARGET_DIR),target)/backends), unless they are there.'
 	$(CARGO) test --locked --test backends -- --nocapture --test-threads=1

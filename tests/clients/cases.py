@@ -24,13 +24,16 @@ async def collect(stream):
     return [part async for part in stream]
 
 
-async def run(arguments):
-    """Runs the tests whose names contain one of the words, over SQLite or the Postgres database of an address."""
+async def run(arguments, example=None, tests=TESTS):
+    """Runs the tests whose names contain one of the words, over SQLite or the Postgres database of an address.
+
+    They drive the stock program, or an example with graphs of its own.
+    """
     database, wanted = (arguments or ["sqlite"])[0], arguments[1:]
     failed = 0
-    with World(None if database == "sqlite" else database) as world:
+    with World(None if database == "sqlite" else database, example) as world:
         world.process, world.url = world.serve()
-        for one in TESTS:
+        for one in tests:
             name = one.__name__.replace("_", " ")
             if wanted and not any(word in one.__name__ for word in wanted):
                 continue

@@ -109,8 +109,8 @@ test("an answer is shown as it is written, once", async () => {
   await open();
   model.hold();
   const thread = await ask("tell me a slow story");
-  model.release(5);
-  await shown(STORY.slice(0, 5).join(" ")).waitFor();
+  model.release(10);
+  await shown(STORY.slice(0, 10).join(" ")).waitFor();
   await tab.getByRole("button", { name: "Cancel" }).waitFor();
   assert.equal(await tab.getByText("word40").count(), 0);
   model.release();
@@ -169,8 +169,8 @@ test("an answer that was cut by a crash stands whole in the thread", async () =>
   await open();
   model.hold();
   const thread = await ask("tell me another slow story");
-  model.release(5);
-  await shown(STORY.slice(0, 5).join(" ")).waitFor();
+  model.release(10);
+  await shown(STORY.slice(0, 10).join(" ")).waitFor();
   await tab.goto("about:blank");
   await server.kill();
   model.release();

@@ -3,8 +3,8 @@
 CLIENTS ?= $(or $(CARGO_TARGET_DIR),target)/clients
 
 .PHONY: test-clients
-test-clients: ## Install the clients of LangGraph and OpenAI from PyPI and npm, and drive a real server with them; AGENT_CHAT_UI=… as below
-	$(CARGO) build --bin perihelion
+test-clients: ## Install the clients of LangGraph and OpenAI from PyPI and npm, and drive a real server with them; AGENT_CHAT_UI=… as for test-chat-ui
+	$(CARGO) build --bin perihelion --example order --example research --example chat
 	@tests/clients/run.sh "$(CLIENTS)"
 	@if [ -n "$(AGENT_CHAT_UI)" ]; then tests/clients/chat_ui.sh "$(AGENT_CHAT_UI)"; \
 		else echo 'agent-chat-ui was not driven: AGENT_CHAT_UI=DIRECTORY names its sources'; fi
@@ -26,7 +26,7 @@ test-a2a: ## Hold a real server to the public TCK of A2A 1.0; A2A_TCK=directory 
 	@tests/clients/a2a.sh "$(CLIENTS)" "$(A2A_TCK)"
 
 .PHONY: test-openapi
-test-openapi: ## Install schemathesis from PyPI, and hold a real server to its own description; EXAMPLES=50 per operation
+test-openapi: ## Install schemathesis from PyPI, and test a real server against its own description; EXAMPLES=50 per operation
 	$(CARGO) build --bin perihelion
 	@tests/clients/openapi.sh "$(CLIENTS)"
 

@@ -3,35 +3,8 @@
 import assert from "node:assert/strict";
 import { useStream as useRunStream } from "@langchain/langgraph-sdk/react";
 import { useStream as useThreadStream } from "@langchain/react";
-import React, { act } from "react";
-import { create } from "react-test-renderer";
 import { ANSWER, APPROVE, client, human, run, until, url } from "./cases.mjs";
-
-globalThis.IS_REACT_ACT_ENVIRONMENT = true;
-// Without one the SDK takes itself to be on a server and keeps nothing.
-globalThis.window = globalThis;
-
-// Renders a hook, and waits until what it returns is as it is to be.
-const rendered = async (hook, options) => {
-  let now;
-  // What a page reads while it is drawn is what the hook asks the server for.
-  const Shown = () => { now = hook(options); void now.messages; return null; };
-  let root;
-  await act(async () => { root = create(React.createElement(Shown)); });
-  const until = async (isSo) => {
-    const end = Date.now() + 60_000;
-    while (!isSo(now)) {
-      assert.ok(Date.now() < end, `it never became so: ${JSON.stringify(now.values)} ${now.error}`);
-      await act(async () => { await new Promise((done) => setTimeout(done, 20)); });
-    }
-    return now;
-  };
-  return { now: () => now, until, end: () => act(async () => root.unmount()) };
-};
-const last = (stream) => {
-  const content = stream.messages.at(-1)?.content;
-  return Array.isArray(content) ? content.map((part) => part.text ?? "").join("") : content;
-};
+import { act, last, rendered } from "./rendered.mjs";
 
 // Waits until the server has stopped the one run of a thread.
 const stopped = (threadId) => until(async () => {
@@ -73,7 +46,8 @@ await run({
   },
 
   async "useStream of the sdk branches at a message, and goes from branch to branch"() {
-    const hook = await rendered(useRunStream, { ...SDK, fetchStateHistory: true });
+    // By default the hook fetches ten states, and both questions have more.
+    const hook = await rendered(useRunStream, { ...SDK, fetchStateHistory: { limit: 100 } });
     await act(async () => hook.now().submit(human("hello")));
     await hook.until((stream) => !stream.isLoading && stream.history.length > 2 && last(stream) === ANSWER);
     const asked = hook.now().messages[0];

@@ -2,7 +2,8 @@
 
 `approve`: an agent's tool call that a person must approve; `twice`: two of them at once, by two agents; `clarify`: the
 supervisor asks which year is meant; `slow`: the answer comes word by word, for some seconds; anything else is answered
-at once. Prints its address.
+at once; the nodes `report` and `agent` of the examples get their report and, after a call of their tool, an answer.
+Prints its address.
 """
 
 import json
@@ -72,6 +73,15 @@ class Model(BaseHTTPRequestHandler):
             agent = {"name": "writer", "role": "a writer", "goal": "Write things down.", "servers": [server]}
             return self.answer(body, json.dumps({
                 "name": "writers", "description": "Writes things down.", "agents": [agent]}))
+        node = self.headers.get("x-perihelion-agent", "")
+        if role == "agent" and node == "report":
+            return self.answer(body, "The earth moves.")
+        if role == "agent" and node == "agent":
+            # A call of this turn was answered already.
+            if messages[-1]["role"] == "tool":
+                return self.answer(body, "It is warm and dry in Padua, at 21 degrees.")
+            call = {"name": "weather", "arguments": json.dumps({"place": "Padua"})}
+            return self.answer(body, None, [{"id": "call_1", "type": "function", "function": call}])
         if role == "agent":
             if any(one["role"] == "tool" for one in messages):
                 return self.answer(body, "It is written down.")

@@ -46,3 +46,11 @@ echo "== npm: bridges of other protocols"
 "$place/python/bin/python" tests/clients/with_server.py node "$place/npm/bridges.mjs"
 echo "== npm: React"
 "$place/python/bin/python" tests/clients/with_server.py node "$place/npm/hooks.mjs"
+for example in order research chat; do
+    echo "== the example $example: PyPI, npm"
+    "$place/python/bin/python" tests/clients/graphs.py sqlite "$example"
+    if [ -n "${TEST_DATABASE_URL:-}" ]; then
+        "$place/python/bin/python" tests/clients/on_postgres.py "$TEST_DATABASE_URL" tests/clients/graphs.py "$example"
+    fi
+    EXAMPLE=$example "$place/python/bin/python" tests/clients/with_server.py node "$place/npm/graphs.mjs"
+done

@@ -84,7 +84,7 @@ await run({
       assert.equal(thread.interrupts[0].interruptId, second.interruptId);
       await answer(second);
       assert.equal(await answered(thread), ANSWER);
-      await assert.rejects(answer(second), /no_such_interrupt|nothing of this id/);
+      await assert.rejects(answer(second), /no open question has this ID/);
     });
   },
 

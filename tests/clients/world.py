@@ -28,10 +28,11 @@ default_tools_approval_mode = "prompt"
 class World:
     """A directory, a scripted model, and servers over one database."""
 
-    def __init__(self, database=None):
+    def __init__(self, database=None, example=None):
+        self.program = str(pathlib.Path(BINARY).parent / "examples" / example) if example else BINARY
         self.stack = contextlib.ExitStack()
         self.home = pathlib.Path(self.stack.enter_context(tempfile.TemporaryDirectory()))
-        (self.home / "mcp-servers.toml").write_text(SERVERS)
+        (self.home / "mcp-servers.toml").write_text("" if example else SERVERS)
         self.database = database or f"sqlite:{self.home}/threads.db"
         model = self.spawn([sys.executable, str(HERE / "model.py")], stdout=subprocess.PIPE)
         self.model = model.stdout.readline().decode().strip()
@@ -51,13 +52,14 @@ class World:
         return {
             **os.environ, "HOME": str(self.home), "XDG_DATA_HOME": str(self.home / "data"),
             "OPENAI_BASE_URL": self.model, "OPENAI_API_KEY": "sk-test", "OPENAI_MODEL": "scripted",
+            "PERIHELION_MODELS_PROTOCOL": "full",
             "PERIHELION_SERVE_CALLBACK_HOSTS": "127.0.0.1",
             "DATABASE_URL": self.database, "PERIHELION_LOG": os.environ.get("PERIHELION_LOG", "warn"),
         }
 
     def serve(self, port=0):
         """Starts a server and returns its process and address."""
-        command = [BINARY, "serve", "--addr", f"127.0.0.1:{port}"]
+        command = [self.program, "serve", "--addr", f"127.0.0.1:{port}"]
         process = self.spawn(command, env=self.environment(), stderr=subprocess.PIPE)
         for line in process.stderr:
             text = line.decode()
@@ -74,7 +76,7 @@ class World:
     def run(self, *arguments):
         """Runs a command of the program over the same database."""
         return subprocess.run(
-            [BINARY, *arguments], cwd=self.home, env=self.environment(), capture_output=True, text=True, timeout=60)
+            [self.program, *arguments], cwd=self.home, env=self.environment(), capture_output=True, text=True, timeout=60)
 
     def make_due(self, cron):
         """Has a cron be due, as the clock would."""

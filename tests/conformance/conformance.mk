@@ -1,4 +1,4 @@
 .PHONY: conformance
 
-conformance: ## Run the official MCP conformance suite on both sides (brings it and its Node by npm); SIDE=client for one
+conformance: ## Run the official MCP conformance suite on both sides (installs it and Node from npm); SIDE=client for one
 	@tests/conformance/run.sh $(SIDE)

@@ -15,6 +15,7 @@ mod external;
 mod killed;
 mod progress;
 mod safety;
+mod scans;
 mod server;
 mod watching;
 
@@ -74,6 +75,7 @@ impl Home {
             command.env("OPENAI_BASE_URL", url).env("OPENAI_API_KEY", "k");
             command.env("PERIHELION_EMBEDDINGS_MODEL", "letters");
             command.env("PERIHELION_MODELS_MAX_RETRIES", "0");
+            command.env("PERIHELION_MODELS_PROTOCOL", "full");
         }
         command.kill_on_drop(true);
         command

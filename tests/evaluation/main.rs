@@ -4,6 +4,7 @@
     reason = "clippy exempts only the test functions themselves, not what they share"
 )]
 
+mod models;
 mod prompts;
 
 use std::path::PathBuf;
@@ -34,6 +35,7 @@ cases:
 struct Shelf {
     model: ScriptedServer,
     directory: TempDir,
+    database: String,
 }
 
 impl Shelf {
@@ -49,7 +51,7 @@ impl Shelf {
         std::fs::write(directory.path().join("mcp-servers.toml"), table).unwrap();
         std::fs::write(directory.path().join("suite.yaml"), SUITE).unwrap();
         let model = ScriptedModel::start(script(answer, judged)).await.unwrap();
-        Self { model, directory }
+        Self { model, directory, database: "sqlite:threads.db".to_owned() }
     }
 
     fn path(&self, name: &str) -> PathBuf {
@@ -63,7 +65,7 @@ impl Shelf {
     async fn perihelion(&self, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         command
-            .args(["--database", "sqlite:threads.db"])
+            .args(["--database", &self.database])
             .args(arguments)
             .current_dir(self.directory.path())
             .env_clear()
@@ -72,12 +74,18 @@ impl Shelf {
             .env("OPENAI_BASE_URL", self.model.url())
             .env("OPENAI_MODEL", "m")
             .env("PERIHELION_MODELS_MAX_RETRIES", "0")
+            .env("PERIHELION_MODELS_PROTOCOL", "full")
             .stdin(Stdio::null());
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 }
 
 fn script(answer: &str, judged: bool) -> Script {
+    rules(Script::new(), answer, judged)
+}
+
+/// Adds the rules of a model that reads the file and gives an answer.
+fn rules(script: Script, answer: &str, judged: bool) -> Script {
     let decide = |agents: Value| {
         Reply::json(json!({
             "thought_process": "Thinking.", "plan": ["ask the shelf"], "selected_agents": agents,
@@ -86,7 +94,7 @@ fn script(answer: &str, judged: bool) -> Script {
     };
     let approved = json!({ "status": "APPROVED", "refined_output": null, "feedback": null });
     let verdict = json!({ "passed": judged, "reason": "because it says so" });
-    Script::new()
+    script
         .rule(Rule::new(decide(json!(["qa"]))).role(Role::Supervisor).contains("<result number"))
         .rule(Rule::new(decide(json!([AGENT]))).role(Role::Supervisor))
         .rule(Rule::new(Reply::text("42")).role(Role::Agent).after_tool_results(1))
@@ -113,7 +121,7 @@ async fn a_passing_suite_ends_with_code_0_and_writes_baseline_and_report() {
     assert!(words(&output).contains("1 of 1"), "{}", words(&output));
     let saved: Value =
         serde_json::from_slice(&std::fs::read(shelf.path("base.json")).unwrap()).unwrap();
-    assert_eq!(saved["cases"][0]["runs"][0]["tool_calls"], 1, "{saved}");
+    assert_eq!(saved["records"][0]["cases"][0]["runs"][0]["tool_calls"], 1, "{saved}");
     let xml = std::fs::read_to_string(shelf.path("report.xml")).unwrap();
     assert!(xml.contains("failures=\"0\"") && xml.contains("the answer"), "{xml}");
     let asked =
@@ -131,7 +139,7 @@ async fn an_answer_that_got_worse_is_named_with_its_thread_and_ends_with_code_1(
     let output = bad.eval(&["suite.yaml", "--baseline", "base.json", "--json"]).await;
     assert_eq!(output.status.code(), Some(1), "{}", words(&output));
     let record: Value = serde_json::from_slice(&output.stdout).unwrap();
-    let run = &record["cases"][0]["runs"][0];
+    let run = &record["records"][0]["cases"][0]["runs"][0];
     let findings = run["findings"].to_string();
     for part in ["does not contain: 42", "contains: sorry", "judged: because it says so"] {
         assert!(findings.contains(part), "{part}: {findings}");

@@ -54,7 +54,7 @@ async fn an_approved_task_becomes_a_skill_that_saves_calls_for_the_next_of_its_f
     world.write("skills.jsonl", &exported);
     world.run(&["skills", "import", "skills.jsonl"]).await.code(0).says("imported 1 skill");
     world.run(&["skills", "show", id]).await.code(0);
-    world.run(&["skills", "show", "nothing"]).await.code(1).says("no skill of that id");
+    world.run(&["skills", "show", "nothing"]).await.code(1).says("unknown skill: nothing");
 }
 
 /// S1.11

@@ -90,7 +90,7 @@ async fn a_new_value_supersedes_the_old_one_with_dates_and_deletion_is_final() {
         .run(&["memory", "forget", "company", "--user", "ada"])
         .await
         .code(1)
-        .says("nothing is remembered");
+        .says("no memory has that key");
     world.run(&["memory"]).await.code(2).says("--user NAME");
 }
 

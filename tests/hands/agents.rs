@@ -52,7 +52,8 @@ impl Star {
             .env("HOME", self.home.path())
             .env("OPENAI_BASE_URL", self.model.url())
             .env("OPENAI_MODEL", "m")
-            .env("PERIHELION_MODELS_MAX_RETRIES", "0");
+            .env("PERIHELION_MODELS_MAX_RETRIES", "0")
+            .env("PERIHELION_MODELS_PROTOCOL", "full");
         command
     }
 

@@ -4,7 +4,7 @@
 
 # Debian's packages of Cyrus and Dovecot exclude each other: the part of Cyrus that does is unpacked beside them.
 KILLS ?= 200
-test-mail: ## Drive mail on Dovecot, and on Cyrus with OpenSMTPD by IMAP and JMAP (root; brought where missing), with KILLS kills of each (200)
+test-mail: ## Drive mail on Dovecot, and on Cyrus with OpenSMTPD by IMAP and JMAP (root; installed if absent), with KILLS kills of each (200)
 	tests/hands/mail-servers.sh
 	MAIL_SERVERS=1 $(CARGO) test --workspace --test mailboxes -- --include-ignored
 	MAIL_SERVERS=1 $(CARGO) test --workspace --test hands mail_agent -- --include-ignored
@@ -25,7 +25,7 @@ bench-api: ## Read, render, search and attack real API descriptions: OPENAPI_DIR
 
 PRISM_CLI = @stoplight/prism-cli@5.14.2
 export PRISM ?= $(abspath $(or $(CARGO_TARGET_DIR),target))/prism/node_modules/.bin/prism
-bench-prism: ## Have Prism (brought by npm, Node 18) judge requests made from the examples of these descriptions
+bench-prism: ## Validate requests made from the examples of these descriptions with Prism (from npm, Node 18)
 	[ -x "$$PRISM" ] || npm install --prefix "$${PRISM%/node_modules/*}" --no-audit --no-fund --loglevel=error $(PRISM_CLI)
 	$(CARGO) run --release -p perihelion-openapi --example prism
 

@@ -134,11 +134,11 @@ async fn malformed_tools_are_reported_and_the_rest_stay() {
     assert!(info.tools.iter().any(|tool| tool.name == "lie"));
     let rejected: Vec<_> =
         info.rejected_tools.iter().map(|(name, reason)| format!("{name}: {reason}")).collect();
-    assert_eq!(rejected.len(), 6, "{rejected:?}");
+    assert!(info.tools.iter().any(|tool| tool.name == "unschematic"), "its odd type is left out");
+    assert_eq!(rejected.len(), 5, "{rejected:?}");
     assert!(rejected[0].starts_with("shapeless: its inputSchema cannot be used"), "{rejected:?}");
-    assert!(rejected[2].starts_with("unschematic: its inputSchema cannot be used"));
-    assert!(rejected[4].starts_with("echo: listed twice"), "{rejected:?}");
-    assert!(rejected[5].starts_with("long: its definition is longer"), "{rejected:?}");
+    assert!(rejected[3].starts_with("echo: listed twice"), "{rejected:?}");
+    assert!(rejected[4].starts_with("long: its definition is longer"), "{rejected:?}");
     assert!(!call(&pool, "echo").await.unwrap().is_error);
     pool.close().await;
 }

@@ -51,8 +51,9 @@ async function fromDisk(context, url) {
     await route.fulfill({ contentType: KINDS[name.split(".").at(-1)], body: await file(name) });
   });
   await context.route(/\/trace\/page(\?|$)/, async (route) => {
-    const response = await route.fetch();
-    await route.fulfill(response.ok() ? { response, body: await traceFromDisk(await response.text()) } : { response });
+    // A tab that is closed meanwhile gets no answer.
+    const response = await route.fetch().catch(() => null);
+    if (response) await route.fulfill(response.ok() ? { response, body: await traceFromDisk(await response.text()) } : { response });
   });
 }
 

@@ -196,14 +196,15 @@ test("an answer gets a score and a note, which stay with the thread; the thread 
   await answered(tab, "Hello from");
   await tab.getByRole("button", { name: "Bad answer" }).click();
   await tab.getByLabel("Note", { exact: true }).fill("Too short.");
+  await tab.getByLabel("Labels", { exact: true }).fill("style, style");
   await tab.getByRole("button", { name: "Save" }).click();
-  await tab.getByText("Too short.").waitFor();
+  await tab.getByText("Too short. · style").waitFor();
   await tab.reload();
-  await tab.getByText("Too short.").waitFor();
+  await tab.getByText("Too short. · style").waitFor();
   await tab.locator('button[aria-label="Bad answer"][aria-pressed="true"]').waitFor();
   await inspect(tab, "feedback");
   const { metadata } = await server.json(`/threads/${thread}`);
-  assert.deepEqual(metadata.feedback, { 1: { score: -1, note: "Too short." } });
+  assert.deepEqual(metadata.feedback, { 1: { score: -1, note: "Too short.", labels: ["style"] } });
   const saved = tab.waitForEvent("download");
   await tab.getByLabel("More actions").click();
   await tab.getByRole("button", { name: "Export" }).click();

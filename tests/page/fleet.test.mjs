@@ -75,9 +75,21 @@ test("runs of all threads are listed, filtered by the address, compared, and ope
   await row("Where is the lynx?").waitFor({ state: "detached" });
   await tab.waitForURL(/status=error/);
   await tab.getByLabel("Status").selectOption("");
-  await tab.getByLabel("Search runs").fill("otter");
-  await row("Where is the lynx?").waitFor({ state: "detached" });
-  await tab.getByLabel("Search runs").fill("");
+  await row("Where is the lynx?").getByText(/^\$\d/).waitFor();
+  for (const words of ["otters", "otter hello"]) {
+    await tab.getByLabel("Search conversations").fill(words);
+    await row("Where is the lynx?").waitFor({ state: "detached" });
+    await row("Where is the otter?").waitFor();
+  }
+  await tab.getByLabel("Search conversations").fill("quagga");
+  await tab.getByText("No matching runs").waitFor();
+  await tab.getByLabel("Search conversations").fill("");
+  await tab.getByText("More filters").click();
+  await tab.getByLabel("Costs at least").fill("1000000");
+  await tab.getByText("No matching runs").waitFor();
+  await inspect(tab, "the filters of runs");
+  await tab.getByLabel("Costs at least").fill("");
+  await row("Where is the lynx?").waitFor();
   await row("Where is the lynx?").getByRole("checkbox").check();
   await row("Where is the otter?").getByRole("checkbox").check();
   await tab.getByRole("link", { name: "Compare" }).click();
@@ -85,6 +97,21 @@ test("runs of all threads are listed, filtered by the address, compared, and ope
   await go(tab, "runs");
   await row("Where is the otter?").getByRole("link", { name: "Trace" }).click();
   await tab.locator(".trace").getByText("Where is the otter?").first().waitFor();
+});
+
+test("threads are found by the words of their conversations", async () => {
+  const thread = await ask(tab, "Does it rain?");
+  await answered(tab, "Hello from");
+  await tab.getByLabel("Your question").fill("Please read the paper about umbrellas");
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  await answered(tab, "written down");
+  await go(tab, "threads");
+  await tab.getByLabel("Search threads").fill("umbrella");
+  const found = tab.getByRole("region", { name: "In conversations" });
+  await found.locator(`a[href="#/chat/${thread}"]`).waitFor();
+  await inspect(tab, "found conversations");
+  await tab.getByLabel("Search threads").fill("quagga");
+  await tab.getByText("No matching threads").waitFor();
 });
 
 test("keys lead around, and their list says how", async () => {

@@ -122,7 +122,7 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   const list = tab.getByRole("region", { name: "Threads" });
   await list.getByLabel("Search threads").fill("zebra");
   await list.getByText("Where does the zebra live?").waitFor();
-  await list.locator("li a").nth(1).waitFor({ state: "detached" });
+  await list.locator("li.row").nth(1).waitFor({ state: "detached" });
   await list.getByLabel("Status").selectOption("interrupted");
   await list.getByText(/No matching threads/).waitFor();
   await list.getByLabel("Status").selectOption("");

@@ -23,10 +23,10 @@ test("steps are shown with their state and what changed between any two", async 
   const rows = tab.locator(".step-row");
   await rows.first().getByText("qa → end").waitFor();
   const changes = tab.locator(".changes");
-  await changes.getByText("answer", { exact: true }).waitFor();
+  await changes.locator("dt").getByText("Answer", { exact: true }).waitFor();
   await tab.getByLabel("Compare with").selectOption({ index: await rows.count() });
   await tab.getByText("What changed since step 1").waitFor();
-  await changes.getByText("plan.0").waitFor();
+  await changes.locator("dt").getByText("Plan 1", { exact: true }).waitFor();
   await tab.getByLabel("Compare with").selectOption("");
   await rows.last().click();
   await tab.getByRole("button", { name: "Use as baseline" }).click();

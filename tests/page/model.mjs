@@ -5,6 +5,7 @@
  * word by word, as fast as `release()` lets it; `long`: so does a long one; `read`: the files agent reads; `quote`: the papers agent
  * quotes documents; `study`: the files agent reads, and the notes agent waits for it, both as fast as `release()` lets them; `use TOOL`: the asker
  * agent calls its tool, after a look at what strangers wrote where `look` is said, too; `break`: the answer fails while `isBroken`; anything else is answered at once.
+ * The nodes `agent` and `report` are those of the examples `chat` and `research`: they answer as fast as `release()` lets them.
  */
 
 import { createServer } from "node:http";
@@ -64,6 +65,15 @@ function work(agent, messages) {
   return { tool_calls: [{ id: "call_1", type: "function", function: { name: call[0], arguments: JSON.stringify(call[1]) } }] };
 }
 
+/** Answers a node of an example's graph; nothing for the agents of servers. */
+function ofGraph(node, messages) {
+  if (node === "report") return { content: "The earth moves.", slow: true };
+  if (node !== "agent") return undefined;
+  // A call of this turn was answered already.
+  if (messages.at(-1).role === "tool") return { content: "It is warm and dry in Padua today, with some clouds in the afternoon, at 21 degrees.", slow: true };
+  return { tool_calls: [{ id: "call_1", type: "function", function: { name: "weather", arguments: '{"place":"Padua"}' } }] };
+}
+
 /** Starts the model; `words` are let through one by one while it is held. */
 export async function startModel() {
   let waiting = [];
@@ -103,11 +113,13 @@ export async function startModel() {
     if (role === "supervisor") message = { content: supervise(text) };
     else if (role === "reflector") message = { content: JSON.stringify({ status: "APPROVED", refined_output: null, feedback: null }) };
     else if (role === "architect") message = { content: JSON.stringify(TEAM) };
-    else if (role === "agent") message = work(request.headers["x-perihelion-agent"] ?? "", body.messages);
+    else if (role === "agent") message = ofGraph(request.headers["x-perihelion-agent"], body.messages) ?? work(request.headers["x-perihelion-agent"] ?? "", body.messages);
     else if (role === "qa" && model.isBroken && between(text, "<user_request>", "</user_request>").includes("break")) {
       response.writeHead(400, { "content-type": "application/json" });
       return response.end(JSON.stringify({ error: { message: "the model is broken", type: "invalid_request_error" } }));
-    } else if (role !== "qa") message = { content: JSON.stringify({ operations: [] }) };
+    } else if (request.headers["x-perihelion-stage"] === "judge_pair") message = { content: JSON.stringify({ reason: "It came first.", better: "first" }) };
+    else if (text.includes("as a pirate")) message = { content: "Ahoy from the star." };
+    else if (role !== "qa") message = { content: JSON.stringify({ operations: [] }) };
     else if (between(text, "<user_request>", "</user_request>").includes("slow")) message = { content: STORY.join(" "), slow: true };
     else if (between(text, "<user_request>", "</user_request>").includes("long")) message = { pieces: LONG, content: LONG.join(""), slow: true };
     else if (text.includes("<result ")) message = { content: "It is written down [1]." };

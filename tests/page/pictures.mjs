@@ -8,6 +8,7 @@ import { mkdir, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { ask, go, open, traceFromDisk } from "./browser.mjs";
 import { startDemo, viewsOf } from "./demo.mjs";
+import { startServer } from "./server.mjs";
 
 const [all, documents] = process.argv.slice(2);
 const SIZES = [[1440, 900], [1024, 768], [390, 844]];
@@ -54,6 +55,17 @@ async function savedTrace() {
   await tab.close();
 }
 
+const oidc = { issuer: "https://login.example.org", client_id: "perihelion", public_url: "https://agents.example.org", name: "Example" };
+const guarded = await startServer({ token: "open-sesame-and-come-in", env: { PERIHELION_SERVE_OIDC: JSON.stringify(oidc) } });
+
+/** Takes a picture of the login form, with all the ways to log in. */
+async function login(width, height, theme) {
+  const tab = await open(browser, guarded.url, { width, height, theme });
+  await tab.getByRole("link", { name: "Log in with Example" }).waitFor();
+  await picture(tab, `login-${width}-${theme}`);
+  await tab.context().close();
+}
+
 try {
   await savedTrace();
   for (const [width, height] of SIZES) {
@@ -70,9 +82,10 @@ try {
       await picture(tab, `working-${width}-${theme}`);
       await tab.locator('.messages[aria-busy="false"]').waitFor();
       await tab.context().close();
+      await login(width, height, theme);
     }
   }
 } finally {
   await browser.close();
-  await server.stop();
+  await Promise.all([server.stop(), guarded.stop()]);
 }

@@ -54,7 +54,7 @@ command = "no-such-program-anywhere"
 };
 
 /** Finds a port that is free now, so that a server that was killed comes back at the same address. */
-async function freePort() {
+export async function freePort() {
   const probe = createServer();
   await new Promise((ready) => probe.listen(0, "127.0.0.1", ready));
   const { port } = probe.address();
@@ -62,10 +62,10 @@ async function freePort() {
   return port;
 }
 
-/** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it or register. */
-export async function startServer({ model, token, further = [], env: more = {}, settings = "" } = {}) {
+/** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it or register; or an example with graphs of its own. Its environment may depend on its address. */
+export async function startServer({ model, token, further = [], env: more = {}, settings = "", example } = {}) {
   const home = await mkdtemp(join(tmpdir(), "perihelion-page-"));
-  await writeFile(join(home, "mcp-servers.toml"), SERVERS + further.map((name) => FURTHER[name]).join(""));
+  await writeFile(join(home, "mcp-servers.toml"), example ? "" : SERVERS + further.map((name) => FURTHER[name]).join(""));
   if (settings) await writeFile(join(home, "perihelion.toml"), settings);
   await writeFile(join(home, "greeting.txt"), "Greets somebody.\n");
   await writeFile(join(home, "paper.md"), "# Paper\n\nThe perihelion of Mercury moves by 43 seconds of arc a century more than Newton has it.\n");
@@ -77,11 +77,12 @@ export async function startServer({ model, token, further = [], env: more = {}, 
     XDG_CACHE_HOME: join(home, "cache"),
     DATABASE_URL: "sqlite:threads.db",
     ...(token && { PERIHELION_SERVE_TOKEN: token, PERIHELION_SERVE_REGISTRATION: "true" }),
-    ...(model && { OPENAI_BASE_URL: model, OPENAI_API_KEY: "sk-test", OPENAI_MODEL: "scripted" }),
-    ...more,
+    ...(model && { OPENAI_BASE_URL: model, OPENAI_API_KEY: "sk-test", OPENAI_MODEL: "scripted", PERIHELION_MODELS_PROTOCOL: "full" }),
+    ...(typeof more === "function" ? more(`http://127.0.0.1:${port}`) : more),
   };
   const server = { url: `http://127.0.0.1:${port}`, home };
-  const spawned = (args) => spawn(PROGRAM, args, { cwd: home, env, stdio: ["ignore", "pipe", "pipe"] });
+  const program = example ? join(dirname(PROGRAM), "examples", example) : PROGRAM;
+  const spawned = (args) => spawn(program, args, { cwd: home, env, stdio: ["ignore", "pipe", "pipe"] });
   let child;
 
   server.start = async () => {

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 use std::process::{Child, Command, Output, Stdio};
+use std::sync::Arc;
 
 use perihelion::config::{Overrides, Settings};
 use perihelion::ids::ThreadId;
@@ -9,7 +10,8 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{
     RecordedRequest, Reply, Rule, Script, ScriptedModel, ScriptedServer,
 };
-use perihelion::runtime::{Answer, Error, Runtime};
+use perihelion::runtime::{Answer, Error, Graphs, Runtime};
+use perihelion::swarm::GRAPH;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
@@ -104,6 +106,7 @@ impl Library {
             .env("OPENAI_BASE_URL", self.model.url())
             .env("OPENAI_MODEL", "m")
             .env("PERIHELION_MODELS_MAX_RETRIES", "0")
+            .env("PERIHELION_MODELS_PROTOCOL", "full")
             .stdin(Stdio::null())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped());
@@ -134,9 +137,10 @@ impl Library {
     pub async fn replay(&self) -> perihelion::runtime::ReplayReport {
         let store = perihelion::checkpoint::open(&self.url).await.unwrap();
         let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();
-        let kinds = perihelion::agents::kinds().with(librarian::kind());
+        let kinds = Arc::new(perihelion::agents::kinds().with(librarian::kind()));
+        let graph = Graphs::new().offline(&settings, &kinds, GRAPH, &store).unwrap().unwrap();
         let traces = perihelion::runtime::Traces::of(&store, &settings);
-        let replayed = traces.replay(self.thread, None, std::sync::Arc::new(kinds)).await;
+        let replayed = traces.replay(graph.as_ref(), self.thread, None).await;
         store.close().await;
         replayed.unwrap()
     }
@@ -146,6 +150,7 @@ impl Library {
         let model = self.model.url().to_owned();
         let env = |name: &str| match name {
             "OPENAI_BASE_URL" => Some(model.clone()),
+            "PERIHELION_MODELS_PROTOCOL" => Some("full".to_owned()),
             "PATH" => std::env::var("PATH").ok(),
             _ => None,
         };

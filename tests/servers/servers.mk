@@ -5,6 +5,6 @@
 
 .PHONY: test-servers
 
-test-servers: ## Drive real MCP servers from npm and PyPI through the star; installs them (700 MB) once
+test-servers: ## Drive real MCP servers from npm and PyPI; installs them (700 MB) once
 	@tests/servers/install.sh $(or $(CARGO_TARGET_DIR),target)/servers
 	@tests/postgres.sh run $(CARGO) test --locked --test servers -- $(SERVER)

@@ -2,8 +2,10 @@
 
 use std::process::Stdio;
 
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
 use tokio::process::Child;
+use uuid::Uuid;
 
 use super::served::Served;
 use super::{on_both, saying};
@@ -12,6 +14,7 @@ on_both!(
     a_run_that_waits_behind_a_command_line_is_done_after_it,
     a_run_that_is_stopped_while_it_waits_behind_a_command_line_lets_the_next_one_begin,
     an_answer_received_before_a_crash_is_no_question_after_it,
+    a_run_that_lost_its_task_is_driven_by_the_process_that_it_names,
 );
 
 /// Has a command line ask something on a thread that the model does not answer.
@@ -92,4 +95,73 @@ async fn an_answer_received_before_a_crash_is_no_question_after_it(mut served: S
     assert!(question.contains("clarify this: hang"), "{question}");
     served.post(&format!("{run}/cancel?wait=true"), &json!({})).await;
     assert_eq!(served.get(&run).await.1["status"], "interrupted");
+}
+
+/// X5: its client left, or the connection to the database broke, just when the row had named the process.
+async fn a_run_that_lost_its_task_is_driven_by_the_process_that_it_names(served: Served) {
+    let before = served.model.requests().len();
+    let busy = served.thread().await;
+    begin(&served, &busy, "hang").await;
+    served.model.wait_for_requests(before + 1).await;
+    let thread = served.thread().await;
+    let mut later = saying("hello");
+    later["after_seconds"] = json!(3_600);
+    let (_, run) = served.post(&format!("/threads/{thread}/runs"), &later).await;
+    let id: Uuid = run["run_id"].as_str().unwrap().parse().unwrap();
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    let begun = query(
+        "UPDATE service_run SET status = 'running', attempt = 1, base_step = 0, first_event = 0, \
+            owner = (SELECT owner FROM service_run WHERE status = 'running'), seen_at = created_at WHERE id = $1",
+    );
+    assert_eq!(database.execute(&begun.bind(id)).await.unwrap(), 1);
+    database.close().await;
+    let (code, values) = served.get(&format!("/threads/{thread}/runs/{id}/join")).await;
+    assert_eq!((code, &values["answer"]), (200, &json!("Hello from the star.")), "{values}");
+}
+
+/// X5, X8: both are read before either is written.
+#[tokio::test]
+async fn of_two_answers_to_a_question_behind_a_command_line_one_is_refused() {
+    let served = Served::postgres().await;
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    for waits_with in [None, Some(saying("hello"))] {
+        let thread = served.thread().await;
+        let runs = format!("/threads/{thread}/runs");
+        served.post(&format!("{runs}/wait"), &saying("clarify this")).await;
+        if let Some(mut later) = waits_with {
+            later["after_seconds"] = json!(3_600);
+            assert_eq!(served.post(&runs, &later).await.0, 200);
+        }
+        let thread: Uuid = thread.parse().unwrap();
+        let taken = "UPDATE thread SET owner = 'a command', lease_until = now() + interval '1 hour' WHERE id = $1";
+        database.execute(&query(taken).bind(thread)).await.unwrap();
+        let mut other = database.begin().await.unwrap();
+        let row = query("SELECT 1 FROM thread WHERE id = $1 FOR UPDATE").bind(thread);
+        other.fetch_all(&row).await.unwrap();
+        let answer = json!({ "assistant_id": "swarm", "command": { "resume": "1945" } });
+        let released = async {
+            waiting(&database, 2).await;
+            other.roll_back().await.unwrap();
+        };
+        let (one, two, ()) =
+            tokio::join!(served.post(&runs, &answer), served.post(&runs, &answer), released);
+        let mut codes = [one.0, two.0];
+        codes.sort_unstable();
+        assert_eq!(codes, [200, 409], "{one:?} {two:?}");
+    }
+    database.close().await;
+}
+
+/// Waits until statements of a database of Postgres wait for locks.
+pub async fn waiting(database: &Database, count: i64) {
+    let look = query(
+        "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database() AND wait_event_type = 'Lock'",
+    );
+    loop {
+        let row = database.fetch_optional(&look).await.unwrap().unwrap();
+        if row.get::<i64>(0).unwrap() >= count {
+            return;
+        }
+        perihelion::clock::sleep(std::time::Duration::from_millis(10)).await;
+    }
 }

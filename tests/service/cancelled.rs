@@ -1,5 +1,6 @@
 //! Runs that are stopped together, by how they stand (X5).
 
+use perihelion_database::{Database, query};
 use serde_json::json;
 
 use super::served::Served;
@@ -51,4 +52,42 @@ async fn a_thread_that_was_made_for_one_run_goes_with_it(served: Served) {
     let (code, why) = served.send(reqwest::Method::DELETE, &run, &json!({})).await;
     assert_eq!(code, 204, "{why}");
     assert_eq!(served.get(&thread).await.0, 404);
+}
+
+/// X5
+#[tokio::test]
+async fn a_run_is_rolled_back_once_the_database_accepts_it() {
+    let served = Served::postgres().await;
+    let thread = served.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    served.post(&format!("{runs}/wait"), &saying("hello")).await;
+    let (_, before) = served.get(&format!("/threads/{thread}/state")).await;
+    let asked = served.model.requests().len();
+    let (_, run) = served.post(&runs, &saying("hang")).await;
+    let run = format!("{runs}/{}", run["run_id"].as_str().unwrap());
+    served.model.wait_for_requests(asked + 1).await;
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    // A number that is drawn stays drawn, whatever becomes of the statement.
+    for statement in [
+        "CREATE SEQUENCE refused",
+        "CREATE FUNCTION refuse() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN PERFORM nextval('refused'); \
+            RAISE EXCEPTION 'no room' USING ERRCODE = '53400'; END $$",
+        "CREATE TRIGGER refuse BEFORE INSERT ON step FOR EACH ROW WHEN (NEW.kind = 'fork') EXECUTE FUNCTION refuse()",
+    ] {
+        database.execute(&query(statement)).await.unwrap();
+    }
+    let accepted = async {
+        let drawn = query("SELECT 1 FROM refused WHERE is_called");
+        while database.fetch_optional(&drawn).await.unwrap().is_none() {
+            perihelion::clock::sleep(std::time::Duration::from_millis(10)).await;
+        }
+        database.execute(&query("DROP TRIGGER refuse ON step")).await.unwrap();
+    };
+    let cancel = format!("{run}/cancel?wait=true&action=rollback");
+    let nothing = json!({});
+    tokio::join!(served.post(&cancel, &nothing), accepted);
+    assert_eq!(served.get(&run).await.0, 404);
+    let (_, after) = served.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!(after["values"], before["values"]);
+    database.close().await;
 }

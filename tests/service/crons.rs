@@ -5,6 +5,7 @@ use reqwest::Method;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::behind::waiting;
 use super::people::{ask, key};
 use super::recorded::assert_shape;
 use super::served::Served;
@@ -140,7 +141,7 @@ async fn a_time_for_which_there_is_no_place_is_passed_over_and_leaves_no_thread(
 }
 
 /// Has a cron be due.
-async fn make_due(served: &Served, id: &Value) {
+pub async fn make_due(served: &Served, id: &Value) {
     let id: Uuid = id.as_str().unwrap().parse().unwrap();
     let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
     let past = perihelion::clock::now() - chrono::TimeDelta::days(3);
@@ -193,4 +194,26 @@ async fn a_cron_pauses_when_its_key_is_revoked_or_its_user_disabled(served: Serv
     let on = json!({ "enabled": true });
     let (code, on) = ask(&served, "PATCH", &place, &boss, Some(on)).await;
     assert_eq!((code, on.get("paused"), &on["user_id"]), (200, None, &json!("boss")));
+}
+
+/// S2.12
+#[tokio::test]
+async fn a_cron_that_is_deleted_during_a_change_stays_deleted() {
+    let served = Served::postgres().await;
+    let (_, made) = served.post("/runs/crons", &cron()).await;
+    let id = made["cron_id"].as_str().unwrap();
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    let mut deleting = database.begin().await.unwrap();
+    let delete = query("DELETE FROM service_cron WHERE id = $1").bind(id.parse::<Uuid>().unwrap());
+    assert_eq!(deleting.execute(&delete).await.unwrap(), 1);
+    let deleted = async {
+        waiting(&database, 1).await;
+        deleting.commit().await.unwrap();
+    };
+    let place = format!("/runs/crons/{id}");
+    let change = json!({ "enabled": false });
+    let (changed, ()) = tokio::join!(served.send(Method::PATCH, &place, &change), deleted);
+    assert_eq!(changed.0, 404, "{}", changed.1);
+    assert_eq!(served.post("/runs/crons/count", &json!({})).await.1, 0);
+    database.close().await;
 }

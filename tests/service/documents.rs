@@ -61,6 +61,7 @@ async fn documents_of_a_tenant_respect_its_quotas(served: Served) {
     assert_eq!(code, 429, "{refused}");
     let (_, listed) = served.get("/v1/documents").await;
     assert_eq!(listed["used"], json!({ "documents": 2, "text_bytes": 10, "chunks": 2 }));
+    assert_eq!((&listed["usage"], &listed["limits"]), (&listed["used"], &listed["permitted"]));
     assert_eq!(listed["permitted"], json!({ "documents": 2, "text_bytes": 1000, "chunks": null }));
 }
 

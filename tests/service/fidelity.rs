@@ -16,6 +16,7 @@ on_both!(
     an_edit_is_refused_while_a_run_is_open,
     an_assistant_is_deleted_with_its_threads,
     items_are_found_by_comparisons,
+    of_two_answers_to_one_question_one_is_taken,
 );
 
 /// Returns type, id and content of the messages of a state.
@@ -78,10 +79,39 @@ async fn messages_are_merged_by_their_ids_wherever_clients_write_them(served: Se
     let all = shown_messages(&values);
     assert_eq!(all[..2], [message("human", "c", "hello"), message("ai", "d", "aside")]);
     assert_eq!((all.len(), all[2].2.as_str()), (3, "Hello from the star."));
+    let both = json!([{ "type": "human", "id": "c", "content": "hello there" }, { "type": "human", "id": "e", "content": "and?" }]);
+    let input = json!({ "assistant_id": "swarm", "input": { "messages": both } });
+    let (_, values) = served.post(&format!("/threads/{thread}/runs/wait"), &input).await;
+    let all = shown_messages(&values);
+    assert_eq!(all[0], message("human", "c", "hello there"));
+    assert_eq!((all.len(), &all[3]), (5, &message("human", "e", "and?")));
     let update = json!({ "messages": [{ "type": "remove", "id": "d", "content": "" }] });
     let command = json!({ "assistant_id": "swarm", "command": { "update": update, "goto": "qa" } });
     let (_, values) = served.post(&format!("/threads/{thread}/runs/wait"), &command).await;
     assert!(shown_messages(&values).iter().all(|(_, id, _)| id != "d"), "{values}");
+}
+
+/// X5: through any API, and with the question's ID in capital letters.
+async fn of_two_answers_to_one_question_one_is_taken(served: Served) {
+    let thread = served.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    served.post(&format!("{runs}/wait"), &saying("approve this")).await;
+    let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
+    let id = state["interrupts"][0]["id"].as_str().unwrap().to_uppercase();
+    let approve = format!("/v1/approvals/{id}/approve");
+    let resume = json!({ id: { "decision": "approve" } });
+    let answer = json!({ "assistant_id": "swarm", "command": { "resume": resume } });
+    let empty = json!({});
+    let all = tokio::join!(
+        served.post(&runs, &answer),
+        served.post(&approve, &empty),
+        served.post(&runs, &answer)
+    );
+    let codes = [all.0.0, all.1.0, all.2.0];
+    let taken = codes.iter().filter(|code| **code == 200).count();
+    assert!(taken == 1 && codes.iter().all(|code| [200, 409, 422].contains(code)), "{all:?}");
+    let (_, listed) = served.get(&runs).await;
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
 }
 
 /// X5
@@ -290,17 +320,27 @@ async fn answers_to_questions_that_are_not_open_and_impossible_dates_are_refused
         let thread = served.thread().await;
         let runs = format!("/threads/{thread}/runs/wait");
         served.post(&runs, &saying(text)).await;
-        let resume = json!({ (Uuid::now_v7().to_string()): "1945" });
-        let body = json!({ "assistant_id": "swarm", "command": { "resume": resume } });
-        let (code, reply) = served.post(&runs, &body).await;
-        assert_eq!(code, 422, "{text}: {reply}");
-        let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
-        assert_eq!(state["interrupts"].as_array().unwrap().len(), 1, "{text}");
+        let own = Uuid::now_v7();
+        for id in [own.to_string(), own.simple().to_string(), "deadbeef".into(), "t1".into()] {
+            let resume = json!({ (id): "1945" });
+            let body = json!({ "assistant_id": "swarm", "command": { "resume": resume } });
+            let (code, reply) = served.post(&runs, &body).await;
+            assert_eq!(code, 422, "{text}: {reply}");
+            let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
+            assert_eq!(state["interrupts"].as_array().unwrap().len(), 1, "{text}");
+        }
     }
-    let never = json!({ "assistant_id": "swarm", "input": { "question": "hello" }, "schedule": "0 0 30 2 *" });
-    let (code, reply) = served.post("/runs/crons", &never).await;
-    assert!(
-        code == 400 && reply["detail"].as_str().unwrap().contains("no date matches"),
-        "{reply}"
-    );
+    for (schedule, end) in [
+        ("0 0 30 2 *", Value::Null),
+        ("0 0 31 4,6 *", Value::Null),
+        ("0 0 * * *", json!("2020-01-01T00:00:00Z")),
+        ("0 0 * * *", json!("2020-01-01T00:00:00")),
+    ] {
+        let never = json!({ "assistant_id": "swarm", "input": { "question": "hello" }, "schedule": schedule, "end_time": end });
+        let (code, reply) = served.post("/runs/crons", &never).await;
+        assert!(
+            code == 400 && reply["detail"].as_str().unwrap().contains("no date matches"),
+            "{reply}"
+        );
+    }
 }

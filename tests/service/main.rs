@@ -4,7 +4,9 @@
 #![expect(clippy::panic, reason = "a test ends at what it did not expect")]
 
 mod a2a;
+mod across;
 mod adversary;
+mod again;
 mod approvals;
 mod attached;
 mod behind;
@@ -22,6 +24,7 @@ mod histories;
 mod issuer;
 mod later;
 mod limits;
+mod long_runs;
 mod mcp;
 mod moved;
 mod offered;
@@ -31,6 +34,7 @@ mod openai_refusals;
 mod others;
 mod own_graphs;
 mod page;
+mod passed_over;
 mod pauses;
 mod people;
 #[path = "../it/support/postgres.rs"]
@@ -38,12 +42,17 @@ mod people;
 mod postgres;
 mod probes;
 mod protocol;
+#[path = "../it/support/proxy.rs"]
+#[expect(dead_code, reason = "the support of all tests; these use a part of it")]
+mod proxy;
 mod receiver;
 mod recorded;
 mod replayed;
 mod served;
+mod sign_on;
 mod slow;
 mod sockets;
+mod statements;
 mod stopped;
 mod streams;
 mod tenants;

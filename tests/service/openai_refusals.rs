@@ -1,10 +1,13 @@
 //! What OpenAI's APIs refuse: by the parameter's name and a code, in one form on every path (X8).
 
+use futures::{SinkExt as _, StreamExt as _};
 use reqwest::Method;
 use serde_json::{Value, json};
+use tokio_tungstenite::tungstenite::Message;
 
 use super::on_both;
 use super::people::ask;
+use super::protocol::is_lifecycle;
 use super::served::Served;
 
 on_both!(
@@ -159,7 +162,25 @@ async fn a_model_that_fails_is_named_without_its_address(served: Served) {
         assert!(place > 4 || text.contains("model"), "it says what failed: {text}");
         assert!(!text.contains("127.0.0.1:9/"), "{text}");
     }
-    // The operator's own commands name it.
+    let url = format!("{}/threads/{thread}/stream/events", served.url.replace("http", "ws"));
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let channels = json!({ "channels": ["lifecycle", "values", "updates", "messages", "tasks"] });
+    for (method, params) in [("subscription.subscribe", channels), ("run.start", run.clone())] {
+        let command = json!({ "id": 1, "method": method, "params": params });
+        socket.send(Message::text(command.to_string())).await.unwrap();
+    }
+    let mut frames = String::new();
+    while let Some(Ok(frame)) = socket.next().await {
+        frames += frame.to_text().unwrap_or_default();
+        let frame = serde_json::from_str::<Value>(frame.to_text().unwrap_or_default());
+        let is_last = |word| frame.as_ref().is_ok_and(|frame| is_lifecycle(frame, word));
+        if is_last("completed") || is_last("failed") {
+            break;
+        }
+    }
+    assert!(frames.contains("(address hidden)") && !frames.contains("127.0.0.1:9/"), "{frames}");
+    // The operator's own commands name it, once the run is settled.
+    served.until_got(&format!("/threads/{thread}"), |shown| shown["status"] != "busy").await;
     let why = served.program(&["threads", "show", &thread]).await;
     assert!(why.contains("127.0.0.1:9/"), "{why}");
 }

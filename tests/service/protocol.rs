@@ -1,16 +1,19 @@
 //! The thread protocol: one stream over all runs of a thread, the same after a crash, and commands that move it.
 
 use futures::{SinkExt as _, StreamExt as _};
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
 use tokio_tungstenite::tungstenite::Message;
 use uuid::Uuid;
 
+use super::behind::waiting;
 use super::on_both;
 use super::served::Served;
 
 on_both!(
     a_thread_is_followed_over_its_runs_and_is_the_same_after_a_crash,
     a_socket_takes_commands_and_subscriptions,
+    a_socket_sends_events_in_their_order_whatever_is_subscribed_to,
     commands_read_states_and_report_errors,
 );
 
@@ -163,6 +166,41 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
 }
 
 /// X5
+async fn a_socket_sends_events_in_their_order_whatever_is_subscribed_to(served: Served) {
+    let url = format!("{}/threads/{}/stream/events", served.url, Uuid::now_v7());
+    let (mut socket, _) =
+        tokio_tungstenite::connect_async(url.replace("http", "ws")).await.unwrap();
+    let ends = json!({ "channels": ["lifecycle"] });
+    let texts = json!({ "channels": ["messages", "values", "lifecycle"] });
+    let begun = ("run.start", start("hello"));
+    let asked = std::iter::repeat_n([&texts, &ends], 8).flatten();
+    let mut commands: Vec<(&str, Value)> =
+        asked.map(|channels| ("subscription.subscribe", channels.clone())).collect();
+    // Some are subscribed to before the run, and some while it is under way.
+    commands.insert(8, begun);
+    for (id, (method, params)) in commands.into_iter().enumerate() {
+        let command = json!({ "id": id, "method": method, "params": params });
+        socket.send(Message::text(command.to_string())).await.unwrap();
+    }
+    let mut seen = std::collections::BTreeSet::new();
+    loop {
+        let message = socket.next().await.unwrap().unwrap();
+        let Ok(frame) = serde_json::from_str::<Value>(message.to_text().unwrap()) else { continue };
+        if frame["type"] != "event" {
+            continue;
+        }
+        let seq = frame["seq"].as_u64().unwrap();
+        // What was sent to one subscription may be sent again for another.
+        assert!(seen.contains(&seq) || seen.last().is_none_or(|last| *last < seq), "{frame}");
+        seen.insert(seq);
+        if is_lifecycle(&frame, "completed") {
+            break;
+        }
+    }
+    assert!(seen.len() > 6, "{seen:?}");
+}
+
+/// X5
 async fn commands_read_states_and_report_errors(served: Served) {
     let thread = Uuid::now_v7();
     let lacking = command(&served, thread, "state.get", json!({ "namespace": [] })).await;
@@ -193,4 +231,39 @@ async fn commands_read_states_and_report_errors(served: Served) {
     ] {
         assert_eq!(command(&served, thread, method, params).await["error"], code, "{method}");
     }
+}
+
+/// X5: a command arrives while an event is read from a database that does not answer.
+#[tokio::test]
+async fn a_socket_loses_no_event_to_a_command() {
+    let served = Served::postgres().await;
+    let thread = Uuid::now_v7();
+    let begun = command(&served, thread, "run.start", start("hello")).await;
+    let run = begun["result"]["run_id"].as_str().unwrap();
+    served.get(&format!("/threads/{thread}/runs/{run}/join")).await;
+    let all = json!({ "channels": ["values", "updates", "messages", "lifecycle", "checkpoints", "tasks"] });
+    let whole = frames(&served, thread, &all, |frame| is_lifecycle(frame, "completed")).await;
+    let url = format!("{}/threads/{thread}/stream/events", served.url.replace("http", "ws"));
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    let mut locking = database.begin().await.unwrap();
+    locking.execute(&query("LOCK TABLE step IN ACCESS EXCLUSIVE MODE")).await.unwrap();
+    let asked = json!({ "id": 1, "method": "subscription.subscribe", "params": all });
+    socket.send(Message::text(asked.to_string())).await.unwrap();
+    waiting(&database, 1).await;
+    let unknown = json!({ "id": 2, "method": "subscription.unsubscribe", "params": {} });
+    socket.send(Message::text(unknown.to_string())).await.unwrap();
+    let mut locking = Some(locking);
+    let mut seen = Vec::new();
+    while seen.last() != whole.last() {
+        let message = socket.next().await.unwrap().unwrap();
+        let Ok(frame) = serde_json::from_str::<Value>(message.to_text().unwrap()) else { continue };
+        match &frame["id"] {
+            id if *id == 2 => locking.take().unwrap().roll_back().await.unwrap(),
+            _ if frame["type"] == "event" => seen.push(frame),
+            _ => {}
+        }
+    }
+    assert_eq!(seen, whole);
+    database.close().await;
 }

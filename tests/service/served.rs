@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::postgres;
+use crate::proxy::{self, Piece};
 
 const SERVERS: &str = r#"
 [mcp_servers.notes]
@@ -47,6 +48,13 @@ impl Served {
         Self::on(Some(postgres::server().await.fresh().await), &[]).await
     }
 
+    /// Serves on Postgres behind a proxy that shows each message, and loses what `cuts` picks.
+    pub async fn behind(cuts: impl Fn(Piece) -> bool + Send + Sync + 'static) -> Self {
+        let database = postgres::server().await.fresh().await;
+        let url = proxy::before(&database.url, cuts).await;
+        Self::on(Some(database), &[("DATABASE_URL", &url)]).await
+    }
+
     pub async fn with_token(token: &str) -> Self {
         Self::on(None, &[("PERIHELION_SERVE_TOKEN", token)]).await
     }
@@ -57,9 +65,7 @@ impl Served {
             Some(_) => Some(postgres::server().await.fresh().await),
             None => None,
         };
-        let stock = PathBuf::from(env!("CARGO_BIN_EXE_perihelion"));
-        let program = stock.with_file_name("examples").join(name);
-        Self::serving(program, script, database, &[]).await
+        Self::serving(example(name), script, database, &[]).await
     }
 
     async fn on(database: Option<postgres::Database>, more: &[(&str, &str)]) -> Self {
@@ -86,6 +92,7 @@ impl Served {
             ("OPENAI_MODEL", "scripted"),
             ("DATABASE_URL", &url),
             ("USER", "tester"),
+            ("PERIHELION_MODELS_PROTOCOL", "full"),
         ]
         .map(|(name, value)| (name.to_owned(), value.to_owned()))
         .into();
@@ -128,6 +135,13 @@ impl Served {
     /// Kills the server as a crash would.
     pub async fn crash(&mut self) {
         self.child.kill().await.unwrap();
+    }
+
+    /// Has the stock program serve in its place, which does not have the graphs of an example.
+    pub async fn served_by_stock(mut self) -> Self {
+        self.program = env!("CARGO_BIN_EXE_perihelion").into();
+        self.crash_and_start_again().await;
+        self
     }
 
     /// Asks the server to end, as an operator does, and waits until it has; its streams end by themselves.
@@ -262,6 +276,11 @@ impl Served {
         assert!(!ended.status.success(), "{ended:?}");
         String::from_utf8(ended.stderr).unwrap()
     }
+}
+
+/// Returns the program of an example.
+pub fn example(name: &str) -> PathBuf {
+    PathBuf::from(env!("CARGO_BIN_EXE_perihelion")).with_file_name("examples").join(name)
 }
 
 fn command(program: &Path, home: &TempDir, env: &[(String, String)], args: &[&str]) -> Command {

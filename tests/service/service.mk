@@ -4,5 +4,5 @@ FLOOD_STREAMS ?= 10000
 
 .PHONY: test-flood
 
-test-flood: ## Open 10,000 idle streams (FLOOD_STREAMS) and print what each takes of the server
+test-flood: ## Open 10,000 idle streams (FLOOD_STREAMS) and print the memory that each takes
 	PERIHELION_TEST_STREAMS=$(FLOOD_STREAMS) $(CARGO) test --locked --test service -- --nocapture idle_streams

@@ -276,7 +276,7 @@ async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     assert_eq!(teams.trim(), "[]");
 }
 
-/// S3.04: no scope of a tenant's own opens it, and nobody passes it on who lacks it.
+/// S3.04: no scope of a tenant's own opens it, and nobody passes it on who lacks it; nor the models of the machine.
 async fn operators_compare_the_usage_of_tenants(served: Served) {
     let (ours, theirs) = keys(&served).await;
     let operator = key(&served, &["operator", "--scopes", "read,operate"]).await;
@@ -298,9 +298,14 @@ async fn operators_compare_the_usage_of_tenants(served: Served) {
     for name in ["tokens", "steps"] {
         assert!(number(1, name) > 0 && number(0, name) > number(1, name), "{all}");
     }
+    let local = "/v1/fleet/local-models";
+    let (code, found) = ask(&served, "GET", local, &[("x-api-key", &operator)], None).await;
+    assert!(code == 200 && found["found"].is_array(), "{found}");
     for one in [&ours, &theirs] {
         let as_one = [("x-api-key", one.as_str())];
-        assert_eq!(ask(&served, "GET", path, &as_one, None).await.0, 403);
+        for path in [path, local] {
+            assert_eq!(ask(&served, "GET", path, &as_one, None).await.0, 403);
+        }
         let more = json!({ "name": "more", "scopes": ["operate"] });
         assert_eq!(ask(&served, "POST", "/v1/keys", &as_one, Some(more)).await.0, 403);
     }

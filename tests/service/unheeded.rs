@@ -8,6 +8,7 @@ use super::{on_both, saying};
 
 on_both!(
     a_refused_edit_leaves_the_thread_unchanged,
+    a_refused_run_leaves_no_thread_behind,
     a_thread_whose_steps_are_refused_is_not_left_behind,
     fields_that_cannot_be_heeded_are_refused_by_name,
     more_than_a_statement_takes_is_refused,
@@ -43,6 +44,24 @@ async fn a_refused_edit_leaves_the_thread_unchanged(served: Served) {
             (&json!(["x"]), &Value::Null)
         );
     }
+}
+
+/// X5: a client that tries again would fill the list with them.
+async fn a_refused_run_leaves_no_thread_behind(served: Served) {
+    let question = Uuid::now_v7().simple().to_string();
+    for wrong in [
+        json!({ "command": { "resume": { question: "yes" } } }),
+        json!({ "checkpoint_id": Uuid::now_v7(), "input": null }),
+        json!({ "checkpoint_id": "nope", "input": {} }),
+    ] {
+        let mut body = saying("hello");
+        body.as_object_mut().unwrap().extend(wrong.as_object().unwrap().clone());
+        for path in ["/runs", "/runs/wait", "/runs/stream"] {
+            let (code, reply) = served.post(path, &body).await;
+            assert!((400..500).contains(&code), "{path} {body}: {code} {reply}");
+        }
+    }
+    assert_eq!(served.post("/threads/count", &json!({})).await.1, json!(0));
 }
 
 /// X5

@@ -20,8 +20,6 @@ impl Cluster {
         let mut script = Command::new("bash")
             .args([concat!(env!("CARGO_MANIFEST_DIR"), "/tests/postgres.sh"), "hold"])
             .env("TMPDIR", directory)
-            // Cheap for both sides: thousands of processes connect.
-            .env("TEST_POSTGRES_AUTH", "md5")
             .env("TEST_POSTGRES_SETTINGS", settings)
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())

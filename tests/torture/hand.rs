@@ -137,6 +137,7 @@ pub async fn open(directory: &Path, number: u64, setup: &Setup) -> Result<Runtim
         let value = match name {
             "OPENAI_BASE_URL" => &setup.model,
             "OPENAI_MODEL" => "scripted",
+            "PERIHELION_MODELS_PROTOCOL" => "full",
             "OPENAI_API_KEY" | TOKEN => &token,
             "PERIHELION_SERVERS" => &servers,
             "DATABASE_URL" => &setup.database,

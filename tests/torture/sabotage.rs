@@ -7,6 +7,7 @@ use perihelion::checkpoint::{
 };
 use perihelion::ids::{RunId, ThreadId};
 use serde_json::{Value, json};
+use tokio::sync::Mutex;
 
 use super::copies::Copies;
 use super::jobs::{BOOK, Job, MAIL, RING};
@@ -39,41 +40,63 @@ enum Damage {
 }
 
 /// Tampers in every way with what a clean run left, and panics where the oracle does not object.
+///
+/// Judging is work for the processor, so each of its cores has a share of it.
 pub async fn see_through_all(evidence: Evidence<'_>, database: &str) {
     let thread = last_acknowledged(evidence).await;
-    let all = damages(evidence, thread).await;
-    let mut copies = Copies::of(database).await;
-    for (number, (promise, damage)) in all.into_iter().enumerate() {
-        let home = tempfile::tempdir().unwrap();
-        for log in [ACKS, ASKS, EFFECTS, QUESTIONS, ACCEPTED, MODELS, TURNS] {
-            let _ = std::fs::copy(evidence.directory.join(log), home.path().join(log));
-        }
-        let mut received = evidence.received.clone();
-        let copy = copies.one(number).await;
-        let store = checkpoint::open(&copy).await.unwrap();
-        match damage {
-            Damage::Sql(sql) => copies.tamper(&copy, sql, thread).await,
-            Damage::Repeated(part) => repeat(store.as_ref(), thread, part, [""; 2]).await,
-            Damage::Rewritten(part, texts) => repeat(store.as_ref(), thread, part, texts).await,
-            Damage::Lines(log, lines) => {
-                let log = Log::open(home.path(), log);
-                lines.iter().for_each(|line| log.write(line));
+    let all = std::sync::Mutex::new(damages(evidence, thread).await.into_iter().enumerate());
+    let copies = Mutex::new(Copies::of(database).await);
+    let runtime = tokio::runtime::Handle::current();
+    let work = || loop {
+        let Some((number, case)) = all.lock().unwrap().next() else { return };
+        runtime.block_on(see_through(evidence, thread, &copies, number, case));
+    };
+    tokio::task::block_in_place(|| {
+        std::thread::scope(|scope| {
+            for _ in 0..std::thread::available_parallelism().unwrap().get() {
+                scope.spawn(work);
             }
-            Damage::Without(log, part) => without(&home.path().join(log), &part),
-            Damage::Instead(log, part, text) => instead(&home.path().join(log), &part, &text),
-            Damage::Spans => received.clear(),
-        }
-        let directory = home.path();
-        let store_seen = store.as_ref();
-        let received = &received;
-        let tampered = Evidence { store: store_seen, directory, received, ..evidence };
-        let found = judge(tampered).await.violations;
-        store.close().await;
-        copies.remove(&copy).await;
-        // That the program cannot read it is enough only where it is named: it shows the program's own checks and not the oracle.
-        assert!(found.contains_key(promise), "the oracle saw no {promise:?}, but {found:?}");
-    }
+        });
+    });
     eprintln!("the oracle saw through every sabotage on {}", evidence.database.name());
+}
+
+/// Tampers in one way with a copy, and panics where the oracle does not object.
+async fn see_through(
+    evidence: Evidence<'_>,
+    thread: ThreadId,
+    copies: &Mutex<Copies>,
+    number: usize,
+    (promise, damage): (&'static str, Damage),
+) {
+    let home = tempfile::tempdir().unwrap();
+    for log in [ACKS, ASKS, EFFECTS, QUESTIONS, ACCEPTED, MODELS, TURNS] {
+        let _ = std::fs::copy(evidence.directory.join(log), home.path().join(log));
+    }
+    let mut received = evidence.received.clone();
+    let copy = copies.lock().await.one(number).await;
+    let store = checkpoint::open(&copy).await.unwrap();
+    match damage {
+        Damage::Sql(sql) => copies.lock().await.tamper(&copy, sql, thread).await,
+        Damage::Repeated(part) => repeat(store.as_ref(), thread, part, [""; 2]).await,
+        Damage::Rewritten(part, texts) => repeat(store.as_ref(), thread, part, texts).await,
+        Damage::Lines(log, lines) => {
+            let log = Log::open(home.path(), log);
+            lines.iter().for_each(|line| log.write(line));
+        }
+        Damage::Without(log, part) => without(&home.path().join(log), &part),
+        Damage::Instead(log, part, text) => instead(&home.path().join(log), &part, &text),
+        Damage::Spans => received.clear(),
+    }
+    let directory = home.path();
+    let store_seen = store.as_ref();
+    let received = &received;
+    let tampered = Evidence { store: store_seen, directory, received, ..evidence };
+    let found = judge(tampered).await.violations;
+    store.close().await;
+    copies.lock().await.remove(&copy).await;
+    // That the program cannot read it is enough only where it is named: it shows the program's own checks and not the oracle.
+    assert!(found.contains_key(promise), "the oracle saw no {promise:?}, but {found:?}");
 }
 
 /// Returns a thread whose last step a listener was told of.
@@ -127,12 +150,15 @@ async fn damages(evidence: Evidence<'_>, thread: ThreadId) -> Vec<(&'static str,
         Damage::Lines(ACCEPTED, vec![line])
     };
     let asked = lines::<ModelCall>(evidence.directory, MODELS);
-    // Asked in the only turn of its process.
-    let of_thread = asked
-        .iter()
-        .find(|call| call.thread == thread.to_string() && turns.count(thread, call.process) == 1);
-    let of_thread = of_thread.expect("a process had a turn and asked the model in it");
-    let asked_again = vec![serde_json::to_value(of_thread).unwrap()];
+    let of_thread = asked.iter().find(|call| call.thread == thread.to_string());
+    let of_thread = of_thread.expect("the model was asked for the thread");
+    // Of any thread: asked in the only turn of its process, so that no other turn explains it a second time.
+    let in_only_turn = asked.iter().find(|call| {
+        let thread = call.thread.parse().expect("it is logged as the id of a thread");
+        turns.count(thread, call.process) == 1
+    });
+    let in_only_turn = in_only_turn.expect("a process had one turn at a thread and asked in it");
+    let asked_again = vec![serde_json::to_value(in_only_turn).unwrap()];
     vec![
         ("lost", Damage::Sql(
             "DELETE FROM step WHERE thread_id = :thread AND seq = (SELECT max(seq) FROM step WHERE thread_id = :thread);

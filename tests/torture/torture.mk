@@ -17,9 +17,9 @@ TORTURE = CARGO_PROFILE_RELEASE_LTO=off CARGO_PROFILE_RELEASE_CODEGEN_UNITS=16 \
 
 .PHONY: torture torture-table
 
-torture: ## Kill, stop and cut off real processes; KILLS, ZOMBIES, CRASHES, DATABASE, SEED say how
+torture: ## Kill, stop and disconnect real processes; set KILLS, ZOMBIES, CRASHES, DATABASE, SEED
 	$(TORTURE) --database $(DATABASE) --kills $(KILLS) --zombies $(ZOMBIES) --crashes $(CRASHES) \
 		$(if $(SEED),--seed $(SEED)) $(TORTURE_ARGS)
 
-torture-table: ## Add up all runs of `make torture` that were kept and print their table
+torture-table: ## Print a table of all stored runs of `make torture`
 	@$(TORTURE) merge $(TORTURE_DIR)/*.json

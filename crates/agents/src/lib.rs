@@ -1,8 +1,8 @@
 //! Kinds of agents: how the agent of an MCP server works, by the word after `agent =` in its table.
 //!
-//! Enter at [`kinds`]. Each kind is a room of its own below this one, one stage per file; `docs/guides/custom-agents.md` says how one is
-//! written. Invariant: whatever its kind, an agent reaches models, tools and people through the star alone. Deliberately
-//! absent: the plain kind, `tools`, which the star itself falls back to.
+//! Enter at [`kinds`]. Each kind is a module below this one, with one stage per file; `docs/guides/custom-agents.md`
+//! explains how to write one. Invariant: an agent of any kind reaches models, tools and people through the star alone.
+//! Deliberately absent: the plain kind, `tools`, which the star itself falls back to.
 
 mod analyst;
 mod api;

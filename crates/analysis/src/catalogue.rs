@@ -1,4 +1,4 @@
-//! What a database holds: tables, their columns and keys. Read by a server, reasoned about here.
+//! The contents of a database: tables, their columns and keys. Read by a server, reasoned about here.
 
 use serde::{Deserialize, Serialize};
 
@@ -10,8 +10,7 @@ pub struct Catalogue {
     pub tables: Vec<Table>,
 }
 
-/// A table or view.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     pub name: TableName,
     pub is_view: bool,
@@ -28,8 +27,7 @@ pub struct Table {
     pub foreign_keys: Vec<ForeignKey>,
 }
 
-/// A column of a table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     pub name: String,
     /// As the database declares it.
@@ -37,7 +35,7 @@ pub struct Column {
     pub nullable: bool,
     #[serde(default)]
     pub comment: Option<String>,
-    /// A few of its values, where somebody looked.
+    /// A few of its values, if they were read.
     #[serde(default)]
     pub values: Vec<String>,
 }
@@ -92,7 +90,7 @@ impl Table {
 }
 
 impl TableName {
-    /// Tells whether a name, written exactly, means this table.
+    /// Returns whether a name, in exact spelling, means this table.
     pub fn is_written(&self, name: &str) -> bool {
         (self.unqualified && self.name == name) || format!("{}.{}", self.schema, self.name) == name
     }

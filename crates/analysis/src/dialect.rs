@@ -8,13 +8,14 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use crate::literals;
 
-use crate::syntax::{Postgres, Sqlite, is_name, is_name_in_sqlite};
+use crate::syntax::{Postgres, Sqlite, is_name, is_name_in_sqlite, is_space, is_word};
 
 /// Longest name that Postgres keeps; longer ones are cut, and could then mean something else.
 pub(crate) const POSTGRES_NAME_BYTES: usize = 63;
 
 /// The SQL that a database speaks.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "lowercase")]
 pub enum Dialect {
     Sqlite,
     Postgres,
@@ -70,7 +71,7 @@ impl Dialect {
         }
     }
 
-    /// Tells whether a known name is the one that was looked up.
+    /// Returns whether a known name matches the looked-up one.
     pub(crate) fn same(self, known: &str, folded: &str) -> bool {
         match self {
             Self::Postgres => known == folded,
@@ -78,12 +79,12 @@ impl Dialect {
         }
     }
 
-    /// Tells whether a `WITH` query may name itself without the word RECURSIVE.
+    /// Returns whether a `WITH` query can name itself without the word RECURSIVE.
     pub(crate) fn recursion_is_implied(self) -> bool {
         matches!(self, Self::TSql | Self::Sqlite)
     }
 
-    /// Tells whether a `WITH` query is seen by those before it, so that a table of its name is not.
+    /// Returns whether earlier `WITH` queries see a `WITH` query, which then hides a table of its name.
     pub(crate) fn sees_ahead(self, is_recursive: bool) -> bool {
         is_recursive || self == Self::Sqlite
     }
@@ -99,10 +100,6 @@ impl Dialect {
             _ => format!("\"{}\"", name.replace('"', "\"\"")),
         }
     }
-}
-
-fn is_word(token: &Token, text: &str) -> bool {
-    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
 }
 
 /// Writes `x ISNULL` as `x IS NULL`, which the parser knows.
@@ -121,7 +118,7 @@ fn in_two_words(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     tokens.into_iter().flat_map(parted).collect()
 }
 
-/// Writes Postgres' `TABLE x` as `SELECT * FROM x`; the parser would swallow what follows it.
+/// Writes Postgres' `TABLE x` as `SELECT * FROM x`; the parser would skip the following text.
 fn whole_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     const BEFORE: [&str; 5] = ["union", "except", "intersect", "all", "distinct"];
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
@@ -144,7 +141,7 @@ fn whole_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
             kept.extend(written.map(|part| TokenWithSpan::new(part, token.span)));
             continue;
         }
-        if !matches!(token.token, Token::Whitespace(_)) {
+        if !is_space(&token.token) {
             last = Some(token.token.clone());
         }
         kept.push(token);
@@ -163,9 +160,8 @@ const BEFORE_EXPRESSIONS: &[&str] = &[
 /// the parser does not know.
 fn without_hints(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
-    let word_before = |kept: &[TokenWithSpan]| {
-        kept.iter().rposition(|token| !matches!(token.token, Token::Whitespace(_)))
-    };
+    let word_before =
+        |kept: &[TokenWithSpan]| kept.iter().rposition(|token| !is_space(&token.token));
     let mut tokens = tokens.into_iter().peekable();
     while let Some(token) = tokens.next() {
         if is_word(&token.token, "indexed") {
@@ -186,8 +182,7 @@ fn without_hints(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 kept.truncate(at);
                 continue;
             }
-            let mut rest =
-                tokens.clone().filter(|token| !matches!(token.token, Token::Whitespace(_)));
+            let mut rest = tokens.clone().filter(|token| !is_space(&token.token));
             if before.is_some_and(names_a_table)
                 && rest.next().is_some_and(|token| is_word(&token.token, "by"))
                 && let Some(index) = rest.next()

@@ -1,7 +1,7 @@
-//! What people wrote down of a database: metrics, queries that somebody verified, and how fresh tables are.
+//! An operator's notes about a database: metrics, verified queries, and the freshness of tables.
 //!
-//! Enter at [`Knowledge::find`] before a statement is written and at [`Knowledge::used`] after it. Invariant: nothing counts as used
-//! that does not stand in the statement. Deliberately absent: running anything.
+//! Enter at [`Knowledge::find`] before a statement is written and at [`Knowledge::used`] after it. Invariant: only
+//! notes that the statement contains count as used. Deliberately absent: running anything.
 
 use std::collections::BTreeSet;
 
@@ -16,7 +16,7 @@ const ALIKE: f64 = 0.4;
 /// Most verified queries that are found.
 const QUERIES: usize = 3;
 
-/// What is known of a database beside its schema.
+/// The notes about a database in addition to its schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Knowledge {
@@ -33,7 +33,7 @@ pub struct Metric {
     /// Other words for it.
     #[serde(default)]
     pub synonyms: Vec<String>,
-    /// What it counts, and what it leaves out.
+    /// Its meaning, with inclusions and exclusions.
     #[serde(default)]
     pub about: String,
     /// The expression: `SUM(orders.total)`.
@@ -45,13 +45,13 @@ pub struct Metric {
     pub tables: Vec<String>,
 }
 
-/// A question with the statement that somebody checked.
+/// A question with its verified statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifiedQuery {
     pub question: String,
     pub sql: String,
-    /// Who checked it, and when.
+    /// The verifier, and the date.
     #[serde(default)]
     pub verified_by: Option<String>,
 }
@@ -61,7 +61,7 @@ pub struct VerifiedQuery {
 #[serde(deny_unknown_fields)]
 pub struct Freshness {
     pub table: String,
-    /// The column whose newest value says so.
+    /// The column whose newest value is the date.
     #[serde(default)]
     pub column: Option<String>,
     /// Or words that do: `loaded every night`.
@@ -78,7 +78,7 @@ pub struct Fitting<'a> {
 }
 
 impl Knowledge {
-    /// Finds what fits a question: metrics that it names, and verified questions that are like it.
+    /// Finds the notes for a question: metrics that it names, and similar verified questions.
     #[must_use]
     pub fn find(&self, question: &str) -> Fitting<'_> {
         let asked: BTreeSet<String> = linking::content_words(question).into_iter().collect();
@@ -106,7 +106,7 @@ impl Knowledge {
         Fitting { metrics, verified_queries: alike.into_iter().map(|(_, known)| known).collect() }
     }
 
-    /// Returns what of it stands in a statement: metrics by their expression, verified queries whole.
+    /// Returns the notes that a statement contains: metrics by their expression, verified queries completely.
     #[must_use]
     pub fn used(&self, sql: &str, dialect: Dialect) -> Fitting<'_> {
         let statement = essence(sql, dialect);
@@ -123,7 +123,7 @@ impl Knowledge {
         }
     }
 
-    /// Returns what is said of a table's freshness.
+    /// Returns the note about a table's freshness.
     #[must_use]
     pub fn freshness_of(&self, table: &str) -> Option<&Freshness> {
         self.freshness.iter().find(|known| known.table.eq_ignore_ascii_case(table))

@@ -1,4 +1,4 @@
-//! Questions about SQL that are answered without a database: what a statement may do, what it reads, how it joins.
+//! Analysis of SQL without a database: the permissions of a statement, its reads, its joins.
 //!
 //! Enter at [`guard::guard`]. Invariant: no I/O, no clock; any text gets an answer, never a panic.
 //! Deliberately absent: connections, models, prompts.
@@ -26,7 +26,7 @@ pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -
         .map(|(_, candidate)| candidate)
 }
 
-/// Bytes of the large stack; only what is used of it becomes memory.
+/// Bytes of the large stack; only the used part becomes memory.
 const SIZE: usize = 128 << 20;
 
 /// Does work on a large stack: chains of operators and UNIONs make the trees of statements as deep as they are long. The trees are dropped there too, so `work` must not return them.

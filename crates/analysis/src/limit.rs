@@ -1,8 +1,8 @@
-//! Bounds how many rows a statement yields, by the limit of its own outermost query.
+//! Limits the rows of a statement, by the limit of its own outermost query.
 //!
-//! Enter at [`bounded`]. Invariant: the rows are the first of those that the statement would have yielded. A
-//! limit within a UNION's arm, a subquery or a `WITH` query is not the statement's own; `LIMIT -1`, `LIMIT ALL`
-//! and `LIMIT NULL` are none.
+//! Enter at [`bounded`]. Invariant: the rows are the first ones of the original statement. A limit within a UNION's
+//! arm, a subquery or a `WITH` query is not the statement's own; `LIMIT -1`, `LIMIT ALL` and `LIMIT NULL` are no
+//! limits.
 
 use sqlparser::ast::{
     Expr, Fetch, LimitClause, Query, Select, SetExpr, Statement, TableFactor, Top, TopQuantity,
@@ -26,7 +26,7 @@ fn written(sql: &str, dialect: Dialect, most: usize) -> String {
     written.unwrap_or_else(|| wrapped(sql, dialect, most))
 }
 
-/// Sets the limit in place; returns false where the query's own cannot be compared.
+/// Sets the limit in place; returns false if the query's own cannot be compared.
 fn bound(query: &mut Query, dialect: Dialect, most: usize) -> bool {
     if let Some(fetch) = &mut query.fetch {
         return bound_fetch(fetch, most);

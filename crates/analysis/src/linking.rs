@@ -1,7 +1,7 @@
 //! Which tables a question is about: by the words of names, comments and values.
 //!
-//! Enter at [`Linker::new`]. Invariant: what fits whole is given whole, and picked tables come with those that join
-//! them. Deliberately absent: meaning; a table that is called by other words is found by its values or not at all.
+//! Enter at [`Linker::new`]. Invariant: a small schema is passed completely, and selected tables come with those that
+//! join them. Deliberately absent: meaning; a table that is called by other words is found by its values or not at all.
 
 use std::collections::{HashMap, HashSet};
 
@@ -24,7 +24,7 @@ const STOP: &[&str] = &[
     "whose", "with", "you",
 ];
 
-/// Returns the stems of a text's words that tell what it is about.
+/// Returns the stems of a text's significant words.
 pub(crate) fn content_words(text: &str) -> Vec<String> {
     let mut found = words(text);
     found.retain(|word| !STOP.contains(&word.as_str()));
@@ -41,7 +41,7 @@ pub struct Linked {
     pub words: Vec<String>,
 }
 
-/// What was found for a question.
+/// The tables for a question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Links {
     /// Best first.
@@ -57,7 +57,7 @@ pub struct Linker<'a> {
     /// Weighted counts of words, and the length, by table.
     tables: Vec<(HashMap<String, f64>, f64)>,
     mean: f64,
-    /// In how many tables a word stands.
+    /// How many tables contain a word.
     spread: HashMap<String, usize>,
 }
 
@@ -121,7 +121,7 @@ impl<'a> Linker<'a> {
         Links { tables: scored, evidence }
     }
 
-    /// Returns the tables to show for a question: all where they fit, else the best and those that join them.
+    /// Returns the tables for a question: all if they fit, otherwise the best and those that join them.
     pub fn pick(&self, question: &str, found_in: &[usize], most: usize) -> Vec<usize> {
         if self.catalogue.tables.len() <= most {
             return (0..self.catalogue.tables.len()).collect();

@@ -1,11 +1,13 @@
-//! Numbers that the parser's words would write back as something else.
+//! Numbers and texts that the parser's words would write back as something else.
 //!
-//! The parser reads `0x04` and `X'04'` as one kind of word, and `0o17` as the number 0 with a name. Enter at [`as_written`]. Invariant: a word that cannot be read as the database reads it is an error.
+//! The parser reads `0x04` and `X'04'` as one kind of word, `0o17` as the number 0 with a name, and does not know
+//! `UESCAPE`. Enter at [`as_written`]. Invariant: a word that cannot be read as the database reads it is an error.
 
 use sqlparser::parser::ParserError;
 use sqlparser::tokenizer::{Location, Token, TokenWithSpan};
 
 use crate::Dialect;
+use crate::syntax::{is_space, is_word};
 
 /// Puts numbers as the database reads them in place of the parser's.
 pub fn as_written(
@@ -15,6 +17,7 @@ pub fn as_written(
 ) -> Result<Vec<TokenWithSpan>, ParserError> {
     let mut source = Source { rest: sql, line: 1, column: 1 };
     let mut kept: Vec<TokenWithSpan> = Vec::with_capacity(tokens.len());
+    let mut escaped = None;
     for mut token in tokens {
         match &token.token {
             Token::HexStringLiteral(digits) if source.seek(token.span.start).starts_with('0') => {
@@ -31,6 +34,18 @@ pub fn as_written(
                     token.token = Token::Number(number, false);
                 }
             }
+            Token::UnicodeStringLiteral(_) => escaped = Some(source.seek(token.span.start)),
+            Token::SingleQuotedString(escape) => {
+                if let (Some(at), Some(text)) = (before_uescape(&kept), escaped.take()) {
+                    let text = unescaped(text, escape).ok_or_else(|| {
+                        ParserError::TokenizerError(format!(
+                            "UESCAPE '{escape}' does not fit its text"
+                        ))
+                    })?;
+                    token.token = Token::SingleQuotedString(text);
+                    kept.truncate(at);
+                }
+            }
             _ => {}
         }
         kept.push(token);
@@ -38,7 +53,46 @@ pub fn as_written(
     Ok(kept)
 }
 
-/// Tells whether a number is written in base 16, 8 or 2 as the database writes it.
+/// Returns where the text is to which a `UESCAPE` at the end belongs.
+fn before_uescape(kept: &[TokenWithSpan]) -> Option<usize> {
+    let mut words = (0..kept.len()).rev().filter(|at| !is_space(&kept[*at].token));
+    words.next().filter(|at| is_word(&kept[*at].token, "uescape"))?;
+    words.next().filter(|at| matches!(kept[*at].token, Token::UnicodeStringLiteral(_)))
+}
+
+/// Reads the beginning of a text as `U&'…'` with an escape character of its own; `None` if the escape is unfit.
+fn unescaped(source: &str, escape: &str) -> Option<String> {
+    let mut escape = escape.chars();
+    let unfit = |c: &char| c.is_ascii_hexdigit() || c.is_whitespace() || "+'\"".contains(*c);
+    let escape = escape.next().filter(|c| escape.next().is_none() && !unfit(c))?;
+    let mut units = Vec::new();
+    let mut rest = source.split_once('\'')?.1.chars();
+    while let Some(c) = rest.next() {
+        let read = rest.as_str();
+        let hex = |from: usize, length: usize| {
+            let digits = read.get(from..from + length)?;
+            let is_hex = digits.bytes().all(|digit| digit.is_ascii_hexdigit());
+            u32::from_str_radix(digits, 16).ok().filter(|_| is_hex)
+        };
+        let (c, length) = match c {
+            '\'' if !read.starts_with('\'') => break,
+            '\'' => (u32::from(c), 1),
+            c if c == escape && read.starts_with(escape) => (u32::from(c), 1),
+            c if c == escape && read.starts_with('+') => (hex(1, 6)?, 7),
+            c if c == escape => (hex(0, 4)?, 4),
+            c => (u32::from(c), 0),
+        };
+        rest.by_ref().take(length).for_each(drop);
+        let mut pair = [0; 2];
+        match char::from_u32(c) {
+            Some(c) => units.extend_from_slice(c.encode_utf16(&mut pair)),
+            None => units.push(u16::try_from(c).ok()?),
+        }
+    }
+    String::from_utf16(&units).ok()
+}
+
+/// Returns whether a number is in the database's notation for base 16, 8 or 2.
 fn is_based(number: &str, dialect: Dialect) -> bool {
     let number = number.to_ascii_lowercase();
     let of = |prefix: &str, is_digit: fn(char) -> bool| {

@@ -1,7 +1,7 @@
-//! Whether the numbers of an answer stand in the result that it is about.
+//! Checks whether the numbers of an answer are in the result.
 //!
-//! Enter at [`check`]. Invariant: a number is supported only by what was shown: a cell, a count of rows, the
-//! question, or arithmetic over shown cells that is done here. Deliberately absent: any trust in the words around it.
+//! Enter at [`check`]. Invariant: a number is supported only by shown data: a cell, a count of rows, the question, or
+//! arithmetic over shown cells that is computed here. Deliberately absent: any trust in the words around it.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -21,7 +21,6 @@ pub enum Origin {
     Unsupported,
 }
 
-/// A number of an answer.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Number {
     /// As it is written.
@@ -37,7 +36,7 @@ struct Written {
     value: f64,
     decimals: u32,
     percent: bool,
-    /// Thousand, million or billion stood behind it.
+    /// Thousand, million or billion follow it.
     scale: f64,
 }
 
@@ -112,7 +111,7 @@ fn origin(
 }
 
 impl Written {
-    /// Tells whether this writes a value, perhaps rounded to the digits shown.
+    /// Returns whether this writes a value, perhaps rounded to the shown digits.
     fn is(&self, value: f64) -> bool {
         let half = 0.5 * 10.0_f64.powi(-i32::try_from(self.decimals).unwrap_or(0)) * self.scale;
         let slack = half * (1.0 + 1e-9) + value.abs() * 1e-12;
@@ -121,7 +120,7 @@ impl Written {
         if exact { distance < 1e-6 } else { distance <= slack }
     }
 
-    /// Tells whether this writes a ratio as a percentage.
+    /// Returns whether this writes a ratio as a percentage.
     fn is_share(&self, ratio: f64) -> bool {
         self.percent && self.is(ratio * 100.0)
     }

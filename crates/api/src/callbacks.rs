@@ -1,4 +1,4 @@
-//! Which addresses may be called: those of the public network, and those that the operator names.
+//! The addresses that can be called: those of the public network, and those that the operator names.
 
 use crate::http::Refusal;
 use perihelion_servers::web::Addresses;
@@ -10,7 +10,7 @@ pub(crate) fn allowed(service: &Service) -> Addresses {
 
 /// Checks an address that a client wants to be called at, and returns it as it is called.
 ///
-/// A name that leads inside is found at the call: what it leads to may change until then.
+/// A name that resolves to an internal address is detected at the call, because it can change until then.
 pub(crate) fn check(service: &Service, url: &str) -> Result<String, Refusal> {
     let checked = allowed(service).check(url);
     checked.map(String::from).map_err(|error| {

@@ -1,4 +1,4 @@
-//! A run as a conversation: what is said piece by piece, and how it ends.
+//! A run as a conversation: its text piece by piece, and its end.
 
 use std::collections::VecDeque;
 
@@ -12,13 +12,12 @@ use perihelion_llm::Usage;
 use perihelion_runtime::{AboutGraph, InterruptView, ThreadState};
 use perihelion_service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use perihelion_service::{
-    Accept, Asked, ClientStatus, Listener, Next, Order, Service, ThreadChange, ThreadView, Turn,
+    Accept, Asked, ClientStatus, Listener, Next, Order, Service, ThreadChange, ThreadView,
     assistant_of,
 };
 use perihelion_star::question::kind;
-use perihelion_star::{FinishReason, GraphState, Message, node_names};
+use perihelion_star::{FinishReason, GRAPH, GraphState, Message, Request, node_names};
 
-/// What became of a run.
 #[derive(Clone, Debug)]
 pub(crate) struct Outcome {
     /// The answer, or the question that waits for one.
@@ -29,11 +28,10 @@ pub(crate) struct Outcome {
     pub is_cut: bool,
 }
 
-/// How a run ended for the one who followed it.
+/// How a run ended for its follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Answered,
-    /// A person is asked something.
     Asks,
     Failed(String),
     Cancelled,
@@ -41,24 +39,21 @@ pub(crate) enum Ending {
     Continues,
 }
 
-/// What is said where this process ends before a run.
+/// The message if this process ends before a run.
 pub(crate) const CONTINUES: &str =
     "the server is shutting down; the run continues, so request it again";
 
-/// What was said next.
 #[derive(Clone, Debug)]
 pub(crate) enum AnswerPart {
-    /// A node has begun to work.
     Started(String),
     Piece(String),
     End(Outcome),
 }
 
-/// A run that is followed.
 pub(crate) struct Conversation {
     service: Service,
     listener: Listener,
-    /// Where the thread stood at the newest thing that was heard.
+    /// The position of the thread at the newest event.
     state: Option<ThreadState>,
     questions: Vec<InterruptView>,
     words: String,
@@ -66,101 +61,84 @@ pub(crate) struct Conversation {
     is_over: bool,
 }
 
-/// What a run is begun with.
 pub(crate) struct Begin {
     pub thread: ThreadId,
     /// The step that the thread goes back to first.
     pub at: Option<u64>,
-    pub turn: Turn,
+    pub turn: Request,
     pub metadata: Value,
     /// Whether the thread is deleted after the run.
     pub temporary: bool,
-    /// What is sent when it has ended.
+    /// The messages at its end.
     pub deliveries: Vec<NewDelivery>,
 }
 
-/// Begins a run: an answer to what the thread waits for, or a turn of its own; a team's thread stays the team's, unless
-/// the turn names another one.
-pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
-    let Begin { thread, at, mut turn, metadata, temporary, deliveries } = begin;
-    let view = service.thread(thread).await?;
+/// Begins a run: an answer to the thread's question, or a new turn; a team's thread stays with the team, unless the
+/// turn names another one.
+pub(crate) async fn begin(service: &Service, mut begin: Begin) -> Result<Run, Refusal> {
+    let view = service.thread(begin.thread).await?;
+    let turn = &mut begin.turn;
     let named = turn.team.as_deref().unwrap_or(&view.info.graph);
-    if let Some(graph) = service.runtime().own_graph(named) {
-        let begin = Begin { thread, at, turn, metadata, temporary, deliveries };
-        return begin_own(service, graph.about(), &view, begin).await;
-    }
-    turn.team = match turn.team {
-        Some(name) => Some(team::named(service, &name).await?),
-        None => team::of_thread(service, &view, at).await?,
+    let own = service.runtime().own_graph(named).map(|graph| graph.about());
+    let asked = match own {
+        Some(about) => Asked::Input { graph: about.name.clone(), input: input_of(about, turn)? },
+        None => {
+            turn.team = match &turn.team {
+                Some(name) => Some(team::named(service, name).await?),
+                None => team::of_thread(service, &view, begin.at).await?,
+            };
+            service.runtime().check_request(service.tenant(), turn.clone()).await?;
+            Asked::Turn(turn.clone())
+        }
     };
-    service.runtime().check_request(service.tenant(), turn.request()).await?;
-    let shown = json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } });
-    let team = turn.team.clone();
-    let assistant = team::assistant(&view, team.as_deref());
-    let waits = at.is_none() && view.status == ClientStatus::Interrupted;
-    let asked = if waits && view.open.iter().any(|one| one.kind != kind::CLARIFICATION) {
+    let graph = match own {
+        Some(about) => about.name.clone(),
+        None => turn.team.clone().unwrap_or_else(|| GRAPH.to_owned()),
+    };
+    let is_answer = |one: &InterruptView| own.is_some() || one.kind != kind::CLARIFICATION;
+    let waits = begin.at.is_none() && view.status == ClientStatus::Interrupted;
+    let asked = if waits && view.open.iter().any(is_answer) {
         Asked::Resume(answer(&turn.question))
     } else {
-        Asked::Turn(turn)
+        asked
     };
-    let order = Order { at: at.filter(|at| *at != view.info.head), ..Order::new(asked) };
-    let accept = Accept {
-        thread,
-        assistant,
-        order,
-        shown,
-        metadata,
-        multitask: Multitask::Enqueue,
-        temporary,
-        due_at: None,
-        deliveries,
-    };
-    let run = service.accept(accept).await?;
-    // Not before: a run that is refused changes nothing of its thread.
-    team::note(service, &view, team.as_deref()).await?;
-    Ok(run)
+    let at = begin.at.filter(|at| *at != view.info.head);
+    accept(service, &view, &graph, Begin { at, ..begin }, asked).await
 }
 
-/// Begins a run of a graph of the program's own: an answer to what the thread waits for, or a message.
-async fn begin_own(
-    service: &Service,
-    about: &AboutGraph,
-    view: &ThreadView,
-    begin: Begin,
-) -> Result<Run, Refusal> {
+/// Makes a message the input of a program's own graph.
+fn input_of(about: &AboutGraph, turn: &Request) -> Result<Value, Refusal> {
     let Some(field) = &about.messages else {
         let why = format!("the graph {} has no messages; use its tool or assistant", about.name);
         return Err(Refusal::invalid(why));
     };
-    let turn = &begin.turn;
-    let asked = if begin.at.is_none() && !view.open.is_empty() {
-        Asked::Resume(answer(&turn.question))
-    } else {
-        let id = turn.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
-        let mut messages = turn.messages.clone();
-        let content = turn.question.clone();
-        messages.push(Message { id, role: "user".into(), content, ..Message::default() });
-        Asked::Input { graph: about.name.clone(), input: json!({ (field.as_str()): messages }) }
-    };
-    let at = begin.at.filter(|at| *at != view.info.head);
-    accept_own(service, about, Begin { at, ..begin }, asked).await
+    let id = turn.message_id.clone().unwrap_or_else(|| Uuid::new_v4().to_string());
+    let content = turn.question.clone();
+    let mut messages = turn.messages.clone();
+    messages.push(Message { id, role: "user".into(), content, ..Message::default() });
+    Ok(json!({ (field.as_str()): messages }))
 }
 
-/// Keeps a run of a graph of the program's own; of `begin`, the turn is not looked at.
-pub(crate) async fn accept_own(
+/// Keeps a run of a graph or team; of `begin`, the turn is not looked at.
+pub(crate) async fn accept(
     service: &Service,
-    about: &AboutGraph,
+    view: &ThreadView,
+    graph: &str,
     begin: Begin,
     asked: Asked,
 ) -> Result<Run, Refusal> {
     let Begin { thread, at, mut metadata, temporary, deliveries, .. } = begin;
     let shown = match &asked {
+        Asked::Turn(turn) => {
+            json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } })
+        }
         Asked::Input { input, .. } => json!({ "input": input }),
         Asked::Resume(answer) => json!({ "input": null, "command": { "resume": answer } }),
         _ => json!({ "input": null }),
     };
-    metadata["graph_id"] = json!(about.name);
-    let assistant = assistant_of(&about.name);
+    metadata["graph_id"] = json!(graph);
+    let noted = team::noted(view, graph);
+    let assistant = noted.unwrap_or_else(|| assistant_of(graph));
     let accept = Accept {
         thread,
         assistant,
@@ -173,11 +151,14 @@ pub(crate) async fn accept_own(
         deliveries,
     };
     let run = service.accept(accept).await?;
-    service.note_assistant(thread, &about.name, assistant).await?;
+    // Not before: a run that is refused changes nothing of its thread.
+    if noted.is_none() {
+        service.note_assistant(thread, graph, assistant).await?;
+    }
     Ok(run)
 }
 
-/// Reads an answer that a person typed: JSON where it is an object, and the text otherwise.
+/// Reads a typed answer: JSON if it is an object, otherwise the text.
 fn answer(text: &str) -> Value {
     match serde_json::from_str::<Value>(text) {
         Ok(value @ Value::Object(_)) => value,
@@ -186,7 +167,6 @@ fn answer(text: &str) -> Value {
 }
 
 impl Conversation {
-    /// Follows a run from its beginning.
     pub(crate) fn follow(service: &Service, run: Run) -> Self {
         Self {
             service: service.clone(),
@@ -204,7 +184,7 @@ impl Conversation {
         !self.questions.is_empty()
     }
 
-    /// Waits for what is said next; `None` when all was said, or this process ends.
+    /// Waits for the next piece; `None` after the last one, or if this process ends.
     pub(crate) async fn next(&mut self) -> Option<AnswerPart> {
         loop {
             if let Some(words) = self.ready.pop_front() {
@@ -221,13 +201,12 @@ impl Conversation {
             match next {
                 Ok(Next::Change(heard)) => self.hear(heard.change),
                 Ok(Next::Ended(run)) => self.ended(&run).await,
-                Ok(Next::Gone) => self.end(Ending::Failed("the run is no more".into())),
+                Ok(Next::Gone) => self.end(Ending::Failed("the run was deleted".into())),
                 Err(error) => self.end(Ending::Failed(error.to_string())),
             }
         }
     }
 
-    /// Waits for the end.
     pub(crate) async fn outcome(mut self) -> Outcome {
         loop {
             match self.next().await {
@@ -270,7 +249,7 @@ impl Conversation {
         }
     }
 
-    /// Ends as the run's row says; it may be dropped at any moment, and loses nothing by that.
+    /// Ends with the status of the run's row; it can be dropped at any time without losing events.
     async fn ended(&mut self, run: &Run) {
         match (run.status, &self.state) {
             (RunStatus::Interrupted, _) => self.end(Ending::Cancelled),
@@ -279,13 +258,10 @@ impl Conversation {
                 self.end(Ending::Failed(why.unwrap_or("the run failed").to_owned()));
             }
             (_, Some(state)) => {
-                let state = state.clone();
-                let answer = match state.of::<GraphState>() {
-                    Some(star) => star.answer.clone(),
-                    None => state.last_reply(),
-                };
                 let star = state.star();
-                self.say_whole(answer, star.usage_of_turn(), is_cut(star));
+                let usage = star.usage_of_turn();
+                let is_cut = is_cut(star);
+                self.say_whole(state.answer(), usage, is_cut);
             }
             // Its log was dropped, or it told nothing.
             (_, None) => match self.service.left_by(run).await {
@@ -307,7 +283,7 @@ impl Conversation {
         }
     }
 
-    /// Ends with an answer, or with what is asked.
+    /// Ends with an answer, or with a question.
     fn say_whole(&mut self, answer: Option<String>, usage: Usage, is_cut: bool) {
         let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
         let text = match ending {
@@ -321,19 +297,17 @@ impl Conversation {
         self.close(Outcome { text, ending, usage, is_cut });
     }
 
-    /// Ends without an answer.
     fn end(&mut self, ending: Ending) {
         let usage = self.state.as_ref().map(|state| state.star().usage_of_turn());
         let usage = usage.unwrap_or_default();
         self.close(Outcome { text: self.words.clone(), ending, usage, is_cut: false });
     }
 
-    /// Returns whether the graph is the program's own: then whatever is said piece by piece is said to the client.
+    /// Returns whether the graph is the program's own: then all pieces are sent to the client.
     fn is_of_own(&self) -> bool {
         self.state.as_ref().is_some_and(|state| state.of::<GraphState>().is_none())
     }
 
-    /// Returns whether the answer is to be JSON.
     fn is_structured(&self) -> bool {
         let state = self.state.as_ref().map(ThreadState::star);
         state.is_some_and(|star| star.preferences.answer_schema.is_some())
@@ -350,7 +324,6 @@ fn is_cut(state: &GraphState) -> bool {
     state.finish_reason.as_ref().is_some_and(|end| end.reason == FinishReason::Truncated)
 }
 
-/// Reads the id of a response or completion.
 pub(crate) fn run_of(id: &str, prefix: &str) -> Option<Uuid> {
     id.strip_prefix(prefix).and_then(|id| Uuid::parse_str(id).ok())
 }

@@ -1,9 +1,9 @@
-//! Sends what is to be sent when runs end: webhooks, and what addresses hear of A2A tasks.
+//! Sends the messages at the end of runs: webhooks, and push notifications of A2A tasks.
 //!
-//! Enter at [`Deliveries::keep`]. Invariants: of the processes of a database one sends at a time, and a delivery is
-//! tried until it is taken, refused for good, or given up after twelve attempts; a receiver may see one twice, under
-//! the same id; receivers of one tenant that do not answer hold up none of another's. No redirect is followed, and a name
-//! is looked up where the connection is made.
+//! Enter at [`Deliveries::keep`]. Invariants: one process of a database sends at a time. A delivery is tried until it
+//! is accepted, refused permanently, or given up after twelve attempts. A receiver can get one twice, under the same
+//! ID. Slow receivers of one tenant do not delay those of another. Redirects are not followed, and a name is resolved
+//! when the connection is made.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -16,8 +16,9 @@ use tokio::task::JoinSet;
 
 use super::{a2a, agent_server, callbacks};
 use crate::hidden::ModelAddresses;
-use crate::http::Places;
+use crate::http::{Places, Refusal};
 use perihelion_engine::clock;
+use perihelion_http::reach::with_causes;
 use perihelion_servers::web::Addresses;
 use perihelion_service::Service;
 use perihelion_service::kept::{Delivery, Error, Kept, Run};
@@ -28,7 +29,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Deliveries that are under way at once.
 const AT_ONCE: u32 = 32;
 
-/// Those of one tenant, so that receivers of its that do not answer leave places to the others.
+/// Concurrent deliveries of one tenant, so that its slow receivers leave places free.
 const OF_TENANT: u32 = 8;
 
 /// How long one attempt may take.
@@ -43,13 +44,13 @@ const MOST: u32 = 12;
 /// Longest time between two attempts.
 const LONGEST: TimeDelta = TimeDelta::minutes(30);
 
-/// How long what was given up stays to be looked at.
+/// How long failed deliveries stay visible.
 const KEPT_FOR: TimeDelta = TimeDelta::days(7);
 
 /// How often that is cleared away.
 const CLEAR_EVERY: TimeDelta = TimeDelta::hours(1);
 
-/// Names a delivery, so that a receiver knows one that comes twice.
+/// Names a delivery, so that a receiver can recognize a duplicate.
 const ID: HeaderName = HeaderName::from_static("x-perihelion-delivery");
 
 /// Sends deliveries for one process; cheap to clone.
@@ -60,27 +61,22 @@ pub struct Deliveries {
     places: Places,
 }
 
-/// How an attempt ended.
 enum Attempt {
     Taken,
-    /// Nothing is to be sent: the run is no more.
+    /// There is no message, because the run was deleted.
     Void,
-    /// It may be taken later.
     Later(String),
     Refused(String),
 }
 
 impl Deliveries {
-    /// Opens a client that reaches only what the settings allow.
-    ///
-    /// # Errors
-    /// Whatever the client's builder reports.
+    /// Opens a client that reaches only addresses that the settings permit.
     pub fn open(service: Service) -> Result<Self, reqwest::Error> {
         let client = client(callbacks::allowed(&service))?;
         Ok(Self { service, client, places: Places::new(OF_TENANT, AT_ONCE) })
     }
 
-    /// Sends what is due until the process is to end, and waits for what is under way then.
+    /// Sends due messages until the process must end, and then waits for active ones.
     pub async fn keep(&self) {
         let mut under_way = JoinSet::new();
         let mut clears_at = clock::now();
@@ -102,7 +98,7 @@ impl Deliveries {
         while under_way.join_next().await.is_some() {}
     }
 
-    /// Begins what is due, as far as there are places, and returns how many it has begun.
+    /// Starts due messages while there are places, and returns how many.
     async fn look(
         &self,
         under_way: &mut JoinSet<()>,
@@ -143,7 +139,12 @@ impl Deliveries {
     async fn deliver(&self, delivery: Delivery, kept: &Kept) {
         let id = delivery.id;
         let attempts = delivery.attempts + 1;
-        let attempt = self.attempt(&delivery).await;
+        let run = delivery.run;
+        let attempt = match kept.opened_delivery(delivery) {
+            Ok(delivery) => self.attempt(&delivery).await,
+            // Another process may have its key.
+            Err(error) => Attempt::Later(with_causes(&error)),
+        };
         let now = clock::now();
         let noted = match attempt {
             Attempt::Taken | Attempt::Void => kept.delivered(id).await,
@@ -152,7 +153,7 @@ impl Deliveries {
                 kept.not_delivered(id, &why, Some(now + pause(attempts)), now).await
             }
             Attempt::Later(why) | Attempt::Refused(why) => {
-                tracing::warn!(%id, run = %delivery.run, %why, "a delivery was given up");
+                tracing::warn!(%id, %run, %why, "a delivery was given up");
                 kept.not_delivered(id, &why, None, now).await
             }
         };
@@ -168,7 +169,7 @@ impl Deliveries {
             _ => match self.make(delivery).await {
                 Ok(Some(payload)) => payload,
                 Ok(None) => return Attempt::Void,
-                Err(why) => return Attempt::Later(why),
+                Err(Refusal(_, why)) => return Attempt::Later(why),
             },
         };
         let url = match callbacks::allowed(&self.service).check(&delivery.url) {
@@ -197,31 +198,32 @@ impl Deliveries {
             }
             Ok(status) => Attempt::Refused(format!("the receiver answered: {status}")),
             // The address is the client's, and may hold a secret.
-            Err(error) => Attempt::Later(shown(&error.without_url())),
+            Err(error) => Attempt::Later(with_causes(&error.without_url())),
         }
     }
 
-    /// Makes what is sent, and keeps it.
-    async fn make(&self, delivery: &Delivery) -> Result<Option<Value>, String> {
+    /// Makes the message, and stores it.
+    async fn make(&self, delivery: &Delivery) -> Result<Option<Value>, Refusal> {
         let service = self.service.seen_by(Principal::loopback(&delivery.tenant));
-        let text = |error: &dyn std::fmt::Display| error.to_string();
-        let run = service.kept().find_run(delivery.run).await.map_err(|error| text(&error))?;
+        let run = service.kept().find_run(delivery.run).await?;
         let Some(run): Option<Run> = run else { return Ok(None) };
         let payload = match delivery.kind.as_str() {
             a2a::KIND => {
-                match a2a::pushed(&service, &run, &delivery.url, delivery.is_under_way).await? {
+                let pushed =
+                    a2a::pushed(&service, &run, &delivery.url, delivery.is_under_way).await;
+                match pushed.map_err(Refusal::invalid)? {
                     Some(payload) => payload,
                     None => return Ok(None),
                 }
             }
             _ => agent_server::called(&service, &run).await?,
         };
-        service.kept().keep_payload(delivery.id, &payload).await.map_err(|error| text(&error))?;
+        service.kept().keep_payload(delivery.id, &payload).await?;
         Ok(Some(payload))
     }
 }
 
-/// Makes a client that connects to what is permitted at the moment of the connection, and follows nobody.
+/// Makes a client that checks addresses when it connects, and follows no redirects.
 fn client(addresses: Addresses) -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(addresses))
@@ -238,19 +240,9 @@ fn pause(attempts: u32) -> TimeDelta {
     TimeDelta::seconds(1_i64 << attempts.min(16)).min(LONGEST)
 }
 
-/// Returns whether what was answered may be answered otherwise later.
+/// Returns whether a later attempt can get another answer.
 fn may_pass(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
-}
-
-fn shown(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut source = std::error::Error::source(error);
-    while let Some(cause) = source {
-        text = format!("{text}: {cause}");
-        source = cause.source();
-    }
-    text
 }
 
 #[cfg(test)]
@@ -290,7 +282,7 @@ mod tests {
         let client = client(addresses).unwrap();
         for _ in 1..words.len() {
             let error = client.post(url.clone()).body("{}").send().await.unwrap_err();
-            let why = shown(&error.without_url());
+            let why = with_causes(&error.without_url());
             assert!(why.contains("leads to no public address"), "{why}");
         }
         let called = inside.accept().unwrap_err();

@@ -15,7 +15,7 @@ use perihelion_engine::clock;
 /// How often a silent stream says that it lives.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// Answers with a stream of events, with comments while it is silent; `headers` stand beside its own.
+/// Answers with a stream of events, with comments while it is silent; `headers` are added to its own.
 pub(super) fn response(
     headers: HeaderMap,
     events: impl Stream<Item = Bytes> + Send + 'static,
@@ -39,7 +39,7 @@ pub(super) fn of_conversation(
 
 /// Answers at once, and with JSON as soon as there is some, with empty lines before it until then.
 ///
-/// A body whose value fails is broken off, so that nobody takes it for a whole one.
+/// A body whose value fails is broken off, so that it does not look complete.
 pub(super) fn json_later<E: Into<axum::BoxError> + 'static>(
     headers: HeaderMap,
     value: impl Future<Output = Result<Value, E>> + Send + 'static,
@@ -64,7 +64,7 @@ fn living<E: Into<axum::BoxError> + 'static>(
     response
 }
 
-/// Puts a beat wherever nothing was sent for a while.
+/// Adds a heartbeat after a silence.
 fn beating<E: 'static>(
     body: impl Stream<Item = Result<Bytes, E>> + Send + 'static,
     beat: Bytes,
@@ -84,7 +84,7 @@ fn beating<E: 'static>(
 mod tests {
     use super::*;
 
-    /// X8: on every face, as each answers with this.
+    /// X8: in every API, because each answers with this.
     #[tokio::test]
     async fn a_silent_stream_sends_a_comment_and_loses_no_event() {
         let (say, heard) =

@@ -1,11 +1,12 @@
 //! Answers to clients, without the addresses of the models: those are the operator's business.
 //!
-//! Enter at [`ModelAddresses::before`], which all routes stand behind, and at [`ModelAddresses::hidden`] for what is sent in another way.
-//! Invariant: no failure of a model tells a client where the model is. Deliberately absent: the files of an export, which
-//! are proven by a digest, and addresses in any other text.
+//! Enter at [`ModelAddresses::before`], which wraps all routes, and at [`ModelAddresses::hidden`] for other messages.
+//! Invariant: a failure of a model never shows a client the model's address. Deliberately absent: the files of an
+//! export, which are proven by a digest, and addresses in any other text.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
+use std::io;
 use std::sync::Arc;
 
 use axum::Router;
@@ -13,12 +14,11 @@ use axum::body::{Body, Bytes, HttpBody as _, to_bytes};
 use axum::extract::State;
 use axum::middleware::map_response_with_state;
 use axum::response::Response;
-use futures::TryStreamExt as _;
+use futures::{AsyncBufReadExt as _, Stream, TryStreamExt as _};
 use http::header::{CONTENT_LENGTH, CONTENT_TYPE};
 
 use perihelion_settings::config::{Models, Roles};
 
-/// What stands in the place of an address.
 const HIDDEN: &str = "(address hidden)";
 
 /// Comes before the address in every failure of a model.
@@ -37,12 +37,11 @@ impl ModelAddresses {
         Self(urls.into_iter().rev().collect())
     }
 
-    /// Puts itself before all routes of a router.
     pub(crate) fn before(self, router: Router) -> Router {
         router.layer(map_response_with_state(self, in_response))
     }
 
-    /// Returns a text without the addresses of models that failed; of JSON, only the failing texts change.
+    /// Returns a text without the addresses of failed models; in JSON, only the failing texts change.
     pub(crate) fn hidden<'t>(&self, text: &'t str) -> Cow<'t, str> {
         let mut written = String::new();
         let mut rest = text;
@@ -67,20 +66,29 @@ impl ModelAddresses {
     }
 
     fn of_failure(&self, text: &str) -> String {
-        let mut shown = text.to_owned();
+        let mut names = BTreeSet::new();
         for named in text.split("model endpoint ").skip(1) {
             let is_end = |c: char| c.is_whitespace() || "…\"\\".contains(c);
             let named = named.split(is_end).next().unwrap_or_default();
-            let named = named.trim_end_matches([':', ',', ';', '.', ')']);
+            names.insert(named.trim_end_matches([':', ',', ';', '.', ')']));
+        }
+        // However often a text names an address, it is replaced once.
+        let mut shown = text.to_owned();
+        for url in self.0.iter() {
             // Long texts are cut, perhaps within an address.
-            let is_it = |url: &&String| named.starts_with(*url) || url.starts_with(named);
-            let Some(url) = self.0.iter().find(is_it) else { continue };
+            let is_it = |named: &&&str| named.starts_with(url.as_str()) || url.starts_with(**named);
+            let found: Vec<&&str> = names.iter().rev().filter(is_it).collect();
+            if found.is_empty() {
+                continue;
+            }
             shown = shown.replace(url, HIDDEN);
             if let Some(host) = url.split('/').nth(2) {
                 shown = shown.replace(host, HIDDEN);
             }
-            shown = shown
-                .replace(&format!("model endpoint {named}"), &format!("model endpoint {HIDDEN}"));
+            for named in found.into_iter().filter(|named| url.starts_with(**named)) {
+                let instead = format!("model endpoint {HIDDEN}");
+                shown = shown.replace(&format!("model endpoint {named}"), &instead);
+            }
         }
         shown
     }
@@ -113,9 +121,7 @@ async fn in_response(State(addresses): State<ModelAddresses>, response: Response
     }
     let (mut parts, body) = response.into_parts();
     if body.size_hint().exact().is_none() {
-        // Each part of a stream is a whole event or value.
-        let parts_of = body.into_data_stream().map_ok(move |bytes| addresses.in_bytes(bytes));
-        return Response::from_parts(parts, Body::from_stream(parts_of));
+        return Response::from_parts(parts, Body::from_stream(by_lines(body, addresses)));
     }
     let Ok(bytes) = to_bytes(body, usize::MAX).await else {
         return Response::from_parts(parts, Body::empty());
@@ -125,6 +131,16 @@ async fn in_response(State(addresses): State<ModelAddresses>, response: Response
         parts.headers.insert(CONTENT_LENGTH, shown.len().into());
     }
     Response::from_parts(parts, Body::from(shown))
+}
+
+/// Forwards a stream line by line, so that no address is split between two parts.
+fn by_lines(body: Body, addresses: ModelAddresses) -> impl Stream<Item = io::Result<Bytes>> {
+    let reader = body.into_data_stream().map_err(io::Error::other).into_async_read();
+    futures::stream::try_unfold((reader, addresses), |(mut reader, addresses)| async move {
+        let mut line = Vec::new();
+        reader.read_until(b'\n', &mut line).await?;
+        Ok((!line.is_empty()).then(|| (addresses.in_bytes(line.into()), (reader, addresses))))
+    })
 }
 
 #[cfg(test)]
@@ -158,6 +174,9 @@ mod tests {
         ] {
             assert_eq!(addresses().hidden(text), shown);
         }
+        // As many as a body can have, which no square of their number would end.
+        let many = "model endpoint http ".repeat(800_000);
+        assert_eq!(addresses().hidden(&many), many.replace("http", HIDDEN));
         for text in [
             "The model runs at http://10.0.0.7:8000/v1.",
             "Is the model endpoint http://elsewhere.test up?",
@@ -179,14 +198,20 @@ mod tests {
             ("application/x-ndjson", false),
             ("application/octet-stream", false),
         ] {
-            let parts =
-                futures::stream::iter([Ok::<_, axum::BoxError>(text.clone()), Ok(text.clone())]);
-            for body in [Body::from(text.clone()), Body::from_stream(parts)] {
+            // A stream can be split anywhere.
+            let stream = |at: usize| {
+                let (first, second) = text.split_at(at);
+                let parts = [first, second, "\n\n", &text].map(str::to_owned);
+                Body::from_stream(futures::stream::iter(parts.map(Ok::<_, axum::BoxError>)))
+            };
+            let streams = (0..=text.len()).map(|at| (stream(at), format!("{text}\n\n{text}")));
+            for (body, whole) in streams.chain([(Body::from(text.clone()), text.clone())]) {
                 let response = ([(CONTENT_TYPE, kind)], body).into_response();
                 let shown = in_response(State(addresses()), response).await.into_body();
                 let shown = to_bytes(shown, usize::MAX).await.unwrap();
                 let shown = String::from_utf8(shown.to_vec()).unwrap();
-                assert_eq!(!shown.contains("10.0.0.7"), is_hidden, "{kind}: {shown}");
+                let expected = if is_hidden { whole.replace(URL, HIDDEN) } else { whole };
+                assert_eq!(shown, expected, "{kind}");
             }
         }
     }

@@ -11,10 +11,8 @@ use crate::http::routing::get;
 use perihelion_runtime::{Metrics, Readiness};
 use perihelion_service::Service;
 
-/// The text format of Prometheus.
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
-/// Makes the routes `/metrics` and `/healthz`.
 pub fn router(metrics: Metrics) -> Router {
     numbers(metrics).route("/healthz", get(async || "ok\n"))
 }
@@ -39,7 +37,6 @@ async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
     }
 }
 
-/// Makes the routes by which everybody sees whether the service works.
 pub(super) fn health(service: Service) -> Router {
     Router::new()
         .route("/healthz", get(|| async { "ok\n" }))

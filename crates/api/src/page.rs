@@ -6,15 +6,16 @@ use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-/// What was built from `web/`: names and contents of files.
+/// The build of `web/`: names and contents of files.
 static FILES: &[(&str, &[u8])] = include!(concat!(env!("OUT_DIR"), "/page.rs"));
 
-/// What the page may do: nothing that leaves this server.
+/// The content security policy of the page, which permits only this server.
 const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self' data: blob:; \
     font-src 'self'; connect-src 'self'; frame-src 'self'; manifest-src 'self'; base-uri 'none'; form-action 'none'; \
     frame-ancestors 'none'";
 
-/// Makes the routes of the page: `/`, and its files under `/ui/`. Places in the page stand after `#`, which no server sees.
+/// Makes the routes of the page: `/`, and its files under `/ui/`. Locations in the page follow `#`, which servers never
+/// see.
 pub(super) fn router() -> Router {
     Router::new()
         .route("/", get(|| async { file("index.html") }))
@@ -65,7 +66,7 @@ pub(crate) fn kind(path: &str) -> &'static str {
 mod tests {
     use super::*;
 
-    /// S3.13: whatever the page names is there, and it names no address outside.
+    /// S3.13: all files that the page names exist, and it names no external address.
     #[test]
     fn every_file_that_the_page_names_is_embedded() {
         let page = std::str::from_utf8(embedded("index.html").unwrap()).unwrap();

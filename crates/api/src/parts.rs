@@ -4,13 +4,13 @@ use serde_json::{Value, json};
 
 use perihelion_star::Attachment;
 
-/// Stands in the question's place where a message is attachments alone.
+/// Replaces the question if a message has only attachments.
 const NO_WORDS: &str = "See what is attached.";
 
 /// Longest text in a part that is shown again as it came.
 const SHOWN: usize = 1_000;
 
-/// Puts a question together: its words, and what came with it; nothing where neither is there.
+/// Composes a question from its words and attachments; `None` without both.
 pub(crate) fn question(
     words: String,
     attachments: Vec<Attachment>,
@@ -21,17 +21,17 @@ pub(crate) fn question(
     (!attachments.is_empty()).then(|| (NO_WORDS.to_owned(), attachments))
 }
 
-/// Reads what the contents of several messages carry beside their texts, in order.
+/// Reads the attachments of several messages, in order.
 pub(crate) fn attachments_of<'a>(
     contents: impl Iterator<Item = &'a Value>,
 ) -> Result<Vec<Attachment>, String> {
     Ok(contents.map(attachments).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
-/// Reads what a message's content carries beside its text.
+/// Reads the attachments of a message's content.
 ///
 /// # Errors
-/// What is no text, image or file, or stands elsewhere, with the way out.
+/// An unsupported part, with the fix.
 fn attachments(content: &Value) -> Result<Vec<Attachment>, String> {
     let parts = content.as_array().map_or(&[][..], Vec::as_slice);
     parts.iter().filter_map(|part| read(part).transpose()).collect()
@@ -81,7 +81,7 @@ fn found(part: &Value) -> Option<Attachment> {
     is_data.then_some(Attachment { name, media_type, data: bare })
 }
 
-/// Shows an input without what is attached in it, which is kept once and elsewhere.
+/// Shows an input without its attachments, which are stored once and elsewhere.
 pub(crate) fn veiled(input: &Value) -> Value {
     match input {
         Value::Array(items) => items.iter().map(veiled).collect(),

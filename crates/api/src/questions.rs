@@ -1,4 +1,4 @@
-//! What waits for a person, in words, with how to answer it in words.
+//! The open questions as text, with instructions for answers in text form.
 
 use serde_json::Value;
 
@@ -6,8 +6,8 @@ use perihelion_mcp as mcp;
 use perihelion_runtime::InterruptView;
 use perihelion_star::question::{Question, kind};
 
-/// Says questions as a person reads them, with the characters written out that nobody would see. Where there are several, each has its id,
-/// which its answer begins with.
+/// Writes questions for a person, with invisible characters made visible. If there are several, each has its ID, with
+/// which its answer begins.
 pub(super) fn in_words(all: &[InterruptView]) -> String {
     mcp::shown(&questions_text(all))
 }
@@ -58,7 +58,7 @@ fn asked(one: &InterruptView) -> String {
     }
 }
 
-/// Says how a question is answered; none: in the person's own words.
+/// Describes how to answer a question; `None` for a free answer.
 fn how(one: &InterruptView) -> Option<String> {
     let how = match one.kind.as_str() {
         kind::CLARIFICATION => return None,

@@ -1,7 +1,7 @@
 //! WebSockets that are refused.
 //!
-//! A page learns nothing of an answer in the place of a socket, and tries again. So the socket is opened and closed at
-//! once, by 4000 and the status that the answer had, as the clients of the thread protocol read it.
+//! A page gets no reason if the upgrade to a socket fails, and retries. So the socket is opened and closed at once, by
+//! 4000 and the status that the answer had, as the clients of the thread protocol read it.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ const LONGEST: usize = 1 << 16;
 /// Bytes of a reason at most, by the protocol.
 const REASON: usize = 123;
 
-/// Bytes of what a peer may send that is refused.
+/// Bytes that a rejected peer can send.
 const HEARD: usize = 1 << 12;
 
 /// How long a peer has to read why.
@@ -36,7 +36,6 @@ pub(super) async fn answer(request: Request, refusal: Response) -> Response {
     }
 }
 
-/// Opens a socket and closes it.
 pub(super) async fn close(
     upgrade: WebSocketUpgrade,
     connection: Option<Connection>,
@@ -61,7 +60,7 @@ pub(super) async fn close(
     })
 }
 
-/// Reads why something was refused, as far as there is room for it.
+/// Reads the reason of a rejection, up to the available space.
 async fn reason(refusal: Response) -> String {
     let read = body::to_bytes(refusal.into_body(), LONGEST).await.unwrap_or_default();
     let shown: Value = serde_json::from_slice(&read).unwrap_or_default();

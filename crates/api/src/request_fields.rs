@@ -1,4 +1,4 @@
-//! The fields next to a question, for the APIs that have none for them: they are in the metadata of OpenAI's and A2A's
+//! Additional fields of a question, for the APIs without such fields: they are in the metadata of OpenAI's and A2A's
 //! requests, and in the arguments of the MCP tool.
 
 use std::collections::BTreeMap;
@@ -10,7 +10,8 @@ use serde_json::{Map, Value, json};
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
-use perihelion_service::{Approvals, Order, Service, Turn};
+use perihelion_service::{Approvals, Order, Service};
+use perihelion_star::Request;
 
 /// The fields next to a question.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
@@ -22,19 +23,19 @@ pub(super) struct RequestFields {
     prefer_agents: Vec<String>,
     /// Agents to be left out.
     disable_agents: Vec<String>,
-    /// The team that does the whole work; by default the one whose thread it is, if it is a team's.
+    /// The team that does the whole work; by default the thread's own.
     team: Option<String>,
     /// Decisions that the supervisor may take.
     max_turns: Option<u32>,
     /// Whether the first table that was found comes with the answer.
     include_data: bool,
-    /// Whether what happened comes with the answer.
+    /// Whether the answer includes the events.
     trace: bool,
-    /// How the work is to be done and the answer put.
+    /// Instructions for the work and the answer.
     system_prompt: Option<String>,
-    /// What becomes of calls that need a person's approval: `wait` or `skip`.
+    /// The handling of calls that need an approval: `wait` or `skip`.
     approvals: Option<Approvals>,
-    /// Whose request it is; for keys with the scope `act_as`.
+    /// The user of the request; for keys with the scope `act_as`.
     user: Option<String>,
 }
 
@@ -67,10 +68,10 @@ impl RequestFields {
         })
     }
 
-    /// Brings them into a turn; what the turn says itself goes before.
-    pub(super) fn applied_to(self, service: &Service, turn: Turn) -> Result<Turn, Refusal> {
+    /// Applies them to a turn; the turn's own values precede.
+    pub(super) fn applied_to(self, service: &Service, turn: Request) -> Result<Request, Refusal> {
         let user = service.who().acting_as(self.user.as_deref())?;
-        Ok(Turn {
+        Ok(Request {
             context: self.context,
             prefer_agents: self.prefer_agents,
             disable_agents: self.disable_agents,
@@ -86,7 +87,7 @@ impl RequestFields {
     }
 }
 
-/// Returns the table that was found (`data`), and what happened (`trace`), where a run's request wants them.
+/// Returns the table (`data`) and the events (`trace`), if a run's request wants them.
 pub(super) async fn asked_for(service: &Service, run: &Run) -> Result<Map<String, Value>, Refusal> {
     let order = Order::of(run)?;
     let Some(turn) = order.turn() else { return Ok(Map::new()) };

@@ -7,7 +7,7 @@ use axum::extract::DefaultBodyLimit;
 use axum::middleware::from_fn;
 use perihelion_http::{Exposed, Guard, Origins};
 
-use super::auth::{self, Gate, Setup};
+use super::auth::{self, Gate};
 use super::hidden::ModelAddresses;
 use super::{a2a, agent_server, mcp, metrics, openai, openapi, own, page};
 use perihelion_runtime::Metrics;
@@ -16,14 +16,14 @@ use perihelion_settings::config::Serve;
 
 /// Makes all routes over a service.
 ///
-/// Where nobody has to prove who they are, requests must be addressed to a loopback name. Whether the process lives is
-/// said to everybody, and so are the page's files and the card by which other agents find this one.
+/// Without authentication, requests must be addressed to a loopback name. The health routes, the page's files and the
+/// agent card are public.
 pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     service.tell(Arc::new(a2a::TaskAddresses));
     let addresses = ModelAddresses::of(&service.runtime().settings().models);
     let numbers = metrics::numbers(metrics);
-    let routes = Box::new(move |service| faces(service).merge(numbers.clone()));
-    let gate = Gate::new(Setup { service: service.clone(), settings, routes });
+    let routes = move |service| faces(service).merge(numbers.clone());
+    let gate = Gate::new(service.clone(), settings, routes);
     let open =
         metrics::health(service.clone()).merge(page::router()).merge(a2a::discovery(service));
     let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
@@ -39,7 +39,7 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     addresses.before(router)
 }
 
-/// Makes the routes of all faces over the service as somebody sees it.
+/// Makes the routes of all APIs over the service for a caller.
 fn faces(service: Service) -> Router {
     agent_server::router(service.clone())
         .merge(openai::router(service.clone()))
@@ -50,7 +50,7 @@ fn faces(service: Service) -> Router {
         .merge(openapi::router())
 }
 
-/// Answers only requests that are addressed to a loopback name, and none that pages of other sites caused.
+/// Answers only requests that are addressed to a loopback name, and none from pages of other sites.
 ///
 /// It guards servers without authentication.
 pub fn loopback_only(router: Router) -> Router {

@@ -1,16 +1,14 @@
-//! What a database address names.
+//! The target of a database address.
 
 use std::path::PathBuf;
 
 use crate::Error;
 
-/// A database address, read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Address {
-    /// Gone with the one who opened it.
+    /// It ends with its opener.
     Memory,
     File(PathBuf),
-    /// Postgres.
     Server,
 }
 
@@ -27,15 +25,16 @@ pub fn read(url: &str) -> Result<Address, Error> {
             url: redact_url(url),
             reason: format!(
                 "unknown kind of database, use postgres://, sqlite: or memory: instead of: {other}"
-            ),
+            )
+            .into(),
         }),
     }
 }
 
-/// Tells whether the database that an address names is there, as far as that is known without a connection to it.
+/// Returns whether the database of an address exists, as known without a connection to it.
 ///
 /// # Errors
-/// [`Error::Unreachable`] for an address of an unknown kind or one that names no file.
+/// [`Error::Unreachable`] for an address of an unknown kind or without a file.
 pub fn is_there(url: &str) -> Result<bool, Error> {
     match read(url)? {
         Address::File(path) => Ok(path.exists()),
@@ -48,10 +47,8 @@ pub fn is_there(url: &str) -> Result<bool, Error> {
 /// # Errors
 /// [`Error::Unreachable`] for an address that names no file.
 pub fn path_of(url_or_path: &str) -> Result<PathBuf, Error> {
-    let wrong = |reason: &str| Error::Unreachable {
-        url: url_or_path.to_owned(),
-        reason: reason.to_owned(),
-    };
+    let wrong =
+        |reason: &str| Error::Unreachable { url: url_or_path.to_owned(), reason: reason.into() };
     let path = match url_or_path.strip_prefix("sqlite:") {
         Some(rest) => {
             let rest = rest.strip_prefix("//").unwrap_or(rest);
@@ -71,7 +68,7 @@ pub fn path_of(url_or_path: &str) -> Result<PathBuf, Error> {
     }
 }
 
-/// Returns what stands before the first colon when it can be a scheme; a path such as `./a:b` has none.
+/// Returns the part before the first colon if it can be a scheme; a path such as `./a:b` has none.
 fn scheme(url: &str) -> Option<&str> {
     let (scheme, _) = url.split_once(':')?;
     let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '+' | '-' | '.');

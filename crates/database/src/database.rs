@@ -2,21 +2,17 @@
 
 use std::sync::Arc;
 
-use crate::{
-    Dialect, Error, Query, Row, Transaction,
-    acting::Acting,
-    address::{self, Address},
-    idempotent, migrations,
-    postgres::{Connections, SILENCE},
-    query,
-    sqlite::{Deleted, File},
-    transaction::{self, Patience},
-};
+use crate::acting::Acting;
+use crate::address::{self, Address};
+use crate::postgres::{Connections, SILENCE};
+use crate::sqlite::{Deleted, File};
+use crate::transaction::Patience;
+use crate::{Dialect, Error, FromRow, Query, Row, Transaction, idempotent, migrations, query};
 
 /// A migrated database; cheap to clone, every clone is the same one.
 ///
-/// What a handle sees of tables that hold tenants' rows is said by [`Database::of_tenant`] and [`Database::of_all_tenants`]; one
-/// that was just opened sees nothing of them, where the server enforces it.
+/// [`Database::of_tenant`] and [`Database::of_all_tenants`] determine which tenants' rows a handle sees; a new handle
+/// sees none of them, if the server enforces it.
 #[derive(Clone)]
 pub struct Database {
     kind: Kind,
@@ -30,12 +26,12 @@ enum Kind {
 }
 
 impl Database {
-    /// Opens and migrates the database that an address names: `postgres://…`, `sqlite:PATH` or a bare path (made
-    /// when missing), or `memory:`, which is a new one for each call and is gone with it.
+    /// Opens and migrates the database of an address: `postgres://…`, `sqlite:PATH` or a bare path (created if
+    /// missing), or `memory:`, which is a new database for each call.
     ///
     /// # Errors
-    /// [`Error::Unreachable`] when the address is no good or nothing answers there, [`Error::Newer`] when a newer
-    /// version migrated it.
+    /// [`Error::Unreachable`] for an invalid address or without an answer, [`Error::Newer`] if a newer version migrated
+    /// it.
     pub async fn open(url: &str) -> Result<Self, Error> {
         match address::read(url)? {
             Address::Memory => {
@@ -72,23 +68,16 @@ impl Database {
         Self { kind: self.kind.clone(), acting: Acting::All }
     }
 
-    /// Tells whether the database's role sees all rows whatever the policies say; never where there are none.
-    ///
-    /// # Errors
-    /// [`Error::Failed`], [`Error::Unreachable`].
+    /// Returns whether the database's role sees all rows in spite of the policies; false without policies.
     pub async fn is_exempt(&self) -> Result<bool, Error> {
         let look =
             query("SELECT rolsuper OR rolbypassrls FROM pg_roles WHERE rolname = current_user");
         match self.dialect() {
             Dialect::Sqlite => Ok(false),
-            Dialect::Postgres => match self.fetch_optional(&look).await? {
-                Some(row) => row.get(0),
-                None => Ok(false),
-            },
+            Dialect::Postgres => Ok(self.row(&look).await?.unwrap_or_default()),
         }
     }
 
-    /// Returns which SQL it speaks.
     pub fn dialect(&self) -> Dialect {
         match &self.kind {
             Kind::Sqlite(_) => Dialect::Sqlite,
@@ -96,7 +85,6 @@ impl Database {
         }
     }
 
-    /// Returns its address without passwords.
     pub fn shown(&self) -> &str {
         match &self.kind {
             Kind::Sqlite(file) => file.shown(),
@@ -104,8 +92,7 @@ impl Database {
         }
     }
 
-    /// Reads all rows; asked once more on a new connection when the first one broke, so the statement must be one that
-    /// may run twice.
+    /// Reads all rows; repeated on a new connection if the first one broke, so the statement must be repeatable.
     ///
     /// # Errors
     /// [`Error::Failed`], [`Error::Unreachable`].
@@ -118,37 +105,38 @@ impl Database {
                 Ok(reader.settle(rows)?.into_iter().map(Row::from).collect())
             }
             Kind::Postgres(connections) => {
-                let rows = match self.acting.begin() {
-                    None => idempotent!(connections, |c| each row of query.for_postgres()?)?,
-                    Some(begin) => idempotent!(@ connections, c,
-                        transaction::read_within(connections, &mut c, &begin, query.for_postgres()?))?,
-                };
+                let rows = idempotent!(connections as &self.acting, |c| each row of query.for_postgres()?)?;
                 Ok(rows.into_iter().map(Row::from).collect())
             }
         }
     }
 
     /// Reads the first row, if any, as [`Database::fetch_all`] does.
-    ///
-    /// # Errors
-    /// As [`Database::fetch_all`].
     pub async fn fetch_optional(&self, query: &Query) -> Result<Option<Row>, Error> {
         Ok(self.fetch_all(query).await?.into_iter().next())
     }
 
-    /// Reads one short row that a run waits for, as [`Database::fetch_optional`] does; a server may be silent for as
-    /// long as on a write, not for as long as on a large row.
-    ///
-    /// # Errors
-    /// As [`Database::fetch_all`].
+    /// Reads all rows as values of a type, as [`Database::fetch_all`] does.
+    pub async fn rows<T: FromRow>(&self, query: &Query) -> Result<Vec<T>, Error> {
+        self.fetch_all(query).await?.iter().map(T::from_row).collect()
+    }
+
+    /// Reads the first row, if any, as a value of a type.
+    pub async fn row<T: FromRow>(&self, query: &Query) -> Result<Option<T>, Error> {
+        self.fetch_optional(query).await?.as_ref().map(T::from_row).transpose()
+    }
+
+    /// Reads one short row for which a run waits, as [`Database::fetch_optional`] does; a server can be silent for as
+    /// long as on a write, but not as long as on a large row.
     pub async fn fetch_short(&self, query: &Query) -> Result<Option<Row>, Error> {
         match &self.kind {
-            Kind::Postgres(connections) if self.acting == Acting::Nobody => {
-                let row =
-                    idempotent!(connections, |c| query.for_postgres()?.fetch_optional(&mut *c))?;
+            Kind::Postgres(connections) => {
+                let row = idempotent!(connections as &self.acting, |c| query
+                    .for_postgres()?
+                    .fetch_optional(&mut *c))?;
                 Ok(row.map(Row::from))
             }
-            _ => self.fetch_optional(query).await,
+            Kind::Sqlite(_) => self.fetch_optional(query).await,
         }
     }
 
@@ -166,17 +154,13 @@ impl Database {
                 file.write(query.for_sqlite()?).await.map_err(|error| file.refine(error))
             }
             Kind::Postgres(connections) => {
-                if self.acting != Acting::Nobody {
-                    let mut transaction = self.begin().await?;
-                    let changed = transaction.execute(query).await?;
-                    transaction.commit().await?;
-                    return Ok(changed);
-                }
                 if query.is_repeatable() {
-                    let done = idempotent!(connections, |c| query.for_postgres()?.execute(&mut *c));
+                    let done = idempotent!(connections as &self.acting, |c| query
+                        .for_postgres()?
+                        .execute(&mut *c));
                     return Ok(done?.rows_affected());
                 }
-                let mut connection = connections.take_tested().await?;
+                let mut connection = connections.take_tested_as(&self.acting).await?;
                 let done = query.for_postgres()?.execute(&mut *connection);
                 let done = connections.brief(done).await;
                 Ok(connection.settle(done)?.rows_affected())
@@ -185,22 +169,13 @@ impl Database {
     }
 
     /// Runs one statement that writes one row and returns it; as durable as [`Database::execute`], and never sent again.
-    ///
-    /// # Errors
-    /// As [`Database::execute`].
     pub async fn execute_returning(&self, query: &Query) -> Result<Option<Row>, Error> {
         match &self.kind {
-            Kind::Postgres(connections) if self.acting == Acting::Nobody => {
-                let mut connection = connections.take_tested().await?;
+            Kind::Postgres(connections) => {
+                let mut connection = connections.take_tested_as(&self.acting).await?;
                 let row = query.for_postgres()?.fetch_optional(&mut *connection);
                 let row = connections.brief(row).await;
                 Ok(connection.settle(row)?.map(Row::from))
-            }
-            Kind::Postgres(_) => {
-                let mut transaction = self.begin().await?;
-                let row = transaction.fetch_optional(query).await?;
-                transaction.commit().await?;
-                Ok(row)
             }
             Kind::Sqlite(file) => {
                 let mut writer = file.writer().await?;
@@ -214,19 +189,13 @@ impl Database {
 
     /// Begins a transaction that may write; in SQLite it holds the write lock from here on, so keep it short.
     ///
-    /// Dropped without [`Transaction::commit`], it changes nothing.
-    ///
-    /// # Errors
-    /// [`Error::Failed`], [`Error::Unreachable`].
+    /// If it is dropped without [`Transaction::commit`], there is no change.
     pub async fn begin(&self) -> Result<Transaction<'_>, Error> {
         self.begin_with(Patience::Brief).await
     }
 
-    /// Begins a transaction as [`Database::begin`] does, in which a server may work long on each statement: for what is
-    /// done to many rows at once.
-    ///
-    /// # Errors
-    /// As [`Database::begin`].
+    /// Begins a transaction as [`Database::begin`] does, in which each statement can take long, for work on many rows
+    /// at once.
     pub async fn begin_long(&self) -> Result<Transaction<'_>, Error> {
         self.begin_with(Patience::Long).await
     }
@@ -235,23 +204,19 @@ impl Database {
         match &self.kind {
             Kind::Sqlite(file) => Transaction::on_sqlite(file).await,
             Kind::Postgres(connections) => {
-                let begin = self.acting.begin();
-                Transaction::on_postgres(connections, begin.as_deref(), patience).await
+                Transaction::on_postgres(connections, &self.acting, "BEGIN", patience).await
             }
         }
     }
 
-    /// Begins a transaction that only reads, and sees the database as it is at one moment; nobody waits for it, unless the
-    /// database is in memory, which has one connection.
-    ///
-    /// # Errors
-    /// As [`Database::begin`].
+    /// Begins a read-only transaction that sees the database at one moment; it blocks no other one, except on a
+    /// database in memory, which has one connection.
     pub async fn begin_reading(&self) -> Result<Transaction<'_>, Error> {
         match &self.kind {
             Kind::Sqlite(file) => Transaction::reading_sqlite(file).await,
             Kind::Postgres(connections) => {
-                let begin = self.acting.begin_reading();
-                Transaction::on_postgres(connections, Some(&begin), Patience::Long).await
+                let begin = "BEGIN ISOLATION LEVEL REPEATABLE READ READ ONLY";
+                Transaction::on_postgres(connections, &self.acting, begin, Patience::Long).await
             }
         }
     }
@@ -261,7 +226,7 @@ impl Database {
     /// The file itself is overwritten by each deletion (`secure_delete`). Postgres reclaims by its own vacuum.
     ///
     /// # Errors
-    /// [`Error::Unscrubbed`] where others read what was there before and do not end; [`Error::Failed`].
+    /// [`Error::Unscrubbed`] if other processes keep reading the earlier state; [`Error::Failed`].
     pub async fn scrub(&self) -> Result<(), Error> {
         match &self.kind {
             Kind::Sqlite(file) => file.scrub().await,
@@ -269,7 +234,7 @@ impl Database {
         }
     }
 
-    /// Waits for what is under way and closes the connections.
+    /// Waits for active statements and closes the connections.
     pub async fn close(&self) {
         match &self.kind {
             Kind::Sqlite(file) => file.close().await,
@@ -279,14 +244,14 @@ impl Database {
 }
 
 impl From<Arc<File>> for Database {
-    /// Stands on a file that was opened and migrated already.
+    /// Uses a file that is open and migrated.
     fn from(file: Arc<File>) -> Self {
         Self::new(Kind::Sqlite(file))
     }
 }
 
 impl From<Arc<Connections>> for Database {
-    /// Stands on connections to a server that was migrated already; who they act for stays as it is.
+    /// Uses connections to a migrated server; their tenant stays the same.
     fn from(connections: Arc<Connections>) -> Self {
         Self::new(Kind::Postgres(connections))
     }

@@ -2,41 +2,44 @@
 
 use crate::postgres::is_broken;
 
-/// Why a database refused or failed; the text tells the reader what to do next.
+/// The cause of an error: an error of a library, or a text.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// Why a database refused or failed; the text contains the next step for the reader.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The database was migrated by a newer version of this program.
     #[error(
         "the database {url} was written by a newer version of perihelion (migration {found}, this version knows {known}); upgrade this binary"
     )]
     Newer { url: String, found: i64, known: i64 },
     /// The database cannot be reached; `url` carries no password.
     #[error("cannot open the database {url}: {reason}; check --database or DATABASE_URL")]
-    Unreachable { url: String, reason: String },
-    /// The disk or the database is full; nothing of the attempted write was kept.
+    Unreachable {
+        url: String,
+        #[source]
+        reason: Cause,
+    },
+    /// The disk or the database is full; the attempted write left no change.
     #[error(
         "the database {url} is full: {reason}. Free space and try again; committed data is safe"
     )]
     Full { url: String, reason: String },
-    /// Another process has begun to write to the file and has not finished; nothing of the attempted write was kept.
+    /// Another process has an unfinished write on the file; the attempted write left no change.
     #[error(
         "another process holds a write lock on the database {url}. Continue or stop that process (`fuser` lists it) and try again; nothing committed is lost"
     )]
     Locked { url: String },
-    /// The file, or where it lies, can be read only; nothing was written.
+    /// The file, or its place, is read-only; there was no write.
     #[error(
         "the database {url} is read-only. Copy it to a writable place, or pass another --database"
     )]
     ReadOnly { url: String },
-    /// Something was deleted, but others read the file as it was before, so that bytes of it stay in its log.
     #[error(
         "deleted, but the data remains in the log of {url} while another connection reads an older version. The next deletion after it ends removes the data"
     )]
     Unscrubbed { url: String },
-    /// A row does not hold what its reader expects.
     #[error("column {column} of a stored row cannot be read: {reason}")]
     Column { column: String, reason: String },
-    /// The database answered with an error of its own.
     #[error("the database failed: {0}")]
     Failed(#[from] sqlx::Error),
 }
@@ -44,7 +47,7 @@ pub enum Error {
 impl Error {
     /// Returns whether the database could not be used for now: gone, restarting, busy or full.
     ///
-    /// What was to be written may be tried again as it is, once that has passed.
+    /// The same write can be tried again later.
     pub fn is_passing(&self) -> bool {
         match self {
             Self::Unreachable { .. } | Self::Full { .. } | Self::Locked { .. } => true,
@@ -59,7 +62,7 @@ impl Error {
         error.as_database_error().is_some_and(|answer| answer.is_unique_violation())
     }
 
-    /// Returns whether a row was refused because one that it names is not there: a foreign key.
+    /// Returns whether a row was refused because a referenced one is missing: a foreign key.
     pub fn is_orphan(&self) -> bool {
         let Self::Failed(error) = self else { return false };
         error.as_database_error().is_some_and(|answer| answer.is_foreign_key_violation())

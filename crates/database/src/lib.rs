@@ -1,12 +1,12 @@
-//! Connections, dialects and migrations: what every room that keeps rows stands on.
+//! Connections, dialects and migrations: the base of every module with stored rows.
 //!
-//! Enter at [`Database::open`], with the address that the runtime opens: `postgres://…`, `sqlite:PATH` or a bare
-//! path, `memory:`. The same [`Query`] runs on both databases, with placeholders `$1`, `$2`, … and typed [`Value`]s;
-//! where SQL differs, [`Dialect`] chooses. Who needs one database's own features uses [`sqlite::File`] or
-//! [`postgres::Connections`], on which [`Database`] stands as well.
+//! Enter at [`Database::open`], with the address that the runtime opens: `postgres://…`, `sqlite:PATH` or a bare path,
+//! `memory:`. The same [`Query`] runs on both databases, with placeholders `$1`, `$2`, … and typed [`Value`]s; where
+//! SQL differs, [`Dialect`] chooses. Code that needs the features of one database uses [`sqlite::File`] or
+//! [`postgres::Connections`], on which [`Database`] is built.
 //!
-//! Invariant: a database is opened migrated, or refused with the way out. Deliberately absent: an object mapper,
-//! and any knowledge of what the rows mean.
+//! Invariant: a database is opened migrated, or refused with the way out. Deliberately absent: an object mapper
+//! beyond [`stored_row`], and any knowledge of the meaning of rows.
 
 mod acting;
 pub mod address;
@@ -22,7 +22,10 @@ mod value;
 
 pub use address::{is_there, redact_url};
 pub use database::Database;
-pub use error::{Error, is_passing};
-pub use query::{Dialect, Query, Values, query};
+pub use error::{Cause, Error, is_passing};
+pub use query::{Dialect, Query, Values, query, select};
 pub use transaction::Transaction;
-pub use value::{FromColumn, Row, Value};
+pub use value::{FromColumn, FromRow, Row, StoredRow, Value};
+
+#[doc(hidden)]
+pub use sqlx::{Error as DecodeError, postgres::PgRow, sqlite::SqliteRow};

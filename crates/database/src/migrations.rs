@@ -1,20 +1,16 @@
 //! Brings a database to the shape this binary knows.
 //!
-//! The SQL stands in `/migrations`, for both databases under the same numbers; a number that one of them has no need of is missing
-//! there. A new migration is a file for each and a name in [`SQLITE`] and [`POSTGRES`].
+//! The SQL is in `/migrations`, for both databases under the same numbers; a number that one of them does not need is
+//! missing there. A new migration is a file for each and a name in [`SQLITE`] and [`POSTGRES`].
 
 use std::borrow::Cow;
 
-use sqlx::{
-    AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr as _, SqliteConnection,
-    migrate::{MigrateError, Migration, MigrationType, Migrator},
-};
+use sqlx::migrate::{MigrateError, Migration, MigrationType, Migrator};
+use sqlx::{AssertSqlSafe, Connection as _, PgConnection, SqlSafeStr as _, SqliteConnection};
 
-use crate::{
-    Error,
-    postgres::{Connections, code},
-    sqlite::File,
-};
+use crate::postgres::{Connections, code};
+use crate::sqlite::File;
+use crate::{Cause, Error};
 
 /// Lists migrations by the names of their files, which begin with four digits: the number.
 macro_rules! migrations {
@@ -22,7 +18,7 @@ macro_rules! migrations {
         &[$((
             number($name),
             $name,
-            include_str!(concat!("../../../migrations/", $database, "/", $name, ".sql")),
+            include_str!(concat!("../migrations/", $database, "/", $name, ".sql")),
         )),*]
     };
 }
@@ -47,7 +43,8 @@ pub const SQLITE: &[Step] = migrations! { "sqlite":
     "0015_service_clock" "0016_users" "0017_documents_of_tenants" "0019_spending" "0020_authors"
     "0022_threads_of_tenants" "0023_blobs" "0024_document_segments" "0025_recall_changes"
     "0026_document_attempts" "0027_listed_threads" "0028_recall_recent" "0029_ended_runs"
-    "0030_recall_numbers" "0032_failed_at_rest"
+    "0030_recall_numbers" "0032_failed_at_rest" "0035_runs_across_threads"
+    "0036_single_sign_on"
 };
 
 /// Postgres's migrations in order.
@@ -59,7 +56,8 @@ pub const POSTGRES: &[Step] = migrations! { "postgres":
     "0022_threads_of_tenants" "0023_blobs" "0024_document_segments" "0025_recall_changes"
     "0026_document_attempts" "0027_listed_threads" "0028_recall_recent" "0029_ended_runs"
     "0030_recall_numbers" "0031_items_below_a_path" "0032_failed_at_rest" "0033_payloads_as_sent"
-    "0034_wake_calls"
+    "0034_wake_calls" "0035_runs_across_threads"
+    "0036_single_sign_on"
 };
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.
@@ -75,7 +73,6 @@ pub fn known_to_postgres() -> i64 {
     POSTGRES.last().map_or(0, |(number, ..)| *number)
 }
 
-/// Returns the migrator of Postgres.
 pub fn postgres_migrator() -> Migrator {
     let migration = |(number, name, sql): &Step| {
         // The name is what it was when sqlx first noted it: without its number.
@@ -89,7 +86,7 @@ pub fn postgres_migrator() -> Migrator {
 
 /// Migrates a file when needed: one query when it is up to date already.
 ///
-/// Several processes may do this at once: the write lock is taken before the second look.
+/// Several processes can do this at once: the write lock is taken before the second check.
 ///
 /// # Errors
 /// [`Error::Newer`], [`Error::Unreachable`] for a file of another program, [`Error::Full`], [`Error::Failed`].
@@ -119,18 +116,20 @@ pub async fn run_sqlite(file: &File) -> Result<(), Error> {
     transaction.commit().await.map_err(|e| file.refine(e))
 }
 
+/// Returns whether a file has all migrations; the Python package may have created it, for its own tables.
 async fn is_current(file: &File, connection: &mut SqliteConnection) -> Result<bool, Error> {
     let looked: Result<(i64, i64, bool), _> = sqlx::query_as(
         "SELECT (SELECT user_version FROM pragma_user_version),
             (SELECT application_id FROM pragma_application_id),
-            EXISTS (SELECT 1 FROM sqlite_schema)",
+            EXISTS (SELECT 1 FROM sqlite_schema
+                WHERE tbl_name NOT LIKE 'perihelion%' AND tbl_name NOT LIKE 'sqlite%')",
     )
     .fetch_one(connection)
     .await;
-    let unreachable = |reason: String| Error::Unreachable { url: file.shown().to_owned(), reason };
-    let (found, mark, filled) = looked.map_err(|error| unreachable(error.to_string()))?;
+    let unreachable = |reason: Cause| Error::Unreachable { url: file.shown().to_owned(), reason };
+    let (found, mark, filled) = looked.map_err(|error| unreachable(error.into()))?;
     if filled && mark != MARK {
-        return Err(unreachable("the file belongs to another program".to_owned()));
+        return Err(unreachable("the file belongs to another program".into()));
     }
     let known = known_to_sqlite();
     if found > known {
@@ -142,7 +141,7 @@ async fn is_current(file: &File, connection: &mut SqliteConnection) -> Result<bo
 
 /// Migrates a database when needed: one query when it is up to date already.
 ///
-/// Several processes may do this at once; the migrator holds an advisory lock meanwhile.
+/// Several processes can do this at once, because the migrator holds an advisory lock.
 ///
 /// # Errors
 /// [`Error::Newer`], [`Error::Unreachable`], [`Error::Full`], [`Error::Failed`].

@@ -1,13 +1,12 @@
-//! One statement with its values, and where the two databases speak differently.
+//! One statement with its values, and the differences between the two databases.
 
 use sqlx::{
-    Postgres, SqlSafeStr, SqlStr, Sqlite, postgres::PgArguments, query::Query as Statement,
-    sqlite::SqliteArguments,
+    AssertSqlSafe, Postgres, SqlSafeStr, SqlStr, Sqlite, postgres::PgArguments,
+    query::Query as Statement, sqlite::SqliteArguments,
 };
 
-use crate::Value;
+use crate::{StoredRow, Value};
 
-/// Which SQL a database speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Dialect {
     Sqlite,
@@ -15,7 +14,6 @@ pub enum Dialect {
 }
 
 impl Dialect {
-    /// Returns the text of one's own dialect.
     pub fn pick<'a>(self, sqlite: &'a str, postgres: &'a str) -> &'a str {
         match self {
             Self::Sqlite => sqlite,
@@ -23,8 +21,8 @@ impl Dialect {
         }
     }
 
-    /// Returns what says of a column that it is one of a list, which is bound as [`crate::Value::Ints`] or [`crate::Value::Texts`] at a
-    /// placeholder, as in `id {one_of}`.
+    /// Returns the condition that a column is in a list, which is bound as [`crate::Value::Ints`] or
+    /// [`crate::Value::Texts`] at a placeholder, as in `id {one_of}`.
     ///
     /// Postgres looks each up in an index or a hash table; of a sub-query it may go through the list once for each row.
     pub fn one_of(self, placeholder: &str) -> String {
@@ -44,16 +42,20 @@ pub struct Query {
     is_prepared: bool,
 }
 
-/// Begins a statement; text that was put together at run time stands in [`sqlx::AssertSqlSafe`], which says that
-/// nothing of it came from outside.
+/// Begins a statement; text that is composed at run time must be [`sqlx::AssertSqlSafe`], which asserts that no part of
+/// it came from outside.
 pub fn query(sql: impl SqlSafeStr) -> Query {
     let sql = sql.into_sql_str();
     let values = Vec::new();
     Query { sql, values, is_repeatable: false, is_prepared: true }
 }
 
+/// Begins a statement that reads rows of a type, as [`Database::rows`](crate::Database::rows) returns them.
+pub fn select<T: StoredRow>(from: &'static str) -> Query {
+    query(AssertSqlSafe(format!("SELECT {} {from}", T::COLUMNS)))
+}
+
 impl Query {
-    /// Adds the value of the next placeholder.
     #[must_use]
     pub fn bind(mut self, value: impl Into<Value>) -> Self {
         self.values.push(value.into());

@@ -1,20 +1,17 @@
 //! Several statements that happen together or not at all.
 
-use sqlx::{
-    AssertSqlSafe, PgConnection, Postgres, SqlSafeStr as _, SqliteConnection,
-    postgres::{PgArguments, PgRow, PgTransactionManager},
-    query::Query as Statement,
-    sqlite::SqliteTransactionManager,
-};
+use sqlx::postgres::{PgArguments, PgRow, PgTransactionManager};
+use sqlx::query::Query as Statement;
+use sqlx::sqlite::SqliteTransactionManager;
+use sqlx::{PgConnection, Postgres, SqlSafeStr as _, SqliteConnection};
 use sqlx_core::transaction::TransactionManager;
 
-use crate::{
-    Dialect, Error, Query, Row,
-    postgres::{Answer, Borrowed, Connections, is_broken},
-    sqlite::{File, Reader, Writer},
-};
+use crate::acting::Acting;
+use crate::postgres::{Answer, Borrowed, Connections, is_broken};
+use crate::sqlite::{File, Reader, Writer};
+use crate::{Dialect, Error, Query, Row};
 
-/// A transaction; dropped without [`Transaction::commit`], it changes nothing.
+/// A transaction; if it is dropped without [`Transaction::commit`], there is no change.
 pub struct Transaction<'a> {
     /// Empty once it has ended, which it has with its connection.
     open: Option<Open<'a>>,
@@ -41,12 +38,11 @@ impl Side<'_> {
     }
 }
 
-/// How long a server may be silent on a statement.
 #[derive(Clone, Copy)]
 pub(crate) enum Patience {
-    /// As on one that a run waits for.
+    /// As for one for which a run waits.
     Brief,
-    /// As on what is done to a whole thread.
+    /// As for work on a whole thread.
     Long,
 }
 
@@ -93,16 +89,17 @@ impl<'a> Transaction<'a> {
 
     pub(crate) async fn on_postgres(
         home: &'a Connections,
-        begin: Option<&str>,
+        acting: &Acting,
+        begin: &'static str,
         patience: Patience,
     ) -> Result<Self, Error> {
-        let mut connection = home.take().await?;
+        let mut connection = home.take_as(acting).await?;
         match begin_on(home, &mut connection, begin).await {
             Ok(()) => {}
             // Nothing was sent yet that could not be sent again.
             Err(error) if is_broken(&error) => {
                 drop(connection);
-                connection = home.fresh().await?;
+                connection = home.fresh_as(acting).await?;
                 let again = begin_on(home, &mut connection, begin).await;
                 again.map_err(|error| home.refine(error))?;
             }
@@ -112,7 +109,6 @@ impl<'a> Transaction<'a> {
         Ok(Self { open: Some(Open::Postgres { home, connection }), patience })
     }
 
-    /// Returns which SQL the database speaks.
     pub fn dialect(&self) -> Dialect {
         match self.open {
             Some(Open::Postgres { .. }) => Dialect::Postgres,
@@ -121,9 +117,6 @@ impl<'a> Transaction<'a> {
     }
 
     /// Runs a statement and returns how many rows it changed.
-    ///
-    /// # Errors
-    /// [`Error::Failed`], [`Error::Full`].
     pub async fn execute(&mut self, query: &Query) -> Result<u64, Error> {
         let patience = self.patience;
         match self.open.as_mut() {
@@ -140,10 +133,6 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Reads all rows.
-    ///
-    /// # Errors
-    /// [`Error::Failed`].
     pub async fn fetch_all(&mut self, query: &Query) -> Result<Vec<Row>, Error> {
         let patience = self.patience;
         match self.open.as_mut() {
@@ -160,7 +149,7 @@ impl<'a> Transaction<'a> {
         }
     }
 
-    /// Names what a server answered; where its connection broke, the transaction has ended with it.
+    /// Classifies a server's answer; if its connection broke, the transaction has ended with it.
     fn answered<T>(&mut self, answer: Result<T, sqlx::Error>) -> Result<T, Error> {
         let refined = match (answer, &self.open) {
             (Ok(answer), _) => return Ok(answer),
@@ -173,10 +162,6 @@ impl<'a> Transaction<'a> {
         Err(refined)
     }
 
-    /// Reads the first row, if any.
-    ///
-    /// # Errors
-    /// [`Error::Failed`].
     pub async fn fetch_optional(&mut self, query: &Query) -> Result<Option<Row>, Error> {
         Ok(self.fetch_all(query).await?.into_iter().next())
     }
@@ -203,10 +188,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Gives all changes up; one that has ended with its connection has done so already.
-    ///
-    /// # Errors
-    /// [`Error::Failed`].
+    /// Discards all changes; a transaction that ended with its connection has done so.
     pub async fn roll_back(mut self) -> Result<(), Error> {
         match self.open.as_mut() {
             None => {}
@@ -223,10 +205,7 @@ impl<'a> Transaction<'a> {
         Ok(())
     }
 
-    /// Ends it by what became of its work: commits what was done, or gives it up, and then the failure is what is told.
-    ///
-    /// # Errors
-    /// The failure of the work, or that of the commit.
+    /// Ends it by the result of its work: commits it, or discards it and returns the failure.
     pub async fn settle<T, E: From<Error>>(self, done: Result<T, E>) -> Result<T, E> {
         match done {
             Ok(value) => {
@@ -254,27 +233,9 @@ impl<'a> Transaction<'a> {
 async fn begin_on(
     home: &Connections,
     connection: &mut PgConnection,
-    begin: Option<&str>,
+    begin: &'static str,
 ) -> Result<(), sqlx::Error> {
-    let begin = begin.map(|begin| AssertSqlSafe(begin).into_sql_str());
-    home.brief(PgTransactionManager::begin(connection, begin)).await
-}
-
-/// Reads all rows in a transaction that begins so and changes nothing; the connection is fit for others after it, or broken.
-pub(crate) async fn read_within(
-    home: &Connections,
-    connection: &mut PgConnection,
-    begin: &str,
-    statement: Statement<'_, Postgres, PgArguments>,
-) -> Result<Vec<PgRow>, sqlx::Error> {
-    begin_on(home, connection, Some(begin)).await?;
-    let rows = home.rows(statement.fetch(&mut *connection)).await;
-    match &rows {
-        Ok(_) => home.brief(PgTransactionManager::commit(connection)).await?,
-        Err(error) if is_broken(error) => {}
-        Err(_) => home.brief(PgTransactionManager::rollback(connection)).await?,
-    }
-    rows
+    home.brief(PgTransactionManager::begin(connection, Some(begin.into_sql_str()))).await
 }
 
 impl Drop for Transaction<'_> {

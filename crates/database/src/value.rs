@@ -4,11 +4,9 @@ use std::{borrow::Cow, fmt::Display};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value as Json;
-use sqlx::{
-    Arguments as _, ColumnIndex, Row as _, TypeInfo as _, ValueRef as _,
-    postgres::{PgArguments, PgRow},
-    sqlite::{SqliteArguments, SqliteRow},
-};
+use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::sqlite::{SqliteArguments, SqliteRow};
+use sqlx::{Arguments as _, ColumnIndex, Row as _, TypeInfo as _, ValueRef as _};
 use uuid::Uuid;
 
 use crate::Error;
@@ -88,6 +86,19 @@ macro_rules! from {
     )*};
 }
 
+impl From<u64> for Value {
+    /// A number beyond what a column takes is its greatest one.
+    fn from(value: u64) -> Self {
+        Self::Int(Some(i64::try_from(value).unwrap_or(i64::MAX)))
+    }
+}
+
+impl From<Option<u64>> for Value {
+    fn from(value: Option<u64>) -> Self {
+        value.map_or(Self::Int(None), Self::from)
+    }
+}
+
 from! {
     i64 => Int, i32 => Int, i16 => Int, u32 => Int, f64 => Real, bool => Bool, String => Text, &str => Text,
     &String => Text, Cow<'_, str> => Text, Vec<u8> => Bytes, &[u8] => Bytes, Uuid => Id,
@@ -150,7 +161,7 @@ impl From<PgRow> for Row {
     }
 }
 
-/// What a column can be read as; the table at [`Value`] says from which types.
+/// The types as which a column can be read; the table at [`Value`] lists the sources.
 pub trait FromColumn: Sized {
     #[doc(hidden)]
     fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error>;
@@ -187,6 +198,23 @@ impl FromColumn for i64 {
         }
     }
 }
+
+/// Numbers that are stored as `i64`, each by what it makes of one.
+macro_rules! numbers {
+    ($($kind:ty => $read:expr),*) => {$(
+        impl FromColumn for $kind {
+            fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
+                i64::from_sqlite(row, column).map($read)
+            }
+
+            fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
+                i64::from_postgres(row, column).map($read)
+            }
+        }
+    )*};
+}
+
+numbers!(u64 => i64::unsigned_abs, u32 => |number| u32::try_from(number).unwrap_or(u32::MAX));
 
 impl FromColumn for f64 {
     fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
@@ -242,6 +270,64 @@ impl<T: FromColumn> FromColumn for Option<T> {
     }
 }
 
+/// A type as which a whole row is read: one column, a tuple of columns in their order, or a [`crate::stored_row`].
+pub trait FromRow: Sized {
+    fn from_row(row: &Row) -> Result<Self, Error>;
+}
+
+impl<T: FromColumn> FromRow for T {
+    fn from_row(row: &Row) -> Result<Self, Error> {
+        row.get(0)
+    }
+}
+
+macro_rules! tuples {
+    ($($($kind:ident $column:literal)+;)+) => {$(
+        impl<$($kind: FromColumn),+> FromRow for ($($kind,)+) {
+            fn from_row(row: &Row) -> Result<Self, Error> {
+                Ok(($(row.get::<$kind>($column)?,)+))
+            }
+        }
+    )+};
+}
+
+tuples! { A 0 B 1; A 0 B 1 C 2; A 0 B 1 C 2 D 3; }
+
+/// A struct whose fields are columns; made by [`crate::stored_row`].
+pub trait StoredRow: FromRow {
+    /// The columns, as a statement names them.
+    const COLUMNS: &'static str;
+}
+
+/// Makes a struct that is read from the columns of its fields' names, or of the names that follow them.
+#[macro_export]
+macro_rules! stored_row {
+    ($(#[$meta:meta])* pub struct $name:ident {
+        $($(#[$doc:meta])* pub $field:ident: $kind:ty $(= $column:literal)?),+ $(,)?
+    }) => {
+        $(#[$meta])*
+        pub struct $name { $($(#[$doc])* pub $field: $kind),+ }
+
+        impl $crate::StoredRow for $name {
+            const COLUMNS: &'static str = $crate::stored_row!(@list $($field $($column)?),+);
+        }
+
+        impl $crate::FromRow for $name {
+            fn from_row(row: &$crate::Row) -> Result<Self, $crate::Error> {
+                Ok(Self { $($field: row.get($crate::stored_row!(@column $field $($column)?))?),+ })
+            }
+        }
+    };
+    (@column $field:ident) => { stringify!($field) };
+    (@column $field:ident $column:literal) => { $column };
+    (@list $field:ident $($column:literal)? $(, $more:ident $($name:literal)?)*) => {
+        concat!(
+            $crate::stored_row!(@column $field $($column)?)
+            $(, ", ", $crate::stored_row!(@column $more $($name)?))*
+        )
+    };
+}
+
 /// Makes an enum that is stored as words, and whose JSON they are; it refuses unknown ones.
 #[macro_export]
 macro_rules! stored_words {
@@ -260,6 +346,27 @@ macro_rules! stored_words {
             /// Reads a stored word.
             pub fn from_name(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
+            }
+
+            fn read(word: String) -> Result<Self, $crate::DecodeError> {
+                let unknown = || format!("this version does not know the word: {word}");
+                Self::from_name(&word).ok_or_else(|| $crate::DecodeError::Decode(unknown().into()))
+            }
+        }
+
+        impl $crate::FromColumn for $name {
+            fn from_sqlite(row: &$crate::SqliteRow, column: usize) -> Result<Self, $crate::DecodeError> {
+                String::from_sqlite(row, column).and_then(Self::read)
+            }
+
+            fn from_postgres(row: &$crate::PgRow, column: usize) -> Result<Self, $crate::DecodeError> {
+                String::from_postgres(row, column).and_then(Self::read)
+            }
+        }
+
+        impl From<$name> for $crate::Value {
+            fn from(word: $name) -> Self {
+                word.as_str().into()
             }
         }
     };

@@ -1,10 +1,10 @@
-//! Each time that a document was begun to be added: what finds again what is left of one that never got there.
+//! The attempts to add a document, by which the remains of a failed one are found.
 
 use chrono::{DateTime, Utc};
 use perihelion_database::Row;
 use sqlx::AssertSqlSafe;
 
-use crate::{Error, Library, prepare};
+use crate::{Error, Library, Result, prepare};
 
 /// An adding that was begun; it is remembered until the document is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -21,7 +21,7 @@ pub struct Attempt {
 /// The columns of an attempt, in the order in which [`read`] takes them.
 pub(crate) const COLUMNS: &str = "id, collection, path, hash, began_at";
 
-pub(crate) fn read(row: &Row) -> Result<Attempt, Error> {
+pub(crate) fn read(row: &Row) -> Result<Attempt> {
     Ok(Attempt {
         id: row.get(0)?,
         collection: row.get(1)?,
@@ -32,17 +32,14 @@ pub(crate) fn read(row: &Row) -> Result<Attempt, Error> {
 }
 
 impl Library {
-    /// Notes that a document is being added, before anything of it is kept anywhere.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
+    /// Notes that a document is being added, before any part of it is stored.
     pub async fn begin(
         &self,
         collection: &str,
         path: &str,
         hash: &str,
         now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let insert = self.query(
             "INSERT INTO document_attempt (tenant, owner, id, hash, collection, path, began_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -59,12 +56,11 @@ impl Library {
         Ok(())
     }
 
-    /// Returns every adding of the document that is meant by its id, the beginning of it, or its path; also of one that
-    /// never got there.
+    /// Returns every addition of a document by its ID, the beginning of it, or its path; including failed ones.
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
-    pub async fn attempts(&self, given: &str) -> Result<Vec<Attempt>, Error> {
+    pub async fn attempts(&self, given: &str) -> Result<Vec<Attempt>> {
         let id = match self.find(given).await {
             Ok(document) => document.id,
             Err(Error::Unknown(_)) => self.unfinished(given).await?,
@@ -78,14 +74,11 @@ impl Library {
     }
 
     /// Returns the addings of documents that never got there and were begun before a time, the last time as well.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
     pub async fn abandoned(
         &self,
         collection: Option<&str>,
         before: DateTime<Utc>,
-    ) -> Result<Vec<Attempt>, Error> {
+    ) -> Result<Vec<Attempt>> {
         let sql = format!(
             "SELECT {COLUMNS} FROM document_attempt a WHERE tenant = $1 AND owner = $2
                 AND collection = coalesce($3, collection) AND {NOT_THERE} AND NOT EXISTS (
@@ -99,7 +92,7 @@ impl Library {
     }
 
     /// Finds the one document that was begun and is not there.
-    pub(crate) async fn unfinished(&self, given: &str) -> Result<String, Error> {
+    pub(crate) async fn unfinished(&self, given: &str) -> Result<String> {
         let sql = format!(
             "SELECT DISTINCT id, path FROM document_attempt a WHERE tenant = $1 AND owner = $2
                 AND (path = $3 OR substr(id, 1, length($3)) = $3) AND {NOT_THERE} ORDER BY id"
@@ -107,7 +100,7 @@ impl Library {
         let read = self.query(AssertSqlSafe(sql)).bind(given);
         let rows = self.database().fetch_all(&read).await?;
         let found = rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?)));
-        let found = found.collect::<Result<Vec<(String, String)>, Error>>()?;
+        let found = found.collect::<Result<Vec<(String, String)>>>()?;
         match found.as_slice() {
             [(id, _)] if !given.is_empty() => Ok(id.clone()),
             [] | [_] => Err(Error::Unknown(given.to_owned())),
@@ -120,6 +113,6 @@ impl Library {
     }
 }
 
-/// What an attempt `a` is whose document never got there.
+/// An attempt `a` whose document was never completed.
 pub(crate) const NOT_THERE: &str = "NOT EXISTS (SELECT 1 FROM document d
     WHERE d.tenant = a.tenant AND d.owner = a.owner AND d.id = a.id)";

@@ -1,15 +1,14 @@
-//! Asks a process of its own to parse.
+//! Parses in a separate process.
 
 use std::ffi::OsString;
 use std::path::PathBuf;
-use std::process::Stdio;
 use std::time::Duration;
 
-use perihelion_parse::{Format, Limits, Parsed, Warning};
-use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use perihelion_parse::{Format, Limits, PASSED_TO_TESSERACT, Parsed, Warning};
+use tokio::process::Command;
 
-use crate::external::Failure;
-use crate::{Error, External};
+use crate::external::{Ended, Failure, run};
+use crate::{Error, External, Result};
 
 /// Where documents are parsed.
 #[derive(Clone, Debug)]
@@ -18,20 +17,20 @@ pub enum Parser {
     Process { program: PathBuf, arguments: Vec<OsString>, limits: Limits, timeout: Duration },
     /// In this process, for documents that are trusted.
     Here(Limits),
-    /// By `own`, and by a parser of somebody else's what that is meant for.
+    /// By `own`, and by an external parser for its documents.
     Helped { own: Box<Parser>, by: External },
 }
 
-/// Most bytes of an answer, in sizes of the text it may hold: JSON escapes, and the outline.
+/// Maximum bytes of an answer, relative to the size of its text: JSON escapes, and the outline.
 const SWELLING: usize = 4;
 
 impl Parser {
     /// Parses a document.
     ///
     /// # Errors
-    /// [`Error::Parse`] naming what is wrong with it, [`Error::Parser`] when the process cannot be started,
-    /// [`Error::External`] when the other parser fails.
-    pub async fn parse(&self, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
+    /// [`Error::Parse`] with the problem, [`Error::Parser`] if the process cannot be started, [`Error::External`] if
+    /// the external parser fails.
+    pub async fn parse(&self, path: &str, bytes: &[u8]) -> Result<Parsed> {
         let Self::Helped { own, by } = self else { return self.parse_alone(path, bytes).await };
         if !by.is_for(path) {
             let parsed = own.parse_alone(path, bytes).await;
@@ -45,7 +44,7 @@ impl Parser {
     }
 
     /// Has another parser read a document, and parses the Markdown that it writes.
-    async fn parse_by(&self, by: &External, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
+    async fn parse_by(&self, by: &External, path: &str, bytes: &[u8]) -> Result<Parsed> {
         let limits = self.limits();
         if bytes.len() > limits.input_bytes {
             let source =
@@ -74,7 +73,7 @@ impl Parser {
         }
     }
 
-    async fn parse_alone(&self, path: &str, bytes: &[u8]) -> Result<Parsed, Error> {
+    async fn parse_alone(&self, path: &str, bytes: &[u8]) -> Result<Parsed> {
         let failed = |source| Error::Parse { path: path.to_owned(), source };
         match self {
             Self::Here(limits) => perihelion_parse::parse(bytes, path, limits).map_err(failed),
@@ -88,44 +87,26 @@ impl Parser {
                         most,
                     }));
                 }
-                let mut command = tokio::process::Command::new(program);
-                command.args(arguments).arg(path).stdin(Stdio::piped()).stdout(Stdio::piped());
-                command.stderr(Stdio::null()).env_clear().kill_on_drop(true);
-                let mut child = command.spawn().map_err(Error::Parser)?;
-                let stdin = child.stdin.take();
-                let stdout = child.stdout.take();
-                let most = (limits.text_bytes.saturating_mul(SWELLING)) as u64;
-                let mut output = Vec::new();
-                let exchange = async {
-                    let write = async {
-                        if let Some(mut stdin) = stdin {
-                            // A process that ends early says why on its output.
-                            let _ = stdin.write_all(bytes).await;
-                        }
-                    };
-                    let read = async {
-                        match stdout {
-                            Some(stdout) => stdout.take(most).read_to_end(&mut output).await,
-                            None => Ok(0),
-                        }
-                    };
-                    let ((), read) = tokio::join!(write, read);
-                    read.map(|_| ())
-                };
+                let mut command = Command::new(program);
+                let passed = PASSED_TO_TESSERACT
+                    .iter()
+                    .filter_map(|name| Some((*name, std::env::var_os(name)?)));
+                command.args(arguments).arg(path).env_clear().envs(passed);
+                let most = limits.text_bytes.saturating_mul(SWELLING);
                 // The boundary of time is a wall clock's: processor time is bounded by the process itself.
-                let ended = match tokio::time::timeout(*timeout, exchange).await {
-                    Ok(Ok(())) => match child.wait().await {
-                        Ok(status) => status.to_string(),
-                        Err(error) => error.to_string(),
-                    },
-                    Ok(Err(error)) => error.to_string(),
-                    Err(_) => {
-                        child.kill().await.map_err(Error::Parser)?;
-                        let reason = format!("not done within {} s", timeout.as_secs());
-                        return Err(failed(perihelion_parse::Error::Died(reason)));
+                match run(command, bytes, most, *timeout).await {
+                    Ok(Ended { output, status, .. }) => {
+                        perihelion_parse::child::read(&output, &status.to_string()).map_err(failed)
                     }
-                };
-                perihelion_parse::child::read(&output, &ended).map_err(failed)
+                    Err(Failure::Start(error)) => Err(Error::Parser(error)),
+                    Err(error) => {
+                        let why = match error {
+                            Failure::Timeout(time) => format!("not done within {time} s"),
+                            error => error.to_string(),
+                        };
+                        Err(failed(perihelion_parse::Error::Died(why)))
+                    }
+                }
             }
         }
     }

@@ -1,19 +1,19 @@
-//! What a model says a document is.
+//! A model's description of a document.
 
 use async_trait::async_trait;
 use perihelion_database::{Query, query};
 use serde_json::json;
 
-use crate::{Description, Error, Library, Prepared};
+use crate::{Description, Library, Prepared, Result};
 
 /// Something that describes documents, usually a model.
 #[async_trait]
 pub trait Describer: Send + Sync {
-    /// Describes a document by the beginning of its text; none where it cannot, which costs the document nothing.
+    /// Describes a document from the beginning of its text; `None` if that fails, which has no other effect.
     async fn describe(&self, path: &str, beginning: &str) -> Option<Description>;
 }
 
-/// What was said of some bytes, of whichever document of the tenant.
+/// The description of some bytes, of any document of the tenant.
 const OF_BYTES: &str = "SELECT description FROM document_attempt
         WHERE tenant = $1 AND hash = $2 AND description IS NOT NULL
      UNION ALL SELECT description FROM document WHERE tenant = $1 AND hash = $2 AND description IS NOT NULL
@@ -23,16 +23,9 @@ const OF_ATTEMPT: &str = "SELECT description FROM document_attempt
      WHERE tenant = $1 AND owner = $2 AND id = $3 AND hash = $4 AND description IS NOT NULL";
 
 impl Library {
-    /// Has a document described, unless these bytes were, here or in another document of the tenant; tells whether it is
-    /// described now.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn describe(
-        &self,
-        prepared: &Prepared,
-        describer: &dyn Describer,
-    ) -> Result<bool, Error> {
+    /// Makes a model describe a document, unless these bytes have a description in the tenant; returns whether it has
+    /// one now.
+    pub async fn describe(&self, prepared: &Prepared, describer: &dyn Describer) -> Result<bool> {
         if self.own_description(prepared).await?.is_some() {
             return Ok(true);
         }
@@ -52,16 +45,13 @@ impl Library {
         Ok(true)
     }
 
-    /// Returns what was said of the document that is being added.
-    pub(crate) async fn own_description(
-        &self,
-        prepared: &Prepared,
-    ) -> Result<Option<Description>, Error> {
+    /// Returns the description of the document that is being added.
+    pub(crate) async fn own_description(&self, prepared: &Prepared) -> Result<Option<Description>> {
         let own = self.query(OF_ATTEMPT).bind(&prepared.id).bind(&prepared.hash);
         self.read_description(own).await
     }
 
-    async fn read_description(&self, read: Query) -> Result<Option<Description>, Error> {
+    async fn read_description(&self, read: Query) -> Result<Option<Description>> {
         let Some(row) = self.database().fetch_optional(&read).await? else {
             return Ok(None);
         };
@@ -69,7 +59,7 @@ impl Library {
         Ok(serde_json::from_value(kept).ok())
     }
 
-    pub(crate) async fn begin_prepared(&self, prepared: &Prepared) -> Result<(), Error> {
+    pub(crate) async fn begin_prepared(&self, prepared: &Prepared) -> Result<()> {
         let Prepared { collection, path, hash, now, .. } = prepared;
         self.begin(collection, path, hash, *now).await
     }

@@ -1,4 +1,4 @@
-//! UnderWay an embedding model: each text once, also where several documents that hold it are added at the same time.
+//! Requests to an embedding model: each text once, even if several documents with it are added at the same time.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -6,7 +6,7 @@ use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel};
 use tokio::sync::Notify;
 
-use crate::{Error, Library};
+use crate::{Library, Result};
 
 /// A text that a model is asked for a tenant.
 type Key = (String, String, ContentHash);
@@ -21,14 +21,14 @@ struct Shared {
     answered: Notify,
 }
 
-/// Texts that nobody else of this process asks for meanwhile.
+/// Texts without another request in this process.
 struct Alone<'a> {
     shared: &'a Shared,
     keys: Vec<Key>,
 }
 
 impl UnderWay {
-    /// Waits until nobody asks for any of these texts; all or none are taken, so that nobody waits for one who waits.
+    /// Waits until none of these texts is requested; all or none are taken, so that there is no deadlock.
     async fn alone(&self, keys: Vec<Key>) -> Alone<'_> {
         let shared = &*self.0;
         loop {
@@ -65,12 +65,12 @@ impl Library {
     /// Asks for the vectors of a batch that are not kept yet, and keeps them; returns how many texts were asked.
     ///
     /// # Errors
-    /// [`Error::Recall`] when the model fails, or its vectors do not fit; those of the batch are not kept then.
+    /// [`Recall`](crate::Error::Recall) if the model fails, or its vectors do not fit; then the batch stores none.
     pub async fn embed_batch(
         &self,
         model: &dyn EmbeddingModel,
         batch: &[(ContentHash, String)],
-    ) -> Result<usize, Error> {
+    ) -> Result<usize> {
         let key =
             |hash: &ContentHash| (self.scope.tenant().to_owned(), model.model().to_owned(), *hash);
         let keys = batch.iter().map(|(hash, _)| key(hash)).collect();
@@ -86,14 +86,11 @@ impl Library {
     }
 
     /// Returns the texts that have no vector by a model yet.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
     pub async fn missing(
         &self,
         model: &str,
         texts: &[(ContentHash, String)],
-    ) -> Result<Vec<(ContentHash, String)>, Error> {
+    ) -> Result<Vec<(ContentHash, String)>> {
         let hashes: Vec<ContentHash> = texts.iter().map(|(hash, _)| *hash).collect();
         let known: BTreeSet<ContentHash> =
             self.index.embedded(&self.scope, model, &hashes).await?.into_iter().collect();
@@ -103,13 +100,13 @@ impl Library {
     /// Keeps the vectors of a batch of texts.
     ///
     /// # Errors
-    /// [`Error::Recall`] when there are more or fewer than texts, or they do not fit the model's others.
+    /// [`Recall`](crate::Error::Recall) if their number differs from the texts', or they do not fit the model's others.
     pub async fn keep_vectors(
         &self,
         model: &str,
         batch: &[(ContentHash, String)],
         vectors: Vec<Vec<f32>>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if vectors.len() != batch.len() {
             let message = format!("{} vectors for {} texts", vectors.len(), batch.len());
             return Err(perihelion_recall::Error::from(EmbeddingError(message)).into());

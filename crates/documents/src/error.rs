@@ -1,6 +1,6 @@
-//! Why a document could not be kept, found or read.
+//! Why a document could not be stored, found or read.
 
-/// Why a document could not be kept, found or read; the text tells the reader what to do next.
+/// Why a document could not be stored, found or read; the text contains the next step for the reader.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("{path}: {source}")]
@@ -31,12 +31,19 @@ pub enum Error {
     #[error("the stored document {id} is damaged ({what}); add it again")]
     Damaged { id: String, what: String },
     #[error("cannot read line {line} of the judgements: {reason}")]
-    Judgement { line: usize, reason: String },
+    Judgement {
+        line: usize,
+        #[source]
+        reason: perihelion_database::Cause,
+    },
     #[error(transparent)]
     Recall(#[from] perihelion_recall::Error),
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
 }
+
+/// The result of a library.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
     /// Returns the class of the error in one word.

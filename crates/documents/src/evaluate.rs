@@ -4,14 +4,14 @@ use perihelion_recall::{EmbeddingModel, Weights};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Library, Query, Reranker};
+use crate::{Error, Library, Query, Reranker, Result};
 
-/// A question and what answers it: one line of JSON in a file of judgements.
+/// A question and its answer: one line of JSON in a file of judgments.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Judgement {
     pub question: String,
-    /// Words that stand in the passage that answers it.
+    /// Words of the passage with the answer.
     #[serde(default)]
     pub quote: Option<String>,
     /// Path, title or id of the document that answers it.
@@ -36,14 +36,14 @@ pub struct Measures {
 ///
 /// # Errors
 /// [`Error::Judgement`] naming the line.
-pub fn read_judgements(text: &str) -> Result<Vec<Judgement>, Error> {
+pub fn read_judgements(text: &str) -> Result<Vec<Judgement>> {
     let lines = text.lines().enumerate().filter(|(_, line)| !line.trim().is_empty());
     let judgements = lines.map(|(number, line)| {
-        let refused = |reason: String| Error::Judgement { line: number + 1, reason };
+        let refused = |reason| Error::Judgement { line: number + 1, reason };
         let judgement: Judgement =
-            serde_json::from_str(line).map_err(|error| refused(error.to_string()))?;
+            serde_json::from_str(line).map_err(|error| refused(error.into()))?;
         if judgement.quote.is_none() && judgement.document.is_none() {
-            Err(refused("it needs `quote`, `document` or both".to_owned()))
+            Err(refused("it needs `quote`, `document` or both".into()))
         } else {
             Ok(judgement)
         }
@@ -54,10 +54,10 @@ pub fn read_judgements(text: &str) -> Result<Vec<Judgement>, Error> {
 /// How questions are asked.
 #[derive(Clone, Copy, Default)]
 pub struct Asking<'a> {
-    /// As the library has them where nothing is said.
+    /// The library's defaults.
     pub weights: Option<Weights>,
     pub model: Option<&'a dyn EmbeddingModel>,
-    /// Ranks what was found; then each hit is a parent, as an agent reads it.
+    /// Ranks the results; then each hit is a parent, as an agent reads it.
     pub reranker: Option<&'a dyn Reranker>,
 }
 
@@ -65,15 +65,8 @@ pub struct Asking<'a> {
 const FIRST: usize = 10;
 
 impl Library {
-    /// Asks every question and looks where the answer stands.
-    ///
-    /// # Errors
-    /// As [`Library::search`].
-    pub async fn evaluate(
-        &self,
-        judgements: &[Judgement],
-        asking: Asking<'_>,
-    ) -> Result<Measures, Error> {
+    /// Asks every question and finds the position of the answer.
+    pub async fn evaluate(&self, judgements: &[Judgement], asking: Asking<'_>) -> Result<Measures> {
         let mut measures = Measures { questions: judgements.len(), ..Measures::default() };
         let documents = self.list(None).await?;
         for judgement in judgements {
@@ -111,11 +104,7 @@ impl Library {
     }
 
     /// Returns the documents and the texts of the first hits.
-    async fn ask(
-        &self,
-        question: &str,
-        asking: Asking<'_>,
-    ) -> Result<Vec<(String, String)>, Error> {
+    async fn ask(&self, question: &str, asking: Asking<'_>) -> Result<Vec<(String, String)>> {
         let mut query = Query::new(question);
         query.limit = FIRST;
         query.weights = asking.weights;

@@ -1,4 +1,4 @@
-//! Puts a document in place of its last version: in one transaction, and in proportion to what changed of what it is found by.
+//! Replaces a document's last version: in one transaction, and in proportion to the changes of its index items.
 
 use std::collections::HashMap;
 
@@ -13,11 +13,11 @@ use crate::{Description, Document, Error, Library, Prepared};
 impl Library {
     /// Puts a document in place of its last version, in one transaction: from then on it is found and read.
     ///
-    /// Done again it changes nothing.
+    /// A repeated call has no effect.
     ///
     /// # Errors
-    /// [`Error::Database`]; then the last version stands, unless it is
-    /// [`Unscrubbed`](perihelion_database::Error::Unscrubbed): then the new one does.
+    /// [`Error::Database`]; then the last version stays, except for
+    /// [`Unscrubbed`](perihelion_database::Error::Unscrubbed), after which the new one is in place.
     pub async fn flip(&self, prepared: &Prepared) -> Result<Document, Error> {
         let known = self.by_id(&prepared.id).await?;
         let is_there = known
@@ -44,7 +44,7 @@ impl Library {
         self.find(&prepared.id).await
     }
 
-    /// Puts what is new, gives what moved its place, and removes what is gone; what stayed is not touched.
+    /// Stores new items, updates moved ones, and removes missing ones; unchanged ones are not touched.
     async fn put_items(
         &self,
         transaction: &mut Transaction<'_>,
@@ -72,9 +72,9 @@ impl Library {
         Ok(())
     }
 
-    /// Notes this version among those that were begun, and drops what was said of any: of this one it stands with the document.
+    /// Notes this version among the attempts, and drops their descriptions: this version's is stored with the document.
     ///
-    /// Returns how many others lost what was said of them.
+    /// Returns how many other ones lost their description.
     async fn settle(
         &self,
         transaction: &mut Transaction<'_>,

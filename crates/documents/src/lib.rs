@@ -1,13 +1,14 @@
-//! Documents that are kept, searched and cited.
+//! Documents: stored, searched and cited.
 //!
-//! Enter at [`Library`], which lists, reads and deletes, and at [`Library::retrieve`]. A document is one canonical text;
-//! its *children* are found by words and by meaning, its *parents* are read around a hit, and both are ranges of that text.
-//! Adding is a list of steps ([`Library::prepare`], [`Library::describe`], [`Library::stage`], [`Library::embed_batch`],
-//! [`Library::flip`]), so that a run can make each request to a model an effect of its own.
+//! Enter at [`Library`], which lists, reads and deletes, and at [`Library::retrieve`]. A document is one canonical
+//! text; its *children* are found by words and by meaning, its *parents* are read around a hit, and both are ranges of
+//! that text. Adding is a list of steps ([`Library::prepare`], [`Library::describe`], [`Library::stage`],
+//! [`Library::embed_batch`], [`Library::flip`]), so that each request to a model can be a separate effect of a run.
 //!
-//! Invariants: a library has one [`Scope`], and keeps, finds and reads nothing outside of it; a citation's quote is `text[start..end]`, counted
-//! in characters; what was deleted is found by nobody from that moment on and leaves no byte. Deliberately absent: models
-//! (they are asked through [`Describer`], [`Reranker`] and [`EmbeddingModel`]), and any knowledge of runs.
+//! Invariants: a library has one [`Scope`], and stores, finds and reads only within it. A citation's quote is
+//! `text[start..end]`, counted in characters. Deleted documents are not found from that moment on, and no byte of them
+//! remains. Deliberately absent: models (they are asked through [`Describer`], [`Reranker`] and [`EmbeddingModel`]),
+//! and any knowledge of runs.
 
 mod attempt;
 mod child;
@@ -31,11 +32,12 @@ pub use attempt::Attempt;
 pub use child::Parser;
 pub use describe::Describer;
 pub use error::Error;
+pub(crate) use error::Result;
 pub use evaluate::{Asking, Judgement, Measures, read_judgements};
 pub use external::{Docling, External, Reader, ends_in};
 pub use library::{Library, Read};
 pub use page::{DocumentPage, PageAt};
-pub use perihelion_parse::{self as parse, Limits};
+pub use perihelion_parse::{self as parse, Limits, Tesseract};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel, Scope, Weights};
 pub use prepare::{Input, Prepared, Step};
 pub use question::{Filters, Query, Reranker, reordered};

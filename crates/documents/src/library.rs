@@ -8,7 +8,7 @@ use sqlx::{AssertSqlSafe, SqlSafeStr};
 
 use crate::embedding::UnderWay;
 use crate::segments::Range;
-use crate::{Document, Error, Parser, Quotas, prepare, record};
+use crate::{Document, Error, Parser, Quotas, Result, prepare, record};
 
 /// The kind of items that children are in the index.
 pub(crate) const KIND: &str = "document";
@@ -63,7 +63,7 @@ impl Library {
         &self.scope
     }
 
-    /// Has words and meaning count otherwise where a question does not say how much they do.
+    /// Sets the default weights of keyword and vector search.
     #[must_use]
     pub fn with_weights(mut self, weights: Weights) -> Self {
         self.weights = weights;
@@ -85,11 +85,8 @@ impl Library {
         query(sql).bind(self.scope.tenant()).bind(self.scope.owner())
     }
 
-    /// Returns the documents by their titles; of all collections where none is named.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
+    /// Returns the documents by their titles; of all collections by default.
+    pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>> {
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND collection = coalesce($3, collection) \
              ORDER BY title, id",
@@ -100,15 +97,12 @@ impl Library {
         self.database().fetch_all(&read).await?.iter().map(record::read).collect()
     }
 
-    /// Returns the document of a path, if it is kept.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn at(&self, collection: &str, path: &str) -> Result<Option<Document>, Error> {
+    /// Returns the document of a path, if it is stored.
+    pub async fn at(&self, collection: &str, path: &str) -> Result<Option<Document>> {
         self.by_id(&prepare::id(&self.scope, collection, path)).await
     }
 
-    pub(crate) async fn by_id(&self, id: &str) -> Result<Option<Document>, Error> {
+    pub(crate) async fn by_id(&self, id: &str) -> Result<Option<Document>> {
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND id = $3",
             record::COLUMNS
@@ -121,7 +115,7 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
-    pub async fn find(&self, given: &str) -> Result<Document, Error> {
+    pub async fn find(&self, given: &str) -> Result<Document> {
         // The whole id is what this program itself asks by, in time that does not grow with the documents.
         if let Some(document) = self.by_id(given).await? {
             return Ok(document);
@@ -145,7 +139,7 @@ impl Library {
         }
     }
 
-    /// Reads a part of a document's text; from its beginning and to its end where nothing else is said.
+    /// Reads a part of a document's text; from its beginning to its end by default.
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Range`].
@@ -154,7 +148,7 @@ impl Library {
         given: &str,
         start: Option<usize>,
         end: Option<usize>,
-    ) -> Result<Read, Error> {
+    ) -> Result<Read> {
         let document = self.find(given).await?;
         let length = usize::try_from(document.characters).unwrap_or(usize::MAX);
         let start = start.unwrap_or(0);
@@ -177,19 +171,15 @@ impl Library {
         })
     }
 
-    /// Returns the text of a range that lies in its document.
-    pub(crate) async fn text(&self, range: Range) -> Result<String, Error> {
+    /// Returns the text of a range in its document.
+    pub(crate) async fn text(&self, range: Range) -> Result<String> {
         let id = range.document.clone();
         let text = self.texts(&[range]).await?.pop().flatten();
         text.ok_or_else(|| Error::Damaged { id, what: "a part of its text is missing".to_owned() })
     }
 
     /// Returns the page and the section of a place.
-    async fn place(
-        &self,
-        id: &str,
-        at: usize,
-    ) -> Result<Option<(Option<u32>, Vec<String>)>, Error> {
+    async fn place(&self, id: &str, at: usize) -> Result<Option<(Option<u32>, Vec<String>)>> {
         let read = self.query(
             "SELECT page, section FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3 AND first <= $4
              ORDER BY number DESC LIMIT 1",
@@ -205,13 +195,13 @@ impl Library {
         Ok(Some((page.and_then(|page| u32::try_from(page).ok()), section)))
     }
 
-    /// Embeds what has no vector by a model yet, and makes searches use that model from then on.
+    /// Embeds texts without a vector of a model, and makes searches use that model from then on.
     ///
-    /// A model that differs from the one in use is built beside it and takes its place when it is whole.
+    /// Another model than the one in use is built in parallel and replaces it when it is complete.
     ///
     /// # Errors
-    /// [`Error::Recall`]; what was embedded before stays.
-    pub async fn reindex(&self, model: &dyn EmbeddingModel) -> Result<u64, Error> {
+    /// [`Error::Recall`]; earlier vectors stay.
+    pub async fn reindex(&self, model: &dyn EmbeddingModel) -> Result<u64> {
         let done = embed_pending(&self.index, &self.scope, model).await?;
         let known = self.index.generations(&self.scope).await?;
         let waits = known.iter().any(|one| one.model == model.model() && !one.is_active);
@@ -226,7 +216,7 @@ impl Library {
     }
 }
 
-pub(crate) fn check_collection(name: &str) -> Result<(), Error> {
+pub(crate) fn check_collection(name: &str) -> Result<()> {
     let fits = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_' | '.');
     if (1..=64).contains(&name.chars().count()) && name.chars().all(fits) {
         Ok(())

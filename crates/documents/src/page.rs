@@ -1,4 +1,4 @@
-//! The pages of a document, for those who check what was cited.
+//! The pages of a document, to check citations.
 
 use std::collections::BTreeSet;
 
@@ -10,14 +10,14 @@ use sqlx::AssertSqlSafe;
 
 use crate::segments::Places;
 use crate::segments::Range;
-use crate::{Error, Library, Prepared};
+use crate::{Error, Library, Prepared, Result};
 
 /// Which page is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageAt {
     /// The one of this number, from 1.
     Number(u32),
-    /// The one that holds the character at this place.
+    /// The page with the character at this place.
     Character(usize),
 }
 
@@ -46,7 +46,7 @@ impl Library {
     ///
     /// # Errors
     /// [`Error::Unknown`]; [`Error::Range`] for a place beyond its end, [`Error::Page`] for a page beyond its last.
-    pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>, Error> {
+    pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>> {
         let document = self.find(given).await?;
         let Some((last, pages)) = self.last_page(&document.id).await? else {
             return Ok(None);
@@ -79,14 +79,14 @@ impl Library {
         }))
     }
 
-    /// Returns for each quote the page on which most words of a question are; `None` where none of them is on any.
+    /// Returns for each quote the page with most words of a question; `None` if no page has any.
     ///
     /// A piece may begin on the page before that of the words that it was found by.
     pub(crate) async fn pages_of_matches(
         &self,
         question: &str,
         quotes: &[(Range, &str)],
-    ) -> Result<Vec<Option<u32>>, Error> {
+    ) -> Result<Vec<Option<u32>>> {
         if quotes.is_empty() {
             return Ok(Vec::new());
         }
@@ -120,10 +120,12 @@ impl Library {
                 let length = page.end.min(range.end) - range.start - first;
                 let text: String = quote.chars().skip(first).take(length).collect();
                 let page_words: BTreeSet<String> = split(&text).into_iter().collect();
-                let is_found = |word: &&String| {
-                    page_words.contains(*word) || page_words.iter().any(|own| related(word, own))
+                // A word itself says more than one that is like it.
+                let worth = |word: &String| {
+                    let is_related = || page_words.iter().any(|own| related(word, own));
+                    if page_words.contains(word) { 2 } else { usize::from(is_related()) }
                 };
-                words.iter().filter(is_found).count()
+                words.iter().map(worth).sum::<usize>()
             };
             let counted = pages.iter().map(|page| (on_page(page), page.number));
             // The first of equals.
@@ -134,7 +136,7 @@ impl Library {
     }
 
     /// Returns the last page of a document, and how many there are.
-    async fn last_page(&self, id: &str) -> Result<Option<(PageRange, usize)>, Error> {
+    async fn last_page(&self, id: &str) -> Result<Option<(PageRange, usize)>> {
         let read = self.query(
             "SELECT number, first, past, count(*) OVER () FROM document_page
              WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number DESC LIMIT 1",
@@ -145,7 +147,7 @@ impl Library {
         row.as_ref().map(last).transpose()
     }
 
-    async fn page_place(&self, id: &str, at: PageAt) -> Result<Option<PageRange>, Error> {
+    async fn page_place(&self, id: &str, at: PageAt) -> Result<Option<PageRange>> {
         let (sql, at) = match at {
             PageAt::Number(number) => (
                 "SELECT number, first, past FROM document_page
@@ -162,12 +164,12 @@ impl Library {
         self.database().fetch_optional(&read).await?.as_ref().map(place).transpose()
     }
 
-    /// Writes where the pages of a document lie, in place of those of its last version.
+    /// Stores the pages of a document, replacing those of its last version.
     pub(crate) async fn write_pages(
         &self,
         transaction: &mut Transaction<'_>,
         prepared: &Prepared,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let delete =
             self.query("DELETE FROM document_page WHERE tenant = $1 AND owner = $2 AND id = $3");
         let delete = delete.bind(&prepared.id);
@@ -195,11 +197,11 @@ impl Library {
     }
 }
 
-fn place(row: &Row) -> Result<PageRange, Error> {
+fn place(row: &Row) -> Result<PageRange> {
     let number = u32::try_from(row.get::<i64>(0)?).unwrap_or(u32::MAX);
     Ok(PageRange { number, start: count(row, 1)?, end: count(row, 2)? })
 }
 
-fn count(row: &Row, column: usize) -> Result<usize, Error> {
+fn count(row: &Row, column: usize) -> Result<usize> {
     Ok(usize::try_from(row.get::<i64>(column)?).unwrap_or(0))
 }

@@ -1,4 +1,4 @@
-//! Makes of a file what is kept of it: text, outline, parents, and items for the index.
+//! Turns a file into stored parts: text, outline, parents, and items for the index.
 
 use std::collections::{BTreeSet, HashMap, HashSet};
 
@@ -20,7 +20,7 @@ const BEGINNING: usize = 6_000;
 /// A document to be added.
 #[derive(Clone, Debug)]
 pub struct Input {
-    /// Where it comes from: a file's path, or a name for a text.
+    /// Its origin: a file's path, or a name for a text.
     pub path: String,
     pub bytes: Vec<u8>,
     pub collection: String,
@@ -53,7 +53,7 @@ pub(crate) struct ParentRange {
     pub section: Vec<String>,
 }
 
-/// What an item of the index carries.
+/// The data of an index item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub document: String,
@@ -63,6 +63,9 @@ pub(crate) struct Payload {
     pub end: usize,
     pub page: Option<u32>,
     pub section: Vec<String>,
+    /// As in [`crate::Source`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recognized: Option<u8>,
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> String {
@@ -77,7 +80,7 @@ pub(crate) fn id(scope: &crate::Scope, collection: &str, path: &str) -> String {
     uuid::Uuid::new_v5(&DOCUMENTS, name.as_bytes()).simple().to_string()
 }
 
-/// Returns what stands for all by which an item is found.
+/// Returns a digest of everything by which an item is found.
 fn says(item: &Item) -> String {
     let fields: Vec<&str> = item.fields.iter().map(|field| field.text.as_str()).collect();
     let all = json!([fields, item.attributes]).to_string();
@@ -125,7 +128,7 @@ impl Prepared {
             .collect()
     }
 
-    /// Returns the document's items, named by what is searched of them: those of two versions that are alike have one name.
+    /// Returns the document's items, named by their searched content: equal items of two versions have the same name.
     pub(crate) fn items(&self) -> Vec<Item> {
         let mut places = Places::new(&self.parsed.text);
         let mut equal: HashMap<String, usize> = HashMap::new();
@@ -139,6 +142,7 @@ impl Prepared {
                 end,
                 page: child.page,
                 section: child.section.clone(),
+                recognized: self.parsed.recognized(&(child.start..child.end)),
             };
             let text = self.parsed.text.get(child.start..child.end).unwrap_or_default();
             let mut item = Item::new(self.id.clone(), text)
@@ -186,7 +190,7 @@ pub enum Step {
 }
 
 impl Library {
-    /// Parses and divides a document; pieces of its last version that still stand are kept as they are.
+    /// Parses and divides a document; chunks of its last version that still match stay unchanged.
     ///
     /// # Errors
     /// [`Error::Parse`], [`Error::Collection`], [`Error::Full`].
@@ -206,10 +210,7 @@ impl Library {
         Ok(prepared)
     }
 
-    /// Claims the vectors of the pieces, so that they can be kept before the document is there.
-    ///
-    /// # Errors
-    /// [`Error::Recall`].
+    /// Claims the vectors of the chunks, so that they can be stored before the document.
     pub async fn stage(&self, prepared: &Prepared) -> Result<(), Error> {
         self.begin_prepared(prepared).await?;
         let hashes: Vec<ContentHash> =

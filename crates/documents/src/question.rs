@@ -1,4 +1,4 @@
-//! Questions to the documents of a scope: what is asked, of which documents, and in which order the answers stand.
+//! Questions to the documents of a scope: the text, the filter, and the order of the answers.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -36,7 +36,7 @@ pub struct Filters {
 pub struct Query {
     pub text: String,
     pub filters: Filters,
-    /// How much words and meaning count; as the library has it where nothing is said.
+    /// The weights of keyword and vector search; by default the library's.
     pub weights: Option<Weights>,
     /// Passages wanted at most.
     pub limit: usize,
@@ -48,13 +48,13 @@ impl Query {
     }
 }
 
-/// Returns the name under which a format is kept: `markdown` for `md`.
+/// Returns the stored name of a format: `markdown` for `md`.
 fn format(wanted: &str) -> String {
     let known = Format::by_name(&format!("a.{wanted}"));
     known.map_or_else(|| wanted.to_lowercase(), |format| format.as_str().to_owned())
 }
 
-/// Returns what an item must be to pass.
+/// Returns the filter for items.
 pub(crate) fn filter(filters: &Filters) -> Filter {
     let section = filters.section.as_ref().map(|section| section.to_lowercase());
     let attributes = [
@@ -75,10 +75,10 @@ pub(crate) fn filter(filters: &Filters) -> Filter {
     }
 }
 
-/// The value of an attribute that names somebody: a document has many authors, so a name is the attribute and not its value.
+/// The value of an attribute with a name: a document has many authors, so a name is the attribute and not its value.
 pub(crate) const IS: &str = "yes";
 
-/// Returns the attribute that stands for a name, however it is written.
+/// Returns the attribute of a name in any spelling.
 pub(crate) fn person_key(name: &str) -> String {
     format!("person {}", words(name).join(" "))
 }
@@ -98,14 +98,14 @@ fn words(name: &str) -> Vec<String> {
 /// Something that ranks passages by how well they answer a question, usually a model.
 #[async_trait]
 pub trait Reranker: Send + Sync {
-    /// Returns the numbers of the passages, counted from 1, best first; none where it cannot.
+    /// Returns the numbers of the passages, counted from 1, best first; `None` if it cannot rank.
     async fn rank(&self, question: &str, passages: &[String]) -> Option<Vec<usize>>;
 }
 
 /// Returns the order that a ranking asks for: places of passages, each once.
 ///
-/// Numbers that name no passage and repetitions are dropped; passages that it leaves out follow in the order in which they
-/// were. A ranking that names none is none.
+/// Numbers that name no passage and repetitions are dropped; passages that it leaves out follow in the order in which
+/// they were. An empty ranking counts as none.
 pub fn reordered(ranking: Option<Vec<usize>>, count: usize) -> Vec<usize> {
     let mut order: Vec<usize> = Vec::with_capacity(count);
     for number in ranking.unwrap_or_default() {

@@ -1,23 +1,27 @@
-//! What is known of a document beside its text.
+//! The metadata of a document.
 
 use chrono::{DateTime, Utc};
 use perihelion_database::Row;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// A model's description of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Description {
     /// The document's title, as a reader would name it.
+    #[schemars(length(max = 200))]
     pub title: String,
     /// What it says, in two or three sentences.
+    #[schemars(length(max = 600))]
     pub summary: String,
     /// What it is in one or two words, such as report, contract or letter.
+    #[schemars(length(max = 60))]
     #[serde(rename = "type")]
     pub kind: String,
     /// What it is about.
+    #[schemars(length(max = 8), inner(length(max = 60)))]
     pub topics: Vec<String>,
 }
 
@@ -53,7 +57,7 @@ pub struct Document {
 pub(crate) const COLUMNS: &str = "id, collection, path, title, format, version, bytes, characters, chunks, \
      description, warnings, added_at, changed_at, hash, authors";
 
-pub(crate) fn read(row: &Row) -> Result<Document, Error> {
+pub(crate) fn read(row: &Row) -> Result<Document> {
     let id: String = row.get(0)?;
     let count = |column: usize| row.get::<i64>(column).map(|value| value.max(0).unsigned_abs());
     let damaged =

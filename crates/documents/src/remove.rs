@@ -1,4 +1,4 @@
-//! Deleting documents, with all that was kept of them; also of one that never got there.
+//! Deleting documents, with all their data; including failed additions.
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Transaction, query};
@@ -6,20 +6,20 @@ use perihelion_recall::{Scope, StoredIndex};
 use sqlx::AssertSqlSafe;
 
 use crate::library::KIND;
-use crate::{Attempt, Document, Error, Library, attempt, record};
+use crate::{Attempt, Document, Error, Library, Result, attempt, record};
 
 /// What was deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deleted {
     pub id: String,
-    /// As it was kept; none where its adding never came to an end.
+    /// The stored document; `None` if it was never completed.
     pub document: Option<Document>,
-    /// Each time that it was begun to be added: what else there is of these is the caller's to delete.
+    /// Each attempt to add it: the caller deletes their other data.
     pub attempts: Vec<Attempt>,
 }
 
 impl Deleted {
-    /// Returns the title, or where it came from where it never had one.
+    /// Returns the title, or the origin of a document without one.
     pub fn title(&self) -> &str {
         let path = || self.attempts.first().map_or(self.id.as_str(), |one| one.path.as_str());
         self.document.as_ref().map_or_else(path, |document| document.title.as_str())
@@ -27,13 +27,13 @@ impl Deleted {
 }
 
 impl Library {
-    /// Deletes a document: text, pieces, postings, statistics, and vectors that nobody else uses; one transaction.
+    /// Deletes a document: text, chunks, postings, statistics, and vectors without other users; one transaction.
     ///
-    /// What an adding that was broken off left behind is deleted as well, by the document's id or path.
+    /// The remains of an interrupted addition are deleted as well, by the document's ID or path.
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`], [`Error::Database`].
-    pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
+    pub async fn delete(&self, given: &str) -> Result<Deleted> {
         let id = match self.find(given).await {
             Ok(document) => document.id,
             Err(Error::Unknown(_)) => self.unfinished(given).await?,
@@ -43,25 +43,15 @@ impl Library {
         deleted.ok_or_else(|| Error::Unknown(given.to_owned()))
     }
 
-    /// Deletes a document as [`Library::delete`] does if it was last changed, or begun where it never got there, before that
-    /// time; returns what was deleted.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn delete_older(
-        &self,
-        id: &str,
-        before: DateTime<Utc>,
-    ) -> Result<Option<Deleted>, Error> {
+    /// Deletes a document as [`Library::delete`] does if it was last changed, or begun without completion, before that
+    /// time; returns the deleted data.
+    pub async fn delete_older(&self, id: &str, before: DateTime<Utc>) -> Result<Option<Deleted>> {
         self.remove(id, Some(before)).await
     }
 
-    /// Returns whose documents were last changed before that time, of all tenants, oldest first; then those that never got
-    /// there and were begun before it.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn older(&self, before: DateTime<Utc>) -> Result<Vec<(Scope, String)>, Error> {
+    /// Returns the owners of documents that were last changed before that time, of all tenants, oldest first; then
+    /// those of additions that were begun before it and never completed.
+    pub async fn older(&self, before: DateTime<Utc>) -> Result<Vec<(Scope, String)>> {
         let database = self.index.database().of_all_tenants();
         let read = query(
             "SELECT tenant, owner, id FROM document WHERE changed_at < $1 ORDER BY changed_at, id",
@@ -81,12 +71,8 @@ impl Library {
         listed.collect()
     }
 
-    /// Removes all rows of a document in one transaction; where a time is given, only if it was not changed since.
-    async fn remove(
-        &self,
-        id: &str,
-        before: Option<DateTime<Utc>>,
-    ) -> Result<Option<Deleted>, Error> {
+    /// Removes all rows of a document in one transaction; with a time, only if it was not changed since.
+    async fn remove(&self, id: &str, before: Option<DateTime<Utc>>) -> Result<Option<Deleted>> {
         let database = self.database();
         let mut transaction = database.begin().await?;
         StoredIndex::remove_parent_in(&mut transaction, &self.scope, KIND, id).await?;
@@ -117,13 +103,13 @@ impl Library {
         Ok(Some(Deleted { id: id.to_owned(), document, attempts }))
     }
 
-    /// Runs a statement on the rows of a document and returns what it says of them.
+    /// Runs a statement on the rows of a document and returns its result.
     async fn gone(
         &self,
         transaction: &mut Transaction<'_>,
         id: &str,
         sql: String,
-    ) -> Result<Vec<perihelion_database::Row>, Error> {
+    ) -> Result<Vec<perihelion_database::Row>> {
         let delete = self.query(AssertSqlSafe(sql)).bind(id);
         Ok(transaction.fetch_all(&delete).await?)
     }

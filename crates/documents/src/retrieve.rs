@@ -1,4 +1,5 @@
-//! Retrieval: filters, then words and meaning, fused; the best reranked; what is read are their parents.
+//! Retrieval: filters, then keyword and vector search, fused; the best results are reranked, and their parents are
+//! read.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +13,7 @@ use crate::library::KIND;
 use crate::prepare::Payload;
 use crate::question::filter;
 use crate::segments::Range;
-use crate::{Error, Library, Query, Reranker, reordered};
+use crate::{Error, Library, Query, Reranker, Result, reordered};
 
 /// Children that are reranked.
 const CANDIDATES: usize = 20;
@@ -30,14 +31,17 @@ pub struct Source {
     pub start: usize,
     pub end: usize,
     pub quote: String,
+    /// The confidence, in percent, with which the quote was recognized in a picture; missing where it was not.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub recognized: Option<u8>,
     /// Comparable within one answer only; higher is better.
     pub score: f64,
 }
 
-/// What a model reads: a hit and the text around it.
+/// The text for a model: a hit and its context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Passage {
-    /// From 1; what `[n]` in an answer refers to.
+    /// From 1; the meaning of `[n]` in an answer.
     pub number: usize,
     pub source: Source,
     /// The parent's text, which holds the quote.
@@ -49,16 +53,18 @@ pub struct Passage {
 pub struct Retrieved {
     /// Best first, one per parent.
     pub passages: Vec<Passage>,
-    /// How sure it is that the passages answer, 0 to 1: what the question's words weigh that stands in the best ones.
+    /// The confidence that the passages contain the answer, from 0 to 1: the share of the question's words in the best
+    /// ones.
     pub confidence: f64,
     pub by_meaning: bool,
     pub reranked: bool,
-    /// Why only words counted: the embedding model did not answer. `None` if it did, or if there is no model.
+    /// Why only words counted: the embedding model did not answer, or made no document's vector. `None` if neither is
+    /// so, or if there is no model.
     #[serde(default)]
     pub by_words_only: Option<String>,
 }
 
-/// What a search without ranking found.
+/// The result of a search without ranking.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Found {
     /// Best first.
@@ -97,7 +103,7 @@ impl Candidate {
 #[derive(Clone, Copy)]
 enum Enough {
     Children(usize),
-    /// As many as have so many parents, and as are reranked.
+    /// The number of hits with enough parents, which are reranked.
     Parents(usize),
 }
 
@@ -109,7 +115,7 @@ impl Enough {
         }
     }
 
-    /// Returns how many of these are enough; none where they are too few.
+    /// Returns how many of these are enough; `None` if there are too few.
     fn of(self, hits: &[(Hit, Payload)]) -> Option<usize> {
         let Self::Parents(wanted) = self else { return Some(hits.len()) };
         let mut parents = BTreeSet::new();
@@ -124,7 +130,7 @@ impl Enough {
 }
 
 impl Library {
-    /// Finds what answers a question among the documents of a scope: as many parents as were asked for, where there are so many.
+    /// Finds passages for a question among the documents of a scope: as many parents as requested, if there are enough.
     ///
     /// Without a model, or when it fails, it looks by words alone; when the reranker fails, the fused order stays.
     ///
@@ -135,7 +141,7 @@ impl Library {
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
         reranker: Option<&dyn Reranker>,
-    ) -> Result<Retrieved, Error> {
+    ) -> Result<Retrieved> {
         let enough = Enough::Parents(asked.limit);
         let Candidates { best: candidates, by_meaning, by_words_only } =
             self.candidates(asked, model, enough).await?;
@@ -166,14 +172,7 @@ impl Library {
     }
 
     /// Finds pieces by words and meaning, without rerank; the hits of a search that a person or a tool asks for.
-    ///
-    /// # Errors
-    /// As [`Library::retrieve`].
-    pub async fn search(
-        &self,
-        asked: &Query,
-        model: Option<&dyn EmbeddingModel>,
-    ) -> Result<Found, Error> {
+    pub async fn search(&self, asked: &Query, model: Option<&dyn EmbeddingModel>) -> Result<Found> {
         let enough = Enough::Children(asked.limit);
         let found = self.candidates(asked, model, enough).await?;
         let hits = found.best.iter().map(source).collect();
@@ -185,7 +184,7 @@ impl Library {
         asked: &Query,
         model: Option<&dyn EmbeddingModel>,
         enough: Enough,
-    ) -> Result<Candidates, Error> {
+    ) -> Result<Candidates> {
         if asked.text.trim().is_empty() {
             return Err(Error::EmptyQuery);
         }
@@ -193,14 +192,22 @@ impl Library {
             Some(model) => vector(model, &asked.text).await.map(Some),
             None => Ok(None),
         };
-        let by_words_only = vector.as_ref().err().map(ToString::to_string);
+        let mut failed = vector.as_ref().err().map(ToString::to_string);
+        let asked_by = vector.as_ref().ok().and_then(|vector| Some(vector.as_ref()?.model.clone()));
         let mut search = Search::new(&self.scope, KIND, &asked.text)
             .limit(enough.at_first())
             .with_vector(vector.ok().flatten())
             .with_filter(filter(&asked.filters));
         search.weights = asked.weights.unwrap_or(self.weights);
         let (hits, by_meaning) = loop {
-            let found = self.index.search(&search).await?;
+            let found = match self.index.search(&search).await {
+                Err(error @ perihelion_recall::Error::Dimension { .. }) => {
+                    failed = Some(error.to_string());
+                    search.vector = None;
+                    continue;
+                }
+                found => found?,
+            };
             let are_all = found.hits.len() < search.limit;
             let hits = found.hits.into_iter().filter_map(|hit| {
                 let payload: Payload = serde_json::from_value(hit.payload.clone()).ok()?;
@@ -215,6 +222,12 @@ impl Library {
                 }
             }
         };
+        let unknown = asked_by.filter(|_| !by_meaning).map(|model| {
+            format!(
+                "no document has a vector of the model {model}; run `perihelion documents reindex`"
+            )
+        });
+        let by_words_only = failed.or(unknown);
         let titles = self.titles(&hits).await?;
         let ranges = hits.iter().map(|(_, payload)| Range {
             document: payload.document.clone(),
@@ -239,7 +252,7 @@ impl Library {
         Ok(Candidates { best, by_meaning, by_words_only })
     }
 
-    async fn titles(&self, hits: &[(Hit, Payload)]) -> Result<BTreeMap<String, String>, Error> {
+    async fn titles(&self, hits: &[(Hit, Payload)]) -> Result<BTreeMap<String, String>> {
         let ids: BTreeSet<&String> = hits.iter().map(|(_, payload)| &payload.document).collect();
         if ids.is_empty() {
             return Ok(BTreeMap::new());
@@ -255,10 +268,7 @@ impl Library {
         rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
     }
 
-    async fn parent_texts(
-        &self,
-        parents: Vec<ParentKey>,
-    ) -> Result<BTreeMap<ParentKey, String>, Error> {
+    async fn parent_texts(&self, parents: Vec<ParentKey>) -> Result<BTreeMap<ParentKey, String>> {
         if parents.is_empty() {
             return Ok(BTreeMap::new());
         }
@@ -317,11 +327,12 @@ fn source(candidate: &Candidate) -> Source {
         start: payload.start,
         end: payload.end,
         quote: candidate.quote.clone(),
+        recognized: payload.recognized,
         score: candidate.score,
     }
 }
 
-/// How much the three best say of the question: by its words, or by its meaning where that is more.
+/// The share of the question that the three best contain: by words, or by meaning if that is higher.
 fn confidence(candidates: &[Candidate], order: &[usize]) -> f64 {
     let best = order.iter().take(3).filter_map(|place| candidates.get(*place));
     let sure = best.map(|one| one.coverage.max(one.similarity.unwrap_or(0.0)));

@@ -1,11 +1,11 @@
-//! The text of a document, kept in segments of one size: a place is read without what stands before it.
+//! The text of a document, stored in segments of one size: a place is read without the text before it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
-use crate::{Error, Library};
+use crate::{Error, Library, Result};
 use perihelion_database::{Transaction, query};
 
 /// Characters of a segment; the last one of a text is shorter. The migrations cut earlier texts in the same way.
@@ -33,10 +33,7 @@ type Segments = BTreeMap<(String, usize), String>;
 
 impl Library {
     /// Returns a document's whole text.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`].
-    pub async fn body(&self, id: &str) -> Result<String, Error> {
+    pub async fn body(&self, id: &str) -> Result<String> {
         let read = self.query(
             "SELECT body FROM document_segment WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number",
         );
@@ -52,8 +49,8 @@ impl Library {
         Ok(body)
     }
 
-    /// Returns the texts of ranges, in their order; none for one that does not lie in its document.
-    pub(crate) async fn texts(&self, ranges: &[Range]) -> Result<Vec<Option<String>>, Error> {
+    /// Returns the texts of ranges, in their order; `None` for a range outside of the document.
+    pub(crate) async fn texts(&self, ranges: &[Range]) -> Result<Vec<Option<String>>> {
         let wanted = ranges
             .iter()
             .flat_map(|range| range.segments().map(|number| (range.document.as_str(), number)));
@@ -63,7 +60,7 @@ impl Library {
         Ok(ranges.iter().map(|range| cut(&segments, range)).collect())
     }
 
-    async fn segments(&self, wanted: &BTreeSet<(&str, usize)>) -> Result<Segments, Error> {
+    async fn segments(&self, wanted: &BTreeSet<(&str, usize)>) -> Result<Segments> {
         let database = self.database();
         let listed = database.dialect().pick(
             "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
@@ -91,7 +88,7 @@ impl Library {
         transaction: &mut Transaction<'_>,
         id: &str,
         text: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let sql = transaction.dialect().pick(
         "INSERT INTO document_segment (tenant, owner, id, number, body)
          SELECT $1, $2, $3, value ->> 'number', value ->> 'body' FROM json_each($4) WHERE true
@@ -154,7 +151,7 @@ impl<'a> Places<'a> {
         Self { text, byte: 0, character: 0 }
     }
 
-    /// Returns the place in characters of a place in bytes, which lies on a character boundary.
+    /// Returns the character position of a byte position, which is on a character boundary.
     pub fn character(&mut self, byte: usize) -> usize {
         if byte < self.byte {
             self.byte = 0;
@@ -166,7 +163,7 @@ impl<'a> Places<'a> {
         self.character
     }
 
-    /// Returns the place in bytes of a place in characters; none beyond the end of the text.
+    /// Returns the byte position of a character position; `None` beyond the end of the text.
     pub fn byte(&mut self, character: usize) -> Option<usize> {
         if character < self.character {
             self.byte = 0;
@@ -179,7 +176,7 @@ impl<'a> Places<'a> {
         Some(self.byte)
     }
 
-    /// Returns the part between two places counted in characters; none where it does not lie in the text.
+    /// Returns the part between two character positions; `None` if it is outside of the text.
     pub fn part(&mut self, start: usize, end: usize) -> Option<&'a str> {
         let first = self.byte(start)?;
         let last = if end < start { return None } else { self.byte(end)? };
@@ -187,7 +184,7 @@ impl<'a> Places<'a> {
     }
 }
 
-/// Returns the part of a text between two places counted in characters; none where it does not lie in it.
+/// Returns the part of a text between two character positions; `None` if it is outside of it.
 pub(crate) fn part(text: &str, start: usize, end: usize) -> Option<&str> {
     Places::new(text).part(start, end)
 }

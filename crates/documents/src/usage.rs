@@ -1,10 +1,10 @@
-//! What a tenant keeps of documents, and how much it may.
+//! A tenant's usage of documents, and its limits.
 
 use perihelion_database::{Transaction, query};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::{Error, Library, Prepared};
+use crate::{Error, Library, Prepared, Result};
 
 /// Documents of a tenant unless another number is set.
 const MOST_DOCUMENTS: u64 = 100_000;
@@ -41,8 +41,8 @@ impl Default for Quotas {
 }
 
 impl Quotas {
-    /// Checks what would be kept where it is more than before; what shrinks is always taken.
-    fn check(&self, before: Usage, after: Usage) -> Result<(), Error> {
+    /// Checks a usage that grows; one that shrinks is always accepted.
+    fn check(&self, before: Usage, after: Usage) -> Result<()> {
         let measures = [
             ("documents", "max_documents", before.documents, after.documents, self.documents),
             (
@@ -82,14 +82,14 @@ impl Usage {
     }
 }
 
-/// What a document takes, read before it is replaced or deleted.
+/// A document's share of the usage, read before it is replaced or deleted.
 const OF_DOCUMENT: &str = "SELECT CAST(1 AS bigint), text_bytes, chunks FROM document
      WHERE tenant = $1 AND owner = $2 AND id = $3";
 
 const OF_TENANT: &str =
     "SELECT documents, text_bytes, chunks FROM document_usage WHERE tenant = $1";
 
-fn read(row: Option<&perihelion_database::Row>) -> Result<Usage, Error> {
+fn read(row: Option<&perihelion_database::Row>) -> Result<Usage> {
     let Some(row) = row else { return Ok(Usage::default()) };
     let count = |column: usize| row.get::<i64>(column).map(|value| value.max(0).unsigned_abs());
     Ok(Usage { documents: count(0)?, text_bytes: count(1)?, chunks: count(2)? })
@@ -103,25 +103,22 @@ impl Library {
         self
     }
 
-    /// Returns what the scope's tenant keeps, of all its owners, and what it may.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn room(&self) -> Result<Room, Error> {
+    /// Returns the usage of the scope's tenant, for all its owners, and its limits.
+    pub async fn room(&self) -> Result<Room> {
         let used = query(OF_TENANT).bind(self.scope.tenant());
         let used = self.database().fetch_optional(&used).await?;
         Ok(Room { used: read(used.as_ref())?, permitted: self.quotas })
     }
 
-    /// Refuses a document that is new where there is no room for any, before it is parsed.
-    pub(crate) async fn check_new(&self) -> Result<(), Error> {
+    /// Rejects a new document before it is parsed if there is no space for any.
+    pub(crate) async fn check_new(&self) -> Result<()> {
         let used = self.room().await?.used;
         let one = Usage { documents: 1, ..Usage::default() };
         self.quotas.check(used, used.changed(Usage::default(), one))
     }
 
-    /// Refuses a document that there is no room for, before any model is asked about it.
-    pub(crate) async fn check_room(&self, prepared: &Prepared) -> Result<(), Error> {
+    /// Rejects a document without space before a model is asked about it.
+    pub(crate) async fn check_room(&self, prepared: &Prepared) -> Result<()> {
         let database = self.database();
         let own = self.query(OF_DOCUMENT).bind(&prepared.id);
         let gone = read(database.fetch_optional(&own).await?.as_ref())?;
@@ -129,13 +126,13 @@ impl Library {
         self.quotas.check(used, used.changed(gone, Usage::of(prepared)))
     }
 
-    /// Counts a document in, in place of its last version; the tenant's row is locked until the transaction ends, so
-    /// that two of them cannot take the same room.
+    /// Counts a document instead of its last version; the tenant's row is locked until the transaction ends, so two
+    /// documents cannot use the same space.
     pub(crate) async fn count_in(
         &self,
         transaction: &mut Transaction<'_>,
         prepared: &Prepared,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let gone = self.of_document(transaction, &prepared.id).await?;
         let come = Usage::of(prepared);
         let after = self.change(transaction, gone, come).await?;
@@ -147,17 +144,13 @@ impl Library {
         &self,
         transaction: &mut Transaction<'_>,
         id: &str,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let gone = self.of_document(transaction, id).await?;
         self.change(transaction, gone, Usage::default()).await?;
         Ok(())
     }
 
-    async fn of_document(
-        &self,
-        transaction: &mut Transaction<'_>,
-        id: &str,
-    ) -> Result<Usage, Error> {
+    async fn of_document(&self, transaction: &mut Transaction<'_>, id: &str) -> Result<Usage> {
         let own = self.query(OF_DOCUMENT).bind(id);
         read(transaction.fetch_optional(&own).await?.as_ref())
     }
@@ -167,7 +160,7 @@ impl Library {
         transaction: &mut Transaction<'_>,
         gone: Usage,
         come: Usage,
-    ) -> Result<Usage, Error> {
+    ) -> Result<Usage> {
         let more = |come: u64, gone: u64| {
             i64::try_from(come).unwrap_or(i64::MAX) - i64::try_from(gone).unwrap_or(i64::MAX)
         };

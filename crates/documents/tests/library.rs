@@ -300,7 +300,7 @@ async fn a_document_without_text_is_refused_by_name_and_not_stored() {
             ("empty.txt", Vec::new(), "empty"),
             ("broken.pdf", b"%PDF-1.7 rubbish".to_vec(), "broken"),
             ("broken.docx", b"PK\x03\x04rubbish".to_vec(), "broken"),
-            ("picture.png", vec![0x89, b'P', b'N', b'G', 0, 1, 2, 3], "unsupported"),
+            ("picture.png", b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec(), "scan"),
             ("blank.md", b"   \n\n".to_vec(), "no_text"),
         ] {
             let mut input = input(name, "");

@@ -1,7 +1,7 @@
 //! An OpenAI-compatible embeddings endpoint (`POST /embeddings`).
 //!
-//! Enter at [`Endpoint`]. Invariants: a request is tried again only where that may help; no error carries the key; vectors come back in the order of their texts and in one length, or not
-//! at all. Deliberately absent: what a vector is used for.
+//! Enter at [`Endpoint`]. Invariants: a request is retried only if that can help. Errors never contain the key. Vectors
+//! are returned in the order of their texts and in one length, or not at all. Deliberately absent: the use of vectors.
 
 use std::time::Duration;
 
@@ -49,7 +49,7 @@ struct Embedding {
 }
 
 impl Endpoint {
-    /// Prepares the client; connects to nothing.
+    /// Prepares the client without connecting.
     pub fn new(settings: &Embeddings) -> Result<Self, reqwest::Error> {
         config::tls::install();
         let http = reach::client(settings.connect_timeout, &settings.url)?;
@@ -115,8 +115,12 @@ impl EmbeddingModel for Endpoint {
 }
 
 /// Reads vectors in the order of their texts.
-fn read(text: &str, count: usize, dimension: Option<usize>) -> Result<Vec<Vec<f32>>, String> {
-    let answer: Answer = serde_json::from_str(text).map_err(|error| error.to_string())?;
+fn read(
+    text: &str,
+    count: usize,
+    dimension: Option<usize>,
+) -> Result<Vec<Vec<f32>>, Box<dyn std::error::Error + Send + Sync>> {
+    let answer: Answer = serde_json::from_str(text)?;
     let mut vectors: Vec<Vec<f32>> = vec![Vec::new(); count];
     for (place, one) in answer.data.into_iter().enumerate() {
         let slot = vectors.get_mut(one.index.unwrap_or(place)).ok_or("more vectors than texts")?;
@@ -124,7 +128,7 @@ fn read(text: &str, count: usize, dimension: Option<usize>) -> Result<Vec<Vec<f3
     }
     let length = dimension.unwrap_or_else(|| vectors.first().map_or(0, Vec::len));
     match vectors.iter().find(|one| one.is_empty() || one.len() != length) {
-        Some(other) => Err(format!("a vector of {} numbers in place of {length}", other.len())),
+        Some(other) => Err(format!("a vector of {} numbers in place of {length}", other.len()))?,
         None => Ok(vectors),
     }
 }

@@ -5,10 +5,10 @@
 
 use std::num::NonZeroU32;
 use std::sync::atomic::{AtomicI64, Ordering};
-use std::sync::{Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, TimeDelta, Utc};
+use parking_lot::Mutex;
 
 /// How far [`now`] is off, in microseconds; only ever set by tests of clocks that disagree.
 static SKEW: AtomicI64 = AtomicI64::new(0);
@@ -22,25 +22,27 @@ pub fn now() -> DateTime<Utc> {
     }
 }
 
-/// Puts this process's wall clock wrong, in a build with failpoints; elsewhere it does nothing.
+/// Sets this process's wall clock wrong, in a build with failpoints; in other builds it has no effect.
 pub fn skew(micros: i64) {
     SKEW.store(micros, Ordering::Relaxed);
 }
 
-/// A wall clock: this machine's, or one that was set by another, such as a database's, and runs by itself from then on.
+/// A wall clock: the clock of this machine, or one that was set once from another clock, such as a database's, and then
+/// runs independently.
 ///
-/// Machines' clocks disagree; what several of them write into one history is dated by the clock they share.
+/// Clocks of machines disagree, so the events that several machines write into one history are dated by the clock that
+/// they share.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Clock {
-    /// What it was told, and when; none for this machine's.
+    /// The reading of the other clock and when it arrived; `None` for the clock of this machine.
     given: Option<(DateTime<Utc>, Instant)>,
 }
 
 impl Clock {
-    /// Sets a clock by a time that was just told.
+    /// Sets a clock by a time that has just arrived from another one.
     ///
-    /// However long that was under way: this clock is behind the other one by as much and never ahead of
-    /// it, so that what it dates lies after the time it was told and before whatever the other one dates later.
+    /// This clock is behind the other one by the transmission time and never ahead of it. Its dates are therefore later
+    /// than the reading, and earlier than later dates of the other clock.
     pub fn set_by(given: DateTime<Utc>) -> Self {
         Self { given: Some((given, monotonic())) }
     }
@@ -56,7 +58,7 @@ pub fn monotonic() -> Instant {
     Instant::now()
 }
 
-/// Waits for a duration; none at all is not rounded up to the timer's next tick.
+/// Waits for a duration; a zero duration is not rounded up to the next tick of the timer.
 pub async fn sleep(duration: Duration) {
     if !duration.is_zero() {
         tokio::time::sleep(duration).await;
@@ -85,7 +87,7 @@ impl Rate {
     /// # Errors
     /// How long it is until another one is within the limit; this one is not counted.
     pub fn count(&self) -> Result<(), Duration> {
-        let mut turn = self.turn.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut turn = self.turn.lock();
         let now = monotonic();
         let at = turn.map_or(now, |turn| turn.max(now));
         match (at - now).saturating_sub(self.burst) {
@@ -124,11 +126,11 @@ mod tests {
             assert!(wait <= Duration::from_secs(1200), "what is refused is not counted: {wait:?}");
         }
         // A period later there is room for one.
-        let later = rate.turn.lock().unwrap().map(|turn| turn - rate.period);
-        *rate.turn.lock().unwrap() = later;
+        let later = rate.turn.lock().map(|turn| turn - rate.period);
+        *rate.turn.lock() = later;
         assert!(rate.count().is_ok() && rate.count().is_err());
         // After a long rest the burst is no larger than before.
-        *rate.turn.lock().unwrap() = Some(monotonic());
+        *rate.turn.lock() = Some(monotonic());
         assert!((0..3).all(|_| rate.count().is_ok()) && rate.count().is_err());
         let free = Rate::new(most, Duration::ZERO);
         assert!((0..1_000).all(|_| free.count().is_ok()));

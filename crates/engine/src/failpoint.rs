@@ -1,15 +1,17 @@
-//! Named points where a test may cut a process short: before and after every send, commit and acknowledgement.
+//! Named points at which a test can stop a process: before and after every send, commit and acknowledgement.
 //!
-//! Enter at [`wrap`]. The points do nothing unless the feature `failpoints` is on, which only tests, examples and
-//! benchmarks switch on, and even then not before [`arm`]. What happens at a point is the business of the one who
-//! armed them: the torture harness counts each, and kills, stops or delays its process.
+//! Enter at [`wrap`]. The points have no effect unless the feature `failpoints` is on and [`arm`] was called. Only
+//! tests, examples and benchmarks switch the feature on. The function passed to [`arm`] decides what happens at a
+//! point: the torture harness counts each point, and kills, stops or delays its process.
 
 use std::sync::OnceLock;
 
-/// On which side of the work a point lies.
+/// The side of the work: before or after it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Side {
+    /// Before the work starts.
     Before,
+    /// After the work ended.
     After,
 }
 
@@ -37,7 +39,7 @@ macro_rules! points {
 points! {
     /// A thread is made.
     ThreadCreate = "thread.create",
-    /// The lease is taken and the fencing token raised.
+    /// The lease is claimed and the fencing token raised.
     Claim = "claim",
     /// The same, from a holder that is known to be dead.
     Takeover = "takeover",
@@ -53,7 +55,7 @@ points! {
     StepCommit = "step.commit",
     /// The store looks what became of a commit whose reply was lost: an ambiguous commit.
     CommitReread = "commit.reread",
-    /// What a finished task wrote is kept while others of its step still run.
+    /// The write of a finished task is stored while other tasks of its step still run.
     PendingSave = "pending.save",
     /// A snapshot is written.
     SnapshotWrite = "snapshot.write",
@@ -71,21 +73,22 @@ points! {
     ToolCommit = "tool.outcome.commit",
     /// The time or a random number is drawn and recorded.
     DrawCommit = "draw.commit",
-    /// What a node saw since its last effect is recorded by itself: it passes it on, or ends.
+    /// The observations of a node since its last effect are recorded separately, because the node passes them on or
+    /// ends.
     NoteCommit = "note.commit",
     /// A question to a person is recorded.
     QuestionCommit = "question.commit",
     /// A person's answer is recorded.
     AnswerCommit = "answer.commit",
-    /// A wake-up call is taken out of the queue in the database.
+    /// A wake-up call is removed from the queue in the database.
     QueueTake = "queue.take",
-    /// What listeners elsewhere are to hear is kept.
+    /// Events for listeners in other processes are stored.
     EventCommit = "event.commit",
     /// A trace is sent.
     TraceSend = "trace.send",
     /// It is noted that a trace arrived.
     TracePaid = "trace.paid",
-    /// A listener is told of a committed step.
+    /// A listener receives the event of a committed step.
     Ack = "ack",
     /// A write is refused because its fencing token is stale; there is only an after.
     Fenced = "write.fenced",
@@ -116,7 +119,7 @@ pub async fn wrap<T>(point: Point, work: impl Future<Output = T>) -> T {
     result
 }
 
-/// Calls `act` at every point that is reached from now on; false in a build whose points do nothing, or if armed before.
+/// Calls `act` at every point from now on; returns false if it was called before, or if the feature is off.
 pub fn arm(act: impl Fn(Point, Side) + Send + Sync + 'static) -> bool {
     cfg!(feature = "failpoints") && ACT.set(Box::new(act)).is_ok()
 }

@@ -1,4 +1,4 @@
-//! Typed ids: a thread's id cannot be passed where a run's is meant.
+//! Typed IDs: a thread ID cannot be passed as a run ID.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
@@ -50,7 +50,7 @@ impl ThreadId {
 
     /// Reads a UUID as itself and maps any other name to one by UUIDv5.
     ///
-    /// Returns the name as well when there was one, to be kept as the thread's title.
+    /// Also returns the name, if there was one, to store it as the thread's title.
     pub fn from_name(name: &str) -> (Self, Option<&str>) {
         match Uuid::parse_str(name) {
             Ok(id) => (Self(id), None),
@@ -58,9 +58,9 @@ impl ThreadId {
         }
     }
 
-    /// Reads a UUID as itself and maps any other name to one that is a tenant's own.
+    /// Reads a UUID, or maps any other name to an ID that belongs to the tenant.
     ///
-    /// Returns the name as well when there was one, to be kept as the thread's title.
+    /// Also returns the name, if there was one, to store it as the thread's title.
     pub fn from_name_of<'a>(tenant: &str, name: &'a str) -> (Self, Option<&'a str>) {
         match Uuid::parse_str(name) {
             Ok(id) => (Self(id), None),
@@ -108,7 +108,8 @@ impl Default for RunId {
 }
 
 impl InterruptId {
-    /// Derives the id from the place of the question and what is asked, so that a re-run asks the same one.
+    /// Derives the ID from the place and the subject of the question, so that a node that runs again asks the same
+    /// question.
     pub fn derive(thread: ThreadId, step: u64, task: u32, what: &[u8]) -> Self {
         let mut name = format!("interrupt/{step}/{task}/").into_bytes();
         name.extend_from_slice(what);

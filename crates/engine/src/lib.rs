@@ -1,10 +1,12 @@
 //! Durable graphs: typed state, a checkpoint after every step, effects that happen once.
 //!
-//! Enter at [`graph::GraphBuilder`] to declare a graph, at [`checkpoint::open`] for a store and at
-//! [`runner::Runner`] to drive threads. Invariant: a thread is what its store has committed; whatever process dies,
-//! another one resumes it. Deliberately absent: models, MCP, HTTP and telemetry; the `perihelion` crate stands on this one.
+//! Enter at [`graph::GraphBuilder`] to declare a graph, at [`checkpoint::open`] for a store and at [`runner::Runner`]
+//! to drive threads. Invariant: a thread is what its store has committed; if any process dies, another one can resume
+//! it. Deliberately absent: models, MCP, HTTP and telemetry, which the `perihelion` crate adds.
 //!
 //! Imports run one way: `ids ← graph ← checkpoint ← journal, bus ← runner`.
+
+#![deny(missing_docs)]
 
 // The macros name this crate by its name.
 #[cfg(test)]
@@ -20,7 +22,7 @@ pub mod journal;
 pub mod observer;
 pub mod runner;
 
-/// What the macros of this crate expand to; not an interface.
+/// Support for the macros of this crate; not an interface.
 #[doc(hidden)]
 pub mod __private {
     pub use serde;
@@ -45,3 +47,8 @@ struct Tutorial;
 #[cfg(doctest)]
 #[doc = include_str!("../../../docs/guides/graphs.md")]
 struct Guide;
+
+/// Compiles and runs the code of the guide to streams.
+#[cfg(doctest)]
+#[doc = include_str!("../../../docs/guides/graph-streams.md")]
+struct GraphStreams;

@@ -1,7 +1,7 @@
-//! Where a program hears what the engine does, to count and time it.
+//! Reports the engine's work to a program that counts and times it.
 //!
-//! Enter at [`install`] with an [`Observer`]. Invariant: reporting never waits, and costs one atomic load until
-//! somebody listens. Deliberately absent: instruments and their names, which are the program's.
+//! Enter at [`install`] with an [`Observer`]. Invariant: reporting never waits, and costs one atomic load without an
+//! observer. Deliberately absent: instruments and their names, which are the program's.
 
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -9,7 +9,7 @@ use std::time::{Duration, Instant};
 use crate::clock;
 use crate::ids::ThreadId;
 
-/// What the engine reports; each method does nothing unless it is implemented.
+/// The reports of the engine; each method does nothing by default.
 pub trait Observer: Send + Sync {
     /// A run of this graph began.
     fn run_started(&self, _graph: &Arc<str>) {}
@@ -35,36 +35,34 @@ pub trait Observer: Send + Sync {
     /// The recorded outcome of an effect was used instead of performing it.
     fn effect_read_back(&self, _kind: &'static str) {}
 
-    /// A question was put to a person.
+    /// A person was asked a question.
     fn interrupted(&self, _kind: &str) {}
 
     /// A run ended because another process took its thread.
     fn lease_lost(&self) {}
 
-    /// A thread was taken over from a process that died or stood still.
+    /// A thread was claimed from a process that died or was stopped.
     fn lease_taken_over(&self) {}
 }
 
 static OBSERVER: OnceLock<Box<dyn Observer>> = OnceLock::new();
 
-/// Reports to an observer from now on; a second call does nothing.
+/// Reports to an observer from now on; a second call has no effect.
 pub fn install(observer: impl Observer + 'static) {
     OBSERVER.get_or_init(|| Box::new(observer));
 }
 
-/// Calls the observer, where there is one.
 pub(crate) fn report(event: impl FnOnce(&dyn Observer)) {
     if let Some(observer) = OBSERVER.get() {
         event(observer.as_ref());
     }
 }
 
-/// Measures how long something takes, where that is observed.
+/// Measures a duration, if there is an observer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Timer(Option<Instant>);
 
 impl Timer {
-    /// Starts measuring.
     pub(crate) fn start() -> Self {
         Self(OBSERVER.get().map(|_| clock::monotonic()))
     }
@@ -83,7 +81,6 @@ pub(crate) struct ActiveRun {
 }
 
 impl ActiveRun {
-    /// Reports that a run of a graph began.
     pub(crate) fn start(graph: &str) -> Self {
         let timer = Timer::start();
         let graph = timer.elapsed().map(|_| Arc::<str>::from(graph));
@@ -93,7 +90,6 @@ impl ActiveRun {
         Self { timer, graph }
     }
 
-    /// Reports how the run ended.
     pub(crate) fn ended(self, status: &'static str) {
         if let (Some(took), Some(graph)) = (self.timer.elapsed(), &self.graph) {
             report(|observer| observer.run_ended(graph, took, status));

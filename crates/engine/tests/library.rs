@@ -1,16 +1,17 @@
-//! What users of the library rely on: typed effects that happen once, typed questions, threads that `start` makes.
+//! Guarantees to users of the library: typed effects that happen once, typed questions, threads that `start` creates.
 #![expect(clippy::unwrap_used, clippy::panic, reason = "a test ends at what it did not expect")]
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU32, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU32, Ordering};
 
+use futures::StreamExt as _;
 use perihelion_engine::checkpoint::MemoryStore;
 use perihelion_engine::graph::{
-    Context, END, EffectError, GraphBuilder, NodeError, NodeOutput, RetryPolicy, Target, node_with,
-    try_node_fn,
+    Context, END, EffectError, GraphBuilder, NodeError, NodeOutput, RetryPolicy, RunEvent, Target,
+    Wants, node_with, try_node_fn,
 };
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner::{RunOptions, RunOutcome, RunResult, Runner};
+use perihelion_engine::runner::{Error, RunOptions, RunOutcome, RunResult, Runner};
 use serde_json::json;
 
 perihelion_engine::graph_state! {
@@ -20,7 +21,7 @@ perihelion_engine::graph_state! {
     }
 }
 
-/// A shop that counts what it is asked for.
+/// A shop that counts its charges.
 #[derive(Clone, Default)]
 struct Shop(Arc<AtomicU32>);
 
@@ -137,4 +138,33 @@ async fn a_function_with_any_error_is_a_node_and_its_questions_stay_questions() 
 #[test]
 fn an_end_is_the_same_in_every_spelling() {
     assert_eq!(Target::node(END), Target::End);
+}
+
+#[tokio::test]
+async fn a_thread_whose_stream_was_dropped_resumes_at_once_and_its_stream_ends_with_the_outcome() {
+    let is_first = Arc::new(AtomicBool::new(true));
+    let node = node_with(is_first, async |is_first, _: Context<Order>| {
+        if is_first.swap(false, Ordering::SeqCst) {
+            std::future::pending::<()>().await;
+        }
+        Ok::<_, NodeError>(NodeOutput::from(OrderUpdate::new().receipt(Some("paid".to_owned()))))
+    });
+    let graph = GraphBuilder::new("order").node("pay", node).entry("pay").build().unwrap();
+    let runner = Runner::new(graph, Arc::new(MemoryStore::new()));
+    let thread = ThreadId::new();
+    let options = || RunOptions { wants: Wants::ALL, ..RunOptions::default() };
+
+    let mut events = runner.stream(thread, Some(OrderUpdate::new().cents(5)), options());
+    let started = events.next().await;
+    assert!(matches!(started, Some(RunEvent::TaskStarted { .. })), "{started:?}");
+    drop(events);
+
+    let mut events = runner.stream(thread, None, options());
+    let all: Vec<RunEvent<Order>> = events.by_ref().collect().await;
+    assert!(matches!(all.last(), Some(RunEvent::Values { step: 2, .. })), "{all:?}");
+    let outcome = events.outcome().await.unwrap();
+    assert_eq!((outcome.result, outcome.state.cents), (RunResult::Done, 5));
+
+    let finished = runner.stream(thread, None, options()).outcome().await;
+    assert!(matches!(finished, Err(Error::Finished { .. })), "{finished:?}");
 }

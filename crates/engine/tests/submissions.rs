@@ -26,7 +26,7 @@ fn runner(store: Arc<dyn Store>) -> Runner<Order> {
     Runner::new(graph.edge("answer", END).build().unwrap(), store)
 }
 
-/// Where the file goes away, and the file.
+/// A directory that is removed, and the file in it.
 static LEAVES: Mutex<Option<(Point, Side, PathBuf)>> = Mutex::new(None);
 
 fn reached(point: Point, side: Side) {

@@ -1,4 +1,4 @@
-//! What a turn reads does not grow with the age of its thread, and what is kept for that is never stale.
+//! The reads of a turn do not grow with the age of its thread, and cached states are never stale.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use std::collections::HashMap;
@@ -34,7 +34,7 @@ impl Reads {
         *of_thread = (of_thread.0 + steps, of_thread.1 + bytes);
     }
 
-    /// Returns what was read of a thread since the last look.
+    /// Returns the reads of a thread since the last call.
     fn taken(thread: ThreadId) -> (usize, usize) {
         let mut read = READ.lock().unwrap_or_else(PoisonError::into_inner);
         read.get_or_insert_default().remove(&thread).unwrap_or_default()
@@ -66,7 +66,7 @@ async fn ask(runner: &Runner<Talk>, thread: ThreadId, turn: usize) {
     runner.start(thread, input, RunOptions::default()).await.unwrap();
 }
 
-/// A database file in a directory of its own, removed with this value.
+/// A database file in a separate directory, removed with this value.
 struct Place(PathBuf);
 
 impl Place {
@@ -91,7 +91,7 @@ fn sealed(store: Arc<dyn Store>) -> Arc<dyn Store> {
     Arc::new(SealedStore::new(store, Keyring::new([("k".to_owned(), [7; 32])]).unwrap()))
 }
 
-/// Asks so many questions, each followed by the reads of a client, and compares what each turn read.
+/// Asks a number of questions, each followed by the reads of a client, and compares the reads of each turn.
 async fn reads_stay_flat(store: Arc<dyn Store>, turns: usize) {
     observer::install(Reads);
     let runner = runner(&store);
@@ -131,7 +131,7 @@ async fn a_turn_on_an_old_thread_in_postgres_reads_as_little_as_on_a_young_one()
     reads_stay_flat(sealed(open().await), 60).await;
 }
 
-/// Reads a thread with what this process knows of it, and as a process that knows nothing does.
+/// Reads a thread with this process's cache, and without it.
 async fn same_for_all(known: &Runner<Talk>, fresh: Arc<dyn Store>, thread: ThreadId) {
     let unknowing = runner(&fresh);
     for at in [None, Some(2), None] {

@@ -1,26 +1,27 @@
-//! What the runs of a suite gave; saved as JSON, so that a later one can be compared with it.
+//! The results of a suite; saved as JSON, so that a later one can be compared with it.
 
 use serde::{Deserialize, Serialize};
 
-/// What a model said of an answer.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
-    pub passed: bool,
-    pub reason: String,
-}
-
 /// One run of a case.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub thread_id: String,
     pub passed: bool,
-    /// What was not as expected; empty where it passed.
+    /// The unmet expectations; empty if it passed.
     pub findings: Vec<String>,
     pub seconds: f64,
     pub tokens: u64,
     #[serde(default)]
     pub cost_usd: f64,
     pub tool_calls: u64,
+    #[serde(default)]
+    pub answer: Option<String>,
+    /// Model calls that repaired an invalid answer; as the next, of the compared role alone if there is one.
+    #[serde(default)]
+    pub repairs: u64,
+    /// The duration of each model call.
+    #[serde(default)]
+    pub latencies_ms: Vec<u64>,
 }
 
 /// All runs of a case.
@@ -36,7 +37,7 @@ pub struct CaseRecord {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub suite: String,
-    /// The model, or what else was judged.
+    /// The model, or another judged subject.
     pub model: String,
     pub cases: Vec<CaseRecord>,
 }
@@ -47,7 +48,7 @@ impl CaseRecord {
         self.runs.iter().filter(|run| run.passed).count()
     }
 
-    /// Returns the share of runs that passed; none ran: 0.
+    /// Returns the share of passed runs; 0 without runs.
     pub fn share(&self) -> f64 {
         if self.runs.is_empty() {
             return 0.0;
@@ -55,7 +56,7 @@ impl CaseRecord {
         self.passed_runs() as f64 / self.runs.len() as f64
     }
 
-    /// Tells whether enough runs passed.
+    /// Returns whether enough runs passed.
     pub fn passed(&self) -> bool {
         !self.runs.is_empty() && self.share() >= self.require
     }
@@ -70,21 +71,27 @@ impl CaseRecord {
 }
 
 impl Record {
-    /// Tells whether every case passed.
+    /// Returns whether every case passed.
     pub fn passed(&self) -> bool {
         !self.cases.is_empty() && self.cases.iter().all(CaseRecord::passed)
     }
 }
 
-/// Writes a record: each case is a test, and a failure lists the findings of the runs that failed.
-pub fn junit(record: &Record) -> String {
+/// Writes the records of a suite: each case with each model is a test, and a failure lists the findings of the runs that
+/// failed.
+pub fn junit(suite: &str, records: &[Record]) -> String {
+    let cases = || records.iter().flat_map(|record| &record.cases);
     let counts = format!(
         "tests=\"{}\" skipped=\"0\" failures=\"{}\" errors=\"0\"",
-        record.cases.len(),
-        record.cases.iter().filter(|case| !case.passed()).count()
+        cases().count(),
+        cases().filter(|case| !case.passed()).count()
     );
-    let suite = escaped(&record.suite);
-    let tests: String = record.cases.iter().map(|case| test(case, &suite)).collect();
+    let suite = escaped(suite);
+    let of = |record: &Record| format!("{suite} ({})", escaped(&record.model));
+    let tests = |record: &Record| {
+        record.cases.iter().map(|case| test(case, &of(record))).collect::<String>()
+    };
+    let tests: String = records.iter().map(tests).collect();
     format!(
         "<?xml version=\"1.0\" encoding=\"UTF-8\"?>\n\
          <testsuites name=\"perihelion eval\" {counts}>\n    \
@@ -92,11 +99,11 @@ pub fn junit(record: &Record) -> String {
     )
 }
 
-fn test(case: &CaseRecord, suite: &str) -> String {
+fn test(case: &CaseRecord, class: &str) -> String {
     let seconds: f64 = case.runs.iter().map(|run| run.seconds).sum();
     let name = escaped(&case.name);
     let begin =
-        format!("        <testcase name=\"{name}\" classname=\"{suite}\" time=\"{seconds:.3}\"");
+        format!("        <testcase name=\"{name}\" classname=\"{class}\" time=\"{seconds:.3}\"");
     if case.passed() {
         return format!("{begin}/>\n");
     }
@@ -141,13 +148,11 @@ mod tests {
             passed: false,
             findings: vec!["the answer does not contain: <Blue> & \"\u{1b}Green\"".to_owned()],
             seconds: 1.5,
-            tokens: 10,
-            cost_usd: 0.0,
-            tool_calls: 0,
+            ..RunRecord::default()
         };
         let case = CaseRecord { name: "best".to_owned(), require: 1.0, runs: vec![run] };
         let record = Record { suite: "shop".to_owned(), model: "m".to_owned(), cases: vec![case] };
-        let xml = junit(&record);
+        let xml = junit(&record.suite.clone(), &[record]);
         for part in [
             "tests=\"1\"",
             "failures=\"1\"",

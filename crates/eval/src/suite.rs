@@ -1,4 +1,4 @@
-//! The suite as it is written, in YAML.
+//! The suite as it is written: in YAML, or as a data set with one case in JSON per line.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -9,16 +9,22 @@ use serde::Deserialize;
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the suite cannot be read: {0}")]
-    Yaml(String),
-    #[error("the suite has no cases; add at least one under `cases:`")]
+    Yaml(#[source] Box<dyn std::error::Error + Send + Sync>),
+    #[error("line {line}: {source}")]
+    Line { line: usize, source: Box<Self> },
+    #[error("no valid JSON from column {0} on; write one object per line")]
+    Json(usize),
+    #[error("field `{field}`: {source}")]
+    Field { field: String, source: serde_json::Error },
+    #[error("the suite has no cases; add at least one")]
     NoCases,
     #[error("two cases have the same name: {0}")]
     Duplicate(String),
-    #[error("the case has neither `question` nor `turns`, or both: {0}")]
+    #[error("the case has neither `question` (or `input`) nor `turns`, or both: {0}")]
     Questions(String),
     #[error("the case expects nothing, so it could not fail; add `expect` or `judge`: {0}")]
     NothingExpected(String),
-    #[error("the case {case} has a pattern that is no regular expression: {reason}")]
+    #[error("the case {case} has an invalid regular expression: {reason}")]
     Pattern { case: String, reason: String },
     #[error("the case {case}: {key} must be {wanted}")]
     Range { case: String, key: &'static str, wanted: &'static str },
@@ -29,23 +35,26 @@ pub enum Error {
 #[serde(deny_unknown_fields)]
 pub struct Suite {
     pub name: String,
-    /// Times that each case is run, where it does not say itself.
+    /// Default for the number of runs of each case.
     #[serde(default = "one")]
     pub repeat: u32,
-    /// The share of a case's runs that must pass, from 0 to 1, where it does not say itself.
+    /// Default for the share of a case's runs that must pass, from 0 to 1.
     #[serde(default = "all")]
     pub require: f64,
     pub cases: Vec<Case>,
 }
 
-/// One conversation and what is expected of it.
+/// One conversation and its expectations.
 #[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Case {
+    /// In a data set, `line N` by default.
+    #[serde(default)]
     pub name: String,
     /// The only question; in place of `turns`.
+    #[serde(alias = "input")]
     pub question: Option<String>,
-    /// Questions of one thread in their order; `expect` is held against the last answer.
+    /// Questions of one thread in order; `expect` applies to the last answer.
     #[serde(default)]
     pub turns: Vec<Turn>,
     #[serde(default)]
@@ -60,8 +69,18 @@ pub struct Case {
     pub require: Option<f64>,
     #[serde(default)]
     pub expect: Expect,
-    /// What a model is to judge the answer by, in words.
+    /// The criterion by which a model judges the answer, in words.
     pub judge: Option<String>,
+    /// A correct answer: the answer contains it, ignoring case and spaces, or the judge finds that it says the same.
+    pub expected: Option<String>,
+    /// As `expect.answer.contains`.
+    #[serde(default)]
+    pub contains: Vec<String>,
+    #[serde(default)]
+    pub tags: Vec<String>,
+    /// A remark for readers.
+    #[serde(default)]
+    pub note: Option<String>,
 }
 
 /// One message of a conversation.
@@ -71,18 +90,18 @@ pub struct Turn {
     pub question: String,
 }
 
-/// What must be true of a run's result.
+/// The expectations of a run's result.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {
-    /// `done`, `interrupted` or `failed`; `done` where nothing is said.
+    /// `done`, `interrupted` or `failed`; `done` by default.
     pub status: Option<String>,
     pub finish_reason: Option<String>,
     pub answer: AnswerRules,
     /// Agents that worked, by name with or without `mcp_agent_`.
     pub agents: NameRules,
     /// Tools that were called, as `server.tool`.
-    pub tools: ToolRules,
+    pub tools: NameRules,
     pub data: Option<DataRules>,
     pub citations_at_least: Option<usize>,
     /// The kind of the question that the run must end with, such as `approval`.
@@ -94,27 +113,21 @@ pub struct Expect {
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRules {
-    /// Texts that stand in it, whatever their case.
+    /// Texts that it contains, ignoring case.
     pub contains: Vec<String>,
     pub excludes: Vec<String>,
     /// Regular expressions that match somewhere in it.
     pub matches: Vec<String>,
 }
 
-/// Rules for names.
+/// Rules for names, of agents or of tools.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NameRules {
+    #[serde(alias = "called")]
     pub used: Vec<String>,
+    #[serde(alias = "not_called")]
     pub not_used: Vec<String>,
-}
-
-/// Rules for calls.
-#[derive(Clone, Debug, Default, PartialEq, Deserialize)]
-#[serde(default, deny_unknown_fields)]
-pub struct ToolRules {
-    pub called: Vec<String>,
-    pub not_called: Vec<String>,
 }
 
 /// Rules for the table of an answer.
@@ -152,17 +165,14 @@ impl Suite {
     /// Reads a suite and checks that every case can be run and can fail.
     ///
     /// # Errors
-    /// [`Error`] naming the case and what is wrong with it.
+    /// [`Error`] with the case and the problem.
     pub fn parse(yaml: &str) -> Result<Self, Error> {
-        let suite: Self =
-            serde_saphyr::from_str(yaml).map_err(|error| Error::Yaml(error.to_string()))?;
-        if suite.cases.is_empty() {
-            return Err(Error::NoCases);
-        }
-        let mut names = BTreeSet::new();
+        let options = serde_saphyr::options! { with_snippet: false };
+        let suite: Self = serde_saphyr::from_str_with_options(yaml, options)
+            .map_err(|error| Error::Yaml(error.into()))?;
         for case in &suite.cases {
-            if !names.insert(case.name.as_str()) {
-                return Err(Error::Duplicate(case.name.clone()));
+            if case.expects_nothing() {
+                return Err(Error::NothingExpected(case.name.clone()));
             }
             case.check()?;
             if !(0.0..=1.0).contains(&case.require.unwrap_or(suite.require)) {
@@ -176,7 +186,37 @@ impl Suite {
                 return Err(Error::Range { case: case.name.clone(), key, wanted });
             }
         }
-        Ok(suite)
+        suite.named_apart()
+    }
+
+    /// Reads a data set: one case in JSON per line. Empty lines are skipped.
+    ///
+    /// A case without expectations passes if its run ends: other models' answers can be compared with its answer.
+    ///
+    /// # Errors
+    /// [`Error`] with the line and the field.
+    pub fn parse_lines(name: &str, text: &str) -> Result<Self, Error> {
+        let lines = text.trim_start_matches('\u{feff}').lines().enumerate();
+        let lines = lines.filter(|(_, line)| !line.trim().is_empty());
+        let read = |(at, text): (usize, &str)| {
+            let line = at + 1;
+            Case::of_line(line, text).map_err(|error| Error::Line { line, source: error.into() })
+        };
+        let cases = lines.map(read).collect::<Result<_, _>>()?;
+        let name = name.to_owned();
+        Self { name, repeat: one(), require: all(), cases }.named_apart()
+    }
+
+    fn named_apart(mut self) -> Result<Self, Error> {
+        for case in &mut self.cases {
+            case.expect.answer.contains.append(&mut case.contains);
+        }
+        let mut names = BTreeSet::new();
+        match self.cases.iter().find(|case| !names.insert(&case.name)) {
+            Some(case) => Err(Error::Duplicate(case.name.clone())),
+            None if self.cases.is_empty() => Err(Error::NoCases),
+            None => Ok(self),
+        }
     }
 
     /// Returns how often a case is run.
@@ -199,12 +239,28 @@ impl Case {
         }
     }
 
+    fn of_line(line: usize, text: &str) -> Result<Self, Error> {
+        let value: serde_json::Value =
+            serde_json::from_str(text).map_err(|error| Error::Json(error.column()))?;
+        let mut case: Self = serde_path_to_error::deserialize(value).map_err(|error| {
+            let field = error.path().to_string();
+            Error::Field { field, source: error.into_inner() }
+        })?;
+        if case.name.is_empty() {
+            case.name = format!("line {line}");
+        }
+        case.check()?;
+        Ok(case)
+    }
+
+    fn expects_nothing(&self) -> bool {
+        let is_rule = self.expected.is_some() || self.judge.is_some() || !self.contains.is_empty();
+        !is_rule && self.expect == Expect::default()
+    }
+
     fn check(&self) -> Result<(), Error> {
         if self.question.is_some() != self.turns.is_empty() {
             return Err(Error::Questions(self.name.clone()));
-        }
-        if self.expect == Expect::default() && self.judge.is_none() {
-            return Err(Error::NothingExpected(self.name.clone()));
         }
         for pattern in &self.expect.answer.matches {
             if let Err(error) = Regex::new(pattern) {
@@ -269,5 +325,53 @@ cases:
             let refused = Suite::parse(yaml).unwrap_err().to_string();
             assert!(refused.contains(words), "{yaml}: {refused}");
         }
+    }
+
+    #[test]
+    fn a_data_set_has_a_case_per_line() {
+        let lines = "\u{feff}{\"input\": \"How many?\", \"expected\": \"42\", \"tags\": [\"sums\"]}\r\n\r\n\
+                     {\"name\": \"talk\", \"turns\": [{\"question\": \"a\"}, {\"question\": \"b\"}], \"expect\": \
+                     {\"agents\": {\"used\": [\"shop\"]}}}\n{\"input\": \"Which?\"}";
+        let suite = Suite::parse_lines("set", lines).unwrap();
+        let names: Vec<&str> = suite.cases.iter().map(|case| case.name.as_str()).collect();
+        assert_eq!(names, ["line 1", "talk", "line 4"]);
+        assert_eq!(suite.cases[0].expected.as_deref(), Some("42"));
+        assert_eq!(suite.cases[1].questions(), ["a", "b"]);
+    }
+
+    #[test]
+    fn what_is_wrong_in_a_data_set_is_named_with_line_and_field() {
+        const GOOD: &str = "{\"input\": \"q\"}\n\n";
+        for (line, place, words) in [
+            ("{\"input\": \"q\"", "line 3: no valid JSON from column 13", "one object per line"),
+            ("{\"input\": \"q\"} {}", "line 3: no valid JSON from column 16", ""),
+            ("7", "line 3", "expected an object"),
+            ("{\"input\": 7}", "line 3: field `input`", "expected a string"),
+            (
+                "{\"input\": \"q\", \"contains\": [\"a\", 2]}",
+                "line 3: field `contains[1]`",
+                "integer `2`",
+            ),
+            (
+                "{\"input\": \"q\", \"expect\": {\"at_most\": {\"tokens\": -1}}}",
+                "line 3: field `expect.at_most.tokens`",
+                "-1",
+            ),
+            ("{\"inputs\": \"q\"}", "line 3: field `inputs`", "unknown field"),
+            ("{\"expected\": \"a\"}", "line 3", "`input`"),
+            ("{\"input\": \"q\", \"turns\": [{\"question\": \"r\"}]}", "line 3", "or both"),
+            (
+                "{\"input\": \"q\", \"expect\": {\"answer\": {\"matches\": [\"(\"]}}}",
+                "line 3",
+                "regular expression",
+            ),
+            ("{\"name\": \"line 1\", \"input\": \"q\"}", "same name: line 1", ""),
+        ] {
+            let refused =
+                Suite::parse_lines("set", &format!("{GOOD}{line}")).unwrap_err().to_string();
+            assert!(refused.starts_with(place) || refused.ends_with(place), "{line}: {refused}");
+            assert!(refused.contains(words), "{line}: {refused}");
+        }
+        assert!(matches!(Suite::parse_lines("set", "\n"), Err(Error::NoCases)));
     }
 }

@@ -17,7 +17,7 @@ pub enum Error {
     Peer(#[from] hyper::Error),
 }
 
-/// A body whose pieces are waited for so long.
+/// A body with a time limit for each piece.
 pub(crate) struct Paced {
     body: Incoming,
     patience: Duration,

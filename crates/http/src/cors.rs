@@ -1,8 +1,7 @@
-//! What browsers learn about answers to pages of other origins.
+//! The headers for pages of other origins.
 
 use axum::http::{HeaderMap, HeaderValue, header};
 
-/// Methods that pages may use.
 const METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
 
 /// How long a browser may remember the answer to its question.

@@ -1,7 +1,7 @@
-//! Refuses requests that were addressed to another name, or that a stranger's page made a browser send.
+//! Rejects requests that were addressed to another name, or that a page of another site caused.
 //!
-//! A page can let a name of its own point at 127.0.0.1 and read what is served there; the browser still says by which
-//! name it asked (`Host`) and for whom (`Origin`). Both are checked on every route, reads included.
+//! A page can let its own name point at 127.0.0.1 and read local services; the browser still sends the name (`Host`)
+//! and the page's origin (`Origin`). Both are checked on every route, reads included.
 
 use std::sync::Arc;
 
@@ -14,7 +14,7 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::{cors::Exposed, reach::is_loopback_host};
 
-/// Whose pages may use the service.
+/// The origins of pages that can use the service.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     /// Origins as browsers write them, such as `https://chat.example.org`.
@@ -34,7 +34,7 @@ impl Origins {
 #[derive(Clone, Debug)]
 pub struct Guard {
     origins: Origins,
-    /// Names that requests may be addressed to beside loopback ones; none: any name.
+    /// Host names of requests in addition to loopback ones; empty means any name.
     hosts: Option<Vec<String>>,
     exposed: Exposed,
 }
@@ -52,7 +52,7 @@ impl Guard {
         self
     }
 
-    /// Puts the guard before all routes, those that do not exist included.
+    /// Puts the guard before all routes, including missing ones.
     pub fn before(self, router: Router) -> Router {
         let guard = Arc::new(self);
         router.layer(middleware::from_fn(move |request, next| {

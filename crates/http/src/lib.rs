@@ -1,8 +1,9 @@
-//! The edge of an HTTP service, what stands between a socket and the routes; and how an endpoint of others is reached.
+//! The layer between a socket and the routes of an HTTP service; and connections to external endpoints.
 //!
-//! Enter at [`Server::serve`], the accept loop, at [`Guard`], which refuses what web pages of strangers send, and at [`reach`].
-//! Invariants: a peer that sends its headers too slowly, stops in the middle of a body, or holds too many connections, sockets among them, costs a bounded amount;
-//! a server that drains ends its streams and then waits a bounded time. Deliberately absent: any route.
+//! Enter at [`Server::serve`], the accept loop, at [`Guard`], which rejects requests of other sites' pages, and at
+//! [`reach`]. Invariants: a peer that sends its headers too slowly, stops in the middle of a body, or holds too many
+//! connections, including sockets, has a bounded cost. A server that drains ends its streams and then waits a bounded
+//! time. Deliberately absent: any route.
 
 mod body;
 mod cors;

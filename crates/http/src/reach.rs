@@ -6,7 +6,9 @@ use std::time::Duration;
 use backon::{BackoffBuilder, ExponentialBuilder};
 use perihelion_engine::clock;
 use perihelion_settings::config::Api;
-use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderName, HeaderValue};
+use reqwest::header::{
+    AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,
+};
 use reqwest::{Client, RequestBuilder, Response};
 use secrecy::{ExposeSecret as _, SecretString};
 use serde_json::Value;
@@ -29,18 +31,16 @@ pub fn client(connect_timeout: Duration, url: &str) -> reqwest::Result<Client> {
         .build()
 }
 
-/// Returns whether an address is on this machine, where no proxy can reach it.
+/// Returns whether an address is on this machine, which a proxy cannot reach.
 pub fn is_loopback(url: &str) -> bool {
     reqwest::Url::parse(url).is_ok_and(|url| url.host_str().is_some_and(is_loopback_host))
 }
 
-/// Returns whether a host is this machine.
 pub(crate) fn is_loopback_host(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
 
-/// Address and key of an endpoint.
 #[derive(Clone, Debug)]
 pub struct Credentials {
     base: String,
@@ -125,12 +125,22 @@ pub fn cause(error: &dyn std::error::Error) -> String {
     last
 }
 
-/// Reads a body up to so many bytes.
+/// Returns an error with all of its causes, the innermost last.
+pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
+    let all = std::iter::successors(Some(error), |error| error.source());
+    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
+}
+
+/// Reads a body up to a number of bytes.
 ///
 /// # Errors
 /// When the connection breaks before.
 pub async fn read_up_to(mut response: Response, limit: usize) -> reqwest::Result<String> {
     let mut body = Vec::new();
+    let [encoding, media] = [CONTENT_ENCODING, CONTENT_TYPE].map(|name| {
+        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_ascii_lowercase()
+    });
     while let Some(chunk) = response.chunk().await? {
         let room = limit - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
@@ -138,10 +148,11 @@ pub async fn read_up_to(mut response: Response, limit: usize) -> reqwest::Result
             break;
         }
     }
+    let (body, _) = perihelion_mime::unpacked(body, &encoding, &media, limit);
     Ok(String::from_utf8_lossy(&body).into_owned())
 }
 
-/// Returns the waits between attempts, as many as there are retries.
+/// Returns the waits between attempts, one per retry.
 pub fn delays(
     retries: u32,
     first: Duration,
@@ -155,12 +166,11 @@ pub fn delays(
         .build()
 }
 
-/// Returns whether a status may pass by itself.
 pub fn is_transient(status: u16) -> bool {
     matches!(status, 408 | 425 | 429) || status >= 500
 }
 
-/// Reads `Retry-After` as seconds or as an HTTP date, and `retry-after-ms` where it is sent.
+/// Reads `Retry-After` as seconds or as an HTTP date, and `retry-after-ms` if it is sent.
 pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = |name: &str| headers.get(name)?.to_str().ok().map(str::trim);
     if let Some(ms) = text("retry-after-ms").and_then(|text| text.parse().ok()) {
@@ -174,7 +184,7 @@ pub fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     Some((date.to_utc() - clock::now()).to_std().unwrap_or_default())
 }
 
-/// Returns the error inside a body or its choice: its message and, where it is a number, its code.
+/// Returns the error inside a body or its choice: its message and, if it is a number, its code.
 pub fn error_in(value: &Value) -> Option<(String, Option<u16>)> {
     let is_error = |error: &&Value| match error {
         Value::Object(fields) => !fields.is_empty(),

@@ -25,7 +25,6 @@ use perihelion_engine::clock;
 /// How long the loop rests when the system has no descriptors or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);
 
-/// What a peer may cost.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Open connections; more wait in the system's queue.
@@ -46,7 +45,7 @@ impl Default for Bounds {
     }
 }
 
-/// What an open connection takes of the bounds; what outlives its requests, such as a socket, holds a copy for as long.
+/// The share of an open connection in the limits; a part that outlives its requests, such as a socket, holds a copy.
 #[derive(Clone, Debug)]
 pub struct Connection(#[expect(dead_code, reason = "only held")] Arc<Taken>);
 
@@ -63,7 +62,6 @@ pub enum Error {
     Listen { addr: SocketAddr, source: std::io::Error },
 }
 
-/// A bound socket, ready to serve.
 #[derive(Debug)]
 pub struct Server {
     listener: TcpListener,
@@ -80,7 +78,6 @@ impl Server {
         Ok(Self { listener, addr, bounds })
     }
 
-    /// Takes a socket that is bound already.
     pub fn on(listener: TcpListener, bounds: Bounds) -> std::io::Result<Self> {
         let addr = listener.local_addr()?;
         Ok(Self { listener, addr, bounds })
@@ -99,14 +96,13 @@ impl Server {
         }
     }
 
-    /// Returns the address that was bound.
     pub fn addr(&self) -> SocketAddr {
         self.addr
     }
 
     /// Serves until `stop` is cancelled, then lets requests under way end within the bound.
     ///
-    /// Streams are to watch `stop` themselves: one that does not is cut off at the bound.
+    /// Streams must watch `stop` themselves: one that does not is cut off at the limit.
     pub async fn serve(self, router: Router, stop: CancellationToken) {
         let connections = TaskTracker::new();
         let permits = Arc::new(Semaphore::new(self.bounds.connections));

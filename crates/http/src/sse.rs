@@ -1,4 +1,4 @@
-//! Server-sent events as they stand on the wire.
+//! The wire form of server-sent events.
 
 use bytes::Bytes;
 
@@ -7,7 +7,7 @@ pub const HEARTBEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
 
 /// Writes one event; `data` is JSON on one line.
 ///
-/// What would break the framing, a line's end in a name or an id, is left out of it.
+/// Characters that would break the framing, line ends in a name or an ID, are removed.
 pub fn event(name: &str, data: &str, id: Option<&str>) -> Bytes {
     let mut text = String::with_capacity(name.len() + data.len() + 48);
     field(&mut text, "event", name);

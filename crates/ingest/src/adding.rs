@@ -1,7 +1,9 @@
 //! The graph that adds a document, and the thread that drives it.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::nodes::{self, WorkUpdate};
 use crate::{DocumentThreads, Error, Work};
@@ -11,40 +13,38 @@ use perihelion_engine::graph::{BuildError, Context, Graph, GraphBuilder, node_fn
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{self, RunOptions, RunOutcome, RunResult, Runner};
 
-/// Hears how far the adding is.
 pub type Listener = Arc<dyn Fn(Step) + Send + Sync>;
 
 /// Reads a document's bytes by its path.
 pub type Reading = Arc<dyn Fn(&str) -> std::io::Result<Vec<u8>> + Send + Sync>;
 
-/// What the nodes work with.
 pub(super) struct Parts {
     pub documents: DocumentThreads,
     pub read: Reading,
     pub listener: Listener,
     pub thread: ThreadId,
-    /// What this process has parsed, so that it does so once.
+    /// The documents that this process has parsed, so that each is parsed once.
     pub kept: Mutex<HashMap<String, Arc<Prepared>>>,
 }
 
 impl Parts {
     pub(super) fn prepared(&self, hash: &str) -> Option<Arc<Prepared>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).get(hash).cloned()
+        self.kept.lock().get(hash).cloned()
     }
 
     pub(super) fn remember(&self, hash: &str, prepared: Prepared) -> Arc<Prepared> {
         let prepared = Arc::new(prepared);
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         kept.insert(hash.to_owned(), Arc::clone(&prepared));
         prepared
     }
 
     pub(super) fn forget(&self, hash: &str) {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner).remove(hash);
+        self.kept.lock().remove(hash);
     }
 }
 
-/// Adds a document on its thread, or continues where a former process was.
+/// Adds a document on its thread, or continues the work of an earlier process.
 pub(super) async fn run(
     parts: Parts,
     input: WorkUpdate,
@@ -71,7 +71,6 @@ pub(super) async fn run(
     Ok(runner.start(thread, input, options).await?)
 }
 
-/// Returns why a run did not end well.
 pub(super) fn failure(outcome: &RunOutcome<Work>) -> Option<String> {
     match &outcome.result {
         RunResult::Done => None,

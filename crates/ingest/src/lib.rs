@@ -1,4 +1,4 @@
-//! Adding documents as a durable thread each: killed anywhere it continues, and nothing is paid for twice.
+//! Adding documents, each on a durable thread: it continues after a kill at any point, and no model call is paid twice.
 //!
 //! Enter at [`DocumentThreads`]. The graph is `parse → describe → embed → keep`; each request to a model is an effect. Invariant: a
 //! thread holds where its document comes from and what became of it, never a word of it, so that a deleted document is

@@ -14,7 +14,7 @@ use perihelion_settings::config::Models;
 /// Characters of a passage that a ranking model reads.
 const PREVIEW: usize = 1_200;
 
-/// Returns the model that says what documents are about, where the settings name one.
+/// Returns the model that describes documents, if the settings name one.
 ///
 /// # Errors
 /// [`Error::Model`] when no client can be made for it.
@@ -25,22 +25,11 @@ pub fn summarizer(models: &Models) -> Result<Option<Arc<dyn ChatModel>>, Error> 
     Ok(Some(Arc::new(OpenAiModel::new(models)?)))
 }
 
-/// Asks a model what a document is.
+/// Asks a model for a document's description.
 pub struct ModelDescriber {
     pub model: Arc<dyn ChatModel>,
     /// Sent as `x-perihelion-thread`.
     pub thread: String,
-}
-
-/// What a model answers: what a document is.
-#[derive(Debug, Serialize, Deserialize, JsonSchema)]
-#[schemars(rename = "DocumentDescription")]
-struct Described {
-    title: String,
-    summary: String,
-    #[serde(rename = "type")]
-    kind: String,
-    topics: Vec<String>,
 }
 
 #[async_trait]
@@ -55,15 +44,10 @@ impl Describer for ModelDescriber {
             escape(beginning)
         );
         let request = request(Role::Summarizer, "describe", &self.thread, system, user);
-        match ask::<Described>(&*self.model, request, "document_description").await {
-            Ok(answer) => Some(Description {
-                title: answer.value.title,
-                summary: answer.value.summary,
-                kind: answer.value.kind,
-                topics: answer.value.topics,
-            }),
+        match ask::<Description>(&*self.model, request, "document_description").await {
+            Ok(answer) => Some(answer.value),
             Err(error) => {
-                tracing::warn!(%error, path, "the document is kept without a description");
+                tracing::warn!(%error, path, "the document is stored without a description");
                 None
             }
         }
@@ -80,6 +64,7 @@ pub struct ModelReranker {
 /// What a model answers: the given numbers, best first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Rerank {
+    #[schemars(length(max = 64))]
     ranking: Vec<u32>,
 }
 
@@ -111,13 +96,6 @@ impl Reranker for ModelReranker {
 }
 
 fn request(role: Role, stage: &str, thread: &str, system: &str, user: String) -> ChatRequest {
-    ChatRequest {
-        role,
-        thread: thread.to_owned(),
-        agent: None,
-        stage: Some(stage.to_owned()),
-        messages: vec![ChatMessage::system(system), ChatMessage::user(user)],
-        tools: Vec::new(),
-        format: None,
-    }
+    let messages = vec![ChatMessage::system(system), ChatMessage::user(user)];
+    ChatRequest::new(role, thread, messages).stage(stage)
 }

@@ -1,4 +1,4 @@
-//! The nodes of the graph: each may run again, over what is kept already.
+//! The nodes of the graph: each can run again, and skips stored work.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use perihelion_engine::graph::{
 };
 
 perihelion_engine::graph_state! {
-    /// A document on its way: where it comes from, and how far it is.
+    /// A document that is being added: its origin, and its progress.
     pub struct Work, update WorkUpdate, version 1 {
         path: String => overwrite,
         collection: String => overwrite,
@@ -30,7 +30,7 @@ perihelion_engine::graph_state! {
     }
 }
 
-/// A document that was kept.
+/// A stored document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     pub id: String,
@@ -43,7 +43,7 @@ fn refused(error: &perihelion_documents::Error) -> NodeError {
     NodeError::failed(error.class().to_owned(), error.to_string())
 }
 
-/// Returns the document's pieces: those of this process, or parsed again.
+/// Returns the document's chunks: from this process, or parsed again.
 async fn prepared(parts: &Parts, ctx: &Context<Work>) -> Result<Arc<Prepared>, NodeError> {
     let state = ctx.state();
     if let Some(prepared) = parts.prepared(&state.hash) {

@@ -5,12 +5,12 @@ use std::time::Duration;
 
 use perihelion_database::Database;
 use perihelion_documents::{
-    Docling, External, Library, Limits, Parser, Quotas, Reader, Scope, Weights,
+    Docling, External, Library, Limits, Parser, Quotas, Reader, Scope, Tesseract, Weights,
 };
 use perihelion_embeddings::Endpoint;
 use perihelion_settings::config::{OtherParser, Settings};
 
-/// Whose documents are kept unless another owner is named.
+/// The default owner of documents.
 pub const OWNER: &str = "local";
 
 /// The tenant of a program that serves one.
@@ -22,28 +22,36 @@ const PARSE_COMMAND: &str = "parse-document";
 /// How long a document may take to be parsed.
 const PARSING: Duration = Duration::from_secs(300);
 
-/// How long a parser of somebody else's may take to be reached.
+/// How long a connection to an external parser can take.
 const CONNECTING: Duration = Duration::from_secs(10);
 
-/// Returns the parser: this program again, as a process that bounds itself.
+/// Returns the parser: this program again, as a process that bounds itself; pictures stay unread.
 pub fn parser() -> Parser {
+    parser_with(None)
+}
+
+/// Returns the parser that reads pictures by a Tesseract.
+fn parser_with(tesseract: Option<Tesseract>) -> Parser {
+    let mut arguments = vec![OsString::from(PARSE_COMMAND)];
+    let mut timeout = PARSING;
+    if let Some(Tesseract { languages, seconds }) = &tesseract {
+        timeout += Duration::from_secs(*seconds);
+        arguments.push(format!("--languages={languages}").into());
+        arguments.push(format!("--scan-timeout={seconds}").into());
+    }
+    arguments.push("--".into());
     match std::env::current_exe() {
-        Ok(program) => Parser::Process {
-            program,
-            arguments: vec![OsString::from(PARSE_COMMAND), OsString::from("--")],
-            limits: Limits::default(),
-            timeout: PARSING,
-        },
+        Ok(program) => Parser::Process { program, arguments, limits: Limits::default(), timeout },
         // Without a name of its own the program cannot start itself.
-        Err(_) => Parser::Here(Limits::default()),
+        Err(_) => Parser::Here(Limits { tesseract, ..Limits::default() }),
     }
 }
 
-/// Returns the parser as the settings have it: helped by another one where they name one.
+/// Returns the parser of the settings: with an external one if they name one, which then reads the scans.
 fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
     let own = &settings.documents;
     let reader = match &own.parser {
-        None => return Ok(parser()),
+        None => return Ok(parser_with(tesseract(settings))),
         Some(OtherParser::Program(program)) => Reader::Program(program.clone()),
         Some(OtherParser::Docling(url)) => {
             let http = client().connect_timeout(CONNECTING).build()?;
@@ -56,6 +64,20 @@ fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
         timeout: Duration::try_from_secs_f64(own.parser_timeout_sec).unwrap_or(PARSING),
     };
     Ok(Parser::Helped { own: Box::new(parser()), by })
+}
+
+/// Returns what Tesseract may do for a document; `None` if the settings name no language.
+fn tesseract(settings: &Settings) -> Option<Tesseract> {
+    let own = &settings.documents;
+    let languages = own.scan_languages.0.join("+");
+    let seconds = own.scan_timeout_sec.ceil() as u64;
+    (!languages.is_empty() && is_installed()).then_some(Tesseract { languages, seconds })
+}
+
+/// Returns whether there is a Tesseract, so that documents have its time only where it may be taken.
+fn is_installed() -> bool {
+    let paths = std::env::var_os("PATH").unwrap_or_default();
+    std::env::split_paths(&paths).any(|path| path.join("tesseract").is_file())
 }
 
 /// Begins a client of an address that the operator named.
@@ -71,7 +93,6 @@ pub fn embeddings(settings: &Settings) -> Result<Option<Endpoint>, reqwest::Erro
     settings.embeddings.as_ref().map(Endpoint::new).transpose()
 }
 
-/// Returns what the settings permit each tenant to keep.
 fn quotas(settings: &Settings) -> Quotas {
     let own = &settings.documents;
     Quotas {

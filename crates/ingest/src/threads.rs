@@ -1,8 +1,9 @@
 //! Documents that are added and deleted with the threads that do it, for all who let people or programs do so.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use perihelion_documents::{Attempt, Deleted, Document, EmbeddingModel, Library, Scope};
 use tokio_util::sync::CancellationToken;
 
@@ -15,20 +16,20 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{self, RunResult};
 use perihelion_llm::{self as llm, ChatModel};
 
-/// What documents are added with; cheap to clone.
+/// The parts for adding documents; cheap to clone.
 #[derive(Clone)]
 pub struct DocumentThreads {
     pub library: Library,
     pub store: Arc<dyn Store>,
-    /// Says what documents are about; none: they are kept without descriptions.
+    /// Describes documents; without it, they are stored without descriptions.
     pub model: Option<Arc<dyn ChatModel>>,
-    /// Turns pieces into vectors; none: they are found by words.
+    /// Turns chunks into vectors; without it, keyword search finds them.
     pub embeddings: Option<Arc<dyn EmbeddingModel>>,
-    /// Stops what is under way after the request that was sent; the same call continues it later.
+    /// Stops active work after the sent request; the same call continues it later.
     pub stop: CancellationToken,
 }
 
-/// Where a document comes from, and where it goes.
+/// The origin and the target of a document.
 #[derive(Clone, Debug)]
 pub struct NewDocument {
     /// As errors name it.
@@ -40,11 +41,10 @@ pub struct NewDocument {
     pub title: Option<String>,
 }
 
-/// What became of a document that was to be added.
 #[derive(Clone, Debug, PartialEq)]
 pub struct AddedDocument {
     pub document: Document,
-    /// These bytes were kept already.
+    /// These bytes were stored before.
     pub unchanged: bool,
     /// Texts that the embedding model was asked.
     pub embedded: u64,
@@ -56,7 +56,7 @@ pub struct AddedDocument {
 /// Why a document was not added or deleted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// `class` says why in one word.
+    /// `class` is the reason in one word.
     #[error("cannot add {path}: {reason}")]
     Document { path: String, class: String, reason: String },
     #[error(transparent)]
@@ -78,10 +78,11 @@ impl DocumentThreads {
         Self { library: self.library.within(scope), ..self.clone() }
     }
 
-    /// Adds a document on a thread of its own; killed anywhere, the next call with the same bytes for the same place continues.
+    /// Adds a document on a separate thread; after a kill at any point, the next call with the same bytes for the same
+    /// place continues.
     ///
     /// # Errors
-    /// [`Error::Document`] naming what is wrong with the document.
+    /// [`Error::Document`] with the problem of the document.
     pub async fn add(
         &self,
         place: NewDocument,
@@ -130,7 +131,7 @@ impl DocumentThreads {
         })
     }
 
-    /// Adds a document whose bytes nobody can read again but from here; the same bytes under the same name continue what was broken off.
+    /// Adds a document whose bytes only this process has; the same bytes under the same name continue interrupted work.
     pub async fn add_sent(
         &self,
         place: NewDocument,
@@ -149,7 +150,7 @@ impl DocumentThreads {
         ThreadId::from_name(&format!("document\u{1}{}", parts.join("\u{1}"))).0
     }
 
-    /// Deletes the threads by which documents were added, or were to be.
+    /// Deletes the threads of documents' additions.
     ///
     /// # Errors
     /// [`Error::Store`]; those before it are deleted.
@@ -163,12 +164,13 @@ impl DocumentThreads {
         Ok(())
     }
 
-    /// Returns every adding of a document, also of one that never got there.
+    /// Returns every addition of a document, including failed ones.
     pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
         Ok(self.library.attempts(given).await?)
     }
 
-    /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
+    /// Deletes a document, and every thread that added it or one of its versions; also the remains of a failed
+    /// addition.
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
         // The threads first: without the document nobody would find them.
         let attempts = self.begun(given).await?;
@@ -177,7 +179,7 @@ impl DocumentThreads {
     }
 }
 
-/// Returns the class of what kept a document out, in one word.
+/// Returns the class of the reason why a document was not added, in one word.
 fn class(result: &RunResult) -> String {
     match result {
         RunResult::Failed(EngineError::Node { kind, .. }) => kind.clone(),

@@ -1,4 +1,4 @@
-//! What is attached to a message: named in its text for every model, sent whole to those that take it.
+//! The attachments of a message: named in its text for every model, and sent to the models that accept them.
 
 use std::sync::Arc;
 
@@ -12,7 +12,7 @@ const IMAGES: [&str; 4] = ["image/gif", "image/jpeg", "image/png", "image/webp"]
 const PDF: &str = "application/pdf";
 const KILOBYTE: usize = 1024;
 
-/// Something attached to a message: a reference, and while a model is called what it refers to.
+/// An attachment of a message: a reference, and during a model call its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
     /// Key of the artifact that keeps it.
@@ -27,7 +27,7 @@ pub struct Attached {
 }
 
 impl Attached {
-    /// Tells whether it is a text, which every model takes.
+    /// Returns whether it is a text, which every model accepts.
     pub fn is_text(&self) -> bool {
         is_text(&self.media_type)
     }
@@ -39,7 +39,7 @@ impl Attached {
         (self.media_type == PDF).then_some(Input::Pdf)
     }
 
-    /// Returns what is said of it in the text of the message.
+    /// Returns its description in the text of the message.
     fn note(&self, is_sent: bool) -> String {
         let Self { artifact, name, media_type, bytes, .. } = self;
         let size = if *bytes < KILOBYTE {
@@ -64,7 +64,7 @@ impl Attached {
         }
     }
 
-    /// Returns the part of Chat Completions in which it is sent whole, where the model takes it.
+    /// Returns the part of Chat Completions with its content, if the model accepts it.
     fn part(&self, takes: &Inputs) -> Option<Value> {
         let kind = self.kind().filter(|kind| takes.takes(*kind))?;
         let url = format!("data:{};base64,{}", self.media_type, self.data.as_ref()?);
@@ -75,7 +75,7 @@ impl Attached {
     }
 }
 
-/// Tells whether what is of a type can be read as text.
+/// Returns whether content of a type can be read as text.
 pub fn is_text(media_type: &str) -> bool {
     const TEXTS: [&str; 5] = [
         "application/json",
@@ -87,7 +87,7 @@ pub fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/") || TEXTS.contains(&media_type)
 }
 
-/// Writes the content of a message with what is attached to it.
+/// Writes the content of a message with its attachments.
 pub(super) fn content(text: &str, attached: &[Attached], takes: &Inputs) -> Value {
     let mut text = text.to_owned();
     let mut parts = Vec::new();

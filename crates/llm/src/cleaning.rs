@@ -1,102 +1,27 @@
-//! Separates what a model writes into one text: its reasoning, tool calls, marks of its chat template, and the answer.
+//! Splits a model's text: its reasoning, tool calls, marks of its chat template, and the answer.
 //!
 //! Enter at [`Cleaner`], which reads answers of every role, whole or piece by piece. A mark inside code or quotation
-//! marks is part of the text. Deliberately absent: what a written call means, which `written_calls` decides.
+//! marks is part of the text. Deliberately absent: the meaning of a written call, which `written_calls` decides.
 
+use crate::marks::{LONGEST, MARKS, MESSAGE_ENDS, Mark, THOUGHTS};
 use crate::{ChatRequest, prompts::escapes};
 
-/// What a mark begins or ends.
-#[derive(Clone, Copy)]
-enum Mark {
-    /// Reasoning up to the given mark.
-    Reasoning(&'static str),
-    /// The end of reasoning whose beginning the chat template wrote into the prompt.
-    ReasoningEnd,
-    /// A tool call up to the given mark or the end of the answer.
-    Call(&'static str),
-    /// The channel of a harmony message, whose body follows `<|message|>`.
-    Channel,
-    /// The author of a harmony message.
-    Author,
-    /// A mark that carries no text.
-    Template,
-    /// An escaped character, as prompts write it.
-    Escape(char),
-}
-
-const MARKS: [(&str, Mark); 29] = [
-    ("<think>", Mark::Reasoning("</think>")),
-    ("<thinking>", Mark::Reasoning("</thinking>")),
-    ("<thought>", Mark::Reasoning("</thought>")),
-    ("<reasoning>", Mark::Reasoning("</reasoning>")),
-    ("<seed:think>", Mark::Reasoning("</seed:think>")),
-    ("[THINK]", Mark::Reasoning("[/THINK]")),
-    ("◁think▷", Mark::Reasoning("◁/think▷")),
-    ("<|START_THINKING|>", Mark::Reasoning("<|END_THINKING|>")),
-    ("<|begin_of_thought|>", Mark::Reasoning("<|end_of_thought|>")),
-    ("<|channel>thought", Mark::Reasoning("<channel|>")),
-    ("</think>", Mark::ReasoningEnd),
-    ("</thinking>", Mark::ReasoningEnd),
-    ("[/THINK]", Mark::ReasoningEnd),
-    ("◁/think▷", Mark::ReasoningEnd),
-    ("<|END_THINKING|>", Mark::ReasoningEnd),
-    ("<tool_call>", Mark::Call("</tool_call>")),
-    ("<function_call>", Mark::Call("</function_call>")),
-    ("<function=", Mark::Call("</function>")),
-    ("[TOOL_CALLS]", Mark::Call("</s>")),
-    ("<|python_tag|>", Mark::Call("<|eom_id|>")),
-    ("<|channel|>", Mark::Channel),
-    ("<|start|>", Mark::Author),
-    ("<|message|>", Mark::Template),
-    ("<|end|>", Mark::Template),
-    ("<|return|>", Mark::Template),
-    ("<|call|>", Mark::Template),
-    ("<|im_end|>", Mark::Template),
-    ("<|eot_id|>", Mark::Template),
-    ("<|endoftext|>", Mark::Template),
-];
-
-/// The marks that end the body of a harmony message.
-const MESSAGE_ENDS: [&str; 5] = ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>"];
-
-const LONGEST: usize = 24;
-
-/// Characters of a streamed answer that are held back until its beginning shows whether it is reasoning. An answer that
-/// breaks off within them is asked for again, for nobody has read any of it.
+/// Characters of a streamed answer that are held back until it is clear whether its beginning is reasoning. An answer
+/// that breaks off within them is requested again, because no reader has seen it.
 const OPENING: usize = 40;
 
-/// Beginnings of reasoning whose first mark is missing, in small letters.
-const THOUGHTS: [&str; 16] = [
-    "okay",
-    "ok,",
-    "alright",
-    "hmm",
-    "let me",
-    "let's",
-    "first, i",
-    "we need",
-    "the user",
-    "i need to",
-    "i should",
-    "so,",
-    "so the",
-    "wait",
-    "thinking",
-    "analysis",
-];
-
-/// Where harmony's marks were lost, the names of its channels stay in the text.
+/// If harmony's marks were lost, the names of its channels stay in the text.
 const BARE_ANALYSIS: &str = "analysis";
 const BARE_FINAL: &str = "assistantfinal";
 
 /// A tool call as the model wrote it.
 pub(super) struct WrittenCall {
-    /// The tool, where a mark outside the body names it.
+    /// The tool, if a mark outside the body names it.
     pub name: Option<String>,
     pub body: String,
 }
 
-/// What an answer consists of.
+/// The parts of an answer.
 #[derive(Default)]
 pub(super) struct Cleaned {
     pub content: String,
@@ -106,7 +31,7 @@ pub(super) struct Cleaned {
     pub is_begun_by_template: bool,
 }
 
-/// What the text after the last mark is.
+/// The kind of the text after the last mark.
 enum Inside {
     Answer,
     Reasoning {
@@ -128,15 +53,15 @@ enum Inside {
 pub(super) struct Cleaner {
     marks: Vec<(&'static str, Mark)>,
     inside: Inside,
-    /// The body of what is no answer, as far as it has arrived.
+    /// The body of a part that is not the answer, as received so far.
     body: String,
-    /// What arrived last, from `read` on not certain yet: it may be a part of a mark.
+    /// The last received text, uncertain from `read` on: it may be a part of a mark.
     pending: String,
     read: usize,
     cleaned: Cleaned,
     /// The tool that a harmony message is addressed to.
     recipient: Option<String>,
-    /// Ends of code blocks in so many bytes of the content.
+    /// Ends of code blocks in the first bytes of the content.
     fences: usize,
     counted: usize,
     /// Bytes of the content that were handed out.
@@ -172,10 +97,11 @@ impl Cleaner {
         }
     }
 
-    /// Takes a piece in, and returns what of the answer can be shown by now; `is_apart` tells that the endpoint sends
-    /// the reasoning beside the answer.
+    /// Accepts a piece, and returns the certain part of the answer; `is_apart` means that the endpoint sends the
+    /// reasoning separately.
     pub(super) fn push(&mut self, piece: &str, is_apart: bool) -> String {
-        self.pending.push_str(piece);
+        // Databases keep no text with zeros.
+        self.pending.extend(piece.split('\0'));
         self.advance(false);
         if self.is_buffered && !is_apart && self.may_be_reasoning() {
             return String::new();
@@ -184,7 +110,7 @@ impl Cleaner {
         self.fresh()
     }
 
-    /// Returns what of the answer was not shown yet, and the whole.
+    /// Returns the rest of the answer, and the whole.
     pub(super) fn finish(mut self) -> (String, Cleaned) {
         self.advance(true);
         let content = &self.cleaned.content;
@@ -219,7 +145,7 @@ impl Cleaner {
             || THOUGHTS.iter().any(|thought| opening.starts_with(thought))
     }
 
-    /// Reads what is pending as far as it is certain.
+    /// Reads the certain part of the pending text.
     fn advance(&mut self, is_over: bool) {
         while self.read < self.pending.len() {
             let has_ended = match self.inside {
@@ -250,8 +176,8 @@ impl Cleaner {
         let mut found = None;
         for (at, _) in fresh.match_indices(['<', '[', '◁', '&']) {
             let rest = &fresh[at..];
-            found = self.marks.iter().copied().find(|(mark, _)| rest.starts_with(mark));
-            let is_open = !is_over && self.marks.iter().any(|(mark, _)| mark.starts_with(rest));
+            found = self.marks.iter().copied().find(|(mark, _)| begins_with(rest, mark));
+            let is_open = !is_over && self.marks.iter().any(|(mark, _)| begins_with(mark, rest));
             if found.is_some() || is_open {
                 end = at;
                 break;
@@ -294,10 +220,12 @@ impl Cleaner {
         }
     }
 
-    /// Reads the body of what is no answer up to one of its ends; returns whether it ended.
+    /// Reads the body of a part up to one of its ends; returns whether it ended.
     fn read_body(&mut self, ends: &[&str], is_over: bool) -> bool {
         let fresh = &self.pending[self.read..];
-        let ended = ends.iter().filter_map(|end| Some((fresh.find(end)?, end.len()))).min();
+        let small = fresh.to_ascii_lowercase();
+        let place = |end: &&str| Some((small.find(&end.to_ascii_lowercase())?, end.len()));
+        let ended = ends.iter().filter_map(place).min();
         let taken = match ended {
             Some((at, _)) => at,
             None if is_over => fresh.len(),
@@ -327,7 +255,8 @@ impl Cleaner {
                 Inside::Answer
             }
             Inside::Call { open, .. } => {
-                let body = if open == "<function=" { format!("{open}{body}") } else { body };
+                let is_named = ["<function=", "<invoke name=\""].contains(&open);
+                let body = if is_named { format!("{open}{body}") } else { body };
                 self.cleaned.calls.push(WrittenCall { name: None, body });
                 Inside::Answer
             }
@@ -369,7 +298,7 @@ impl Cleaner {
         self.cleaned.content.push_str(text);
     }
 
-    /// Tells whether what follows is quoted or stands in a block of code.
+    /// Returns whether the following text is quoted or in a code block.
     fn is_quoted(&mut self) -> bool {
         let fresh = &self.cleaned.content[self.counted..];
         self.fences += fresh.matches("```").count();
@@ -378,6 +307,11 @@ impl Cleaner {
         !self.fences.is_multiple_of(2)
             || self.cleaned.content.ends_with(['`', '"', '\'', '“', '„', '«'])
     }
+}
+
+/// Compares without regard to case: models also write marks in capital letters.
+fn begins_with(text: &str, mark: &str) -> bool {
+    text.get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark))
 }
 
 fn recipient(header: &str) -> Option<String> {

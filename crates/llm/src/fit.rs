@@ -1,22 +1,22 @@
-//! Fits a request into a model's window: task and rules stay, the newest goes first, what is left out is said.
+//! Fits a request into a model's window: task and rules stay, recent text goes first, and cuts are marked.
 //!
-//! It is done where a request leaves, below what is recorded, so that a thread is replayed whatever the window is by then.
+//! It runs when a request leaves, below the recording, so a thread can be replayed with any window.
 
 use std::ops::Range;
 
-use super::{ChatMessage, ChatRequest, MessageRole};
+use super::{ChatMessage, ChatRequest, ChatResponse, MessageRole, Usage};
 
-/// Characters that are left of a text in any case.
+/// Characters of a text that always stay.
 const LEAST: usize = 300;
 
-/// Elements of the conversation that are left in any case.
+/// Elements of the conversation that always stay.
 const NEWEST: usize = 2;
 
-/// Elements that say what is to be done: they are cut after everything else.
+/// Elements with instructions: they are cut last.
 const TASKS: [&str; 8] =
     ["user_request", "users_request", "request", "question", "task", "goal", "criterion", "agents"];
 
-/// Tokens of a message beside its text.
+/// Tokens of a message in addition to its text.
 const OF_MESSAGE: u64 = 4;
 
 /// Counts the tokens of a text, rather too many than too few: a third of the characters of English, one for each other.
@@ -42,7 +42,16 @@ fn of_message(message: &ChatMessage) -> u64 {
     OF_MESSAGE + tokens(&message.content) + calls.sum::<u64>()
 }
 
-/// Returns the request as it fits into so many tokens; none where it does as it is.
+/// Estimates the tokens of a call whose endpoint did not count them, so that limits bind nonetheless.
+pub(super) fn estimate(request: &ChatRequest, answer: &ChatResponse) -> Usage {
+    let calls = answer.tool_calls.iter();
+    let calls = calls.map(|call| tokens(&call.name) + tokens(&call.arguments.to_string()));
+    let texts = tokens(&answer.content) + answer.reasoning.as_deref().map_or(0, tokens);
+    let output_tokens = texts + calls.sum::<u64>();
+    Usage { input_tokens: count(request), output_tokens, cached_tokens: 0, estimated: true }
+}
+
+/// Returns the request cut to a number of tokens; `None` if it fits.
 pub(super) fn fit(request: &ChatRequest, most: u64) -> Option<ChatRequest> {
     if count(request) <= most {
         return None;
@@ -76,7 +85,7 @@ fn leave_out_results(request: &mut ChatRequest, most: u64) {
     }
 }
 
-/// Leaves out messages of the conversation that a prompt tells of, the oldest first.
+/// Leaves out messages of a prompt's conversation, the oldest first.
 fn leave_out_talk(request: &mut ChatRequest, most: u64) {
     let mut total = count(request);
     for message in request.messages.iter_mut().filter(|one| one.role == MessageRole::User) {
@@ -97,7 +106,7 @@ fn leave_out_talk(request: &mut ChatRequest, most: u64) {
     }
 }
 
-/// Finds the elements of a name, in their order; what is dynamic in a prompt is escaped, so every tag is the template's.
+/// Finds the elements of a name, in their order; dynamic text in a prompt is escaped, so every tag is the template's.
 fn elements(text: &str, name: &str) -> Vec<Range<usize>> {
     let open = format!("<{name}");
     let close = format!("</{name}>");
@@ -126,7 +135,7 @@ struct Piece {
     tokens: u64,
 }
 
-/// Cuts what is longest, half by half: material first, and tasks only where nothing else is left.
+/// Cuts the longest text by half, repeatedly: material first, and tasks only if there is no more material.
 fn cut_material(request: &mut ChatRequest, most: u64) {
     let mut total = count(request);
     let mut pieces: Vec<Piece> = Vec::new();
@@ -181,7 +190,7 @@ fn pieces_of(message: usize, text: &str) -> Vec<Piece> {
     if pieces.is_empty() { vec![piece(0..text.len(), "")] } else { pieces }
 }
 
-/// Cuts the middle out of a text and says so.
+/// Cuts the middle out of a text and marks the cut.
 fn cut(text: &str, keep: usize) -> String {
     let chars = text.chars().count();
     if chars <= keep {
@@ -194,7 +203,7 @@ fn cut(text: &str, keep: usize) -> String {
     format!("{head}\n({} characters are left out here)\n{tail}", chars - keep)
 }
 
-/// Tells whether an endpoint refused a request because it does not fit into the model's window.
+/// Returns whether an endpoint rejected a request because it does not fit into the model's window.
 pub(super) fn is_too_long(status: u16, message: &str) -> bool {
     let message = message.to_lowercase();
     let wording = [
@@ -203,13 +212,19 @@ pub(super) fn is_too_long(status: u16, message: &str) -> bool {
         "context window",
         "context size",
         "maximum context",
+        "maximum model length",
+        "maximum allowed length",
         "exceeds the context",
         "input length exceeds",
         "prompt is too long",
         "too many tokens",
         "input token count",
     ];
-    matches!(status, 400 | 413 | 422) && wording.iter().any(|words| message.contains(words))
+    // Some servers fail over it, in the middle of an answer as well.
+    let is_failure =
+        status == 500 && (message.contains("exceed") || message.contains("longer than"));
+    (matches!(status, 400 | 413 | 422) || is_failure)
+        && wording.iter().any(|words| message.contains(words))
 }
 
 #[cfg(test)]
@@ -226,6 +241,7 @@ mod tests {
             messages,
             tools: Vec::new(),
             format: None,
+            manner: Default::default(),
         }
     }
 

@@ -12,12 +12,13 @@ use serde_json::Value;
 use super::{ChatMessage, ChatRequest, Error};
 use perihelion_settings::config::strict;
 
-/// The line of a template that ends its system part; what follows is the user part.
+/// The line of a template that ends its system part; the user part follows.
 const USER_PART: &str = "<!-- user -->";
 
 /// The embedded templates, by name.
-const TEMPLATES: [(&str, &str); 12] = [
+const TEMPLATES: [(&str, &str); 14] = [
     ("supervisor", include_str!("../../../prompts/supervisor.md")),
+    ("supervisor_choice", include_str!("../../../prompts/supervisor_choice.md")),
     ("agent", include_str!("../../../prompts/agent.md")),
     ("reflector", include_str!("../../../prompts/reflector.md")),
     ("qa", include_str!("../../../prompts/qa.md")),
@@ -29,12 +30,13 @@ const TEMPLATES: [(&str, &str); 12] = [
     ("user_memory", include_str!("../../../prompts/user_memory.md")),
     ("architect", include_str!("../../../prompts/architect.md")),
     ("judge", include_str!("../../../prompts/judge.md")),
+    ("judge_pair", include_str!("../../../prompts/judge_pair.md")),
 ];
 
 /// The prompt templates, checked and ready.
 ///
-/// Every interpolated value is escaped, whatever filters stand behind it, so that nothing dynamic can
-/// close the tag it stands in. A variable that is not given is an error, never an empty text.
+/// Every interpolated value is escaped, after any filters, so no dynamic text can close its tag. A variable that is not
+/// given is an error, never an empty text.
 pub struct Prompts {
     environment: Environment<'static>,
     /// By template: whether it has a user part.
@@ -42,7 +44,7 @@ pub struct Prompts {
 }
 
 impl Prompts {
-    /// Takes the embedded templates, and from `dir` those that stand there as `<name>.md`.
+    /// Uses the embedded templates, and those in `dir` with the name `<name>.md`.
     ///
     /// # Errors
     /// [`Error::Prompt`] when the directory or a file cannot be read, a file there replaces no template, or
@@ -63,6 +65,7 @@ impl Prompts {
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
         environment.set_syntax(syntax.map_err(|error| refused("(all)", &describe(&error)))?);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
+        environment.add_filter(IN_TAG, in_tag);
         environment.set_formatter(|output, _, value| match value.kind() {
             ValueKind::None => Ok(()),
             _ => output.write_str(&escape(&value.to_string())).map_err(minijinja::Error::from),
@@ -88,9 +91,9 @@ impl Prompts {
         Ok(messages.into_iter().map(|message| message.content).collect::<Vec<_>>().join("\n\n"))
     }
 
-    /// Renders a template to messages: system, and user where the template has such a part.
+    /// Renders a template to messages: system, and user if the template has such a part.
     ///
-    /// The parts are told apart in the template, not in the rendered text, so no value can move the border.
+    /// The parts are split in the template, not in the rendered text, so no value can move the border.
     pub fn messages(&self, name: &str, context: impl Serialize) -> Result<Vec<ChatMessage>, Error> {
         let Some(has_user_part) = self.parts.get(name) else {
             let known = self.parts.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
@@ -119,7 +122,7 @@ impl Prompts {
         for (part, text) in [("system", Some(system)), ("user", user)] {
             let Some(text) = text else { continue };
             self.environment
-                .add_template_owned(format!("{name}.{part}"), text.to_owned())
+                .add_template_owned(format!("{name}.{part}"), guarded(text))
                 .map_err(|error| refused(name, &describe(&error)))?;
         }
         Ok(())
@@ -157,10 +160,59 @@ fn replacements(dir: &Path, names: &[&str]) -> Result<BTreeMap<String, String>, 
     Ok(found)
 }
 
-/// Escapes a text for any place in an XML-like prompt, and removes what no reader can see.
+/// Name of the filter for values inside of tags.
+const IN_TAG: &str = "in_tag";
+
+/// Writes a value for the inside of a tag, where a quotation mark would end an attribute.
+fn in_tag(value: &minijinja::Value) -> String {
+    match value.kind() {
+        ValueKind::None => String::new(),
+        _ => value.to_string().replace('"', "”").replace('\'', "’"),
+    }
+}
+
+/// Applies the filter [`in_tag`] to every value inside of a tag.
+fn guarded(source: &str) -> String {
+    let mut guarded = String::with_capacity(source.len() + source.len() / 16);
+    let mut rest = source;
+    let mut is_in_tag = false;
+    while let Some(at) = rest.find(['<', '>', '{']) {
+        let (before, from) = rest.split_at(at);
+        guarded.push_str(before);
+        let code = [("{{", "}}"), ("{%", "%}"), ("{#", "#}")]
+            .into_iter()
+            .find(|(open, _)| from.starts_with(open))
+            .and_then(|(open, close)| Some((open, from.find(close)? + close.len())));
+        let end = match code {
+            Some(("{{", end)) if is_in_tag => {
+                let value = from[2..end - 2].trim_matches(['-', ' ']);
+                guarded.push_str(&format!("{{{{ ({value}) | {IN_TAG} }}}}"));
+                rest = &from[end..];
+                continue;
+            }
+            Some((_, end)) => end,
+            None => {
+                let is_name = |next: char| next.is_ascii_alphabetic() || next == '/';
+                match from.as_bytes().first() {
+                    Some(b'<') => is_in_tag = from[1..].starts_with(is_name),
+                    Some(b'>') => is_in_tag = false,
+                    _ => {}
+                }
+                1
+            }
+        };
+        guarded.push_str(&from[..end]);
+        rest = &from[end..];
+    }
+    guarded + rest
+}
+
+/// Escapes a text for the content of an element in an XML-like prompt, and removes what no reader can see.
 ///
-/// Control characters (except newline and tab), text direction marks and Unicode tag characters go: they
-/// carry instructions past the eyes of a person. What escaping an escaped text does is up to the caller.
+/// Quotation marks stay: escaped ones are several tokens each, and small models copy them. Values inside of tags have none.
+///
+/// Control characters (except newline and tab), text direction marks and Unicode tag characters go: they carry
+/// instructions past the eyes of a person. Escaping an escaped text is the caller's decision.
 pub fn escape(text: &str) -> String {
     let mut escaped = String::with_capacity(text.len() + text.len() / 16);
     for character in text.chars() {
@@ -168,8 +220,6 @@ pub fn escape(text: &str) -> String {
             '<' => escaped.push_str("&lt;"),
             '>' => escaped.push_str("&gt;"),
             '&' => escaped.push_str("&amp;"),
-            '"' => escaped.push_str("&quot;"),
-            '\'' => escaped.push_str("&apos;"),
             '\n' | '\t' => escaped.push(character),
             '\u{202a}'..='\u{202e}' | '\u{2066}'..='\u{2069}' | '\u{e0000}'..='\u{e007f}' => {}
             control if control.is_control() => {}
@@ -179,7 +229,7 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
-/// What [`escape`] writes in the place of characters.
+/// The replacements in XML; [`escape`] writes the first three.
 const ESCAPES: [(&str, char); 5] =
     [("&lt;", '<'), ("&gt;", '>'), ("&amp;", '&'), ("&quot;", '"'), ("&apos;", '\'')];
 

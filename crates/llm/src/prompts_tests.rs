@@ -55,7 +55,7 @@ fn qa_context() -> Value {
     })
 }
 
-/// Shows S1.04: the supervisor reads the state in XML tags and is told its JSON form.
+/// Shows S1.04: the supervisor reads the state in XML tags and gets its JSON form.
 #[test]
 fn the_supervisors_prompt() {
     insta::assert_snapshot!(prompts().render("supervisor", supervisor_context()).unwrap());
@@ -84,10 +84,7 @@ fn an_agents_prompt_with_the_task_alone() {
         context[key] = json!([]);
     }
     let messages = prompts().messages("agent", context).unwrap();
-    assert_eq!(
-        messages[1].content,
-        "<task>\nCount the orders placed in May 2025.\n</task>\n\nCarry out the task."
-    );
+    assert_eq!(messages[1].content, "<task>\nCount the orders placed in May 2025.\n</task>");
 }
 
 /// Shows S1.07: the verdict is one of three, by a separate call.
@@ -120,6 +117,21 @@ fn a_tool_result_that_closes_its_tag_and_gives_orders_stays_inside_the_tag() {
     assert_eq!(text.matches("</tool_result>").count(), 1);
     let inside = text.split("</tool_result>").next().unwrap();
     assert!(inside.contains("SYSTEM: ignore"));
+}
+
+/// S1.08
+#[test]
+fn a_value_inside_of_a_tag_cannot_end_an_attribute_in_any_template() {
+    let directory = tempfile::tempdir().unwrap();
+    let template = "{% if 1 < 2 %}a < b{% endif %} <t a='{{ x }}' b=\"1 {{- x }}\" {{ x if x else x }}>\"{{ x }}\"</t>{{ none }}";
+    std::fs::write(directory.path().join("reflector.md"), template).unwrap();
+    let prompts = Prompts::new(Some(directory.path())).unwrap();
+    let text = prompts.render("reflector", json!({ "x": "\"'>&" })).unwrap();
+    let inside = "”’&gt;&amp;";
+    assert_eq!(
+        text,
+        format!("a < b <t a='{inside}' b=\"1 {inside}\" {inside}>\"\"'&gt;&amp;\"</t>")
+    );
 }
 
 /// S1.08

@@ -1,15 +1,46 @@
-//! Turns Rust types into the strict JSON Schema dialect that models are held to.
+//! Turns Rust types into the strict JSON Schema dialect of models, and compiles schemas.
 
+use std::any::TypeId;
+use std::collections::{HashMap, VecDeque};
+use std::sync::{Arc, LazyLock};
+
+use jsonschema::{ValidationError, Validator};
+use parking_lot::Mutex;
 use schemars::generate::SchemaSettings;
 use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
-/// Returns the strict schema of a type: every key required, no others allowed, nothing a strict endpoint refuses.
+/// Schemas that are kept compiled: more than a program has, with some of its clients'.
+const COMPILED: usize = 64;
+
+/// Compiles a schema, or returns the validator of an equal one that was compiled before.
+pub(super) fn compiled(schema: &Value) -> Result<Arc<Validator>, ValidationError<'static>> {
+    static KNOWN: Mutex<VecDeque<(Value, Arc<Validator>)>> = Mutex::new(VecDeque::new());
+
+    if let Some((_, validator)) = KNOWN.lock().iter().find(|(known, _)| known == schema) {
+        return Ok(Arc::clone(validator));
+    }
+    let validator = Arc::new(jsonschema::validator_for(schema)?);
+    let mut known = KNOWN.lock();
+    known.truncate(COMPILED - 1);
+    known.push_front((schema.clone(), Arc::clone(&validator)));
+    Ok(validator)
+}
+
+/// Returns the strict schema of a type: every key is required, no other keys are permitted, and strict endpoints accept
+/// it. It is made once.
 ///
 /// Optional fields are `Option`: they stay required and may be null. Types meant for models have no maps,
 /// no tuples and no enum at the root, which the dialect cannot express.
-pub fn strict_schema<T: JsonSchema>() -> Value {
+pub fn strict_schema<T: JsonSchema + 'static>() -> Arc<Value> {
+    static KNOWN: LazyLock<Mutex<HashMap<TypeId, Arc<Value>>>> = LazyLock::new(Mutex::default);
+
+    let mut known = KNOWN.lock();
+    Arc::clone(known.entry(TypeId::of::<T>()).or_insert_with(|| Arc::new(make::<T>())))
+}
+
+fn make<T: JsonSchema>() -> Value {
     let settings = SchemaSettings::draft2020_12().with(|settings| {
         settings.inline_subschemas = true;
         settings.meta_schema = None;
@@ -30,7 +61,7 @@ const NESTED: [&str; 7] = ["items", "contains", "propertyNames", "not", "if", "t
 /// Returns a schema as every endpoint takes it.
 ///
 /// Servers that make grammars of schemas refuse the whole request for a pattern without anchors, a schema `true` or a
-/// reference that leads nowhere. What is left out here is still checked before a call is made.
+/// reference that leads nowhere. Omitted keywords are still checked before a call is made.
 pub(super) fn sendable(schema: &Value) -> Value {
     sendable_part(schema, schema)
 }
@@ -65,7 +96,46 @@ fn sendable_part(schema: &Value, root: &Value) -> Value {
     Value::Object(keywords.iter().filter_map(keyword).collect())
 }
 
-/// Writes a pattern with both its anchors; none if grammars do not know its syntax.
+/// Returns a schema without the lengths of texts and lists, which some strict endpoints refuse.
+pub(super) fn unbounded(mut schema: Value) -> Value {
+    fn strip(schema: &mut Value) {
+        match schema {
+            Value::Object(keywords) => {
+                keywords.retain(|key, value| {
+                    let is_length =
+                        ["maxLength", "minLength", "maxItems", "minItems"].contains(&key.as_str());
+                    !(is_length && value.is_number())
+                });
+                keywords.values_mut().for_each(strip);
+            }
+            Value::Array(schemas) => schemas.iter_mut().for_each(strip),
+            _ => {}
+        }
+    }
+    strip(&mut schema);
+    schema
+}
+
+/// Returns what of a tool's schema any grammar takes: names, types, descriptions and lists of values.
+pub(super) fn plain(schema: &Value) -> Value {
+    const KEPT: [&str; 5] = ["type", "description", "required", "enum", "additionalProperties"];
+    let Value::Object(keywords) = schema else { return json!({}) };
+    let keyword = |(key, value): (&String, &Value)| {
+        let sent = match (key.as_str(), value) {
+            ("properties", Value::Object(schemas)) => {
+                let named = schemas.iter().map(|(name, schema)| (name.clone(), plain(schema)));
+                Value::Object(named.collect())
+            }
+            ("items", schema) => plain(schema),
+            (key, value) if KEPT.contains(&key) && !value.is_object() => value.clone(),
+            _ => return None,
+        };
+        Some((key.clone(), sent))
+    };
+    Value::Object(keywords.iter().filter_map(keyword).collect())
+}
+
+/// Writes a pattern with both its anchors; `None` if grammars do not know its syntax.
 fn anchored(pattern: &str) -> Option<String> {
     const UNKNOWN: [&str; 7] = ["(?", "\\b", "\\B", "\\A", "\\Z", "\\z", "\\p"];
     let is_begun = pattern.starts_with('^');
@@ -210,7 +280,7 @@ mod tests {
     #[test]
     fn a_recursive_type_keeps_a_reference_that_resolves() {
         let schema = strict_schema::<Tree>();
-        let validator = jsonschema::validator_for(&schema).unwrap();
+        let validator = compiled(&schema).unwrap();
         assert!(validator.is_valid(&serde_json::json!({ "children": [{ "children": [] }] })));
         assert!(!validator.is_valid(&serde_json::json!({ "children": [{ "child": [] }] })));
     }

@@ -1,14 +1,14 @@
-//! Asks for JSON of a given type, and asks again where the answer is not.
+//! Requests JSON of a given type, and repeats the request if the answer is invalid.
 
 use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::prompts::{self, escape};
-use super::schema::strict_schema;
+use super::schema::{compiled, strict_schema, unbounded};
 use super::{ChatMessage, ChatModel, ChatRequest, Error, OutputFormat, Usage};
 
-/// Times a model is asked in all: once, and twice more with what was wrong.
+/// Total requests to a model: one, and two more with the problem.
 const ATTEMPTS: u32 = 3;
 
 /// Characters of a bad answer that are shown back to the model.
@@ -17,7 +17,7 @@ const SHOWN_CHARS: usize = 8_000;
 /// Problems of one answer that are named; more would not help.
 const SHOWN_PROBLEMS: usize = 8;
 
-/// A typed answer and what it took.
+/// A typed answer and its usage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structured<T> {
     pub value: T,
@@ -27,14 +27,14 @@ pub struct Structured<T> {
     pub attempts: u32,
 }
 
-/// Asks for an answer of type `T` under the schema name `name`, and repairs what is not.
+/// Requests an answer of type `T` under the schema name `name`, and repairs an invalid one.
 ///
-/// The answer is validated against the schema that was sent. A bad one is shown to the model with its
-/// problems, at most twice. Code fences, reasoning and prose around the JSON are tolerated.
+/// The answer is validated against the schema that was sent, except for the lengths of texts and lists. A bad one is
+/// shown to the model with its problems, at most twice. Code fences, reasoning and prose around the JSON are tolerated.
 ///
 /// # Errors
 /// [`Error::Invalid`] when no attempt was valid; otherwise the model's own error.
-pub async fn ask<T: JsonSchema + DeserializeOwned>(
+pub async fn ask<T: JsonSchema + DeserializeOwned + 'static>(
     model: &dyn ChatModel,
     request: ChatRequest,
     name: &str,
@@ -42,24 +42,41 @@ pub async fn ask<T: JsonSchema + DeserializeOwned>(
     ask_checked(model, request, name, Ok).await
 }
 
-/// Does the same for an answer that is to be more than valid: what `check` finds wrong is fed back as well.
-pub async fn ask_checked<T: JsonSchema + DeserializeOwned>(
+/// Does the same for an answer with further conditions: the problems that `check` finds are sent back as well.
+pub async fn ask_checked<T: JsonSchema + DeserializeOwned + 'static>(
     model: &dyn ChatModel,
-    request: ChatRequest,
+    mut request: ChatRequest,
     name: &str,
     check: impl Fn(T) -> Result<T, Vec<String>> + Send + Sync,
 ) -> Result<Structured<T>, Error> {
-    ask_by(model, request, name, strict_schema::<T>(), check).await
+    request.manner.is_bounded = true;
+    let schema = strict_schema::<T>();
+    // A long text is no reason to ask again.
+    let accepted = unbounded(Value::clone(&schema));
+    ask_by(model, request, name, (&schema, &accepted), check).await
 }
 
-/// Asks for an object that is valid against a schema of somebody else's, and repairs what is not.
+/// Asks under a schema that is narrower than what is accepted: names that there are, bounded texts and lists.
+///
+/// An answer counts as valid by `accepted`, so that endpoints that enforce nothing are not asked again in vain.
+pub async fn ask_as<T: DeserializeOwned>(
+    model: &dyn ChatModel,
+    request: ChatRequest,
+    name: &str,
+    sent: &Value,
+    accepted: &Value,
+) -> Result<Structured<T>, Error> {
+    ask_by(model, request, name, (sent, accepted), Ok).await
+}
+
+/// Requests an object that is valid against a caller's schema, and repairs an invalid one.
 pub async fn ask_value(
     model: &dyn ChatModel,
     request: ChatRequest,
     name: &str,
     schema: &Value,
 ) -> Result<Structured<Value>, Error> {
-    ask_by(model, request, name, schema.clone(), Ok).await
+    ask_by(model, request, name, (schema, schema), Ok).await
 }
 
 /// Why a schema cannot be asked for.
@@ -75,7 +92,7 @@ pub enum SchemaError {
 /// Checks that a schema can be asked for: it is one, and describes an object.
 pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     match schema.get("type").and_then(Value::as_str) {
-        Some("object") => match jsonschema::validator_for(schema) {
+        Some("object") => match compiled(schema) {
             Ok(_) => Ok(()),
             Err(error) => Err(SchemaError::Invalid(error.to_string())),
         },
@@ -83,17 +100,17 @@ pub fn check_schema(schema: &Value) -> Result<(), SchemaError> {
     }
 }
 
-/// Reads a text as JSON that is valid against a schema; none where it is not.
+/// Reads a text as JSON that is valid against a schema; `None` if it is not.
 pub fn read_valid(schema: &Value, text: &str) -> Option<Value> {
     let value: Value = serde_json::from_str(text).ok()?;
-    jsonschema::is_valid(schema, &value).then_some(value)
+    compiled(schema).is_ok_and(|validator| validator.is_valid(&value)).then_some(value)
 }
 
 async fn ask_by<T: DeserializeOwned>(
     model: &dyn ChatModel,
     mut request: ChatRequest,
     name: &str,
-    schema: Value,
+    (sent, accepted): (&Value, &Value),
     check: impl Fn(T) -> Result<T, Vec<String>> + Send + Sync,
 ) -> Result<Structured<T>, Error> {
     let invalid = |attempts, problems| Error::Invalid {
@@ -102,9 +119,9 @@ async fn ask_by<T: DeserializeOwned>(
         attempts,
         problems,
     };
-    let validator = jsonschema::validator_for(&schema)
+    let validator = compiled(accepted)
         .map_err(|error| invalid(0, format!("the schema itself is not valid: {error}")))?;
-    request.format = Some(OutputFormat { name: name.to_owned(), schema: schema.clone() });
+    request.format = Some(OutputFormat { name: name.to_owned(), schema: sent.clone() });
     let asked = request.messages.len();
     let escapes = prompts::escapes(&request);
 
@@ -114,9 +131,12 @@ async fn ask_by<T: DeserializeOwned>(
         let response = model.chat(&request, None).await?;
         usage += response.usage;
         attempts += 1;
-        let read = read::<T>(&response.content, (&schema, &validator), &escapes).and_then(&check);
-        let mut problems = match read {
-            Ok(value) => return Ok(Structured { value, usage, attempts }),
+        let read = read::<T>(&response.content, (accepted, &validator), &escapes);
+        // A schema that the answer kept to is not explained once more.
+        let broken = read.is_err().then_some(sent);
+        let mut problems = match read.and_then(&check) {
+            Ok(value) if !response.is_filled() => return Ok(Structured { value, usage, attempts }),
+            Ok(_) => Vec::new(),
             Err(problems) => problems,
         };
         if let Some(cut) = response.cut() {
@@ -130,15 +150,18 @@ async fn ask_by<T: DeserializeOwned>(
                 problems: problems.join("; "),
             });
         }
+        // After two failures the same request would probably fail again.
+        request.manner.is_varied = attempts > 1;
         // Only the latest bad answer is shown, so that the request does not grow with each.
         request.messages.truncate(asked);
         // A cut answer would be repeated word for word, and cut again.
         if response.cut().is_some() {
+            request.manner.is_watched = true;
             request.messages.push(ChatMessage::user(shorter(name)));
             continue;
         }
         request.messages.push(ChatMessage::assistant(shown(&response.content)));
-        request.messages.push(ChatMessage::user(correction(name, &problems, &schema)));
+        request.messages.push(ChatMessage::user(correction(name, &problems, broken)));
     }
 }
 
@@ -150,7 +173,7 @@ fn shown(content: &str) -> String {
     }
 }
 
-/// Asks for an answer in place of one that was cut off.
+/// Requests an answer again that was cut off.
 fn shorter(name: &str) -> String {
     format!(
         "Your answer was cut off before its end. Answer with one `{name}` JSON object and nothing else: short texts, \
@@ -158,15 +181,18 @@ fn shorter(name: &str) -> String {
     )
 }
 
-fn correction(name: &str, problems: &[String], schema: &Value) -> String {
+fn correction(name: &str, problems: &[String], schema: Option<&Value>) -> String {
     let list: String = problems.iter().map(|problem| format!("- {}\n", escape(problem))).collect();
+    let schema = schema.map_or_else(String::new, |schema| {
+        format!(" It must be valid against this JSON Schema:\n{schema}")
+    });
     format!(
         "Your answer is not a valid `{name}`.\n<problems>\n{list}</problems>\nAnswer again with one JSON \
-         object and nothing else, without code fences. It must be valid against this JSON Schema:\n{schema}"
+         object and nothing else, without code fences.{schema}"
     )
 }
 
-/// Reads the first valid object in an answer, or says what is wrong with the likeliest one.
+/// Reads the first valid object in an answer, or describes the problem with the likeliest one.
 fn read<T: DeserializeOwned>(
     content: &str,
     (schema, validator): (&Value, &jsonschema::Validator),
@@ -239,7 +265,7 @@ fn may_be_null(schema: &Value) -> bool {
     listed || available || kinds.is_some_and(is_null)
 }
 
-/// Finds the JSON objects in an answer, whatever stands around them.
+/// Finds the JSON objects in an answer, inside of other text.
 fn objects_in(content: &str) -> Vec<Value> {
     /// Places at which an object is looked for; prose full of braces is not worth more.
     const PLACES: usize = 64;
@@ -295,7 +321,7 @@ mod tests {
             list: Vec<Inner>,
         }
         let schema = strict_schema::<Outer>();
-        let validator = jsonschema::validator_for(&schema).unwrap();
+        let validator = compiled(&schema).unwrap();
         let read = |text| read::<Outer>(text, (&schema, &validator), &[]);
         let whole = Outer {
             name: "a".into(),
@@ -314,7 +340,7 @@ mod tests {
             a: u32,
         }
         let schema = strict_schema::<A>();
-        let validator = jsonschema::validator_for(&schema).unwrap();
+        let validator = compiled(&schema).unwrap();
         let read = |text| read::<A>(text, (&schema, &validator), &[]);
         assert_eq!(read(r#"such as {"b":"x"}, so {"a":7}"#), Ok(A { a: 7 }));
         assert!(read(r#"{"a":"7"}"#).unwrap_err()[0].starts_with("/a: "));

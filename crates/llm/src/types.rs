@@ -4,12 +4,25 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::attached::Attached;
-use perihelion_http::reach;
+use super::{Error, attached::Attached};
 
 /// The part a model call plays; sent as `x-perihelion-role` and used to pick per-role settings.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    PartialEq,
+    Eq,
+    Hash,
+    PartialOrd,
+    Ord,
+    Serialize,
+    Deserialize,
+    strum::IntoStaticStr,
+    strum::VariantArray,
+)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Role {
     Supervisor,
     Agent,
@@ -23,36 +36,13 @@ pub enum Role {
 }
 
 impl Role {
-    /// Every role.
-    pub const ALL: [Role; 9] = [
-        Role::Supervisor,
-        Role::Agent,
-        Role::Reflector,
-        Role::Qa,
-        Role::Architect,
-        Role::Extractor,
-        Role::Summarizer,
-        Role::Classifier,
-        Role::Reranker,
-    ];
-
     /// Returns the role's name on the wire and in the settings.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Role::Supervisor => "supervisor",
-            Role::Agent => "agent",
-            Role::Reflector => "reflector",
-            Role::Qa => "qa",
-            Role::Architect => "architect",
-            Role::Extractor => "extractor",
-            Role::Summarizer => "summarizer",
-            Role::Classifier => "classifier",
-            Role::Reranker => "reranker",
-        }
+        self.into()
     }
 }
 
-/// Who speaks in a [`ChatMessage`].
+/// The speaker of a [`ChatMessage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageRole {
@@ -66,7 +56,7 @@ pub enum MessageRole {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatMessage {
     pub role: MessageRole,
-    /// Text; empty where the message only carries tool calls.
+    /// Text; empty if the message has only tool calls.
     pub content: String,
     /// Calls the assistant asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -100,20 +90,18 @@ impl ChatMessage {
     }
 
     fn text(role: MessageRole, content: impl Into<String>) -> Self {
-        let tool_calls = Vec::new();
-        let tool_call_id = None;
-        let attached = Vec::new();
-        Self { role, content: content.into(), tool_calls, tool_call_id, attached }
+        let content = content.into();
+        Self { role, content, tool_calls: vec![], tool_call_id: None, attached: vec![] }
     }
 }
 
 /// A call of a tool, asked for by the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
-    /// Unique in the conversation; made up (`call_<number>`) where the endpoint sent none or one that is taken.
+    /// Unique in the conversation; invented (`call_<number>`) if the endpoint sent none or a repeated one.
     pub id: String,
     pub name: String,
-    /// Arguments as the model wrote them; `Err` text is kept when they are not a JSON object.
+    /// The model's arguments; a text that is not a JSON object stays unchanged.
     pub arguments: Value,
 }
 
@@ -152,13 +140,37 @@ pub struct ChatRequest {
     pub tools: Vec<ToolSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat>,
+    /// How the answer is obtained; no part of what is recorded.
+    #[serde(skip)]
+    pub manner: Manner,
+}
+
+/// How an answer is obtained, beside what is asked.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
+pub struct Manner {
+    /// It is streamed, and ended when it repeats itself.
+    pub is_watched: bool,
+    /// The temperature is another one than usual, so that the same question can have another answer.
+    pub is_varied: bool,
+    /// Texts and lists of the schema are bounded, so that the answer ends within the model's output limit.
+    pub is_bounded: bool,
 }
 
 impl ChatRequest {
     /// Makes a request without tools, for an answer in words.
     pub fn new(role: Role, thread: impl Into<String>, messages: Vec<ChatMessage>) -> Self {
         let thread = thread.into();
-        Self { role, thread, agent: None, stage: None, messages, tools: vec![], format: None }
+        let manner = Manner::default();
+        Self {
+            role,
+            thread,
+            agent: None,
+            stage: None,
+            messages,
+            tools: vec![],
+            format: None,
+            manner,
+        }
     }
 
     /// Says for which agent it is made.
@@ -176,16 +188,19 @@ impl ChatRequest {
     }
 }
 
-/// Tokens of one call, as the endpoint counted them; zero where it did not say.
+/// Tokens of one call, as the endpoint counted them; estimated where it did not.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Usage {
     #[serde(default)]
     pub input_tokens: u64,
     #[serde(default)]
     pub output_tokens: u64,
-    /// Those of the input that the endpoint had read before and kept.
+    /// Cached tokens of the input.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
+    /// Some of it is an estimate, because an endpoint did not count.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub estimated: bool,
 }
 
 fn is_zero(number: &u64) -> bool {
@@ -204,6 +219,7 @@ impl std::ops::AddAssign for Usage {
         self.input_tokens += other.input_tokens;
         self.output_tokens += other.output_tokens;
         self.cached_tokens += other.cached_tokens;
+        self.estimated |= other.estimated;
     }
 }
 
@@ -211,6 +227,10 @@ impl std::ops::AddAssign for Usage {
 pub(super) const LENGTH: &str = "length";
 pub(super) const FILTERED: &str = "content_filter";
 pub(super) const BROKEN: &str = "error";
+/// Not an endpoint's word: the answer repeated itself and was ended here.
+pub(super) const REPEATED: &str = "repetition";
+/// Nor this: a text in the answer ended where the schema ends it.
+pub(super) const FILLED: &str = "filled";
 
 /// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -226,28 +246,35 @@ pub struct ChatResponse {
     pub finish_reason: Option<String>,
     #[serde(default)]
     pub usage: Usage,
-    /// The model's reasoning, where the endpoint sends it beside the answer; never sent back.
+    /// The model's reasoning, if the endpoint sends it separately; never sent back.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reasoning: Option<String>,
 }
 
 impl ChatResponse {
-    /// Says why the answer ends before its end, if it does: then it is only a part, and calls no tools.
+    /// Returns why the answer is incomplete, if it is: then it is only a part, and calls no tools.
     pub fn cut(&self) -> Option<&'static str> {
         match self.finish_reason.as_deref()? {
             LENGTH => Some("the model reached its output limit (raise models.max_tokens)"),
             FILTERED => Some("the endpoint's content filter stopped it"),
             BROKEN => Some("the endpoint ended it before its end"),
+            REPEATED => Some("the model repeated itself without end"),
+            FILLED => Some("a text in it is as long as models.max_tokens permits"),
             _ => None,
         }
     }
 
-    /// Tells whether the answer was cut off because it is too long: a shorter one would be whole.
+    /// Returns whether the answer was cut off because of its length: a shorter one would be complete.
     pub fn is_too_long(&self) -> bool {
-        self.finish_reason.as_deref() == Some(LENGTH)
+        matches!(self.finish_reason.as_deref(), Some(LENGTH | REPEATED | FILLED))
     }
 
-    /// Returns the text of an answer that is to be one.
+    /// Returns whether the answer in JSON is valid, but a text in it is probably only a part.
+    pub(super) fn is_filled(&self) -> bool {
+        self.finish_reason.as_deref() == Some(FILLED)
+    }
+
+    /// Returns the text of an answer in text form.
     pub fn into_text(self) -> Result<String, Error> {
         if let Some(reason) = self.cut() {
             return Err(Error::Truncated { reason });
@@ -274,115 +301,4 @@ pub trait ChatModel: Send + Sync {
         request: &ChatRequest,
         sink: Option<TokenSink<'_>>,
     ) -> Result<ChatResponse, Error>;
-}
-
-/// Why a model call failed.
-#[derive(Debug, thiserror::Error)]
-pub enum Error {
-    #[error(
-        "no model endpoint is configured: set OPENAI_BASE_URL (and OPENAI_API_KEY), or try `perihelion demo`"
-    )]
-    NotConfigured,
-    /// The endpoint could not be reached.
-    #[error("cannot reach the model endpoint {endpoint}: {reason}; {}", way_there(reason))]
-    Unreachable { endpoint: String, reason: String },
-    #[error(
-        "the model endpoint {endpoint} did not answer within {seconds} s; raise models.timeout_sec or check the endpoint"
-    )]
-    Timeout { endpoint: String, seconds: f64 },
-    #[error("the model endpoint {endpoint} refused the request with status {status}: {message}")]
-    Refused { endpoint: String, status: u16, message: String },
-    /// The endpoint's answer could not be understood.
-    #[error("the model endpoint {endpoint} sent an answer that cannot be read: {reason}")]
-    Malformed { endpoint: String, reason: String },
-    /// The answer is only a part.
-    #[error("the model's answer was cut off: {reason}")]
-    Truncated { reason: &'static str },
-    /// There is no answer, also after the adapter's retries.
-    #[error("the model gave an empty answer")]
-    Empty,
-    /// A JSON answer broke its schema, also after the repairs.
-    #[error(
-        "the {role} model did not answer with valid `{schema}` JSON in {attempts} attempts: {problems}"
-    )]
-    Invalid { role: &'static str, schema: String, attempts: u32, problems: String },
-    /// A prompt template is missing, broken, or wants a variable that it was not given.
-    #[error("the prompt template {name} cannot be used: {reason}")]
-    Prompt { name: String, reason: String },
-    /// The scripted model could not be started or its script could not be read.
-    #[error("the scripted model cannot be used: {0}")]
-    Script(String),
-    /// The run's time was up before the answer was there.
-    #[error("the time limit of {seconds} s was reached before the model had answered")]
-    Late { seconds: u64 },
-    /// The call failed when it was recorded.
-    #[error("{0}")]
-    Recorded(String),
-    /// The call was cut off by the caller's own machinery (journal, cancellation).
-    #[error("the model call was not made: {0}")]
-    Interrupted(#[source] Box<dyn std::error::Error + Send + Sync>),
-}
-
-impl From<reqwest::Error> for Error {
-    /// Says that no HTTP client could be made.
-    fn from(error: reqwest::Error) -> Self {
-        let reason = format!("no HTTP client could be made: {}", reach::cause(&error));
-        Self::Unreachable { endpoint: "(any)".to_owned(), reason }
-    }
-}
-
-/// Says what helps against an endpoint that cannot be reached.
-fn way_there(reason: &str) -> &'static str {
-    let reason = reason.to_lowercase();
-    if reason.contains("connection refused") {
-        "nothing listens there: start the model server, or name another address with --model-url or OPENAI_BASE_URL"
-    } else if reason.contains("lookup") || reason.contains("dns") {
-        "no such host is known: check the name in --model-url or OPENAI_BASE_URL"
-    } else if reason.contains("certificate") {
-        "its certificate is not trusted here: check the address in --model-url or OPENAI_BASE_URL, and SSL_CERT_FILE"
-    } else {
-        "check --model-url or OPENAI_BASE_URL"
-    }
-}
-
-impl Error {
-    /// Says in a few words why a call is made once more.
-    pub fn brief(&self) -> String {
-        match self {
-            Self::Unreachable { endpoint, reason } => {
-                format!("no answer from {endpoint} ({reason})")
-            }
-            Self::Timeout { endpoint, seconds } => {
-                format!("no answer from {endpoint} within {seconds} s")
-            }
-            Self::Refused { endpoint, status, .. } => {
-                format!("{endpoint} answered with status {status}")
-            }
-            Self::Malformed { endpoint, .. } => {
-                format!("{endpoint} sent an answer that cannot be read")
-            }
-            other => other.to_string(),
-        }
-    }
-
-    /// Returns the class of the error in one word, to count by.
-    pub fn class(&self) -> &'static str {
-        match self {
-            Self::NotConfigured => "not_configured",
-            Self::Unreachable { .. } => "unreachable",
-            Self::Timeout { .. } => "timeout",
-            Self::Refused { status: 429, .. } => "rate_limited",
-            Self::Refused { status: 500.., .. } => "server_error",
-            Self::Refused { .. } => "refused",
-            Self::Malformed { .. } => "malformed",
-            Self::Truncated { .. } => "truncated",
-            Self::Empty => "empty",
-            Self::Invalid { .. } => "invalid",
-            Self::Prompt { .. } => "prompt",
-            Self::Script(_) => "script",
-            Self::Late { .. } => "late",
-            Self::Recorded(_) => "recorded",
-            Self::Interrupted(_) => "interrupted",
-        }
-    }
 }

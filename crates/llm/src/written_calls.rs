@@ -1,7 +1,7 @@
 //! Reads tool calls that a model wrote into its text, in the forms that chat templates teach.
 //!
 //! A call runs only if the request offers tools, and never if the request itself contains it: then the model quotes
-//! material, in which anybody may have written a call.
+//! material, which may contain foreign calls.
 
 use serde_json::{Map, Value, json};
 
@@ -11,7 +11,7 @@ use crate::{ChatRequest, MessageRole, escape};
 /// A call by name, its arguments as they were written.
 pub(super) type Call = (String, Value);
 
-/// Takes the calls out of an answer; those that cannot run are named in its text.
+/// Removes the calls from an answer; calls that cannot run are named in its text.
 pub(super) fn take(request: &ChatRequest, cleaned: &mut Cleaned) -> Vec<Call> {
     let mut calls = Vec::new();
     let mut notes = Vec::new();
@@ -40,7 +40,7 @@ pub(super) fn take(request: &ChatRequest, cleaned: &mut Cleaned) -> Vec<Call> {
     calls
 }
 
-/// Tells whether a text stands in what the model was given.
+/// Returns whether the model's input contains a text.
 fn is_quoted(request: &ChatRequest, text: &str) -> bool {
     let text = text.trim();
     let escaped = escape(text);
@@ -50,7 +50,7 @@ fn is_quoted(request: &ChatRequest, text: &str) -> bool {
         && material.any(|one| one.content.contains(text) || one.content.contains(&escaped))
 }
 
-/// Reads a whole answer that is a call of a tool of the request, and nothing else.
+/// Reads a whole answer that is only a call of one of the request's tools.
 fn bare(request: &ChatRequest, content: &str) -> Vec<Call> {
     let text = content.trim();
     let fenced = text.strip_prefix("```").and_then(|rest| rest.strip_suffix("```"));
@@ -82,6 +82,26 @@ fn read(request: &ChatRequest, written: &WrittenCall) -> Vec<Call> {
         };
         return vec![(name.trim().to_owned(), arguments)];
     }
+    if let Some((name, rest)) =
+        body.strip_prefix("<invoke name=\"").and_then(|rest| rest.split_once("\">"))
+    {
+        let marks = ["<parameter name=\"", "\">", "</parameter>"];
+        return vec![(name.to_owned(), fields(request, name, rest, marks))];
+    }
+    // Kimi and DeepSeek: the name, a mark, and the arguments.
+    for mark in ["<|tool_call_argument_begin|>", "<｜tool▁sep｜>"] {
+        let Some((name, rest)) = body.split_once(mark) else { continue };
+        let (name, arguments) = match rest.trim_start().split_once('\n') {
+            Some((own, arguments)) if name.trim() == "function" => (own, arguments),
+            _ => (name, rest),
+        };
+        let name = name.trim().trim_start_matches("functions.");
+        let is_number = |number: &str| number.bytes().all(|byte| byte.is_ascii_digit());
+        let numbered = name.rsplit_once(':').filter(|(_, number)| is_number(number));
+        let name = numbered.map_or(name, |(name, _)| name);
+        let arguments = arguments.trim().trim_start_matches("```json").trim_matches('`').trim();
+        return vec![(name.to_owned(), Value::String(arguments.to_owned()))];
+    }
     // GLM: the name, and each argument between marks.
     if let Some((name, rest)) = body.split_once("<arg_key>") {
         let name = name.trim();
@@ -109,7 +129,7 @@ fn fields(request: &ChatRequest, tool: &str, text: &str, marks: [&str; 3]) -> Va
     arguments.into()
 }
 
-/// Reads calls that are JSON objects, one after the other or in a list; none if anything else is there.
+/// Reads calls that are JSON objects, in sequence or in a list; `None` if there is other text.
 fn objects(text: &str) -> Vec<Call> {
     let values: Result<Vec<Value>, _> =
         serde_json::Deserializer::from_str(text).into_iter::<Value>().collect();

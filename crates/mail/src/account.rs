@@ -1,4 +1,4 @@
-//! Who reads and sends, and where.
+//! The owner of a mailbox, and its servers.
 
 use std::fmt;
 use std::time::Duration;
@@ -6,37 +6,35 @@ use std::time::Duration;
 use secrecy::SecretString;
 use url::Url;
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// Longest exchange with a server.
 pub const LIMIT: Duration = Duration::from_secs(30);
 
-/// Who reads and sends.
 #[derive(Clone, Debug)]
 pub struct Account {
     pub username: String,
     pub password: SecretString,
-    /// Address of the sender, with a name where one is given: `Ann <ann@example.org>`.
+    /// Address of the sender, optionally with a name: `Ann <ann@example.org>`.
     pub from: String,
 }
 
-/// Where mail is read by IMAP and sent by SMTP.
+/// The servers: IMAP for reading, SMTP for sending.
 #[derive(Clone, Debug)]
 pub struct Servers {
     pub imap: Endpoint,
     pub smtp: Endpoint,
 }
 
-/// Where mail is read and sent by JMAP.
+/// The server for reading and sending by JMAP.
 #[derive(Clone, Debug)]
 pub struct JmapServer {
-    /// Where its session is described, or where that is found: `https://example.org/.well-known/jmap`.
+    /// The address of its session, or of its discovery: `https://example.org/.well-known/jmap`.
     pub session: Url,
     /// Whether the account's password is a bearer token.
     pub is_token: bool,
 }
 
-/// One server.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Endpoint {
     pub host: String,
@@ -57,7 +55,6 @@ pub enum Security {
 
 impl Endpoint {
     /// Returns whether the server is on this machine.
-    #[must_use]
     pub fn is_local(&self) -> bool {
         is_local(&self.host)
     }
@@ -70,11 +67,8 @@ impl fmt::Display for Endpoint {
 }
 
 impl JmapServer {
-    /// Reads `HOST`, `HOST:PORT` or an address; `security` says how a host without one is reached.
-    ///
-    /// # Errors
-    /// [`Error::BadAddress`].
-    pub fn read(text: &str, security: Security, is_token: bool) -> Result<Self, Error> {
+    /// Reads `HOST`, `HOST:PORT` or an address; `security` is the default for a host alone.
+    pub fn read(text: &str, security: Security, is_token: bool) -> Result<Self> {
         let scheme = if security == Security::Plain { "http" } else { "https" };
         let text = if text.contains("://") {
             text.to_owned()

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::message::Message;
-use crate::{Account, Error};
+use crate::{Account, Error, Result};
 
 /// A message to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
@@ -19,11 +19,11 @@ pub struct Compose {
     pub subject: String,
     pub text: String,
     pub attachments: Vec<Attachment>,
-    /// What a forwarded message had attached, as it was.
+    /// The attachments of a forwarded message, unchanged.
     pub forwarded: Vec<Part>,
 }
 
-/// What was attached to a message, as it came.
+/// The attachments of a message, unchanged.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Part {
     pub name: String,
@@ -50,26 +50,23 @@ pub struct Attachment {
     pub text: String,
 }
 
-/// A written message.
 pub struct Written {
     pub id: String,
     pub bytes: Vec<u8>,
 }
 
-/// Writes a message.
 pub fn write(
     account: &Account,
     compose: &Compose,
     follows: Follows<'_>,
     id: String,
-) -> Result<Written, Error> {
-    let from = named(&account.from)?;
-    let lists = [&compose.to, &compose.cc, &compose.bcc]
-        .map(|list| list.iter().map(|text| named(text)).collect::<Result<Vec<_>, _>>());
-    let [to, cc, bcc] = lists;
-    let to = to?;
-    let cc = cc?;
-    let bcc = bcc?;
+) -> Result<Written> {
+    let from = header(&account.from)?;
+    let read =
+        |list: &[String]| list.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>();
+    let to = read(&compose.to)?;
+    let cc = read(&compose.cc)?;
+    let bcc = read(&compose.bcc)?;
     if to.is_empty() && cc.is_empty() && bcc.is_empty() {
         return Err(Error::NoRecipient);
     }
@@ -78,17 +75,17 @@ pub fn write(
     }
     let mut builder = MessageBuilder::new()
         .message_id(plain(&id).to_owned())
-        .from(pair(&from))
+        .from(from)
         .subject(compose.subject.clone())
         .text_body(compose.text.clone());
     if !to.is_empty() {
-        builder = builder.to(to.iter().map(pair).collect::<Vec<_>>());
+        builder = builder.to(to);
     }
     if !cc.is_empty() {
-        builder = builder.cc(cc.iter().map(pair).collect::<Vec<_>>());
+        builder = builder.cc(cc);
     }
     if !bcc.is_empty() {
-        builder = builder.bcc(bcc.iter().map(pair).collect::<Vec<_>>());
+        builder = builder.bcc(bcc);
     }
     if let Follows::Answer(message) = follows {
         builder = builder.in_reply_to(plain(&message.id).to_owned());
@@ -114,7 +111,7 @@ pub fn write(
 }
 
 /// Makes a Message-ID of the account's own domain.
-pub fn own_id(account: &Account, unique: &str) -> Result<String, Error> {
+pub fn own_id(account: &Account, unique: &str) -> Result<String> {
     let address = plain_address(&account.from)?;
     let domain = address.rsplit('@').next().unwrap_or("localhost");
     let plain: String =
@@ -125,7 +122,6 @@ pub fn own_id(account: &Account, unique: &str) -> Result<String, Error> {
     Ok(format!("<{plain}.perihelion@{domain}>"))
 }
 
-/// Returns everybody a draft goes to.
 pub fn recipients(draft: &Message) -> Vec<String> {
     draft.to.iter().chain(&draft.cc).chain(&draft.bcc).cloned().collect()
 }
@@ -141,7 +137,7 @@ fn references(message: &Message) -> Vec<String> {
     references
 }
 
-/// Writes a message that hands another one on, with what was attached to it.
+/// Writes a message that forwards another one, with its attachments.
 pub fn forward(message: &Message, forwarded: Vec<Part>, to: &[String], text: &str) -> Compose {
     let subject = message.subject.trim();
     let is_forward = ["fwd:", "fw:"].iter().any(|start| {
@@ -161,8 +157,7 @@ pub fn forward(message: &Message, forwarded: Vec<Part>, to: &[String], text: &st
     Compose { to: to.to_vec(), subject, text, forwarded, ..Compose::default() }
 }
 
-/// Writes an answer to a message.
-pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compose, Error> {
+pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compose> {
     let is_own = answered.from.contains(plain_address(&account.from)?.as_str());
     // An answer to one's own message goes where that went.
     let to = if is_own {
@@ -183,17 +178,17 @@ pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compo
 }
 
 /// Returns the address without the name.
-pub fn plain_address(text: &str) -> Result<String, Error> {
+pub fn plain_address(text: &str) -> Result<String> {
     Ok(address(text)?.to_string())
 }
 
 /// Reads the address of a recipient as the outgoing server takes it.
-pub fn address(text: &str) -> Result<Address, Error> {
+pub fn address(text: &str) -> Result<Address> {
     Ok(named(text)?.1)
 }
 
 /// Reads an address with the name before it, which need not be quoted.
-fn named(text: &str) -> Result<(Option<String>, Address), Error> {
+fn named(text: &str) -> Result<(Option<String>, Address)> {
     if text.chars().any(char::is_control) {
         return Err(Error::Control { what: "an address" });
     }
@@ -207,8 +202,9 @@ fn named(text: &str) -> Result<(Option<String>, Address), Error> {
     Ok(((!name.is_empty()).then_some(name), email))
 }
 
-fn pair((name, email): &(Option<String>, Address)) -> HeaderAddress<'static> {
-    HeaderAddress::new_address(name.clone(), email.to_string())
+fn header(text: &str) -> Result<HeaderAddress<'static>> {
+    let (name, email) = named(text)?;
+    Ok(HeaderAddress::new_address(name, email.to_string()))
 }
 
 fn plain(id: &str) -> &str {

@@ -4,7 +4,11 @@ pub enum Error {
     #[error("unencrypted connections are allowed to this machine only: {0}")]
     Unprotected(String),
     #[error("cannot reach the mail server {server}: {reason}")]
-    Unreachable { server: String, reason: String },
+    Unreachable {
+        server: String,
+        #[source]
+        reason: Box<dyn std::error::Error + Send + Sync>,
+    },
     #[error("the mail server refused the name or the password")]
     Login,
     #[error("the server offers no mail over JMAP: {0}")]
@@ -21,7 +25,7 @@ pub enum Error {
     NoMessage(String),
     #[error("no draft and no sent message has this ID: {0}")]
     NoDraft(String),
-    /// Somebody edited it after it was shown.
+    /// It was edited after it was shown.
     #[error("the draft changed after it was shown ({part}); show it again: {id}")]
     Changed { id: String, part: &'static str },
     #[error("not a message ID from search_mail: {0}")]
@@ -48,6 +52,9 @@ pub enum Error {
     Unwritable(#[from] std::io::Error),
 }
 
+/// The result of a mailbox.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl From<reqwest::Error> for Error {
     fn from(error: reqwest::Error) -> Self {
         if error.is_timeout() {
@@ -60,6 +67,6 @@ impl From<reqwest::Error> for Error {
         while let Some(source) = reason.source() {
             reason = source;
         }
-        Self::Unreachable { server, reason: reason.to_string() }
+        Self::Unreachable { server, reason: reason.to_string().into() }
     }
 }

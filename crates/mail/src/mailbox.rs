@@ -31,10 +31,10 @@ impl Mailbox {
         Ok(Self::by(Way::Imap(ImapMailbox::open(account, servers).await?)))
     }
 
-    /// Opens an account by JMAP: asks the server what it offers.
+    /// Opens an account by JMAP: asks the server for its capabilities.
     ///
     /// # Errors
-    /// As [`Mailbox::open`], and [`Error::NoJmap`] where it is not offered.
+    /// As [`Mailbox::open`], and [`Error::NoJmap`] if it is not offered.
     pub async fn open_jmap(account: Account, server: &JmapServer) -> Result<Self, Error> {
         compose::plain_address(&account.from)?;
         Ok(Self::by(Way::Jmap(Box::new(JmapMailbox::open(account, server).await?))))
@@ -45,7 +45,6 @@ impl Mailbox {
     }
 
     /// Returns the server that holds the mail, with the protocol it is reached by.
-    #[must_use]
     pub fn server(&self) -> String {
         match &self.way {
             Way::Imap(imap) => imap.servers.imap.to_string(),
@@ -53,10 +52,7 @@ impl Mailbox {
         }
     }
 
-    /// Returns the folders of sent mail and of drafts, where there are some.
-    ///
-    /// # Errors
-    /// What the server says.
+    /// Returns the folders of sent mail and of drafts, if there are any.
     pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>), Error> {
         match &self.way {
             Way::Imap(imap) => imap.special_folders().await,
@@ -64,7 +60,7 @@ impl Mailbox {
         }
     }
 
-    /// Sees that mail can be sent, and returns the server that takes it; sends nothing.
+    /// Checks that mail can be sent, and returns the outgoing server; sends none.
     ///
     /// # Errors
     /// [`Error::Unreachable`], [`Error::Login`], [`Error::Unprotected`].
@@ -84,7 +80,7 @@ impl Mailbox {
     /// Finds messages in a folder, newest first.
     ///
     /// # Errors
-    /// [`Error::BadQuery`], [`Error::NoFolder`], or what the server says.
+    /// [`Error::BadQuery`], [`Error::NoFolder`], or the server's error.
     pub async fn search(
         &self,
         query: &str,
@@ -100,7 +96,7 @@ impl Mailbox {
     /// Reads the messages of a thread, oldest first, from all folders.
     ///
     /// # Errors
-    /// [`Error::BadId`], [`Error::NoMessage`], or what the server says.
+    /// [`Error::BadId`], [`Error::NoMessage`], or the server's error.
     pub async fn thread(&self, id: &str) -> Result<Vec<Message>, Error> {
         match &self.way {
             Way::Imap(imap) => imap.thread(id).await,
@@ -111,7 +107,7 @@ impl Mailbox {
     /// Keeps a new message as a draft and returns it.
     ///
     /// # Errors
-    /// [`Error::NoRecipient`], [`Error::BadAddress`], [`Error::Control`], or what the server says.
+    /// [`Error::NoRecipient`], [`Error::BadAddress`], [`Error::Control`], or the server's error.
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
         self.keep(Draft::New(compose), id).await
     }
@@ -124,10 +120,7 @@ impl Mailbox {
         self.keep(Draft::Answer { message, text }, id).await
     }
 
-    /// Keeps a message that hands another one on, with what was attached to it, as a draft and returns it.
-    ///
-    /// # Errors
-    /// As [`Mailbox::reply`].
+    /// Stores a message that forwards another one, with its attachments, as a draft and returns it.
     pub async fn forward(
         &self,
         message: &str,
@@ -145,11 +138,12 @@ impl Mailbox {
         }
     }
 
-    /// Sends a draft by its id, if it still is what was shown; `resend` is a person's word that one whose outcome is unknown did not
-    /// arrive.
+    /// Sends a draft by its ID, if it is unchanged since it was shown; `resend` is a person's statement that one with
+    /// an unknown outcome did not arrive.
     ///
     /// # Errors
-    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::Refused`] with the draft as it was, or what the servers say.
+    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::Refused`] with the unchanged draft,
+    /// or the servers' error.
     pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
         let id = bracketed(id);
         let _one = self.sending.lock().await;

@@ -5,8 +5,8 @@ use perihelion_mime::{addresses, decoded, readable_text, repaired};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
 use crate::compose::Part;
+use crate::{Error, Result};
 
 /// Most characters of a message's text.
 const TEXT: usize = 40_000;
@@ -52,7 +52,7 @@ pub struct Message {
     pub(crate) reply_to: Vec<String>,
 }
 
-/// Reads a message; what is broken in it is left out.
+/// Reads a message; broken parts are left out.
 pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
     parse(bytes, folder, format!("uid:{uid}:{folder}"))
 }
@@ -72,6 +72,7 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
     let attachments = parsed.attachments().map(|part| {
         format!("{} ({} bytes)", part.attachment_name().unwrap_or("unnamed"), part.contents().len())
     });
+    let date = parsed.date().filter(|date| date.is_valid());
     Message {
         id: parsed.message_id().map_or(fallback, bracketed),
         folder: folder.to_owned(),
@@ -80,8 +81,8 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
         cc: addresses(parsed.cc()),
         bcc: addresses(parsed.bcc()),
         subject: parsed.subject().unwrap_or_default().to_owned(),
-        date: parsed.date().map(mail_parser::DateTime::to_rfc3339),
-        sent_at: parsed.date().map(mail_parser::DateTime::to_timestamp),
+        date: date.map(mail_parser::DateTime::to_rfc3339),
+        sent_at: date.map(mail_parser::DateTime::to_timestamp),
         text,
         attachments: attachments.collect(),
         in_reply_to: ids(parsed.in_reply_to()).pop(),
@@ -122,7 +123,7 @@ fn ids(value: &HeaderValue<'_>) -> Vec<String> {
     }
 }
 
-/// Reads what is attached to a message, as it came.
+/// Reads the attachments of a message, unchanged.
 pub fn parts(bytes: &[u8]) -> Vec<Part> {
     let bytes = repaired(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else { return Vec::new() };
@@ -155,11 +156,11 @@ pub struct Shown {
 }
 
 impl Shown {
-    /// Refuses a draft that is not what was shown.
+    /// Rejects a draft that differs from the shown one.
     ///
     /// # Errors
     /// [`Error::Changed`] with the first part that differs.
-    pub(crate) fn check(&self, draft: &Message) -> Result<(), Error> {
+    pub(crate) fn check(&self, draft: &Message) -> Result<()> {
         let text = |text: &str| text.trim_end().to_owned();
         let differs = [
             ("from", self.from != draft.from),

@@ -1,43 +1,34 @@
 //! A search as people write it, as the server reads it.
 
+use chrono::{Datelike as _, NaiveDate};
 use serde_json::{Value, json};
 
-use crate::Error;
+use crate::{Error, Result};
 
-/// What a message must have.
+/// The conditions for a message.
 enum Term {
-    From(String),
-    To(String),
-    Cc(String),
-    Subject(String),
-    Since(Date),
-    Before(Date),
+    /// A field, in lower case, and its text.
+    Field(&'static str, String),
+    Since(NaiveDate),
+    Before(NaiveDate),
     Unread,
     Flagged,
-    Text(String),
-}
-
-/// A day.
-struct Date {
-    year: usize,
-    month: usize,
-    day: usize,
 }
 
 /// Reads words, and `from:`, `to:`, `subject:`, `since:`, `before:`, `unread`, `flagged`; words in quotes belong together.
-fn terms(query: &str) -> Result<Vec<Term>, Error> {
+fn terms(query: &str) -> Result<Vec<Term>> {
     let term = |word: String| {
         Ok(match word.split_once(':') {
-            Some(("from", value)) => Term::From(value.to_owned()),
-            Some(("to", value)) => Term::To(value.to_owned()),
-            Some(("cc", value)) => Term::Cc(value.to_owned()),
-            Some(("subject", value)) => Term::Subject(value.to_owned()),
+            Some(("from", value)) => Term::Field("from", value.to_owned()),
+            Some(("to", value)) => Term::Field("to", value.to_owned()),
+            Some(("cc", value)) => Term::Field("cc", value.to_owned()),
+            Some(("subject", value)) => Term::Field("subject", value.to_owned()),
             Some(("since" | "after", value)) => Term::Since(date(value)?),
             Some(("before", value)) => Term::Before(date(value)?),
             Some(("is", "unread")) => Term::Unread,
             Some(("is", "flagged")) => Term::Flagged,
             None if word == "unread" => Term::Unread,
-            _ => Term::Text(word),
+            _ => Term::Field("text", word),
         })
     };
     if query.chars().any(|c| c.is_control() && !c.is_whitespace()) {
@@ -47,21 +38,19 @@ fn terms(query: &str) -> Result<Vec<Term>, Error> {
 }
 
 /// Writes a search as an IMAP server reads it.
-pub fn imap_key(query: &str) -> Result<String, Error> {
+pub fn imap_key(query: &str) -> Result<String> {
     let key = |term: Term| {
         Ok(match term {
-            Term::From(text) => format!("FROM {}", quoted("a search", &text)?),
-            Term::To(text) => format!("TO {}", quoted("a search", &text)?),
-            Term::Cc(text) => format!("CC {}", quoted("a search", &text)?),
-            Term::Subject(text) => format!("SUBJECT {}", quoted("a search", &text)?),
-            Term::Since(date) => format!("SINCE {}", date.imap()),
-            Term::Before(date) => format!("BEFORE {}", date.imap()),
+            Term::Field(name, text) => {
+                format!("{} {}", name.to_uppercase(), quoted("a search", &text)?)
+            }
+            Term::Since(date) => format!("SINCE {}", date.format("%-d-%b-%Y")),
+            Term::Before(date) => format!("BEFORE {}", date.format("%-d-%b-%Y")),
             Term::Unread => "UNSEEN".to_owned(),
             Term::Flagged => "FLAGGED".to_owned(),
-            Term::Text(text) => format!("TEXT {}", quoted("a search", &text)?),
         })
     };
-    let keys = terms(query)?.into_iter().map(key).collect::<Result<Vec<_>, Error>>()?;
+    let keys = terms(query)?.into_iter().map(key).collect::<Result<Vec<_>>>()?;
     if keys.is_empty() {
         return Ok("ALL".to_owned());
     }
@@ -70,17 +59,13 @@ pub fn imap_key(query: &str) -> Result<String, Error> {
 }
 
 /// Writes a search as the conditions of a JMAP server.
-pub fn jmap_conditions(query: &str) -> Result<Vec<Value>, Error> {
+pub fn jmap_conditions(query: &str) -> Result<Vec<Value>> {
     let condition = |term: Term| match term {
-        Term::From(text) => json!({ "from": phrase(&text) }),
-        Term::To(text) => json!({ "to": phrase(&text) }),
-        Term::Cc(text) => json!({ "cc": phrase(&text) }),
-        Term::Subject(text) => json!({ "subject": phrase(&text) }),
-        Term::Since(date) => json!({ "after": date.jmap() }),
-        Term::Before(date) => json!({ "before": date.jmap() }),
+        Term::Field(name, text) => json!({ name: phrase(&text) }),
+        Term::Since(date) => json!({ "after": format!("{date}T00:00:00Z") }),
+        Term::Before(date) => json!({ "before": format!("{date}T00:00:00Z") }),
         Term::Unread => json!({ "notKeyword": "$seen" }),
         Term::Flagged => json!({ "hasKeyword": "$flagged" }),
-        Term::Text(text) => json!({ "text": phrase(&text) }),
     };
     Ok(terms(query)?.into_iter().map(condition).collect())
 }
@@ -90,8 +75,8 @@ fn phrase(text: &str) -> String {
     if text.contains(char::is_whitespace) { in_quotes(text) } else { text.to_owned() }
 }
 
-/// Writes a text so that it is nothing but a text to the server.
-pub fn quoted(what: &'static str, text: &str) -> Result<String, Error> {
+/// Quotes a text, so that the server reads it only as text.
+pub fn quoted(what: &'static str, text: &str) -> Result<String> {
     if text.chars().any(char::is_control) {
         return Err(Error::Control { what });
     }
@@ -102,7 +87,7 @@ fn in_quotes(text: &str) -> String {
     format!("\"{}\"", text.replace('\\', "\\\\").replace('"', "\\\""))
 }
 
-fn words(query: &str) -> Result<Vec<String>, Error> {
+fn words(query: &str) -> Result<Vec<String>> {
     let mut words = Vec::new();
     let mut word = String::new();
     let mut is_quoted = false;
@@ -126,30 +111,10 @@ fn words(query: &str) -> Result<Vec<String>, Error> {
     Ok(words)
 }
 
-fn date(text: &str) -> Result<Date, Error> {
-    let bad = || Error::BadQuery(format!("dates are YYYY-MM-DD, not: {text}"));
-    let parts: Vec<usize> =
-        text.split('-').map(|part| part.parse().map_err(|_| bad())).collect::<Result<_, _>>()?;
-    let &[year, month, day] = parts.as_slice() else { return Err(bad()) };
-    if !(1..=12).contains(&month) || !(1..=31).contains(&day) || !(1970..=9999).contains(&year) {
-        return Err(bad());
-    }
-    Ok(Date { year, month, day })
-}
-
-impl Date {
-    /// Writes it as `1-May-2024`.
-    fn imap(&self) -> String {
-        const MONTHS: [&str; 12] =
-            ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];
-        let name = MONTHS.get(self.month.saturating_sub(1)).copied().unwrap_or("Jan");
-        format!("{}-{name}-{}", self.day, self.year)
-    }
-
-    /// Writes when it begins, UTC.
-    fn jmap(&self) -> String {
-        format!("{:04}-{:02}-{:02}T00:00:00Z", self.year, self.month, self.day)
-    }
+fn date(text: &str) -> Result<NaiveDate> {
+    let date = NaiveDate::parse_from_str(text, "%Y-%m-%d").ok();
+    date.filter(|date| (1970..=9999).contains(&date.year()))
+        .ok_or_else(|| Error::BadQuery(format!("dates are YYYY-MM-DD, not: {text}")))
 }
 
 #[cfg(test)]

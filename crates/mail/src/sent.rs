@@ -1,4 +1,4 @@
-//! What became of a draft that was to be sent.
+//! The result of sending a draft.
 
 use schemars::JsonSchema;
 use serde::Serialize;

@@ -2,9 +2,9 @@
 
 use crate::compose::{self, Compose, Follows, Written};
 use crate::message::{self, Message};
-use crate::{Account, Error};
+use crate::{Account, Error, Result};
 
-/// What is kept as a draft; `message` is the id of the one that it follows.
+/// The content of a draft; `message` is the ID of the message that it answers.
 #[derive(Clone, Copy)]
 pub enum Draft<'a> {
     New(&'a Compose),
@@ -28,7 +28,7 @@ impl Draft<'_> {
         account: &Account,
         followed: Option<&(Message, Vec<u8>)>,
         unique: &str,
-    ) -> Result<Written, Error> {
+    ) -> Result<Written> {
         let id = compose::own_id(account, unique)?;
         match (self, followed) {
             (Self::New(compose), _) => compose::write(account, compose, Follows::Nothing, id),

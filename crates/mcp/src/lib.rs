@@ -1,9 +1,9 @@
 //! Plugs MCP servers in: the servers file, the scan, the sessions, and calls that always end.
 //!
-//! Enter at [`ToolHost`], with [`Pool`] behind it and [`ServersFile`] before it. The rooms below stand in layers, each of
-//! which uses only those before it: types, configuration, trust, transport, catalog, call, pool. Invariant: every call is
-//! bounded in time and size, every child process is owned and reaped. Deliberately absent: any knowledge
-//! of agents, graphs or prompts, but for the agent's name and its menu line.
+//! Enter at [`ToolHost`], with [`Pool`] behind it and [`ServersFile`] before it. The modules are layers, each of which
+//! uses only earlier ones: types, configuration, trust, transport, catalog, call, pool. Invariant: every call is
+//! bounded in time and size, every child process is owned and reaped. Deliberately absent: any knowledge of agents,
+//! graphs or prompts, except the agent's name and its catalog line.
 
 mod call;
 mod catalog;
@@ -19,7 +19,7 @@ pub use configuration::{
     RateLimit, Sandbox, ServerConfig, ServersFile, ToolPolicy, Transport, Unusable, Warning,
     import, redact::redact_log, schema,
 };
-pub use pool::{Absent, Looked, Pool, PoolOptions, Reloaded, agent_name, menu_line};
+pub use pool::{Absent, DiscoveryProgress, Pool, PoolOptions, Reloaded, agent_name, menu_line};
 pub use transport::oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use trust::{Change, Changes, Pins, ServerPin, ToolPin, is_invisible, shown, written_out};
 pub use types::{

@@ -1,22 +1,30 @@
 //! Why something could not be remembered.
 
-/// Why something could not be remembered; the text tells the reader what to do next.
+/// Why a skill or memory could not be stored; the text contains the next step for the reader.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("there is no skill of that id; `perihelion skills list` shows them: {0}")]
+    #[error("unknown skill: {0}; run `perihelion skills list` to list skills")]
     UnknownSkill(String),
-    #[error("nothing is remembered under that key; `perihelion memory list` shows what is: {0}")]
+    #[error("no memory has that key: {0}; run `perihelion memory list` to list the keys")]
     UnknownKey(String),
-    #[error("{what} may have at most {most} characters; it has {found}")]
+    #[error("{what} has {found} characters; the limit is {most}")]
     TooLong { what: &'static str, most: usize, found: usize },
     #[error("a key needs a name")]
     NoKey,
-    #[error("line {line} of the skills file is no skill: {reason}")]
-    Import { line: usize, reason: String },
+    #[error("line {line} of the skills file is not a skill: {reason}")]
+    Import {
+        line: usize,
+        #[source]
+        reason: perihelion_database::Cause,
+    },
     #[error("a stored skill cannot be read: {0}")]
-    Damaged(String),
+    Damaged(#[source] serde_json::Error),
     #[error(transparent)]
     Recall(#[from] perihelion_recall::Error),
+    /// The database failed, which each method that uses it can report.
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
 }
+
+/// The result of a memory.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,8 +1,9 @@
-//! What is remembered between threads: skills that agents learned, and what users said of themselves.
+//! Data that outlives threads: skills of agents, and memories about users.
 //!
-//! Enter at [`Skills`] and [`UserMemory`]; both stand on one database and its [`StoredIndex`](perihelion_recall::StoredIndex). Invariants: nothing is
-//! kept or found without a tenant and an owner (the agent, the user); what goes into a prompt is bounded, however much is kept;
-//! what is forgotten leaves no byte. Deliberately absent: any model call (who calls one hands the answer over) and any clock (times are
+//! Enter at [`Skills`] and [`UserMemory`]; both use one database and its
+//! [`StoredIndex`](perihelion_recall::StoredIndex). Invariants: rows are stored and found only with a tenant and an
+//! owner (the agent, the user). The part for a prompt is bounded, for any amount of data. No byte of deleted data
+//! remains. Deliberately absent: any model call (who calls one hands the answer over) and any clock (times are
 //! arguments).
 
 mod error;
@@ -10,6 +11,7 @@ mod skills;
 mod user;
 
 pub use error::Error;
+pub(crate) use error::Result;
 pub use skills::{
     Call, KIND as SKILL_KIND, Lesson, Match, Question, Skill, Skills, Step, ToolHashes, distil,
 };

@@ -1,13 +1,19 @@
-//! Texts in any character set, and mails whose writers break the rules.
+//! Texts in any character set, compressed or not, and mails whose writers break the rules.
 //!
-//! Enter at [`decoded`] for bytes, at [`decoded_page`] for a web page, and at [`repaired`] before a mail is parsed. Invariant: what is right
-//! is left alone, and a broken byte or part costs itself and no other. Deliberately absent: reading a mailbox, and documents that are not texts.
+//! Enter at [`decoded`] for bytes, at [`unpacked`] and [`decoded_page`] for a web page, and at [`repaired`] before a
+//! mail is parsed.
+//! Invariant: correct input stays unchanged, and a broken byte or part affects only itself. Deliberately absent:
+//! reading a mailbox, and documents that are not texts.
 
 mod charset;
+mod dates;
+mod johab;
 mod message;
+mod packed;
 mod seven_bits;
 mod words;
 
-pub use charset::{decoded, decoded_page, named_in_page};
-pub use message::{addresses, part_text, readable_text, repaired};
+pub use charset::{EBCDIC, decoded, decoded_page, guessed, joined, named_in_page};
+pub use message::{addresses, part_text, readable_text, repaired, text_of_part};
+pub use packed::unpacked;
 pub use seven_bits::unshifted;

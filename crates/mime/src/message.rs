@@ -1,20 +1,21 @@
 //! Reads messages whose writers break the rules: parts without an end, words cut within a character, wrong character sets.
 //!
-//! Enter at [`repaired`] before a message is parsed, and at [`readable_text`] for what a person reads of it. Invariant: a message that is right is
-//! left alone, and one that is not loses no more than its broken part.
+//! Enter at [`repaired`] before a message is parsed, and at [`readable_text`] for the text that a person reads.
+//! Invariant: a correct message stays unchanged, and a broken one loses only its broken part.
 
 use std::borrow::Cow;
 use std::collections::BTreeSet;
 use std::ops::Range;
 
-use mail_parser::decoders::{html, quoted_printable};
+use mail_parser::decoders::html;
 use mail_parser::{
     Addr, Address, HeaderValue, Message, MessageParser, MessagePart, MimeHeaders, PartType,
 };
 
 use crate::charset::{decoded, named_in_page};
+use crate::dates::dated;
 use crate::seven_bits::unshifted;
-use crate::words::{from_base64, joined};
+use crate::words::{base64_body, from_quoted, joined};
 
 /// How often a message is looked through, since each repaired part may show another one behind it.
 const ROUNDS: usize = 6;
@@ -23,14 +24,17 @@ const DEPTH: usize = 4;
 
 /// Returns a message with its parts closed and the words of its headers whole.
 pub fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
-    let mut repaired = Cow::Borrowed(bytes);
+    let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+    let start = bytes.iter().position(|byte| !b"\r\n".contains(byte)).unwrap_or(bytes.len());
+    let mut repaired = Cow::Borrowed(&bytes[start..]);
     for _ in 0..ROUNDS {
         let Some(parsed) = MessageParser::default().parse(repaired.as_ref()) else { break };
         let mut parts = Vec::new();
         collect(&parsed, &mut parts);
         let boundaries: BTreeSet<String> = parts.iter().filter_map(|part| boundary(part)).collect();
-        let changed =
-            closed(&repaired, &boundaries).or_else(|| headers_repaired(&repaired, &parts));
+        let changed = divided(&repaired, &parts)
+            .or_else(|| closed(&repaired, &boundaries))
+            .or_else(|| headers_repaired(&repaired, &parts));
         let Some(changed) = changed else { break };
         drop(parts);
         drop(parsed);
@@ -39,7 +43,7 @@ pub fn repaired(bytes: &[u8]) -> Cow<'_, [u8]> {
     repaired
 }
 
-/// Collects the parts whose offsets count in the same bytes: those of a message that was encoded count in its own.
+/// Collects the parts whose offsets are in the same bytes: those of an encoded message are in its own.
 fn collect<'a>(message: &'a Message<'a>, parts: &mut Vec<&'a MessagePart<'a>>) {
     for part in &message.parts {
         parts.push(part);
@@ -56,7 +60,33 @@ fn boundary(part: &MessagePart<'_>) -> Option<String> {
     kind.attribute("boundary").filter(|boundary| !boundary.is_empty()).map(str::to_owned)
 }
 
-/// Closes each part of parts that has no end, before what follows it; none if all have one.
+/// Declares the boundary of the first multipart whose header has none or a wrong one; `None` if all are right.
+fn divided(bytes: &[u8], parts: &[&MessagePart<'_>]) -> Option<Vec<u8>> {
+    parts.iter().find_map(|part| {
+        let kind = part.content_type().filter(|kind| kind.ctype() == "multipart")?;
+        let body = part.raw_body_offset() as usize;
+        let lines = || bytes.get(body..).unwrap_or_default().split(|byte| *byte == b'\n');
+        let is_in = |boundary: &str| {
+            let delimiter = format!("--{boundary}");
+            lines().any(|line| line.starts_with(delimiter.as_bytes()))
+        };
+        if boundary(part).is_some_and(|boundary| is_in(&boundary)) {
+            return None;
+        }
+        let mut delimiters = lines().filter_map(|line| line.strip_prefix(b"--"));
+        let own = std::str::from_utf8(delimiters.next()?.trim_ascii_end()).ok()?;
+        let header = format!(
+            "Content-Type: multipart/{}; boundary=\"{own}\"\r\n",
+            kind.subtype().unwrap_or("mixed")
+        );
+        let head = bytes.get(..body)?.strip_suffix(b"\n")?;
+        let end = head.strip_suffix(b"\r").unwrap_or(head).len();
+        let is_new = !own.is_empty() && !own.contains('"') && !head.ends_with(header.as_bytes());
+        is_new.then(|| [&bytes[..end], header.as_bytes(), &bytes[end..]].concat())
+    })
+}
+
+/// Closes each multipart without an end, before the following part; `None` if all have one.
 fn closed(bytes: &[u8], boundaries: &BTreeSet<String>) -> Option<Vec<u8>> {
     let mut written = Vec::with_capacity(bytes.len() + 128);
     let mut open: Vec<&str> = Vec::new();
@@ -92,7 +122,7 @@ fn closed(bytes: &[u8], boundaries: &BTreeSet<String>) -> Option<Vec<u8>> {
     is_changed.then_some(written)
 }
 
-/// Writes the headers of all parts in UTF-8, with adjacent encoded words as one; none if nothing changes.
+/// Writes the headers of all parts in UTF-8, with adjacent encoded words as one; `None` without changes.
 fn headers_repaired(bytes: &[u8], parts: &[&MessagePart<'_>]) -> Option<Vec<u8>> {
     let charset = parts.iter().find_map(|part| charset(part));
     let mut ranges: Vec<Range<usize>> = parts
@@ -113,14 +143,14 @@ fn headers_repaired(bytes: &[u8], parts: &[&MessagePart<'_>]) -> Option<Vec<u8>>
             Ok(text) if !text.contains('\u{1b}') && !shifts() => Cow::Borrowed(text),
             _ => Cow::Owned(decoded(header, charset.as_deref())),
         };
-        written.extend(joined(&text).bytes());
+        written.extend(joined(&dated(&text)).bytes());
         end = range.end;
     }
     written.extend(bytes.get(end..)?);
     (written != bytes).then_some(written)
 }
 
-/// Returns what a person reads of a message: its text, otherwise what is attached and can be read.
+/// Returns the readable text of a message: its own, otherwise that of its attachments.
 pub fn readable_text(message: &Message<'_>) -> String {
     text_within(message, DEPTH)
 }
@@ -137,9 +167,6 @@ fn text_within(message: &Message<'_>, depth: usize) -> String {
 }
 
 fn attached_text(message: &Message<'_>, part: &MessagePart<'_>, depth: usize) -> Option<String> {
-    let kind = part.content_type();
-    let subtype = kind.and_then(|kind| kind.subtype()).unwrap_or_default();
-    let is_calendar = subtype == "calendar" || subtype == "ics";
     match &part.body {
         PartType::Message(inner) => {
             // Read again, because its own parts may be broken as well.
@@ -147,11 +174,17 @@ fn attached_text(message: &Message<'_>, part: &MessagePart<'_>, depth: usize) ->
             let inner = MessageParser::default().parse(bytes.as_ref()).filter(|_| depth > 0)?;
             Some(quoted(&inner, &text_within(&inner, depth - 1)))
         }
-        _ if is_calendar => Some(unfolded(&plain_text(message, part))),
-        PartType::Text(_) | PartType::Html(_) => Some(plain_text(message, part)),
-        _ if kind.is_some_and(|kind| matches!(kind.ctype(), "message" | "multipart")) => {
-            Some(plain_text(message, part))
-        }
+        _ => text_of_part(message, part),
+    }
+}
+
+/// Reads a part outside the message's own text if it is text of any kind.
+pub fn text_of_part(message: &Message<'_>, part: &MessagePart<'_>) -> Option<String> {
+    let kind = part.content_type();
+    let is_text = kind.is_some_and(|kind| matches!(kind.ctype(), "text" | "message" | "multipart"));
+    match kind.and_then(|kind| kind.subtype()) {
+        Some("calendar" | "ics") => Some(unfolded(&plain_text(message, part))),
+        _ if is_text || part.is_text() => Some(plain_text(message, part)),
         _ => None,
     }
 }
@@ -159,7 +192,11 @@ fn attached_text(message: &Message<'_>, part: &MessagePart<'_>, depth: usize) ->
 /// Writes a message within a message.
 fn quoted(message: &Message<'_>, text: &str) -> String {
     let from = addresses(message.from()).join(", ");
-    let date = message.date().map(mail_parser::DateTime::to_rfc3339).unwrap_or_default();
+    let date = message
+        .date()
+        .filter(|date| date.is_valid())
+        .map(mail_parser::DateTime::to_rfc3339)
+        .unwrap_or_default();
     let subject = message.subject().unwrap_or_default();
     format!("From: {from}\nDate: {date}\nSubject: {subject}\n\n{text}")
 }
@@ -182,16 +219,15 @@ fn unfolded(calendar: &str) -> String {
     text.replace("\\n", "\n").replace("\\N", "\n").replace("\\,", ",").replace("\\;", ";")
 }
 
-/// Decodes a part from its bytes, as markup if it is; the parser's own text has lost what it could not decode.
+/// Decodes a part from its bytes, as markup if it is; the parser's own text has lost undecodable bytes.
 pub fn part_text(message: &Message<'_>, part: &MessagePart<'_>) -> String {
     let range = part.raw_body_offset() as usize..part.raw_end_offset() as usize;
     let raw = message.raw_message.get(range).unwrap_or_default();
     let bytes = match transfer_encoding(part).as_deref() {
-        Some("base64") => from_base64(raw),
-        Some("quoted-printable") => quoted_printable::quoted_printable_decode(raw),
-        _ => None,
+        Some("base64") => Cow::Owned(base64_body(raw)),
+        Some("quoted-printable") => Cow::Owned(from_quoted(raw)),
+        _ => Cow::Borrowed(raw),
     };
-    let bytes = bytes.map_or(Cow::Borrowed(raw), Cow::Owned);
     let charset = charset(part).or_else(|| named_in_page(&bytes).filter(|_| is_html(part)));
     decoded(&bytes, charset.as_deref())
 }

@@ -4,13 +4,13 @@
 
 use encoding_rs::{EUC_KR, Encoding, GBK};
 
-/// What begins the letters of two bytes in HZ, and what ends them.
+/// The beginning and the end of two-byte letters in HZ.
 const HZ: [&[u8]; 2] = [b"~{", b"~}"];
 
-/// Letters in HZ from which on a text that names no encoding is taken for it.
+/// Letters in HZ from which a text without a declared encoding counts as HZ.
 const LETTERS: usize = 4;
 
-/// Decodes a text of seven bits that shifts; none if it does not, or is in an encoding that the standard knows.
+/// Decodes a shifting seven-bit text; `None` if it does not shift, or is in an encoding of the standard.
 pub fn unshifted(bytes: &[u8], declared: Option<&str>) -> Option<String> {
     if !bytes.is_ascii() {
         return None;
@@ -70,7 +70,7 @@ fn from_iso_2022(bytes: &[u8]) -> Vec<u8> {
     written
 }
 
-/// Tells whether a text is in HZ: by its name, or by nothing but pairs within each of its shifts.
+/// Returns whether a text is in HZ: by its name, or if each of its shifts contains only pairs.
 fn is_hz(bytes: &[u8], is_named: bool) -> bool {
     let [open, close] = HZ;
     let mut letters = 0;

@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use mail_parser::decoders::{base64, quoted_printable};
+use mail_parser::decoders::base64;
 
 use crate::charset::decoded;
 
@@ -57,7 +57,7 @@ fn words_joined(header: &str) -> String {
     written
 }
 
-/// Reads an encoded word at the beginning of a text; returns what follows it.
+/// Reads an encoded word at the beginning of a text; returns the rest.
 fn word(text: &str) -> Option<(Word<'_>, &str)> {
     let window = text.get(..text.floor_char_boundary(WORD))?;
     let (charset, rest) = window.strip_prefix("=?")?.split_once('?')?;
@@ -67,9 +67,7 @@ fn word(text: &str) -> Option<(Word<'_>, &str)> {
     let charset = charset.split('*').next().filter(|name| is_plain(name) && !name.contains(' '))?;
     let bytes = match encoding {
         "b" | "B" => from_base64(data.as_bytes())?,
-        "q" | "Q" if is_plain(data) => {
-            quoted_printable::quoted_printable_decode(data.replace('_', "=20").as_bytes())?
-        }
+        "q" | "Q" if is_plain(data) => from_quoted(data.replace('_', " ").as_bytes()),
         _ => return None,
     };
     let after = text.get(window.len() - rest.len()..)?;
@@ -116,7 +114,7 @@ fn first_piece(header: &str) -> Option<(usize, String)> {
     Some((start, before.get(start..)?.to_owned()))
 }
 
-/// Reads the piece of this number at the beginning of a text; returns its value and what follows it.
+/// Reads the piece of this number at the beginning of a text; returns its value and the rest.
 fn piece<'a>(text: &'a str, name: &str, number: usize) -> Option<(&'a str, &'a str)> {
     let text = text.trim_start_matches([';', ' ', '\t', '\r', '\n']);
     let value = text.strip_prefix(name)?.strip_prefix(&format!("*{number}"))?;
@@ -129,9 +127,66 @@ fn piece<'a>(text: &'a str, name: &str, number: usize) -> Option<(&'a str, &'a s
     }
 }
 
-/// Decodes base64 as far as it goes: what is cut off costs its last three bytes.
+/// Decodes as much base64 as possible: a cut costs the last three bytes.
 pub fn from_base64(text: &[u8]) -> Option<Vec<u8>> {
     let is_sign = |byte: &u8| byte.is_ascii_alphanumeric() || b"+/=".contains(byte);
     let signs: Vec<u8> = text.iter().copied().filter(is_sign).collect();
     base64::base64_decode(&signs)
+}
+
+/// Decodes a base64 body; lines that are not base64, such as the footer of a mailing list, stay as they are.
+pub fn base64_body(body: &[u8]) -> Vec<u8> {
+    let is_text = |line: &[u8]| {
+        let line = line.trim_ascii();
+        line.starts_with(b"--") || line.starts_with(b"__") || line.contains(&b' ')
+    };
+    let mut at = 0;
+    for line in body.split_inclusive(|byte| *byte == b'\n') {
+        if is_text(line) {
+            break;
+        }
+        at += line.len();
+    }
+    let (encoded, rest) = body.split_at(at);
+    match from_base64(encoded) {
+        Some(bytes) if rest.is_empty() => bytes,
+        Some(bytes) => [&bytes, &b"\n"[..], rest].concat(),
+        None => body.to_vec(),
+    }
+}
+
+/// Decodes quoted-printable; an equals sign without two hexadecimal digits stays.
+pub fn from_quoted(text: &[u8]) -> Vec<u8> {
+    let mut bytes = Vec::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((&byte, after)) = rest.split_first() {
+        // A number may have a sign, which no code has.
+        let digits = after.get(..2).filter(|code| code.iter().all(u8::is_ascii_hexdigit));
+        let code = digits.and_then(|code| std::str::from_utf8(code).ok());
+        let code = code.and_then(|code| u8::from_str_radix(code, 16).ok());
+        let line_end = after.iter().position(|byte| !b" \t\r".contains(byte));
+        let is_joined = line_end.is_none_or(|at| after[at] == b'\n');
+        rest = match code.filter(|_| byte == b'=') {
+            Some(code) => {
+                bytes.push(code);
+                &after[2..]
+            }
+            None if byte == b'=' && is_joined => line_end.map_or(&[], |at| &after[at + 1..]),
+            None => {
+                bytes.push(byte);
+                after
+            }
+        };
+    }
+    bytes
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn two_hexadecimal_digits_are_a_code_and_a_sign_with_a_digit_is_text() {
+        assert_eq!(from_quoted(b"a=41=+1=-1"), b"aA=+1=-1");
+    }
 }

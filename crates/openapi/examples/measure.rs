@@ -194,7 +194,7 @@ fn sample(catalogue: &Catalogue, operation: &Operation) -> Arguments {
 }
 
 fn value(catalogue: &Catalogue, schema: &Value, depth: usize) -> Value {
-    let schema = catalogue.follow(schema);
+    let schema = catalogue.resolved(schema);
     if let Some(given) = schema
         .get("example")
         .or_else(|| schema.get("default"))

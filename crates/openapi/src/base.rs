@@ -2,7 +2,7 @@
 
 use url::Url;
 
-use crate::{Catalogue, Error, Operation, Server};
+use crate::{Catalogue, Error, Operation, Result, Server};
 
 /// An origin with a path prefix, which no rendered request leaves.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -10,7 +10,7 @@ pub struct Base {
     url: Url,
 }
 
-/// Where a base address may come from, in the order in which they count.
+/// The possible sources of a base address, in the order of precedence.
 #[derive(Clone, Debug, Default)]
 pub struct BaseChoice<'a> {
     /// Of the request's context.
@@ -20,7 +20,7 @@ pub struct BaseChoice<'a> {
     pub configured: Option<&'a str>,
     /// Values of server variables.
     pub variables: &'a [(String, String)],
-    /// Where the document was read from, for servers that are relative to it.
+    /// The address of the document, for servers that are relative to it.
     pub document: Option<&'a str>,
 }
 
@@ -29,7 +29,7 @@ impl Base {
     ///
     /// # Errors
     /// [`Error::BadBase`] for anything but http and https with a host, or with credentials, a query or a fragment in it.
-    pub fn parse(text: &str) -> Result<Self, Error> {
+    pub fn parse(text: &str) -> Result<Self> {
         let bad = || Error::BadBase(shown(text));
         let mut url = Url::parse(text.trim()).map_err(|_| bad())?;
         let is_plain =
@@ -46,12 +46,12 @@ impl Base {
     /// Chooses the base of an operation.
     ///
     /// # Errors
-    /// [`Error::NoBase`] where nobody names an absolute one, [`Error::BadBase`] for one that is none.
+    /// [`Error::NoBase`] without an absolute one, [`Error::BadBase`] for an invalid one.
     pub fn choose(
         catalogue: &Catalogue,
         operation: &Operation,
         choice: &BaseChoice<'_>,
-    ) -> Result<Self, Error> {
+    ) -> Result<Self> {
         let given = [choice.context, choice.environment, choice.configured];
         if let Some(given) = given.into_iter().flatten().find(|text| !text.trim().is_empty()) {
             return Self::parse(given);
@@ -74,13 +74,11 @@ impl Base {
     }
 
     /// Returns the address without a slash at its end.
-    #[must_use]
     pub fn as_str(&self) -> &str {
         self.url.as_str().trim_end_matches('/')
     }
 
     /// Returns whether an address has this origin, and this path before its own.
-    #[must_use]
     pub fn contains(&self, url: &Url) -> bool {
         let prefix = self.url.path().trim_end_matches('/');
         let rest = url.path().strip_prefix(prefix);
@@ -96,7 +94,7 @@ impl Base {
 }
 
 impl Server {
-    /// Fills the variables in, and makes the address absolute where the document's own is known.
+    /// Fills in the variables, and makes the address absolute if the document's own is known.
     fn address(&self, choice: &BaseChoice<'_>) -> Option<String> {
         let mut url = self.url.clone();
         for (name, default) in &self.variables {

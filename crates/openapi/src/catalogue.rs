@@ -1,11 +1,11 @@
-//! What is known of an API: its operations and what they take.
+//! The facts about an API: its operations and their inputs.
 
 use std::collections::HashMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// An API as its description has it.
 #[derive(Clone, Debug, Default)]
@@ -53,15 +53,15 @@ pub struct Operation {
     pub is_deprecated: bool,
     pub parameters: Vec<Parameter>,
     pub body: Option<Body>,
-    /// Its own servers, or those of its path; empty where the API's apply.
+    /// Its own servers, or those of its path; empty if the API's apply.
     pub servers: Vec<Server>,
-    /// Alternatives, each a set of scheme names that are needed together; `None` where the document says nothing.
+    /// Alternatives, each a set of scheme names that are needed together; `None` if the document has none.
     pub security: Option<Vec<Vec<String>>>,
     /// The first successful answer's schema.
     pub(crate) answer: Option<Value>,
 }
 
-/// Where a parameter stands in a request.
+/// The place of a parameter in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Location {
@@ -73,7 +73,6 @@ pub enum Location {
 
 impl Location {
     /// Returns its name in descriptions.
-    #[must_use]
     pub fn name(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -114,7 +113,6 @@ pub struct Parameter {
     pub schema: Value,
 }
 
-/// What an operation takes as its body.
 #[derive(Clone, Debug, Default)]
 pub struct Body {
     pub is_required: bool,
@@ -139,7 +137,6 @@ pub struct Scheme {
     pub kind: SchemeKind,
 }
 
-/// What a scheme asks for.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SchemeKind {
     KeyInHeader(String),
@@ -147,7 +144,7 @@ pub enum SchemeKind {
     KeyInCookie(String),
     Basic,
     Bearer,
-    /// With the address that gives tokens to clients, where there is one.
+    /// With the address of tokens for clients, if there is one.
     OAuth {
         token_url: Option<String>,
     },
@@ -162,18 +159,14 @@ impl Catalogue {
     ///
     /// # Errors
     /// [`Error::UnknownOperation`] with the nearest name.
-    pub fn operation(&self, name: &str) -> Result<&Operation, Error> {
+    pub fn operation(&self, name: &str) -> Result<&Operation> {
         let name = name.trim();
         let exact = self.by_name.get(name).or_else(|| self.by_name.get(&place_name(name)));
         if let Some(operation) = exact.and_then(|index| self.operations.get(*index)) {
             return Ok(operation);
         }
-        let best = self
-            .operations
-            .iter()
-            .map(|operation| (strsim::jaro_winkler(name, &operation.id), &operation.id))
-            .max_by(|a, b| a.0.total_cmp(&b.0))
-            .filter(|(likeness, _)| *likeness > 0.7);
+        let ids = self.operations.iter().map(|one| (strsim::jaro_winkler(name, &one.id), &one.id));
+        let best = ids.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness > 0.7);
         let hint = best.map_or_else(
             || "; find_operations lists those that fit a question".to_owned(),
             |(_, id)| format!("; did you mean {id}?"),
@@ -182,7 +175,7 @@ impl Catalogue {
     }
 
     /// Finds an operation as [`Catalogue::operation`] does, or by method and a path with its values filled in, which are returned.
-    pub fn matched(&self, name: &str) -> Result<Matched<'_>, Error> {
+    pub fn matched(&self, name: &str) -> Result<Matched<'_>> {
         let refused = match self.operation(&braced(name)) {
             Ok(operation) => return Ok((operation, Vec::new())),
             Err(refused) => refused,
@@ -191,36 +184,24 @@ impl Catalogue {
             return Err(refused);
         };
         let path = path.trim().split(['?', '#']).next().unwrap_or_default();
-        let same_method = self
-            .operations
-            .iter()
-            .filter(|operation| operation.method.eq_ignore_ascii_case(method));
-        let mut fitting: Vec<_> = same_method
-            .filter_map(|operation| Some((operation, values_of(&operation.path, path)?)))
-            .collect();
+        let same_method =
+            self.operations.iter().filter(|one| one.method.eq_ignore_ascii_case(method));
+        let fitting = same_method.filter_map(|one| Some((one, values_of(&one.path, path)?)));
         // The template with the fewest placeholders says most of the path itself.
-        fitting.sort_by_key(|(_, values)| values.len());
-        if fitting.is_empty() { Err(refused) } else { Ok(fitting.swap_remove(0)) }
-    }
-
-    /// Follows references from a schema to what they mean.
-    #[must_use]
-    pub fn follow<'a>(&'a self, schema: &'a Value) -> &'a Value {
-        self.resolved(schema)
+        fitting.min_by_key(|(_, values)| values.len()).ok_or(refused)
     }
 
     /// Returns the names of the properties that a schema requires of a request.
-    #[must_use]
     pub fn required_of(&self, schema: &Value) -> Vec<String> {
         crate::schema::required(self, schema)
     }
 
-    /// Follows a reference within the document.
-    pub(crate) fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
+    /// Follows references within the document to their target.
+    pub fn resolved<'a>(&'a self, value: &'a Value) -> &'a Value {
         crate::pointer::resolved(&self.document, value)
     }
 
-    /// Gives every operation a name of its own and makes them findable.
+    /// Gives every operation a unique name and indexes it.
     pub(crate) fn index(&mut self) {
         let mut by_name = HashMap::with_capacity(self.operations.len() * 2);
         for (index, operation) in self.operations.iter_mut().enumerate() {
@@ -237,13 +218,16 @@ impl Catalogue {
 
 impl Operation {
     /// Returns whether it only reads, as its method promises.
-    #[must_use]
     pub fn is_read(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
     }
 
+    pub(crate) fn names(&self, location: Location) -> impl Iterator<Item = &str> {
+        let here = self.parameters.iter().filter(move |parameter| parameter.location == location);
+        here.map(|parameter| parameter.name.as_str())
+    }
+
     /// Returns the names of the path's placeholders, in order.
-    #[must_use]
     pub fn placeholders(&self) -> Vec<&str> {
         placeholders(&self.path).map(|(_, name)| name).collect()
     }
@@ -260,7 +244,7 @@ pub fn placeholders(path: &str) -> impl Iterator<Item = (&str, &str)> {
     })
 }
 
-/// Writes `:name` as `{name}`, where a segment begins with the colon.
+/// Writes `:name` as `{name}`, if a segment begins with the colon.
 pub fn braced(name: &str) -> String {
     let segments = name.split('/').map(|segment| match segment.strip_prefix(':') {
         Some(placeholder) if !placeholder.is_empty() => format!("{{{placeholder}}}"),

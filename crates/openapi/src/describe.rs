@@ -1,4 +1,4 @@
-//! Describes an operation to a model: what it takes, with schemas written out as far as there is room.
+//! Describes an operation for a model: its inputs, with schemas written out while there is space.
 
 use serde_json::{Map, Value, json};
 
@@ -8,12 +8,11 @@ use crate::{Catalogue, Location, Operation, pointer};
 const DEPTH: usize = 6;
 /// Most properties and schemas written out in one description.
 const BUDGET: usize = 400;
-/// What of a schema is kept as it is.
+/// The parts of a schema that stay unchanged.
 const KEPT: &str = "type format enum default const minimum maximum pattern maxLength nullable";
 /// Longest description of a part, in characters.
 const TEXT: usize = 300;
 
-#[must_use]
 pub fn describe(catalogue: &Catalogue, operation: &Operation) -> Value {
     let mut writer = Writer { catalogue, budget: BUDGET };
     let mut parameters = Map::new();
@@ -89,7 +88,7 @@ struct Writer<'a> {
 }
 
 impl<'a> Writer<'a> {
-    /// Writes a schema out; one that stands within itself is named only.
+    /// Writes a schema out; a recursive one is only named.
     fn schema(&mut self, value: &'a Value, depth: usize, within: &mut Vec<&'a str>) -> Value {
         let reference = value.get("$ref").and_then(Value::as_str);
         let Some(reference) = reference else { return self.inline(value, depth, within) };

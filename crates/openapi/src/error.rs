@@ -7,7 +7,7 @@ pub enum Error {
     NoOperations,
     #[error("no such operation: {name}{hint}")]
     UnknownOperation { name: String, hint: String },
-    /// The call lacks what the operation requires.
+    /// The call lacks a required part of the operation.
     #[error("{operation} needs values for: {}", names.join(", "))]
     Missing { operation: String, names: Vec<String> },
     #[error("{operation} has no {location} parameter of that name{hint}: {name}")]
@@ -34,9 +34,11 @@ pub enum Error {
     NoBase,
 }
 
+/// The result of reading a description or rendering a request.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
     /// Returns the error's name in the taxonomy that agents report.
-    #[must_use]
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotReadable(_) | Self::NoOperations | Self::BadBase(_) | Self::NoBase => {

@@ -21,5 +21,6 @@ pub use catalogue::{
 };
 pub use describe::describe;
 pub use error::Error;
+use error::Result;
 pub use find::{Finder, Found};
 pub use render::{Arguments, Payload, Request, render};

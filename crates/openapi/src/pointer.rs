@@ -6,7 +6,7 @@ use serde_json::Value;
 /// Longest chain of references that is followed; a longer one goes in a circle.
 const CHAIN: usize = 32;
 
-/// Follows references until something else stands there; what leads nowhere, outside or in a circle stays as it is.
+/// Follows references to their end; broken, external and circular ones stay unchanged.
 pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     let mut at = value;
     for _ in 0..CHAIN {
@@ -17,7 +17,6 @@ pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     value
 }
 
-/// Finds what a reference points at.
 pub fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     if let Some(found) = document.pointer(pointer) {

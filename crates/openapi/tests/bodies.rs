@@ -152,6 +152,20 @@ fn no_header_makes_a_request_another_one() {
         "Via",
         "Proxy-Connection",
         "X-Accel-Redirect",
+        "X-Requested-HTTP-Method",
+        "X-Forward-For",
+        "Forwarded-For",
+        "Fastly-Client-IP",
+        "X-Azure-ClientIP",
+        "X-ProxyUser-Ip",
+        "X-Auth-Request-Email",
+        "X-Envoy-External-Address",
+        "X-MS-CLIENT-PRINCIPAL-NAME",
+        "X-Goog-Authenticated-User-Email",
+        "X-WEBAUTH-USER",
+        "Impersonate-User",
+        "X-SSL-Client-Verify",
+        "X-Method",
     ] {
         let headers = Map::from_iter([(name.to_owned(), json!("DELETE"))]);
         let refused = call(json!({JSON: {"schema": {}}}), json!({}), headers);

@@ -8,7 +8,7 @@ pub(crate) struct Grid {
     pub rows: Vec<Vec<String>>,
 }
 
-/// What stood last, which decides what stands between it and the next block.
+/// The previous block, which decides the separator before the next one.
 #[derive(Clone, Copy, Default, PartialEq)]
 enum Last {
     #[default]
@@ -44,7 +44,7 @@ impl Builder {
         self.text.len()
     }
 
-    /// Begins a page; what is written from here on stands on it.
+    /// Begins a page, to which the following text belongs.
     pub fn page(&mut self, number: u32) {
         self.separate(Last::Block);
         self.pages.push((number, self.text.len()));
@@ -111,7 +111,7 @@ impl Builder {
             }
             self.text.push('|');
             for column in 0..width {
-                let cell = row.get(column).map(|cell| cell_text(cell)).unwrap_or_default();
+                let cell = one_line(row.get(column).map_or("", String::as_str)).replace('|', "\\|");
                 self.text.push_str(&format!(" {cell} |"));
             }
             if index == 0 {
@@ -173,17 +173,26 @@ pub(crate) fn one_line(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-fn cell_text(cell: &str) -> String {
-    one_line(cell).replace('|', "\\|")
+/// Appends a line; a word divided at its end is made whole.
+pub(crate) fn join(text: &mut String, next: &str) {
+    let divided = text.ends_with(['-', '\u{2010}'])
+        && text.chars().rev().nth(1).is_some_and(char::is_alphabetic)
+        && next.starts_with(char::is_lowercase);
+    if divided {
+        text.pop();
+    } else {
+        text.push(' ')
+    }
+    text.push_str(next);
 }
 
-/// Authors of one document at most; what names more is a list of something else.
+/// Maximum number of authors; a longer list is a list of something else.
 const MOST: usize = 32;
 
 /// Characters of a name at most.
 const LONGEST: usize = 120;
 
-/// Separates names: at semicolons, and at commas and `and` where what stands between has two words as names do.
+/// Splits names: at semicolons, and at commas and `and` if the parts between have two words, as names do.
 pub(crate) fn author_names(words: impl IntoIterator<Item = String>) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     let parts = words.into_iter().flat_map(|line| {

@@ -1,4 +1,4 @@
-//! Parsing in a process of its own: what a document does to it, it does to nobody else.
+//! Parsing in a separate process: a document can harm only that process.
 //!
 //! The process that parses reads the document from standard input and writes one line of JSON to standard
 //! output. It bounds itself first, so that memory and time have an end whatever the document holds.
@@ -71,10 +71,10 @@ pub fn answer(name: &str, limits: &Limits, bounds: Bounds) -> std::io::Result<()
     out.flush()
 }
 
-/// Reads what a process wrote; `ended` says how it ended.
+/// Reads a process's output; `ended` describes its end.
 ///
 /// # Errors
-/// [`Error`] as the process reported it, or [`Error::Died`] where it could not.
+/// [`Error`] as the process reported it, or [`Error::Died`] if it could not.
 pub fn read(output: &[u8], ended: &str) -> Result<Parsed, Error> {
     match serde_json::from_slice(output) {
         Ok(Answer::Parsed(parsed)) => Ok(*parsed),

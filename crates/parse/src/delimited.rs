@@ -1,5 +1,7 @@
 //! CSV and its relatives: one table, whatever the delimiter.
 
+use std::borrow::Cow;
+
 use crate::builder::{Builder, Grid};
 use crate::{Error, Format, Limits, Parsed, Warning};
 
@@ -14,14 +16,15 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     let text = decoded.text.as_str();
     // Excel is told the delimiter in a line of its own.
     let (first, after) = text.split_once('\n').unwrap_or((text, ""));
-    let declared =
-        first.trim_start().strip_prefix("sep=").and_then(|declared| declared.bytes().next());
+    let first = first.trim_start_matches([' ', '"']);
+    let is_declared = first.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("sep="));
+    let declared = first.as_bytes().get(4).copied().filter(|_| is_declared);
     let text = if declared.is_some() { after } else { text };
     let delimiter = match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()) {
         Some(ending) if declared.is_none() && (ending == "tsv" || ending == "tab") => b'\t',
         _ => declared.unwrap_or_else(|| delimiter(text)),
     };
-    let (rows, lone) = records(text, delimiter)?;
+    let (rows, lone) = records(&unspaced(text, delimiter), delimiter)?;
     let grid = Grid { rows };
     let width = grid.rows.first().map_or(0, Vec::len);
     let uneven = grid.rows.iter().filter(|row| row.len() != width).count();
@@ -37,6 +40,18 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     Ok(builder.finish())
 }
 
+/// Removes the space that some programs write before each quoted field, so that the quotes count.
+fn unspaced(text: &str, delimiter: u8) -> Cow<'_, str> {
+    let delimiter = char::from(delimiter);
+    let spaced = format!("{delimiter} \"");
+    let is_quoted =
+        text.starts_with('"') || text.contains("\n\"") || text.contains(&format!("{delimiter}\""));
+    if is_quoted || !text.contains(&spaced) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(text.replace(&spaced, &format!("{delimiter}\"")))
+}
+
 /// Reads the records, and counts the lines whose quotation mark takes those below them for its own.
 fn records(text: &str, delimiter: u8) -> Result<(Vec<Vec<String>>, usize), Error> {
     let broken = |error| Error::broken(Format::Csv, error);
@@ -45,7 +60,7 @@ fn records(text: &str, delimiter: u8) -> Result<(Vec<Vec<String>>, usize), Error
     let mut lone = 0;
     let mut rest = text;
     while !rest.is_empty() {
-        let mut reader = reader(rest, delimiter);
+        let mut reader = builder(delimiter).from_reader(rest.as_bytes());
         let mut record = csv::StringRecord::new();
         let mut start = 0;
         let begun = rest;
@@ -69,7 +84,7 @@ fn records(text: &str, delimiter: u8) -> Result<(Vec<Vec<String>>, usize), Error
     Ok((rows, lone))
 }
 
-/// Returns whether lines that were read as one record are records of their own, but for a lone quotation mark.
+/// Returns whether lines that were read as one record are separate records, except for a lone quotation mark.
 fn is_swallowed(lines: &str, is_last: bool, width: usize, delimiter: u8) -> bool {
     if is_last && lines.matches('"').count() % 2 == 1 {
         return true;
@@ -102,7 +117,7 @@ fn is_malformed(lines: &str, delimiter: u8) -> bool {
     false
 }
 
-/// Reads a line by itself; a quotation mark that is never closed in it is a letter.
+/// Reads a line separately; a quotation mark that is never closed in it is a letter.
 fn alone(line: &str, delimiter: u8) -> Vec<String> {
     let is_lone = line.matches('"').count() % 2 == 1;
     let mut reader =
@@ -117,19 +132,16 @@ fn builder(delimiter: u8) -> csv::ReaderBuilder {
     builder
 }
 
-fn reader(text: &str, delimiter: u8) -> csv::Reader<&[u8]> {
-    builder(delimiter).from_reader(text.as_bytes())
-}
-
 /// Returns the delimiter that gives the most fields with the least disagreement.
 fn delimiter(text: &str) -> u8 {
     let score = |delimiter: u8| {
-        let records = reader(text, delimiter).into_records();
-        let widths: Vec<usize> =
-            records.take(SAMPLE).flatten().map(|record| record.len()).collect();
-        let Some(&first) = widths.first() else { return 0 };
-        let alike = widths.iter().filter(|width| **width == first).count();
-        if first < 2 { 0 } else { alike * 1000 / widths.len() * 100 + first.min(99) }
+        let records = builder(delimiter).from_reader(text.as_bytes()).into_records();
+        let sample = records.take(SAMPLE).flatten();
+        let widths: Vec<usize> = sample.map(|record| record.len()).collect();
+        let alike = |width: usize| widths.iter().filter(|one| **one == width).count();
+        // A title can precede the table.
+        let score = |width: usize| alike(width) * 1000 / widths.len() * 100 + width.min(99);
+        widths.iter().filter(|width| **width > 1).map(|width| score(*width)).max().unwrap_or(0)
     };
     // The first of equals, so that a comma goes before the rest.
     let mut best = (0, DELIMITERS[0]);
@@ -161,9 +173,26 @@ mod tests {
             "sep=;\na;b\n1;2, 3\n",
             "sep=|\r\na|b\r\n1|2, 3\r\n",
             "\u{FEFF}sep=\t\na\tb\n1\t2, 3\n",
+            "SEP=;\na;b\n1;2, 3\n",
+            "\"sep=;\"\na;b\n1;2, 3\n",
         ] {
             let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
             assert_eq!(parsed.text, "| a | b |\n| - | - |\n| 1 | 2, 3 |\n", "{text:?}");
+        }
+    }
+
+    #[test]
+    fn a_space_before_a_quoted_field_and_a_title_above_the_table_are_no_part_of_them() {
+        for (text, expected) in [
+            ("a, \"b, c\"\n1, \"2, 3\"\n", "| a | b, c |\n| - | - |\n| 1 | 2, 3 |\n"),
+            ("a,\"b, \"\n1,\"2\"\n", "| a | b, |\n| - | - |\n| 1 | 2 |\n"),
+            (
+                "Report, 2024\n\nName;Total\nA;1\nB;2\n",
+                "| Report, 2024 |  |\n| - | - |\n| Name | Total |\n| A | 1 |\n| B | 2 |\n",
+            ),
+        ] {
+            let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
+            assert_eq!(parsed.text, expected, "{text:?}");
         }
     }
 

@@ -1,4 +1,4 @@
-//! What a parsed document is: its text, and where in it pages, sections and tables lie.
+//! The result of parsing: a text, and the positions of pages, sections and tables in it.
 
 use std::ops::Range;
 
@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::Format;
 
-/// A document's canonical text (Markdown where the source has structure) and its offset table.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+/// A document's canonical text (Markdown if the source has structure) and its offset table.
+#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Parsed {
     pub format: Format,
     /// The document's own title: its properties' or its first heading.
@@ -16,13 +16,13 @@ pub struct Parsed {
     #[serde(default)]
     pub authors: Vec<String>,
     pub text: String,
-    /// In order, without gaps; empty where the format has no pages.
+    /// In order, without gaps; empty if the format has no pages.
     pub pages: Vec<Page>,
     /// In order of their headings; sections nest.
     pub sections: Vec<Section>,
     /// In order, never overlapping.
     pub tables: Vec<Table>,
-    /// What a reader should know about the parsing.
+    /// Notes for readers about the parsing.
     pub warnings: Vec<Warning>,
 }
 
@@ -35,15 +35,15 @@ pub struct Page {
     pub end: usize,
 }
 
-/// A heading and what stands under it.
+/// A heading and its section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// 1 is the outermost.
     pub level: u8,
     pub title: String,
-    /// Where the heading's line starts.
+    /// The start of the heading's line.
     pub start: usize,
-    /// Where the next heading of the same or an outer level starts.
+    /// The start of the next heading of the same or an outer level.
     pub end: usize,
 }
 
@@ -51,25 +51,35 @@ pub struct Section {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     pub start: usize,
-    /// Where the header rows end, the rule below them included.
+    /// The end of the header rows, including the rule below them.
     pub header_end: usize,
     pub end: usize,
 }
 
-/// What a reader should know about how a text was got.
+/// A note for readers about the origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {
     /// These pages hold pictures and no text.
-    #[error("pages with pictures and no text: {}", listed(.pages))]
-    PagesWithoutText { pages: Vec<u32> },
-    /// Right-to-left text was put into reading order by guesswork.
+    #[error("pages with pictures and no text{}: {}", reason(.why), listed(.pages))]
+    PagesWithoutText {
+        pages: Vec<u32>,
+        #[serde(default)]
+        why: String,
+    },
+    /// The text of these pages was recognized in their pictures.
+    #[error("text recognized in pictures, with its confidence, on pages: {}", shares(.pages))]
+    Recognized {
+        /// Their numbers, and the mean confidence in percent.
+        pages: Vec<(u32, u8)>,
+    },
+    /// The reading order of right-to-left text is a guess.
     #[error("right-to-left text whose order is doubtful, on pages: {}", listed(.pages))]
     DoubtfulOrder { pages: Vec<u32> },
-    /// Right-to-left text on these pages is set in a font that calls some of its letters by others' names.
+    /// Right-to-left text on these pages has a font that gives some of its letters wrong names.
     #[error("right-to-left text whose letters are doubtful, on pages: {}", listed(.pages))]
     DoubtfulLetters { pages: Vec<u32> },
-    /// Some letters on these pages are missing: their fonts do not say what they are.
+    /// Some letters on these pages are missing, because their fonts do not name them.
     #[error("letters left out, which their fonts do not name, on pages: {}", listed(.pages))]
     LettersUnread { pages: Vec<u32> },
     /// These pages could not be read.
@@ -88,7 +98,7 @@ pub enum Warning {
     /// Records with more or fewer fields than the header.
     #[error("records with more or fewer fields than the header: {count}")]
     UnevenRecords { count: usize },
-    /// Lines with a quotation mark that is never closed; each was read by itself.
+    /// Lines with a quotation mark that is never closed; each was read separately.
     #[error("lines with a quotation mark that is never closed: {count}")]
     LoneQuotes { count: usize },
     /// Characters of the text were broken, and are replaced or left out.
@@ -97,7 +107,7 @@ pub enum Warning {
     /// Cells of a sheet could not be read and are left out.
     #[error("cells left out of sheet {sheet} ({reason}): {count}")]
     CellsUnread { sheet: String, count: usize, reason: String },
-    /// Formulas without a stored result, which stand there as formulas.
+    /// Formulas without a stored result, which appear as formulas.
     #[error("formulas without a stored result, shown as formulas: {count}")]
     FormulasWithoutResults { count: usize },
     /// Parts of the file could not be read and are left out.
@@ -112,11 +122,34 @@ fn listed(pages: &[u32]) -> String {
     pages.iter().map(u32::to_string).collect::<Vec<_>>().join(", ")
 }
 
+fn shares(pages: &[(u32, u8)]) -> String {
+    let page = |(number, percent): &(u32, u8)| format!("{number} ({percent} %)");
+    pages.iter().map(page).collect::<Vec<_>>().join(", ")
+}
+
+fn reason(why: &str) -> String {
+    if why.is_empty() { String::new() } else { format!(" ({why})") }
+}
+
 impl Parsed {
-    /// Returns the number of the page on which `at` lies.
+    /// Returns the number of the page that contains `at`.
     pub fn page_at(&self, at: usize) -> Option<u32> {
         let index = self.pages.partition_point(|page| page.start <= at);
         self.pages.get(index.checked_sub(1)?).map(|page| page.number)
+    }
+
+    /// Returns the least confidence, in percent, with which text of a range was recognized in a picture.
+    pub fn recognized(&self, range: &Range<usize>) -> Option<u8> {
+        let pages = self.warnings.iter().find_map(|warning| match warning {
+            Warning::Recognized { pages } => Some(pages),
+            _ => None,
+        })?;
+        let is_touched = |page: &&Page| page.start < range.end && range.start < page.end;
+        let touched = self.pages.iter().filter(is_touched);
+        // In the order of their numbers.
+        let place = |page: &Page| pages.binary_search_by_key(&page.number, |(number, _)| *number);
+        let listed = touched.filter_map(|page| pages.get(place(page).ok()?));
+        listed.map(|(_, percent)| *percent).min()
     }
 
     /// Returns the titles of the sections around `at`, outermost first.
@@ -130,10 +163,5 @@ impl Parsed {
     pub fn table_at(&self, range: &Range<usize>) -> Option<&Table> {
         let index = self.tables.partition_point(|table| table.start <= range.start);
         self.tables.get(index.checked_sub(1)?).filter(|table| range.start < table.end)
-    }
-
-    pub(crate) fn first_heading(&self) -> Option<String> {
-        let first = self.sections.iter().find(|section| !section.title.trim().is_empty())?;
-        Some(first.title.clone())
     }
 }

@@ -1,9 +1,9 @@
-//! Bytes to text, whatever the encoding: byte order marks first, then UTF-8, then what the bytes look like.
+//! Bytes to text, in any encoding: byte order marks first, then UTF-8, then the detected one.
 
 use std::borrow::Cow;
 
 use encoding_rs::Encoding;
-use perihelion_mime::{named_in_page, unshifted};
+use perihelion_mime::{EBCDIC, guessed, joined, named_in_page, unshifted};
 
 use crate::{Error, Warning};
 
@@ -15,7 +15,7 @@ pub(crate) struct Decoded {
 }
 
 impl Decoded {
-    /// Makes line ends one, leaves out what no reader sees, and says how much of the text was broken.
+    /// Unifies line ends, removes invisible characters, and reports how much of the text was broken.
     fn new(text: &str) -> Self {
         let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let broken = |c: &char| matches!(c, '\u{FFFD}' | '\0');
@@ -33,7 +33,7 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     decode_as(bytes, None)
 }
 
-/// Decodes a page, which may name its encoding itself.
+/// Decodes a page, which can declare its encoding.
 pub(crate) fn decode_html(bytes: &[u8]) -> Result<Decoded, Error> {
     decode_as(bytes, named_in_page(bytes).as_deref())
 }
@@ -54,7 +54,8 @@ fn decode_as(bytes: &[u8], named: Option<&str>) -> Result<Decoded, Error> {
     if let Some(text) = unmarked_wide(bytes) {
         return Ok(Decoded::new(&text));
     }
-    let bytes = &bytes[..end];
+    let bytes = joined(&bytes[..end]);
+    let bytes = bytes.as_ref();
     if let Some(text) = unshifted(bytes, named) {
         return Ok(Decoded::new(&text));
     }
@@ -66,16 +67,20 @@ fn decode_as(bytes: &[u8], named: Option<&str>) -> Result<Decoded, Error> {
     if let Some(text) = mostly_utf8(bytes).filter(|_| !switches) {
         return Ok(Decoded::new(&text));
     }
-    let mut detector = chardetng::EncodingDetector::new(chardetng::Iso2022JpDetection::Allow);
-    detector.feed(bytes, true);
-    let guess = detector.guess(None, chardetng::Utf8Detection::Allow);
-    let named = named.and_then(|named| Encoding::for_label(named.as_bytes()));
-    let named = named.filter(|named| is_so_encoded(bytes, named, guess));
-    let mut decoded = Decoded::new(&named.unwrap_or(guess).decode_without_bom_handling(bytes).0);
-    if named.is_none() {
-        let guessed = Warning::EncodingGuessed { encoding: guess.name().to_owned() };
-        decoded.warnings.insert(0, guessed);
+    let (guess, text) = guessed(bytes);
+    if guess == EBCDIC {
+        return Err(Error::Encoding(
+            "it is EBCDIC, whose variants differ: convert it to UTF-8".into(),
+        ));
     }
+    let of_guess = Encoding::for_label(guess.as_bytes()).unwrap_or(encoding_rs::WINDOWS_1252);
+    let named = named.and_then(|named| Encoding::for_label(named.as_bytes()));
+    if let Some(named) = named.filter(|named| is_so_encoded(bytes, named, of_guess)) {
+        return Ok(Decoded::new(&named.decode_without_bom_handling(bytes).0));
+    }
+    let mut decoded = Decoded::new(&text);
+    let guessed = Warning::EncodingGuessed { encoding: guess.to_owned() };
+    decoded.warnings.insert(0, guessed);
     Ok(decoded)
 }
 
@@ -182,6 +187,18 @@ mod tests {
         let words = "これは日本語の文書です。検索できなければなりません。";
         let (bytes, _, _) = encoding_rs::SHIFT_JIS.encode(words);
         assert_eq!(text(&bytes), words);
+        let western = "Die Prüfung für Müller kostet 5 €: naïve Größe, übrig – „Café“.";
+        for by in [encoding_rs::WINDOWS_1252, encoding_rs::MACINTOSH] {
+            assert_eq!(text(&by.encode(western).0), western, "{}", by.name());
+        }
+        let plain = "Die Prüfung für Müller kostet 5 €: naïve Größe.";
+        assert_eq!(text(&encoding_rs::ISO_8859_15.encode(plain).0), plain);
+        // DOS: code pages 850 and 437.
+        let dos = b"Die Pr\x81fung f\x81r M\x81ller: na\x8bve Gr\x94\xe1e, Caf\x82.";
+        assert_eq!(text(dos), "Die Prüfung für Müller: naïve Größe, Café.");
+        // Capital letters and quotation marks are ordinary.
+        let loud = "GRÖSSE ÜBER ALLES, d’accord: «Été» 20 µm, ½ m², Año nº 5, São, l’Œuvre.";
+        assert_eq!(text(&encoding_rs::WINDOWS_1252.encode(loud).0), loud);
     }
 
     /// Places where each kind of damage is put into a text, and what is read of it.
@@ -266,6 +283,30 @@ mod tests {
                 let decoded = decode_html(&page).unwrap().text;
                 assert!(decoded.contains(words), "{named} for {name}: {decoded}");
             }
+        }
+    }
+
+    #[test]
+    fn cesu_8_and_johab_are_read_and_ebcdic_is_refused_by_name() {
+        let cesu = b"Gr\xc3\xbc\xc3\x9fe \xed\xa0\xbd\xed\xb8\x80 an \xed\xa0\xb4\xed\xb4\x9e alle";
+        assert_eq!(text(b"Text \xed\xa0\xbd Ende f\xc3\xbcr alle"), "Text \u{FFFD} Ende für alle");
+        let decoded = decode(cesu).unwrap();
+        assert_eq!((decoded.text.as_str(), decoded.warnings.len()), ("Grüße 😀 an 𝄞 alle", 0));
+        // By Python's codec.
+        let johab = b"\xb5\xa1\x93i \xd2A\xb7\x81\xb5A\xac\xe1 \xb5\x81\xace\xb7i \xb8\xf7\xd0a\x89\xa1 \x94a\xb7q \xba\x81\xb5A \x94a\xaf\xa1 \xa1\xa1\xb7\xa1\x8b\xa1\x9d\xa1 \xd0\x96\xafs\x93\xa1\x94a. \xe1\x9a\xed\xb3 \x94\x81\x8bq\xb7e 1,200\xb6\xa5\xb7\xa1\x94a.";
+        let words = "오늘 회의에서 예산을 정하고 다음 주에 다시 모이기로 했습니다. 契約 대금은 1,200원이다.";
+        let decoded = decode(johab).unwrap();
+        assert_eq!(decoded.text, words);
+        assert!(
+            matches!(&decoded.warnings[..], [Warning::EncodingGuessed { encoding }] if encoding == "JOHAB")
+        );
+        let page = [b"<meta charset=johab><p>".as_slice(), johab].concat();
+        assert!(decode_html(&page).unwrap().text.contains(words));
+        let korean = encoding_rs::EUC_KR.encode(words).0;
+        assert_eq!(text(&korean), words);
+        for ebcdic in [&b"\xe3\x88\x85%\x83\x96\x95\xa3\x99\x81\x83\xa3%\x85\x95\x84\xa2%\x96\x95%\xf3\xf1%\xd4\x81\x99\x83\x88%\xf2\xf0\xf2\xf4"[..], &b"\xc1\xc3\xc3\xd6\xe4\xd5\xe3@\xf4\xf7\xf1\xf1@\xc2\xc1\xd3\xc1\xd5\xc3\xc5@\xf1\xf2\xf0\xf0K\xf5\xf0@\xc4\xc1\xe3\xc5@\xf2\xf0\xf2\xf4\xf0\xf3\xf3\xf1@@@"[..], &b"\xe3\x88\x85@\x83\x96\x95\xa3\x99\x81\x83\xa3@\x85\x95\x84\xa2@\x96\x95@\xf3\xf1@\xd4\x81\x99\x83\x88@\xf2\xf0\xf2\xf4^@\xa3\x88\x85@\x97\x99\x89\x83\x85@\x89\xa2@\xf1k\xf2\xf0\xf0@\x84\x96\x93\x93\x81\x99\xa2@\x81@\x94\x96\x95\xa3\x88K"[..], &b"\xc1\xc3\xc3\xd6\xe4\xd5\xe3@\xf4\xf7\xf1\xf1@@\xc2\xc1\xd3\xc1\xd5\xc3\xc5@\xf1k\xf2\xf0\xf0K\xf5\xf0%"[..], &b"\xc4\x89\x85@\xd7\x99\xd0\x86\xa4\x95\x87@\x84\x85\x99@\xc7\x85\x99\xc0\xa3\x85@\x89\xa2\xa3@\x86\xd0\x99@\xd4\xd0\x93\x93\x85\x99@\x81\x82\x87\x85\xa2\x83\x88\x93\x96\xa2\xa2\x85\x95K"[..]] {
+            let error = decode(ebcdic).err().unwrap().to_string();
+            assert!(error.contains("EBCDIC"), "{error}");
         }
     }
 

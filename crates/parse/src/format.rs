@@ -1,4 +1,4 @@
-//! What kind of document it is, by its bytes first and by its name where they do not say.
+//! The kind of document, by its bytes first and by its name if they do not show it.
 
 use std::io::{Cursor, Read};
 
@@ -7,8 +7,21 @@ use serde::{Deserialize, Serialize};
 use crate::Error;
 
 /// A kind of document that can be parsed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
+#[derive(
+    Clone,
+    Copy,
+    Debug,
+    Default,
+    PartialEq,
+    Eq,
+    Hash,
+    Serialize,
+    Deserialize,
+    strum::Display,
+    strum::IntoStaticStr,
+)]
 #[serde(rename_all = "lowercase")]
+#[strum(serialize_all = "lowercase")]
 pub enum Format {
     Pdf,
     Docx,
@@ -24,74 +37,56 @@ pub enum Format {
     Csv,
     Html,
     Markdown,
+    Image,
     #[default]
     Text,
 }
 
+/// The usual endings of files.
+const ENDINGS: [(Format, &str); 16] = [
+    (Format::Pdf, "pdf"),
+    (Format::Docx, "docx docm dotx"),
+    (Format::Pptx, "pptx pptm ppsx"),
+    (Format::Xlsx, "xlsx xlsm xltx"),
+    (Format::Xls, "xls"),
+    (Format::Odt, "odt ott fodt"),
+    (Format::Odp, "odp otp fodp"),
+    (Format::Ods, "ods ots fods"),
+    (Format::Rtf, "rtf"),
+    (Format::Epub, "epub"),
+    (Format::Eml, "eml mht mhtml"),
+    (Format::Csv, "csv tsv tab"),
+    (Format::Html, "html htm xhtml"),
+    (Format::Markdown, "md markdown mdx"),
+    (Format::Image, "png jpg jpeg tif tiff gif webp"),
+    (Format::Text, "txt text log rst adoc org tex"),
+];
+
 impl Format {
     /// Returns the format's name as it is stored and shown.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Pdf => "pdf",
-            Self::Docx => "docx",
-            Self::Pptx => "pptx",
-            Self::Xlsx => "xlsx",
-            Self::Xls => "xls",
-            Self::Odt => "odt",
-            Self::Odp => "odp",
-            Self::Ods => "ods",
-            Self::Rtf => "rtf",
-            Self::Epub => "epub",
-            Self::Eml => "eml",
-            Self::Csv => "csv",
-            Self::Html => "html",
-            Self::Markdown => "markdown",
-            Self::Text => "text",
-        }
+        self.into()
     }
 
     /// Returns the format that files with this ending usually have.
     pub fn by_name(name: &str) -> Option<Self> {
-        let (_, ending) = name.rsplit_once('.')?;
-        Some(match ending.to_ascii_lowercase().as_str() {
-            "pdf" => Self::Pdf,
-            "docx" | "docm" | "dotx" => Self::Docx,
-            "pptx" | "pptm" | "ppsx" => Self::Pptx,
-            "xlsx" | "xlsm" | "xltx" => Self::Xlsx,
-            "xls" => Self::Xls,
-            "odt" | "ott" | "fodt" => Self::Odt,
-            "odp" | "otp" | "fodp" => Self::Odp,
-            "ods" | "ots" | "fods" => Self::Ods,
-            "rtf" => Self::Rtf,
-            "epub" => Self::Epub,
-            "eml" | "mht" | "mhtml" => Self::Eml,
-            "csv" | "tsv" | "tab" => Self::Csv,
-            "html" | "htm" | "xhtml" => Self::Html,
-            "md" | "markdown" | "mdx" => Self::Markdown,
-            "txt" | "text" | "log" | "rst" | "adoc" | "org" | "tex" => Self::Text,
-            _ => return None,
-        })
-    }
-}
-
-impl std::fmt::Display for Format {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str(self.as_str())
+        let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
+        let is_named = |(_, endings): &&(Self, &str)| endings.split(' ').any(|one| one == ending);
+        ENDINGS.iter().find(is_named).map(|(format, _)| *format)
     }
 }
 
 /// The container of encrypted and of old office documents.
 const COMPOUND: &[u8] = &[0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
 
+/// Pictures, by the bytes with which they begin; Tesseract takes other bytes for a list of files that it is to read.
+const PICTURES: [&[u8]; 6] =
+    [b"\x89PNG\r\n\x1a\n", b"\xFF\xD8\xFF", b"GIF87a", b"GIF89a", b"II*\0", b"MM\0*"];
+
 /// Files of other kinds, by the bytes with which they begin.
-const OTHERS: [(&[u8], &str); 24] = [
+const OTHERS: [(&[u8], &str); 19] = [
     (b"%!PS", "PostScript"),
-    (b"\x89PNG", "a picture"),
-    (b"\xFF\xD8\xFF", "a picture"),
-    (b"GIF8", "a picture"),
-    (b"II*\0", "a picture"),
-    (b"MM\0*", "a picture"),
-    (b"RIFF", "a picture, a sound or a film"),
+    (b"RIFF", "a sound or a film"),
     (b"ID3", "a sound"),
     (b"OggS", "a sound or a film"),
     (b"AT&TFORM", "DjVu"),
@@ -112,7 +107,7 @@ const OTHERS: [(&[u8], &str); 24] = [
     (b"\x09\x04\x06\0", "an Excel workbook of before 1993, .xls"),
 ];
 
-/// Office documents that are one XML file, by what stands at their beginning.
+/// Office documents that are one XML file, by their beginning.
 const FLAT: [(&str, &str); 5] = [
     ("progid=\"word.document\"", "a Word 2003 XML document"),
     ("progid=\"excel.sheet\"", "an Excel 2003 XML workbook"),
@@ -136,6 +131,10 @@ pub(crate) fn detect(bytes: &[u8], name: &str) -> Result<Format, Error> {
     // A text may begin with such letters, too.
     let is_text = !bytes.starts_with(b"%!PS") && !bytes.iter().take(64).any(|byte| *byte < 9);
     let is_other = |(beginning, _): &&(&[u8], &str)| bytes.starts_with(beginning) && !is_text;
+    let is_webp = bytes.starts_with(b"RIFF") && bytes.get(8..12) == Some(b"WEBP");
+    if !is_text && (is_webp || PICTURES.iter().any(|sign| bytes.starts_with(sign))) {
+        return Ok(Format::Image);
+    }
     if let Some((_, kind)) = OTHERS.iter().find(is_other) {
         return Err(Error::Unsupported((*kind).into()));
     }
@@ -189,18 +188,11 @@ fn is_page(head: &str) -> bool {
 
 /// Returns whether a text begins with fields of a mail.
 fn is_mail(head: &str) -> bool {
-    const FIELDS: [&str; 8] = [
-        "from:",
-        "to:",
-        "date:",
-        "subject:",
-        "received:",
-        "message-id:",
-        "mime-version:",
-        "return-path:",
-    ];
+    const FIELDS: &str =
+        "from: to: date: subject: received: message-id: mime-version: return-path:";
     let fields = head.lines().take_while(|line| !line.trim().is_empty());
-    let known = fields.filter(|line| FIELDS.iter().any(|field| line.starts_with(field))).count();
+    let known =
+        fields.filter(|line| FIELDS.split(' ').any(|field| line.starts_with(field))).count();
     known >= 3
         && head.lines().next().is_some_and(|line| {
             line.split_whitespace().next().is_some_and(|field| field.ends_with(':'))
@@ -254,7 +246,7 @@ fn open_document(kind: &str) -> Option<Format> {
     kinds.into_iter().find(|(name, _)| kind.starts_with(name)).map(|(_, format)| format)
 }
 
-/// What compound files are, by the names of the streams in them; a document may hold a workbook, which comes last.
+/// The kind of a compound file, by the names of its streams; a document can contain a workbook, which comes last.
 const STREAMS: [(&str, &str); 8] = [
     ("WordDocument", "a Word document of before 2007, .doc"),
     ("PowerPoint Document", "a PowerPoint document of before 2007, .ppt"),

@@ -1,10 +1,9 @@
 //! Documents become one canonical text with an offset table of pages, sections and tables.
 //!
-//! Enter at [`parse`], or at [`child::answer`] where the parsing is done in a process of its own; [`chunk::chunk`]
-//! divides the text for search. Invariant: a document that gives no text is an error that names the reason
-//! (a password, a scan, a broken file), never an empty success. Every range is one of bytes of
-//! [`Parsed::text`] and lies on character boundaries. Deliberately absent: I/O, models, recognition of
-//! characters in pictures.
+//! Enter at [`parse`], or at [`child::answer`] for parsing in a separate process; [`chunk::chunk`] divides the text for
+//! search. Invariant: a document that gives no text is an error that names the reason (a password, a scan, a broken
+//! file), never an empty success. Every range is in bytes of [`Parsed::text`], on character boundaries. Pictures are read
+//! by a [`Tesseract`], if [`Limits`] name one. Deliberately absent: other I/O, and models.
 
 mod builder;
 pub mod child;
@@ -21,17 +20,19 @@ mod office;
 #[cfg(feature = "pdf")]
 mod pdf;
 mod plain;
+mod recognition;
 mod rtf;
 mod sheet;
 
 pub use document::{Page, Parsed, Section, Table, Warning};
 pub use format::Format;
 pub use limits::Limits;
+pub use recognition::{PASSED as PASSED_TO_TESSERACT, Tesseract};
 
-/// Parses a document; `name` is its file name and helps where the bytes do not say what they are.
+/// Parses a document; `name` is its file name and helps if the bytes do not show the format.
 ///
 /// # Errors
-/// [`Error`] naming what is wrong with the document and the way out.
+/// [`Error`] with the problem of the document and the fix.
 pub fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed, Error> {
     limits.check_input(bytes.len())?;
     let format = format::detect(bytes, name)?;
@@ -50,6 +51,7 @@ pub fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed, Error>
         Format::Csv => delimited::parse(bytes, name, limits),
         Format::Html => html::parse(&encoding::decode_html(bytes)?, limits),
         Format::Markdown => markdown::parse(encoding::decode(bytes)?, limits),
+        Format::Image => recognition::parse(bytes, limits),
         Format::Text => plain::parse(encoding::decode(bytes)?, limits),
     }?;
     limits.check_text(parsed.text.len())?;
@@ -57,7 +59,8 @@ pub fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed, Error>
         return Err(Error::NoText);
     }
     if parsed.title.is_none() {
-        parsed.title = parsed.first_heading();
+        let mut headings = parsed.sections.iter().map(|section| &section.title);
+        parsed.title = headings.find(|title| !title.trim().is_empty()).cloned();
     }
     Ok(parsed)
 }
@@ -69,10 +72,8 @@ pub enum Error {
     Empty,
     #[error("the document has a password; remove the password and add the document again")]
     Password,
-    #[error(
-        "the document is a scan without text ({pages} pages); run text recognition first, for example `ocrmypdf`"
-    )]
-    Scan { pages: usize },
+    #[error("the document is a scan without text ({pages} pages): {why}")]
+    Scan { pages: usize, why: String },
     #[error("the document contains no text")]
     NoText,
     #[error("the {format} document is damaged and cannot be read: {reason}")]
@@ -89,7 +90,7 @@ pub enum Error {
     TooManyPages { pages: usize, most: usize },
     #[error("cannot detect the encoding of the text: {0}")]
     Encoding(String),
-    /// What a process that parsed reported.
+    /// The report of a parsing process.
     #[error("{message}")]
     Reported { class: String, message: String },
     #[error("the parser ended without a result ({0}): the document needs too much memory or time")]

@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::Error;
+use crate::{Error, Tesseract};
 
 /// Bounds of one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -16,12 +16,14 @@ pub struct Limits {
     pub unpacked_bytes: usize,
     /// Most pages of a PDF.
     pub pages: usize,
+    /// The program that reads pictures; without it, they are skipped.
+    pub tesseract: Option<Tesseract>,
 }
 
 /// How many times its size a document may unpack to; office documents reach about 30.
 const RATIO: usize = 200;
 
-/// Below this, what a document unpacks to is not compared with its size.
+/// Below this, the unpacked size of a document is not compared with its packed size.
 const RATIO_FROM: usize = 16 << 20;
 
 impl Default for Limits {
@@ -31,6 +33,7 @@ impl Default for Limits {
             text_bytes: 32 << 20,
             unpacked_bytes: 512 << 20,
             pages: 5_000,
+            tesseract: None,
         }
     }
 }
@@ -53,7 +56,7 @@ impl Limits {
         Ok(())
     }
 
-    /// Checks what a packed document of `packed` bytes unpacks to.
+    /// Checks the unpacked size of a document of `packed` bytes.
     pub(crate) fn check_unpacked(&self, packed: usize, unpacked: u64) -> Result<(), Error> {
         let unpacked = usize::try_from(unpacked).unwrap_or(usize::MAX);
         let swollen = unpacked > RATIO_FROM && unpacked / RATIO > packed;

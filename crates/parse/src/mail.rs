@@ -1,7 +1,7 @@
 //! Mails (EML, MHTML): fields that a reader looks at, the text, and mails within them; attachments are named.
 
-use mail_parser::{Addr, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
-use perihelion_mime::{part_text, repaired};
+use mail_parser::{Addr, Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
+use perihelion_mime::{part_text, repaired, text_of_part};
 
 use crate::builder::{Builder, one_line};
 use crate::{Error, Format, Limits, Parsed, Warning};
@@ -16,8 +16,9 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         .ok_or_else(|| Error::broken(Format::Eml, "it has no fields"))?;
     let mut writer = Writer { builder: Builder::new(Format::Eml), unread: Vec::new(), broken: 0 };
     writer.builder.title = message.subject().map(one_line);
-    writer.builder.authors =
-        crate::builder::author_names(people(message.from().map(|from| from.iter())));
+    let from = message.from().into_iter().flat_map(Address::iter);
+    let names = from.filter_map(|one| one.name.as_ref().or(one.address.as_ref()));
+    writer.builder.authors = crate::builder::author_names(names.map(ToString::to_string));
     let is_written = writer.message(&message, 0);
     let Writer { mut builder, unread, broken } = writer;
     limits.check_text(builder.len())?;
@@ -86,29 +87,40 @@ impl Writer {
                     let inner = MessageParser::default().parse(bytes.as_ref());
                     is_written |= inner.is_some_and(|inner| self.message(&inner, depth + 1));
                 }
-                _ if is_calendar(part) => {
+                _ if part.content_type().and_then(|kind| kind.subtype()) == Some("calendar") => {
                     if !is_written {
                         is_written = self.calendar(&part_text(message, part));
                     }
                 }
                 PartType::Text(_) | PartType::Html(_) if is_alternative && !is_attached(&part) => {}
-                _ => {
-                    let name = part.attachment_name().unwrap_or("unnamed");
-                    self.unread.push(one_line(name));
-                }
+                _ => match (part.attachment_name(), text_of_part(message, part)) {
+                    (None, Some(text)) if !is_written && !text.trim().is_empty() => {
+                        self.builder.paragraph(&text.replace("\r\n", "\n"));
+                        is_written = true;
+                    }
+                    (name, _) => self.unread.push(one_line(name.unwrap_or("unnamed"))),
+                },
             }
         }
         is_written
     }
 
     fn fields(&mut self, message: &Message<'_>) {
+        let shown = |one: &Addr<'_>| match (&one.name, &one.address) {
+            (Some(name), Some(address)) => format!("{name} <{address}>"),
+            (name, address) => {
+                name.as_ref().or(address.as_ref()).map(ToString::to_string).unwrap_or_default()
+            }
+        };
         let lists = [("From", message.from()), ("To", message.to()), ("Cc", message.cc())];
         let mut lines: Vec<String> = Vec::new();
-        for (name, list) in lines_of(lists.map(|(name, list)| (name, list.map(|list| list.iter()))))
-        {
-            lines.push(format!("{name}: {list}"));
+        for (name, list) in lists {
+            let list: Vec<String> = list.into_iter().flat_map(Address::iter).map(shown).collect();
+            let list = list.join(", ");
+            lines.extend((!list.is_empty()).then(|| format!("{name}: {list}")));
         }
-        lines.extend(message.date().map(|date| format!("Date: {}", date.to_rfc3339())));
+        let date = message.date().filter(|date| date.is_valid());
+        lines.extend(date.map(|date| format!("Date: {}", date.to_rfc3339())));
         self.builder.paragraph(&lines.join("\n"));
     }
 
@@ -128,7 +140,7 @@ impl Writer {
         self.builder.len() > before
     }
 
-    /// Writes what an invitation says.
+    /// Writes the content of an invitation.
     fn calendar(&mut self, text: &str) -> bool {
         const FIELDS: [&str; 7] =
             ["SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "ATTENDEE", "DESCRIPTION"];
@@ -147,33 +159,4 @@ impl Writer {
         self.builder.paragraph(&lines.join("\n"));
         !lines.is_empty()
     }
-}
-
-fn is_calendar(part: &MessagePart<'_>) -> bool {
-    part.content_type().is_some_and(|kind| kind.subtype() == Some("calendar"))
-}
-
-/// Returns names and addresses as lines show them.
-fn lines_of<'a, I: Iterator<Item = &'a Addr<'a>>>(
-    lists: [(&'static str, Option<I>); 3],
-) -> Vec<(&'static str, String)> {
-    let shown = |one: &Addr<'_>| match (&one.name, &one.address) {
-        (Some(name), Some(address)) => format!("{name} <{address}>"),
-        (name, address) => {
-            name.as_ref().or(address.as_ref()).map(|one| one.to_string()).unwrap_or_default()
-        }
-    };
-    let lines = lists.into_iter().filter_map(|(name, list)| {
-        let list: Vec<String> = list?.map(shown).collect();
-        Some((name, list.join(", ")))
-    });
-    lines.filter(|(_, list)| !list.is_empty()).collect()
-}
-
-fn people<'a>(list: Option<impl Iterator<Item = &'a Addr<'a>>>) -> Vec<String> {
-    let names = list.into_iter().flatten();
-    names
-        .filter_map(|one| one.name.as_ref().or(one.address.as_ref()))
-        .map(|one| one.to_string())
-        .collect()
 }

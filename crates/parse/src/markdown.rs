@@ -1,20 +1,14 @@
 //! Markdown: kept as it is, with the places of its headings and tables.
 
-use pulldown_cmark::{Event, HeadingLevel, Options, Parser, Tag, TagEnd};
+use pulldown_cmark::{Event, Options, Parser, Tag, TagEnd};
 
 use crate::encoding::Decoded;
 use crate::{Error, Format, Limits, Parsed, Section, Table};
 
-/// Headings (without ends) and tables of a Markdown text.
-pub(crate) struct Structure {
-    pub sections: Vec<Section>,
-    pub tables: Vec<Table>,
-}
-
 pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> {
     limits.check_text(decoded.text.len())?;
     let text = decoded.text;
-    let Structure { mut sections, tables } = structure(&text);
+    let (mut sections, tables) = structure(&text);
     crate::builder::close_sections(&mut sections, text.len());
     Ok(Parsed {
         format: Format::Markdown,
@@ -22,24 +16,25 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
         authors: crate::builder::author_names(
             ["author", "authors"].into_iter().flat_map(|key| front_matter(&text, key)),
         ),
-        pages: Vec::new(),
         sections,
         tables,
         warnings: decoded.warnings,
         text,
+        ..Parsed::default()
     })
 }
 
-/// Finds headings and tables.
-pub(crate) fn structure(text: &str) -> Structure {
+/// Finds the headings (without ends) and tables of a Markdown text.
+pub(crate) fn structure(text: &str) -> (Vec<Section>, Vec<Table>) {
     let options = Options::ENABLE_TABLES | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
-    let mut found = Structure { sections: Vec::new(), tables: Vec::new() };
+    let mut sections = Vec::new();
+    let mut tables: Vec<Table> = Vec::new();
     let mut heading: Option<(u8, usize, String)> = None;
     let mut header_end = 0;
     for (event, range) in Parser::new_ext(text, options).into_offset_iter() {
         match event {
             Event::Start(Tag::Heading { level, .. }) => {
-                heading = Some((number(level), range.start, String::new()));
+                heading = Some((level as u8, range.start, String::new()));
             }
             Event::Text(words) | Event::Code(words) => {
                 if let Some((_, _, title)) = &mut heading {
@@ -54,7 +49,7 @@ pub(crate) fn structure(text: &str) -> Structure {
             Event::End(TagEnd::Heading(_)) => {
                 if let Some((level, start, title)) = heading.take() {
                     let title = crate::builder::one_line(&title);
-                    found.sections.push(Section { level, title, start, end: 0 });
+                    sections.push(Section { level, title, start, end: 0 });
                 }
             }
             Event::End(TagEnd::TableHead) => header_end = range.end,
@@ -68,29 +63,18 @@ pub(crate) fn structure(text: &str) -> Structure {
                 let header_end =
                     if is_rule { header_end + skipped + rule.len() } else { header_end };
                 let header_end = text[..header_end.min(end)].trim_end().len();
-                found.tables.push(Table { start: range.start, header_end, end });
+                tables.push(Table { start: range.start, header_end, end });
             }
             _ => {}
         }
     }
-    found.sections.sort_by_key(|section| section.start);
-    found.tables.sort_by_key(|table| table.start);
-    found.tables.dedup_by(|next, before| next.start < before.end);
-    found
+    sections.sort_by_key(|section: &Section| section.start);
+    tables.sort_by_key(|table| table.start);
+    tables.dedup_by(|next, before| next.start < before.end);
+    (sections, tables)
 }
 
-fn number(level: HeadingLevel) -> u8 {
-    match level {
-        HeadingLevel::H1 => 1,
-        HeadingLevel::H2 => 2,
-        HeadingLevel::H3 => 3,
-        HeadingLevel::H4 => 4,
-        HeadingLevel::H5 => 5,
-        HeadingLevel::H6 => 6,
-    }
-}
-
-/// Returns what the front matter (YAML between lines of `---`) says under a key: one value, or those of a list.
+/// Returns the values of a key in the front matter (YAML between lines of `---`): one value, or those of a list.
 fn front_matter(text: &str, key: &str) -> Vec<String> {
     let front = text.strip_prefix("---\n").and_then(|body| body.split_once("\n---"));
     let mut lines = front.map_or("", |(front, _)| front).lines();

@@ -1,27 +1,31 @@
 //! PDF: text, headings and tables page by page, in reading order.
 //!
-//! A page is painted onto a [`page::Painted`], which keeps letters and their places; [`rows`] makes rows of them,
-//! [`columns`] puts the rows in order, and [`flow`] makes paragraphs, headings and tables of them.
+//! A page is painted onto a [`page::Painted`], which stores letters and their positions; [`rows`] makes rows of them,
+//! [`columns`] orders the rows, and [`flow`] makes paragraphs, headings and tables of them.
 
 mod columns;
 mod direction;
 mod flow;
 mod names;
 mod page;
+mod picture;
 mod rows;
 mod twice;
 
 use hayro_interpret::InterpreterCache;
 use hayro_interpret::hayro_syntax::{DecryptionError, LoadPdfError, Pdf};
 
+use std::collections::BTreeMap;
+
 use self::rows::Row;
 use crate::builder::Builder;
+use crate::recognition::{self, Recognition, Recognized};
 use crate::{Error, Format, Limits, Parsed, Warning};
 
 /// Letters and digits below which a page counts as one without text.
 const FEWEST: usize = 8;
 
-/// Of so many letters one may be unknown without a warning: signs of lists and ornaments often are.
+/// Of this many letters one can be unknown without a warning, because signs of lists and ornaments often are.
 const MOST_UNKNOWN: usize = 50;
 
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
@@ -34,6 +38,8 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let cache = InterpreterCache::new();
     let mut pages: Vec<Vec<Row>> = Vec::with_capacity(count);
     let mut bare = Vec::new();
+    let mut recognition = Recognition::new(limits);
+    let mut recognized: BTreeMap<u32, Recognized> = BTreeMap::new();
     let mut unread = Vec::new();
     let mut partial = Vec::new();
     let mut written = 0;
@@ -41,15 +47,25 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut names = names::Names::new(&document);
     for (page, number) in document.pages().iter().zip(1u32..) {
         let plain = names.plain();
-        let mut painted = page::paint(page, document.xref(), &cache, &mut names);
+        let mut painted = page::paint(page, document.xref(), &cache, &mut names, None);
         if painted.names.plain() > plain {
             // What came before the letter that told is read with it.
-            painted = page::paint(page, document.xref(), &cache, &mut names);
+            painted = page::paint(page, document.xref(), &cache, &mut names, None);
         }
         if painted.unknown > painted.known {
             unread.push(number);
         } else if painted.known < FEWEST && painted.pictures > 0 {
-            bare.push(number);
+            let pictures = recognition.is_ready().then(picture::Pictures::default);
+            let seen = pictures.and_then(|kept| {
+                page::paint(page, document.xref(), &cache, painted.names, Some(kept)).kept
+            });
+            let shades = seen.and_then(|pictures| pictures.page(page.render_dimensions()));
+            let text =
+                shades.and_then(|(shades, dpi)| recognition.read(shades, Some(dpi)).remove(&1));
+            match text {
+                Some(text) => drop(recognized.insert(number, text)),
+                None => bare.push(number),
+            }
         } else if painted.unknown * MOST_UNKNOWN > painted.known {
             partial.push(number);
         }
@@ -62,15 +78,15 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
                 row.baseline += 100_000.0 * index as f64;
                 row.place = if index > 0 || side.is_slanted { 1.0 } else { row.place };
             }
-            rows.extend(columns::in_order(turned));
+            rows.extend(columns::in_order(turned, 0));
         }
         written += rows.iter().map(Row::len).sum::<usize>();
         limits.check_text(written)?;
         pages.push(rows);
     }
     let is_short = written == 0 || (written < FEWEST && pictures > 0);
-    if is_short && unread.is_empty() {
-        return Err(Error::Scan { pages: count });
+    if is_short && unread.is_empty() && recognized.is_empty() {
+        return Err(Error::Scan { pages: count, why: recognition.why });
     }
     if unread.len() == count {
         return Err(Error::broken(Format::Pdf, "its fonts do not say which letters they show"));
@@ -86,9 +102,11 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     };
     let doubtful = where_so(direction::is_doubtful);
     let misnamed = where_so(direction::is_misnamed);
-    flow::write(&pages, &mut builder);
+    flow::write(&pages, &recognized, &mut builder);
     let warnings = [
-        (!bare.is_empty()).then_some(Warning::PagesWithoutText { pages: bare }),
+        (!recognized.is_empty()).then(|| recognition::warning(&recognized)),
+        (!bare.is_empty())
+            .then_some(Warning::PagesWithoutText { pages: bare, why: recognition.why }),
         (!unread.is_empty()).then_some(Warning::PagesUnread { pages: unread }),
         (!partial.is_empty()).then_some(Warning::LettersUnread { pages: partial }),
         (!doubtful.is_empty()).then_some(Warning::DoubtfulOrder { pages: doubtful }),

@@ -13,13 +13,10 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
     crate::builder::close_sections(&mut sections, text.len());
     Ok(Parsed {
         format: Format::Text,
-        title: None,
-        authors: Vec::new(),
-        pages: Vec::new(),
         sections,
-        tables: Vec::new(),
         warnings: decoded.warnings,
         text,
+        ..Parsed::default()
     })
 }
 

@@ -12,7 +12,7 @@ use crate::{Error, Format, Limits, Parsed, Warning};
 /// How deeply groups nest at most.
 const DEEPEST: usize = 10_000;
 
-/// What the text of a group is.
+/// The role of a group's text.
 #[derive(Clone, Copy, PartialEq)]
 enum Place {
     Body,
@@ -27,12 +27,12 @@ enum Place {
     Skipped,
 }
 
-/// What a group says of its text; ends with it.
+/// A group's properties of its text; they end with it.
 #[derive(Clone, Copy)]
 struct Group {
     place: Place,
     font: i32,
-    /// Characters that stand for one of Unicode where that is not known.
+    /// Replacement for a Unicode character that is unknown.
     instead: usize,
     is_hidden: bool,
 }
@@ -48,7 +48,7 @@ struct Reader<'a> {
     rest: &'a [u8],
     groups: Vec<Group>,
     group: Group,
-    /// Of the whole document; that of Windows where it does not say.
+    /// Of the whole document; that of Windows by default.
     page: Option<&'static Encoding>,
     fonts: HashMap<i32, &'static Encoding>,
     /// Levels of the styles that are headings.
@@ -97,7 +97,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
 }
 
 impl Reader<'_> {
-    /// Reads what comes next; false at the end.
+    /// Reads the next token; false at the end.
     fn step(&mut self) -> Result<bool, Error> {
         let Some((&first, after)) = self.rest.split_first() else {
             self.decode();

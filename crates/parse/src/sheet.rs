@@ -3,20 +3,22 @@
 mod regions;
 
 use std::borrow::Cow;
-use std::io::{Cursor, Write as _};
+use std::collections::BTreeMap;
+use std::io::{Cursor, Read as _, Write as _};
+use std::ops::Range;
 
 use calamine::{Data, DataRef, Reader as _, XlsxCellFormula, XlsxError};
 
 pub(crate) use self::regions::Sheet;
 use crate::builder::Builder;
-use crate::office::{Package, sheet_extras};
+use crate::office::{CORE, Package, sheet_extras};
 use crate::{Error, Format, Limits, Parsed, Warning};
 
 /// Rows and columns of the largest sheet; a cell beyond them has a wrong name.
 const MOST_ROWS: u32 = 1 << 20;
 const MOST_COLUMNS: u32 = 1 << 14;
 
-/// Sheets read from these bytes, which may be those of a repaired file.
+/// Sheets read from these bytes, possibly those of a repaired file.
 type Book<'a> = calamine::Xlsx<Cursor<Cow<'a, [u8]>>>;
 
 pub(crate) fn parse(bytes: &[u8], format: Format, limits: &Limits) -> Result<Parsed, Error> {
@@ -33,7 +35,7 @@ fn refusal(error: &dyn std::fmt::Display, format: Format) -> Error {
     }
 }
 
-/// Refuses a workbook of which nothing was read; otherwise returns its text.
+/// Rejects a workbook without readable content; otherwise returns its text.
 pub(crate) fn finished(builder: Builder, is_empty: bool) -> Result<Parsed, Error> {
     let reason = builder.warnings.iter().find(|warning| {
         matches!(warning, Warning::CellsUnread { .. } | Warning::PagesUnread { .. })
@@ -80,8 +82,7 @@ fn packed(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     limits.check_unpacked(bytes.len(), package.unpacks_to())?;
     let mut book = open(Cow::Borrowed(bytes))?;
     let mut builder = Builder::new(Format::Xlsx);
-    let properties = package.properties()?;
-    (builder.title, builder.authors) = (properties.title, properties.authors);
+    (builder.title, builder.authors) = package.properties(CORE)?;
     let parts = package.sheet_parts()?;
     let names = book.sheet_names();
     limits.check_pages(names.len())?;
@@ -90,8 +91,8 @@ fn packed(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         let opened = caught(|| book.worksheet_cells_reader(name).map(drop));
         opened.is_err_and(|error| !is_readable(&error))
     };
-    if names.iter().any(is_refused) {
-        book = open(Cow::Owned(without_extents(bytes, &mut package, &parts)?))?;
+    if names.iter().any(is_refused) || has_bad_indexes(bytes, &parts, limits) {
+        book = open(Cow::Owned(repaired(bytes, &mut package, &parts)?))?;
     }
     let mut unread = Vec::new();
     let mut formulas = 0;
@@ -136,17 +137,17 @@ fn open(bytes: Cow<'_, [u8]>) -> Result<Book<'_>, Error> {
     calamine::Xlsx::new(Cursor::new(bytes)).map_err(|error| refusal(&error, Format::Xlsx))
 }
 
-/// What was read of a sheet.
+/// The content of a sheet.
 struct Cells {
     sheet: Sheet,
-    /// Cells that could not be read, and what was wrong with the first.
+    /// Cells that could not be read, and the problem of the first one.
     bad: usize,
     reason: Option<String>,
     /// Formulas without a stored result.
     uncomputed: usize,
 }
 
-/// Reads a sheet cell by cell, so that neither a bad one nor one that lies far away costs the others.
+/// Reads a sheet cell by cell, so that neither a bad cell nor a distant one affects the rest.
 fn cells(book: &mut Book<'_>, name: &str, limits: &Limits) -> Result<Cells, XlsxError> {
     let mut reader = caught(|| book.worksheet_cells_reader(name))?;
     let mut read = Cells { sheet: Sheet::default(), bad: 0, reason: None, uncomputed: 0 };
@@ -193,9 +194,38 @@ fn caught<T>(read: impl FnOnce() -> Result<T, XlsxError>) -> Result<T, XlsxError
     std::panic::catch_unwind(read).unwrap_or(Err(XlsxError::Unexpected("a number is too large")))
 }
 
-/// Writes the file again without what its sheets say of their extent, over which the reader gives a whole sheet up
-/// where it is wrong.
-fn without_extents(
+/// Finds the strings' indexes that are no numbers: the reader takes each for the first string.
+fn bad_indexes(sheet: &str) -> impl Iterator<Item = Range<usize>> {
+    let strings = sheet.match_indices("t=\"s\"").chain(sheet.match_indices("t='s'"));
+    strings.filter_map(|(at, _)| {
+        let cell = at + sheet[at..].find('>')?;
+        if sheet[..cell].ends_with('/') {
+            return None;
+        }
+        // Not beyond the next cell, so that a hostile sheet is read once.
+        let rest = &sheet[cell..];
+        let rest = &rest[..rest.find("<c ").unwrap_or(rest.len())];
+        let end = cell + rest.find("c>")?;
+        let start = cell + sheet[cell..end].find("v>")? + 2;
+        let index = sheet[start..].split('<').next()?;
+        let is_number = index.bytes().all(|digit| digit.is_ascii_digit()) && index.len() < 10;
+        (!is_number).then_some(start..start + index.len())
+    })
+}
+
+fn has_bad_indexes(bytes: &[u8], parts: &[(String, String)], limits: &Limits) -> bool {
+    let Ok(mut archive) = zip::ZipArchive::new(Cursor::new(bytes)) else { return false };
+    parts.iter().any(|(_, part)| {
+        let mut sheet = Vec::new();
+        let file = archive.by_name(part).map(|file| file.take(limits.unpacked_bytes as u64));
+        file.is_ok_and(|mut file| file.read_to_end(&mut sheet).is_ok())
+            && bad_indexes(&String::from_utf8_lossy(&sheet)).next().is_some()
+    })
+}
+
+/// Writes the file again without its sheets' dimensions, because the reader rejects a whole sheet with wrong ones, and
+/// with indexes that it rejects in place of those that it misreads.
+fn repaired(
     bytes: &[u8],
     package: &mut Package<'_>,
     parts: &[(String, String)],
@@ -218,9 +248,21 @@ fn without_extents(
         if let (Some(start), Some(end)) = (start, end) {
             text.replace_range(start..end, "");
         }
+        let bad: BTreeMap<usize, usize> =
+            bad_indexes(&text).map(|range| (range.start, range.end)).collect();
+        let mut repaired = String::with_capacity(text.len());
+        let mut read = 0;
+        for (start, end) in bad {
+            repaired.push_str(&text[read..start]);
+            read = end;
+            let number = text[start..end].trim().parse::<f64>().ok();
+            let whole = number.filter(|number| number.fract() == 0.0 && *number >= 0.0);
+            repaired.push_str(&whole.unwrap_or(f64::MAX).min(999_999_999.0).to_string());
+        }
+        repaired.push_str(&text[read..]);
         let options = zip::write::SimpleFileOptions::default();
         new.start_file(name, options).map_err(broken)?;
-        new.write_all(text.as_bytes()).map_err(|error| Error::broken(Format::Xlsx, error))?;
+        new.write_all(repaired.as_bytes()).map_err(|error| Error::broken(Format::Xlsx, error))?;
     }
     Ok(new.finish().map_err(broken)?.into_inner())
 }

@@ -30,7 +30,7 @@ const CHART: &str = "<c:chartSpace xmlns:c='http://schemas.openxmlformats.org/dr
 
 const SALES: &str = "Sales by quarter\n\n|  | North |\n| - | - |\n| Q1 | 8.2 |\n| Q2 | 3.1 |";
 
-/// A workbook of one sheet called May: what stands before its cells, and these.
+/// A workbook of one sheet called May: what stands before its cells, and these; its one string is `first`.
 fn book(before: &str, cells: &str) -> Result<Parsed, Error> {
     let book = "<sheets><sheet name='May' sheetId='1' r:id='rId1'/></sheets>";
     let parts = [
@@ -38,8 +38,12 @@ fn book(before: &str, cells: &str) -> Result<Parsed, Error> {
         ("xl/workbook.xml", format!("<workbook {BOOK}>{book}</workbook>")),
         (
             "xl/_rels/workbook.xml.rels",
-            relations(&[("rId1", "worksheet", "worksheets/sheet1.xml")]),
+            relations(&[
+                ("rId1", "worksheet", "worksheets/sheet1.xml"),
+                ("rId2", "sharedStrings", "sharedStrings.xml"),
+            ]),
         ),
+        ("xl/sharedStrings.xml", format!("<sst {BOOK}><si><t>first</t></si></sst>")),
         (
             "xl/worksheets/sheet1.xml",
             format!("<worksheet {BOOK}>{before}<sheetData>{cells}</sheetData></worksheet>"),
@@ -328,6 +332,11 @@ fn a_bad_cell_of_a_sheet_costs_that_cell_and_a_warning() {
         "<c r='B1' t='e'><v>#CALC!</v></c>",
         "<c r='B1' t='e'><v>#FIELD!</v></c>",
         "<c r='B1' t='s'><v>7</v></c>",
+        "<c r='B1' t='s'><v>-1</v></c>",
+        "<c r='B1' t='s'><v>first</v></c>",
+        "<c r='B1' t=\"s\" s='0'><v>0.5</v></c>",
+        "<c t='s' r='B1'><v>&#48;</v></c>",
+        "<c r='B1' t='s'><v>18446744073709551616</v></c>",
         "<c r='B1' t='n'><v>many</v></c>",
         "<c r='B1' t='b'><v>perhaps</v></c>",
         "<c r='B1' t='new'><v>1</v></c>",
@@ -351,10 +360,16 @@ fn a_bad_cell_of_a_sheet_costs_that_cell_and_a_warning() {
         let [Warning::CellsUnread { sheet, count: 1, .. }] = &parsed.warnings[..] else {
             panic!("{cell}: {:?}", parsed.warnings)
         };
-        assert_eq!(sheet, "May");
+        assert!(sheet == "May" && !parsed.text.contains("first"), "{cell}: {}", parsed.text);
         // Where there is nothing else, the document is refused.
         let alone = book("", &format!("<row r='1'>{cell}</row>"));
         assert!(matches!(alone, Err(Error::Broken { .. })), "{cell}: {alone:?}");
+    }
+    for cell in
+        ["<c r='A1' t='s'><v> 0 </v></c>", "<c r='A1' t='s'/><c r='B1' t='s'><v>0.0</v></c>"]
+    {
+        let parsed = book("", &format!("<row r='1'>{cell}</row>")).unwrap();
+        assert!(parsed.text.contains("first") && parsed.warnings.is_empty(), "{cell}: {parsed:?}");
     }
     let cut_off = book("", "<row r='1'><c r='A1'><v>1</v></c><c r='B1'><v>2").unwrap();
     assert!(matches!(cut_off.warnings[..], [Warning::CellsUnread { .. }]), "{cut_off:?}");

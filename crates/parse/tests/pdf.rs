@@ -265,6 +265,49 @@ fn text_painted_twice_for_a_bold_look_or_a_shadow_is_read_once() {
 }
 
 #[test]
+fn equal_letters_above_and_beside_each_other_are_all_read() {
+    let paint =
+        |x: f64, y: f64, text: &str| format!("BT /F 12 Tf {x:.2} {y:.2} Td ({text}) Tj ET\n");
+    let mut wave = String::new();
+    let mut left = 72.0;
+    for (n, letter) in "illicit bill".chars().map(String::from).enumerate() {
+        wave += &paint(left, 600.0 + 3.0 * (n as f64).sin(), &letter);
+        left += width(&letter);
+    }
+    let raised = "BT /F 12 Tf 72 700 Td (i) Tj 4 Ts (i) Tj 0 Ts ( and 1) Tj 3.5 Ts (1) Tj ET\n";
+    let stacked = paint(72.0, 700.0, "-") + &paint(72.0, 697.0, "-") + &paint(90.0, 700.0, "equal");
+    for (content, expected) in
+        [(wave.as_str(), "illicit bill"), (raised, "ii and 11"), (stacked.as_str(), "-- equal")]
+    {
+        assert_eq!(read(&[content]).text.trim(), expected);
+    }
+}
+
+#[test]
+fn lines_that_are_askew_are_read_in_order() {
+    let lines = [
+        "All bills of the year will fill till 1111 illegally ''quoted'' files",
+        "unless both of the parties agree in writing before the end of the year",
+        "in which the price of the goods has been paid in full by the buyer",
+    ];
+    for degrees in [-7.0_f64, -5.0, -3.0, -2.0, -1.0, 0.5, 1.5, 2.4, 2.6, 3.0, 4.5, 6.0, 9.0, 11.0]
+    {
+        let (sin, cos) = degrees.to_radians().sin_cos();
+        let at = |(n, text): (usize, &&str)| {
+            let down = 14.0 * n as f64;
+            let x = 72.0 + sin * down;
+            let y = 500.0 - cos * down;
+            format!(
+                "BT /F 12 Tf {cos:.5} {sin:.5} {:.5} {cos:.5} {x:.2} {y:.2} Tm ({text}) Tj ET\n",
+                -sin
+            )
+        };
+        let content: String = lines.iter().enumerate().map(at).collect();
+        assert_eq!(read(&[&content]).text.trim(), lines.join(" "), "{degrees} degrees");
+    }
+}
+
+#[test]
 fn turned_text_is_read_in_its_own_direction() {
     let at = |cos: f64, sin: f64, x: u32, y: u32, text: &str| {
         format!("BT /F 10 Tf {cos} {sin} {} {cos} {x} {y} Tm ({text}) Tj ET\n", -sin)
@@ -314,6 +357,21 @@ fn letters_that_are_spread_make_words() {
 }
 
 #[test]
+fn condensed_letters_make_words_and_texts_at_one_place_do_not_mix() {
+    let below = line(72, 660, 10, "Plain words follow.");
+    for percent in [30, 50, 70, 120] {
+        let condensed =
+            format!("BT /F 10 Tf {percent} Tz 72 700 Td (All words apart) Tj 100 Tz ET\n");
+        let text = read(&[&(condensed + &below)]).text;
+        assert!(text.starts_with("All words apart\n"), "{percent}: {text}");
+    }
+    // A corrected sum, painted over the old one.
+    let over = line(72, 700, 10, "Total 100 dollars") + &line(72, 700, 10, "SUM OF 250 EUROS");
+    let text = read(&[&(over + &below)]).text;
+    assert!(text.contains("Total 100 dollars") && text.contains("SUM OF 250 EUROS"), "{text}");
+}
+
+#[test]
 fn a_short_page_of_text_is_no_scan() {
     assert_eq!(read(&["BT /F 10 Tf 72 700 Td (Paid) Tj ET"]).text, "Paid\n");
 }
@@ -321,7 +379,7 @@ fn a_short_page_of_text_is_no_scan() {
 #[test]
 fn pages_without_text_and_damaged_files_are_named() {
     let empty = parse(&pdf(&["0 0 m 100 100 l S"]), "x.pdf", &Limits::default());
-    assert!(matches!(empty, Err(Error::Scan { pages: 1 })), "{empty:?}");
+    assert!(matches!(empty, Err(Error::Scan { pages: 1, .. })), "{empty:?}");
     let broken = parse(b"%PDF-1.4\nrubbish", "x.pdf", &Limits::default());
     assert!(matches!(broken, Err(Error::Broken { .. })), "{broken:?}");
     let many = vec!["0 0 m"; 30];

@@ -155,7 +155,6 @@ fn files_of_other_kinds_are_refused_by_name() {
         (compound("PowerPoint Document"), "a.ppt", ".ppt"),
         (compound("__properties_version1.0"), "a.msg", ".msg"),
         (b"%!PS-Adobe-3.0\n/Times findfont".to_vec(), "a.ps", "PostScript"),
-        (b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR".to_vec(), "a.png", "picture"),
         (b"\x1f\x8b\x08\0\0\0\0\0".to_vec(), "a.gz", "archive"),
         (mobi, "a.mobi", "Kindle"),
         (word.to_vec(), "a.xml", "Word 2003"),
@@ -168,6 +167,19 @@ fn files_of_other_kinds_are_refused_by_name() {
         let error = parse(&bytes, name, &Limits::default()).unwrap_err();
         assert_eq!(error.class(), "unsupported", "{name}: {error}");
         assert!(error.to_string().contains(kind), "{name}: {error}");
+    }
+    for sign in [&b"\x89PNG\r\n\x1a\n\0\0\0\rIHDR"[..], b"RIFF\0\0\0\0WEBPVP8 ", b"MM\0*\0"] {
+        let error = parse(sign, "a.pdf", &Limits::default()).unwrap_err();
+        assert!(error.class() == "scan" && error.to_string().contains("Tesseract"), "{error}");
+    }
+    // Tesseract would read the files that it lists.
+    for list in [
+        &b"\x89PNG\0\n/etc/picture.png\n"[..],
+        b"GIF8\0\n/etc/picture.png\n",
+        b"RIFF\0\0\0\0AVI \n/etc",
+    ] {
+        let error = parse(list, "a.png", &Limits::default()).unwrap_err();
+        assert_ne!(error.class(), "scan", "{error}");
     }
     for text in [
         "About <pkg:package and office:mimetype=\"x\".",
@@ -229,10 +241,44 @@ fn mails_with_any_parts_are_read() {
             "Content-Type: multipart/mixed; boundary=b\n\n--b\nContent-Type: multipart/alternative; boundary=c\n\n--c\nContent-Type: text/plain\n\nThe rent is 800.",
             "The rent is 800.",
         ),
+        // No boundary, another one than is used, and encodings with mistakes.
+        (
+            "Content-Type: multipart/mixed\n\n--b\nContent-Type: text/plain\n\nThe rent is 800.\n--b--\n",
+            "The rent is 800.",
+        ),
+        (
+            "Content-Type: multipart/alternative; boundary=a\n\n--b\nContent-Type: text/plain\n\nThe rent is 800.\n--b--\n",
+            "The rent is 800.",
+        ),
+        (
+            "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: quoted-printable\n\nM=C3=BCller =ZZ pa=\nys =3",
+            "Müller =ZZ pays =3",
+        ),
+        (
+            "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\nTcO8bGxl!ciB6YWhsdA==\n--\nA list\n",
+            "Müller zahlt\n--\nA list",
+        ),
+        (
+            "Content-Type: text/plain; charset=utf-8\nContent-Transfer-Encoding: base64\n\nThe rent is 800, sorry.\n",
+            "The rent is 800, sorry.",
+        ),
+        // Texts of other kinds, and of none.
+        ("Content-Type: text/enriched\n\nThe rent is 800.\n", "The rent is 800."),
+        ("Content-Type: text\n\nThe rent is 800.\n", "The rent is 800."),
+        (
+            "Content-Type: multipart/report; boundary=b\n\n--b\nContent-Type: message/delivery-status\n\nFinal-Recipient: rfc822; ben@example.org\nAction: failed\n\n--b--\n",
+            "Action: failed",
+        ),
+        (
+            "Content-Type: text/plain; charset=ibm437\nContent-Transfer-Encoding: base64\n\nR3KU4WU=\n",
+            "Größe",
+        ),
         (attached.as_str(), "The rent is 800."),
     ] {
         for ends in ["\n", "\r\n"] {
-            let mail = format!("{head}{body}").replace('\n', ends);
+            // Some programs write blank lines or a mark before a mail.
+            let before = if ends == "\n" { "\u{feff}" } else { "\n\n" };
+            let mail = format!("{before}{head}{body}").replace('\n', ends);
             let parsed = parse(mail.as_bytes(), "a.eml", &Limits::default()).unwrap();
             assert!(parsed.text.contains(expected), "{body}: {}", parsed.text);
             assert!(

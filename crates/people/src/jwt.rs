@@ -5,13 +5,14 @@
 
 use base64::Engine as _;
 use base64::engine::general_purpose::URL_SAFE_NO_PAD;
-use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet, PublicKeyUse};
+use jsonwebtoken::jwk::{AlgorithmParameters, Jwk, JwkSet, KeyOperations, PublicKeyUse};
 use jsonwebtoken::{Algorithm, DecodingKey, Validation, decode, decode_header};
+use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::Error;
 use crate::principal::{Principal, ProvedBy, Scope};
 use crate::users::read_scopes;
+use crate::{Error, Result};
 
 /// Bytes of a token and of a key's id at most.
 const LONGEST: usize = 16 * 1024;
@@ -20,7 +21,6 @@ const LONGEST_KID: usize = 256;
 /// Keys of one issuer at most.
 const KEYS: usize = 64;
 
-/// What a token must say to be accepted.
 #[derive(Clone, Debug)]
 pub struct JwtRules {
     pub issuer: String,
@@ -30,8 +30,14 @@ pub struct JwtRules {
     /// The claim that holds the tenant; without one all users are of `tenant`.
     pub tenant_claim: Option<String>,
     pub tenant: String,
-    /// The claim that holds scopes, as words with spaces between; without one everybody may read and run.
+    /// The claim with the scopes, as words separated by spaces; without one every caller can read and run.
     pub scope_claim: Option<String>,
+}
+
+/// A document of keys, among which may be some of kinds that nobody here knows.
+#[derive(Deserialize)]
+struct Published {
+    keys: Vec<Value>,
 }
 
 /// Checks tokens of one issuer.
@@ -46,22 +52,27 @@ impl JwtVerifier {
     /// Uses the issuer's key document.
     ///
     /// # Errors
-    /// [`Error::Jwks`] when the document is none, has more than 64 keys, or a wanted algorithm is unknown or symmetric.
-    pub fn new(rules: JwtRules, jwks: &str) -> Result<Self, Error> {
+    /// [`Error::Jwks`] if the document is invalid, has more than 64 keys, or a required algorithm is unknown or
+    /// symmetric.
+    pub fn new(rules: JwtRules, jwks: &str) -> Result<Self> {
         let algorithms =
             rules.algorithms.iter().map(|name| algorithm(name)).collect::<Result<Vec<_>, _>>()?;
         if algorithms.is_empty() {
-            return Err(Error::Jwks("set at least one algorithm, such as RS256".to_owned()));
+            return Err(Error::Jwks("set at least one algorithm, such as RS256".into()));
         }
-        let keys: JwkSet =
-            serde_json::from_str(jwks).map_err(|error| Error::Jwks(error.to_string()))?;
-        if keys.keys.len() > KEYS {
-            return Err(Error::Jwks(format!("more than {KEYS} keys: {}", keys.keys.len())));
+        let document: Published =
+            serde_json::from_str(jwks).map_err(|error| Error::Jwks(error.into()))?;
+        if document.keys.len() > KEYS {
+            return Err(Error::Jwks(
+                format!("more than {KEYS} keys: {}", document.keys.len()).into(),
+            ));
         }
+        let known = |key| serde_json::from_value::<Jwk>(key).ok();
+        let keys = JwkSet { keys: document.keys.into_iter().filter_map(known).collect() };
         Ok(Self { rules, algorithms, keys })
     }
 
-    /// Tells whether a token names a key that is not in the document: the issuer may have published a new one.
+    /// Returns whether a token names a key that is missing in the document: the issuer may have published a new one.
     pub fn names_unknown_key(&self, token: &str) -> bool {
         if token.len() > LONGEST {
             return false;
@@ -70,11 +81,19 @@ impl JwtVerifier {
         header.kid.is_some_and(|kid| kid.len() <= LONGEST_KID && self.keys.find(&kid).is_none())
     }
 
-    /// Checks a token and says who it is of; `now` in seconds since 1970.
+    /// Checks a token and returns its owner; `now` in seconds since 1970.
     ///
     /// # Errors
     /// [`Error::NotAccepted`].
-    pub fn verify(&self, token: &str, now: i64) -> Result<Principal, Error> {
+    pub fn verify(&self, token: &str, now: i64) -> Result<Principal> {
+        self.rules.principal(&self.claims(token, now)?)
+    }
+
+    /// Checks a token and returns its claims; `now` in seconds since 1970.
+    ///
+    /// # Errors
+    /// [`Error::NotAccepted`].
+    pub fn claims(&self, token: &str, now: i64) -> Result<Map<String, Value>> {
         if token.len() > LONGEST {
             return Err(Error::NotAccepted("the token is too long"));
         }
@@ -83,10 +102,8 @@ impl JwtVerifier {
         if !self.algorithms.contains(&header.alg) {
             return Err(Error::NotAccepted("the token's algorithm is not permitted"));
         }
-        if asks_for_extensions(token) {
-            return Err(Error::NotAccepted("the token requires unknown extensions"));
-        }
-        let key = self.key(header.kid.as_deref())?;
+        check_header(token)?;
+        let key = self.key(header.kid.as_deref(), header.alg)?;
         let decoding =
             DecodingKey::from_jwk(key).map_err(|_| Error::NotAccepted("the key cannot be used"))?;
         let mut validation = Validation::new(header.alg);
@@ -105,10 +122,13 @@ impl JwtVerifier {
         if claims.contains_key("nbf") && time("nbf").is_none_or(|begin| begin > now as f64 + 60.0) {
             return Err(Error::NotAccepted("the token is not valid yet"));
         }
-        self.principal(&claims)
+        if claims.contains_key("cnf") {
+            return Err(Error::NotAccepted("the token needs a proof of possession"));
+        }
+        Ok(claims)
     }
 
-    fn key(&self, kid: Option<&str>) -> Result<&Jwk, Error> {
+    fn key(&self, kid: Option<&str>, algorithm: Algorithm) -> Result<&Jwk> {
         let key = match kid {
             Some(kid) if kid.len() > LONGEST_KID => None,
             Some(kid) => self.keys.find(kid),
@@ -116,13 +136,14 @@ impl JwtVerifier {
             None => None,
         };
         let key = key.ok_or(Error::NotAccepted("the token's key is unknown"))?;
-        if key
-            .common
-            .public_key_use
-            .as_ref()
-            .is_some_and(|use_of| *use_of != PublicKeyUse::Signature)
+        let common = &key.common;
+        let own = common.key_algorithm.map(|own| format!("{own:?}"));
+        let operations = common.key_operations.as_ref();
+        if common.public_key_use.as_ref().is_some_and(|it| *it != PublicKeyUse::Signature)
+            || operations.is_some_and(|all| !all.contains(&KeyOperations::Verify))
+            || own.is_some_and(|own| own != format!("{algorithm:?}"))
         {
-            return Err(Error::NotAccepted("the token's key is not for signatures"));
+            return Err(Error::NotAccepted("the token's key is not for such signatures"));
         }
         match key.algorithm {
             AlgorithmParameters::OctetKey(_) => {
@@ -131,16 +152,22 @@ impl JwtVerifier {
             _ => Ok(key),
         }
     }
+}
 
-    fn principal(&self, claims: &Map<String, Value>) -> Result<Principal, Error> {
+impl JwtRules {
+    /// Returns the owner of a checked token.
+    ///
+    /// # Errors
+    /// [`Error::NotAccepted`].
+    pub fn principal(&self, claims: &Map<String, Value>) -> Result<Principal> {
         let text =
             |name: &str| claims.get(name).and_then(Value::as_str).filter(|text| !text.is_empty());
         let user = text("sub").ok_or(Error::NotAccepted("the token has no subject"))?;
-        let tenant = match &self.rules.tenant_claim {
+        let tenant = match &self.tenant_claim {
             Some(claim) => text(claim).ok_or(Error::NotAccepted("the token has no tenant"))?,
-            None => &self.rules.tenant,
+            None => &self.tenant,
         };
-        let scopes = match &self.rules.scope_claim {
+        let scopes = match &self.scope_claim {
             Some(claim) => text(claim).map(read_scopes).unwrap_or_default(),
             None => vec![Scope::Read, Scope::Run],
         };
@@ -153,23 +180,36 @@ impl JwtVerifier {
     }
 }
 
-/// Tells whether a token's header names extensions that its reader must understand (`crit`, RFC 7515), or whose signature is over other bytes
-/// (`b64`, RFC 7797): none is known here.
-fn asks_for_extensions(token: &str) -> bool {
+/// Refuses a token whose header names extensions that its reader must understand (`crit`, RFC 7515), whose signature is
+/// over other bytes (`b64`, RFC 7797), or which is made for another use (`typ`, RFC 8725): none is known here.
+fn check_header(token: &str) -> Result<()> {
     let header = token.split('.').next().and_then(|part| URL_SAFE_NO_PAD.decode(part).ok());
     let fields: Option<Map<String, Value>> =
         header.and_then(|header| serde_json::from_slice(&header).ok());
-    fields.is_none_or(|fields| {
-        fields.contains_key("crit") || fields.get("b64").is_some_and(|value| *value != true)
-    })
+    let fields = fields.ok_or(Error::NotAccepted("not a JSON Web Token"))?;
+    let is_extended = fields.contains_key("crit")
+        || fields.get("b64").is_some_and(|value| *value != Value::Bool(true));
+    let is_access = fields.get("typ").is_none_or(|kind| {
+        let kind = kind.as_str().unwrap_or_default().to_ascii_lowercase();
+        matches!(kind.trim_start_matches("application/"), "jwt" | "at+jwt")
+    });
+    if is_extended {
+        Err(Error::NotAccepted("the token requires unknown extensions"))
+    } else if is_access {
+        Ok(())
+    } else {
+        Err(Error::NotAccepted("the token is not made for access"))
+    }
 }
 
-fn algorithm(name: &str) -> Result<Algorithm, Error> {
+fn algorithm(name: &str) -> Result<Algorithm> {
     match name.parse::<Algorithm>() {
         Ok(Algorithm::HS256 | Algorithm::HS384 | Algorithm::HS512) => {
-            Err(Error::Jwks(format!("a published key cannot be symmetric: {name}")))
+            Err(Error::Jwks(format!("a published key cannot be symmetric: {name}").into()))
         }
         Ok(algorithm) => Ok(algorithm),
-        Err(_) => Err(Error::Jwks(format!("unknown algorithm, use RS256, ES256 or EdDSA: {name}"))),
+        Err(_) => {
+            Err(Error::Jwks(format!("unknown algorithm, use RS256, ES256 or EdDSA: {name}").into()))
+        }
     }
 }

@@ -1,41 +1,40 @@
 //! API keys of the service: 256 random bits, shown once, stored as a hash, scoped, revocable.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, Transaction, query};
+use perihelion_database::{Query, Row, Transaction, query};
 use serde::Serialize;
 use uuid::Uuid;
 
 use crate::principal::{Principal, ProvedBy, Scope};
 use crate::secret::{Secret, digest};
 use crate::users::{read_scopes, write_scopes};
-use crate::{Error, People};
+use crate::{Error, People, Result};
 
 const PURPOSE: &str = "perihelion 2026-11 api key";
 
 /// How every key begins, so that scanners of leaked secrets know it.
 const PREFIX: &str = "ph_";
 
-/// A key that is to be made.
 #[derive(Clone, Debug)]
 pub struct NewKey<'a> {
-    /// What it is called; unique among the keys of the tenant that are in force.
+    /// Its name; unique among the active keys of the tenant.
     pub name: &'a str,
-    /// Whom it acts for; the key's own name where it is nobody.
+    /// The user it acts for; the key's own name for a key without a user.
     pub user: Option<&'a str>,
-    /// The key by which it is made, where it is made by one of nobody's.
+    /// The key that creates it, if that is a key without a user.
     pub made_by: Option<Uuid>,
     pub scopes: &'a [Scope],
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// A key as it is listed: without its secret, which nobody has but its owner.
+/// A key in lists: without its secret, which only its owner has.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ApiKey {
     pub id: Uuid,
     pub tenant: String,
     pub name: String,
     pub user: Option<String>,
-    /// The key by which it was made, where that was one of nobody's.
+    /// The key that created it, if that was a key without a user.
     #[serde(skip)]
     pub made_by: Option<Uuid>,
     pub scopes: Vec<Scope>,
@@ -51,7 +50,7 @@ pub struct CreatedKey {
     pub secret: Secret,
 }
 
-fn read(row: &Row) -> Result<ApiKey, Error> {
+fn read(row: &Row) -> Result<ApiKey> {
     Ok(ApiKey {
         id: row.get(0)?,
         tenant: row.get(1)?,
@@ -77,10 +76,7 @@ macro_rules! keys {
 
 impl People {
     /// Lists the keys of a tenant, newest first, the revoked ones too.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>, Error> {
+    pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>> {
         let all = query(keys!("tenant = $1 ORDER BY created_at DESC, id DESC")).bind(tenant);
         self.of(tenant).fetch_all(&all).await?.iter().map(read).collect()
     }
@@ -89,14 +85,12 @@ impl People {
     ///
     /// # Errors
     /// [`Error::NotAccepted`] when it is unknown, revoked or expired.
-    pub async fn by_key(&self, secret: &str, now: DateTime<Utc>) -> Result<Principal, Error> {
+    pub async fn by_key(&self, secret: &str, now: DateTime<Utc>) -> Result<Principal> {
         if !secret.starts_with(PREFIX) || secret.len() > 100 {
             return Err(Error::NotAccepted("this is not a key of this service"));
         }
         let find = query(keys!("token = $1")).bind(digest(PURPOSE, secret));
-        let row = self.of_all().fetch_optional(&find).await?;
-        let key = row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
-        self.check_key(&key, now).await?;
+        let key = self.valid_key(find, now).await?;
         Ok(Principal {
             tenant: key.tenant,
             user: key.user.clone().unwrap_or(key.name),
@@ -105,7 +99,9 @@ impl People {
         })
     }
 
-    async fn check_key(&self, key: &ApiKey, now: DateTime<Utc>) -> Result<(), Error> {
+    async fn valid_key(&self, find: Query, now: DateTime<Utc>) -> Result<ApiKey> {
+        let row = self.of_all().fetch_optional(&find).await?;
+        let key = row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
         if key.revoked_at.is_some() {
             return Err(Error::NotAccepted("the key was revoked"));
         }
@@ -116,35 +112,27 @@ impl People {
             Some(user) if self.is_disabled(&key.tenant, user).await? => {
                 Err(Error::NotAccepted("the user of the key was disabled"))
             }
-            _ => Ok(()),
+            _ => Ok(key),
         }
     }
 
-    /// Returns whether a user of this name was shut out; one who logs in elsewhere is not known here.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn is_disabled(&self, tenant: &str, name: &str) -> Result<bool, Error> {
+    /// Returns whether a user of this name was disabled; users of other issuers are unknown here.
+    pub async fn is_disabled(&self, tenant: &str, name: &str) -> Result<bool> {
         let find = query(
             "SELECT 1 FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NOT NULL",
         );
         Ok(self.of(tenant).fetch_optional(&find.bind(tenant).bind(name)).await?.is_some())
     }
 
-    /// Checks whether somebody who proved who they are at an earlier time could do so still, as far as that is known
-    /// here: tokens of other issuers are theirs to end.
+    /// Checks whether earlier credentials are still valid, as known here: tokens of other issuers end there.
     ///
     /// # Errors
     /// [`Error::NotAccepted`] says why not.
-    pub async fn is_still(&self, who: &Principal, now: DateTime<Utc>) -> Result<(), Error> {
+    pub async fn is_still(&self, who: &Principal, now: DateTime<Utc>) -> Result<()> {
         match &who.proved_by {
             ProvedBy::Loopback => Ok(()),
             ProvedBy::Key { id, .. } => {
-                let find = query(keys!("id = $1")).bind(*id);
-                let row = self.of_all().fetch_optional(&find).await?;
-                let key = row.as_ref().map(read).transpose()?;
-                let key = key.ok_or(Error::NotAccepted("unknown key"))?;
-                self.check_key(&key, now).await
+                self.valid_key(query(keys!("id = $1")).bind(*id), now).await.map(drop)
             }
             ProvedBy::Session | ProvedBy::Token => {
                 if self.is_disabled(&who.tenant, &who.user).await? {
@@ -156,23 +144,20 @@ impl People {
         }
     }
 
-    /// Tells whether there ever was a key or a user, so that authentication is wanted: revoking the last key opens nothing.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn is_anybody_known(&self) -> Result<bool, Error> {
+    /// Returns whether there ever was a key or a user, so that authentication is required: revoking the last key does
+    /// not disable it.
+    pub async fn is_anybody_known(&self) -> Result<bool> {
         let look = query("SELECT 1 FROM api_key UNION ALL SELECT 1 FROM person LIMIT 1");
         Ok(self.of_all().fetch_optional(&look).await?.is_some())
     }
 }
 
-/// Makes a key as part of a transaction.
 pub(crate) async fn insert(
     transaction: &mut Transaction<'_>,
     tenant: &str,
     new: NewKey<'_>,
     now: DateTime<Utc>,
-) -> Result<CreatedKey, Error> {
+) -> Result<CreatedKey> {
     let name = new.name.trim();
     if name.is_empty() || name.chars().count() > 100 {
         return Err(Error::Unfit("a key name needs 1 to 100 characters".to_owned()));
@@ -195,20 +180,16 @@ pub(crate) async fn insert(
     )
     .binds((key.id, &key.tenant, &key.name, key.user.clone(), write_scopes(&key.scopes)))
     .binds((digest(PURPOSE, secret.expose()), now, key.expires_at, key.made_by));
-    match transaction.execute(&insert).await {
-        Ok(_) => Ok(CreatedKey { key, secret }),
-        Err(error) if error.is_duplicate() => Err(Error::Taken(key.name)),
-        Err(error) => Err(error.into()),
-    }
+    transaction.execute(&insert).await.map_err(|error| Error::of_name(error, &key.name))?;
+    Ok(CreatedKey { key, secret })
 }
 
-/// Revokes a key as part of a transaction.
 pub(crate) async fn revoke(
     transaction: &mut Transaction<'_>,
     tenant: &str,
     name: &str,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let revoke = query(
         "UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL",
     )

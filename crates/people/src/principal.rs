@@ -4,12 +4,12 @@ use perihelion_database::stored_words;
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
-use crate::Error;
+use crate::{Error, Result};
 
 stored_words! {
-    /// What somebody may do; each scope stands for itself.
+    /// The permissions of a caller; scopes are independent.
     Scope {
-        /// See threads, traces and what agents know.
+        /// See threads, traces, skills and memories.
         Read = "read",
         /// Begin and continue runs, and answer questions that agents ask.
         Run = "run",
@@ -19,26 +19,24 @@ stored_words! {
         Manage = "manage",
         /// Work in the name of users, whom each request names: for a backend that knows its own.
         ActAs = "act_as",
-        /// See what the runs of every tenant took: for who runs the service.
+        /// See the usage of every tenant's runs, for the operator of the service.
         Operate = "operate",
     }
 }
 
 impl Scope {
-    /// All scopes.
     pub const ALL: [Self; 6] =
         [Self::Read, Self::Run, Self::Approve, Self::Manage, Self::ActAs, Self::Operate];
 }
 
-/// How somebody proved who they are.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ProvedBy {
-    /// Nothing: a service without authentication, reachable from this machine alone.
+    /// None: a service without authentication, reachable from this machine alone.
     Loopback,
     Key {
         id: Uuid,
-        /// The user whose key it is, if anybody's.
+        /// The user of the key, if it has one.
         owner: Option<String>,
     },
     Session,
@@ -46,18 +44,17 @@ pub enum ProvedBy {
     Token,
 }
 
-/// Who asks.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Principal {
     pub tenant: String,
-    /// The name of the user, or of the key where it belongs to none.
+    /// The name of the user, or of a key without one.
     pub user: String,
     pub scopes: Vec<Scope>,
     pub proved_by: ProvedBy,
 }
 
 impl Principal {
-    /// Returns who asks where nobody has to prove anything.
+    /// Returns the caller of a service without authentication.
     pub fn loopback(tenant: &str) -> Self {
         Self {
             tenant: tenant.to_owned(),
@@ -67,12 +64,11 @@ impl Principal {
         }
     }
 
-    /// Tells whether something is permitted.
     pub fn may(&self, scope: Scope) -> bool {
         self.scopes.contains(&scope)
     }
 
-    /// Returns the user who asks; none where a program does, by a key of nobody's.
+    /// Returns the user of the caller; `None` for a program with a key without a user.
     pub fn person(&self) -> Option<&str> {
         match &self.proved_by {
             ProvedBy::Loopback => None,
@@ -81,17 +77,17 @@ impl Principal {
         }
     }
 
-    /// Tells whether they may work in the name of users; a user never may, whatever their scopes.
+    /// Returns whether the caller can act on behalf of users; a user never can, with any scopes.
     pub fn may_act_as_users(&self) -> bool {
         self.person().is_none() && self.may(Scope::ActAs)
     }
 
-    /// Decides in whose name they work where a request names `named`: a user in their own, a program in nobody's
-    /// or, with the scope for it, in that of the user it names.
+    /// Decides on whose behalf a caller works if a request names `named`: a user for themselves; a program for no user
+    /// or, with the scope for it, for the named one.
     ///
     /// # Errors
     /// [`Error::NotThem`].
-    pub fn acting_as(&self, named: Option<&str>) -> Result<Option<String>, Error> {
+    pub fn acting_as(&self, named: Option<&str>) -> Result<Option<String>> {
         let named = named.map(str::trim).filter(|name| !name.is_empty());
         let own = self.person();
         match named {

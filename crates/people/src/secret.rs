@@ -9,12 +9,12 @@ use base64::engine::general_purpose::URL_SAFE_NO_PAD;
 use ring::rand::{SecureRandom, SystemRandom};
 use tokio::sync::Semaphore;
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// Bytes of randomness in every secret.
 const SECRET_BYTES: usize = 32;
 
-/// A secret as it is shown once; printing it for debugging shows nothing of it.
+/// A secret that is shown once; its debug text does not contain it.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Secret(String);
 
@@ -25,25 +25,32 @@ impl std::fmt::Debug for Secret {
 }
 
 impl Secret {
-    /// Draws a secret of 256 random bits behind a prefix that says what it is for.
-    pub(crate) fn draw(prefix: &str) -> Result<Self, Error> {
-        let mut bytes = [0; SECRET_BYTES];
-        SystemRandom::new()
-            .fill(&mut bytes)
-            .map_err(|_| Error::Hash("the system provides no random numbers".to_owned()))?;
-        Ok(Self(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(bytes))))
+    /// Generates a secret of 256 random bits with a prefix for its purpose.
+    pub(crate) fn draw(prefix: &str) -> Result<Self> {
+        Ok(Self(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(random::<SECRET_BYTES>()?))))
     }
 
-    /// Returns the secret itself.
+    /// Takes a secret as it was shown.
+    pub(crate) fn from_text(text: &str) -> Self {
+        Self(text.to_owned())
+    }
+
     pub fn expose(&self) -> &str {
         &self.0
     }
 }
 
-/// Returns what recognises a secret of 256 random bits.
+fn random<const N: usize>() -> Result<[u8; N]> {
+    let mut bytes = [0; N];
+    let filled = SystemRandom::new().fill(&mut bytes);
+    filled.map_err(|_| Error::Hash("the system provides no random numbers".to_owned()))?;
+    Ok(bytes)
+}
+
+/// Returns the hash that recognizes a secret of 256 random bits.
 ///
-/// Such a secret cannot be guessed, so a plain hash keeps it (BLAKE3, keyed by purpose, so that a hash from one table fits
-/// no other); a slow hash would only cost every request its time.
+/// Such a secret cannot be guessed, so a plain hash is enough (BLAKE3, keyed by purpose, so that a hash from one table
+/// matches no other one); a slow hash would cost every request time.
 pub(crate) fn digest(purpose: &str, secret: &str) -> Vec<u8> {
     blake3::derive_key(purpose, secret.as_bytes()).to_vec()
 }
@@ -54,13 +61,13 @@ const SHORTEST: usize = 10;
 /// Bytes of a password at most: hashing takes time with its length.
 const LONGEST: usize = 1_024;
 
-/// Passwords that are hashed at a time; more wait, so that a flood of logins takes neither all memory nor all time.
+/// Concurrent password hashes; further ones wait, so that a flood of logins takes neither all memory nor all time.
 static TURNS: Semaphore = Semaphore::const_new(2);
 
-/// Passwords that are hashed or wait for that; more are refused, so that nobody waits behind a whole flood.
+/// Passwords that are hashed or wait for it; further ones are refused, so that waits stay short.
 static PLACES: Semaphore = Semaphore::const_new(64);
 
-/// Stands for the hash of a user that is unknown, so that such a login takes as long as any other.
+/// Replaces the hash of an unknown user, so that such a login takes as long as any other.
 static NOBODY: LazyLock<String> =
     LazyLock::new(|| hash_now("nobody has this password").unwrap_or_default());
 
@@ -68,13 +75,9 @@ fn hasher() -> Argon2<'static> {
     Argon2::new(Algorithm::Argon2id, Version::V0x13, Params::default())
 }
 
-fn hash_now(password: &str) -> Result<String, Error> {
-    let mut bytes = [0; 16];
-    SystemRandom::new()
-        .fill(&mut bytes)
-        .map_err(|_| Error::Hash("the system provides no random numbers".to_owned()))?;
+fn hash_now(password: &str) -> Result<String> {
     let failed = |error: argon2::password_hash::Error| Error::Hash(error.to_string());
-    let salt = SaltString::encode_b64(&bytes).map_err(failed)?;
+    let salt = SaltString::encode_b64(&random::<16>()?).map_err(failed)?;
     Ok(hasher().hash_password(password.as_bytes(), &salt).map_err(failed)?.to_string())
 }
 
@@ -82,7 +85,7 @@ fn hash_now(password: &str) -> Result<String, Error> {
 ///
 /// # Errors
 /// [`Error::Unfit`] when it is too short or too long.
-pub(crate) async fn hash(password: &str) -> Result<String, Error> {
+pub(crate) async fn hash(password: &str) -> Result<String> {
     if password.chars().count() < SHORTEST {
         return Err(Error::Unfit(format!("a password needs at least {SHORTEST} characters")));
     }
@@ -93,8 +96,8 @@ pub(crate) async fn hash(password: &str) -> Result<String, Error> {
     in_turn(move || hash_now(&password)).await?
 }
 
-/// Tells whether a password fits a stored hash; without one it takes the same time and does not.
-pub(crate) async fn fits(password: &str, stored: Option<String>) -> Result<bool, Error> {
+/// Returns whether a password matches a stored hash; without one it takes the same time and returns false.
+pub(crate) async fn fits(password: &str, stored: Option<String>) -> Result<bool> {
     if password.len() > LONGEST {
         return Ok(false);
     }
@@ -110,8 +113,8 @@ pub(crate) async fn fits(password: &str, stored: Option<String>) -> Result<bool,
     .await
 }
 
-/// Does work when its turn comes; who has asked for it and gone away gives no turn back before the work is done.
-async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T, Error> {
+/// Runs work when its turn comes; a caller that has gone away keeps its turn until the work is done.
+async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
     let failed = |error: &dyn std::fmt::Display| Error::Hash(error.to_string());
     let place = PLACES.try_acquire().map_err(|_| Error::Busy)?;
     let turn = TURNS.acquire().await.map_err(|error| failed(&error))?;

@@ -6,12 +6,12 @@ use serde::Serialize;
 use uuid::Uuid;
 
 use crate::principal::Scope;
-use crate::{Error, People, secret};
+use crate::{Error, People, Result, secret};
 
 /// Characters of a name at most.
 const LONGEST: usize = 64;
 
-/// Somebody who can log in.
+/// A user who can log in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct User {
     pub id: Uuid,
@@ -21,11 +21,13 @@ pub struct User {
     pub created_at: DateTime<Utc>,
 }
 
-/// Somebody who is to be added: the name fits, and the password is hashed already.
+/// A new user: the name is valid, and the password is hashed.
 pub struct NewUser {
     name: String,
+    /// Empty for a user of an identity provider, who has no password.
     hash: String,
     scopes: Vec<Scope>,
+    subject: Option<String>,
 }
 
 impl NewUser {
@@ -33,10 +35,15 @@ impl NewUser {
     ///
     /// # Errors
     /// [`Error::Unfit`] for a name or password that cannot be used.
-    pub async fn prepare(name: &str, password: &str, scopes: &[Scope]) -> Result<Self, Error> {
+    pub async fn prepare(name: &str, password: &str, scopes: &[Scope]) -> Result<Self> {
         let name = fit_name(name)?;
         let hash = secret::hash(password).await?;
-        Ok(Self { name, hash, scopes: scopes.to_vec() })
+        Ok(Self { name, hash, scopes: scopes.to_vec(), subject: None })
+    }
+
+    /// Takes a user as an identity provider names them.
+    pub(crate) fn of_provider(subject: String, name: String, scopes: Vec<Scope>) -> Self {
+        Self { name, hash: String::new(), scopes, subject: Some(subject) }
     }
 }
 
@@ -52,7 +59,7 @@ impl People {
         password: &str,
         scopes: &[Scope],
         now: DateTime<Utc>,
-    ) -> Result<User, Error> {
+    ) -> Result<User> {
         let new = NewUser::prepare(name, password, scopes).await?;
         let database = self.of(tenant);
         let mut transaction = database.begin().await?;
@@ -60,16 +67,11 @@ impl People {
         transaction.settle(added).await
     }
 
-    /// Finds the user whom name and password belong to; takes as long when there is none.
+    /// Finds the user with a name and password; takes as long without one.
     ///
     /// # Errors
     /// [`Error::WrongPassword`].
-    pub async fn check_password(
-        &self,
-        tenant: &str,
-        name: &str,
-        password: &str,
-    ) -> Result<User, Error> {
+    pub async fn check_password(&self, tenant: &str, name: &str, password: &str) -> Result<User> {
         let found = query(
             "SELECT id, name, scopes, created_at, password FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
         )
@@ -77,17 +79,23 @@ impl People {
         .bind(name.trim().to_lowercase());
         let row = self.of(tenant).fetch_optional(&found).await?;
         let stored = row.as_ref().map(|row| row.get::<String>(4)).transpose()?;
+        let stored = stored.filter(|hash| !hash.is_empty());
         if !secret::fits(password, stored).await? {
             return Err(Error::WrongPassword);
         }
         read(&row.ok_or(Error::WrongPassword)?, tenant)
     }
 
+    /// Returns whether a user of a tenant can log in with a password.
+    pub async fn has_passwords(&self, tenant: &str) -> Result<bool> {
+        let find = query(
+            "SELECT 1 FROM person WHERE tenant = $1 AND password <> '' AND disabled_at IS NULL LIMIT 1",
+        );
+        Ok(self.of(tenant).fetch_optional(&find.bind(tenant)).await?.is_some())
+    }
+
     /// Lists the users of a tenant by name.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn users(&self, tenant: &str) -> Result<Vec<User>, Error> {
+    pub async fn users(&self, tenant: &str) -> Result<Vec<User>> {
         let all = query("SELECT id, name, scopes, created_at FROM person WHERE tenant = $1 AND disabled_at IS NULL ORDER BY name")
             .bind(tenant);
         let rows = self.of(tenant).fetch_all(&all).await?;
@@ -95,7 +103,7 @@ impl People {
     }
 }
 
-fn read(row: &Row, tenant: &str) -> Result<User, Error> {
+fn read(row: &Row, tenant: &str) -> Result<User> {
     Ok(User {
         id: row.get(0)?,
         tenant: tenant.to_owned(),
@@ -105,34 +113,48 @@ fn read(row: &Row, tenant: &str) -> Result<User, Error> {
     })
 }
 
-/// Adds a user as part of a transaction.
 pub(crate) async fn insert(
     transaction: &mut Transaction<'_>,
     tenant: &str,
     new: NewUser,
     now: DateTime<Utc>,
-) -> Result<User, Error> {
-    let NewUser { name, hash, scopes } = new;
+) -> Result<User> {
+    let NewUser { name, hash, scopes, subject } = new;
     let tenant = tenant.to_owned();
     let user = User { id: Uuid::now_v7(), tenant, name, scopes, created_at: now };
     let insert = query(
-        "INSERT INTO person (id, tenant, name, password, scopes, created_at) VALUES ($1, $2, $3, $4, $5, $6)",
+        "INSERT INTO person (id, tenant, name, password, scopes, created_at, subject) VALUES ($1, $2, $3, $4, $5, $6, $7)",
     )
-    .binds((user.id, &user.tenant, &user.name, hash, write_scopes(&user.scopes), now));
-    match transaction.execute(&insert).await {
-        Ok(_) => Ok(user),
-        Err(error) if error.is_duplicate() => Err(Error::Taken(user.name)),
-        Err(error) => Err(error.into()),
-    }
+    .binds((user.id, &user.tenant, &user.name, hash, write_scopes(&user.scopes), now, subject));
+    transaction.execute(&insert).await.map_err(|error| Error::of_name(error, &user.name))?;
+    Ok(user)
 }
 
-/// Shuts a user out as part of a transaction.
+/// Finds the user whom an identity provider names, and whether they are disabled.
+pub(crate) async fn by_subject(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    subject: &str,
+) -> Result<Option<(User, bool)>> {
+    let find = query(
+        "SELECT id, name, scopes, created_at, disabled_at IS NOT NULL FROM person WHERE tenant = $1 AND subject = $2",
+    );
+    let row = transaction.fetch_optional(&find.binds((tenant, subject))).await?;
+    row.map(|row| Ok((read(&row, tenant)?, row.get(4)?))).transpose()
+}
+
+pub(crate) async fn give_scopes(transaction: &mut Transaction<'_>, user: &User) -> Result<()> {
+    let give = query("UPDATE person SET scopes = $1 WHERE id = $2");
+    transaction.execute(&give.binds((write_scopes(&user.scopes), user.id))).await?;
+    Ok(())
+}
+
 pub(crate) async fn disable(
     transaction: &mut Transaction<'_>,
     tenant: &str,
     name: &str,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let disable = query(
         "UPDATE person SET disabled_at = COALESCE(disabled_at, $3) WHERE tenant = $1 AND name = $2",
     )
@@ -147,8 +169,8 @@ pub(crate) async fn disable(
     Ok(())
 }
 
-/// Checks a name and brings it into the form that it is kept in.
-fn fit_name(name: &str) -> Result<String, Error> {
+/// Checks a name and returns its stored form.
+pub(crate) fn fit_name(name: &str) -> Result<String> {
     let name = name.trim().to_lowercase();
     let fits = |c: char| c.is_alphanumeric() || "._-@+".contains(c);
     if name.is_empty() || name.chars().count() > LONGEST || !name.chars().all(fits) {

@@ -134,6 +134,15 @@ fn forged_and_foreign_tokens_are_refused() {
             "a body that is not encoded",
             issuer.token(with(header(), "b64", json!(false)), &claims()),
         ),
+        (
+            "a proof of another kind",
+            issuer.token(with(header(), "typ", json!("dpop+jwt")), &claims()),
+        ),
+        ("a logout", issuer.token(with(header(), "typ", json!("logout+jwt")), &claims())),
+        (
+            "one that is bound to a key",
+            issuer.token(header(), &with(claims(), "cnf", json!({ "jkt": "x" }))),
+        ),
         ("no tenant", issuer.token(header(), &with(claims(), "org", Value::Null))),
         ("nobody", issuer.token(header(), &with(claims(), "sub", json!("")))),
         ("no end", issuer.token(header(), &with(claims(), "exp", Value::Null))),
@@ -144,9 +153,21 @@ fn forged_and_foreign_tokens_are_refused() {
         assert!(verifier.verify(&token, NOW).is_err(), "{what} was accepted");
     }
     assert!(verifier.verify(&good, NOW).is_ok(), "the control");
-    let sealing = json!({ "keys": [with(issuer.jwk(), "use", json!("enc"))] }).to_string();
-    let sealing = JwtVerifier::new(rules(), &sealing).unwrap();
-    assert!(sealing.verify(&good, NOW).is_err(), "a key that only encrypts was accepted");
+    for (what, name, value) in [
+        ("a key that only encrypts", "use", json!("enc")),
+        ("a key that only signs", "key_ops", json!(["sign"])),
+        ("a key of another algorithm", "alg", json!("ES384")),
+    ] {
+        let keys = json!({ "keys": [with(issuer.jwk(), name, value)] }).to_string();
+        let verifier = JwtVerifier::new(rules(), &keys).unwrap();
+        assert!(verifier.verify(&good, NOW).is_err(), "{what} was accepted");
+    }
+    // A key that nobody knows costs no other one.
+    let unknown = json!({ "kty": "AKP", "alg": "ML-DSA-44", "kid": "k0", "pub": "AA" });
+    let keys = json!({ "keys": [unknown, issuer.jwk()] }).to_string();
+    assert!(JwtVerifier::new(rules(), &keys).unwrap().verify(&good, NOW).is_ok());
+    let access = issuer.token(with(header(), "typ", json!("application/at+JWT")), &claims());
+    assert!(verifier.verify(&access, NOW).is_ok());
     assert!(
         verifier.names_unknown_key(&issuer.token(with(header(), "kid", json!("k2")), &claims()))
     );

@@ -9,9 +9,9 @@ use crate::msgpack::{self, Kind};
 /// One part of a new sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Part {
-    /// So many elements of the old sequence, from a place on.
+    /// A number of elements of the old sequence, from a position on.
     Kept { start: usize, length: usize },
-    /// So many of the inserted elements, in order.
+    /// A number of the inserted elements, in order.
     Inserted { length: usize },
 }
 

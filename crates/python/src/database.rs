@@ -135,7 +135,7 @@ impl Database {
 
     /// Runs statements as one transaction; `done(answers, error)` is called on another thread.
     ///
-    /// The transaction is finished even if no one waits for it any longer.
+    /// The transaction is finished even without a waiting caller.
     fn submit(&self, batch: &Bound<'_, PyAny>, writes: bool, done: Py<PyAny>) -> PyResult<()> {
         let batch = statements(batch)?;
         let backend = self.backend()?;

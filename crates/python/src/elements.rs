@@ -15,7 +15,8 @@ use crate::error::Error;
 use crate::fingerprint;
 use crate::msgpack;
 
-/// So many of the last elements are checked for changes in place at each step, and so many of the others in turn.
+/// This number of the last elements are checked for changes in place at each step, and the same number of the rest in
+/// turn.
 const TAIL: usize = 64;
 const TURN: usize = 32;
 
@@ -24,9 +25,9 @@ struct Element {
     key: Option<Py<PyAny>>,
     value: Py<PyAny>,
     fingerprint: u64,
-    /// The hash of its MessagePack, where that may be read.
+    /// The hash of its MessagePack, if that can be read.
     hash: Option<u128>,
-    /// Bytes of its encoding, on average where they may not be read.
+    /// Bytes of its encoding, on average if they cannot be read.
     size: usize,
 }
 
@@ -44,7 +45,7 @@ impl Element {
 /// A key, in a dict only, and a value.
 type Pair<'py> = (Option<Bound<'py, PyAny>>, Bound<'py, PyAny>);
 
-/// A change: its parts, what is inserted, and how many elements are kept and inserted.
+/// A change: its parts, the inserted elements, and the numbers of reused and inserted elements.
 type Change<'py> = (Bound<'py, PyBytes>, Bound<'py, PyAny>, usize, usize);
 
 /// The elements of one stored version of a list or dict.
@@ -169,7 +170,7 @@ fn addresses(elements: &[Arc<Element>]) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Elements {
-    /// Returns the places of elements that were changed in place, as far as they are checked now.
+    /// Returns the positions of elements that were changed in place, of those that are checked now.
     fn changed(&mut self, py: Python<'_>) -> Vec<usize> {
         let tail = self.all.len().saturating_sub(TAIL);
         let turn = if self.turn < tail { self.turn } else { 0 };
@@ -258,7 +259,7 @@ impl Elements {
         Ok(Some((written, added, new.len() - places.len(), places.len())))
     }
 
-    /// The change to a new value, by the bytes of its MessagePack; what is inserted is MessagePack, too.
+    /// The change to a new value, by the bytes of its MessagePack; inserted elements are MessagePack, too.
     fn diff_encoded<'py>(&self, py: Python<'py>, encoded: &[u8]) -> PyResult<Option<Change<'py>>> {
         let (kind, bounds) = msgpack::elements(encoded)?;
         if (kind == msgpack::Kind::Map) != self.is_dict {
@@ -279,7 +280,8 @@ impl Elements {
         Ok(Some((written, added, bounds.len() - places.len(), places.len())))
     }
 
-    /// Holds the elements after a change: kept ones with what is known of them, and those that `diff` returned as inserted.
+    /// Stores the elements after a change: reused ones with their known properties, and those that `diff` returned as
+    /// inserted.
     fn advance(
         &mut self,
         parts: &[u8],

@@ -35,7 +35,7 @@ pub enum Error {
     KeyLength(usize),
 }
 
-/// Returns the message of an error of PostgreSQL with what caused it, which its own text leaves out.
+/// Returns the message of a PostgreSQL error with its cause, which its own text leaves out.
 fn with_source(error: &tokio_postgres::Error) -> String {
     match std::error::Error::source(error) {
         Some(source) => format!("{error}: {source}"),

@@ -1,4 +1,4 @@
-//! A cheap fingerprint of what an object contains, by which a change in place is noticed.
+//! A cheap fingerprint of an object's content, which shows a change in place.
 
 use std::hash::Hasher;
 

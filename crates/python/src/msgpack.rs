@@ -1,4 +1,4 @@
-//! Just enough MessagePack: where the elements of an array or a map lie, and the head of a new one.
+//! A minimal MessagePack reader: the positions of the elements of an array or a map, and the head of a new one.
 
 use crate::error::Error;
 
@@ -7,7 +7,7 @@ const CUT: Error = Error::Damaged("MessagePack is cut off");
 /// Deeper nesting is refused.
 const DEEPEST: usize = 512;
 
-/// What kind of sequence a value is.
+/// The kind of sequence.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     Array,
@@ -34,7 +34,7 @@ fn number(bytes: &[u8], at: usize, width: usize) -> Result<usize, Error> {
     Ok(found.iter().fold(0, |number, byte| number << 8 | *byte as usize))
 }
 
-/// Returns where the value that begins at a place ends.
+/// Returns the end of the value at a position.
 fn end(bytes: &[u8], at: usize, depth: usize) -> Result<usize, Error> {
     if depth > DEEPEST {
         return Err(Error::Damaged("MessagePack is nested too deeply"));

@@ -1,4 +1,4 @@
-//! Stored bytes: compressed where that saves space, encrypted with AES-GCM where a key is given.
+//! Stored bytes: compressed if that saves space, encrypted with AES-GCM if there is a key.
 
 use std::cell::RefCell;
 use std::collections::HashMap;
@@ -23,7 +23,7 @@ const ENCRYPTED: u8 = 2;
 const WORTH_COMPRESSING: usize = 96;
 const LEVEL: i32 = 3;
 
-/// Bytes of the digest of a key that name it in front of what it encrypted.
+/// Bytes of the digest that names the key before the ciphertext.
 const KEY_NAME: usize = 4;
 
 /// More than this is never written as one value, so more is damage.
@@ -56,7 +56,7 @@ fn decompress(body: &[u8], length: usize) -> std::io::Result<Vec<u8>> {
 /// A row of a value: its version, the version before it, and the sealed data.
 type Stored<'py> = (String, Option<String>, String, Bound<'py, PyBytes>);
 
-/// An opened row: the type of its data, what it keeps of the value before it, and the data.
+/// A decrypted row: the type of its data, the part of the previous value that it reuses, and the data.
 type Opened<'py> = (String, Bound<'py, PyBytes>, Bound<'py, PyBytes>);
 
 struct Key {
@@ -78,7 +78,7 @@ impl Key {
     }
 }
 
-/// Seals and opens stored bytes. The first key encrypts, all decrypt; without a key nothing is encrypted.
+/// Seals and opens stored bytes. The first key encrypts, all decrypt; without a key there is no encryption.
 #[pyclass(frozen, module = "perihelion._native")]
 pub struct Seal {
     keys: Vec<Key>,

@@ -12,7 +12,7 @@ fn length(vector: &[u8]) -> f32 {
     numbers(vector).map(|number| number * number).sum::<f32>().sqrt()
 }
 
-/// The cosine of a vector with others, each little-endian 32-bit floats; 0 for a vector of zeros.
+/// The cosine of a vector and each of a list, as little-endian 32-bit floats; 0 for a vector of zeros.
 #[pyfunction]
 pub fn cosines(query: &[u8], vectors: Vec<Vec<u8>>) -> PyResult<Vec<f32>> {
     let query_length = length(query);

@@ -12,7 +12,7 @@ use crate::value::{Rows, Statement, Value};
 /// How long another process may lock the file, in milliseconds.
 const BUSY_MILLISECONDS: u64 = 30_000;
 
-/// The log is written back into the file after so many pages, 0.5 MB: about 25 steps.
+/// The log is written back into the file after this number of pages, 0.5 MB: about 25 steps.
 const LOG_PAGES: i64 = 128;
 
 /// A SQLite database, in a file or in memory.

@@ -12,7 +12,7 @@ use tokio_postgres_rustls::MakeRustlsConnect;
 
 use crate::error::Error;
 
-/// What makes the TLS side of a connection.
+/// Makes the TLS part of a connection.
 pub type Connector = MakeRustlsConnect;
 
 /// A connection string without what tokio-postgres does not read, and how to use TLS.
@@ -78,7 +78,7 @@ fn connector(is_verified: bool, root: Option<&str>) -> Result<Connector, Error> 
     Ok(Connector::new(builder.with_root_certificates(roots).with_no_client_auth()))
 }
 
-/// Encrypts without checking the server's certificate: what libpq does up to `sslmode=require`.
+/// Encrypts without checking the server's certificate, as libpq does up to `sslmode=require`.
 #[derive(Debug)]
 struct AnyCertificate(Arc<CryptoProvider>);
 

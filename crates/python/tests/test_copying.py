@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from conftest import POSTGRES, drop_database, new_database
+from databases import POSTGRES, drop_database, new_database
 from graphs import config, counting, rows
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver

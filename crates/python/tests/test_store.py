@@ -60,6 +60,20 @@ def test_a_search_stays_within_its_namespace(store: PerihelionStore) -> None:
     assert [item.namespace for item in store.search(("a%",))] == [("a%",)]
 
 
+def test_a_scoped_store_has_items_of_its_own(store: PerihelionStore) -> None:
+    stores = [store, store._scoped("a"), store._scoped("a.b")]
+    for number, one in enumerate(stores):
+        one.put(("a", "b"), "k", {"n": number})
+        one.put((str(number),), "k", {"n": number})
+    for number, one in enumerate(stores):
+        assert one.get(("a", "b"), "k").value == {"n": number}  # type: ignore[union-attr]
+        assert {item.value["n"] for item in one.search(())} == {number}
+        assert {item.namespace for item in one.search((), filter={"n": number})} == {("a", "b"), (str(number),)}
+        assert one.list_namespaces() == [(str(number),), ("a", "b")]
+        one.delete(("a", "b"), "k")
+        assert [item.namespace for item in one.search(())] == [(str(number),)]
+
+
 def test_filters_compare(store: PerihelionStore) -> None:
     for i in range(10):
         store.put(("n",), str(i), {"i": i, "even": i % 2 == 0, "in": {"x": i}})

@@ -13,10 +13,10 @@ use crate::posting::QUARTERS;
 /// How soon further occurrences of a word stop counting.
 const K1: f64 = 1.5;
 
-/// How much longer texts are held against themselves.
+/// The weight of a text's length.
 const B: f64 = 0.75;
 
-/// What is known of a whole space of items.
+/// The statistics of a whole space of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     pub items: u64,
@@ -24,29 +24,28 @@ pub struct Statistics {
     pub length: u64,
 }
 
-/// A word that was looked for, with where it stands.
+/// A word of the query, with its postings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrences {
-    /// How often it was said, or how much it counts.
+    /// Its frequency in the query, or its weight.
     pub weight: f64,
     /// Sorted by item, each item once.
     pub postings: Vec<Posting>,
-    /// What an occurrence counts: less than 1 for a word that is only related.
+    /// The weight of an occurrence: less than 1 for a word that is only related.
     pub likeness: f64,
 }
 
-/// An item with its score.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Scored {
     pub item: u64,
     pub score: f64,
-    /// The share of what the words weigh that stands in the item, 0 to 1.
+    /// The share of the words' weight that the item contains, from 0 to 1.
     pub coverage: f64,
 }
 
-/// Scores the items in which words stand, best first; of equal ones the one that was kept earlier first.
+/// Scores the items that contain the words, best first; of equal ones the earlier item first.
 ///
-/// `passes` decides which items are ranked; statistics are those of the whole space either way.
+/// `passes` decides which items are ranked; statistics are those of the whole space in either case.
 pub fn rank(
     statistics: Statistics,
     words: &[Occurrences],
@@ -55,7 +54,7 @@ pub fn rank(
     best(statistics, words, passes, usize::MAX)
 }
 
-/// Returns the first so many of [`rank`], without putting the others into order.
+/// Returns the first ones of [`rank`], without sorting the rest.
 pub fn best(
     statistics: Statistics,
     words: &[Occurrences],
@@ -87,9 +86,9 @@ pub fn best(
     ranked
 }
 
-/// What was added up of each item.
+/// The sum for each item.
 enum Sums {
-    /// One place per number from the first on, where the numbers lie close enough.
+    /// One place per number from the first on, if the numbers are close enough.
     Dense {
         first: u64,
         places: Vec<(f64, f64)>,
@@ -97,7 +96,7 @@ enum Sums {
     Sparse(BTreeMap<u64, (f64, f64)>),
 }
 
-/// Places of numbers without a posting that are taken into account for each that has one.
+/// Places of numbers without a posting that are accepted for each one with a posting.
 const SLACK: u64 = 4;
 
 impl Sums {
@@ -116,7 +115,7 @@ impl Sums {
         }
     }
 
-    /// Returns what was added up of an item: score, and what is covered.
+    /// Returns the sums of an item: score, and coverage.
     fn of(&mut self, item: u64) -> &mut (f64, f64) {
         match self {
             Self::Dense { first, places } => &mut places[(item - *first) as usize],
@@ -140,7 +139,7 @@ impl Sums {
     }
 }
 
-/// Leaves the first so many of a list in their order; the order must tell any two apart.
+/// Keeps the first ones of a list in their order; the order must be total.
 pub(crate) fn first_of<T>(list: &mut Vec<T>, most: usize, order: impl Fn(&T, &T) -> Ordering) {
     if most < list.len() {
         list.select_nth_unstable_by(most, &order);
@@ -149,7 +148,7 @@ pub(crate) fn first_of<T>(list: &mut Vec<T>, most: usize, order: impl Fn(&T, &T)
     list.sort_unstable_by(order);
 }
 
-/// Joins the postings of several terms that stand for one word: its counts add up.
+/// Joins the postings of several terms for one word: their counts add up.
 pub(crate) fn join(mut postings: Vec<Posting>) -> Vec<Posting> {
     postings.sort_by_key(|posting| posting.item);
     postings.dedup_by(|next, kept| {

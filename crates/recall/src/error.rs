@@ -1,6 +1,6 @@
-//! Why something could not be kept or looked up.
+//! Why an item could not be stored or found.
 
-/// Why something could not be kept or looked up; the text tells the reader what to do next.
+/// Why an item could not be stored or found; the text contains the next step for the reader.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("a lookup needs a tenant and an owner; one of them is empty")]
@@ -25,3 +25,6 @@ pub enum Error {
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
 }
+
+/// The result of an index.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -1,27 +1,27 @@
-//! What is kept to be found, and where it lies, and so who can find it.
+//! An item to be found, and its place, which decides who can find it.
 
 use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 
-use crate::Error;
+use crate::{Error, Result};
 
 /// One thing to be found: a tool, a skill, a chunk of a document.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Item {
     /// Unique within its scope and kind; putting an item replaces the one of the same id.
     pub id: String,
-    /// What it belongs to, for removing and filtering all at once: the version of a document, a server.
+    /// Its parent, to remove and filter together: the version of a document, a server.
     pub parent: Option<String>,
     /// Its words.
     pub fields: Vec<Field>,
-    /// What an embedding model is asked about it; the text of all fields when empty.
+    /// The text for the embedding model; the text of all fields if empty.
     pub meaning: Option<String>,
     /// What filters compare.
     pub attributes: BTreeMap<String, String>,
-    /// When what it says was so; for filters by date.
+    /// The date of its content, for filters.
     pub at: Option<DateTime<Utc>>,
-    /// What the caller wants back with a hit: offsets, a title; not searched.
+    /// Data that a hit returns: offsets, a title; not searched.
     pub payload: serde_json::Value,
 }
 
@@ -64,7 +64,7 @@ impl Item {
         self
     }
 
-    /// Returns what an embedding model is asked about the item.
+    /// Returns the item's text for the embedding model.
     pub fn meaning_text(&self) -> String {
         self.meaning.clone().unwrap_or_else(|| {
             let texts: Vec<&str> = self.fields.iter().map(|field| field.text.as_str()).collect();
@@ -87,7 +87,7 @@ impl Scope {
     ///
     /// # Errors
     /// [`Error::Nobody`] when one of the two is empty.
-    pub fn new(tenant: impl Into<String>, owner: impl Into<String>) -> Result<Self, Error> {
+    pub fn new(tenant: impl Into<String>, owner: impl Into<String>) -> Result<Self> {
         let tenant = tenant.into();
         let owner = owner.into();
         if tenant.trim().is_empty() || owner.trim().is_empty() {

@@ -1,15 +1,15 @@
 //! One index for everything that is looked up by words or by meaning: tools, endpoints, schemas, skills, memories,
 //! documents.
 //!
-//! Enter at [`StoredIndex`], the [`Index`] in the database, and at [`WordIndex`] for what a process knows anyway. Both read
-//! text with the same analyser ([`words`]), count with the same BM25 ([`bm25`]) and so give the same list. An [`Item`] is
-//! text with attributes; its [`Scope`] (tenant, owner) and kind say where it lies, and nothing can be put, found or
-//! removed without one. What is found by meaning needs vectors: the caller asks an [`EmbeddingModel`] and hands them over, so that
-//! the request is an effect like any other where a run makes it; without vectors everything works by words.
+//! Enter at [`StoredIndex`], the [`Index`] in the database, and at [`WordIndex`] for texts in memory. Both read text
+//! with the same analyser ([`words`]), count with the same BM25 ([`bm25`]) and so give the same list. An [`Item`] is
+//! text with attributes. Its [`Scope`] (tenant, owner) and kind are its place, and items are put, found or removed only
+//! with one. Vector search needs vectors: the caller asks an [`EmbeddingModel`] and passes them in, so that the request
+//! is an effect like any other in a run; without vectors only keyword search works.
 //!
-//! Invariants: what lies in one scope has no influence on what is found in another, not even through statistics; filters
-//! are applied before anything is ranked; what was removed is found by nobody from that moment on and leaves no byte.
-//! Deliberately absent: any network, and any knowledge of what the items are.
+//! Invariants: items of one scope have no influence on results in another one, not even through statistics. Filters are
+//! applied before ranking. Removed items are not found from that moment on, and no byte of them remains. Deliberately
+//! absent: any network, and any knowledge of the meaning of items.
 
 pub mod bm25;
 mod error;
@@ -23,6 +23,7 @@ mod vector;
 pub mod words;
 
 pub use error::Error;
+pub(crate) use error::Result;
 pub use fuse::fuse;
 pub use item::{Field, Item, Scope};
 pub use memory::WordIndex;

@@ -1,15 +1,13 @@
-//! Words in memory, for what a process knows anyway: tools, endpoints, schemas.
+//! Keyword search in memory, for tools, endpoints and schemas.
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use crate::{
-    Error, Item,
-    bm25::{Occurrences, Posting, Scored, Statistics, join, rank},
-    posting::QUARTERS,
-    words::{Language, beginning, related, terms, wanted},
-};
+use crate::bm25::{Occurrences, Posting, Scored, Statistics, join, rank};
+use crate::posting::QUARTERS;
+use crate::words::{Language, beginning, related, terms, wanted};
+use crate::{Error, Item, Result};
 
-/// What an occurrence of a related word counts.
+/// The weight of an occurrence of a related word.
 pub(crate) const RELATED: f64 = 0.5;
 
 /// Texts by number, findable by their words: one space of an index, without scopes, for who holds it alone.
@@ -41,7 +39,6 @@ impl WordIndex {
         rank(self.statistics, &self.occurrences(question), |_| true)
     }
 
-    /// Returns how many texts there are.
     pub fn len(&self) -> usize {
         self.statistics.items as usize
     }
@@ -90,12 +87,11 @@ pub(crate) fn counted(fields: &[(f64, &str)]) -> (Language, BTreeMap<String, u32
     (language, counts, length)
 }
 
-/// Returns an item's weighted parts.
 pub(crate) fn fields_of(item: &Item) -> Vec<(f64, &str)> {
     item.fields.iter().map(|field| (field.weight, field.text.as_str())).collect()
 }
 
-pub(crate) fn check_names(kind: &str, items: &[Item]) -> Result<(), Error> {
+pub(crate) fn check_names(kind: &str, items: &[Item]) -> Result<()> {
     if kind.is_empty() || items.iter().any(|item| item.id.is_empty()) {
         Err(Error::Unnamed)
     } else {

@@ -1,17 +1,17 @@
-//! Where a term stands: numbered items with counts and lengths, packed into blocks.
+//! The postings of a term: numbered items with counts and lengths, packed into blocks.
 
-/// Items of one block; a block is what is rewritten when one of its items changes.
+/// Items of one block; a block is rewritten if one of its items changes.
 pub(crate) const BLOCK: usize = 256;
 
-/// Quarters of a word's count, in which weights are kept: whole numbers add up alike everywhere.
+/// Quarters of a word's count, the unit of weights: whole numbers have the same sum everywhere.
 pub(crate) const QUARTERS: f64 = 4.0;
 
-/// An item in which a term stands.
+/// An item that contains a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
-    /// Number of the item, in the order in which items were kept.
+    /// Number of the item, in the order in which items were stored.
     pub item: u64,
-    /// How often the term stands in it, in quarters.
+    /// How often it contains the term, in quarters.
     pub count: u32,
     /// How many terms the item has, in quarters.
     pub length: u32,
@@ -30,7 +30,7 @@ pub(crate) fn pack(postings: &[Posting]) -> Vec<u8> {
     bytes
 }
 
-/// Returns the postings of a block; none when the bytes are no block.
+/// Returns the postings of a block; `None` if the bytes are invalid.
 pub(crate) fn unpack(mut bytes: &[u8]) -> Option<Vec<Posting>> {
     let mut postings = Vec::new();
     let mut item = 0_u64;
@@ -52,7 +52,7 @@ pub(crate) fn put(bytes: &mut Vec<u8>, mut number: u64) {
     bytes.push(number as u8);
 }
 
-/// Takes a number from the beginning; none when there is no whole one.
+/// Reads a number from the beginning; `None` without a complete one.
 pub(crate) fn take(bytes: &mut &[u8]) -> Option<u64> {
     let mut number = 0_u64;
     for shift in (0..64).step_by(7) {

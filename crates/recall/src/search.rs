@@ -1,4 +1,4 @@
-//! What every index can do: what is looked for, and what was found.
+//! The interface of every index: queries and results.
 
 use std::collections::BTreeMap;
 
@@ -10,50 +10,37 @@ use crate::{Error, Item, Scope};
 /// Keeps items and finds them again; the same items give the same list in each implementation.
 #[async_trait]
 pub trait Index: Send + Sync {
-    /// Keeps items, each in place of the one with its id; all of them or none.
+    /// Stores items, each replacing the one with its ID; all of them or none.
     ///
     /// # Errors
     /// [`Error::Unnamed`] for an item without an id, [`Error::Database`].
     async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error>;
 
-    /// Finds what fits, best first; equal ones in the order in which they were kept.
-    ///
-    /// # Errors
-    /// [`Error::Database`], [`Error::Damaged`].
+    /// Finds matching items, best first; equal ones in the order in which they were stored.
     async fn search(&self, search: &Search) -> Result<Found, Error>;
 
-    /// Removes items by id and returns how many there were; when it returns nobody finds them any more.
-    ///
-    /// # Errors
-    /// [`Error::Database`], [`Error::Damaged`].
+    /// Removes items by ID and returns how many there were; after it returns they cannot be found.
     async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error>;
 
     /// Removes all items of a parent, as [`Index::remove`] does.
-    ///
-    /// # Errors
-    /// As [`Index::remove`].
     async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error>;
 
     /// Returns how many items of a kind lie in a scope.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
     async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error>;
 }
 
-/// A question to an index.
 #[derive(Clone, Debug)]
 pub struct Search {
-    /// Where to look: the asker's own scope, and others of the same or another tenant that the caller has checked.
+    /// The places to search: the caller's own scope, and further ones of the same or another tenant that the caller has
+    /// checked.
     pub scopes: Vec<Scope>,
     pub kind: String,
-    /// What is looked for, in words.
+    /// The query, in words.
     pub text: String,
-    /// What is looked for, as the embedding model sees it.
+    /// The query, as the embedding model gets it.
     pub vector: Option<QueryVector>,
     pub filter: Filter,
     pub weights: Weights,
-    /// Hits wanted at most.
     pub limit: usize,
 }
 
@@ -64,7 +51,7 @@ pub struct QueryVector {
     pub values: Vec<f32>,
 }
 
-/// What an item must be to be ranked at all; an empty filter lets everything pass.
+/// The conditions for items to be ranked; an empty filter accepts all.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Filter {
     /// Attributes that must have exactly these values.
@@ -150,7 +137,6 @@ impl Search {
     }
 }
 
-/// What a search found.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Found {
     /// Best first.
@@ -159,7 +145,6 @@ pub struct Found {
     pub by_meaning: bool,
 }
 
-/// An item that was found.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
     pub scope: Scope,
@@ -172,7 +157,7 @@ pub struct Hit {
     pub score: f64,
     /// BM25, when words led here.
     pub words: Option<f64>,
-    /// The share of what the question's words weigh that stands in the item, 0 to 1.
+    /// The share of the query words' weight that the item contains, from 0 to 1.
     pub coverage: f64,
     /// Cosine similarity, when vectors were compared.
     pub similarity: Option<f64>,

@@ -2,12 +2,11 @@
 
 use async_trait::async_trait;
 
-use crate::{Error, Scope, StoredIndex};
+use crate::{Result, Scope, StoredIndex};
 
 /// Names a text for which there is a vector: equal texts of a tenant share it.
 pub type ContentHash = [u8; 32];
 
-/// Returns the name of a text.
 pub fn content_hash(text: &str) -> ContentHash {
     *blake3::hash(text.as_bytes()).as_bytes()
 }
@@ -53,13 +52,13 @@ pub(crate) fn from_bytes(bytes: &[u8]) -> Vec<f32> {
 /// A model that turns text into vectors of one length.
 #[async_trait]
 pub trait EmbeddingModel: Send + Sync {
-    /// Returns the model's name, under which its vectors are kept.
+    /// Returns the model's name, the key of its vectors.
     fn model(&self) -> &str;
 
-    /// Returns the length of its vectors, where it is configured.
+    /// Returns the length of its vectors, if it is configured.
     fn dimension(&self) -> Option<usize>;
 
-    /// Returns how many texts one request may hold.
+    /// Returns the maximum number of texts in one request.
     fn batch(&self) -> usize {
         64
     }
@@ -76,18 +75,18 @@ pub trait EmbeddingModel: Send + Sync {
 #[error("the embeddings endpoint failed: {0}")]
 pub struct EmbeddingError(pub String);
 
-/// Embeds what has no vector by this model yet, in batches, and returns how many texts that were.
+/// Embeds texts without a vector of this model, in batches, and returns how many.
 ///
-/// What was embedded before an error stays; the next call continues there. A run makes the same calls one
-/// by one, each request an effect: [`StoredIndex::pending`], [`EmbeddingModel::embed`], [`StoredIndex::put_vectors`].
+/// Vectors from before an error stay; the next call continues there. A run makes the same calls one by one, each
+/// request an effect: [`StoredIndex::pending`], [`EmbeddingModel::embed`], [`StoredIndex::put_vectors`].
 ///
 /// # Errors
-/// [`Error::Embedding`], [`Error::Dimension`], [`Error::Database`].
+/// [`Embedding`](crate::Error::Embedding), [`Dimension`](crate::Error::Dimension), and those of the store.
 pub async fn embed_pending(
     index: &StoredIndex,
     scope: &Scope,
     model: &dyn EmbeddingModel,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let mut done = 0;
     loop {
         let pending = index.pending(scope, model.model(), model.batch()).await?;

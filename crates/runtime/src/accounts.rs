@@ -1,14 +1,14 @@
-//! Users and keys of a tenant, for the one who looks after them.
+//! Users and keys of a tenant, for their administrator.
 
 use perihelion_database::Database;
-use perihelion_people::{ApiKey, CreatedKey, NewKey, NewUser, People, Scope, User};
+use perihelion_people::{ApiKey, Change, CreatedKey, NewKey, NewUser, People, Scope, User};
 use perihelion_service_rows::Kept;
 
 use super::Error;
 use perihelion_engine::clock;
 use perihelion_settings::config::Settings;
 
-/// Who can enter the service on the settings' database; each change stands in the audit, or has not happened.
+/// The users and keys of the settings' database; each change is in the audit log, or has not happened.
 pub struct Accounts {
     people: People,
     tenant: String,
@@ -31,9 +31,6 @@ impl Accounts {
     }
 
     /// Lists the keys, newest first, the revoked ones too.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
     pub async fn keys(&self) -> Result<Vec<ApiKey>, Error> {
         Ok(self.people.keys(&self.tenant).await?)
     }
@@ -41,29 +38,20 @@ impl Accounts {
     /// Makes a key of the tenant; its secret is returned here and nowhere else.
     ///
     /// # Errors
-    /// [`Error::People`] when the name is taken or cannot be used.
+    /// [`Error::People`] if the name exists or is invalid.
     pub async fn create_key(&self, new: NewKey<'_>) -> Result<CreatedKey, Error> {
-        let Self { people, tenant, actor, .. } = self;
-        let made =
-            people.change(tenant, actor, clock::now(), async |change| change.create_key(new).await);
-        Ok(made.await?)
+        self.change(async |change| change.create_key(new).await).await
     }
 
-    /// Revokes a key: from now on nobody gets in by it.
+    /// Revokes a key, which is rejected from now on.
     ///
     /// # Errors
     /// [`Error::People`] when no key of this name is in force.
     pub async fn revoke_key(&self, name: &str) -> Result<(), Error> {
-        let Self { people, tenant, actor, .. } = self;
-        let revoked = people
-            .change(tenant, actor, clock::now(), async |change| change.revoke_key(name).await);
-        Ok(revoked.await?)
+        self.change(async |change| change.revoke_key(name).await).await
     }
 
-    /// Lists the users by name, without those who were disabled.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
+    /// Lists the users by name, without disabled ones.
     pub async fn users(&self) -> Result<Vec<User>, Error> {
         Ok(self.people.users(&self.tenant).await?)
     }
@@ -71,7 +59,7 @@ impl Accounts {
     /// Adds a user who can log in with a password.
     ///
     /// # Errors
-    /// [`Error::People`] when the name is taken, or name or password cannot be used.
+    /// [`Error::People`] if the name exists, or if name or password is invalid.
     pub async fn add_user(
         &self,
         name: &str,
@@ -79,15 +67,12 @@ impl Accounts {
         scopes: &[Scope],
     ) -> Result<User, Error> {
         let new = NewUser::prepare(name, password, scopes).await?;
-        let Self { people, tenant, actor, .. } = self;
-        let added =
-            people.change(tenant, actor, clock::now(), async |change| change.add_user(new).await);
-        Ok(added.await?)
+        self.change(async |change| change.add_user(new).await).await
     }
 
     /// Shuts a user out: ends their sessions and the runs of their threads, all in one transaction.
     ///
-    /// Done again, it ends what was begun since.
+    /// A repeated call ends later sessions, too.
     ///
     /// # Errors
     /// [`Error::People`] when there is no user of this name.
@@ -101,16 +86,19 @@ impl Accounts {
         disabled.await
     }
 
-    /// Closes the connections.
+    async fn change<T>(
+        &self,
+        work: impl AsyncFnOnce(&mut Change<'_>) -> Result<T, perihelion_people::Error>,
+    ) -> Result<T, Error> {
+        Ok(self.people.change(&self.tenant, &self.actor, clock::now(), work).await?)
+    }
+
     pub async fn close(self) {
         self.people.close().await;
     }
 }
 
 /// Returns whether callers of a service on this database must prove who they are.
-///
-/// # Errors
-/// As [`Accounts::open`].
 pub async fn is_anybody_known(settings: &Settings) -> Result<bool, Error> {
     let database = open_database(settings).await?;
     let known = People::new(database.clone()).is_anybody_known().await;

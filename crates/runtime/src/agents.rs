@@ -1,31 +1,27 @@
 //! The agents that there are, and the servers they are made of.
 
-use std::sync::RwLockReadGuard;
-
+use parking_lot::RwLockReadGuard;
 use tokio::sync::watch;
 
 use super::plugins::{Plugins, pool_options, read, read_checked};
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
 use super::{Error, Runtime};
 use perihelion_mcp::{
-    Looked, Pool, PoolOptions, Reloaded, ServerState, ServersFile, ToolHost as _,
+    DiscoveryProgress, Pool, PoolOptions, Reloaded, ServerState, ServersFile, ToolHost as _,
 };
 use perihelion_settings::config::Settings;
 use perihelion_star::Kinds;
 
-/// The agents of a runtime.
 #[derive(Clone, Copy)]
 pub struct Agents<'a>(&'a Plugins);
 
 impl Runtime {
-    /// Returns the agents of the runtime.
     pub fn agents(&self) -> Agents<'_> {
         Agents(self.plugins())
     }
 }
 
 impl<'a> Agents<'a> {
-    /// Returns the agents that there are now.
     pub fn list(self) -> Vec<AgentInfo> {
         self.0.agents()
     }
@@ -35,37 +31,33 @@ impl<'a> Agents<'a> {
         self.list().into_iter().find(|agent| agent.name == name || agent.server.name == name)
     }
 
-    /// Says how each server stands, in the file's order.
+    /// Returns the status of each server, in the file's order.
     pub fn states(self) -> Vec<ServerState> {
         self.0.pool.states()
     }
 
-    /// Returns what is wrong with servers, as it was found when they were last looked at.
     pub fn problems(self) -> RwLockReadGuard<'a, Vec<ServerProblem>> {
         self.0.problems()
     }
 
-    /// Takes another servers file over: servers whose tables are the same keep running, those that are gone
-    /// finish their calls. Runs under way continue.
+    /// Applies another servers file: servers with unchanged tables keep running, removed ones finish their calls. Runs
+    /// under way continue.
     pub async fn reload(self, file: ServersFile) -> Reloaded {
         self.0.take_over(file, false).await
     }
 }
 
 impl Agents<'_> {
-    /// Asks configured servers for their tools and closes them again: all of them if `refresh`, else those
-    /// whose tools are not known from an earlier time; `looks` is told how far that has come.
+    /// Asks configured servers for their tools and closes them again: all of them if `refresh`, otherwise those with
+    /// unknown tools; `looks` receives the progress.
     ///
     /// A required server that fails is listed like any other: anyone who looks wants to see all of them.
-    ///
-    /// # Errors
-    /// [`Error`] when the servers file cannot be used.
     pub async fn survey(
         settings: &Settings,
         env: &dyn Fn(&str) -> Option<String>,
         kinds: &Kinds,
         refresh: bool,
-        looks: &watch::Sender<Looked>,
+        looks: &watch::Sender<DiscoveryProgress>,
     ) -> Result<Survey, Error> {
         let file = read_checked(&settings.servers.file, env, kinds)?;
         let warnings = file.warnings.clone();
@@ -77,7 +69,7 @@ impl Agents<'_> {
         Ok(Survey { warnings, states, ..survey })
     }
 
-    /// Returns the names of the enabled servers of the servers file, each of which gives an agent; nothing is started.
+    /// Returns the names of the enabled servers of the servers file, each with an agent; starts no server.
     pub fn names(settings: &Settings, env: &dyn Fn(&str) -> Option<String>) -> Vec<String> {
         let file = read(&settings.servers.file, env).unwrap_or_default();
         file.servers.into_iter().filter(|server| server.enabled).map(|server| server.name).collect()

@@ -24,9 +24,9 @@ pub enum Answer {
     Value(Value),
     /// To a request for approval, or to a server's question: yes, or done as asked.
     Approve { reason: Option<String> },
-    /// To a request for approval: yes, with these arguments in the place of those that were shown.
+    /// For a request for approval: yes, with these arguments instead of the ones that were shown.
     Edit { arguments: Map<String, Value>, reason: Option<String> },
-    /// To a request for approval: nobody decided in time.
+    /// For a request for approval: it expired.
     TimedOut,
     /// To a request for approval, or to a server's question: no.
     Deny { reason: Option<String> },
@@ -89,10 +89,7 @@ impl Runtime {
         self.answer_by(None, thread, interrupt, answer).await
     }
 
-    /// Records an answer of somebody named, who stands in the audit with it.
-    ///
-    /// # Errors
-    /// As [`Runtime::answer`].
+    /// Records the answer of a named person, whom the audit log names with it.
     pub async fn answer_by(
         &self,
         by: Option<&str>,
@@ -113,9 +110,6 @@ impl Runtime {
     }
 
     /// Refuses an answer that could not be recorded now.
-    ///
-    /// # Errors
-    /// As [`Runtime::answer`].
     pub async fn check_answer(
         &self,
         thread: ThreadId,
@@ -168,7 +162,7 @@ impl Runtime {
         Ok((chosen, recorded))
     }
 
-    /// Tells a question of this thread that was answered before from one that it never asked.
+    /// Distinguishes a question of this thread that was answered from an unknown one.
     async fn not_open(
         &self,
         thread: ThreadId,
@@ -205,7 +199,7 @@ fn outcome(value: Value) -> Result<Verdict, AnswerError> {
     })
 }
 
-/// Reads a decision of a call, which holds nothing but what is acted on.
+/// Reads a decision on a call, without its unused fields.
 fn decision(value: Value) -> Result<ApprovalAnswer, AnswerError> {
     let wrong = |wanted, given: &Value| AnswerError::WrongForm {
         kind: APPROVAL.to_owned(),
@@ -231,8 +225,8 @@ fn decision(value: Value) -> Result<ApprovalAnswer, AnswerError> {
     }
 }
 
-/// Brings an answer into the form that an MCP server's question is answered in: what is in it fits the
-/// form that was asked for, or the address was visited, or it is a refusal.
+/// Converts an answer into the form for an MCP server's question: data that fits the requested form, a visited address,
+/// or a refusal.
 fn to_server(question: &Elicitation, answer: Answer) -> Result<ElicitationAnswer, AnswerError> {
     let (content, reason) = match answer {
         Answer::Deny { reason } => {

@@ -14,15 +14,14 @@ pub enum AnswerError {
     NotOpen { id: InterruptId, open: String },
     #[error("{given} is an answer to {fits}, but the open question {id} is of kind {kind}")]
     WrongKind { given: &'static str, fits: String, kind: String, id: InterruptId },
-    /// Recording it would leave the thread with an answer that nobody can use.
     #[error("invalid answer to a question of kind {kind}: expected {wanted}, got {given}")]
     WrongForm { kind: String, wanted: &'static str, given: String },
-    /// What was approved is what is sent: as it was shown, or as the person edited it. Anything else would be lost.
+    /// The approved arguments are the ones that are sent: as shown, or as the person edited them. Anything else would
+    /// be lost.
     #[error(
         "invalid approval; it can contain a decision, a reason and edited arguments, but not: {0}"
     )]
     Beside(String),
-    /// The server's form does not take it.
     #[error("the answer does not match the form: {0}")]
     Unfit(#[from] mcp::FormError),
     #[error("several questions are open; select one with --interrupt: {0}")]

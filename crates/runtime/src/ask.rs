@@ -1,6 +1,6 @@
 //! Gives threads questions and messages, and continues with them.
 
-use super::{Error, RunReport, Runtime, read_state};
+use super::{Error, RunReport, Runtime};
 use perihelion_engine::checkpoint::{self, ThreadStatus};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
@@ -45,7 +45,7 @@ impl Runtime {
         Ok(input)
     }
 
-    /// Returns the names of a tenant's agents, those of servers that are not up yet included.
+    /// Returns the names of a tenant's agents, including those of servers that have not started.
     pub(super) fn agent_names(&self, tenant: &str) -> Vec<String> {
         let mut names = self.roster.names(tenant);
         for server in self.pool().names() {
@@ -60,19 +60,14 @@ impl Runtime {
     /// Resumes a thread after a crash, a failure, a stop or answers.
     ///
     /// # Errors
-    /// [`Error::Run`] when there is nothing to continue with.
+    /// [`Error::Run`] if the thread has no work left.
     pub async fn resume(
         &self,
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let info = self.store().info(thread).await?;
-        if let Some(graph) = self.graph_beside(&info.graph)? {
-            return Ok(self.report_of_own(&graph.resume(thread, options).await?));
-        }
-        self.load_teams(&info.tenant).await;
-        let outcome = self.runner().resume(thread, options).await?;
-        self.report(outcome).await
+        self.report(self.graph_to_run(&info).await?.resume(thread, options).await?).await
     }
 
     /// Sends a further message: the answer to an open clarification, or a new question to a finished thread, which stays
@@ -86,22 +81,13 @@ impl Runtime {
         text: String,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        if self.store().info(thread).await?.status == ThreadStatus::Idle {
-            let team = self.team_of(thread).await?;
+        let info = self.store().info(thread).await?;
+        if info.status == ThreadStatus::Idle {
+            let state = self.graph(&info.graph)?.state(thread, Some(info.head)).await?;
+            let team = state.star().preferences.team.clone();
             let request = Request { question: text, team, ..Request::default() };
             return self.ask(thread, None, request, options).await;
         }
         self.answer_and_continue(thread, None, super::Answer::Message(text), options).await
-    }
-
-    /// Returns the team that a thread's last turn was given to.
-    async fn team_of(&self, thread: ThreadId) -> Result<Option<String>, Error> {
-        match self.store().info(thread).await?.head {
-            0 => Ok(None),
-            _ => {
-                let view = read_state(self.store().as_ref(), thread, None).await?;
-                Ok(view.state.preferences.team.clone())
-            }
-        }
     }
 }

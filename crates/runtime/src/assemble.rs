@@ -15,16 +15,16 @@ use super::star_options::star_options;
 use super::teams::Teams;
 use super::{Audit, Error};
 use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup};
-use crate::learned::Remembering;
+use crate::learned::MemoryService;
 use perihelion_engine::bus::{self, Bus};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::graph::Limits;
-use perihelion_engine::runner::{RunOptions, RunOutcome, Runner};
+use perihelion_engine::runner::{RunOptions, Runner};
 use perihelion_llm::{ChatModel, Prompts};
 use perihelion_mcp::{Pool, ToolHost};
 use perihelion_settings::config::Settings;
 use perihelion_settings::metrics;
-use perihelion_star::{Experience, GraphState, Kinds, Roster, Star};
+use perihelion_star::{Experience, GRAPH, GraphState, Kinds, Roster, Star};
 use perihelion_telemetry::metrics::Deliveries;
 use perihelion_telemetry::{ContinuedRuns, ExportCounts, Exporter, LiveSpans, Parents};
 
@@ -32,39 +32,34 @@ use perihelion_telemetry::{ContinuedRuns, ExportCounts, Exporter, LiveSpans, Par
 pub struct Runtime {
     settings: Settings,
     runner: Runner<GraphState>,
-    /// The supervisor graph as one of the graphs.
     supervisor: Arc<dyn Served>,
-    /// The program's own graphs, by their names.
     pub(super) graphs: BTreeMap<String, Arc<dyn Served>>,
-    /// Tells runs to other processes, and hears theirs.
+    /// Sends and receives events of runs to and from other processes.
     bus: Arc<dyn Bus>,
     pub(super) roster: Arc<Roster>,
     plugins: Arc<Plugins>,
     /// Keep the agents as the servers change, and ask those again that are absent.
     _keepers: Vec<AbortOnDropHandle<()>>,
-    /// What runs beside a demo, and ends with the runtime.
+    /// The servers of a demo, which end with the runtime.
     companions: Option<Companions>,
-    /// Sends traces where the settings name a collector.
+    /// Exports traces if the settings name a collector.
     exporter: Option<Exporter>,
-    /// Sends metrics where the settings want that.
+    /// Exports metrics if the settings require it.
     deliveries: Option<Deliveries>,
-    /// The database of teams, skills, memories and usage, where they are kept.
+    /// The database of teams, skills, memories and usage, if they are stored.
     database: Option<Database>,
-    /// Teams, where they are kept.
     teams: Option<Teams>,
-    /// What runs took, where it is counted.
+    /// The usage of runs, if it is counted.
     pub(super) spending: Option<People>,
     model: Arc<dyn ChatModel>,
     prompts: Arc<Prompts>,
-    /// Skills and memories, where they are kept.
-    experience: Option<Arc<Remembering>>,
-    /// Where decisions of people are written down; empty: nowhere.
+    /// Skills and memories, if they are stored.
+    experience: Option<Arc<MemoryService>>,
+    /// The audit log for decisions of people; empty without one.
     pub(super) audit: OnceLock<Audit>,
-    /// Keeps the graph's shared parts alive.
-    _star: Star,
 }
 
-/// What a runtime is made of, before anything of it is started.
+/// The parts of a runtime, before any of them is started.
 pub(super) struct Parts {
     pub settings: Settings,
     pub store: Arc<dyn Store>,
@@ -72,23 +67,18 @@ pub(super) struct Parts {
     pub pool: Pool,
     pub source: Source,
     pub kinds: Arc<Kinds>,
-    /// Whether skills, memories and teams are kept, in the database of the settings.
+    /// Whether skills, memories and teams are stored, in the database of the settings.
     pub learns: bool,
-    /// Whose traces are left until they end.
+    /// The threads whose traces are exported only at their end.
     pub continued: ContinuedRuns,
     /// Whether the servers are looked at.
     pub scans: bool,
-    /// What runs beside a demo, whose new threads are the demo's tenant's.
+    /// The servers of a demo, whose tenant owns new threads.
     pub companions: Option<Companions>,
-    /// The program's own graphs.
     pub graphs: Graphs,
 }
 
 impl Runtime {
-    /// Starts what a runtime is made of.
-    ///
-    /// # Errors
-    /// [`Error`] naming the part that could not be started.
     pub(super) async fn assemble(parts: Box<Parts>) -> Result<Self, Error> {
         let Parts { settings, store, model, pool, source, kinds, companions, .. } = *parts;
         let Parts { learns, continued, scans, graphs, .. } = *parts;
@@ -106,17 +96,18 @@ impl Runtime {
         let host: Arc<dyn ToolHost> = Arc::clone(&tools) as _;
         // Before anything happens that is counted.
         let deliveries = super::metrics::deliveries(&settings, &store, &tools)?;
-        let parents = Parents::new(Arc::clone(&store), super::trace::scope(&settings));
+        let parents = Parents::new(Arc::clone(&store), settings.traces.scope);
         let parents = Arc::new(parents);
         let live = Arc::new(LiveSpans::new(Arc::clone(&parents)));
         let mut options = star_options(&settings, &kinds, &store)?;
         let url = settings.store.database.expose();
         let database = if learns { Some(Database::open(url).await?) } else { None };
         let experience = match &database {
-            Some(database) => {
+            // A scripted model has no answers about what to learn.
+            Some(database) if companions.is_none() => {
                 super::experience::of_runs(&settings, database, &model, &options.prompts)?
             }
-            None => None,
+            _ => None,
         };
         options.experience = experience.clone().map(|experience| experience as Arc<dyn Experience>);
         let roster = Arc::new(Roster::default());
@@ -136,8 +127,8 @@ impl Runtime {
         let bus = bus::open(settings.store.database.expose(), Arc::clone(&store), kept);
         let most = settings.limits.max_state_bytes;
         let setup = Setup { store, lease, most, spans: Some(live), exports: exporter.is_some() };
-        let graphs = graphs.open(&own, &setup)?;
-        let mut runner = setup.runner(Arc::clone(&star.graph));
+        let mut graphs = graphs.open(&own, &setup)?;
+        let mut runner = setup.runner(star.graph);
         runner.judge = Some(super::ending::judge);
         if companions.is_some() {
             runner.tenant = DEMO_TENANT.into();
@@ -157,9 +148,11 @@ impl Runtime {
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));
         }
+        let supervisor: Arc<dyn Served> = Arc::new(graphs::star(runner.clone()));
+        graphs.insert(GRAPH.to_owned(), Arc::clone(&supervisor));
         Ok(Self {
             settings,
-            supervisor: Arc::new(graphs::star(runner.clone())),
+            supervisor,
             graphs,
             runner,
             bus,
@@ -176,36 +169,30 @@ impl Runtime {
             prompts,
             experience,
             audit: OnceLock::new(),
-            _star: star,
         })
     }
 
-    /// Returns the settings in force.
     pub fn settings(&self) -> &Settings {
         &self.settings
     }
 
-    /// Returns the kinds of agents.
     pub fn kinds(&self) -> &Arc<Kinds> {
         self.plugins.kinds()
     }
 
-    /// Returns the runner of the star's graph.
     pub fn runner(&self) -> &Runner<GraphState> {
         &self.runner
     }
 
-    /// Returns the supervisor graph as one of the graphs.
     pub fn supervisor(&self) -> &Arc<dyn Served> {
         &self.supervisor
     }
 
-    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         self.runner.store()
     }
 
-    /// Returns what tells of runs, those of other processes too.
+    /// Returns the bus of runs, including those of other processes.
     pub fn bus(&self) -> &Arc<dyn Bus> {
         &self.bus
     }
@@ -213,6 +200,10 @@ impl Runtime {
     /// Returns the sessions with the servers.
     pub(super) fn pool(&self) -> Arc<Pool> {
         Arc::clone(&self.plugins.pool)
+    }
+
+    pub(super) fn database(&self) -> Option<&Database> {
+        self.database.as_ref()
     }
 
     pub(super) fn teams(&self) -> Option<&Teams> {
@@ -245,11 +236,11 @@ impl Runtime {
         }
     }
 
-    /// Reports on a run that has ended, once it is noted what it took and its trace is on its way.
+    /// Reports on a run that has ended, after its usage was stored and its trace was queued.
     ///
     /// # Errors
     /// [`Error::Store`] when a table that it found cannot be read back.
-    pub(super) async fn report(&self, outcome: RunOutcome<GraphState>) -> Result<RunReport, Error> {
+    pub(super) async fn report(&self, outcome: Ended) -> Result<RunReport, Error> {
         if let Some(exporter) = &self.exporter {
             exporter.run_ended(Arc::clone(self.store()), outcome.thread, outcome.run);
         }
@@ -261,15 +252,7 @@ impl Runtime {
         Ok(report)
     }
 
-    /// Reports on a run of a graph of the program's own, once its trace is on its way.
-    pub(super) fn report_of_own(&self, ended: &Ended) -> RunReport {
-        if let Some(exporter) = &self.exporter {
-            exporter.run_ended(Arc::clone(self.store()), ended.thread, ended.run);
-        }
-        RunReport { finish_reason: None, ..RunReport::new(ended) }
-    }
-
-    /// Returns what became of the traces so far; none where no collector is named.
+    /// Returns the status of the exported traces; `None` without a collector.
     pub fn exports(&self) -> Option<ExportCounts> {
         self.exporter.as_ref().map(Exporter::counts)
     }

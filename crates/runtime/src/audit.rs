@@ -1,4 +1,4 @@
-//! Who decided what, written down beside the threads.
+//! The log of decisions, stored next to the threads.
 
 use perihelion_people::{ApprovalStatus, AuditEntry, People};
 use serde_json::{Value, json};
@@ -13,7 +13,7 @@ use perihelion_star::AgentResult;
 use perihelion_star::answer::{Action, ApprovalAnswer, Recorded, Word};
 use perihelion_star::question::Question;
 
-/// Where decisions are written down, and who makes those that nobody else is named for.
+/// The audit log, and the default name for its entries.
 pub struct Audit {
     people: People,
     actor: String,
@@ -21,9 +21,6 @@ pub struct Audit {
 
 impl Audit {
     /// Writes into the database of the settings; nowhere for threads in memory.
-    ///
-    /// # Errors
-    /// [`Error::Database`] when it cannot be opened.
     pub async fn open(settings: &Settings, actor: &str) -> Result<Option<Self>, Error> {
         match open_database(settings).await {
             Ok(database) => Ok(Some(Self::new(People::new(database), actor))),
@@ -32,13 +29,11 @@ impl Audit {
         }
     }
 
-    /// Writes into the rows of a database.
     pub fn new(people: People, actor: &str) -> Self {
         Self { people, actor: actor.to_owned() }
     }
 }
 
-/// An answer that was recorded.
 pub(super) struct Decided<'a> {
     pub thread: ThreadId,
     pub interrupt: InterruptId,
@@ -54,7 +49,7 @@ impl Runtime {
         let _ = self.audit.set(audit);
     }
 
-    /// Writes an answer down that was recorded; one that cannot be is told, for the answer stands.
+    /// Stores an entry for a recorded answer; a failure is only logged, because the answer is recorded.
     pub(super) async fn note_decided(&self, by: Option<&str>, decided: Decided<'_>) {
         let Some(Audit { people, actor }) = self.audit.get() else { return };
         let tenant = match self.store().info(decided.thread).await {
@@ -85,7 +80,7 @@ impl Runtime {
         }
     }
 
-    /// Writes down who worked on what in the present turn of a thread, each execution once.
+    /// Stores the executions in the present turn of a thread, each one once.
     pub(super) async fn note_executed(
         &self,
         tenant: &str,
@@ -134,7 +129,7 @@ fn action(decided: &Decided<'_>) -> String {
     format!("{}.{done}", decided.kind)
 }
 
-/// Returns how an execution ended; never what it was about, which may hold secrets.
+/// Returns how an execution ended, without its content, which can contain secrets.
 fn executed(result: &AgentResult) -> Value {
     json!({
         "agent": result.agent,
@@ -149,7 +144,7 @@ fn executed(result: &AgentResult) -> Value {
     })
 }
 
-/// Returns what it was about: which call, never with what arguments, which may hold secrets.
+/// Returns the call of the decision, without its arguments, which can contain secrets.
 fn details(decided: &Decided<'_>) -> Value {
     let call = Call::of(decided.question);
     let (reason, edited) = match decided.answer {
@@ -171,7 +166,7 @@ fn named(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
 }
 
-/// The call that a question is about; empty where it names none.
+/// The call of a question; empty without one.
 #[derive(Default)]
 struct Call<'a> {
     server: &'a str,

@@ -1,4 +1,4 @@
-//! Says what a runtime is opened on, and opens it.
+//! Collects the options of a runtime, and opens it.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use super::{Error, Graphs, Runtime, Stage, open_store};
 use perihelion_engine::checkpoint::{Store, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
-use perihelion_mcp::{Looked, Pool, ServersFile};
+use perihelion_mcp::{DiscoveryProgress, Pool, ServersFile};
 use perihelion_settings::config::Settings;
 use perihelion_star::Kinds;
 use perihelion_telemetry::ContinuedRuns;
 
-/// A runtime that is to be opened; begin with [`Runtime::builder`].
+/// A runtime that is not open yet; begin with [`Runtime::builder`].
 ///
-/// What is not given is what the settings name: the model, the servers of the servers file, the store.
-#[must_use = "nothing is opened before `open`"]
+/// Missing parts come from the settings: the model, the servers of the servers file, the store.
+#[must_use = "the runtime is opened by `open`"]
 pub struct Builder<'a> {
     settings: Settings,
     environment: &'a (dyn Fn(&str) -> Option<String> + Sync),
-    looks: watch::Sender<Looked>,
+    looks: watch::Sender<DiscoveryProgress>,
     model: Option<Arc<dyn ChatModel>>,
     pool: Option<Pool>,
     store: Option<Arc<dyn Store>>,
@@ -35,10 +35,10 @@ pub struct Builder<'a> {
 }
 
 impl Runtime {
-    /// Begins to open a runtime with these kinds of agents on what the settings name.
+    /// Starts a runtime with these kinds of agents and the settings.
     ///
-    /// The store is migrated, the servers are scanned in parallel, or known from an earlier time. A server that fails is
-    /// reported by [`Agents::problems`](super::Agents::problems) and left out of the menu, unless required.
+    /// The store is migrated, the servers are scanned in parallel, or known from an earlier time. A server that fails
+    /// is reported by [`Agents::problems`](super::Agents::problems) and left out of the catalog, unless required.
     pub fn builder<'a>(settings: Settings, kinds: Kinds) -> Builder<'a> {
         Builder {
             settings,
@@ -71,17 +71,16 @@ impl Runtime {
 }
 
 impl<'a> Builder<'a> {
-    /// Looks variables that the servers file names up here; without this none is set.
+    /// Looks up the variables of the servers file with this function; without it, no variable is set.
     pub fn environment(self, of: &'a (dyn Fn(&str) -> Option<String> + Sync)) -> Self {
         Self { environment: of, ..self }
     }
 
-    /// Tells how far the scan of the servers has come.
-    pub fn with_progress(self, looks: &watch::Sender<Looked>) -> Self {
+    /// Reports the progress of the scan of the servers.
+    pub fn with_progress(self, looks: &watch::Sender<DiscoveryProgress>) -> Self {
         Self { looks: looks.clone(), ..self }
     }
 
-    /// Asks this model.
     pub fn with_model(self, model: Arc<dyn ChatModel>) -> Self {
         Self { model: Some(model), ..self }
     }
@@ -91,12 +90,12 @@ impl<'a> Builder<'a> {
         Self { pool: Some(pool), ..self }
     }
 
-    /// Keeps threads in this store, and nothing beside them: no skills, memories and teams.
+    /// Stores threads in this store, without skills, memories and teams.
     pub fn with_store(self, store: Arc<dyn Store>) -> Self {
         Self { store: Some(store), learns: false, ..self }
     }
 
-    /// Runs these graphs beside the supervisor graph; with any, a model need not be configured.
+    /// Runs these graphs in addition to the supervisor graph; with any, a model need not be configured.
     pub fn serving(self, graphs: Graphs) -> Self {
         Self { graphs, ..self }
     }
@@ -106,7 +105,6 @@ impl<'a> Builder<'a> {
         Self { continued: ContinuedRuns::All, ..self }
     }
 
-    /// Continues with one thread.
     pub fn for_thread(self, thread: ThreadId) -> Self {
         Self { continued: ContinuedRuns::Of(thread), ..self }
     }
@@ -116,9 +114,9 @@ impl<'a> Builder<'a> {
         Self { scans: false, ..self }
     }
 
-    /// Asks the model and calls the servers of a stage, and closes them with the runtime.
+    /// Asks the model and calls the servers of a stage, and closes them with the runtime; nothing is learned from runs.
     pub fn on_stage(self, stage: Stage) -> Self {
-        Self { stage: Some(stage), learns: false, ..self }
+        Self { stage: Some(stage), ..self }
     }
 
     /// Returns the thread that it continues with, unless it has a model or servers that the settings do not name.
@@ -154,7 +152,7 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Reads what the settings name, before the database is touched, where nothing was asked of it yet.
+    /// Reads the settings before the first access to the database.
     async fn on_settings(mut self) -> Result<Box<Parts>, Error> {
         let model = match self.model.take() {
             Some(model) => model,
@@ -221,7 +219,7 @@ mod tests {
     use perihelion_settings::config::Overrides;
     use perihelion_star::ToolLoop;
 
-    /// What is opened is put together in places of its own: a command that awaits it must not need a large stack.
+    /// The parts are assembled in separate boxed futures, so that a command that awaits this needs no large stack.
     #[test]
     fn those_who_open_a_runtime_hold_little_of_it() {
         let settings = Settings::load(Overrides::default(), None, &|_| None).unwrap();

@@ -1,4 +1,4 @@
-//! A model of vectors that tells how many texts it was asked.
+//! An embeddings model that counts the texts of its requests.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -6,10 +6,10 @@ use std::sync::atomic::{AtomicU64, Ordering};
 use async_trait::async_trait;
 use perihelion_documents::{EmbeddingError, EmbeddingModel};
 
-/// Hears how many texts were embedded so far.
+/// A listener for the number of embedded texts so far.
 pub type Counting = Arc<dyn Fn(u64) + Send + Sync>;
 
-/// Tells a listener after each request.
+/// Reports to a listener after each request.
 pub(super) struct Counted<'a> {
     pub model: &'a dyn EmbeddingModel,
     pub done: AtomicU64,

@@ -14,10 +14,7 @@ pub struct ExportedDocument {
 }
 
 impl Documents {
-    /// Reads the whole of a listed document; none where it was deleted since it was listed.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
+    /// Reads the whole of a listed document; `None` if it was deleted since.
     pub async fn exported(&self, document: Document) -> Result<Option<ExportedDocument>, Error> {
         match self.threads.library.body(&document.id).await {
             Ok(text) => Ok(Some(ExportedDocument { document, text })),
@@ -27,9 +24,6 @@ impl Documents {
     }
 
     /// Returns the tenant's documents that were last changed before a time.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn older(
         &self,
         collection: Option<&str>,
@@ -40,9 +34,6 @@ impl Documents {
     }
 
     /// Returns addings that were begun before a time and never came to an end.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn abandoned(
         &self,
         collection: Option<&str>,
@@ -52,9 +43,6 @@ impl Documents {
     }
 
     /// Deletes a document as [`Documents::delete`] does, unless it was changed since that time; says whether it did.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn delete_older(&self, id: &str, before: DateTime<Utc>) -> Result<bool, Error> {
         match self.threads.library.delete_older(id, before).await? {
             Some(deleted) => {
@@ -65,9 +53,10 @@ impl Documents {
         }
     }
 
-    /// Deletes what was last changed before a time, of all tenants and owners; broken off, the next call continues.
+    /// Deletes the documents last changed before a time, of all tenants and owners; after an interruption, the next
+    /// call continues.
     ///
-    /// What cannot be deleted is named in the log and left where it is.
+    /// The log names documents that cannot be deleted; they stay.
     ///
     /// # Errors
     /// [`Error::Documents`] where documents cannot be listed.

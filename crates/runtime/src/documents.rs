@@ -1,4 +1,4 @@
-//! The documents of the database, for the edges: added each on a thread of its own, found, read, deleted.
+//! The documents of the database, for APIs and the command line: added on a separate thread each, found, read, deleted.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -7,7 +7,8 @@ use std::sync::atomic::AtomicU64;
 use perihelion_database::Database;
 use perihelion_documents::{
     Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Found, Judgement, Limits,
-    Measures, PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Weights, parse::child,
+    Measures, PageAt, Query, Read, Reranker, Retrieved, Room, Scope, Tesseract, Weights,
+    parse::child,
 };
 use tokio_util::sync::CancellationToken;
 
@@ -19,13 +20,15 @@ use perihelion_ingest::{
 };
 use perihelion_settings::config::Settings;
 
-/// Parses one document in this process, a child of the one that asked: it bounds itself, reads the document from standard
-/// input and writes what it found to standard output.
+/// Parses one document in this process, a child of the caller: it sets its own limits, reads the document from standard
+/// input and writes the result to standard output. Pictures are read by the Tesseract, if one is given.
 ///
 /// # Errors
 /// When standard output cannot be written.
-pub fn parse_document(name: &str) -> std::io::Result<()> {
-    child::answer(name, &Limits::default(), child::Bounds::default())
+pub fn parse_document(name: &str, tesseract: Option<Tesseract>) -> std::io::Result<()> {
+    let mut bounds = child::Bounds::default();
+    bounds.cpu_seconds += tesseract.as_ref().map_or(0, |tesseract| tesseract.seconds);
+    child::answer(name, &Limits { tesseract, ..Limits::default() }, bounds)
 }
 
 /// The documents of one owner; cheap to clone.
@@ -38,9 +41,6 @@ pub struct Documents {
 
 impl Documents {
     /// Opens the documents of the database that the settings name.
-    ///
-    /// # Errors
-    /// [`Error`] naming the part that cannot be opened.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
         let store = open_store(settings).await?;
         let database = Database::open(settings.store.database.expose()).await?;
@@ -61,7 +61,7 @@ impl Documents {
         Folders::new(roots, patterns).with_endings(self.endings.clone())
     }
 
-    /// Has what is under way stop when the token is cancelled, after the request that was sent; the same call continues it later.
+    /// Stops active work when the token is cancelled, after the sent request; the same call continues it later.
     #[must_use]
     pub fn stopping_at(self, stop: CancellationToken) -> Self {
         let threads = DocumentThreads { stop, ..self.threads };
@@ -84,7 +84,7 @@ impl Documents {
     /// Adds a file; killed anywhere, the next call for the same file continues.
     ///
     /// # Errors
-    /// [`Error::Document`] naming what is wrong with the document.
+    /// [`Error::Document`] with the problem of the document.
     pub async fn add(
         &self,
         path: &Path,
@@ -103,10 +103,10 @@ impl Documents {
         Ok(self.threads.add(place, &bytes, (read, listener)).await?)
     }
 
-    /// Adds a document that was sent; the same bytes under the same name continue what was broken off.
+    /// Adds an uploaded document; the same bytes under the same name continue interrupted work.
     ///
     /// # Errors
-    /// [`Error::Document`] naming what is wrong with the document.
+    /// [`Error::Document`] with the problem of the document.
     pub async fn add_sent(
         &self,
         name: &str,
@@ -120,34 +120,20 @@ impl Documents {
         Ok(self.threads.add_sent(place, bytes).await?)
     }
 
-    /// Lists documents; of all collections where none is named.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
+    /// Lists documents; of all collections by default.
     pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>, Error> {
         Ok(self.threads.library.list(collection).await?)
     }
 
-    /// Returns what the tenant keeps, and what it may.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn room(&self) -> Result<Room, Error> {
         Ok(self.threads.library.room().await?)
     }
 
     /// Finds a document by its id, the beginning of it, or its path.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn find(&self, given: &str) -> Result<Document, Error> {
         Ok(self.threads.library.find(given).await?)
     }
 
-    /// Reads a part of a document's text.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn read(
         &self,
         given: &str,
@@ -157,57 +143,38 @@ impl Documents {
         Ok(self.threads.library.read(given, start, end).await?)
     }
 
-    /// Returns the page around a place of a document, with its text; `None` where the format has no pages.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
+    /// Returns the page around a place in a document, with its text; `None` if the format has no pages.
     pub async fn page(&self, given: &str, at: PageAt) -> Result<Option<DocumentPage>, Error> {
         Ok(self.threads.library.page(given, at).await?)
     }
 
     /// Finds pieces by words and by meaning.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
     pub async fn search(&self, query: &Query) -> Result<Found, Error> {
         Ok(self.threads.library.search(query, self.threads.embeddings.as_deref()).await?)
     }
 
-    /// Finds what answers a question: filters, words and meaning, fused, reranked by the model, read with what is around.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
+    /// Finds passages for a question: filters, keyword and vector search, fused, reranked by the model, read with their
+    /// context.
     pub async fn retrieve(&self, query: &Query) -> Result<Retrieved, Error> {
         let reranker = self.reranker();
         let reranker = reranker.as_ref().map(|one| one as &dyn Reranker);
-        Ok(self
-            .threads
-            .library
-            .retrieve(query, self.threads.embeddings.as_deref(), reranker)
-            .await?)
+        let embeddings = self.threads.embeddings.as_deref();
+        Ok(self.threads.library.retrieve(query, embeddings, reranker).await?)
     }
 
-    /// Returns every adding of a document, also of one that never got there.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
+    /// Returns every addition of a document, including failed ones.
     pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
         Ok(self.threads.begun(given).await?)
     }
 
-    /// Deletes a document, and every thread that added it or one of its versions; also what is left of one that never got there.
-    ///
-    /// # Errors
-    /// [`Error::Documents`], [`Error::Store`].
+    /// Deletes a document, and every thread that added it or one of its versions; also the remains of a failed
+    /// addition.
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
         Ok(self.threads.delete(given).await?)
     }
 
-    /// Embeds what has no vector by the configured model yet, and makes searches use that model; returns how many texts
-    /// that were, none without an endpoint. `listener` hears after each request how many there were so far.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
+    /// Embeds texts that have no vector of the configured model, and makes searches use that model; returns the number
+    /// of texts, `None` without an endpoint. `listener` receives the number of texts after each request.
     pub async fn reindex(&self, listener: Counting) -> Result<Option<u64>, Error> {
         let Some(model) = &self.threads.embeddings else { return Ok(None) };
         let counted = Counted { model: &**model, done: AtomicU64::new(0), listener };
@@ -215,10 +182,7 @@ impl Documents {
         Ok(Some(count))
     }
 
-    /// Measures retrieval on judgements, with other weights where they are given; with `rerank` as an agent retrieves.
-    ///
-    /// # Errors
-    /// [`Error::Documents`].
+    /// Measures retrieval against judgments, optionally with other weights; with `rerank`, as an agent retrieves.
     pub async fn evaluate(
         &self,
         judgements: &[Judgement],
@@ -238,7 +202,6 @@ impl Documents {
         self.threads.model.clone().map(|model| ModelReranker { model, thread: String::new() })
     }
 
-    /// Closes the connections.
     pub async fn close(self) {
         self.threads.library.close().await;
         self.threads.store.close().await;

@@ -5,7 +5,6 @@ use perihelion_engine::runner::{RunResult, Verdict};
 use perihelion_star::question::kind;
 use perihelion_star::{AgentError, AgentResult, ErrorKind, FinishReason, GraphState, ResultStatus};
 
-/// Judges a run of the star.
 pub(super) fn judge(result: &RunResult, state: &GraphState) -> Verdict {
     let failure = match result {
         RunResult::Done => failure(state),
@@ -15,7 +14,7 @@ pub(super) fn judge(result: &RunResult, state: &GraphState) -> Verdict {
     Verdict { failure, finish_reason: reason }
 }
 
-/// Returns why a run ended; none for one that waits for something else than the user's word, or is under way.
+/// Returns why a run ended; `None` if it is active, or waits for something other than the user's answer.
 pub(super) fn finish_reason(result: &RunResult, state: &GraphState) -> Option<FinishReason> {
     match result {
         RunResult::Done => Some(reason_of_end(state)),
@@ -60,9 +59,9 @@ pub(super) fn reason_of_end(state: &GraphState) -> FinishReason {
     }
 }
 
-/// Says why the present turn failed, if nothing in it worked.
+/// Explains why the present turn failed, if none of its tasks succeeded.
 ///
-/// A turn without any task is answered by what is known already; that is a failure only where the turn was cut short.
+/// A turn without tasks is answered from known facts, which is a failure only if the turn was cut short.
 pub(super) fn failure(state: &GraphState) -> Option<String> {
     if state.results_of_turn().any(|result| result.status == ResultStatus::Success) {
         return None;
@@ -72,14 +71,14 @@ pub(super) fn failure(state: &GraphState) -> Option<String> {
         // The supervisor itself chose to answer without agents.
         Some(early) if early.reason == FinishReason::NoAgents && state.errors.is_empty() => None,
         Some(early) => Some(match error {
-            Some(error) => format!("nothing worked: {}; last: {error}", early.text),
-            None => format!("nothing worked: {}", early.text),
+            Some(error) => format!("no task succeeded: {}; last: {error}", early.text),
+            None => format!("no task succeeded: {}", early.text),
         }),
-        None => error.map(|error| format!("nothing worked: {error}")),
+        None => error.map(|error| format!("no task succeeded: {error}")),
     }
 }
 
-/// Says what people should know of an end that is no failure: that it came early, or which tasks failed.
+/// Describes an incomplete success: the run ended early, or tasks failed.
 pub(super) fn warnings(state: &GraphState) -> Vec<String> {
     let early = state.finish_reason.iter();
     let early =
@@ -88,12 +87,12 @@ pub(super) fn warnings(state: &GraphState) -> Vec<String> {
     early.chain(failed).collect()
 }
 
-/// Tells whether the answer of the present turn leaves something out.
+/// Returns whether the answer of the present turn is incomplete.
 pub(super) fn is_partial(state: &GraphState) -> bool {
     state.answer.is_some() && (state.finish_reason.is_some() || has_gap(state))
 }
 
-/// Tells whether a task failed that nobody did afterwards.
+/// Returns whether a task failed and was not done later.
 fn has_gap(state: &GraphState) -> bool {
     // Ids begin with turn and round.
     let round = |one: &AgentResult| one.id.split('.').nth(1).and_then(|it| it.parse::<u32>().ok());

@@ -15,7 +15,7 @@ use perihelion_settings::config;
 use perihelion_star::RequestError;
 use perihelion_telemetry as telemetry;
 
-/// Why the runtime could not be opened, or refused what was asked of it.
+/// Why the runtime could not be opened, or refused a request.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -45,18 +45,15 @@ pub enum Error {
     /// A change of users or keys was rejected.
     #[error(transparent)]
     People(perihelion_people::Error),
-    /// Rows beside the threads cannot be read or written.
+    /// Rows next to the threads cannot be read or written.
     #[error(transparent)]
     Rows(perihelion_service_rows::Error),
     #[error("threads in memory end with the program; pass --database with a persistent database")]
     InMemory,
-    /// No newest thread exists.
     #[error("no threads yet; start one with `perihelion run \"QUESTION\"`")]
     NoThread,
-    /// Part of an ID matches several threads.
     #[error("thread ID is ambiguous: {name}; use more characters. Matching threads: {ids}")]
     ManyThreads { name: String, ids: String },
-    /// A thread to delete is running or queued.
     #[error("cannot delete thread {thread}, which is {how}; wait for its end, or pass --force")]
     UnderWay { thread: ThreadId, how: String },
     /// A document could not be added; `class` is the reason in one word.
@@ -64,20 +61,20 @@ pub enum Error {
     Document { path: String, class: String, reason: String },
     #[error("cannot create an HTTP client for the embeddings endpoint: {}", perihelion_embeddings::cause(.0))]
     Client(reqwest::Error),
-    /// A change of a state that cannot be made.
     #[error("cannot change the state: {0}")]
-    Change(String),
-    /// A thread of a graph that this program does not have.
+    Change(#[source] perihelion_engine::checkpoint::Cause),
     #[error(
         "this program does not have the graph {0}, so it cannot run its threads; use the program that serves {0}"
     )]
     UnknownGraph(String),
-    /// Two names of a graph differ, or the name is taken.
+    #[error(
+        "cannot replay thread {thread}: nodes of the hosted graph {graph} record no calls; look at it with `threads show`"
+    )]
+    NotReplayed { thread: ThreadId, graph: String },
     #[error(
         "a graph cannot be registered under this name: {0}; use the name that the graph was built with"
     )]
     GraphName(String),
-    /// There is nowhere to send traces to.
     #[error("no collector configured; pass --endpoint URL, or set traces.otlp_endpoint")]
     NoCollector,
     #[error(transparent)]
@@ -85,57 +82,46 @@ pub enum Error {
     /// A server could not be looked at.
     #[error(transparent)]
     Server(mcp::Error),
-    /// There is no such team.
     #[error("unknown team: {name}{hint}; run `perihelion teams` to list teams")]
     NoTeam { name: String, hint: String },
-    /// A design that cannot be kept.
     #[error("invalid team design: {0}")]
     TeamDesign(String),
-    /// A team is made of servers.
     #[error("no MCP servers to design a team with; run `perihelion agents` for details")]
     NoServers,
-    /// The process was opened without a place for teams.
     #[error("teams are not available in the demo or with threads in memory")]
     NoTeams,
-    /// There is no such server, or it is switched off.
     #[error("unknown or disabled MCP server: {0}; run `perihelion agents` to list servers")]
     NoServer(String),
     /// A server marked `required` could not be scanned.
     #[error("required MCP server is not available: {0}; fix it or set required = false")]
     RequiredServer(String),
-    /// The servers file that was named does not exist.
     #[error("servers file does not exist: {}; create it, or pass another file with --servers", .0.display())]
     NoServersFile(PathBuf),
-    /// The servers file that was read before is not there any longer.
     #[error("servers file was deleted: {}; its servers are still running. Create an empty file to stop them", .0.display())]
     ServersFileGone(PathBuf),
 }
 
-impl From<runner::Error> for Error {
-    fn from(error: runner::Error) -> Self {
-        match error {
-            runner::Error::Store(error) => Self::Store(error),
-            other => Self::Run(other),
+/// Takes an error apart that can hold one of ours, so that each is found in one place.
+macro_rules! unwrapped {
+    ($($kind:ty { $inner:ident => $own:ident, _ => $other:ident })+) => {$(
+        impl From<$kind> for Error {
+            fn from(error: $kind) -> Self {
+                type Of = $kind;
+                match error {
+                    Of::$inner(error) => Self::$own(error),
+                    other => Self::$other(other),
+                }
+            }
         }
-    }
+    )+};
 }
 
-impl From<perihelion_people::Error> for Error {
-    fn from(error: perihelion_people::Error) -> Self {
-        match error {
-            perihelion_people::Error::Database(error) => Self::Database(error),
-            other => Self::People(other),
-        }
-    }
-}
-
-impl From<perihelion_service_rows::Error> for Error {
-    fn from(error: perihelion_service_rows::Error) -> Self {
-        match error {
-            perihelion_service_rows::Error::Database(error) => Self::Database(error),
-            other => Self::Rows(other),
-        }
-    }
+unwrapped! {
+    runner::Error { Store => Store, _ => Run }
+    perihelion_people::Error { Database => Database, _ => People }
+    perihelion_service_rows::Error { Database => Database, _ => Rows }
+    telemetry::Error { Store => Store, _ => Trace }
+    mcp::Error { UnknownServer => NoServer, _ => Server }
 }
 
 impl From<ingest::Error> for Error {
@@ -153,15 +139,6 @@ impl From<ingest::Error> for Error {
     }
 }
 
-impl From<telemetry::Error> for Error {
-    fn from(error: telemetry::Error) -> Self {
-        match error {
-            telemetry::Error::Store(error) => Self::Store(error),
-            other => Self::Trace(other),
-        }
-    }
-}
-
 impl Error {
     /// Makes the error that no document has this id or path.
     pub fn unknown_document(given: &str) -> Self {
@@ -170,39 +147,36 @@ impl Error {
 
     /// Returns whether the thread itself is in the way, so that trying again soon cannot help.
     pub fn is_lasting(&self) -> bool {
+        self.of_store().is_none_or(checkpoint::Error::is_of_thread)
+    }
+
+    fn of_store(&self) -> Option<&checkpoint::Error> {
         match self {
-            Self::Store(error) | Self::Run(runner::Error::Store(error)) => error.is_of_thread(),
-            _ => true,
+            Self::Store(error) | Self::Run(runner::Error::Store(error)) => Some(error),
+            _ => None,
         }
     }
 
     /// Returns whether the database could not be used for now, so that trying again soon may help.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Store(error) | Self::Run(runner::Error::Store(error)) => error.is_passing(),
             Self::Database(error) => error.is_passing(),
-            _ => false,
+            other => other.of_store().is_some_and(checkpoint::Error::is_passing),
         }
     }
 
-    /// Returns whether the database could not be reached, which may pass by itself.
+    /// Returns whether the database could not be reached, which can be temporary.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_unreachable(),
-            Self::Database(error) => {
-                matches!(error, perihelion_database::Error::Unreachable { .. })
-            }
+            Self::Database(perihelion_database::Error::Unreachable { .. }) => true,
             _ => false,
         }
     }
 
-    /// Returns whether somebody else holds the thread for now.
+    /// Returns whether another process holds the thread at present.
     pub fn is_claimed(&self) -> bool {
-        let busy = |error: &checkpoint::Error| matches!(error, checkpoint::Error::Busy { .. });
-        match self {
-            Self::Store(error) | Self::Run(runner::Error::Store(error)) => busy(error),
-            _ => false,
-        }
+        matches!(self.of_store(), Some(checkpoint::Error::Busy { .. }))
     }
 
     /// Returns whether the caller's input or configuration is to blame (exit code 2).
@@ -233,7 +207,8 @@ impl Error {
             Self::Run(
                 runner::Error::Finished { .. }
                 | runner::Error::NeverAsked { .. }
-                | runner::Error::Unfinished { .. },
+                | runner::Error::Unfinished { .. }
+                | runner::Error::WrongGraph { .. },
             ) => true,
             Self::Model(llm::Error::NotConfigured | llm::Error::Prompt { .. }) => true,
             _ => false,
@@ -241,14 +216,14 @@ impl Error {
     }
 }
 
-impl From<perihelion_memory::Error> for Error {
-    fn from(error: perihelion_memory::Error) -> Self {
-        Self::Experience(error.into())
-    }
+macro_rules! of_experience {
+    ($($kind:ty),+) => {$(
+        impl From<$kind> for Error {
+            fn from(error: $kind) -> Self {
+                Self::Experience(error.into())
+            }
+        }
+    )+};
 }
 
-impl From<perihelion_recall::Error> for Error {
-    fn from(error: perihelion_recall::Error) -> Self {
-        Self::Experience(error.into())
-    }
-}
+of_experience!(perihelion_memory::Error, perihelion_recall::Error);

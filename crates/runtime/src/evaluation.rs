@@ -1,152 +1,195 @@
-//! Runs a suite of questions on a runtime and judges what came of each.
+//! Runs a suite of questions on a runtime, checks and judges the results, and stores evaluations.
 
-use perihelion_eval::{Case, CaseRecord, Measured, Record, RunRecord, Suite, Verdict, check};
-use schemars::JsonSchema;
-use serde::Deserialize;
+use perihelion_eval::{Case, CaseRecord, Evaluation, Record, RunRecord, Suite, check, is_expected};
+use perihelion_service_rows::{Item, Kept};
 use serde_json::{Value, json};
 
-use super::{Error, RunReport, RunStatusView, Runtime};
+use super::{Error, Judge, RunReport, RunStatusView, Runtime};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_llm::{self as llm, ChatMessage, ChatRequest, OpenAiModel, Prompts, Role};
 use perihelion_star::Request;
+use perihelion_telemetry::reading::{NoteKind, notes};
+use perihelion_telemetry::{About, View, spans_of};
 
-/// Schema name of what a model says of an answer.
-const JUDGEMENT: &str = "judgement";
+/// The namespace of the stored figures; clients list them as items of the store.
+const EVALUATIONS: &str = "evaluations";
 
-/// What a model says of an answer.
-#[derive(Debug, Deserialize, JsonSchema)]
-struct Judgement {
-    /// Whether the answer is as the criterion wants it.
-    passed: bool,
-    /// Why, in a sentence.
-    reason: String,
-}
+/// The namespace of the stored runs, each under the key of its evaluation.
+const RECORDS: &str = "evaluation_records";
 
-/// What is known while a suite runs.
-#[derive(Clone, Copy, Debug)]
-pub struct EvaluationProgress<'a> {
-    pub case: &'a str,
-    /// Number of the run among those of its case, from 1.
-    pub run: u32,
-    pub of: u32,
-    pub ended: &'a RunRecord,
+/// First names of the namespaces in which the program stores items of its own.
+pub const OWN_NAMESPACES: [&str; 2] = [EVALUATIONS, RECORDS];
+
+/// The questions for a model, and the judge of its answers.
+pub struct Evaluator<'a> {
+    pub suite: &'a Suite,
+    /// The role whose calls are measured; `None` for all.
+    pub role: Option<&'a str>,
+    /// The judge of criteria, and of expected answers if `is_strict` is not set.
+    pub judge: &'a Judge,
+    /// Whether an answer must contain the expected one, rather than say the same by the judge.
+    pub is_strict: bool,
 }
 
 impl Runtime {
-    /// Runs every case of a suite as often as it wants, one after the other, each on a thread of its own.
+    /// Runs every case of a suite the requested number of times, in sequence, each on a separate thread.
     ///
     /// A run that fails is a run that did not pass. The threads stay, so that what went wrong can be inspected, traced and
-    /// forked.
+    /// forked. The record is named after `model`; `progress` receives each run by its number in its case, from 1.
     ///
     /// # Errors
     /// [`Error`] when a question is refused, or the database fails.
     pub async fn evaluate(
         &self,
-        suite: &Suite,
-        mut progress: impl FnMut(EvaluationProgress<'_>),
+        evaluator: &Evaluator<'_>,
+        model: &str,
+        mut progress: impl FnMut(&Case, u32, &RunRecord),
     ) -> Result<Record, Error> {
+        let suite = evaluator.suite;
         let mut cases = Vec::new();
         for case in &suite.cases {
-            let of = suite.repeat_of(case);
             let mut runs = Vec::new();
-            for run in 1..=of {
-                let ended = self.run_case(suite, case, run).await?;
-                progress(EvaluationProgress { case: &case.name, run, of, ended: &ended });
+            for run in 1..=suite.repeat_of(case) {
+                let ended = self.run_case(evaluator, case, run).await?;
+                progress(case, run, &ended);
                 runs.push(ended);
             }
             let require = suite.require_of(case);
             cases.push(CaseRecord { name: case.name.clone(), require, runs });
         }
-        let supervisor = self.settings().models.for_role(Role::Supervisor.as_str());
-        Ok(Record { suite: suite.name.clone(), model: supervisor.model.clone(), cases })
+        Ok(Record { suite: suite.name.clone(), model: model.to_owned(), cases })
     }
 
-    async fn run_case(&self, suite: &Suite, case: &Case, run: u32) -> Result<RunRecord, Error> {
+    async fn run_case(
+        &self,
+        evaluator: &Evaluator<'_>,
+        case: &Case,
+        run: u32,
+    ) -> Result<RunRecord, Error> {
         let thread = ThreadId::new();
+        let mut record = RunRecord { thread_id: thread.to_string(), ..RunRecord::default() };
         let started = clock::now();
         let mut last: Option<RunReport> = None;
-        let mut tokens = 0;
-        let mut cost_usd = 0.0;
         for question in case.questions() {
-            let title = format!("{}: {} #{run}", suite.name, case.name);
+            let title = format!("{}: {} #{run}", evaluator.suite.name, case.name);
             let options = self.run_options();
             let report = self.ask(thread, Some(title), request(case, question), options).await?;
-            tokens += report.usage.input_tokens + report.usage.output_tokens;
-            cost_usd += report.cost_usd.unwrap_or_default();
+            record.tokens += report.usage.input_tokens + report.usage.output_tokens;
+            record.cost_usd += report.cost_usd.unwrap_or_default();
             let is_done = report.status == RunStatusView::Done;
             last = Some(report);
             if !is_done {
                 break;
             }
         }
-        let seconds = (clock::now() - started).as_seconds_f64();
+        record.seconds = (clock::now() - started).as_seconds_f64();
         // Rules name fields of the report as it is shown.
         let shown = serde_json::to_value(&last).unwrap_or(Value::Null);
-        let found = check(&case.expect, &shown, Measured { seconds });
-        let mut findings: Vec<String> = found.into_iter().map(|finding| finding.0).collect();
-        if let Some(criterion) = &case.judge {
-            let answer = last.as_ref().and_then(|report| report.answer.as_deref());
-            let verdict = self.judge(thread, case, criterion, answer).await?;
-            if !verdict.passed {
-                findings.push(format!("judged: {}", verdict.reason));
-            }
-        }
+        record.findings = check(&case.expect, &shown, record.seconds);
+        record.answer = last.as_ref().and_then(|report| report.answer.clone());
         let results = last.iter().flat_map(|report| &report.results);
-        let calls = results.map(|result| result.tools.len() as u64);
-        Ok(RunRecord {
-            thread_id: thread.to_string(),
-            passed: findings.is_empty(),
-            findings,
-            seconds,
-            tokens,
-            cost_usd,
-            tool_calls: calls.sum(),
-        })
+        record.tool_calls = results.map(|result| result.tools.len() as u64).sum();
+        let judged = evaluator.judged(case, record.answer.as_deref().unwrap_or("(none)")).await;
+        record.findings.extend(judged);
+        record.passed = record.findings.is_empty();
+        self.measure(thread, evaluator.role, &mut record).await?;
+        Ok(record)
     }
 
-    /// Asks a model whether an answer is as a criterion wants it; one that gives no verdict does not pass it.
-    async fn judge(
+    /// Reads the durations and repairs of a thread's model calls from its journal.
+    async fn measure(
         &self,
         thread: ThreadId,
-        case: &Case,
-        criterion: &str,
-        answer: Option<&str>,
-    ) -> Result<Verdict, Error> {
-        let settings = self.settings();
-        let dynamic = json!({
-            "criterion": criterion,
-            "question": case.questions().join("\n"),
-            "answer": answer.unwrap_or("(none)"),
-        });
-        let messages = Prompts::new(settings.prompts.dir.as_deref())?.messages("judge", dynamic)?;
-        let model = OpenAiModel::new(&settings.models)?;
-        let asked = llm::ask::<Judgement>(&model, judge_request(thread, messages), JUDGEMENT).await;
-        Ok(match asked {
-            Ok(given) => Verdict { passed: given.value.passed, reason: given.value.reason },
-            Err(error) => Verdict { passed: false, reason: format!("no verdict: {error}") },
-        })
+        of_role: Option<&str>,
+        record: &mut RunRecord,
+    ) -> Result<(), Error> {
+        let view = View::default();
+        for run in self.store().runs(thread).await? {
+            let spans = spans_of(self.store().as_ref(), thread, run.number, view).await?;
+            let notes = notes(&spans);
+            for span in &spans {
+                let About::Chat { role, .. } = &span.about else { continue };
+                if of_role.is_some_and(|of| of != role) {
+                    continue;
+                }
+                let ms = span.duration().num_milliseconds();
+                record.latencies_ms.push(ms.unsigned_abs());
+                let is_repair = |id, kind| id == span.span_id && kind == NoteKind::Repair;
+                record.repairs +=
+                    u64::from(notes.iter().any(|note| is_repair(note.span_id, note.kind)));
+            }
+        }
+        Ok(())
+    }
+
+    /// Stores an evaluation without its answers, which the threads have; returns whether there is a place for it.
+    ///
+    /// There is none if the threads are in memory, or if they are encrypted, because items are not.
+    pub async fn keep_evaluation(&self, evaluation: &Evaluation) -> Result<bool, Error> {
+        let Some(database) = self.database() else { return Ok(false) };
+        if !self.settings().encryption.keys.is_empty() {
+            return Ok(false);
+        }
+        let kept = Kept::new(database.clone(), self.runner().tenant());
+        let mut records = json!(evaluation.records);
+        for run in records.as_array_mut().into_iter().flatten().flat_map(runs_of) {
+            run["answer"].take();
+        }
+        let figures = json!(Evaluation { records: Vec::new(), ..evaluation.clone() });
+        let key = ThreadId::new().to_string();
+        let now = clock::now();
+        for (namespace, value) in [(RECORDS, json!({ "records": records })), (EVALUATIONS, figures)]
+        {
+            let item = Item {
+                namespace: vec![namespace.to_owned()],
+                key: key.clone(),
+                value,
+                created_at: now,
+                updated_at: now,
+                expires_at: None,
+            };
+            kept.put_item(&item).await?;
+        }
+        Ok(true)
     }
 }
 
-fn judge_request(thread: ThreadId, messages: Vec<ChatMessage>) -> ChatRequest {
-    ChatRequest {
-        role: Role::Classifier,
-        stage: Some("judge".to_owned()),
-        thread: thread.to_string(),
-        agent: None,
-        messages,
-        tools: Vec::new(),
-        format: None,
+impl Evaluator<'_> {
+    /// Lists the objections of the judge to an answer.
+    async fn judged(&self, case: &Case, answer: &str) -> Vec<String> {
+        let mut findings = Vec::new();
+        if let Some(criterion) = &case.judge {
+            let objection = self.judge.objection(case, criterion, answer).await;
+            findings.extend(objection.map(|reason| format!("judged: {reason}")));
+        }
+        let Some(expected) = &case.expected else { return findings };
+        if is_expected(expected, answer) {
+            return findings;
+        }
+        if self.is_strict {
+            findings.push(format!("the answer does not contain: {expected}"));
+            return findings;
+        }
+        let criterion = format!("The answer says the same as this correct answer: {expected}");
+        let objection = self.judge.objection(case, &criterion, answer).await;
+        findings.extend(objection.map(|reason| format!("not as expected: {reason}")));
+        findings
     }
+}
+
+fn runs_of(record: &mut Value) -> impl Iterator<Item = &mut Value> {
+    let cases = record["cases"].as_array_mut().into_iter().flatten();
+    cases.flat_map(|case| case["runs"].as_array_mut().into_iter().flatten())
 }
 
 fn request(case: &Case, question: &str) -> Request {
     Request {
         question: question.to_owned(),
         context: case.context.clone(),
-        prefer: case.prefer_agents.clone(),
-        disable: case.disable_agents.clone(),
+        prefer_agents: case.prefer_agents.clone(),
+        disable_agents: case.disable_agents.clone(),
+        max_turns: case.max_turns,
+        system_prompt: case.system_prompt.clone(),
         ..Request::default()
     }
 }

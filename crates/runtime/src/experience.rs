@@ -1,4 +1,4 @@
-//! Opens what outlives a thread: for runs, and for people who look after it.
+//! Opens the data that outlives a thread, for runs and for its administrators.
 
 use std::sync::Arc;
 
@@ -7,26 +7,19 @@ use perihelion_memory::{Skills, UserMemory};
 use perihelion_recall::{EmbeddingModel, StoredIndex};
 
 use super::Error;
-use crate::learned::{Models, Remembering};
+use crate::learned::{MemoryService, Models};
 use perihelion_embeddings::Endpoint;
 use perihelion_llm::{self as llm, ChatModel, Prompts};
 use perihelion_settings::config::Settings;
 
-/// The tenant of the one who uses the command line, as of its threads.
+/// The tenant of the command line's user, as for threads.
 pub const LOCAL_TENANT: &str = "default";
 
-/// Opens the skills of the settings' database.
-///
-/// # Errors
-/// [`Error::Experience`] when it cannot be opened.
 pub async fn open_skills(settings: &Settings) -> Result<Skills, Error> {
     Ok(Skills::new(index(settings).await?))
 }
 
-/// Opens what users said of themselves, in the settings' database.
-///
-/// # Errors
-/// [`Error::Experience`] when it cannot be opened.
+/// Opens the memories of users, in the settings' database.
 pub async fn open_memory(settings: &Settings) -> Result<UserMemory, Error> {
     Ok(UserMemory::new(index(settings).await?))
 }
@@ -36,14 +29,14 @@ async fn index(settings: &Settings) -> Result<StoredIndex, Error> {
     Ok(StoredIndex::new(opened.map_err(crate::learned::Error::from)?))
 }
 
-/// Returns the skills and memories of runs. None if they are disabled, or if threads are encrypted, because skills and
-/// memories are not.
+/// Returns the skills and memories of runs. `None` if they are disabled, or if threads are encrypted, because skills
+/// and memories are not.
 pub(super) fn of_runs(
     settings: &Settings,
     database: &Database,
     chat: &Arc<dyn ChatModel>,
     prompts: &Arc<Prompts>,
-) -> Result<Option<Arc<Remembering>>, Error> {
+) -> Result<Option<Arc<MemoryService>>, Error> {
     if !settings.swarm.experience {
         return Ok(None);
     }
@@ -55,5 +48,5 @@ pub(super) fn of_runs(
     let embeddings = embeddings.map_err(llm::Error::from)?;
     let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
     let models = Models { chat: Arc::clone(chat), prompts: Arc::clone(prompts), embeddings };
-    Ok(Some(Arc::new(Remembering::new(database.clone(), models))))
+    Ok(Some(Arc::new(MemoryService::new(database.clone(), models))))
 }

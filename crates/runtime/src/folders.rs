@@ -1,7 +1,7 @@
 //! Folders of documents: which of their files count, and what changes in them.
 //!
-//! Folders are compared with what was there before, not watched by the system: mounted directories and disks that are
-//! shared make no difference to that, and no limit of the system needs to be raised.
+//! Folders are compared with their previous contents, and not watched by the system: this also works for mounted
+//! directories and shared disks, and within the limits of any system.
 
 use std::collections::BTreeMap;
 use std::os::unix::fs::MetadataExt as _;
@@ -31,26 +31,26 @@ const LONGEST: Duration = Duration::from_secs(5);
 pub struct Folders {
     roots: Vec<PathBuf>,
     patterns: Vec<String>,
-    /// Endings of names that count beside those of known formats, with or without the dot.
+    /// File name endings that count in addition to known formats, with or without the dot.
     endings: Vec<String>,
 }
 
-/// What may have changed since the last look.
+/// The changes since the last poll.
 #[derive(Debug, Default)]
 pub struct Changed {
     /// Files that are there.
     pub files: Vec<PathBuf>,
-    /// Files that are not there any more.
+    /// Files that were deleted.
     pub gone: Vec<PathBuf>,
 }
 
-/// What changes in folders, from the moment when this was made.
+/// The changes in folders since the creation of this value.
 pub struct Changes {
     folders: Folders,
     seen: Seen,
 }
 
-/// Files that count, each with what changes when somebody writes to it.
+/// Matching files, each with the attributes that a write changes.
 type Seen = BTreeMap<PathBuf, Stamp>;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -62,13 +62,13 @@ struct Stamp {
 }
 
 impl Folders {
-    /// Names files and directories; of directories count those files whose name fits one of the patterns (of `*` and `?`), and
-    /// without patterns those of a known format.
+    /// Names files and directories. In directories, files match whose name fits one of the patterns (with `*` and `?`),
+    /// or without patterns those of a known format.
     pub fn new(roots: Vec<PathBuf>, patterns: Vec<String>) -> Self {
         Self { roots, patterns, endings: Vec::new() }
     }
 
-    /// Has files count whose names end so, where there are no patterns.
+    /// Adds file name endings that match without patterns.
     #[must_use]
     pub fn with_endings(self, endings: Vec<String>) -> Self {
         Self { endings, ..self }
@@ -77,17 +77,14 @@ impl Folders {
     /// Follows links in the names of the folders themselves, so that they are named as changes in them are.
     ///
     /// # Errors
-    /// [`Error::Documents`] for one that is not there.
+    /// [`Error::Documents`] for a missing path.
     pub fn resolved(self) -> Result<Self, Error> {
-        let roots = self
-            .roots
-            .iter()
-            .map(|root| std::fs::canonicalize(root).map_err(|source| unreadable(root, source)));
-        let roots = roots.collect::<Result<_, _>>()?;
+        let real =
+            |root: &PathBuf| std::fs::canonicalize(root).map_err(|source| unreadable(root, source));
+        let roots = self.roots.iter().map(real).collect::<Result<_, _>>()?;
         Ok(Self { roots, ..self })
     }
 
-    /// Returns the folders that were named.
     pub fn roots(&self) -> &[PathBuf] {
         &self.roots
     }
@@ -108,7 +105,7 @@ impl Folders {
         Ok(files)
     }
 
-    /// Tells whether a file, which may be gone, lies where its folder is there and would count.
+    /// Returns whether a file, which may be deleted, would match and is in an existing folder.
     pub fn counts(&self, path: &Path) -> bool {
         self.roots.iter().any(|root| match path.strip_prefix(root) {
             Ok(inner) if inner.as_os_str().is_empty() => root.parent().is_some_and(Path::is_dir),
@@ -128,7 +125,9 @@ impl Folders {
     fn is_wanted(&self, path: &Path) -> bool {
         let name = path.file_name().unwrap_or_default().to_string_lossy();
         if self.patterns.is_empty() {
-            Format::by_name(&name).is_some() || ends_in(&name, &self.endings)
+            // Not every picture has text; a pattern asks for them.
+            Format::by_name(&name).is_some_and(|format| format != Format::Image)
+                || ends_in(&name, &self.endings)
         } else {
             self.patterns.iter().any(|pattern| fits(pattern, &name))
         }
@@ -171,7 +170,8 @@ impl Folders {
 }
 
 impl Changes {
-    /// Waits for changes until they pause, since editors write in several steps. Dropped before it returns, it loses none.
+    /// Waits for changes until they pause, since editors write in several steps. If it is dropped before it returns, no
+    /// change is lost.
     pub async fn next(&mut self) -> Changed {
         let mut last = None;
         let mut since = None;
@@ -214,7 +214,6 @@ fn unreadable(path: &Path, source: std::io::Error) -> Error {
     perihelion_documents::Error::File { path: path.display().to_string(), source }.into()
 }
 
-/// Tells whether a name matches a pattern of `*` and `?`.
 fn fits(pattern: &str, name: &str) -> bool {
     let pattern: Vec<char> = pattern.chars().collect();
     let name: Vec<char> = name.chars().collect();

@@ -1,4 +1,4 @@
-//! Resumes a thread beside workers: the quicker one runs it, and the other follows it to its end.
+//! Resumes a thread in competition with workers: the faster process runs it, and the other one follows it to its end.
 
 use std::time::Duration;
 
@@ -13,21 +13,21 @@ use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_engine::runner::{self, RunOptions};
 use perihelion_star::GraphState;
 
-/// How often a thread that somebody else runs is looked at.
+/// How often a thread of another process is polled.
 const LOOK_EVERY: Duration = Duration::from_millis(200);
 
-/// Steps that are looked through for those of the last run.
+/// Steps that are searched for those of the last run.
 const STEPS: u32 = 512;
 
 impl Runtime {
     /// Resumes a thread as [`Runtime::resume`] does, or follows the process that runs it to its end.
     ///
-    /// The listener in `options` hears the run as that process tells it on the bus, from the run's beginning.
-    /// When that process dies or hands the thread over, this one continues with it. Cancelled while it
-    /// follows, it stops following and nothing else; the report then says that the run is left to others.
+    /// The listener in `options` receives the run from its beginning, as that process publishes it on the bus. When
+    /// that process dies or hands the thread over, this one continues with it. If it is cancelled, it only stops
+    /// following; the report then says that the run was left to other processes.
     ///
     /// # Errors
-    /// As [`Runtime::resume`], but for a thread that is busy.
+    /// As [`Runtime::resume`], except for a busy thread.
     pub async fn resume_or_follow(
         &self,
         thread: ThreadId,
@@ -90,11 +90,11 @@ impl Runtime {
         }
     }
 
-    /// Does as [`Runtime::resume_or_follow`], and reports a thread that is finished as it is: the process that was
-    /// quicker may have come to the end between two looks.
+    /// Does the same as [`Runtime::resume_or_follow`], and reports a finished thread: the faster process may have
+    /// reached the end between two polls.
     ///
     /// # Errors
-    /// As [`Runtime::resume_or_follow`], but for a thread that is finished.
+    /// As [`Runtime::resume_or_follow`], except for a finished thread.
     pub async fn resume_or_rest(
         &self,
         thread: ThreadId,
@@ -107,9 +107,6 @@ impl Runtime {
     }
 
     /// Records a person's answer, and resumes the thread or follows the worker that was quicker.
-    ///
-    /// # Errors
-    /// As [`Runtime::answer`] and [`Runtime::resume_or_follow`].
     pub async fn answer_and_continue(
         &self,
         thread: ThreadId,
@@ -132,10 +129,7 @@ impl Runtime {
         }
     }
 
-    /// Reports on a thread's last run by what is stored of it.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
+    /// Reports on a thread's last run from its stored rows.
     pub async fn at_rest(&self, thread: ThreadId) -> Result<RunReport, Error> {
         let store = self.store().as_ref();
         let ThreadView { info, runs, open, .. } = ThreadView::read(store, thread).await?;
@@ -166,7 +160,7 @@ impl Runtime {
     }
 }
 
-/// Shows what was told and not shown yet; anyone who ran the thread told it before it was given back.
+/// Shows the published events that were not shown yet; a process publishes all events before it gives back the thread.
 async fn show_rest(live: &mut Option<Live>) {
     if let Some(live) = live {
         live.rest().await;

@@ -1,9 +1,9 @@
-//! The façade: everything assembled from the settings, once, and services over it.
+//! The assembly of all parts from the settings, and the services over it.
 //!
-//! Enter at [`Runtime::builder`], and from there at [`Runs`], [`Agents`], [`Threads`] and [`Traces`]; the last two need no
-//! more than a store, and [`Accounts`] no more than a database. What the edges (command line, server, worker) decide about
-//! threads, documents, users and keys, they have decided here; from below they know data alone. Invariant: anyone who opens a runtime closes it, and then no child process is left. Deliberately absent: printing,
-//! argument parsing, exit codes.
+//! Enter at [`Runtime::builder`], and from there at [`Runs`], [`Agents`], [`Threads`] and [`Traces`]; the last two need
+//! only a store, and [`Accounts`] only a database. Command line, server and worker make their decisions about threads,
+//! documents, users and keys here; the lower layers provide data. Invariant: anyone who opens a runtime closes it, and
+//! then no child process is left. Deliberately absent: printing, argument parsing, exit codes.
 
 mod accounts;
 mod agents;
@@ -13,7 +13,9 @@ mod ask;
 mod assemble;
 mod audit;
 mod builder;
+mod conversation_words;
 mod counted;
+mod data_set;
 pub mod dispatch;
 mod document_ages;
 mod documents;
@@ -24,6 +26,7 @@ mod experience;
 mod folders;
 mod follow;
 mod graphs;
+mod judge;
 pub mod learned;
 mod live;
 mod logins;
@@ -35,7 +38,6 @@ mod runs;
 mod spending;
 mod stage;
 mod star_options;
-mod suite;
 mod survey;
 pub mod team_store;
 mod teams;
@@ -52,24 +54,27 @@ pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
 pub use builder::Builder;
+pub use conversation_words::conversation_words;
+pub use data_set::open_rows;
 pub use document_ages::ExportedDocument;
 pub use documents::{Documents, parse_document};
 pub use error::Error;
-pub use evaluation::EvaluationProgress;
+pub use evaluation::{Evaluator, OWN_NAMESPACES};
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use folders::{Changed, Changes, Folders};
 pub use graphs::{
-    About as AboutGraph, Drawing, Edit, FoldedStep, GraphParts, Graphs, OwnGraph, Served,
-    ThreadState, Update as WrittenUpdate, Wrote, supervisor_offline,
+    About as AboutGraph, Drawing, Edit, FoldedStep, GraphParts, Graphs, HostedEvent, OwnGraph,
+    Screens, Served, ThreadState, Update as WrittenUpdate, Wrote, supervisor_offline,
 };
+pub use judge::Judge;
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
 pub use perihelion_analysis::chart::png as chart_picture;
 pub use perihelion_database::is_there;
 pub use perihelion_documents::{
     COLLECTION as DEFAULT_COLLECTION, Document, DocumentPage, Filters as DocumentFilters, PageAt,
-    Query as DocumentQuery, Room as DocumentRoom, Step as AddingStep, Weights as SearchWeights,
-    read_judgements,
+    Query as DocumentQuery, Room as DocumentRoom, Step as AddingStep, Tesseract,
+    Weights as SearchWeights, read_judgements,
 };
 pub use perihelion_ingest::AddedDocument;
 pub use perihelion_memory::{
@@ -86,23 +91,25 @@ pub use review::{Review, review};
 pub use runs::{Job, Runs};
 pub use stage::{Companions, DEMO_TENANT, Stage};
 pub use survey::{AgentInfo, ServerProblem, Survey};
-pub use teams::{find_team, import_team, open_workflows, star_as_team};
+pub use teams::{find_team, import_team, open_team_store, star_as_team};
 pub use threads::{
     Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
     StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
     read_state,
 };
 pub use trace::{
-    Analysis, Replayed, Replayer, Trace, TraceHead, Traces, collector, is_under_way, trace_finder,
+    Analysis, AnswerAgain, Replayed, Replayer, Trace, TraceHead, Traces, collector, is_under_way,
+    trace_finder,
 };
 pub use usage::{Usage, usage};
 
-pub use crate::team_store::{KeptTeam, Workflows};
+pub use crate::team_store::{KeptTeam, TeamStore};
 pub use perihelion_engine::runner::{About, Divergence, LeftOut, ReplayReport};
 pub use perihelion_eval as eval;
 pub use perihelion_mcp::{
-    Format as ImportFormat, Imported, LoggedIn, LoggedOut, Looked, Phase, Reloaded, ServerState,
-    Warning, import as import_servers, is_invisible, redact_log, schema as servers_schema,
+    DiscoveryProgress, Format as ImportFormat, Imported, LoggedIn, LoggedOut, Phase, Reloaded,
+    ServerState, Warning, import as import_servers, is_invisible, redact_log,
+    schema as servers_schema,
 };
 pub use perihelion_star::{Team, TeamDesign, TeamMember};
 pub use perihelion_telemetry::history::{

@@ -1,4 +1,4 @@
-//! Hears a run that another process drives, as that process would show it.
+//! Follows a run of another process, with the events that it would show.
 
 use std::sync::Arc;
 
@@ -16,13 +16,13 @@ pub(super) struct Live {
     bus: Arc<dyn Bus>,
     thread: ThreadId,
     listener: Sender<RunEvent<GraphState>>,
-    /// None while there is nothing to hear: before it begins, and after a failure, until the next look.
+    /// `None` without a subscription: before it begins, and after a failure until the next poll.
     events: Option<Subscription>,
-    /// An event that was read and is to be passed on.
+    /// An event that was read and must be passed on.
     waiting: Option<ThreadEvent>,
     /// Id of the last event that was passed on or passed over.
     seen: u64,
-    /// The run from which on events are shown; those of earlier ones are not.
+    /// The first run whose events are shown.
     from: Option<RunId>,
     is_shown: bool,
 }
@@ -51,12 +51,11 @@ impl Live {
         self.from.is_some()
     }
 
-    /// Begins with the run under way.
     pub(super) fn begin(&mut self, run: RunId) {
         self.from = Some(run);
     }
 
-    /// Passes events on for as long as they come; returns when a run has ended.
+    /// Passes events on while they arrive; returns when a run has ended.
     ///
     /// It may be dropped at any moment: an event that was read and not passed on yet waits.
     pub(super) async fn show(&mut self) {
@@ -81,7 +80,7 @@ impl Live {
         }
     }
 
-    /// Passes on what is there and was not passed on yet.
+    /// Passes on the stored events that were not passed on yet.
     pub(super) async fn rest(&mut self) {
         self.pass_on().await;
         self.events = None;

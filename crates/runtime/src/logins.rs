@@ -13,11 +13,11 @@ pub struct LoginUnderWay {
     pool: Pool,
 }
 
-/// A login that was made, and what the server then offered.
+/// A completed login, and the server's tools after it.
 #[derive(Debug)]
 pub struct LoginMade {
     pub login: LoggedIn,
-    /// The server's tools, or why it still does not tell them.
+    /// The server's tools, or the reason why they are still missing.
     pub server: Result<ServerInfo, mcp::Error>,
 }
 
@@ -30,7 +30,7 @@ impl LoginUnderWay {
     /// Waits for the person, keeps the login, and asks the server for its tools with it.
     ///
     /// # Errors
-    /// [`Error::Server`] when nobody came in time, the login was refused, or it cannot be kept.
+    /// [`Error::Server`] if it expired, was refused, or cannot be stored.
     pub async fn finish(self, patience: Duration) -> Result<LoginMade, Error> {
         let Self { login, pool } = self;
         let made = match login.finish(patience).await {
@@ -47,10 +47,6 @@ impl LoginUnderWay {
     }
 }
 
-/// Begins a login to one server.
-///
-/// # Errors
-/// [`Error`] when the servers file cannot be used, or nobody can log in to the server.
 pub async fn log_in(
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
@@ -61,15 +57,11 @@ pub async fn log_in(
         Ok(login) => Ok(LoginUnderWay { login, pool }),
         Err(error) => {
             pool.close().await;
-            Err(of(error))
+            Err(error.into())
         }
     }
 }
 
-/// Forgets the login to one server.
-///
-/// # Errors
-/// [`Error`] when the servers file cannot be used, or the login cannot be forgotten.
 pub async fn log_out(
     settings: &Settings,
     env: &dyn Fn(&str) -> Option<String>,
@@ -78,7 +70,7 @@ pub async fn log_out(
     let pool = only(settings, env, server)?;
     let done = pool.log_out(server).await;
     pool.close().await;
-    done.map_err(of)
+    Ok(done?)
 }
 
 fn only(
@@ -89,11 +81,4 @@ fn only(
     let mut file = read(&settings.servers.file, env)?;
     file.servers.retain(|one| one.name == server && one.enabled);
     Ok(Pool::new(file, pool_options(settings, false)?))
-}
-
-fn of(error: mcp::Error) -> Error {
-    match error {
-        mcp::Error::UnknownServer(name) => Error::NoServer(name),
-        other => Error::Server(other),
-    }
 }

@@ -1,4 +1,4 @@
-//! The process's metrics, with what only the database and the servers know.
+//! The process's metrics, with the values that only the database and the servers have.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -6,7 +6,7 @@ use std::time::{Duration, Instant};
 use async_trait::async_trait;
 use tokio::sync::Mutex;
 
-use super::{Error, Runtime, trace};
+use super::{Error, Runtime};
 use perihelion_engine::checkpoint::{Store, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_mcp::Pool;
@@ -14,7 +14,7 @@ use perihelion_settings::config::{Settings, Temporality};
 use perihelion_settings::metrics::{server_stands, threads_stand, traces_pending};
 use perihelion_telemetry::metrics::{Collected, Deliveries, Refresh, collect};
 
-/// Every status a thread may have: one that none has is told as zero.
+/// Every status of a thread: a status without threads is reported as zero.
 const STATUSES: [ThreadStatus; 6] = [
     ThreadStatus::Idle,
     ThreadStatus::Busy,
@@ -24,28 +24,22 @@ const STATUSES: [ThreadStatus; 6] = [
     ThreadStatus::Parked,
 ];
 
-/// Counting the database's threads may take this part of the time, and no more.
+/// The fraction of time that counting the database's threads can take.
 const SHARE: u32 = 20;
 
-/// What is served to Prometheus.
+/// The response to Prometheus.
 pub struct Metrics {
     collected: &'static Collected,
     gauges: Arc<Gauges>,
 }
 
 impl Metrics {
-    /// Begins to collect what this process does and how the threads of a store stand.
-    ///
-    /// # Errors
-    /// [`Error::Metrics`].
+    /// Starts to collect the metrics of this process and of the threads of a store.
     pub fn new(settings: &Settings, store: Arc<dyn Store>) -> Result<Self, Error> {
         Ok(Self { collected: begin(settings)?, gauges: Arc::new(Gauges::new(store, None)) })
     }
 
     /// Returns everything as it is now, in the text format of Prometheus.
-    ///
-    /// # Errors
-    /// [`Error::Metrics`].
     pub async fn text(&self) -> Result<String, Error> {
         self.gauges.refresh().await;
         Ok(self.collected.text()?)
@@ -54,32 +48,29 @@ impl Metrics {
 
 impl Runtime {
     /// Returns what can be served to Prometheus; from then on at the latest it is collected.
-    ///
-    /// # Errors
-    /// [`Error::Metrics`].
     pub fn metrics(&self) -> Result<Metrics, Error> {
         let gauges = Arc::new(Gauges::new(Arc::clone(self.store()), Some(self.pool())));
         Ok(Metrics { collected: begin(self.settings())?, gauges })
     }
 }
 
-/// Starts to deliver metrics where the settings want that.
+/// Starts to export metrics if the settings require it.
 pub(super) fn deliveries(
     settings: &Settings,
     store: &Arc<dyn Store>,
     tools: &Arc<Pool>,
 ) -> Result<Option<Deliveries>, Error> {
-    let Some(collector) = trace::metrics_collector(settings) else { return Ok(None) };
+    let Some(collector) = &settings.metrics.otlp else { return Ok(None) };
     let gauges = Arc::new(Gauges::new(Arc::clone(store), Some(Arc::clone(tools))));
     let interval = settings.metrics.interval;
-    Ok(Some(Deliveries::start(&collector, interval, begin(settings)?, gauges)?))
+    Ok(Some(Deliveries::start(collector, interval, begin(settings)?, gauges)?))
 }
 
 fn begin(settings: &Settings) -> Result<&'static Collected, Error> {
     Ok(collect(settings.metrics.temporality == Temporality::Delta)?)
 }
 
-/// Tells how things stand that nobody tells when they change.
+/// Reports the values that have no event when they change.
 struct Gauges {
     store: Arc<dyn Store>,
     tools: Option<Arc<Pool>>,

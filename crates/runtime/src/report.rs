@@ -1,4 +1,4 @@
-//! What a run hands to its caller: one object, the same on the command line and over HTTP.
+//! The result of a run for its caller: one object, the same on the command line and over HTTP.
 
 use std::collections::BTreeMap;
 
@@ -30,7 +30,6 @@ pub enum RunStatusView {
     Queued,
 }
 
-/// An open question as shown.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct InterruptView {
     pub id: String,
@@ -40,12 +39,16 @@ pub struct InterruptView {
 }
 
 impl InterruptView {
-    /// Reads what is asked.
     pub fn question(&self) -> Question {
         Question::read(&self.kind, &self.payload)
     }
 
-    /// Returns whether its kind is one whose questions and answers have a form; others are a graph's own.
+    /// Returns whether it is the one of this ID, in capital letters or small ones.
+    pub fn is(&self, id: &str) -> bool {
+        self.id.eq_ignore_ascii_case(id)
+    }
+
+    /// Returns whether the kind has a form of questions and answers; other kinds belong to a program's own graph.
     pub fn has_known_kind(&self) -> bool {
         let known = [kind::APPROVAL, kind::CLARIFICATION, kind::ELICITATION, kind::OUTCOME_UNKNOWN];
         known.contains(&self.kind.as_str())
@@ -63,25 +66,23 @@ impl From<&Interrupt> for InterruptView {
     }
 }
 
-/// What else is known of a turn.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Metadata {
     pub turn: u32,
     pub context: BTreeMap<String, String>,
     /// Whether the answer leaves something out: an agent failed, the turn ended early, or no model could write it.
     pub partial: bool,
-    /// Citations of results and answer that named nothing and were removed.
+    /// Citations of results and answer without a source, which were removed.
     pub citations_removed: u64,
 }
 
-/// The result of `run` and `resume`.
 #[derive(Clone, Debug, Serialize)]
 pub struct RunReport {
     pub thread_id: String,
     pub run_id: String,
     pub status: RunStatusView,
     pub answer: Option<String>,
-    /// The answer as JSON, where a schema was given for it and it is valid.
+    /// The answer as JSON, if there is a schema for it and it is valid.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
     /// The first table that an agent found; whole, unless the agent itself cut it.
@@ -96,68 +97,77 @@ pub struct RunReport {
     pub finish_reason: Option<FinishReason>,
     /// Tokens of the present turn, its crashed and interrupted runs included; each call counted once.
     pub usage: Usage,
-    /// What the turn cost so far in US dollars, where prices are set.
+    /// The cost of the turn so far in US dollars, if prices are set.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub cost_usd: Option<f64>,
-    /// Super-steps of this run.
     pub steps: u64,
-    /// What people should know of an answer that is there: that the run ended early, that tasks failed.
+    /// The limits of an answer: the run ended early, or tasks failed.
     #[serde(skip)]
     pub warnings: Vec<String>,
     /// Why the run failed or was stopped.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub error: Option<String>,
-    /// Number of the turn, and what came with its request.
+    /// The kind of error of the node that failed: of a hosted graph, the class of its exception.
+    #[serde(skip)]
+    pub error_kind: Option<String>,
+    /// Number of the turn, and the context of its request.
     pub metadata: Metadata,
-    /// What happened in the run and those it continued with, in order; only where that was asked for.
+    /// The events of the run and of those it continued with, in order; only on request.
     #[serde(rename = "trace", skip_serializing_if = "Option::is_none")]
     pub events: Option<Vec<Event>>,
 }
 
-/// Reads the answer where it was asked for as JSON; one that was put together without the model is none.
+/// Reads the answer if JSON was requested; `None` for an answer that was composed without the model.
 fn structured(state: &GraphState) -> Option<Value> {
     let schema = state.preferences.answer_schema.as_ref()?;
     perihelion_llm::structured::read_valid(schema, state.answer.as_deref()?)
 }
 
 impl RunReport {
-    /// Reports on a run that has ended.
     pub(super) fn new(outcome: &RunOutcome<GraphState>) -> Self {
         let state = &outcome.state;
-        let (status, interrupts, error) = match &outcome.result {
+        let mut interrupts = Vec::new();
+        let (status, error) = match &outcome.result {
             RunResult::Done => match ending::failure(state) {
-                None => (RunStatusView::Done, Vec::new(), None),
-                failure => (RunStatusView::Failed, Vec::new(), failure),
+                None => (RunStatusView::Done, None),
+                failure => (RunStatusView::Failed, failure),
             },
             RunResult::Interrupted(open) => {
-                (RunStatusView::Interrupted, open.iter().map(InterruptView::from).collect(), None)
+                interrupts.extend(open.iter().map(InterruptView::from));
+                (RunStatusView::Interrupted, None)
             }
-            RunResult::Queued => (RunStatusView::Queued, Vec::new(), None),
-            RunResult::Cancelled => (
-                RunStatusView::Stopped,
-                Vec::new(),
-                Some("the run was stopped; completed steps are saved".to_owned()),
-            ),
+            RunResult::Queued => (RunStatusView::Queued, None),
+            RunResult::Cancelled => {
+                let why = "the run was stopped; completed steps are saved";
+                (RunStatusView::Stopped, Some(why.to_owned()))
+            }
             RunResult::Failed(EngineError::Node { message, .. }) => {
-                (RunStatusView::Failed, Vec::new(), Some(message.clone()))
+                (RunStatusView::Failed, Some(message.clone()))
             }
-            RunResult::Failed(error) => {
-                (RunStatusView::Failed, Vec::new(), Some(error.to_string()))
-            }
+            RunResult::Failed(error) => (RunStatusView::Failed, Some(error.to_string())),
         };
         let report = Self::of(outcome.thread, outcome.run.to_string(), status, state);
-        let finish_reason = ending::finish_reason(&outcome.result, state);
+        let error_kind = match &outcome.result {
+            RunResult::Failed(EngineError::Node { kind, .. }) => Some(kind.clone()),
+            _ => None,
+        };
+        // The state of a program's own graph has no turns, and nothing that the reason could be read from.
+        let is_own = outcome.result == RunResult::Done && state.turn == 0;
+        let finish_reason = ending::finish_reason(&outcome.result, state).filter(|_| !is_own);
         let answer = state.answer.clone().filter(|_| outcome.result == RunResult::Done);
-        Self { answer, interrupts, finish_reason, steps: outcome.steps, error, ..report }
+        let steps = outcome.steps;
+        Self { answer, interrupts, finish_reason, steps, error, error_kind, ..report }
     }
 
-    /// Reports what the state of a thread says of its present turn.
+    /// Reports the present turn of a thread from its state.
     pub(super) fn of(
         thread: ThreadId,
         run_id: String,
         status: RunStatusView,
         state: &GraphState,
     ) -> Self {
+        let cited = state.citations.iter().filter(|one| one.turn == state.turn);
+        let cost = state.spent_in_turn().nano_usd;
         Self {
             thread_id: thread.to_string(),
             run_id,
@@ -165,12 +175,7 @@ impl RunReport {
             answer: state.answer.clone().filter(|_| status == RunStatusView::Done),
             structured: structured(state),
             results: state.results_of_turn().cloned().collect(),
-            citations: state
-                .citations
-                .iter()
-                .filter(|one| one.turn == state.turn)
-                .cloned()
-                .collect(),
+            citations: cited.cloned().collect(),
             data: None,
             planner: state.planner.clone().filter(|planner| planner.turn == state.turn),
             metadata: Metadata {
@@ -183,17 +188,16 @@ impl RunReport {
             finish_reason: (status == RunStatusView::Done).then(|| ending::reason_of_end(state)),
             warnings: ending::warnings(state),
             usage: state.usage_of_turn(),
-            cost_usd: Some(state.spent_in_turn().nano_usd)
-                .filter(|cost| *cost > 0)
-                .map(|cost| cost as f64 / 1e9),
+            cost_usd: (cost > 0).then_some(cost as f64 / 1e9),
             steps: 0,
             error: None,
+            error_kind: None,
             events: None,
         }
     }
 }
 
-/// Writes results with every key of their shape, those that the state leaves out as well.
+/// Writes results with every key of their shape, including those that the state leaves out.
 fn whole_results<S: Serializer>(results: &[AgentResult], to: S) -> Result<S::Ok, S::Error> {
     let whole = |result: &AgentResult| {
         let mut shown = json!(result);
@@ -208,9 +212,6 @@ fn whole_results<S: Serializer>(results: &[AgentResult], to: S) -> Result<S::Ok,
 }
 
 /// Returns the first table that an agent found in the turn, with the rows that an artifact holds.
-///
-/// # Errors
-/// As [`Artifact::whole`](perihelion_star::Artifact::whole).
 pub(super) async fn data_of(
     store: &dyn Store,
     thread: ThreadId,

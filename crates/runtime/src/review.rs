@@ -1,11 +1,11 @@
-//! A look at one server beside its pin, for the person who approves it.
+//! The comparison of one server with its pin, for the person who approves it.
 
 use super::Error;
 use super::plugins::{logins, pins, read};
 use perihelion_mcp::{self as mcp, Pins, Pool, PoolOptions, ServerPin, ServersFile, ToolHost as _};
 use perihelion_settings::config::{PinMode, Settings};
 
-/// A server as it is now, beside what was pinned of it.
+/// A server's present definitions, and the pinned ones.
 #[derive(Debug)]
 pub struct Review {
     pub server: String,
@@ -14,12 +14,12 @@ pub struct Review {
     /// The differences line by line.
     pub text: String,
     pins: Pins,
-    /// `None`: there is nothing to pin.
+    /// `None`: the server has no definitions to pin.
     seen: Option<ServerPin>,
 }
 
 impl Review {
-    /// Returns why there is nothing to approve, if there is nothing.
+    /// Returns why there is no change to approve, if so.
     pub fn nothing(&self) -> Option<&'static str> {
         match &self.seen {
             None => Some("it is a bundled server and needs no pin"),
@@ -28,12 +28,12 @@ impl Review {
         }
     }
 
-    /// Returns where the pin stands.
+    /// Returns the location of the pin.
     pub fn path(&self) -> &std::path::Path {
         self.pins.path()
     }
 
-    /// Pins what was shown, and not what the server may say by now.
+    /// Pins the definitions that were shown, even if the server has changed since.
     ///
     /// # Errors
     /// [`Error::Config`] when the lock file cannot be written.
@@ -45,10 +45,7 @@ impl Review {
     }
 }
 
-/// Starts one server, compares what it says with its pin, and closes it again.
-///
-/// # Errors
-/// [`Error`] when the servers file or its pins cannot be used, or the server cannot be asked.
+/// Starts one server, compares its definitions with its pin, and closes it again.
 pub async fn review(
     settings: &Settings,
     env: &(dyn Fn(&str) -> Option<String> + Sync),
@@ -67,10 +64,7 @@ pub async fn review(
     let pool = Pool::new(file, options);
     let seen = pool.pin(server).await;
     pool.close().await;
-    let seen = seen.map_err(|error| match error {
-        mcp::Error::UnknownServer(name) => Error::NoServer(name),
-        other => Error::Server(other),
-    })?;
+    let seen = seen?;
     let changes = match &seen {
         Some(seen) => pins.changes(server, seen)?,
         None => mcp::Changes::default(),

@@ -1,7 +1,7 @@
-//! Jobs: what is to be done with a thread, as a value, and what follows from it.
+//! Jobs: the work on a thread as a value, and its consequences.
 //!
-//! A job says which runtime it needs, for whom its thread is made, whether the audit wants to know of it, and whom it
-//! follows where somebody else is at work. Every edge has its jobs done by [`Runs`].
+//! A job determines the runtime that it needs, the tenant of its thread, whether the audit log records it, and whom it
+//! follows if another process runs the thread. Every edge has its jobs done by [`Runs`].
 
 use super::threads::is_abandoned;
 use super::{Answer, Builder, Edit, Error, Holder, RunReport, Runtime};
@@ -11,33 +11,32 @@ use perihelion_engine::runner::RunOptions;
 use perihelion_star::{GraphState, Request};
 use serde_json::Value;
 
-/// What is to be done with a thread.
+/// The work on a thread.
 #[derive(Clone, Debug)]
 pub enum Job {
     /// Ask a question; the thread is made when it is new.
     Ask { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
     /// Ask a question and leave the run to the workers.
     Submit { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
-    /// Ask a question of a thread that there is, however it stands: what it had still to do is given up.
+    /// Ask a question on an existing thread in any status: its remaining work is abandoned.
     Turn { thread: ThreadId, request: Request },
     /// Continue after a crash, a failure or a stop; a finished thread is refused.
     Resume { thread: ThreadId },
-    /// Continue where there is something to continue with; a finished thread is reported as it is.
+    /// Continue if there is work; a finished thread is only reported.
     Continue { thread: ThreadId },
     /// Answer the open clarification, or ask on when the thread is finished.
     Message { thread: ThreadId, text: String },
     /// Answer an open question and continue.
     Answer { thread: ThreadId, interrupt: Option<InterruptId>, answer: Answer },
-    /// Answer open questions in somebody's name, and continue.
+    /// Answer open questions on behalf of a person, and continue.
     Answers { thread: ThreadId, by: Option<String>, answers: Vec<(InterruptId, Answer)> },
     /// Edit the state, as if a node had written it, and continue from there.
     Edit { thread: ThreadId, update: Value, as_node: Option<String>, goto: Vec<String> },
-    /// Give a thread of a graph of the program's own an input, however it stands.
+    /// Give a thread of a program's own graph an input, in any status.
     Input { thread: ThreadId, input: Value },
 }
 
 impl Job {
-    /// Returns the thread it is about.
     pub fn thread(&self) -> ThreadId {
         match self {
             Self::Ask { thread, .. }
@@ -53,18 +52,18 @@ impl Job {
         }
     }
 
-    /// Returns whether it makes its thread where that is new, and needs nothing that was there before.
+    /// Returns whether it creates a missing thread, and depends on no earlier rows.
     pub fn begins(&self) -> bool {
         matches!(self, Self::Ask { .. } | Self::Submit { .. })
     }
 
-    /// Returns whether it brings a question or a message, which is not taken while somebody is at work.
+    /// Returns whether it has a question or a message, which a busy thread rejects.
     pub fn asks(&self) -> bool {
         self.begins()
             || matches!(self, Self::Turn { .. } | Self::Message { .. } | Self::Input { .. })
     }
 
-    /// Returns whether a person answers in it, which is written down where an audit is kept.
+    /// Returns whether a person answers in it, which the audit log records.
     pub fn decides(&self) -> bool {
         matches!(self, Self::Message { .. } | Self::Answer { .. } | Self::Answers { .. })
     }
@@ -76,7 +75,7 @@ impl Job {
 }
 
 impl Builder<'_> {
-    /// Opens what a job needs: what the settings name, or what its thread continues with; a submission needs no server.
+    /// Opens the runtime for a job: by the settings, or by the demo of its thread; a submission needs no server.
     pub fn for_job(self, job: &Job) -> Self {
         match job {
             Job::Submit { .. } => self.without_servers(),
@@ -87,22 +86,19 @@ impl Builder<'_> {
 }
 
 impl Runtime {
-    /// Returns who does jobs on the runtime.
     pub fn runs(&self) -> Runs<'_> {
         Runs(self)
     }
 }
 
-/// Does jobs on a runtime.
 #[derive(Clone, Copy)]
 pub struct Runs<'a>(&'a Runtime);
 
 impl Runs<'_> {
-    /// Does a job to its end, its next question or its failure; a run that somebody else drives is followed.
+    /// Performs a job to its end, its next question or its failure; follows a run of another process.
     ///
     /// # Errors
-    /// [`Error`] when the job is refused: the thread of another tenant, nothing to continue with, an answer that fits no
-    /// question.
+    /// [`Error`] if the job is rejected: another tenant's thread, a thread without work, an answer without a question.
     pub async fn perform(
         &self,
         job: Job,
@@ -136,17 +132,19 @@ impl Runs<'_> {
             }
             Job::Edit { thread, update, as_node, goto } => {
                 let as_node = as_node.as_deref();
-                runtime.edit(thread, Edit { update, as_node, goto: &goto, at: None }).await?;
+                runtime
+                    .edit(thread, Edit { update, as_node, goto: &goto, ..Edit::default() })
+                    .await?;
                 runtime.resume_or_rest(thread, options).await
             }
             Job::Input { thread, input } => {
                 let graph = runtime.graph_of(thread).await?;
-                Ok(runtime.report_of_own(&graph.start(thread, input, options).await?))
+                runtime.report(graph.start(thread, input, options).await?).await
             }
         }
     }
 
-    /// Makes the thread of another tenant than the runtime's own, or refuses one that is not that tenant's.
+    /// Creates the thread of another tenant than the runtime's own, or rejects a thread of a third tenant.
     async fn make_for(
         &self,
         tenant: &str,
@@ -168,9 +166,6 @@ impl Runs<'_> {
     }
 
     /// Returns how many calls of the step under way are recorded with their outcomes, and are read back by a job.
-    ///
-    /// # Errors
-    /// As [`Effects::effects`](perihelion_engine::checkpoint::Effects::effects).
     pub async fn recorded_calls(&self, job: &Job) -> Result<usize, Error> {
         if job.begins() {
             return Ok(0);

@@ -1,56 +1,83 @@
-//! What runs took and who worked in them, written down for the budgets of a tenant's day and for the audit.
+//! The usage of runs and their executions, stored for the daily budgets of tenants and for the audit log.
 
 use perihelion_people::{EndedRun, Taken};
 
-use super::{RunReport, Runtime};
+use super::{Error, RunReport, Runtime};
+use crate::graphs::Ended;
+use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::clock;
-use perihelion_engine::runner::RunOutcome;
+use perihelion_settings::config::TraceScope;
 use perihelion_star::GraphState;
+use perihelion_telemetry::{About, View, Which, bill, project, read};
 
 impl Runtime {
-    /// Writes down what a run took and who worked in it.
-    pub(super) async fn note_ended(&self, outcome: &RunOutcome<GraphState>, report: &RunReport) {
-        if self.spending.is_none() && self.audit.get().is_none() {
-            return;
-        }
-        let thread = outcome.thread;
-        match self.store().info(thread).await {
-            Ok(info) => {
-                self.note_taken(&info.tenant, outcome).await;
-                self.note_executed(&info.tenant, thread, &report.results).await;
-            }
-            Err(error) => {
-                tracing::error!(%error, %thread, "cannot record the usage and agents of a run");
-            }
-        }
+    /// Stores the usage of a run, its executions and the words of its messages.
+    pub(super) async fn note_ended(&self, ended: &Ended, report: &RunReport) {
+        self.note_words(&ended.tenant, ended).await;
+        self.note_taken(ended).await;
+        self.note_executed(&ended.tenant, ended.thread, &report.results).await;
     }
 
-    /// Writes down what a run took; what cannot be written is said in the log and costs nobody anything.
-    async fn note_taken(&self, tenant: &str, outcome: &RunOutcome<GraphState>) {
+    /// Stores the usage of a run; a failure is logged, and does not count against the budget.
+    async fn note_taken(&self, ended: &Ended) {
         let Some(people) = &self.spending else { return };
-        let thread = outcome.thread;
-        let tenant = tenant.to_owned();
-        let now = clock::now();
-        let state = &outcome.state;
-        let run =
-            EndedRun { tenant, thread: thread.0, turn: state.turn, run: outcome.run.0, at: now };
-        let taken = taken(outcome, now.timestamp_micros());
-        if let Err(error) = people.note_taken(&run, taken).await {
+        let thread = ended.thread;
+        let tenant = ended.tenant.to_string();
+        let at = clock::now();
+        let micros = at.timestamp_micros().saturating_sub(ended.run.started_micros());
+        let noted = async {
+            let (turn, taken) = match &*ended.state {
+                GraphState { turn: 0, .. } => self.taken_by_trace(ended).await?,
+                star => (star.turn, taken_in_turn(star, ended.head)),
+            };
+            let taken = Taken { millis: u64::try_from(micros / 1_000).unwrap_or(0), ..taken };
+            let run = EndedRun { tenant, thread: thread.0, turn, run: ended.run.0, at };
+            Ok::<_, Error>(people.note_taken(&run, taken).await?)
+        };
+        if let Err(error) = noted.await {
             tracing::error!(%error, %thread, "cannot record the usage of a run");
         }
     }
+
+    /// Returns what the trace of a run took so far, from its journal, under the number of its first run: only the state of
+    /// the supervisor graph counts it.
+    async fn taken_by_trace(&self, ended: &Ended) -> Result<(u32, Taken), Error> {
+        let view = View { scope: TraceScope::Run, content: false, rounds: None };
+        let which = Which::Run(ended.run);
+        let (rows, number) = read(self.store().as_ref(), ended.thread, which).await?;
+        // Without a step there is no trace, and no usage that counts.
+        let mut spans = project(&rows, number, view).unwrap_or_default();
+        bill(&mut spans, &self.settings().models.price_list());
+        let Some(root) = spans.first() else { return Ok((number, Taken::default())) };
+        let About::Workflow { runs, usage, tools, .. } = &root.about else {
+            return Ok((number, Taken::default()));
+        };
+        let ids: Vec<_> = rows
+            .runs
+            .iter()
+            .filter(|row| runs.iter().any(|run| run.number == row.number))
+            .map(|row| row.id)
+            .collect();
+        let is_of_it = |step: &&StepRow| step.kind == StepKind::Loop && ids.contains(&step.run);
+        let taken = Taken {
+            tokens: usage.total(),
+            nano_usd: root.spent.and_then(|spent| spent.nano_usd).unwrap_or_default(),
+            tool_calls: tools.iter().map(|tool| u64::from(tool.calls)).sum(),
+            steps: rows.steps.iter().filter(is_of_it).count() as u64,
+            millis: 0,
+        };
+        Ok((root.run, taken))
+    }
 }
 
-/// Returns what the turn has taken so far, and the time of the run alone.
-fn taken(outcome: &RunOutcome<GraphState>, now_micros: i64) -> Taken {
-    let state = &outcome.state;
-    let spent = state.spent_in_turn();
-    let micros = now_micros.saturating_sub(outcome.run.started_micros());
+/// Returns what the present turn of the supervisor graph took so far.
+fn taken_in_turn(star: &GraphState, head: u64) -> Taken {
+    let spent = star.spent_in_turn();
     Taken {
         tokens: spent.usage.total(),
         nano_usd: spent.nano_usd,
-        tool_calls: state.tool_calls_of_turn(),
-        steps: outcome.head.saturating_sub(state.routing.first_step) + spent.steps,
-        millis: u64::try_from(micros / 1_000).unwrap_or(0),
+        tool_calls: star.tool_calls_of_turn(),
+        steps: head.saturating_sub(star.routing.first_step) + spent.steps,
+        millis: 0,
     }
 }

@@ -1,4 +1,4 @@
-//! A model, servers and processes to use instead of those of the settings.
+//! A model, servers and processes that replace those of the settings.
 
 use std::any::Any;
 

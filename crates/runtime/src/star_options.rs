@@ -1,15 +1,15 @@
-//! What a star is made of by the settings: prompts, prices, bounds.
+//! The parts of a star from the settings: prompts, prices, bounds.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use super::Error;
 use perihelion_engine::checkpoint::Store;
-use perihelion_llm::Prompts;
+use perihelion_llm::{Prompts, Role};
 use perihelion_settings::config::{self, Settings};
-use perihelion_star::{Allowance, Home, Kinds, MenuSize, StarLimits, StarOptions};
+use perihelion_star::{Allowance, Home, Kinds, MenuSize, Shapes, StarLimits, StarOptions};
 
-/// Returns what a star is made of by the settings.
+/// Returns the parts of a star from the settings.
 pub(super) fn star_options(
     settings: &Settings,
     kinds: &Kinds,
@@ -17,21 +17,19 @@ pub(super) fn star_options(
 ) -> Result<StarOptions, Error> {
     let templates = kinds.iter().flat_map(|kind| kind.templates().iter().copied());
     let prompts = Prompts::with(settings.prompts.dir.as_deref(), templates.collect::<Vec<_>>())?;
+    let shapes = |role: Role| Shapes::new(role, settings.models.for_role(role.as_str()).protocol);
     let lease = Duration::from_secs_f64(settings.store.lease_sec);
+    let style = settings.prompts.style.as_deref().map(str::trim);
     Ok(StarOptions {
         prompts: Arc::new(prompts),
         prices: settings.models.price_list(),
         limits: star_limits(settings),
         home: Home { store: Arc::clone(store), lease },
         experience: None,
+        shapes: shapes(Role::Supervisor),
+        reviews: shapes(Role::Reflector),
         founder: None,
-        style: settings
-            .prompts
-            .style
-            .as_deref()
-            .map(str::trim)
-            .filter(|text| !text.is_empty())
-            .map(Into::into),
+        style: style.filter(|text| !text.is_empty()).map(Into::into),
     })
 }
 

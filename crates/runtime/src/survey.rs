@@ -1,4 +1,4 @@
-//! What a look at servers found: agents, and what is wrong.
+//! The result of a scan: agents, and problems.
 
 use perihelion_mcp::{self as mcp, ServerInfo, ServerState, ServerStatus, Warning};
 use perihelion_star::Kinds;
@@ -14,13 +14,12 @@ pub struct ServerProblem {
 #[derive(Clone, Debug)]
 pub struct AgentInfo {
     pub name: String,
-    /// How it works.
     pub kind: String,
     pub server: ServerInfo,
 }
 
 impl AgentInfo {
-    /// Says that the server's results count as written by strangers only because nobody declared them, if that is so.
+    /// Reports that the server's results count as open world only because they are undeclared, if that is so.
     pub fn undeclared(&self) -> Option<String> {
         let what = "counts as open world, because neither its table nor the server declares it; set open_world to true or false \
                     in its table";
@@ -28,21 +27,20 @@ impl AgentInfo {
     }
 }
 
-/// What scanning the servers file gave.
+/// The result of a scan of the servers file.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     pub agents: Vec<AgentInfo>,
-    /// Servers that could not be scanned.
     pub failed: Vec<ServerProblem>,
     /// Tools that were left out of servers that could, and agents that work in another way than was wanted.
     pub rejected: Vec<ServerProblem>,
-    /// What the servers file should not say.
+    /// Entries that the servers file should not have.
     pub warnings: Vec<Warning>,
-    /// How each server stood at the end of the look.
+    /// The status of each server at the end of the scan.
     pub states: Vec<ServerState>,
 }
 
-/// Sorts what a scan gave.
+/// Sorts the results of a scan.
 pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
     let mut survey = Survey::default();
     for status in statuses {

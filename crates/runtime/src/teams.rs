@@ -7,7 +7,8 @@ use async_trait::async_trait;
 use perihelion_database::Database;
 
 use super::{Error, LOCAL_TENANT, Runtime, plugins};
-use crate::team_store::{KeptTeam, Workflows};
+use crate::team_store::{KeptTeam, TeamStore};
+use perihelion_engine::checkpoint::Cause;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_mcp::{self as mcp, ServerInfo};
@@ -17,36 +18,34 @@ use perihelion_star::{
     TeamMember, clean_name, design,
 };
 
-/// The teams of a running process.
 #[derive(Clone)]
 pub(super) struct Teams {
-    kept: Workflows,
+    kept: TeamStore,
     kinds: Arc<Kinds>,
     founding: Founding,
-    /// The agents that there are.
     roster: Weak<Roster>,
 }
 
 impl Teams {
-    /// Returns the teams whose agents are those of a roster.
+    /// Returns the teams whose agents belong to a roster.
     pub fn new(
         settings: &Settings,
         database: &Database,
         kinds: &Arc<Kinds>,
         roster: &Arc<Roster>,
     ) -> Self {
-        let kept = Workflows::new(database.clone(), LOCAL_TENANT);
+        let kept = TeamStore::new(database.clone(), LOCAL_TENANT);
         let kinds = Arc::clone(kinds);
         let roster = Arc::downgrade(roster);
         Self { kept, kinds, founding: settings.teams.architect, roster }
     }
 
-    /// Returns what keeps teams that are designed while a run is under way, where that may be.
+    /// Returns the store for teams that are designed during a run, if that is permitted.
     pub fn founder(&self) -> Option<Arc<dyn Founder>> {
         (self.founding != Founding::Off).then(|| Arc::new(self.clone()) as _)
     }
 
-    /// Offers a tenant's teams as they are kept now; what cannot be read leaves those there were.
+    /// Offers a tenant's stored teams; if they cannot be read, the earlier ones stay.
     pub async fn load(&self, tenant: &str, roster: &Arc<Roster>) {
         match self.kept.for_tenant(tenant).list().await {
             Ok(teams) => {
@@ -64,19 +63,18 @@ impl Teams {
 
 #[async_trait]
 impl Founder for Teams {
-    async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), String> {
+    async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), Cause> {
         let roster = self.roster.upgrade().ok_or("the program ends")?;
         let servers = roster.servers();
         let names = servers.iter().map(|server| server.name.clone()).collect();
         let kept = self.kept.for_tenant(tenant);
-        let material = material(&kept, names).await.map_err(|error| error.to_string())?;
+        let material = material(&kept, names).await?;
         Ok((servers, material))
     }
 
-    async fn found(&self, tenant: &str, design: &TeamDesign) -> Result<u32, String> {
+    async fn found(&self, tenant: &str, design: &TeamDesign) -> Result<u32, Cause> {
         let kept = self.kept.for_tenant(tenant);
-        let version =
-            kept.save_once(design, clock::now()).await.map_err(|error| error.to_string())?;
+        let version = kept.save_once(design, clock::now()).await?;
         if let Some(roster) = self.roster.upgrade() {
             self.load(tenant, &roster).await;
         }
@@ -88,34 +86,28 @@ impl Founder for Teams {
     }
 }
 
-/// Returns what teams can be made of.
-async fn material(kept: &Workflows, servers: Vec<String>) -> Result<Material, Error> {
+async fn material(kept: &TeamStore, servers: Vec<String>) -> Result<Material, Error> {
     let teams = kept.list().await?.into_iter().map(|kept| kept.team.design);
     Ok(Material { servers, teams: teams.map(|design| (design.name.clone(), design)).collect() })
 }
 
-/// Opens the teams of the settings' database.
-///
-/// # Errors
-/// [`Error::Database`] when it cannot be opened.
-pub async fn open_workflows(settings: &Settings) -> Result<Workflows, Error> {
+pub async fn open_team_store(settings: &Settings) -> Result<TeamStore, Error> {
     let database = Database::open(settings.store.database.expose()).await?;
-    Ok(Workflows::new(database, LOCAL_TENANT))
+    Ok(TeamStore::new(database, LOCAL_TENANT))
 }
 
 /// Finds a team by its name, with or without the prefix of its agent.
 ///
 /// # Errors
 /// [`Error::NoTeam`] with the nearest name.
-pub async fn find_team(kept: &Workflows, name: &str) -> Result<KeptTeam, Error> {
+pub async fn find_team(kept: &TeamStore, name: &str) -> Result<KeptTeam, Error> {
     let wanted = clean_name(name);
     if let Some(found) = kept.find(&wanted, None).await? {
         return Ok(found);
     }
     let teams = kept.list().await?;
     let names = teams.iter().map(|kept| kept.team.design.name.as_str());
-    let hint = strict::nearest(&wanted, names);
-    let hint = hint.map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+    let hint = strict::did_you_mean(&wanted, names);
     Err(Error::NoTeam { name: wanted, hint })
 }
 
@@ -124,7 +116,7 @@ pub async fn find_team(kept: &Workflows, name: &str) -> Result<KeptTeam, Error> 
 /// # Errors
 /// [`Error::TeamDesign`] with all that is wrong.
 pub async fn import_team(
-    kept: &Workflows,
+    kept: &TeamStore,
     design: TeamDesign,
     servers_file: &Path,
     env: &dyn Fn(&str) -> Option<String>,
@@ -137,11 +129,8 @@ pub async fn import_team(
 }
 
 /// Returns the star as if it were a team, to be drawn: an agent for each server of the servers file, and the teams.
-///
-/// # Errors
-/// [`Error`] when the file or the teams cannot be read.
 pub async fn star_as_team(
-    kept: &Workflows,
+    kept: &TeamStore,
     servers_file: &Path,
     env: &dyn Fn(&str) -> Option<String>,
 ) -> Result<TeamDesign, Error> {
@@ -165,18 +154,18 @@ fn checked(design: TeamDesign, material: &Material) -> Result<TeamDesign, Error>
 }
 
 impl Runtime {
-    /// Returns the teams that are kept of a tenant.
+    /// Returns the stored teams of a tenant.
     ///
     /// # Errors
-    /// [`Error::NoTeams`] where the runtime keeps none.
-    pub fn workflows(&self, tenant: &str) -> Result<Workflows, Error> {
+    /// [`Error::NoTeams`] if the runtime stores none.
+    pub fn team_store(&self, tenant: &str) -> Result<TeamStore, Error> {
         Ok(self.teams().ok_or(Error::NoTeams)?.kept.for_tenant(tenant))
     }
 
-    /// Has the architect design a team for a tenant's goal; nothing is kept.
+    /// Makes the architect design a team for a tenant's goal, without storing it.
     ///
     /// # Errors
-    /// [`Error::Model`] when no acceptable design could be had, [`Error::NoServers`] when there is nothing to design with.
+    /// [`Error::Model`] without a valid design, [`Error::NoServers`] without building blocks.
     pub async fn design_team(&self, tenant: &str, goal: &str) -> Result<TeamDesign, Error> {
         let servers: Vec<ServerInfo> =
             self.agents().list().into_iter().map(|agent| agent.server).collect();
@@ -184,7 +173,7 @@ impl Runtime {
             return Err(Error::NoServers);
         }
         let names = servers.iter().map(|server| server.name.clone()).collect();
-        let material = material(&self.workflows(tenant)?, names).await?;
+        let material = material(&self.team_store(tenant)?, names).await?;
         let thread = ThreadId::new().to_string();
         let brief = Brief { goal, servers: &servers, material: &material, thread };
         Ok(design(&**self.model(), self.prompts(), brief).await?)
@@ -197,13 +186,13 @@ impl Runtime {
     pub async fn save_team(&self, tenant: &str, design: TeamDesign) -> Result<Team, Error> {
         let servers: Vec<String> =
             self.agents().list().into_iter().map(|agent| agent.server.name).collect();
-        let design = checked(design, &material(&self.workflows(tenant)?, servers).await?)?;
-        let version = self.workflows(tenant)?.save(&design, clock::now()).await?;
+        let design = checked(design, &material(&self.team_store(tenant)?, servers).await?)?;
+        let version = self.team_store(tenant)?.save(&design, clock::now()).await?;
         self.load_teams(tenant).await;
         Ok(Team { version, design })
     }
 
-    /// Offers a tenant's teams as they are kept now, so that a run sees what any process has made.
+    /// Offers a tenant's stored teams, so that a run sees the teams of every process.
     pub(super) async fn load_teams(&self, tenant: &str) {
         if let Some(teams) = self.teams() {
             teams.load(tenant, &self.roster).await;

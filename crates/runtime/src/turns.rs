@@ -1,13 +1,14 @@
-//! Gives a thread a new turn however it stands, and edits where it stands.
+//! Gives a thread a new turn in any status, and edits it at its head.
 
 use std::sync::Arc;
 
 use super::{Answer, Edit, Error, RunReport, Runtime, Served};
 use perihelion_engine::checkpoint::{self, ThreadStatus};
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner::{self, INPUT, RunOptions};
+use perihelion_engine::runner::RunOptions;
 use perihelion_star::question::kind::CLARIFICATION;
 use perihelion_star::{GraphState, Request};
+use serde_json::json;
 
 impl Runtime {
     /// Makes a thread of a tenant for later turns; it is no error when the tenant has it already.
@@ -30,21 +31,18 @@ impl Runtime {
     }
 
     /// Checks a tenant's request as [`Runtime::take_turn`] would, without running anything.
-    ///
-    /// # Errors
-    /// [`Error::Request`].
     pub async fn check_request(&self, tenant: &str, request: Request) -> Result<(), Error> {
         self.load_teams(tenant).await;
         request.into_input(&self.agent_names(tenant))?;
         Ok(())
     }
 
-    /// Asks a thread a question however it stands: the answer to its one open clarification, or a new turn.
+    /// Asks a thread a question in any status: the answer to its one open clarification, or a new turn.
     ///
-    /// What an unfinished turn still had to do is abandoned, and its questions with it.
+    /// The remaining work of an unfinished turn is abandoned, with its questions.
     ///
     /// # Errors
-    /// As [`Runtime::ask`]; [`Error::Store`] when somebody else holds the thread.
+    /// As [`Runtime::ask`]; [`Error::Store`] if another process holds the thread.
     pub async fn take_turn(
         &self,
         thread: ThreadId,
@@ -61,31 +59,17 @@ impl Runtime {
                 return self.answer_and_continue(thread, Some(one.id), answer, options).await;
             }
         }
-        if info.status != ThreadStatus::Interrupted {
-            match self.ask(thread, None, request.clone(), options.clone()).await {
-                Err(Error::Run(runner::Error::Unfinished { .. })) => {}
-                other => return other,
-            }
-        }
+        let graph = self.graph_to_run(&info).await?;
         let input = request.into_input(&self.agent_names(&info.tenant))?;
-        self.runner().update_state(thread, input, INPUT).await?;
-        let mut options = options;
-        options.pauses.at_start = true;
-        self.resume(thread, options).await
+        self.report(graph.start(thread, json!(input), options).await?).await
     }
 
-    /// Makes a thread stand as it did at an earlier step, and returns its newest one then.
-    ///
-    /// # Errors
-    /// As [`runner::Runner::go_back`], and [`Error::UnknownGraph`].
+    /// Returns a thread to an earlier step, and returns its new head.
     pub async fn go_back(&self, thread: ThreadId, to: u64) -> Result<u64, Error> {
         self.graph_of(thread).await?.go_back(thread, to).await
     }
 
     /// Edits the state of a thread of any graph, as if a node had written it.
-    ///
-    /// # Errors
-    /// As [`Served::edit`](crate::Served::edit), and [`Error::UnknownGraph`].
     pub async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
         let step = self.graph_of(thread).await?.edit(thread, edit).await?;
         self.bus().call(thread).await;

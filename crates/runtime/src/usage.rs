@@ -1,4 +1,4 @@
-//! What model calls of many threads took, by day, by agent and by model.
+//! The usage of model calls of many threads, by day, by agent and by model.
 
 use std::collections::BTreeMap;
 
@@ -9,14 +9,13 @@ use super::Error;
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config::Settings;
-use perihelion_telemetry::{About, Scope, Spent, View, bill, spans_of};
+use perihelion_telemetry::{About, Spent, View, bill, spans_of};
 
-/// What model calls took.
 #[derive(Clone, Debug, Default, Serialize)]
 pub struct Usage {
     /// By the day (UTC) on which a call began.
     pub by_day: BTreeMap<NaiveDate, Spent>,
-    /// By agent, or by role for calls of none.
+    /// By agent, or by role for calls without one.
     pub by_agent: BTreeMap<String, Spent>,
     pub by_model: BTreeMap<String, Spent>,
 }
@@ -32,10 +31,10 @@ impl Usage {
     }
 }
 
-/// Adds up what the model calls of some threads took since a time; it reads their journals.
+/// Adds up the usage of some threads' model calls since a time; it reads their journals.
 ///
 /// # Errors
-/// Whatever the store reports of the threads' runs. A run whose steps can no longer be read counts nothing.
+/// Any error of the store for the threads' runs. A run whose steps cannot be read counts as zero.
 pub async fn usage(
     store: &dyn Store,
     settings: &Settings,
@@ -43,7 +42,7 @@ pub async fn usage(
     since: DateTime<Utc>,
 ) -> Result<Usage, Error> {
     let prices = settings.models.price_list();
-    let view = View { scope: Scope::Run, content: false, rounds: None };
+    let view = View::default();
     let mut usage = Usage::default();
     for thread in threads {
         // The first run of the trace that was read last: the runs that continued with it are in it.

@@ -8,15 +8,12 @@ use crate::dispatch::{self, Dispatcher, Scope};
 use perihelion_engine::checkpoint::{self, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
-use perihelion_star::{GRAPH, GraphState, Request};
+use perihelion_star::{GraphState, Request};
 
 impl Runtime {
     /// Asks a thread a question, making the thread when it is new, and leaves the run to the workers.
     ///
     /// When this returns, the question and the call to the workers are durable.
-    ///
-    /// # Errors
-    /// As [`Runtime::ask`].
     pub async fn submit(
         &self,
         thread: ThreadId,
@@ -30,8 +27,8 @@ impl Runtime {
 
     /// Resumes a thread that was left to the workers, or whose process died.
     ///
-    /// `None` when there is nothing to do for this worker: the thread is at rest, waits for a person, has a
-    /// holder, is another graph's or the demo's, or is no more.
+    /// `None` if this worker has no work: the thread is idle, waits for a person, has a holder, belongs to another
+    /// graph or to the demo, or was deleted.
     ///
     /// # Errors
     /// [`Error::Run`] when the thread cannot be read or its run broke on the store.
@@ -46,9 +43,6 @@ impl Runtime {
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        if info.graph == GRAPH {
-            self.load_teams(&info.tenant).await;
-        }
         // Until then another worker may take it.
         self.await_agents(thread, &options.cancel).await?;
         match self.woken(&info, options).await {
@@ -63,22 +57,15 @@ impl Runtime {
         info: &ThreadInfo,
         options: RunOptions<GraphState>,
     ) -> Result<Option<RunReport>, Error> {
-        if let Some(graph) = self.graph_beside(&info.graph)? {
-            let ended = graph.wake(info.id, options).await?;
-            return Ok(ended.map(|ended| self.report_of_own(&ended)));
-        }
-        match self.runner().wake(info.id, options).await? {
-            Some(outcome) => self.report(outcome).await.map(Some),
+        match self.graph_to_run(info).await?.wake(info.id, options).await? {
+            Some(ended) => self.report(ended).await.map(Some),
             None => Ok(None),
         }
     }
 
-    /// Opens what tells a worker of this runtime which threads to continue with.
+    /// Opens the source of threads for a worker of this runtime.
     ///
-    /// A `thorough` one looks at every turn: when it knows of no thread, nothing is left to do.
-    ///
-    /// # Errors
-    /// As [`dispatch::open`].
+    /// A `thorough` one polls every time: if it finds no thread, no work is left.
     pub fn dispatcher(&self, thorough: bool) -> Result<Arc<Dispatcher>, Error> {
         let scope = Scope {
             graphs: self.graph_names(),

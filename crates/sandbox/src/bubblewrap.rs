@@ -26,7 +26,6 @@ pub struct Bubblewrap {
 
 impl Bubblewrap {
     /// Starts with new namespaces, no capabilities, `/proc` and `/dev`; `shared_bytes` bounds `/dev/shm`.
-    #[must_use]
     pub fn new(shared_bytes: Option<u64>) -> Self {
         let mut line = Self { words: Vec::new(), sealed: vec!["/dev", "/"] };
         line.add(["--unshare-all", "--die-with-parent", "--new-session", "--cap-drop", "ALL"]);
@@ -83,7 +82,6 @@ impl Bubblewrap {
     }
 
     /// Ends the command line with the program, which starts in `directory`.
-    #[must_use]
     pub fn run<T: Into<OsString>>(
         mut self,
         directory: &Path,
@@ -101,7 +99,6 @@ impl Bubblewrap {
 }
 
 /// Finds a program as a shell does: by its path if it has one, otherwise in the directories of `PATH`.
-#[must_use]
 pub fn find_program(program: &Path, path: &OsStr) -> Option<PathBuf> {
     if program.components().count() > 1 {
         return std::path::absolute(program).ok().filter(|found| found.is_file());

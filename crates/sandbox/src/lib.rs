@@ -1,7 +1,7 @@
-//! Runs Python that nobody has read, and bounds what it can see, use and take.
+//! Runs untrusted Python, and limits its view, its resources and its output.
 //!
-//! Enter at [`Python::open`] and [`Python::run`]. Invariant: a program reaches what it is given in its [`Program`] and a scratch
-//! folder of its own, whatever it does; a program that misbehaves is an [`Outcome`] with a [`Fault`], never an error of the caller.
+//! Enter at [`Python::open`] and [`Python::run`]. Invariant: a program reaches only the inputs in its [`Program`] and
+//! its own scratch folder. A program that misbehaves is an [`Outcome`] with a [`Fault`], never an error of the caller.
 //! Deliberately absent: filters over the program's text, which are no boundary.
 
 mod bubblewrap;
@@ -29,18 +29,16 @@ enum Kind {
 }
 
 impl Python {
-    /// Returns the tier that is used where none is asked for.
-    #[must_use]
     pub fn default_tier() -> Tier {
         if cfg!(feature = "wasm") { Tier::Wasm } else { Tier::System }
     }
 
-    /// Opens a tier, with directories of packages beside those of its own Python.
+    /// Opens a tier, with directories of packages in addition to those of its own Python.
     ///
     /// # Errors
-    /// [`Error::NotBuilt`] when the tier was left out of this build, [`Error::NoBubblewrap`] and [`Error::NoPython`] when the system
-    /// lacks what the tier needs, [`Error::BundledPackages`] and [`Error::NoPackages`] for packages that it cannot load; nothing ever
-    /// runs without its sandbox instead.
+    /// [`Error::NotBuilt`] if the tier was left out of this build, [`Error::NoBubblewrap`] and [`Error::NoPython`] if
+    /// the system lacks the parts of the tier, [`Error::BundledPackages`] and [`Error::NoPackages`] for packages that
+    /// it cannot load. Programs never run without a sandbox.
     pub fn open(tier: Tier, packages: &[PathBuf]) -> Result<Self, Error> {
         let kind = match tier {
             Tier::Wasm if !packages.is_empty() => return Err(Error::BundledPackages),
@@ -53,10 +51,10 @@ impl Python {
         Ok(Self { kind })
     }
 
-    /// Runs a program to its end or its limits; blocks the thread meanwhile.
+    /// Runs a program to its end or its limits; blocks the thread.
     ///
     /// # Errors
-    /// When the sandbox itself fails; whatever the program does wrong is in the outcome.
+    /// If the sandbox itself fails; faults of the program are in the outcome.
     pub fn run(&self, program: &Program, limits: &Limits) -> Result<Outcome, Error> {
         match &self.kind {
             #[cfg(feature = "wasm")]
@@ -66,7 +64,7 @@ impl Python {
     }
 }
 
-/// Why a sandbox could not be had or failed; a program's own failures are a [`Fault`].
+/// Why a sandbox is missing or failed; a program's own failures are a [`Fault`].
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     /// The build leaves the tier out.
@@ -74,12 +72,11 @@ pub enum Error {
         "this build bundles no Python; build with the feature `python-wasm`, or pass `--tier system`"
     )]
     NotBuilt,
-    /// There is no bubblewrap, and nothing runs without it.
+    /// Bubblewrap is missing, and programs never run without it.
     #[error(
         "`bwrap` is not on the PATH, and the system's Python runs only in it; install the package bubblewrap"
     )]
     NoBubblewrap,
-    /// There is no Python.
     #[error("`python3` is not on the PATH; install Python, or pass `--tier wasm`")]
     NoPython,
     /// Bubblewrap is there but may not make its namespaces.
@@ -101,7 +98,7 @@ pub enum Error {
         "the bundled Python cannot load packages from a directory: pass `--tier system` with `--site-packages`"
     )]
     BundledPackages,
-    /// A directory of packages is none.
+    /// A directory of packages does not exist.
     #[error(
         "cannot use the packages; pass the site-packages directory of an environment for this Python: {}: {source}",
         path.display()
@@ -109,7 +106,7 @@ pub enum Error {
     NoPackages { path: PathBuf, source: std::io::Error },
     /// The interpreter could not be loaded or its state could not be prepared.
     #[error("cannot prepare the Python interpreter: {0}")]
-    Interpreter(String),
+    Interpreter(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// The scratch folder could not be used.
     #[error("cannot use the scratch folder {}: {source}", path.display())]
     Scratch { path: PathBuf, source: std::io::Error },

@@ -1,4 +1,4 @@
-//! A program, its limits, and what it leaves behind.
+//! A program, its limits, and its result.
 
 use std::time::Duration;
 
@@ -12,7 +12,7 @@ use base64::Engine as _;
 /// What runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
-    /// CPython as WebAssembly: the standard library, nothing of the host.
+    /// CPython as WebAssembly: the standard library, without the host.
     Wasm,
     /// The system's Python with its packages, under bubblewrap.
     System,
@@ -23,11 +23,11 @@ pub enum Tier {
 pub struct Program {
     /// Python source; the value of a last expression is its result.
     pub code: String,
-    /// Values by name; the program finds them in `inputs` and, where a name can be one, as variables.
+    /// Values by name; the program finds them in `inputs` and, if the name is valid, as variables.
     pub inputs: Map<String, Value>,
-    /// When the program starts, as time since the epoch. Its clock moves with what it computes, so equal runs see equal times.
+    /// When the program starts, as time since the epoch. Its clock advances with its computation, so equal runs see
+    /// equal times.
     pub clock: Duration,
-    /// What its randomness follows from.
     pub seed: u64,
 }
 
@@ -38,7 +38,7 @@ pub struct Limits {
     pub time: Duration,
     /// Most memory, in bytes, the interpreter's own 40 MB included.
     pub memory_bytes: usize,
-    /// Most bytes kept of what is printed; the rest is dropped and the outcome says so.
+    /// Maximum bytes of printed output; the rest is dropped, and the outcome notes it.
     pub output_bytes: usize,
     /// Most bytes of all files in the scratch folder together.
     pub file_bytes: usize,
@@ -78,6 +78,17 @@ pub struct Outcome {
     pub error: Option<Fault>,
 }
 
+impl Outcome {
+    /// Begins with what was printed, which may be cut off.
+    pub(crate) fn printed(output: &[u8], is_cut: bool) -> Self {
+        let mut stdout = String::from_utf8_lossy(output).into_owned();
+        if is_cut {
+            stdout.push_str("\n… more was printed than is kept");
+        }
+        Self { stdout, ..Self::default() }
+    }
+}
+
 /// Rows under named columns.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Table {
@@ -113,6 +124,21 @@ pub struct Fault {
     pub line: Option<u32>,
 }
 
+impl Fault {
+    pub(crate) fn new(kind: FaultType, message: impl Into<String>) -> Self {
+        Self { kind, message: message.into(), line: None }
+    }
+
+    pub(crate) fn timeout(limits: &Limits) -> Self {
+        let seconds = limits.time.as_secs_f64();
+        let message = format!("the program ran longer than its limit of {seconds} s");
+        Self::new(FaultType::Timeout, message)
+    }
+}
+
+/// Shown of a program that left no report.
+pub(crate) const NO_REPORT: &str = "the program ended the interpreter before its result was read";
+
 /// What kind of failure it was.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub enum FaultType {
@@ -130,7 +156,7 @@ pub enum FaultType {
 pub const FILE_SHOWN: usize = 64 << 10;
 pub const FILES_SHOWN: usize = 256 << 10;
 
-/// Lists files with the contents that there is room for.
+/// Lists files, with their contents while there is space.
 #[cfg(feature = "wasm")]
 pub fn shown_files<'a>(files: impl Iterator<Item = (&'a str, &'a [u8])>) -> Vec<File> {
     let mut room = FILES_SHOWN;

@@ -1,4 +1,4 @@
-//! What the driver inside the interpreter is given, and what it gives back.
+//! The input and output of the driver inside the interpreter.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
@@ -17,7 +17,7 @@ const LOCALS: usize = 100;
 struct Request<'a> {
     code: &'a str,
     inputs: &'a Map<String, Value>,
-    /// Names are refused by the driver, since there is nothing behind them to refuse anything.
+    /// The driver rejects names, because no layer below it does.
     strict: bool,
     seed: u64,
     /// Directories of packages, as the interpreter sees them.
@@ -35,14 +35,14 @@ struct RequestLimits {
     file_bytes_shown: usize,
 }
 
-/// What the driver wrote at the end.
+/// The driver's final report.
 #[derive(Deserialize)]
 pub struct Report {
     result: Value,
     locals: Map<String, Value>,
     table: Option<Table>,
     error: Option<Fault>,
-    /// Where the host cannot see the files itself.
+    /// If the host cannot see the files itself.
     #[serde(default)]
     files: Vec<File>,
     /// The failure is an operating system's error, which the host may know to be a violation.
@@ -76,13 +76,13 @@ pub fn request(
     Ok(serde_json::to_vec(&request)?)
 }
 
-/// Reads the driver's report; `None` where the program ended before one was written.
+/// Reads the driver's report; `None` if the program ended before it was written.
 pub fn report(bytes: &[u8]) -> Option<Report> {
     serde_json::from_slice(bytes).ok()
 }
 
 impl Report {
-    /// Moves the report into an outcome; `violation` is what the sandbox refused, if anything.
+    /// Moves the report into an outcome; `violation` is the request that the sandbox refused, if any.
     pub fn into_outcome(self, outcome: &mut Outcome, violation: Option<&str>) {
         outcome.result = self.result;
         outcome.locals = self.locals;

@@ -1,7 +1,7 @@
-//! The system's Python under bubblewrap: its packages, and nothing else of the host.
+//! The system's Python under bubblewrap: with its packages, and no other part of the host.
 //!
-//! Invariant: without bubblewrap nothing runs. The request goes in by standard input and the report comes out by standard error, so
-//! that no folder of the host is shared; the scratch folder is memory that vanishes with the namespace.
+//! Invariant: programs never run without bubblewrap. The request goes in by standard input and the report comes out by
+//! standard error, so no folder of the host is shared; the scratch folder is memory that ends with the namespace.
 
 mod command;
 mod filter;
@@ -12,18 +12,19 @@ use std::process::{Child, Stdio};
 use std::sync::{Arc, Mutex, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
+use crate::program::NO_REPORT;
 use crate::request::{report, request};
 use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock, find_program};
 
 /// Most bytes of a report.
 const REPORT_BYTES: usize = 16 << 20;
-/// How long the last of what was printed is waited for, once the report is there, and once the time is over.
+/// How long to wait for the last printed output, after the report, and after the time limit.
 const PRINTED: Duration = Duration::from_secs(2);
 const PRINTED_LATE: Duration = Duration::from_millis(20);
 /// Memory below which the interpreter with its packages does not start.
 const LEAST_MEMORY: usize = 1 << 30;
 
-/// Where Python and bubblewrap are.
+/// The paths of Python and bubblewrap.
 pub struct Interpreter {
     bubblewrap: PathBuf,
     /// The interpreter, and the folders that belong to it.
@@ -56,9 +57,6 @@ impl Interpreter {
     }
 
     /// Runs a program.
-    ///
-    /// # Errors
-    /// When bubblewrap cannot be started.
     pub fn run(&self, program: &Program, limits: &Limits) -> Result<Outcome, Error> {
         let limits = Limits { memory_bytes: limits.memory_bytes.max(LEAST_MEMORY), ..*limits };
         let started = clock::monotonic();
@@ -78,16 +76,11 @@ impl Interpreter {
         std::thread::spawn(move || input.map(|mut input| input.write_all(&written)));
         let in_time = wait(&mut child, &reported, started + limits.time);
         let patience = if in_time.is_some() { PRINTED } else { PRINTED_LATE };
-        let (output, is_cut) = printed_by(&printed, patience);
-        let mut stdout = String::from_utf8_lossy(&output).into_owned();
-        if is_cut {
-            stdout.push_str("\n… more was printed than is kept");
-        }
-        let mut outcome = Outcome { stdout, ..Outcome::default() };
+        // The system can take long to free the memory of a large process, and with it the other end of the pipe.
+        let (output, is_cut) = printed.whole(patience).unwrap_or_else(|| printed.so_far());
+        let mut outcome = Outcome::printed(&output, is_cut);
         let Some((bytes, _)) = in_time else {
-            let message =
-                format!("the program ran longer than its limit of {} s", limits.time.as_secs_f64());
-            outcome.error = Some(Fault { kind: FaultType::Timeout, message, line: None });
+            outcome.error = Some(Fault::timeout(&limits));
             return Ok(outcome);
         };
         match report(&bytes) {
@@ -115,14 +108,14 @@ fn directory(path: &Path) -> Result<PathBuf, Error> {
 /// The beginning of a stream, and whether there was more.
 type Kept = (Vec<u8>, bool);
 
-/// What a thread of its own reads of a stream.
+/// The data that a separate thread reads from a stream.
 struct Collected {
     kept: Arc<Mutex<Kept>>,
     ended: mpsc::Receiver<()>,
 }
 
 impl Collected {
-    /// Returns what was read when the stream ended, or nothing where it does not end in that time.
+    /// Returns the data at the end of the stream; `None` if it does not end in that time.
     fn whole(&self, time: Duration) -> Option<Kept> {
         self.ended.recv_timeout(time).ok().map(|()| self.so_far())
     }
@@ -156,13 +149,7 @@ fn collect(stream: Option<impl Read + Send + 'static>, limit: usize) -> Collecte
     Collected { kept, ended }
 }
 
-/// Returns what was printed by a process that is gone. The system may take its time with the memory of a large one, and with it the other end of
-/// the pipe: nobody waits for that.
-fn printed_by(gone: &Collected, time: Duration) -> Kept {
-    gone.whole(time).unwrap_or_else(|| gone.so_far())
-}
-
-/// Waits for the report; kills what is still running at the deadline. The report is the last that a run writes.
+/// Waits for the report; kills the processes at the deadline. The report is the last that a run writes.
 fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<Kept> {
     let rest = deadline.saturating_duration_since(clock::monotonic());
     let report = reported.whole(rest);
@@ -183,6 +170,5 @@ fn unreported(bytes: &[u8]) -> Result<Fault, Error> {
     } else {
         FaultType::PythonError
     };
-    let message = "the program ended the interpreter before its result was read".to_owned();
-    Ok(Fault { kind, message, line: None })
+    Ok(Fault::new(kind, NO_REPORT))
 }

@@ -1,4 +1,4 @@
-//! What a bundled server needs, tried without serving: `perihelion mcp --check NAME`.
+//! The requirements of a bundled server, checked without serving: `perihelion mcp --check NAME`.
 
 use std::time::Duration;
 
@@ -6,12 +6,12 @@ use perihelion_sandbox::{Program, Python, Tier};
 use perihelion_web::Kind;
 
 use super::web::{SEARCH_KEY, SEARCH_URL, WireName};
-use super::{Bundled, Error, api, mail, python, web};
+use super::{Bundled, Error, api, documents, files, mail, notes, python, sql, web};
 
 /// Longest wait for the host of an API.
 const REACHING: Duration = Duration::from_secs(10);
 
-/// How something that a server needs stands.
+/// The status of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "status", content = "message")]
 pub enum Finding {
@@ -27,7 +27,6 @@ pub enum Finding {
 
 impl Finding {
     /// Writes it as a line, which [`Finding::read`] reads.
-    #[must_use]
     pub fn line(&self) -> String {
         let (mark, text) = match self {
             Self::Good(text) => ('✓', text),
@@ -37,7 +36,6 @@ impl Finding {
         format!("{mark} {}", text.replace(['\n', '\r'], " "))
     }
 
-    #[must_use]
     pub fn read(line: &str) -> Option<Self> {
         let (mark, text) = line.split_once(' ')?;
         match mark {
@@ -48,13 +46,11 @@ impl Finding {
         }
     }
 
-    /// Returns whether something is to be fixed.
+    /// Returns whether it needs a fix.
     pub fn is_bad(&self) -> bool {
         matches!(self, Self::Bad(_))
     }
 
-    /// Says it in other words.
-    #[must_use]
     pub fn map(self, words: impl FnOnce(String) -> String) -> Self {
         match self {
             Self::Good(text) => Self::Good(words(text)),
@@ -69,27 +65,37 @@ impl Finding {
 }
 
 impl Bundled {
-    /// Names of the servers that need more than to be started.
+    /// Names of the servers that need more than to be opened, which a scan does.
     pub const CHECKED: [&str; 4] = ["python", "api", "web", "mail"];
 
-    /// Tries what the server needs; servers that need nothing but to be started find nothing.
+    /// Checks the requirements of the server: what it opens can be opened, and what it needs besides works.
     pub async fn check(self) -> Vec<Finding> {
+        let opened = |()| vec![Finding::Good("it can be started".to_owned())];
         let found = match self {
             Self::Python(options) => of_python(&options).await.map_err(Error::from),
             Self::Api(options) => of_api(&options).await.map_err(Error::from),
             Self::Web(options) => of_web(&options).await.map_err(Error::from),
             Self::Mail(options) => of_mail(&options).await.map_err(Error::from),
-            Self::Sql(_)
-            | Self::SqlWorker
-            | Self::Files(_)
-            | Self::Documents(_)
-            | Self::Notes(_) => Ok(Vec::new()),
+            Self::Sql(options) => {
+                sql::Server::open(&options).await.map(drop).map(opened).map_err(Error::from)
+            }
+            Self::Files(options) => {
+                files::Server::open(&options).map(drop).map(opened).map_err(Error::from)
+            }
+            Self::Documents(options) => {
+                let server = documents::Server::open(&options, false).await;
+                server.map(drop).map(opened).map_err(Error::from)
+            }
+            Self::Notes(options) => {
+                notes::Server::open(&options).map(drop).map(opened).map_err(Error::from)
+            }
+            Self::SqlWorker => Ok(Vec::new()),
         };
         found.unwrap_or_else(|error| vec![Finding::bad(&error)])
     }
 }
 
-/// Runs a program, to see that the sandbox stands.
+/// Runs a program, to check the sandbox.
 async fn of_python(options: &python::Options) -> Result<Vec<Finding>, python::Error> {
     let tier = options.tier();
     let limits = options.limits();
@@ -111,8 +117,7 @@ async fn of_python(options: &python::Options) -> Result<Vec<Finding>, python::Er
 
 /// Reads the description, and asks the host of its base address for an answer of any kind.
 async fn of_api(options: &api::Options) -> Result<Vec<Finding>, api::Error> {
-    let server = api::Server::open(options)?;
-    let api = server.api();
+    let api = api::Api::open(options)?;
     let operations = &api.catalogue.operations;
     let path = options.spec.display();
     let read = Finding::Good(format!("{path} describes {} operations", operations.len()));
@@ -126,7 +131,7 @@ async fn of_api(options: &api::Options) -> Result<Vec<Finding>, api::Error> {
     Ok(vec![read, host])
 }
 
-/// Any answer will do: what the API says to a stranger at its root is its own affair.
+/// Any answer is enough: the API's response at its root to an unauthenticated caller does not matter.
 async fn reach(base: &str) -> Result<Finding, api::Error> {
     perihelion_settings::config::tls::install();
     let client = reqwest::Client::builder()
@@ -143,7 +148,7 @@ async fn reach(base: &str) -> Result<Finding, api::Error> {
     Ok(Finding::Bad(format!("HttpError: {base} gives no answer: {cause}; is --base-url right?")))
 }
 
-/// Asks the search provider for something, where that costs nothing.
+/// Sends the search provider a request, if that is free.
 async fn of_web(options: &web::Options) -> Result<Vec<Finding>, web::Error> {
     let web = options.open()?;
     let is_set = |text: &str| !text.trim().is_empty();
@@ -167,7 +172,7 @@ async fn of_web(options: &web::Options) -> Result<Vec<Finding>, web::Error> {
     Ok(vec![finding])
 }
 
-/// Logs in where mail is kept and where it is sent, and sees which folders there are.
+/// Logs in to the mail store and the outgoing server, and lists the folders.
 async fn of_mail(options: &mail::Options) -> Result<Vec<Finding>, mail::Error> {
     let mailbox = options.open().await?;
     let login = Finding::Good(format!("{} takes the login", mailbox.server()));

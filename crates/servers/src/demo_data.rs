@@ -1,8 +1,8 @@
 //! The demo's data, carried in the binary: the IANA time zone database as tables, as prose, and typeset.
 //!
-//! Enter at [`install`]. Source, licence (public domain) and contents: `examples/data/README.md`.
-//! Invariant: an installed set is complete or absent; a crash while installing leaves nothing that would
-//! be taken for it. Deliberately absent: anything invented; figures and sentences are the database's own.
+//! Enter at [`install`]. Source, licence (public domain) and contents: `examples/data/README.md`. Invariant: an
+//! installed set is complete or absent; a crash during the installation leaves no partial set that looks complete.
+//! Deliberately absent: anything invented; figures and sentences are the database's own.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -10,14 +10,14 @@ use std::path::{Path, PathBuf};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
-/// Where the installed data lies.
+/// The location of the installed data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DemoData {
     /// A SQLite file with the tables.
     pub database: PathBuf,
     /// A directory with the text documents.
     pub documents: PathBuf,
-    /// A directory with those of them that are typeset, which have pages.
+    /// A directory with the typeset ones, which have pages.
     pub papers: PathBuf,
 }
 
@@ -93,10 +93,7 @@ const PAPERS: &[(&str, &[u8])] =
 /// Rows written by one statement.
 const BATCH: usize = 500;
 
-/// Puts the data below `dir`, which is made if needed; does nothing where they already lie there.
-///
-/// # Errors
-/// When the directory cannot be written or the database not be made.
+/// Puts the data below `dir`, which is created if necessary; skips existing data.
 pub async fn install(dir: &Path) -> io::Result<DemoData> {
     let data = DemoData {
         database: dir.join("timezones.db"),
@@ -121,9 +118,6 @@ pub async fn install(dir: &Path) -> io::Result<DemoData> {
 }
 
 /// Returns the rows of a table as they lie in the binary.
-///
-/// # Errors
-/// When there is no such table.
 pub fn rows(table: &str) -> io::Result<Vec<Vec<String>>> {
     let unknown = || io::Error::other(format!("no such table in the demo's data: {table}"));
     let source = TABLES.iter().find(|source| source.name == table).ok_or_else(unknown)?;

@@ -1,7 +1,7 @@
-//! Serves an MCP server over streamable HTTP, on loopback, to those who come from here.
+//! Serves an MCP server over streamable HTTP, on loopback, to local callers.
 //!
-//! There is no authentication, so that two things are checked of each request: the name under which this
-//! machine was called, against pages that have their own name point here, and the page it comes from, if any.
+//! There is no authentication, so two parts of each request are checked: the host name, against pages that let their
+//! own name point here, and the page's origin, if any.
 
 use std::net::SocketAddr;
 use std::sync::Arc;
@@ -19,10 +19,10 @@ use super::Error;
 /// Names under which this machine may be called.
 const HOSTS: [&str; 3] = ["localhost", "127.0.0.1", "::1"];
 
-/// Serves until the process is told to end; `ready` hears the address before the first request is taken.
+/// Serves until the process must end; `ready` gets the address before the first request is accepted.
 ///
 /// # Errors
-/// [`Error::NotLoopback`] for an address that others can reach, [`Error::Listen`] when it cannot be used.
+/// [`Error::NotLoopback`] for an address that other machines can reach, [`Error::Listen`] if it cannot be used.
 pub async fn serve<H: ServerHandler + Clone>(
     server: H,
     addr: SocketAddr,

@@ -1,9 +1,8 @@
 //! The MCP servers that come with the binary, each over stdio or HTTP behind `perihelion mcp <name>`.
 //!
-//! Enter at [`Bundled::run`]. Invariant: `sql` and `files` never change what they show, whatever a model
-//! sends; `notes` only ever appends; `documents` only changes
-//! its own documents. Deliberately absent: anything of agents, graphs or prompts; these
-//! are servers like any other and are started and pinned as such.
+//! Enter at [`Bundled::run`]. Invariant: `sql` and `files` never change their data, with any input of a model; `notes`
+//! only appends; `documents` only changes its own documents. Deliberately absent: anything of agents, graphs or
+//! prompts; these are servers like any other and are started and pinned as such.
 
 pub mod api;
 mod check;
@@ -72,7 +71,7 @@ pub enum Error {
     /// The client went away or spoke no MCP before the session was open.
     #[error("no MCP session was opened on standard input: {0}")]
     Session(Box<rmcp::service::ServerInitializeError>),
-    /// Without authentication it would serve anybody.
+    /// Without authentication it would serve every caller.
     #[error("MCP servers are served on loopback only, such as 127.0.0.1:8000, not on: {0}")]
     NotLoopback(SocketAddr),
     #[error("cannot listen on {addr}: {source}")]
@@ -94,10 +93,7 @@ impl From<api::Error> for Error {
 impl Bundled {
     /// Serves MCP on standard input and output until the client closes it.
     ///
-    /// Standard output carries the protocol alone; whatever is to be said goes through `tracing`.
-    ///
-    /// # Errors
-    /// When what is to be served cannot be opened, or the session cannot be established.
+    /// Standard output contains only the protocol; messages go through `tracing`.
     pub async fn run(self) -> Result<(), Error> {
         self.serve(Over::Pipes).await
     }
@@ -117,7 +113,10 @@ impl Bundled {
     async fn serve(self, over: Over) -> Result<(), Error> {
         match self {
             Self::Sql(options) => over.serve(sql::Server::open(&options).await?).await,
-            Self::SqlWorker => serve_sql_worker().await,
+            // It answers on the standard streams until they close, on a thread with its own runtime.
+            Self::SqlWorker => tokio::task::spawn_blocking(perihelion_sql::serve_worker)
+                .await?
+                .map_err(Error::Worker),
             Self::Files(options) => over.serve(files::Server::open(&options)?).await,
             Self::Documents(options) => {
                 let believes_callers = matches!(over, Over::Pipes);
@@ -132,19 +131,18 @@ impl Bundled {
     }
 }
 
-/// What gets the address once it is listened on.
+/// The receiver of the address.
 type Ready = Box<dyn FnOnce(SocketAddr) + Send>;
 
-/// What a server is served over.
+/// The transport of a server.
 enum Over {
     Pipes,
-    /// Where, and what gets the address once it is listened on.
+    /// The address, and the receiver of the final one.
     Http(SocketAddr, Ready),
 }
 
 impl Over {
-    async fn serve(self, tools: impl Toolbox) -> Result<(), Error> {
-        let tools = Serving::new(tools);
+    async fn serve(self, tools: Serving) -> Result<(), Error> {
         match self {
             Self::Http(addr, ready) => http::serve(tools, addr, ready).await,
             Self::Pipes => {
@@ -154,9 +152,4 @@ impl Over {
             }
         }
     }
-}
-
-/// Answers on the standard streams until they close, on a thread with a runtime of its own.
-async fn serve_sql_worker() -> Result<(), Error> {
-    tokio::task::spawn_blocking(perihelion_sql::serve_worker).await?.map_err(Error::Worker)
 }

@@ -10,17 +10,14 @@ use std::io::{BufRead, BufReader, Write};
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig, ToolAnnotations};
-use rmcp::{tool, tool_router};
+use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::toolbox::{Toolbox, config, lines, respond};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, config, lines, respond};
 
-/// Where a caller's idempotency key travels in `_meta`.
+/// The field for a caller's idempotency key in `_meta`.
 pub const IDEMPOTENCY_KEY: &str = "dev.perihelion/idempotency-key";
 /// Longest note, in bytes.
 const MAX_NOTE_BYTES: usize = 16 * 1024;
@@ -81,15 +78,8 @@ struct Notes {
     truncated: bool,
 }
 
-struct Book {
-    options: Options,
-}
-
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
-    book: Arc<Book>,
-    tool_router: ToolRouter<Self>,
+    book: Arc<Options>,
 }
 
 impl Server {
@@ -97,9 +87,8 @@ impl Server {
     ///
     /// # Errors
     /// [`Error::File`] when it cannot be written.
-    pub fn open(options: &Options) -> Result<Self, Error> {
-        let book = Book { options: options.clone() };
-        book.file()?;
+    pub fn open(options: &Options) -> Result<Serving, Error> {
+        options.file()?;
         let mut tool_router = Self::tool_router();
         // The hint must be as true as the promise: only deduplication makes a repeated call harmless.
         if let Some(route) = tool_router.map.get_mut("append_note") {
@@ -112,7 +101,10 @@ impl Server {
             );
             route.attr.annotations = Some(annotations);
         }
-        Ok(Self { book: Arc::new(book), tool_router })
+        let server = Self { book: Arc::new(options.clone()) };
+        let text =
+            "Keeps notes in a file. append_note writes for good; list_notes shows what is there.";
+        Ok(Serving::fixed(server, tool_router, config("notes", "Notes", text.to_owned())))
     }
 }
 
@@ -158,19 +150,7 @@ impl Server {
     }
 }
 
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let text =
-            "Keeps notes in a file. append_note writes for good; list_notes shows what is there.";
-        config("notes", "Notes", text.to_owned())
-    }
-}
-
-impl Book {
+impl Options {
     fn append(&self, note: Note) -> Result<Appended, Error> {
         if note.text.trim().is_empty() {
             return Err(Error::Empty);
@@ -183,7 +163,7 @@ impl Book {
         file.lock().map_err(|source| self.failed(source))?;
         let notes = self.notes()?;
         let same = |known: &Note| known.key.is_some() && known.key == note.key;
-        let known = notes.iter().position(same).filter(|_| self.options.dedupe);
+        let known = notes.iter().position(same).filter(|_| self.dedupe);
         if let Some(index) = known {
             return Ok(Appended { line: index + 1, repeated: true });
         }
@@ -196,7 +176,7 @@ impl Book {
     }
 
     fn notes(&self) -> Result<Vec<Note>, Error> {
-        let file = File::open(&self.options.file).map_err(|error| self.failed(error))?;
+        let file = File::open(&self.file).map_err(|error| self.failed(error))?;
         let mut notes = Vec::new();
         for line in BufReader::new(file).lines() {
             let line = line.map_err(|error| self.failed(error))?;
@@ -210,12 +190,12 @@ impl Book {
         OpenOptions::new()
             .create(true)
             .append(true)
-            .open(&self.options.file)
+            .open(&self.file)
             .map_err(|error| self.failed(error))
     }
 
     fn failed(&self, source: std::io::Error) -> Error {
-        Error::File { path: self.options.file.clone(), source }
+        Error::File { path: self.file.clone(), source }
     }
 }
 
@@ -223,12 +203,11 @@ impl Book {
 mod tests {
     use super::*;
 
-    fn book(dedupe: bool) -> (tempfile::TempDir, Book) {
+    fn book(dedupe: bool) -> (tempfile::TempDir, Options) {
         let home = tempfile::tempdir().unwrap();
         let options = Options { file: home.path().join("notes.jsonl"), dedupe };
-        let book = Book { options };
-        book.file().unwrap();
-        (home, book)
+        options.file().unwrap();
+        (home, options)
     }
 
     fn note(key: &str, text: &str) -> Note {
@@ -254,7 +233,7 @@ mod tests {
     #[test]
     fn two_servers_on_one_file_take_a_repeated_note_once() {
         let (_home, book) = book(true);
-        let other = Book { options: book.options.clone() };
+        let other = book.clone();
         let lines: Vec<usize> = std::thread::scope(|scope| {
             let hands: Vec<_> = [&book, &other, &book, &other]
                 .map(|book| scope.spawn(|| book.append(note("k", "once")).unwrap().line))

@@ -14,7 +14,7 @@ use nix::sys::stat::{FileStat, Mode, fstatat};
 /// Most links that one path follows.
 const LINKS: usize = 40;
 
-/// How a directory on the way is opened: it need not be readable.
+/// How a directory on the path is opened: it need not be readable.
 #[cfg(target_os = "linux")]
 const STEP: OFlag = OFlag::O_PATH.union(OFlag::O_DIRECTORY);
 #[cfg(not(target_os = "linux"))]
@@ -23,7 +23,7 @@ const STEP: OFlag = OFlag::O_DIRECTORY;
 /// How the end of a path is opened: without waiting for a pipe's writer.
 const END: OFlag = OFlag::O_NONBLOCK;
 
-/// The directory as a capability: what is opened through it lies in it.
+/// The directory as a capability: files opened through it are in it.
 #[derive(Debug)]
 pub struct Root(OwnedFd);
 
@@ -80,7 +80,7 @@ impl Root {
         Ok(openat(here, ".", OFlag::O_DIRECTORY | OFlag::O_CLOEXEC, Mode::empty())?.into())
     }
 
-    /// Returns the names in a directory with what they are; links are not followed.
+    /// Returns the names in a directory with their kinds; links are not followed.
     ///
     /// # Errors
     /// As [`Root::file`], and when the path is not a directory.
@@ -103,7 +103,7 @@ impl Root {
     }
 }
 
-/// Puts the names of a path before those that are left, which are in reverse order.
+/// Puts the names of a path before the remaining ones, which are in reverse order.
 fn prepend(names: &mut Vec<OsString>, path: &Path) -> Result<()> {
     for component in path.components().rev() {
         match component {

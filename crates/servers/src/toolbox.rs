@@ -1,11 +1,11 @@
-//! A server that offers tools and nothing else, as every bundled one does, and the service's own.
+//! A server with tools only, like every bundled one and the service's own.
 //!
-//! Enter at [`Serving`]. Invariant: what is not offered is an unknown method. The library would answer the
-//! lists of prompts and resources with empty ones, as though they were offered and there were none yet.
+//! Enter at [`Serving`]. Invariant: a feature that is not offered is an unknown method. The library would answer lists
+//! of prompts and resources with empty ones, as if they were supported.
 
-use std::pin::Pin;
 use std::sync::Arc;
 
+use async_trait::async_trait;
 use rmcp::handler::server::router::tool::ToolRouter;
 use rmcp::handler::server::tool::ToolCallContext;
 use rmcp::model::{
@@ -19,77 +19,81 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::Serialize;
 
+/// The names of the MCP library that every file of tools uses.
+pub(crate) mod prelude {
+    pub use rmcp::handler::server::tool::schema_for_output;
+    pub use rmcp::handler::server::wrapper::Parameters;
+    pub use rmcp::model::{CallToolResult, RequestMetaObject};
+    pub use rmcp::{tool, tool_router};
+}
+
 /// For how long a list of tools is fresh: they change with the program alone, so a day is as good as any.
 const TOOLS_TTL_MS: u64 = 86_400_000;
 
-/// The tools of a server; those of a bundled one never change while it runs.
-pub trait Toolbox: Clone + Send + Sync + 'static {
-    fn router(&self) -> &ToolRouter<Self>;
-
+/// The tools of a server.
+#[async_trait]
+pub trait Toolbox: Send + Sync + 'static {
     fn about(&self) -> ServerConfig;
 
     /// Lists the tools, with how long the list is fresh.
-    fn list(&self) -> impl Future<Output = Result<ListToolsResult, ErrorData>> + Send {
-        let tools = self.router().list_all();
-        std::future::ready(Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_TTL_MS)))
-    }
+    async fn list(&self) -> Result<ListToolsResult, ErrorData>;
 
-    fn find(&self, name: &str) -> Option<Tool> {
-        self.router().get(name).cloned()
-    }
-
-    fn call(
-        &self,
-        request: CallToolRequestParams,
-        context: RequestContext<RoleServer>,
-    ) -> impl Future<Output = Result<CallToolResponse, ErrorData>> + Send {
-        self.router().call(ToolCallContext::new(self, request, context))
-    }
-}
-
-type Answer<'a, T> = Pin<Box<dyn Future<Output = Result<T, ErrorData>> + Send + 'a>>;
-
-/// [`Toolbox`] behind a pointer: the library's session is compiled once, not once per server.
-trait Offered: Send + Sync {
-    fn about(&self) -> ServerConfig;
-    fn list(&self) -> Answer<'_, ListToolsResult>;
     fn find(&self, name: &str) -> Option<Tool>;
-    fn call(
+
+    async fn call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Answer<'_, CallToolResponse>;
+    ) -> Result<CallToolResponse, ErrorData>;
 }
 
-impl<T: Toolbox> Offered for T {
+/// A bundled server, whose tools never change while it runs.
+struct Fixed<S> {
+    server: S,
+    router: ToolRouter<S>,
+    about: ServerConfig,
+}
+
+#[async_trait]
+impl<S: Send + Sync + 'static> Toolbox for Fixed<S> {
     fn about(&self) -> ServerConfig {
-        Toolbox::about(self)
+        self.about.clone()
     }
 
-    fn list(&self) -> Answer<'_, ListToolsResult> {
-        Box::pin(Toolbox::list(self))
+    async fn list(&self) -> Result<ListToolsResult, ErrorData> {
+        let tools = self.router.list_all();
+        Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(TOOLS_TTL_MS))
     }
 
     fn find(&self, name: &str) -> Option<Tool> {
-        Toolbox::find(self, name)
+        self.router.get(name).cloned()
     }
 
-    fn call(
+    async fn call(
         &self,
         request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
-    ) -> Answer<'_, CallToolResponse> {
-        Box::pin(Toolbox::call(self, request, context))
+    ) -> Result<CallToolResponse, ErrorData> {
+        self.router.call(ToolCallContext::new(&self.server, request, context)).await
     }
 }
 
-/// Serves a toolbox.
+/// Serves a toolbox. Behind a pointer, so that the library's session is compiled once, not once per server.
 #[derive(Clone)]
-pub struct Serving(Arc<dyn Offered>);
+pub struct Serving(Arc<dyn Toolbox>);
 
 impl Serving {
     pub fn new(tools: impl Toolbox) -> Self {
         Self(Arc::new(tools))
+    }
+
+    /// Serves the tools of a bundled server.
+    pub(crate) fn fixed<S: Send + Sync + 'static>(
+        server: S,
+        router: ToolRouter<S>,
+        about: ServerConfig,
+    ) -> Self {
+        Self::new(Fixed { server, router, about })
     }
 }
 
@@ -159,7 +163,7 @@ pub fn answer<T: Serialize>(data: &T, text: String) -> CallToolResult {
     result
 }
 
-/// Answers with what a tool made of its input, or with why it made nothing of it.
+/// Answers with a tool's result, or the reason of its failure.
 pub fn respond<T: Serialize>(
     done: Result<T, impl std::fmt::Display>,
     text: impl FnOnce(&T) -> String,
@@ -170,7 +174,7 @@ pub fn respond<T: Serialize>(
     }
 }
 
-/// Writes lines one after another, or says that there is none.
+/// Writes lines, or a note for an empty list.
 pub fn lines(lines: impl Iterator<Item = String>, between: &str, none: &str) -> String {
     let lines: Vec<String> = lines.collect();
     if lines.is_empty() { none.to_owned() } else { lines.join(between) }

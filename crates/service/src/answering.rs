@@ -1,13 +1,13 @@
-//! Answers to open questions: each is kept as a run of its thread, so that what follows stands in a run's stream.
+//! Answers to open questions: each is stored as a run of its thread, so its consequences are in the stream of a run.
 
 use std::time::Duration;
 
 use serde_json::json;
 use uuid::Uuid;
 
-use super::kept::{Multitask, Run, RunFilter};
+use super::kept::{Multitask, Position, Run, RunFilter};
 use super::order::assistant_of;
-use super::{Accept, Asked, Error, Order, Service, ThreadView};
+use super::{Accept, Asked, Error, Order, Result, Service, ThreadView, answers};
 use perihelion_engine::checkpoint::{self, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
@@ -17,25 +17,22 @@ use perihelion_runtime::{self as runtime, Answer, AnswerError, InterruptView};
 /// How often it is looked whether an answer is recorded.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
-/// Answers to one question of which none was recorded; then it is left to a person at the command line.
+/// Answers to one question that were not recorded; after these, only the command line can answer it.
 const MOST: u32 = 16;
 
-/// How long a person waits for it; what was accepted is kept in any case.
+/// How long a client waits for it; an accepted answer is stored in any case.
 const PATIENCE: Duration = Duration::from_secs(5);
 
 impl Service {
     /// Keeps an answer to an open question as a run that records it and continues, and waits until it is recorded.
     ///
     /// A question takes one answer: the second is refused.
-    ///
-    /// # Errors
-    /// As [`Runtime::answer`](perihelion_runtime::Runtime::answer), and [`Error::Rows`].
     pub async fn answer(
         &self,
         thread: ThreadId,
         question: InterruptId,
         answer: Answer,
-    ) -> Result<Run, Error> {
+    ) -> Result<Run> {
         let run = self.accept_answer(thread, question, answer).await?;
         let recorded = async {
             while self.run(thread, run.id).await.is_ok_and(|run| !run.status.is_terminal()) {
@@ -51,22 +48,18 @@ impl Service {
     }
 
     /// Finds an open question of the tenant by its id, with the thread that waits for its answer.
-    pub async fn asked(&self, id: &str) -> Result<Option<(ThreadView, InterruptView)>, Error> {
+    pub async fn asked(&self, id: &str) -> Result<Option<(ThreadView, InterruptView)>> {
         let Ok(question) = id.parse::<InterruptId>() else { return Ok(None) };
         let store = self.runtime().store();
         let Some(thread) = store.asked_below(question).await.map_err(runtime::Error::from)? else {
             return Ok(None);
         };
         let view = match self.thread(thread).await {
-            Ok(view)
-                if self.runtime().graph(&view.info.graph).is_ok() && may_ask(view.info.status) =>
-            {
-                view
-            }
+            Ok(view) if may_ask(view.info.status) => view,
             Ok(_) | Err(Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error),
         };
-        let one = view.open.iter().find(|one| one.id == id).cloned();
+        let one = view.open.iter().find(|one| one.is(id)).cloned();
         Ok(one.map(|one| (view, one)))
     }
 
@@ -75,7 +68,7 @@ impl Service {
         thread: ThreadId,
         question: InterruptId,
         answer: Answer,
-    ) -> Result<Run, Error> {
+    ) -> Result<Run> {
         let closed = || Error::from(checkpoint::Error::InterruptClosed(question));
         // A run that was cancelled before it recorded its answer leaves the question open.
         let mut attempt = 0_u32;
@@ -87,9 +80,10 @@ impl Service {
                 None => break id,
             }
         };
+        // Before anything is kept that this program could not continue with.
+        let graph = self.runtime().graph_of(thread).await?.about().name.clone();
         // Looked at after the runs: one of them may have recorded its answer and ended just now.
         self.runtime().check_answer(thread, question, answer.clone()).await?;
-        let graph = self.runtime().store().info(thread).await?.graph;
         let last = RunFilter { status: None, limit: 1, offset: 0 };
         let last = self.kept().runs(thread.0, &last).await?.pop();
         let accept = Accept {
@@ -109,14 +103,48 @@ impl Service {
         }
     }
 
-    /// Records an answer; where somebody was quicker, theirs counts.
+    /// Refuses an answer to a question that is closed, or that an open run answers already; returns the position of the
+    /// thread for which that holds.
+    pub(super) async fn answerable(
+        &self,
+        thread: ThreadId,
+        order: &Order,
+    ) -> Result<Option<Position>> {
+        if order.at.is_some() || !matches!(order.asked, Asked::Resume(_) | Asked::Answer { .. }) {
+            return Ok(None);
+        }
+        let view = self.runtime().threads().view(thread).await?;
+        let wanted = answered(&order.asked, &view.open);
+        // Answered by another client since it was looked at.
+        let closed = match &order.asked {
+            Asked::Answer { question, .. } => Some(InterruptId(*question)),
+            Asked::Resume(given) => {
+                answers::unknown(given, &view.open).and_then(|id| id.parse().ok())
+            }
+            _ => None,
+        };
+        if let Some(id) = closed.filter(|_| wanted.is_empty()) {
+            return Err(checkpoint::Error::InterruptClosed(id).into());
+        }
+        let runs = self.kept().open_runs(thread.0).await?;
+        for order in runs.iter().filter_map(|run| Order::of(run).ok()) {
+            let taken = answered(&order.asked, &view.open);
+            if let Some(id) = taken.into_iter().find(|id| wanted.contains(id)) {
+                return Err(checkpoint::Error::InterruptClosed(id).into());
+            }
+        }
+        let open = runs.iter().map(|run| run.id).collect();
+        Ok((!wanted.is_empty()).then_some(Position { step: view.info.head, open }))
+    }
+
+    /// Records an answer; an earlier answer of another client counts.
     pub(super) async fn record(
         &self,
         thread: ThreadId,
         question: Uuid,
         by: Option<&str>,
         answer: Answer,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let by = if answer == Answer::TimedOut { Some("timeout") } else { by };
         let question = Some(InterruptId(question));
         match self.runtime().answer_by(by, thread, question, answer).await.map_err(Error::from) {
@@ -126,12 +154,27 @@ impl Service {
     }
 }
 
-/// Tells whether a thread that stands so continues when its questions are answered.
+fn answered(asked: &Asked, open: &[InterruptView]) -> Vec<InterruptId> {
+    match asked {
+        Asked::Answer { question, .. } => {
+            let id = InterruptId(*question);
+            let name = id.to_string();
+            open.iter().filter(|one| one.is(&name)).map(|_| id).collect()
+        }
+        Asked::Resume(given) => {
+            let read = answers::read(&answers::still_open(given, open), open).unwrap_or_default();
+            read.into_iter().map(|(id, _)| id).collect()
+        }
+        _ => Vec::new(),
+    }
+}
+
+/// Returns whether a thread with this status continues when its questions are answered.
 fn may_ask(status: ThreadStatus) -> bool {
     matches!(status, ThreadStatus::Interrupted | ThreadStatus::Busy | ThreadStatus::Queued)
 }
 
-/// Tells whether an answer came to nothing because the question is not asked any more.
+/// Returns whether an answer had no effect because the question is closed.
 pub(super) fn is_closed(error: &Error) -> bool {
     use checkpoint::Error::{InterruptClosed, UnknownThread};
     match error {

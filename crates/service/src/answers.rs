@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{Error, words};
+use super::{Error, Result, words};
 use perihelion_engine::ids::InterruptId;
 use perihelion_runtime::{Answer, InterruptView};
 use perihelion_star::question::kind;
@@ -10,18 +10,11 @@ use perihelion_star::question::kind;
 /// Reads which open question is given which answer.
 ///
 /// A map by the ids of questions answers these, and so does a text of lines `ID: answer`; `approve all` and `deny all`
-/// decide all calls. Any other value answers the one that is open; of several, a list of `decisions` answers as many as
-/// it has, oldest first.
-///
-/// # Errors
-/// [`Error::Answer`].
-pub(super) fn read(
-    given: &Value,
-    open: &[InterruptView],
-) -> Result<Vec<(InterruptId, Answer)>, Error> {
+/// decide all calls. Any other value answers the open question; if there are several, a list of `decisions` answers the
+/// oldest ones, one by one.
+pub(super) fn read(given: &Value, open: &[InterruptView]) -> Result<Vec<(InterruptId, Answer)>> {
     let by_id = given.as_object().filter(|map| map.keys().any(|key| is_id(key)));
-    let is_open = |id: &&String| open.iter().any(|one| one.id == id.as_str());
-    if let Some(id) = by_id.and_then(|map| map.keys().find(|id| !is_open(id))) {
+    if let Some(id) = unknown(given, open) {
         return Err(Error::Answer(format!("no open question has the ID {id}")));
     }
     let in_words = given.as_str().and_then(|text| words::read(text, open));
@@ -29,7 +22,7 @@ pub(super) fn read(
         (_, _, []) => return Ok(Vec::new()),
         (Some(map), _, _) => open
             .iter()
-            .filter_map(|one| map.get(&one.id).map(|answer| (one, answer.clone())))
+            .filter_map(|one| Some((one, map.iter().find(|(id, _)| one.is(id))?.1.clone())))
             .collect(),
         (None, Some(read), _) => read,
         (None, None, [one]) => vec![(one, given.clone())],
@@ -55,10 +48,16 @@ pub(super) fn read(
         .collect()
 }
 
-/// Leaves out of a map the answers to questions that are closed by now, where others are open: a process that died may
-/// have recorded them.
+/// Returns a key of a map by the ids of questions that names no open one.
+pub(super) fn unknown<'a>(given: &'a Value, open: &[InterruptView]) -> Option<&'a String> {
+    let map = given.as_object().filter(|map| map.keys().any(|key| is_id(key)))?;
+    map.keys().find(|key| !open.iter().any(|one| one.is(key)))
+}
+
+/// Removes from a map the answers to closed questions, if other questions are open: a process that died may have
+/// recorded them.
 pub(super) fn still_open(given: &Value, open: &[InterruptView]) -> Value {
-    let is_open = |key: &String| open.iter().any(|one| one.id == *key);
+    let is_open = |key: &String| open.iter().any(|one| one.is(key));
     let mut left = given.clone();
     if let Some(map) = left.as_object_mut().filter(|map| map.keys().any(is_open)) {
         map.retain(|key, _| !is_id(key) || is_open(key));
@@ -71,8 +70,7 @@ fn is_id(key: &str) -> bool {
     key.parse::<InterruptId>().is_ok()
 }
 
-/// Reads one answer.
-fn answer_to(question: &InterruptView, given: Value) -> Result<Answer, Error> {
+fn answer_to(question: &InterruptView, given: Value) -> Result<Answer> {
     // What a graph of somebody's own asks is answered in whatever form it wants.
     if !question.has_known_kind() {
         return Ok(Answer::Value(given));
@@ -87,7 +85,10 @@ fn answer_to(question: &InterruptView, given: Value) -> Result<Answer, Error> {
                 ["answer", "text", "response", "message"].iter().find_map(|key| map.get(*key));
             match text {
                 Some(Value::String(text)) => Answer::Message(text.clone()),
-                _ => Answer::Message(Value::Object(map).to_string()),
+                _ => {
+                    let why = "a clarification is answered by a text or {\"answer\": TEXT}, got";
+                    return Err(Error::Answer(format!("{why} {}", Value::Object(map))));
+                }
             }
         }
         (kind::APPROVAL | kind::ELICITATION, Value::Bool(true)) => Answer::Approve { reason: None },
@@ -109,7 +110,7 @@ fn decision(given: &Value) -> Option<&Value> {
     first.or(older).or(Some(given)).filter(|one| one.get("type").is_some_and(Value::is_string))
 }
 
-fn decided(question: &InterruptView, decision: &Value) -> Result<Answer, Error> {
+fn decided(question: &InterruptView, decision: &Value) -> Result<Answer> {
     let text = |key: &str| decision.get(key).and_then(Value::as_str).map(str::to_owned);
     let message = text("message").or_else(|| text("args")).or_else(|| text("reason"));
     let unfit =
@@ -156,17 +157,20 @@ mod tests {
     use super::*;
 
     fn open(kind: &str, number: u128) -> InterruptView {
-        let id = uuid::Uuid::from_u128(number).to_string();
+        let id = uuid::Uuid::from_u128(number << 64 | 0xab).to_string();
         InterruptView { id, kind: kind.into(), agent: "mcp_agent_x".into(), payload: json!({}) }
     }
 
     #[test]
     fn a_map_by_ids_answers_these_and_leaves_the_others_open() {
         let questions = [open("approval", 1), open("clarification", 2)];
-        let given = json!({ (questions[1].id.clone()): "in May" });
-        let answers = read(&given, &questions).unwrap();
-        assert_eq!(answers.len(), 1);
-        assert_eq!(answers[0].1, Answer::Message("in May".into()));
+        for id in [questions[1].id.clone(), questions[1].id.to_uppercase()] {
+            let given = json!({ id: "in May" });
+            assert_eq!(still_open(&given, &questions), given);
+            let answers = read(&given, &questions).unwrap();
+            assert_eq!(answers.len(), 1);
+            assert_eq!(answers[0].1, Answer::Message("in May".into()));
+        }
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! Requests for approval beside their threads: a row each, and an end for those that nobody decides on.
+//! Requests for approval, stored next to their threads: one row each, and an end for expired ones.
 
 use std::sync::atomic::Ordering;
 
@@ -7,15 +7,13 @@ use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
 use uuid::Uuid;
 
 use super::answering::is_closed;
-use super::{Error, Service};
+use super::looks::{PAGE, Place};
+use super::{Error, Result, Service};
 use perihelion_engine::checkpoint;
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{self as runtime, Answer};
 use perihelion_star::question::kind;
-
-/// Requests of one look.
-const PAGE: u32 = 64;
 
 /// Requests that are looked at when a process begins.
 const STALE: u32 = 10_000;
@@ -24,7 +22,7 @@ const STALE: u32 = 10_000;
 const SETTLING: TimeDelta = TimeDelta::seconds(60);
 
 impl Service {
-    /// Notes the requests for approval that a thread waits for where its run has ended, and which it does not any more.
+    /// Stores the requests for approval for which a thread waits after its run, and closes the others.
     pub(super) async fn note_asked(&self, thread: ThreadId, waits: bool) {
         let noted = async {
             if waits {
@@ -38,11 +36,11 @@ impl Service {
         }
     }
 
-    /// Lists the requests of the tenant, newest first; what is not asked any more is noted before it is shown.
+    /// Lists the requests of the tenant, newest first; withdrawn ones are marked before they are shown.
     ///
     /// # Errors
     /// [`Error::People`].
-    pub async fn approvals(&self, limit: Option<u32>) -> Result<Vec<ApprovalRequest>, Error> {
+    pub async fn approvals(&self, limit: Option<u32>) -> Result<Vec<ApprovalRequest>> {
         let all = self.people().approvals(self.tenant(), limit).await?;
         let pending: Vec<ApprovalRequest> =
             all.iter().filter(|one| one.status == ApprovalStatus::Pending).cloned().collect();
@@ -53,8 +51,8 @@ impl Service {
         Ok(self.people().approvals(self.tenant(), limit).await?)
     }
 
-    /// Marks those of these requests as withdrawn that their threads do not ask any more.
-    async fn note_withdrawn(&self, pending: &[ApprovalRequest]) -> Result<(), Error> {
+    /// Marks those requests as withdrawn for which their threads no longer wait.
+    async fn note_withdrawn(&self, pending: &[ApprovalRequest]) -> Result<()> {
         for one in pending {
             if !self.is_asked(one).await {
                 let status = ApprovalStatus::Withdrawn;
@@ -64,7 +62,7 @@ impl Service {
         Ok(())
     }
 
-    async fn note_open(&self, thread: ThreadId) -> Result<(), Error> {
+    async fn note_open(&self, thread: ThreadId) -> Result<()> {
         let open = self.runtime().threads().view(thread).await?.open;
         for one in open.iter().filter(|one| one.kind == kind::APPROVAL) {
             let Ok(InterruptId(id)) = one.id.parse() else { continue };
@@ -93,10 +91,14 @@ impl Service {
     }
 
     /// Denies the requests that ran out, and continues with their threads.
-    pub(super) async fn time_out(&self) -> Result<(), Error> {
+    pub(super) async fn time_out(&self, place: &mut Place) -> Result<()> {
         let now = clock::now();
-        for one in self.people().approvals_due(now, PAGE).await? {
+        let due = self.people().approvals_due(now, PAGE, place.passed).await?;
+        let count = due.len();
+        let mut left = 0;
+        for one in due {
             if !self.drives(&one.tenant) {
+                left += 1;
                 continue;
             }
             let thread = ThreadId(one.thread);
@@ -109,23 +111,26 @@ impl Service {
             }
             match service.accept_answer(thread, id, Answer::TimedOut).await {
                 Ok(_) => {}
-                Err(error) if is_closed(&error) => {
-                    if one.expires_at + SETTLING < now {
-                        self.expire(one.id).await?;
-                    }
+                // No process can deny it, such as one of a removed graph.
+                Err(error) if !error.is_passing() && one.expires_at + SETTLING < now => {
+                    tracing::warn!(%error, %thread, "an approval request expired without a denial");
+                    self.expire(one.id).await?;
                 }
+                Err(error) if is_closed(&error) => left += 1,
                 Err(error) => {
-                    tracing::warn!(%error, %thread, "could not expire an approval request")
+                    tracing::warn!(%error, %thread, "could not expire an approval request");
+                    left += 1;
                 }
             }
         }
+        place.move_on(count, left);
         Ok(())
     }
 
-    /// Marks pending requests as expired that are not asked any more: their threads continued without this service.
-    pub(super) async fn expire_stale(&self) -> Result<(), Error> {
+    /// Marks pending requests as expired if their threads continued without this service.
+    pub(super) async fn expire_stale(&self) -> Result<()> {
         let settled = clock::now() - SETTLING;
-        for one in self.people().approvals_due(far(), STALE).await? {
+        for one in self.people().approvals_due(far(), STALE, 0).await? {
             if !self.drives(&one.tenant) || one.asked_at > settled {
                 continue;
             }
@@ -136,7 +141,7 @@ impl Service {
         Ok(())
     }
 
-    /// Returns whether a thread waits for this decision; one that cannot be read may.
+    /// Returns whether a thread waits for this decision; true if it cannot be read.
     async fn is_asked(&self, request: &ApprovalRequest) -> bool {
         let id = InterruptId(request.id).to_string();
         let thread = ThreadId(request.thread);
@@ -150,7 +155,7 @@ impl Service {
         }
     }
 
-    async fn expire(&self, id: Uuid) -> Result<(), Error> {
+    async fn expire(&self, id: Uuid) -> Result<()> {
         let status = ApprovalStatus::Expired;
         self.people().approval_ended(id, status, None, clock::now()).await?;
         Ok(())

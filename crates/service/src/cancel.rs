@@ -1,20 +1,15 @@
-//! Stops runs, whichever process drives them, and deletes those that have ended.
-
-use uuid::Uuid;
+//! Stops runs in any process, and deletes runs that have ended.
 
 use super::kept::{Cancel, Run, RunStatus};
-use super::{Error, Service};
+use super::{Result, Service};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 
 impl Service {
-    /// Stops a run; returns how it stood: pending, running, or `None` where it had ended.
+    /// Stops a run; returns its previous status, pending or running, or `None` if it had ended.
     ///
-    /// One that another process drives is stopped by that process within a second.
-    ///
-    /// # Errors
-    /// [`Error::OthersThread`].
-    pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>, Error> {
+    /// A run of another process is stopped by that process within a second.
+    pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>> {
         self.user_on(ThreadId(run.thread), None).await?;
         let stood = self.kept().ask_to_cancel(run.id, how, clock::now()).await?;
         match stood {
@@ -32,23 +27,13 @@ impl Service {
         Ok(stood)
     }
 
-    /// Deletes a run that has ended; what it did stays in its thread, unless that was made for it.
-    ///
-    /// # Errors
-    /// [`Error::OthersThread`].
-    pub async fn delete_run(&self, run: &Run) -> Result<(), Error> {
+    /// Deletes a run that has ended; its results stay in its thread, unless the thread was created for it.
+    pub async fn delete_run(&self, run: &Run) -> Result<()> {
         self.user_on(ThreadId(run.thread), None).await?;
         if run.temporary && run.status.is_terminal() {
             return self.delete_thread(ThreadId(run.thread)).await;
         }
         self.kept().delete_run(run.thread, run.id).await?;
         Ok(())
-    }
-
-    /// Stops a run if this process drives it.
-    pub(super) fn stop_driving(&self, run: Uuid) {
-        if let Some(stop) = self.driven().get(&run) {
-            stop.cancel();
-        }
     }
 }

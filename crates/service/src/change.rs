@@ -1,26 +1,26 @@
-//! What happens in a run, as those who follow it hear of it; no protocol's shapes.
+//! The events of a run for followers, independent of any protocol.
 
 use chrono::{DateTime, Utc};
 use serde_json::Value;
 
 use super::Checkpoint;
 use perihelion_engine::graph::Interrupt;
-use perihelion_runtime::ThreadState;
+use perihelion_runtime::{HostedEvent, ThreadState};
 
 /// Something that happened, with its place in the thread's log.
 #[derive(Clone, Debug)]
 pub struct LoggedChange {
-    /// Number of the log's event; what was made of one event has the same number.
+    /// Number of the log's event; events made from the same log event share it.
     pub id: u64,
     /// The newest time that is known of it, the same for every follower: when the last step was durable, or the run asked
     /// for.
     pub at: DateTime<Utc>,
-    /// Whether it is the first that is told of the run.
+    /// Whether it is the first event of the run.
     pub is_first: bool,
     pub change: ThreadChange,
 }
 
-/// What can happen in a run.
+/// The kinds of events of a run.
 #[derive(Clone, Debug)]
 pub enum ThreadChange {
     /// The run continues from a state that was there before it.
@@ -49,27 +49,27 @@ pub enum ThreadChange {
         text: String,
         is_first: bool,
     },
-    /// What a node published.
+    /// An event of a hosted graph, as clients of its stream mode see it.
+    Hosted(HostedEvent),
     Custom {
         node: String,
         payload: Value,
     },
-    /// A step is durable.
     Step {
         at: Box<Checkpoint>,
-        /// The pieces with which its messages end, where they were not told before.
+        /// The last pieces of its messages, if they were not sent before.
         rest: Vec<ThreadChange>,
-        /// The ids of those of its messages that were told in pieces.
+        /// The IDs of those of its messages that were sent in pieces.
         streamed: Vec<String>,
     },
     Interrupted {
         step: u64,
         interrupts: Vec<Interrupt>,
-        /// The task of the step that asks each of them; nothing where an older version told it.
+        /// The task of the step that asks each question; empty in events of older versions.
         asking: Vec<u32>,
         state: ThreadState,
     },
-    /// What a node of a subgraph published.
+    /// A payload that a node of a subgraph published.
     Nested {
         namespace: String,
         payload: Value,

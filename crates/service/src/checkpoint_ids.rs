@@ -4,24 +4,22 @@
 
 use uuid::Uuid;
 
-use super::{Error, Service};
+use super::{Result, Service};
 use perihelion_engine::ids::ThreadId;
 
 /// Bits of a step's number in an ID.
 const BITS: u32 = 48;
 
-/// The IDs of one thread's checkpoints.
 #[derive(Clone, Debug)]
 pub struct CheckpointIds {
     thread: ThreadId,
-    /// The graph of the thread.
     graph: String,
     /// The threads that it was copied from, each with the last step that it shares; oldest first.
     origins: Vec<(Uuid, u64)>,
 }
 
 impl CheckpointIds {
-    /// Returns the thread in which a step was made: this one, or the one that it was copied from.
+    /// Returns the thread that made a step: this one, or the one from which it was copied.
     pub(super) fn origin(&self, step: u64) -> ThreadId {
         let shared = self.origins.iter().find(|(_, last)| step <= *last);
         shared.map_or(self.thread, |(origin, _)| ThreadId(*origin))
@@ -35,7 +33,6 @@ impl CheckpointIds {
         &self.graph
     }
 
-    /// Returns the ID of a step.
     pub fn id(&self, step: u64) -> String {
         id_in(self.origin(step), step)
     }
@@ -59,8 +56,7 @@ fn id_in(thread: ThreadId, step: u64) -> String {
 }
 
 impl Service {
-    /// Returns the IDs of a thread's checkpoints.
-    pub async fn checkpoint_ids(&self, thread: ThreadId) -> Result<CheckpointIds, Error> {
+    pub async fn checkpoint_ids(&self, thread: ThreadId) -> Result<CheckpointIds> {
         let origins = self.kept().thread_meta(thread.0).await?.origins;
         let graph = self.runtime().store().info(thread).await?.graph;
         Ok(CheckpointIds { thread, graph, origins })

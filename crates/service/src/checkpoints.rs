@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use uuid::Uuid;
 
-use super::{CheckpointIds, Error, Service, assistant_of};
+use super::{CheckpointIds, Error, Result, Service, assistant_of};
 use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{FoldedStep, Served, ThreadState, Wrote};
@@ -17,17 +17,31 @@ pub struct Checkpoint {
     pub row: StepRow,
     /// After an input, with the message that the next step takes in from it.
     pub state: ThreadState,
-    /// What the next step starts from.
+    /// The start state of the next step.
     pub(super) folded: ThreadState,
     pub next: Vec<String>,
-    /// What its tasks wrote.
     pub written: Vec<Wrote>,
-    /// The step that it follows: the one before it, or the one that was returned to.
-    pub parent: Option<u64>,
     pub id: String,
-    pub parent_id: Option<String>,
-    /// The run that made it; none for an edit of the state between runs.
+    /// The ID of the step before it, or of the one that was returned to; step 0 is the start of the thread.
+    pub parent_id: String,
+    /// The run that made it; `None` for an edit of the state between runs.
     pub run: Option<StepRun>,
+}
+
+impl Checkpoint {
+    /// Returns its number for clients: for a hosted graph that of LangGraph, which counts from -1.
+    pub fn number(&self) -> i64 {
+        match self.state.hosted_step() {
+            Some(step) => step + i64::from(self.row.kind == StepKind::Fork),
+            None => self.row.seq.cast_signed(),
+        }
+    }
+
+    /// Returns the updates for clients: those of a super-step, unless the process of its graph streams them itself.
+    pub fn updates(&self) -> &[Wrote] {
+        let is_shown = self.row.kind == StepKind::Loop && !self.state.about().is_hosted;
+        if is_shown { &self.written } else { &[] }
+    }
 }
 
 /// The run that made a step, as clients know it.
@@ -42,7 +56,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Error::UnknownCheckpoint`].
-    pub async fn checkpoint(&self, thread: ThreadId, at: u64) -> Result<Checkpoint, Error> {
+    pub async fn checkpoint(&self, thread: ThreadId, at: u64) -> Result<Checkpoint> {
         let unknown = || Error::UnknownCheckpoint(at.to_string());
         let rows = self.runtime().store().history(thread, Some(at.saturating_add(1)), 1).await?;
         let found = self.folded(thread, rows).await?.pop();
@@ -54,7 +68,7 @@ impl Service {
         &self,
         thread: ThreadId,
         mut rows: Vec<StepRow>,
-    ) -> Result<Vec<Checkpoint>, Error> {
+    ) -> Result<Vec<Checkpoint>> {
         rows.reverse();
         let Some(first) = rows.first() else { return Ok(Vec::new()) };
         let graph = self.runtime().graph_of(thread).await?;
@@ -76,7 +90,7 @@ impl Service {
         &self,
         ids: &CheckpointIds,
         rows: &[StepRow],
-    ) -> Result<Vec<Option<StepRun>>, Error> {
+    ) -> Result<Vec<Option<StepRun>>> {
         let mut known = BTreeMap::new();
         let mut runs = Vec::with_capacity(rows.len());
         for row in rows {
@@ -104,12 +118,16 @@ impl Service {
         before: &ThreadState,
         row: StepRow,
         run: Option<StepRun>,
-    ) -> Result<Checkpoint, Error> {
+    ) -> Result<Checkpoint> {
         let folded = graph.fold(ids.thread(), before, &row).await?;
         let FoldedStep { shown: state, state: folded, written, parent } = folded;
-        let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
+        let next = match state.next() {
+            Some(_) if row.kind == StepKind::Input => vec!["__start__".to_owned()],
+            Some(next) => next.to_vec(),
+            None => row.frontier()?.tasks.into_iter().map(|task| task.node).collect(),
+        };
         let id = ids.id(row.seq);
-        let parent_id = parent.map(|step| ids.id(step));
-        Ok(Checkpoint { row, state, folded, next, written, parent, id, parent_id, run })
+        let parent_id = ids.id(parent);
+        Ok(Checkpoint { row, state, folded, next, written, id, parent_id, run })
     }
 }

@@ -1,7 +1,7 @@
 //! Begins runs by the clock: each time once, whichever processes find it due.
 //!
-//! The ids of a time's thread and run follow from the cron and the time, so a process that continues with what another
-//! one began repeats nothing. Times that passed while no process was there are made up for once, not one by one.
+//! The IDs of a scheduled thread and run derive from the cron and the time, so a process that continues another one's
+//! work repeats no run. Times that passed while no process was there are made up for once, not one by one.
 
 use chrono::TimeDelta;
 use perihelion_people::Principal;
@@ -9,19 +9,17 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{Cron, Multitask, NewDelivery};
+use super::kept::{self, Cron, Multitask, NewDelivery};
+use super::looks::{PAGE, Place};
 use super::schedule::Schedule;
-use super::{Accept, Asked, Error, Order, Service};
+use super::{Accept, Error, Order, Result, Service};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 
 /// How long a process may take to begin a run before another one does.
 const CLAIM: TimeDelta = TimeDelta::seconds(30);
 
-/// Crons of one look.
-const PAGE: u32 = 64;
-
-/// What a run of a cron is accepted with.
+/// The request with which a cron's run is accepted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Work {
     pub order: Order,
@@ -33,29 +31,28 @@ pub struct Work {
 }
 
 impl Work {
-    /// Returns the user whom the request names.
     pub fn user(&self) -> Option<&str> {
-        match &self.order.asked {
-            Asked::Turn(turn) => turn.user.as_deref(),
-            _ => None,
-        }
+        self.order.turn()?.user.as_deref()
     }
 }
 
 impl Service {
     /// Begins the runs whose time has come.
-    pub(super) async fn begin_due(&self) -> Result<(), Error> {
+    pub(super) async fn begin_due(&self, place: &mut Place) -> Result<()> {
         let now = clock::now();
-        for cron in self.kept().due_crons(now, PAGE).await? {
-            // What one process cannot open, such as with a key that it does not have yet, another one can.
-            let Ok(cron) =
-                cron.inspect_err(|error| tracing::warn!(%error, "could not read a cron job"))
-            else {
-                continue;
-            };
-            if !self.drives(&cron.tenant)
-                || !self.kept().claim_cron(&cron, &self.parts.owner, now, CLAIM).await?
-            {
+        let due = self.kept().due_crons(now, PAGE, place.passed).await?;
+        let count = due.len();
+        let is_mine = |cron: &Cron| self.drives(&cron.tenant);
+        // What one process cannot open, such as with a key that it does not have yet, another one can.
+        let warn = |error: &kept::Error| tracing::warn!(%error, "could not read a cron job");
+        let due: Vec<Cron> = due
+            .into_iter()
+            .filter_map(|cron| cron.inspect_err(warn).ok())
+            .filter(is_mine)
+            .collect();
+        place.move_on(count, count - due.len());
+        for cron in due {
+            if !self.kept().claim_cron(&cron, &self.parts.owner, now, CLAIM).await? {
                 continue;
             }
             let who = maker_of(&cron);
@@ -87,14 +84,13 @@ impl Service {
     }
 
     /// Begins the run of a cron's time.
-    async fn begin_by_clock(&self, cron: &Cron) -> Result<(), Error> {
+    async fn begin_by_clock(&self, cron: &Cron) -> Result<()> {
         let due = cron.next_at.map(|at| at.to_rfc3339()).unwrap_or_default();
         let id = Uuid::new_v5(&cron.id, due.as_bytes());
         if self.kept().find_run(id).await?.is_some() {
             return Ok(());
         }
-        let work: Work = serde_json::from_value(cron.work.clone())
-            .map_err(|error| Error::Update(error.to_string()))?;
+        let work: Work = serde_json::from_value(cron.work.clone()).map_err(Error::Update)?;
         let thread = match cron.thread {
             Some(thread) => ThreadId(thread),
             None => {
@@ -131,7 +127,13 @@ impl Service {
             Ok(_) => Ok(()),
             // Another process has kept the same run.
             Err(Error::Rows(error)) if error.is_duplicate() => Ok(()),
-            Err(error) => Err(error),
+            Err(error) => {
+                // It is not tried again: the thread would stay empty.
+                if cron.thread.is_none() && !error.is_passing() {
+                    self.sweep_one(thread).await?;
+                }
+                Err(error)
+            }
         }
     }
 }

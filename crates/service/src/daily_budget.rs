@@ -1,11 +1,11 @@
-//! The budget of a tenant's day: what is left of it, and when the next one begins.
+//! The daily budget of a tenant: the remaining amount, and the start of the next day.
 
 use std::time::Duration;
 
 use chrono::{Days, NaiveTime};
 use serde::Serialize;
 
-use super::{Error, Service};
+use super::{Error, Result, Service};
 use perihelion_engine::clock;
 use perihelion_settings::config;
 use perihelion_star::Allowance;
@@ -13,7 +13,7 @@ use perihelion_star::Allowance;
 /// How long a tenant waits that has too much at once.
 const SOON: Duration = Duration::from_secs(5);
 
-/// A bound of what a tenant may have, by the setting's name, with what was taken of it where that is counted.
+/// A limit of a tenant, by the setting's name, with the usage if it is counted.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Limit {
     pub name: &'static str,
@@ -30,12 +30,12 @@ const DAILY: [&str; 5] = [
     "max_daily_seconds",
 ];
 
-/// A bound of the day: its name, the most, what was taken.
+/// A daily limit: its name, the maximum, the usage.
 type Bound = (&'static str, u64, u64);
 
 impl Service {
-    /// Returns the bounds of the tenant's day with what was taken of each, in the order of an allowance.
-    async fn day(&self) -> Result<[Option<Bound>; 5], Error> {
+    /// Returns the daily limits of the tenant with the usage of each, in the order of an allowance.
+    async fn day(&self) -> Result<[Option<Bound>; 5]> {
         let settings = &self.runtime().settings().serve;
         let most = [
             settings.max_daily_steps,
@@ -58,8 +58,8 @@ impl Service {
         Ok(bounds)
     }
 
-    /// Returns what a run may take of what is left of the tenant's day; none where the day has no bounds.
-    pub(super) async fn left_of_day(&self) -> Result<Option<Allowance>, Error> {
+    /// Returns how much a run can use of the tenant's remaining daily budget; `None` without limits.
+    pub(super) async fn left_of_day(&self) -> Result<Option<Allowance>> {
         let day = self.day().await?;
         let [steps, tokens, nano_usd, tool_calls, seconds] =
             day.map(|bound| bound.map(|(_, most, taken)| most.saturating_sub(taken)));
@@ -68,7 +68,7 @@ impl Service {
     }
 
     /// Refuses a run of a tenant whose day is spent.
-    pub(super) async fn check_day(&self) -> Result<(), Error> {
+    pub(super) async fn check_day(&self) -> Result<()> {
         let spent = self.day().await?.into_iter().flatten().find(|(_, most, taken)| taken >= most);
         match spent {
             Some((name, most, taken)) => Err(Error::DaySpent { name, most, taken }),
@@ -76,8 +76,8 @@ impl Service {
         }
     }
 
-    /// Returns the bounds of the service that hold for the tenant; none where it has none.
-    pub async fn limits(&self) -> Result<Vec<Limit>, Error> {
+    /// Returns the service limits for the tenant; `None` without limits.
+    pub async fn limits(&self) -> Result<Vec<Limit>> {
         let settings = &self.runtime().settings().serve;
         let mut limits = Vec::new();
         let rates = [
@@ -97,7 +97,7 @@ impl Service {
         Ok(limits)
     }
 
-    /// Returns how long a tenant waits that was refused for having had too much: until the next day where this one is spent.
+    /// Returns how long a tenant must wait after a refusal: until the next day if this day's budget is spent.
     pub async fn until_room(&self) -> Duration {
         match self.check_day().await {
             Err(Error::DaySpent { .. }) => until_tomorrow(),

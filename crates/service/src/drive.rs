@@ -3,12 +3,13 @@
 use std::time::Duration;
 
 use chrono::TimeDelta;
-use serde_json::Value;
+use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
+use super::claims::Claim;
 use super::ends::{Driven, End, RunState, decide};
-use super::kept::{Begin, Cancel, Ended, Run, RunStatus};
-use super::{Asked, Error, Order, Service, answers, stops};
+use super::kept::{Cancel, Ended, Run, RunStatus};
+use super::{Asked, Error, Order, Result, Service, answers, stops};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -16,68 +17,58 @@ use perihelion_engine::runner::RunOptions;
 use perihelion_runtime::{Job, RunReport, RunStatusView};
 use perihelion_star::{GraphState, Request};
 
-/// Drives of a run after which an error of the store that does not pass by itself is its end.
+/// Number of drives of a run after which a permanent error of the store ends it.
 const TRIES: u32 = 8;
 
 /// How many times [`PATIENCE`] the longest pause between two drives of a run lasts.
 const SLOWEST: u32 = 16;
 
-/// How long a run waits whose thread somebody else holds, such as a command line.
+/// How long a run waits if another process, such as a command line, holds its thread.
 const CLAIMED_BY_OTHERS: TimeDelta = TimeDelta::milliseconds(500);
 
 /// How long it is until a row that could not be written is tried again.
 const PATIENCE: Duration = Duration::from_millis(500);
 
-/// How long another process that holds a run's thread has to end it, before the thread is taken from it.
+/// How long another process that holds a run's thread has to end it before the thread is claimed.
 const HOLDER_ANSWERS: Duration = Duration::from_secs(10);
 
-/// What becomes of a run after its last drive here.
+/// The status of a run after its last drive here.
 struct Decided {
     end: End,
     /// How it is cancelled.
     asked: Option<Cancel>,
-    /// Whether its thread may have received something of it.
+    /// Whether its thread may contain a part of it.
     has_moved: bool,
-    /// Whether its followers heard of the end from the thread itself.
+    /// Whether its followers received the end from the thread itself.
     is_announced: bool,
 }
 
 impl Service {
-    /// Drives a run that this process has begun, and those that wait behind it.
-    pub(super) fn launch(&self, run: Run) {
+    /// Drives a run that this process has begun, and then begins the next one of its thread.
+    pub(super) fn launch(&self, claim: Claim, run: Run) {
         let service = self.driving_for(&run.tenant);
         self.parts.tasks.spawn(async move {
-            let mut next = Some(run);
-            while let Some(run) = next.take() {
-                let thread = run.thread;
-                service.drive(run).await;
-                if service.parts.stop.is_cancelled() {
-                    return;
-                }
-                let begin = Begin { owner: &service.parts.owner, now: clock::now() };
-                next = match service.kept().begin_next(thread, begin).await {
-                    Ok(next) => next,
-                    Err(error) => {
-                        tracing::warn!(%error, "could not look for the next run of a thread");
-                        None
-                    }
-                };
+            service.drive(&run, &claim.stop).await;
+            drop(claim);
+            if service.parts.stop.is_cancelled() {
+                return;
+            }
+            if let Err(error) = service.begin_next(run.thread).await {
+                tracing::warn!(%error, "could not begin the next run of a thread; trying again");
             }
         });
     }
 
-    async fn drive(&self, run: Run) {
-        let stop = self.parts.stop.child_token();
-        self.driven().insert(run.id, stop.clone());
-        let decided = self.drive_to_end(&run, &stop).await;
-        self.driven().remove(&run.id);
+    async fn drive(&self, run: &Run, stop: &CancellationToken) {
+        let decided = self.drive_to_end(run, stop).await;
         // Of a run that another process has by now, that process writes the end.
         let is_announced = decided.as_ref().is_some_and(|decided| decided.is_announced);
         if let Some(Decided { end, asked, has_moved, .. }) = decided {
-            if let (End::Settled(..), Some(Cancel::Rollback)) = (&end, asked) {
-                self.roll_back(&run, has_moved).await;
-            }
-            self.settle(&run, end).await;
+            let end = match asked {
+                Some(Cancel::Rollback) => self.roll_back(run, has_moved, end).await,
+                _ => end,
+            };
+            self.settle(run, end).await;
         }
         self.parts.ended.call(run.id, ());
         if !is_announced {
@@ -129,12 +120,12 @@ impl Service {
     }
 
     /// Ends a run whose thread another process holds, such as a worker that was quicker.
-    async fn end_elsewhere(&self, run: &Run) -> Result<(), Error> {
+    async fn end_elsewhere(&self, run: &Run) -> Result<()> {
         let threads = self.runtime().threads();
         stops::end_elsewhere(self.kept(), &threads, ThreadId(run.thread), HOLDER_ANSWERS).await
     }
 
-    /// Returns how a run is to be cancelled, as soon as the database says so; `None` where it is not this process's any more.
+    /// Returns how a run must be cancelled, as soon as the database says so; `None` if another process has claimed it.
     async fn cancel_of(&self, run: &Run) -> Option<Option<Cancel>> {
         loop {
             match self.kept().find_run(run.id).await {
@@ -151,7 +142,7 @@ impl Service {
         }
     }
 
-    /// Writes how a run ended, for as long as the database does not take it.
+    /// Writes the end of a run, and repeats that until the database accepts it.
     async fn settle(&self, run: &Run, end: End) {
         loop {
             let written = match &end {
@@ -186,13 +177,13 @@ impl Service {
         }
     }
 
-    /// Drives a run once; one that is driven again continues with what its thread has received of it.
+    /// Drives a run once; a repeated drive continues with the parts that its thread contains.
     async fn perform(
         &self,
         run: &Run,
         stop: &CancellationToken,
         is_again: bool,
-    ) -> Result<RunReport, Error> {
+    ) -> Result<RunReport> {
         let thread = ThreadId(run.thread);
         self.check_enabled(thread).await?;
         let order = Order::of(run)?;
@@ -200,6 +191,13 @@ impl Service {
         let options = order.applied_to(RunOptions {
             cancel: stop.clone(),
             publish: Some(std::sync::Arc::clone(runtime.bus())),
+            request: Some(std::sync::Arc::new(json!({
+                "run_id": run.id,
+                "assistant_id": run.assistant,
+                "metadata": run.metadata,
+                "user": order.user.as_ref().or(order.by.as_ref()),
+                "body": run.kwargs["shown"],
+            }))),
             ..runtime.run_options()
         });
         let report = if is_again && self.has_begun(run, &order).await? {
@@ -211,14 +209,13 @@ impl Service {
         Ok(report)
     }
 
-    /// Begins what was ordered.
     async fn begin(
         &self,
         thread: ThreadId,
         order: &Order,
         options: RunOptions<GraphState>,
         is_again: bool,
-    ) -> Result<RunReport, Error> {
+    ) -> Result<RunReport> {
         let runtime = self.runtime();
         if order.is_bound {
             self.check_user(thread, order.user.as_deref()).await?;
@@ -230,12 +227,12 @@ impl Service {
         Ok(runtime.runs().perform(job, options).await?)
     }
 
-    /// Returns what is to be done for an order, now that it is its turn.
-    async fn job(&self, thread: ThreadId, order: &Order, is_again: bool) -> Result<Job, Error> {
+    /// Returns the work of an order when its turn comes.
+    async fn job(&self, thread: ThreadId, order: &Order, is_again: bool) -> Result<Job> {
         Ok(match &order.asked {
             Asked::Turn(turn) => {
                 let allowance = self.left_of_day().await?;
-                Job::Turn { thread, request: Request { allowance, ..turn.request() } }
+                Job::Turn { thread, request: Request { allowance, ..turn.clone() } }
             }
             Asked::Resume(given) => {
                 let view = self.runtime().threads().view(thread).await?;
@@ -251,7 +248,12 @@ impl Service {
                 };
                 Job::Answers { thread, by: order.by.clone(), answers }
             }
-            Asked::Input { input, .. } => Job::Input { thread, input: input.clone() },
+            Asked::Input { graph, input } => {
+                if self.runtime().graph(graph)?.about().is_hosted {
+                    self.kept().give_to_graph(thread.0, graph, i64::MAX).await?;
+                }
+                Job::Input { thread, input: input.clone() }
+            }
             Asked::Edit { update, as_node, goto } => {
                 let update = update.clone();
                 Job::Edit { thread, update, as_node: as_node.clone(), goto: goto.clone() }
@@ -270,7 +272,7 @@ impl Service {
         &self,
         thread: ThreadId,
         options: RunOptions<GraphState>,
-    ) -> Result<RunReport, Error> {
+    ) -> Result<RunReport> {
         let runtime = self.runtime();
         let info = runtime.store().info(thread).await?;
         if self.is_unfinished(&info).await? {
@@ -280,26 +282,34 @@ impl Service {
         }
     }
 
-    /// Puts a thread back to where it stood before a run that moved it, as far as that can be, and deletes the run.
-    async fn roll_back(&self, run: &Run, has_moved: bool) {
-        // One that was made for the run goes with it.
-        if run.temporary {
-            return;
+    /// Returns a thread to its position before an ended run, and deletes the run; returns how the run ends if it stays.
+    async fn roll_back(&self, run: &Run, has_moved: bool, end: End) -> End {
+        // A thread that was made for the run is deleted with it.
+        if run.temporary || !matches!(end, End::Settled(..)) {
+            return end;
         }
-        let thread = ThreadId(run.thread);
-        if has_moved {
-            let back = self.runtime().go_back(thread, run.base_step.unwrap_or_default()).await;
-            if let Err(error) = back {
-                tracing::warn!(%error, %thread, "could not roll a run back");
+        let base = run.base_step.unwrap_or_default();
+        loop {
+            let deleted = async {
+                if has_moved {
+                    self.runtime().go_back(ThreadId(run.thread), base).await?;
+                }
+                Ok::<_, Error>(self.kept().delete_run(run.thread, run.id).await?)
+            };
+            let Err(error) = deleted.await else { return end };
+            tracing::warn!(%error, run = %run.id, "could not roll a run back");
+            if !error.is_passing() {
+                return end;
             }
-        }
-        if let Err(error) = self.kept().delete_run(run.thread, run.id).await {
-            tracing::warn!(%error, "could not delete a run after its rollback");
+            if self.parts.stop.is_cancelled() {
+                return End::Left;
+            }
+            clock::sleep(PATIENCE).await;
         }
     }
 }
 
-/// Returns what was asked for without the bytes of images and files, which its thread keeps; `None` where there are none.
+/// Returns the request without the bytes of images and files, which its thread stores; `None` without attachments.
 fn without_files(kwargs: &Value) -> Option<Value> {
     let mut kwargs = kwargs.clone();
     let turn = kwargs.pointer_mut("/order/asked/turn")?.as_object_mut()?;

@@ -2,13 +2,13 @@
 
 use std::time::Duration;
 
-use super::{Error, Service};
+use super::{Result, Service};
 use perihelion_engine::bus::{CallReceiver, Notice};
 use perihelion_engine::checkpoint::StepKind;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 
-/// How often it is looked without a call: of an edit by the command line nothing is heard.
+/// How often to poll, because edits by the command line send no call.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// How long calls are collected: a run that says words calls for each of them.
@@ -28,10 +28,7 @@ pub struct Edits {
 
 impl Service {
     /// Begins to look for edits of a thread's state.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`].
-    pub async fn edits(&self, thread: ThreadId) -> Result<Edits, Error> {
+    pub async fn edits(&self, thread: ThreadId) -> Result<Edits> {
         let calls = self.runtime().bus().calls(thread);
         let seen = self.info(thread).await?.head;
         Ok(Edits { service: self.clone(), thread, calls, seen })
@@ -41,7 +38,7 @@ impl Service {
 impl Edits {
     /// Returns the steps that edits made since the last look, oldest first; of more than a thousand steps, those among
     /// the newest.
-    pub async fn look(&mut self) -> Result<Vec<u64>, Error> {
+    pub async fn look(&mut self) -> Result<Vec<u64>> {
         // Who calls from here on is heard.
         self.calls.forget();
         let head = self.service.info(self.thread).await?.head;

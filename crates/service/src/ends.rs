@@ -1,7 +1,7 @@
-//! How the drive of a run ends: for good, left to another process, put back, or driven again.
+//! The ends of a run's drive: final, left to another process, put back, or driven again.
 //!
-//! Enter at [`decide`], which does no I/O. Invariants: an error of the store ends no run; where the drive was lost, the
-//! thread says how the run ended.
+//! Enter at [`decide`], which does no I/O. Invariants: an error of the store ends no run; if the drive was lost, the
+//! thread determines how the run ended.
 
 use serde_json::{Value, json};
 
@@ -16,7 +16,7 @@ use perihelion_runtime::{RunReport, RunStatusView};
 pub(super) enum Driven {
     /// Its thread came to rest so, with the reason of a failure; or is left to the workers.
     Reported(RunStatusView, Option<Value>),
-    /// Another process holds the thread, and nothing was done.
+    /// Another process holds the thread, and the run did not start.
     Claimed,
     /// The store failed, or another process took the thread over.
     Lost,
@@ -24,7 +24,7 @@ pub(super) enum Driven {
     Refused(Value),
 }
 
-/// What its thread says of a run whose drive was lost.
+/// The facts in a thread about a run whose drive was lost.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum RunState {
     /// The thread cannot be read for now.
@@ -37,7 +37,7 @@ pub(super) enum RunState {
     Ended(RunStatusView, Option<Value>),
 }
 
-/// What becomes of a run after a drive.
+/// The status of a run after a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum End {
     /// It ended with this status, and why it failed.
@@ -103,8 +103,13 @@ impl Driven {
 
 /// Returns why a run failed, as clients are shown it.
 pub(super) fn why(report: &RunReport) -> Option<Value> {
-    matches!(report.status, RunStatusView::Failed | RunStatusView::Stopped)
-        .then(|| failed(report.error.as_deref()))
+    matches!(report.status, RunStatusView::Failed | RunStatusView::Stopped).then(|| {
+        let class = report.error_kind.as_deref();
+        match class.filter(|class| class.starts_with(char::is_uppercase)) {
+            Some(class) => failure(class, report.error.as_deref().unwrap_or_default()),
+            None => failed(report.error.as_deref()),
+        }
+    })
 }
 
 /// Returns why a run failed, as clients are shown it, by the text that its thread has.

@@ -1,33 +1,27 @@
-//! What is sent of runs that nobody asked to hear of as they began.
+//! Messages about runs that have no followers of their own.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
 
 use super::kept::NewDelivery;
-use super::{Accept, Error, Service};
+use super::{Accept, Result, Service};
 
-/// Says who is to be told of a run besides those whom its request names.
+/// Selects the additional followers of a run.
 #[async_trait]
 pub trait Followers: Send + Sync {
-    /// Returns what is sent of a run that is about to be kept.
-    ///
-    /// # Errors
-    /// Whatever the database reports.
-    async fn of_next(&self, service: &Service, next: &Accept) -> Result<Vec<NewDelivery>, Error>;
+    /// Returns the messages about a run that is about to be stored.
+    async fn of_next(&self, service: &Service, next: &Accept) -> Result<Vec<NewDelivery>>;
 }
 
 impl Service {
-    /// Has those told of each run whom the first that was named here says.
+    /// Notifies the followers that the first registered selector returns for each run.
     pub fn tell(&self, followers: Arc<dyn Followers>) {
         let _ = self.parts.followers.set(followers);
     }
 
-    /// Returns what is sent of a run besides what its request asks for.
-    pub(super) async fn deliveries_to_followers(
-        &self,
-        next: &Accept,
-    ) -> Result<Vec<NewDelivery>, Error> {
+    /// Returns the messages about a run in addition to those of its request.
+    pub(super) async fn deliveries_to_followers(&self, next: &Accept) -> Result<Vec<NewDelivery>> {
         match self.parts.followers.get() {
             Some(followers) => followers.of_next(self, next).await,
             None => Ok(Vec::new()),

@@ -1,8 +1,8 @@
 //! Runs that clients ask for: kept, driven one at a time per thread, followed and cancelled from any process.
 //!
-//! Enter at [`Service::open`]. Invariants: what was accepted is a row before the client hears of it; a run whose
-//! process died is continued by another one; a run's status is durable before its stream ends. Deliberately
-//! absent: HTTP and the shapes of any protocol; those are `api`'s.
+//! Enter at [`Service::open`]. Invariants: an accepted run is stored before the client gets the response. A run whose
+//! process died is continued by another process. A run's status is durable before its stream ends. Deliberately absent:
+//! HTTP and the shapes of any protocol; those are `api`'s.
 
 mod answering;
 mod answers;
@@ -11,6 +11,7 @@ mod cancel;
 mod change;
 mod checkpoint_ids;
 mod checkpoints;
+mod claims;
 mod crons;
 mod daily_budget;
 mod drive;
@@ -19,6 +20,7 @@ mod ends;
 mod error;
 mod followers;
 mod listen;
+mod looks;
 mod monitor;
 mod order;
 mod ownership;
@@ -34,14 +36,16 @@ mod sweep;
 mod taken_over;
 mod thread_runs;
 mod threads;
+mod trying;
 mod words;
 pub mod worker;
 
 use std::collections::HashMap;
 use std::sync::atomic::AtomicBool;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
+use parking_lot::Mutex;
 use perihelion_database::Database;
 use perihelion_people::{People, Principal, Scope};
 use tokio_util::sync::CancellationToken;
@@ -55,17 +59,17 @@ pub use crons::Work;
 pub use daily_budget::Limit;
 pub use edits::Edits;
 pub use ends::failed as shown_failure;
-pub use error::Error;
+pub use error::{Error, Result};
 pub use followers::Followers;
 pub use listen::{Listener, Next, StartAt};
-pub use order::{Approvals, Asked, Order, Turn, assistant_of};
+pub use order::{Approvals, Asked, Order, assistant_of};
 pub use perihelion_service_rows as kept;
 pub use run_result::RunSummary;
 pub use runs::Accept;
 pub use schedule::Schedule;
 pub use stops::{Stopped, Stops, stop};
 pub use thread_runs::BegunRuns;
-pub use threads::{ClientStatus, ThreadView};
+pub use threads::{ClientStatus, StatesOf, ThreadView};
 
 use self::kept::Kept;
 use self::sealing::Sealing;
@@ -74,17 +78,18 @@ use perihelion_engine::clock;
 use perihelion_engine::runner::owner_name;
 use perihelion_runtime::{Audit, Runtime, keyring};
 
-/// The runs of one process, on a runtime and the rows beside its threads, as somebody may see them; cheap to clone.
+/// The runs of a process, on a runtime and the rows next to its threads, as visible to a caller; cheap to clone.
 ///
 /// Unless a method says otherwise, it fails with [`Error::Rows`] or [`Error::Runtime`] when the database or the store
-/// does.
+/// does, with [`Error::UnknownThread`] for a thread that the tenant does not have, and with [`Error::OthersThread`] for a
+/// change of another user's thread.
 #[derive(Clone)]
 pub struct Service {
     parts: Arc<Parts>,
     seen: Arc<Seen>,
 }
 
-/// Who sees the service, and the rows of their tenant.
+/// The caller of the service, and the rows of their tenant.
 struct Seen {
     who: Principal,
     kept: Kept,
@@ -93,15 +98,14 @@ struct Seen {
 struct Parts {
     runtime: Arc<Runtime>,
     people: People,
-    /// When the process began to serve.
     since: DateTime<Utc>,
     /// Name under which this process drives runs.
     owner: String,
-    /// The runs that this process drives, with what stops each.
+    /// The runs that a task of this process drives or is about to, with what stops each.
     driven: Mutex<HashMap<Uuid, CancellationToken>>,
-    /// Calls those who follow a run that ended in this process.
+    /// Wakes the followers of a run that ended in this process.
     ended: Calls<Uuid>,
-    /// Says who is told of runs that they did not begin.
+    /// Sets the followers of runs that they did not start.
     followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
@@ -113,11 +117,11 @@ struct Parts {
 }
 
 impl Service {
-    /// Opens the rows beside the threads of a runtime.
+    /// Opens the rows next to the threads of a runtime.
     ///
     /// # Errors
     /// [`Error::Rows`] when the database cannot be opened, [`Error::NoDatabase`] when the threads are in memory alone.
-    pub async fn open(runtime: Arc<Runtime>, stop: CancellationToken) -> Result<Self, Error> {
+    pub async fn open(runtime: Arc<Runtime>, stop: CancellationToken) -> Result<Self> {
         let url = runtime.settings().store.database.expose().to_owned();
         if url.starts_with("memory:") {
             return Err(Error::NoDatabase);
@@ -146,7 +150,7 @@ impl Service {
         Ok(Self { parts: Arc::new(parts), seen: Arc::new(Seen { who, kept }) })
     }
 
-    /// Returns the service as somebody may see it: with the threads of their tenant alone.
+    /// Returns the service for a caller, limited to the threads of their tenant.
     #[must_use]
     pub fn seen_by(&self, who: Principal) -> Self {
         let kept = self.kept().for_tenant(&who.tenant);
@@ -158,12 +162,10 @@ impl Service {
         self.seen_by(Principal::loopback(tenant))
     }
 
-    /// Returns who sees it.
     pub fn who(&self) -> &Principal {
         &self.seen.who
     }
 
-    /// Returns the tenant whose threads are seen.
     pub fn tenant(&self) -> &str {
         &self.seen.who.tenant
     }
@@ -172,31 +174,27 @@ impl Service {
     ///
     /// # Errors
     /// [`Error::Forbidden`].
-    pub fn permit(&self, scope: Scope) -> Result<(), Error> {
+    pub fn permit(&self, scope: Scope) -> Result<()> {
         if self.seen.who.may(scope) { Ok(()) } else { Err(Error::Forbidden(scope.as_str())) }
     }
 
-    /// Returns users, sessions and keys.
     pub fn people(&self) -> &People {
         &self.parts.people
     }
 
-    /// Returns when this process began to serve.
     pub fn since(&self) -> DateTime<Utc> {
         self.parts.since
     }
 
-    /// Returns the runtime.
     pub fn runtime(&self) -> &Arc<Runtime> {
         &self.parts.runtime
     }
 
-    /// Returns the rows.
     pub fn kept(&self) -> &Kept {
         &self.seen.kept
     }
 
-    /// Returns what is cancelled when the process is to end.
+    /// Returns the token that is cancelled when the process must end.
     pub fn stop(&self) -> &CancellationToken {
         &self.parts.stop
     }
@@ -209,9 +207,5 @@ impl Service {
             tracing::warn!(%error, "could not release runs; other processes take them over later");
         }
         self.seen.kept.close().await;
-    }
-
-    fn driven(&self) -> std::sync::MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
-        self.parts.driven.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }

@@ -1,7 +1,7 @@
 //! Follows a run by the log of its thread, from any point, on any process.
 //!
-//! The log is read from the run's first event on whatever the point, because what an event means follows from those
-//! before it; what lies before the point is not sent again. So every follower hears the same, under the same ids.
+//! The log is read from the run's first event on, because the meaning of an event depends on earlier ones; events
+//! before the requested point are not sent again. All followers therefore receive the same events with the same IDs.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -15,15 +15,15 @@ use uuid::Uuid;
 use super::kept::Run;
 use super::pending_run::PendingRun;
 use super::pieces::PartialMessages;
-use super::{CheckpointIds, Error, LoggedChange, Service, StepRun, ThreadChange};
+use super::{CheckpointIds, LoggedChange, Result, Service, StepRun, ThreadChange};
 use perihelion_engine::bus::{CallReceiver, Subscription, ThreadEvent};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{RunEvent, StreamMode};
 use perihelion_engine::ids::ThreadId;
-use perihelion_runtime::{Served, ThreadState};
+use perihelion_runtime::{HostedEvent, Served, ThreadState};
 use perihelion_star::{GraphState, MessagePiece};
 
-/// How often the run's row is looked at while nobody tells of it: another process may have ended it.
+/// How often the run's row is polled without a call: another process may have ended it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// How long a log that broke off is left alone.
@@ -32,37 +32,33 @@ const PATIENCE: Duration = Duration::from_millis(100);
 /// How soon it is looked at when the log says that the run has ended.
 const SOON: Duration = Duration::from_millis(20);
 
-/// Where a follower begins.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum StartAt {
-    /// At the run's beginning.
     Beginning,
-    /// After an event of the log.
     After(u64),
     /// With what happens from now on.
     Now,
 }
 
-/// What the next look gave.
 #[derive(Clone, Debug)]
 pub enum Next {
     Change(LoggedChange),
-    /// The run has ended, and everything of it was heard.
+    /// The run has ended, and all its events were sent.
     Ended(Box<Run>),
-    /// The run is no more.
     Gone,
 }
 
-/// Follows one run.
 pub struct Listener {
     service: Service,
     run: Run,
     log: Option<Subscription>,
-    /// Tells of the thread while the run has not begun.
+    /// Follows the thread while the run has not begun.
     before: Option<PendingRun>,
-    /// Newest event that was read.
+    /// Newest event that was taken in.
     read: u64,
-    /// Newest event that is not to be heard.
+    /// The next event, until it is taken in.
+    unread: Option<ThreadEvent>,
+    /// Newest event that is not sent.
     after: u64,
     graph: Arc<dyn Served>,
     state: ThreadState,
@@ -71,7 +67,7 @@ pub struct Listener {
     /// The step that the state is of.
     step: u64,
     ids: Option<CheckpointIds>,
-    /// Whether nothing of the run was told yet.
+    /// Whether no event of the run was sent yet.
     is_silent: bool,
     /// When the newest step that was read was durable, or the run asked for.
     at: DateTime<Utc>,
@@ -85,8 +81,7 @@ pub struct Listener {
 }
 
 impl Service {
-    /// Follows a run.
-    pub async fn listen(&self, run: Run, from: StartAt) -> Result<Listener, Error> {
+    pub async fn listen(&self, run: Run, from: StartAt) -> Result<Listener> {
         let thread = ThreadId(run.thread);
         let after = match from {
             StartAt::Beginning => 0,
@@ -96,7 +91,6 @@ impl Service {
         Ok(Listener { after, ..self.listen_from_beginning(run) })
     }
 
-    /// Follows a run from its beginning.
     pub fn listen_from_beginning(&self, run: Run) -> Listener {
         let graph = self.graph_noted(&run.metadata);
         let state = graph.empty();
@@ -108,6 +102,7 @@ impl Service {
             log: None,
             before: None,
             read: 0,
+            unread: None,
             after: 0,
             graph: Arc::clone(graph),
             shown: state.clone(),
@@ -124,20 +119,19 @@ impl Service {
 }
 
 impl Listener {
-    /// Returns the run as it was seen last.
     pub fn run(&self) -> &Run {
         &self.run
     }
 
-    /// Returns the state as far as the run was followed.
+    /// Returns the state up to the last sent event.
     pub fn shown(&self) -> &ThreadState {
         &self.shown
     }
 
     /// Waits for what happens next.
     ///
-    /// It may be dropped at any moment, and loses nothing by that.
-    pub async fn next(&mut self) -> Result<Next, Error> {
+    /// It can be dropped at any time without losing events.
+    pub async fn next(&mut self) -> Result<Next> {
         loop {
             if let Some(heard) = self.ready.pop_front() {
                 return Ok(Next::Change(heard));
@@ -155,6 +149,16 @@ impl Listener {
             let is_reported = self.run.last_event.is_some_and(|last| self.read >= last);
             if self.run.status.is_terminal() && (is_reported || self.run.last_event.is_none()) {
                 return Ok(Next::Ended(Box::new(self.run.clone())));
+            }
+            if let Some(unread) = &self.unread {
+                let id = unread.id;
+                // One of a newer version's that this one does not know says nothing to it.
+                if let Ok(event) = RunEvent::deserialize(&unread.event) {
+                    self.take(id, event).await?;
+                }
+                self.read = id;
+                self.unread = None;
+                continue;
             }
             let look = if self.may_have_ended { SOON } else { LOOK_EVERY };
             let Some(log) = &mut self.log else { return Ok(Next::Gone) };
@@ -179,10 +183,7 @@ impl Listener {
                     // It belongs to a later run; events of this one were dropped meanwhile.
                     self.read = event.id;
                 }
-                Some(Ok(event)) => {
-                    self.read = event.id;
-                    self.take(event).await?;
-                }
+                Some(Ok(event)) => self.unread = Some(event),
                 Some(Err(_)) | None => {
                     let bus = self.service.runtime().bus();
                     self.log = Some(bus.subscribe(ThreadId(self.run.thread), self.read));
@@ -192,8 +193,8 @@ impl Listener {
         }
     }
 
-    /// Waits until a run that has not begun may have; the first time it only begins to hear.
-    async fn wait_to_begin(&mut self) -> Result<(), Error> {
+    /// Waits until a pending run may have begun; the first call only subscribes.
+    async fn wait_to_begin(&mut self) -> Result<()> {
         let is_heard = match &mut self.before {
             Some(before) => before.wait(&mut self.ended).await,
             None => {
@@ -209,17 +210,16 @@ impl Listener {
     }
 
     /// Opens the log once the run has begun; returns whether it has.
-    async fn open(&mut self) -> Result<bool, Error> {
+    async fn open(&mut self) -> Result<bool> {
         let Some(first) = self.run.first_event else { return Ok(false) };
         self.read = first;
         self.skip_dropped().await?;
         let runtime = self.service.runtime();
-        if runtime.own_graphs().next().is_some() {
-            // Whatever its client noted of the run, its thread says which graph it is of.
-            self.graph = Arc::clone(runtime.graph_of(ThreadId(self.run.thread)).await?);
-            self.state = self.graph.empty();
-            self.shown = self.state.clone();
-        }
+        // Whatever its client noted of the run, its thread says which graph it is of.
+        let info = runtime.store().info(ThreadId(self.run.thread)).await?;
+        self.graph = Arc::clone(runtime.graph_for(&info.graph));
+        self.state = self.graph.empty();
+        self.shown = self.state.clone();
         if self.run.last_event.is_none_or(|last| self.read < last) {
             self.stand_at(self.run.base_step.unwrap_or_default()).await?;
             let bus = self.service.runtime().bus();
@@ -231,7 +231,7 @@ impl Listener {
     }
 
     /// Brings the state to a step that it is not at, where what led there was dropped from the log.
-    async fn stand_at(&mut self, step: u64) -> Result<(), Error> {
+    async fn stand_at(&mut self, step: u64) -> Result<()> {
         if self.step == step {
             return Ok(());
         }
@@ -245,7 +245,7 @@ impl Listener {
         Ok(())
     }
 
-    async fn look_again(&mut self) -> Result<bool, Error> {
+    async fn look_again(&mut self) -> Result<bool> {
         match self.service.kept().find_run(self.run.id).await? {
             None => Ok(false),
             Some(run) => {
@@ -255,8 +255,8 @@ impl Listener {
         }
     }
 
-    /// Continues to the end of a run whose events were dropped: nothing of it will be told.
-    async fn skip_dropped(&mut self) -> Result<(), Error> {
+    /// Continues to the end of a run whose events were dropped: it sends none of them.
+    async fn skip_dropped(&mut self) -> Result<()> {
         let Some(last) = self.run.last_event.filter(|_| self.run.status.is_terminal()) else {
             return Ok(());
         };
@@ -271,11 +271,15 @@ impl Listener {
         Ok(())
     }
 
-    /// Makes of an event what there is to hear of it.
-    async fn take(&mut self, logged: ThreadEvent) -> Result<(), Error> {
-        // One of a newer version's that this one does not know says nothing to it.
-        let Ok(event) = RunEvent::<GraphState>::deserialize(&logged.event) else { return Ok(()) };
+    /// Turns a log event into events for followers; if it is dropped, it can be repeated.
+    async fn take(&mut self, id: u64, event: RunEvent<GraphState>) -> Result<()> {
+        let is_hosted = self.graph.about().is_hosted;
         let change = match event {
+            RunEvent::Published { payload, .. } if is_hosted => {
+                HostedEvent::read(&payload).map(ThreadChange::Hosted)
+            }
+            // Its nodes run elsewhere, and their tasks are told from there.
+            RunEvent::TaskStarted { .. } | RunEvent::TaskEnded { .. } if is_hosted => None,
             RunEvent::StepRestarted { .. } => {
                 self.pieces.begin_again();
                 Some(ThreadChange::ContinuesFrom { state: self.shown.clone() })
@@ -314,14 +318,14 @@ impl Listener {
         };
         let Some(change) = change else { return Ok(()) };
         let is_first = std::mem::take(&mut self.is_silent);
-        if logged.id > self.after {
-            self.ready.push_back(LoggedChange { id: logged.id, at: self.at, is_first, change });
+        if id > self.after {
+            self.ready.push_back(LoggedChange { id, at: self.at, is_first, change });
         }
         Ok(())
     }
 
     /// Reads a step and folds it into the state.
-    async fn step(&mut self, step: u64) -> Result<Option<ThreadChange>, Error> {
+    async fn step(&mut self, step: u64) -> Result<Option<ThreadChange>> {
         let thread = ThreadId(self.run.thread);
         let store = self.service.runtime().store();
         let row = store.history(thread, Some(step + 1), 1).await?.pop();

@@ -1,13 +1,14 @@
-//! What a process does beside its runs: it says that it lives, hears who is to be stopped, and looks for runs that
-//! nobody drives.
+//! The background work of a process: heartbeats, stop requests, and a search for runs without a process.
 
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
 use chrono::TimeDelta;
+use uuid::Uuid;
 
-use super::kept::{Begin, Run};
-use super::{Error, Service};
+use super::kept::Begin;
+use super::looks::{Looks, PAGE};
+use super::{Result, Service};
 use perihelion_engine::clock;
 use perihelion_engine::runner::holder_is_dead;
 use perihelion_runtime::{DEMO_TENANT, Documents};
@@ -19,7 +20,7 @@ const LOOK_EVERY: Duration = Duration::from_millis(500);
 /// Looks between two signs of life.
 const BEAT_EVERY: u32 = 10;
 
-/// Looks after which what runs took long ago, and what has expired, is forgotten: an hour.
+/// Number of polls between deletions of old usage counts and expired rows: an hour.
 const FORGET_EVERY: u32 = 7_200;
 
 /// Looks between two for threads of one run: a minute.
@@ -28,13 +29,11 @@ const SWEEP_EVERY: u32 = 120;
 /// How long a process may be silent before its runs are another one's.
 const SILENT_FOR: TimeDelta = TimeDelta::seconds(30);
 
-/// Threads or runs of one look.
-const PAGE: u32 = 64;
-
 impl Service {
     /// Keeps the runs of the database going until the process is to end.
     pub async fn keep(&self) {
         let mut turn = 0_u32;
+        let mut looks = Looks::default();
         if let Err(error) = self.expire_stale().await {
             tracing::warn!(%error, "could not check old approval requests");
         }
@@ -52,7 +51,7 @@ impl Service {
             if turn.is_multiple_of(SWEEP_EVERY) {
                 self.sweep();
             }
-            if let Err(error) = self.look(turn.is_multiple_of(BEAT_EVERY)).await {
+            if let Err(error) = self.look(&mut looks, turn.is_multiple_of(BEAT_EVERY)).await {
                 tracing::debug!(%error, "could not look for runs; trying again");
             }
             turn = turn.wrapping_add(1);
@@ -63,7 +62,7 @@ impl Service {
         }
     }
 
-    /// Deletes documents that are older than the settings permit, beside everything else.
+    /// Deletes documents that are older than the settings permit, in the background.
     fn prune_documents(&self) {
         let settings = self.runtime().settings().clone();
         let oldest = |age: Age| age.before(clock::now());
@@ -86,75 +85,86 @@ impl Service {
         });
     }
 
-    async fn look(&self, beats: bool) -> Result<(), Error> {
+    async fn look(&self, looks: &mut Looks, beats: bool) -> Result<()> {
         let owner = self.parts.owner.as_str();
         let now = clock::now();
-        if !self.driven().is_empty() {
-            if beats {
-                self.kept().beat(owner, now).await?;
-            }
-            for (run, _) in self.kept().to_cancel(owner).await? {
+        if beats && self.is_driving() {
+            self.kept().beat(owner, now).await?;
+        }
+        for (run, cancel) in self.kept().runs_of(owner).await? {
+            if cancel.is_some() {
                 self.stop_driving(run);
             }
+            self.take_over(run, beats).await;
         }
-        self.time_out().await?;
-        for (thread, tenant) in self.kept().waiting_threads(now, PAGE).await? {
+        self.time_out(&mut looks.approvals).await?;
+        let waiting = self.kept().waiting_threads(now, PAGE, looks.threads.passed).await?;
+        let count = waiting.len();
+        let mut left = 0;
+        for (thread, tenant) in waiting {
             if !self.drives(&tenant) {
+                left += 1;
                 continue;
             }
-            let begin = Begin { owner, now: clock::now() };
-            match self.kept().for_tenant(&tenant).begin_next(thread, begin).await {
-                Ok(run) => run.into_iter().for_each(|run| self.launch(run)),
-                // Such as a run that was sealed with a key that this process does not have: others are not kept waiting.
-                Err(error) if beats => {
+            // Such as a run that was sealed with a key that this process does not have: others are not kept waiting.
+            if let Err(error) = self.driving_for(&tenant).begin_next(thread).await {
+                left += 1;
+                if beats {
                     tracing::warn!(%error, %thread, "could not start the next run of a thread");
                 }
-                Err(_) => {}
             }
         }
-        if let Err(error) = self.begin_due().await {
+        looks.threads.move_on(count, left);
+        if let Err(error) = self.begin_due(&mut looks.crons).await {
             tracing::warn!(%error, "could not look for due cron jobs; trying again");
         }
-        self.take_over_abandoned(beats).await
-    }
-
-    /// Takes over the runs of processes that are known to be gone, or have been silent for long.
-    async fn take_over_abandoned(&self, beats: bool) -> Result<(), Error> {
-        let owner = self.parts.owner.as_str();
         let mut gone = self.kept().other_owners(owner).await?;
         gone.retain(|other| holder_is_dead(other));
         let before = clock::now() - SILENT_FOR;
-        for id in self.kept().abandoned_runs(owner, &gone, before, PAGE).await? {
-            match self.kept().run_of_any_tenant(id).await {
-                Ok(Some(run)) if self.drives(&run.tenant) => self.take_over(run).await?,
-                Ok(_) => {}
-                Err(error) if beats => {
-                    tracing::warn!(%error, run = %id, "could not take a run over")
-                }
-                Err(_) => {}
-            }
+        let kept = self.kept();
+        let abandoned = kept.abandoned_runs(owner, &gone, before, PAGE, looks.runs.passed).await?;
+        let mut left = 0;
+        for run in &abandoned {
+            left += usize::from(!self.take_over(*run, beats).await);
         }
+        looks.runs.move_on(abandoned.len(), left);
         Ok(())
     }
 
-    /// Returns whether this process has the agents of a tenant: those of the demo are its own.
+    /// Returns whether this process has the agents of a tenant: the demo has its own.
     pub(super) fn drives(&self, tenant: &str) -> bool {
         let own = self.runtime().runner().tenant();
         (tenant == DEMO_TENANT) == (own == DEMO_TENANT)
     }
 
-    /// Takes a run over, unless another process was quicker or its own is heard of again.
-    async fn take_over(&self, run: Run) -> Result<(), Error> {
-        let is_dead = run.owner.as_deref().is_none_or(holder_is_dead);
+    /// Takes over a run that no process drives; returns whether this process can.
+    async fn take_over(&self, id: Uuid, beats: bool) -> bool {
+        self.try_to_take_over(id).await.unwrap_or_else(|error| {
+            if beats {
+                tracing::warn!(%error, run = %id, "could not take a run over");
+            }
+            false
+        })
+    }
+
+    /// Takes over a run without a process, or of one that is dead, silent, or this one without a task for it.
+    async fn try_to_take_over(&self, id: Uuid) -> Result<bool> {
+        let Some(claim) = self.claim(id) else { return Ok(true) };
+        let Some(run) = self.kept().run_of_any_tenant(id).await? else { return Ok(true) };
+        if !self.drives(&run.tenant) {
+            return Ok(false);
+        }
+        let own = self.parts.owner.as_str();
+        let is_lost = |owner: &str| owner == own || holder_is_dead(owner);
+        let is_dead = run.owner.as_deref().is_none_or(is_lost);
         let silent_for = if is_dead { TimeDelta::zero() } else { SILENT_FOR };
-        let begin = Begin { owner: &self.parts.owner, now: clock::now() };
-        if !self.kept().take_over(&run, silent_for, begin).await? {
-            return Ok(());
+        let begin = Begin { owner: own, now: clock::now() };
+        if self.kept().take_over(&run, silent_for, begin).await?
+            && let Some(run) = self.kept().run_of_any_tenant(id).await?
+        {
+            tracing::info!(run = %id, "resuming a run that no process drives");
+            self.launch(claim, run);
         }
-        if let Some(taken) = self.kept().run_of_any_tenant(run.id).await? {
-            tracing::info!(run = %run.id, "resuming a run of another process");
-            self.launch(taken);
-        }
-        Ok(())
+        Ok(true)
     }
 }

@@ -1,31 +1,30 @@
-//! What a thread tells while a run of it has not begun.
+//! The events of a thread while one of its runs has not begun.
 
 use std::time::Duration;
 
 use futures::StreamExt as _;
 use uuid::Uuid;
 
-use super::{Error, Service};
+use super::{Result, Service};
 use perihelion_engine::bus::{CallReceiver, Notice, Subscription};
 use perihelion_engine::checkpoint;
 use perihelion_engine::clock;
 use perihelion_engine::ids::{RunId, ThreadId};
 
-/// How long it is until the run is looked at of which nobody tells: another process on SQLite may have ended it.
+/// How long until a run without events is polled: another process on SQLite may have ended it.
 const LOOK_EVERY: Duration = Duration::from_secs(2);
 
-/// Waits for a run to begin.
 pub(super) struct PendingRun {
     log: Subscription,
-    /// Calls when the thread changed and told nothing.
+    /// Wakes on changes of the thread that have no event.
     calls: CallReceiver<ThreadId, Notice>,
-    /// The run of the engine that told the newest event.
+    /// The engine's run of the newest event.
     teller: Option<RunId>,
 }
 
 impl PendingRun {
-    /// Begins to hear, so that no beginning is missed that is looked for after it; none: there is no such thread.
-    pub async fn open(service: &Service, thread: ThreadId) -> Result<Option<Self>, Error> {
+    /// Subscribes, so that a later check misses no start; `None` for an unknown thread.
+    pub async fn open(service: &Service, thread: ThreadId) -> Result<Option<Self>> {
         let runtime = service.runtime();
         let calls = runtime.bus().calls(thread);
         match runtime.store().event_position(thread).await {
@@ -38,9 +37,10 @@ impl PendingRun {
         }
     }
 
-    /// Waits until the run may have begun or ended: until somebody else than before tells of its thread, or it is called.
+    /// Waits until the run may have begun or ended: until another run publishes events of its thread, or a call
+    /// arrives.
     ///
-    /// Returns whether the thread is still heard. It may be dropped at any moment, and loses nothing by that.
+    /// Returns whether the subscription is active. It can be dropped at any time without losing events.
     pub async fn wait(&mut self, ended: &mut CallReceiver<Uuid>) -> bool {
         loop {
             tokio::select! {

@@ -1,4 +1,4 @@
-//! The messages of the step under way, of which tasks tell piece by piece.
+//! The messages of the active step, which its tasks send piece by piece.
 
 use std::collections::BTreeMap;
 
@@ -6,11 +6,11 @@ use super::ThreadChange;
 use perihelion_runtime::Wrote;
 use perihelion_star::message_id;
 
-/// What each task of the step under way has said, by step and task.
+/// The messages of each task of the active step, by step and task.
 #[derive(Clone, Debug, Default)]
 pub(super) struct PartialMessages(BTreeMap<(u64, u32), MessageSoFar>);
 
-/// What a task has said of a message.
+/// The sent part of a task's message.
 #[derive(Clone, Debug, Default)]
 struct MessageSoFar {
     text: String,
@@ -33,12 +33,11 @@ impl PartialMessages {
         }
     }
 
-    /// Forgets what was said up to the end of a step.
     pub(super) fn end_step(&mut self, step: u64) {
         self.0.retain(|(of, _), _| *of > step);
     }
 
-    /// Takes a piece of a message of a step's task; what an attempt says again is not sent again.
+    /// Accepts a piece of a message of a step's task; pieces that another attempt repeats are not sent again.
     pub(super) fn take(
         &mut self,
         turn: u32,
@@ -70,7 +69,7 @@ impl PartialMessages {
         Some(ThreadChange::Piece { step, task, node, message, piece, text, is_first })
     }
 
-    /// Returns the ids of the messages of a step that were told in pieces.
+    /// Returns the IDs of those messages of a step that were sent in pieces.
     pub(super) fn streamed(&self, turn: u32, step: u64, written: &[Wrote]) -> Vec<String> {
         let named = (0_u32..).zip(written);
         let named = named
@@ -78,7 +77,7 @@ impl PartialMessages {
         named.collect()
     }
 
-    /// Returns what the messages of a step end with that was told in part: the process that told them died before the rest.
+    /// Returns the missing ends of a step's messages: the process that sent the first pieces died.
     pub(super) fn rest(&self, turn: u32, step: u64, written: &[Wrote]) -> Vec<ThreadChange> {
         let mut rest = Vec::new();
         for (task, one) in (0_u32..).zip(written) {
@@ -103,7 +102,6 @@ impl PartialMessages {
 }
 
 impl MessageSoFar {
-    /// Returns the id of the message.
     fn name(&self, turn: u32, step: u64, node: &str) -> String {
         match self.versions {
             0 => message_id(turn, step, node),

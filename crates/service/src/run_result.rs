@@ -1,5 +1,5 @@
-//! How runs left their threads, by what is kept for good: steps and questions, not the log of what was told, which is
-//! dropped after a while.
+//! The results of runs from permanent rows, steps and questions, and not from the event log, which is dropped after a
+//! while.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -8,11 +8,10 @@ use chrono::{DateTime, TimeDelta, Utc};
 use uuid::Uuid;
 
 use super::kept::Run;
-use super::{ClientStatus, Error, Order, Service};
+use super::{ClientStatus, Order, Result, Service};
 use perihelion_engine::checkpoint::{self, EffectKind, EffectRow, ThreadStatus};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{self as runtime, InterruptView, Served, ThreadState};
-use perihelion_star::GraphState;
 use perihelion_star::question::Question;
 
 /// How far the clock of a database may be before that of the process that wrote a run's end.
@@ -21,26 +20,25 @@ const CLOCKS: TimeDelta = TimeDelta::milliseconds(500);
 /// How a run that has ended left its thread.
 #[derive(Clone, Debug)]
 pub struct RunSummary {
-    /// The turn that the run was of; 0 where its thread was shortened since, and nobody knows.
+    /// The turn of the run; 0 if its thread was shortened since.
     pub turn: u32,
-    /// The state after it; where no later run has begun, the thread's newest.
+    /// The state after it; the thread's newest if no later run has begun.
     pub state: ThreadState,
-    /// What it asked a person; where no later run has begun, what of it is open still.
+    /// Its questions to a person; only the open ones if no later run has begun.
     pub asked: Vec<InterruptView>,
-    /// Whether nothing was left to do: it neither asks nor pauses.
+    /// Whether no work was left: no question and no pause.
     pub is_done: bool,
-    /// How the thread stands by now, where no later run has begun.
+    /// The present status of the thread, if no later run has begun.
     pub now: Option<ClientStatus>,
-    /// Why the thread failed, if that is how it stands.
+    /// Why the thread failed, if it did.
     pub error: Option<String>,
 }
 
 impl RunSummary {
-    /// Returns the answer of the run's turn.
     pub fn answer(&self) -> Option<String> {
-        let Some(star) = self.state.of::<GraphState>() else { return self.state.last_reply() };
+        let star = self.state.star();
         if star.turn == self.turn {
-            return star.answer.clone();
+            return self.state.answer();
         }
         star.answer_of(self.turn).map(|message| message.content.clone())
     }
@@ -52,14 +50,11 @@ impl RunSummary {
 }
 
 impl Service {
-    /// Reads the state that a run left when it ended, and what it asked then; the thread's newest where that is not kept.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`].
+    /// Reads the state at the end of a run, and its questions; the thread's newest state if the other one was deleted.
     pub async fn state_after(
         &self,
         run: &Run,
-    ) -> Result<(Option<ThreadState>, Vec<InterruptView>), Error> {
+    ) -> Result<(Option<ThreadState>, Vec<InterruptView>)> {
         let thread = ThreadId(run.thread);
         let info = self.info(thread).await?;
         let head = info.head;
@@ -70,15 +65,12 @@ impl Service {
             let asked = self.asked_at(thread, step + 1, Some(run.updated_at)).await?;
             return Ok((Some(state), asked));
         }
-        let view = self.thread(thread).await?;
+        let view = self.thread_of(info).await?;
         Ok((view.state, view.open))
     }
 
     /// Reads how a run that has ended left its thread.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`].
-    pub async fn left_by(&self, run: &Run) -> Result<RunSummary, Error> {
+    pub async fn left_by(&self, run: &Run) -> Result<RunSummary> {
         let thread = ThreadId(run.thread);
         let Some(step) = self.step_after(run).await? else {
             let view = self.thread(thread).await?;
@@ -103,15 +95,15 @@ impl Service {
         Ok(RunSummary { turn, state, ..left })
     }
 
-    /// Returns whether nothing was left to do after a step of a thread; of one that is not kept nobody knows more.
-    pub async fn is_done_at(&self, thread: ThreadId, step: u64) -> Result<bool, Error> {
+    /// Returns whether no work was left after a step of a thread; unknown for a deleted step.
+    pub async fn is_done_at(&self, thread: ThreadId, step: u64) -> Result<bool> {
         let row = self.runtime().store().history(thread, Some(step + 1), 1).await?.pop();
         let Some(row) = row.filter(|row| row.seq == step) else { return Ok(true) };
         Ok(row.frontier()?.tasks.is_empty())
     }
 
-    /// Finds where a thread stood after a run; none while no later one has begun.
-    pub async fn step_after(&self, run: &Run) -> Result<Option<u64>, Error> {
+    /// Finds the position of a thread after a run; `None` if no later one has begun.
+    pub async fn step_after(&self, run: &Run) -> Result<Option<u64>> {
         let Some(first) = run.first_event else { return Ok(None) };
         let mut after = (first, run.created_at, run.id);
         while let Some(next) = self.kept().next_begun(run.thread, Some(after)).await? {
@@ -124,14 +116,14 @@ impl Service {
         Ok(None)
     }
 
-    /// Returns what the tasks of a step have asked a person, answered since or not, or what of it was open at a time; no
-    /// subgraph's questions.
+    /// Returns the questions of a step's tasks, answered or not, or those open at a time; without questions of
+    /// subgraphs.
     async fn asked_at(
         &self,
         thread: ThreadId,
         step: u64,
         open_at: Option<DateTime<Utc>>,
-    ) -> Result<Vec<InterruptView>, Error> {
+    ) -> Result<Vec<InterruptView>> {
         let effects = self.runtime().store().effects(thread, Some(step)).await?;
         let was_open = |effect: &&EffectRow| {
             open_at.is_none_or(|at| {
@@ -143,7 +135,7 @@ impl Service {
     }
 
     /// Returns the turn that a run was of; the state after it is at turn `newest`.
-    async fn turn_of(&self, graph: &Arc<dyn Served>, run: &Run, newest: u32) -> Result<u32, Error> {
+    async fn turn_of(&self, graph: &Arc<dyn Served>, run: &Run, newest: u32) -> Result<u32> {
         let Ok(order) = Order::of(run) else { return Ok(newest) };
         let begins = u32::from(order.begins_turn());
         let base = order.at.or(run.base_step).unwrap_or_default();
@@ -155,13 +147,13 @@ impl Service {
         Ok(before.map_or(newest, |before| newest.min(before.star().turn + begins)))
     }
 
-    /// Returns the state at a step; none where the thread was shortened to later ones.
+    /// Returns the state at a step; `None` if the thread was shortened to later steps.
     pub(super) async fn state_at(
         &self,
         graph: &Arc<dyn Served>,
         thread: ThreadId,
         step: u64,
-    ) -> Result<Option<ThreadState>, Error> {
+    ) -> Result<Option<ThreadState>> {
         match graph.state(thread, Some(step)).await {
             Ok(state) => Ok(Some(state)),
             Err(runtime::Error::Store(checkpoint::Error::UnknownStep { .. })) => Ok(None),
@@ -170,8 +162,7 @@ impl Service {
     }
 }
 
-/// Shows a recorded question.
-fn question(effect: &EffectRow) -> Result<InterruptView, Error> {
+fn question(effect: &EffectRow) -> Result<InterruptView> {
     let payload = effect.request.decode()?;
     let question = Question::read(&effect.name, &payload);
     let agent = question.agent().unwrap_or_default().to_owned();

@@ -8,54 +8,56 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run};
-use super::{Approvals, Asked, Error, Order, Service, answers};
-use perihelion_engine::checkpoint::ThreadStatus;
+use super::{Approvals, Asked, Error, Order, Result, Service, answers};
+use perihelion_engine::checkpoint::{ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_star::GRAPH;
 use perihelion_star::question::kind;
 
 /// How often a run that another process drives is looked at.
 const LOOK_EVERY: Duration = Duration::from_millis(250);
 
-/// A run to be accepted.
 #[derive(Clone, Debug)]
 pub struct Accept {
     pub thread: ThreadId,
     pub assistant: Uuid,
     pub order: Order,
-    /// What was asked for, as clients are shown it.
+    /// The request, in the form for clients.
     pub shown: Value,
     pub metadata: Value,
     pub multitask: Multitask,
     /// Whether the thread goes with the run.
     pub temporary: bool,
-    /// When it may begin; none: now.
+    /// The earliest start; `None` means now.
     pub due_at: Option<DateTime<Utc>>,
-    /// What is sent when it has ended.
+    /// The messages to send at its end.
     pub deliveries: Vec<NewDelivery>,
 }
+
+/// How often an answer is tried while the thread moves.
+const ANSWER_TRIES: usize = 50;
 
 impl Service {
     /// Keeps a run, and begins it when its thread is free.
     ///
     /// # Errors
     /// [`Error::Busy`] when the thread is at work and the run is not to wait, [`Error::UnknownThread`].
-    pub async fn accept(&self, accept: Accept) -> Result<Run, Error> {
+    pub async fn accept(&self, accept: Accept) -> Result<Run> {
         self.accept_as(Uuid::now_v7(), accept).await
     }
 
     /// Keeps a run under an id that was chosen for it.
-    pub(super) async fn accept_as(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
-        if let Asked::Input { graph, .. } = &accept.order.asked {
-            self.fit(accept.thread, graph).await?;
-        }
+    pub(super) async fn accept_as(&self, id: Uuid, mut accept: Accept) -> Result<Run> {
+        // Before anything is kept that this program could not begin.
+        let graph = accept.order.asked.graph();
+        let noted = self.graph_noted(&accept.metadata);
+        let info = self.fit(accept.thread, graph, &noted.about().name).await?;
         let decides = match &accept.order.asked {
             Asked::Resume(given) => {
                 self.check_answer(accept.thread, given, accept.order.at.is_none()).await?
             }
             Asked::Turn(_) if accept.order.at.is_none() => {
-                accept.order.clarifies = self.clarification_of(accept.thread).await?;
+                accept.order.clarifies = self.clarification_of(&info).await?;
                 false
             }
             _ => false,
@@ -68,11 +70,8 @@ impl Service {
     }
 
     /// Decides in whose name a run is done.
-    async fn bind_to_user(&self, accept: &mut Accept) -> Result<(), Error> {
-        let named = match &accept.order.asked {
-            Asked::Turn(turn) => turn.user.as_deref(),
-            _ => None,
-        };
+    async fn bind_to_user(&self, accept: &mut Accept) -> Result<()> {
+        let named = accept.order.turn().and_then(|turn| turn.user.as_deref());
         let user = self.user_on(accept.thread, named).await?;
         if let Some(user) = &user {
             self.give(accept.thread, user).await?;
@@ -86,18 +85,14 @@ impl Service {
     }
 
     /// Keeps a run whose user is decided.
-    pub(super) async fn accept_bound(&self, id: Uuid, mut accept: Accept) -> Result<Run, Error> {
+    pub(super) async fn accept_bound(&self, id: Uuid, mut accept: Accept) -> Result<Run> {
         self.check_enabled(accept.thread).await?;
         let now = clock::now();
         let thread = accept.thread.0;
         accept.order.by = Some(self.who().user.clone());
         if let Asked::Turn(turn) = &mut accept.order.asked {
-            let usual = if turn.interactive {
-                Approvals::Wait
-            } else {
-                self.runtime().settings().serve.approvals
-            };
-            turn.approvals.get_or_insert(usual);
+            let usual = self.runtime().settings().serve.approvals;
+            turn.approvals.get_or_insert(if turn.interactive { Approvals::Wait } else { usual });
         }
         if accept.order.asked.is_turn() {
             self.check_room().await?;
@@ -105,7 +100,7 @@ impl Service {
         self.make_way(accept.thread, accept.multitask).await?;
         let reported = self.deliveries_to_followers(&accept).await?;
         let kwargs = json!({ "order": accept.order, "shown": accept.shown });
-        let new = NewRun {
+        let mut new = NewRun {
             id,
             thread,
             assistant: accept.assistant,
@@ -114,21 +109,32 @@ impl Service {
             metadata: accept.metadata,
             temporary: accept.temporary,
             due_at: accept.due_at.unwrap_or(now),
+            only_at: self.answerable(accept.thread, &accept.order).await?,
         };
         // First, so that no run ends of which nobody would be told.
         for delivery in accept.deliveries.iter().chain(&reported) {
             self.kept().add_delivery(id, delivery, now).await?;
         }
+        let claim = self.claim(id);
         let begin = Begin { owner: &self.parts.owner, now };
-        let run = self.kept().add_run(&new, begin).await?.ok_or(Error::Busy)?;
-        if run.owner.as_deref() == Some(&self.parts.owner) {
-            self.launch(run.clone());
+        let mut run = self.kept().add_run(&new, begin).await?;
+        for _ in 0..ANSWER_TRIES {
+            if run.is_some() || new.only_at.is_none() {
+                break;
+            }
+            // Another process was quicker: with the same answer, or with one to another question.
+            new.only_at = self.answerable(accept.thread, &accept.order).await?;
+            run = self.kept().add_run(&new, begin).await?;
+        }
+        let run = run.ok_or(Error::Busy)?;
+        if let Some(claim) = claim.filter(|_| run.owner.as_deref() == Some(&self.parts.owner)) {
+            self.launch(claim, run.clone());
         }
         Ok(run)
     }
 
-    /// Refuses a turn where the tenant has as many runs as it may have, or has spent what it may spend in a day.
-    pub(super) async fn check_room(&self) -> Result<(), Error> {
+    /// Refuses a turn if the tenant has reached its limit of runs, or has spent its daily budget.
+    pub(super) async fn check_room(&self) -> Result<()> {
         let settings = &self.runtime().settings().serve;
         if let Some(most) = settings.max_runs {
             let open = self.kept().count_open_runs(most).await?;
@@ -139,20 +145,23 @@ impl Service {
         self.check_day().await
     }
 
-    /// Refuses an answer that fits nothing that a thread at rest asks, and one to a request for approval by somebody who
-    /// may not decide it; returns whether it answers nothing else.
+    /// Refuses an answer without an open question, and an answer to a request for approval by a caller who cannot
+    /// decide it; returns whether it answers only such requests.
     async fn check_answer(
         &self,
         thread: ThreadId,
         given: &Value,
         is_to_newest: bool,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let view = self.runtime().threads().view(thread).await?;
         let is_at_rest = is_to_newest
             && view.info.status == ThreadStatus::Interrupted
             && self.kept().open_runs(thread.0).await?.is_empty();
         let answered = match answers::read(given, &view.open) {
             Err(error) if is_at_rest => return Err(error),
+            Err(error) if is_to_newest && answers::unknown(given, &view.open).is_some() => {
+                return Err(error);
+            }
             // What it asks by then is seen when it is driven.
             read => read.unwrap_or_default(),
         };
@@ -172,24 +181,20 @@ impl Service {
         Ok(decides)
     }
 
-    /// Returns the clarification that a thread waits for, and for nothing else: a message is its answer.
-    async fn clarification_of(&self, thread: ThreadId) -> Result<Option<Uuid>, Error> {
-        let info = self.runtime().store().info(thread).await?;
-        if info.graph != GRAPH {
-            self.fit(thread, GRAPH).await?;
-        }
+    /// Returns the clarification for which a thread waits, if it is the only question: then a message is its answer.
+    async fn clarification_of(&self, info: &ThreadInfo) -> Result<Option<Uuid>> {
         if info.status != ThreadStatus::Interrupted {
             return Ok(None);
         }
-        let open = self.runtime().runner().open_interrupts(thread).await?;
+        let open = self.runtime().runner().open_interrupts(info.id).await?;
         Ok(match open.as_slice() {
             [one] if one.kind == kind::CLARIFICATION => Some(one.id.0),
             _ => None,
         })
     }
 
-    /// Stops what a thread does where another run is to begin in its place.
-    async fn make_way(&self, thread: ThreadId, how: Multitask) -> Result<(), Error> {
+    /// Stops the thread's active run if another one replaces it.
+    async fn make_way(&self, thread: ThreadId, how: Multitask) -> Result<()> {
         let cancel = match how {
             // The statement that keeps the run refuses it where the thread is not free.
             Multitask::Enqueue | Multitask::Reject => return Ok(()),
@@ -206,12 +211,12 @@ impl Service {
     ///
     /// # Errors
     /// [`Error::UnknownRun`].
-    pub async fn run(&self, thread: ThreadId, run: Uuid) -> Result<Run, Error> {
+    pub async fn run(&self, thread: ThreadId, run: Uuid) -> Result<Run> {
         self.kept().run(thread.0, run).await?.ok_or(Error::UnknownRun(run))
     }
 
     /// Waits for a run to end; `None` when it was deleted, or this process is to end.
-    pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>, Error> {
+    pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>> {
         let mut calls = self.parts.ended.wait_for(run);
         loop {
             // A run that ends from here on is not missed.

@@ -5,7 +5,7 @@ use chrono_tz::Tz;
 use croner::Cron;
 use croner::parser::{CronParser, Seconds};
 
-/// No zone's clock is put back by more.
+/// The largest step by which any time zone sets clocks back.
 const LONGEST_TWICE: TimeDelta = TimeDelta::hours(3);
 
 /// A schedule that was understood.
@@ -17,9 +17,6 @@ pub struct Schedule {
 
 impl Schedule {
     /// Reads an expression and the name of a time zone, UTC by default.
-    ///
-    /// # Errors
-    /// What is wrong with them.
     pub fn read(text: &str, zone: Option<&str>) -> Result<Self, String> {
         let zone = match zone {
             None => Tz::UTC,

@@ -1,11 +1,12 @@
-//! Threads by the words of their titles. Titles may stand in the database encrypted, so that no query can look for them.
+//! Threads by the words of their titles, and the words of conversations. Titles can be encrypted in the database, so
+//! queries cannot search them.
 
 use super::kept::{Listed, ThreadFilter};
-use super::{ClientStatus, Error, Service, ThreadView};
+use super::{ClientStatus, Error, Result, Service, StatesOf, ThreadView};
 use perihelion_engine::ids::ThreadId;
-use perihelion_star::GraphState;
+use perihelion_runtime::conversation_words;
 
-/// Characters of a title that nobody gave.
+/// Characters of a derived title.
 const TITLE: usize = 120;
 
 /// Threads that are looked through, in the order of the filter.
@@ -15,7 +16,7 @@ const LOOKED_THROUGH: u32 = 10_000;
 const AT_ONCE: u32 = 500;
 
 impl ThreadView {
-    /// Returns what a thread is called: as somebody named it, or the words that it began with.
+    /// Returns the title of a thread: the one that was set, or its first words.
     #[must_use]
     pub fn title(&self) -> Option<String> {
         let named = self.meta.metadata["title"].as_str().filter(|title| !title.trim().is_empty());
@@ -25,24 +26,32 @@ impl ThreadView {
         if let Some(named) = self.info.shown_title() {
             return Some(named.into_owned());
         }
-        let state = self.state.as_ref()?;
-        let first = match state.of::<GraphState>() {
-            Some(star) => star.messages.get(0)?.content.clone(),
-            None => state.messages().into_iter().next()?.content,
-        };
-        Some(first.chars().take(TITLE).collect())
+        let first = self.state.as_ref()?.messages().into_iter().next()?;
+        Some(first.content.chars().take(TITLE).collect())
     }
 }
 
 impl Service {
-    /// Lists threads whose titles have `words`, in any case of letters, and says how many there are in all; among the
-    /// first 10,000 that the filter finds otherwise.
+    /// Returns the words of a query for conversations, as filters of threads and runs take them.
+    ///
+    /// # Errors
+    /// [`Error::Unsearchable`] if threads are encrypted.
+    pub fn conversation_words(&self, query: &str) -> Result<Vec<Vec<i64>>, Error> {
+        let is_searchable = query.is_empty() || self.runtime().has_conversation_words();
+        let words = is_searchable.then(|| conversation_words(self.tenant(), query));
+        words.ok_or(Error::Unsearchable)
+    }
+
+    /// Lists threads whose titles contain `words`, ignoring case, and their total number, among the first 10,000 that
+    /// match the filter otherwise.
     pub async fn find_titled(
         &self,
         filter: &ThreadFilter,
         words: &str,
-    ) -> Result<(Vec<ThreadView>, u64), Error> {
+        states: StatesOf,
+    ) -> Result<(Vec<ThreadView>, u64)> {
         let words = words.to_lowercase();
+        let states = if states == StatesOf::None { StatesOf::Untitled } else { states };
         let wanted = filter.offset as usize..filter.offset.saturating_add(filter.limit) as usize;
         let mut views = Vec::new();
         let mut total = 0;
@@ -51,7 +60,7 @@ impl Service {
             let (listed, all) = self.kept().threads(&page).await?;
             let is_last = u64::from(offset + AT_ONCE) >= all;
             for one in listed {
-                if let Some(view) = self.titled(one, &words).await? {
+                if let Some(view) = self.titled(one, &words, states).await? {
                     if wanted.contains(&total) {
                         views.push(view);
                     }
@@ -65,8 +74,13 @@ impl Service {
         Ok((views, total as u64))
     }
 
-    /// Returns a thread if its title has the words. Its state is read only where it has no other title, or is to be shown.
-    async fn titled(&self, one: Listed, words: &str) -> Result<Option<ThreadView>, Error> {
+    /// Returns a thread if its title has the words. Its state is read only if it has no other title, or is requested.
+    async fn titled(
+        &self,
+        one: Listed,
+        words: &str,
+        states: StatesOf,
+    ) -> Result<Option<ThreadView>> {
         let info = match self.info(ThreadId(one.id)).await {
             Ok(info) => info,
             // Deleted at this moment.
@@ -86,7 +100,7 @@ impl Service {
         if unread.title().is_some_and(|title| !has(title)) {
             return Ok(None);
         }
-        let view = self.view(unread.info, unread.meta, one.has_open_run).await?;
+        let view = self.view(unread.info, unread.meta, one.has_open_run, states).await?;
         Ok(view.title().is_some_and(has).then_some(view))
     }
 }

@@ -1,18 +1,20 @@
-//! Ends what a process holds, whichever it is: it is asked, and its thread is taken from it only when it does not answer.
+//! Ends the work of any process on a thread: the process gets a request, and loses the thread only if it does not
+//! respond.
 //!
-//! A service hears of the runs that it keeps; a process that holds a thread and keeps no run of it, such as a worker or a
-//! command line, hears of the thread ([`Stops`]). Either ends the run as its own stop would: what was sent is awaited and
-//! recorded, nothing new is begun, and its teams end with it.
+//! A service polls its own runs. A process that holds a thread without a stored run, such as a worker or a command
+//! line, polls the thread ([`Stops`]). Both end the run as its own stop would: sent calls are awaited and recorded, no
+//! other work starts, and its teams end with it.
 
 use std::collections::HashMap;
-use std::sync::{Mutex, MutexGuard, PoisonError};
 use std::time::Duration;
+
+use parking_lot::{Mutex, MutexGuard};
 
 use perihelion_database::Database;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
-use super::Error;
+use super::Result;
 use super::kept::{self, Cancel, Kept, RunStatus};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::clock;
@@ -20,30 +22,31 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Cancelled, Holder, LiveStatus, Threads};
 use perihelion_settings::config::Settings;
 
-/// How often a process looks for what it is to end.
+/// How often a process polls for stop requests.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How what was under way on a thread has ended.
+/// How the active work on a thread ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
-    /// Who was at work on it; nobody where it waited for the workers.
+    /// The process that worked on it; `None` if it waited for a worker.
     pub had: Option<Holder>,
-    /// Whether the thread was taken from them: they had not ended it by themselves in time.
+    /// Whether the thread was claimed from the process, which had not ended in time.
     pub by_force: bool,
 }
 
-/// Ends what is under way on a thread: its process is asked, and loses the thread where it has not stopped within `most`.
+/// Ends the active work on a thread: its process gets a request, and loses the thread if it has not stopped within
+/// `most`.
 ///
-/// `None` where nothing was under way.
+/// `None` without active work.
 ///
 /// # Errors
-/// [`Error::Rows`] when the database cannot be used, and whatever the store reports.
+/// [`Error::Rows`](crate::Error::Rows) when the database cannot be used, and whatever the store reports.
 pub async fn stop(
     settings: &Settings,
     threads: &Threads,
     thread: ThreadId,
     most: Duration,
-) -> Result<Option<Stopped>, Error> {
+) -> Result<Option<Stopped>> {
     let before = threads.info(thread).await?;
     let url = settings.store.database.expose();
     let has_stopped = ask_to_stop(url, threads, &before, most).await?;
@@ -57,15 +60,15 @@ pub async fn stop(
     })
 }
 
-/// Has the processes that drive, keep or hold a thread end what they do; returns whether they did, within `most`.
+/// Requests the processes that drive, store or hold a thread to end; returns whether they did, within `most`.
 ///
-/// False also where there was nobody to ask: no run of a service, and no living holder.
+/// Also false without such a process: no run of a service, and no live holder.
 async fn ask_to_stop(
     url: &str,
     threads: &Threads,
     info: &ThreadInfo,
     most: Duration,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let database = Database::open(url).await.map_err(kept::Error::from)?;
     let kept = Kept::new(database, &info.tenant);
     let stopped = async {
@@ -87,7 +90,7 @@ pub(super) async fn end_elsewhere(
     threads: &Threads,
     thread: ThreadId,
     most: Duration,
-) -> Result<(), Error> {
+) -> Result<()> {
     let has_stopped = is_heard(kept, threads, thread).await?
         && until_at_rest(kept, threads, thread, most).await?;
     if !has_stopped {
@@ -97,21 +100,21 @@ pub(super) async fn end_elsewhere(
 }
 
 /// Asks the services for the runs of a thread; returns how many of them are driven.
-async fn ask_services(kept: &Kept, thread: ThreadId) -> Result<usize, Error> {
+async fn ask_services(kept: &Kept, thread: ThreadId) -> Result<usize> {
     let open = kept.open_ids(thread.0).await?;
     ask_for(kept, &open).await?;
     Ok(open.iter().filter(|(_, status)| *status == RunStatus::Running).count())
 }
 
-async fn ask_for(kept: &Kept, open: &[(Uuid, RunStatus)]) -> Result<(), Error> {
+async fn ask_for(kept: &Kept, open: &[(Uuid, RunStatus)]) -> Result<()> {
     for (run, _) in open {
         kept.ask_to_cancel(*run, Cancel::Interrupt, clock::now()).await?;
     }
     Ok(())
 }
 
-/// Asks the holder of a thread; returns whether there is one that is not known to be dead.
-async fn is_heard(kept: &Kept, threads: &Threads, thread: ThreadId) -> Result<bool, Error> {
+/// Sends a request to the holder of a thread; returns whether there is one that is not known to be dead.
+async fn is_heard(kept: &Kept, threads: &Threads, thread: ThreadId) -> Result<bool> {
     Ok(kept.ask_holder(thread.0, clock::now()).await?
         && LiveStatus::of(&threads.info(thread).await?) != LiveStatus::Crashed)
 }
@@ -121,13 +124,13 @@ async fn until_at_rest(
     threads: &Threads,
     thread: ThreadId,
     most: Duration,
-) -> Result<bool, Error> {
+) -> Result<bool> {
     let is_at_rest = threads.is_at_rest_within(thread, most).await?;
     kept.forget_asked(thread.0).await?;
     Ok(is_at_rest)
 }
 
-/// The threads that this process holds, each with what ends its run for good.
+/// The threads that this process holds, each with the token that ends its run.
 #[derive(Debug)]
 pub struct Stops {
     url: String,
@@ -140,7 +143,7 @@ impl Stops {
         Self { url: url.to_owned(), running: Mutex::default() }
     }
 
-    /// Notes a thread whose run is about to begin; what it returns is cancelled when somebody wants the run ended.
+    /// Registers a thread whose run is about to begin; the returned token is cancelled when the run must end.
     pub fn register(&self, thread: ThreadId) -> CancellationToken {
         let withdrawn = CancellationToken::new();
         self.running().insert(thread, withdrawn.clone());
@@ -152,7 +155,7 @@ impl Stops {
         self.running().remove(&thread);
     }
 
-    /// Looks for what is to be ended, for as long as it is awaited; opens the database when it has something to look for.
+    /// Polls for stop requests while it is awaited; opens the database only if there are threads to check.
     pub async fn keep(&self) {
         let mut kept = None;
         loop {
@@ -181,6 +184,6 @@ impl Stops {
     }
 
     fn running(&self) -> MutexGuard<'_, HashMap<ThreadId, CancellationToken>> {
-        self.running.lock().unwrap_or_else(PoisonError::into_inner)
+        self.running.lock()
     }
 }

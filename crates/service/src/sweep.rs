@@ -1,14 +1,14 @@
-//! Deletes threads that were made for one run each, beside everything else that a process does.
+//! Deletes threads that were created for one run each, in the background.
 
 use std::sync::atomic::Ordering;
 
 use chrono::TimeDelta;
 
-use super::{Error, Service};
+use super::{Error, Result, Service};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 
-/// How long a thread of one run stays after it: somebody may be reading the run's stream.
+/// How long a single-run thread stays after its run, because a client may still read the stream.
 const STAYS: TimeDelta = TimeDelta::seconds(60);
 
 /// Threads that are looked for at a time.
@@ -29,33 +29,33 @@ impl Service {
         });
     }
 
-    async fn sweep_all(&self) -> Result<(), Error> {
+    async fn sweep_all(&self) -> Result<()> {
         let before = clock::now() - STAYS;
+        let mut passed = 0;
         loop {
-            let page = self.kept().threads_of_one_run(before, PAGE).await?;
-            let mut gone = 0;
+            let page = self.kept().threads_of_one_run(before, PAGE, passed).await?;
             for (thread, tenant) in &page {
                 if self.parts.stop.is_cancelled() {
                     return Ok(());
                 }
                 if !self.drives(tenant) {
+                    passed += 1;
                     continue;
                 }
                 // One that cannot be deleted holds up no other.
-                match self.driving_for(tenant).sweep_one(ThreadId(*thread)).await {
-                    Ok(()) => gone += 1,
-                    Err(error) => {
-                        tracing::debug!(%error, %thread, "could not delete a temporary thread; trying again");
-                    }
+                if let Err(error) = self.driving_for(tenant).sweep_one(ThreadId(*thread)).await {
+                    tracing::debug!(%error, %thread, "could not delete a temporary thread; trying again");
+                    passed += 1;
                 }
             }
-            if gone == 0 || page.len() < PAGE as usize {
+            if page.len() < PAGE as usize {
                 return Ok(());
             }
         }
     }
 
-    async fn sweep_one(&self, thread: ThreadId) -> Result<(), Error> {
+    /// Deletes a thread that was made for one run.
+    pub(super) async fn sweep_one(&self, thread: ThreadId) -> Result<()> {
         match self.info(thread).await {
             Ok(info) => self.remove_thread(&info).await,
             Err(Error::UnknownThread(_)) => Ok(()),

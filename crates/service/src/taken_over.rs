@@ -1,10 +1,10 @@
-//! How a run stands that was taken over or lost: whether its thread has received what the run brings, and what came of it.
+//! The status of a lost or taken over run: whether its thread contains the run's request, and the result.
 
 use serde_json::Value;
 
 use super::ends::{RunState, why};
 use super::kept::Run;
-use super::{Asked, Error, Order, Service, answers};
+use super::{Asked, Order, Result, Service, answers};
 use perihelion_engine::checkpoint::{
     EffectKind, RunStatus, StepKind, StepRow, ThreadInfo, ThreadStatus, read_delta,
 };
@@ -12,17 +12,17 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_star::GraphState;
 use perihelion_star::question::kind;
 
-/// Steps behind the run's first one that are looked through.
+/// The first steps of a run that are searched.
 const MOST: u64 = 1_024;
 
 impl Service {
     /// Returns whether a run of a process that is gone had already moved its thread.
-    pub(super) async fn has_begun(&self, run: &Run, order: &Order) -> Result<bool, Error> {
+    pub(super) async fn has_begun(&self, run: &Run, order: &Order) -> Result<bool> {
         let store = self.runtime().store();
         let info = store.info(ThreadId(run.thread)).await?;
         let base = run.base_step.unwrap_or_default();
-        let since = info.head.saturating_sub(base).min(MOST) as u32;
-        let steps = store.history(info.id, None, since).await?;
+        let count = info.head.saturating_sub(base).min(MOST);
+        let steps = store.history(info.id, Some(base + count + 1), count as u32).await?;
         let mut steps = steps.iter().filter(|step| step.seq > base);
         match &order.asked {
             Asked::Turn(turn) => self.has_heard(info.id, base, steps, turn.question.trim()).await,
@@ -44,8 +44,8 @@ impl Service {
         }
     }
 
-    /// Returns how a run stands that this process drove, by its thread alone.
-    pub(super) async fn run_state(&self, run: &Run) -> Result<RunState, Error> {
+    /// Returns the status of a run that this process drove, from its thread alone.
+    pub(super) async fn run_state(&self, run: &Run) -> Result<RunState> {
         let order = Order::of(run)?;
         if !self.has_begun(run, &order).await? {
             return Ok(RunState::NotBegun);
@@ -59,7 +59,7 @@ impl Service {
     }
 
     /// Returns whether a thread is under way or queued, or its last run was stopped or broken off rather than ended.
-    pub(super) async fn is_unfinished(&self, info: &ThreadInfo) -> Result<bool, Error> {
+    pub(super) async fn is_unfinished(&self, info: &ThreadInfo) -> Result<bool> {
         match info.status {
             ThreadStatus::Busy | ThreadStatus::Queued => Ok(true),
             ThreadStatus::Failed => {
@@ -70,16 +70,16 @@ impl Service {
         }
     }
 
-    /// Returns whether a thread has heard a message: in a step, or as the answer to what was asked at `base`.
+    /// Returns whether a thread contains a message: in a step, or as the answer to the question at `base`.
     ///
-    /// Others may have been at work on the thread in the meantime, so that a step by itself says nothing.
+    /// Other processes may have worked on the thread since, so a step alone proves no origin.
     async fn has_heard(
         &self,
         thread: ThreadId,
         base: u64,
         steps: impl Iterator<Item = &StepRow>,
         message: &str,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         for step in steps.filter(|step| matches!(step.kind, StepKind::Input | StepKind::Edit)) {
             let written = read_delta::<GraphState>(thread, step)?;
             if written.iter().any(|one| one.update.input_request.as_deref() == Some(message)) {

@@ -1,4 +1,4 @@
-//! The runs of a thread, one after another, as they begin; those of the past first.
+//! The runs of a thread in order, as they begin; past ones first.
 
 use std::time::Duration;
 
@@ -7,13 +7,13 @@ use futures::StreamExt as _;
 use uuid::Uuid;
 
 use super::kept::Run;
-use super::{Error, Service};
+use super::{Result, Service};
 use perihelion_engine::bus::{CallReceiver, Notice, Subscription};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 
-/// How often a thread at rest is looked at without a call: of a run that ended before its first step another process
-/// on SQLite hears nothing.
+/// How often an idle thread is polled: another process on SQLite sends no call for a run that ended before its first
+/// step.
 const LOOK_EVERY: Duration = Duration::from_secs(10);
 
 /// How often one is looked at that there is not yet.
@@ -25,14 +25,13 @@ pub struct BegunRuns {
     thread: ThreadId,
     /// The run that was returned last: its first event, when it was asked for, its id.
     last: Option<(u64, DateTime<Utc>, Uuid)>,
-    /// Tells of a thread at rest that it moves again.
+    /// Wakes when an idle thread continues.
     log: Option<Subscription>,
     /// Calls when a run of the thread began or ended.
     calls: CallReceiver<ThreadId, Notice>,
 }
 
 impl Service {
-    /// Looks for the runs of a thread from the first one on.
     pub fn begun_runs(&self, thread: ThreadId) -> BegunRuns {
         let calls = self.runtime().bus().calls(thread);
         BegunRuns { service: self.clone(), thread, last: None, log: None, calls }
@@ -40,10 +39,10 @@ impl Service {
 }
 
 impl BegunRuns {
-    /// Returns the next run that has begun; `None` when there was none for a while.
+    /// Returns the next run that has begun; `None` after a while without one.
     ///
-    /// It may be dropped at any moment, and loses nothing by that.
-    pub async fn next(&mut self) -> Result<Option<Run>, Error> {
+    /// It can be dropped at any time without losing events.
+    pub async fn next(&mut self) -> Result<Option<Run>> {
         // What was called before is looked at now; what is called from here on is not missed.
         self.calls.forget();
         if let Some(run) = self.look().await? {
@@ -73,7 +72,7 @@ impl BegunRuns {
     }
 
     /// Returns the next run that has begun already, if there is one.
-    pub async fn look(&mut self) -> Result<Option<Run>, Error> {
+    pub async fn look(&mut self) -> Result<Option<Run>> {
         let next = self.service.kept().next_begun(self.thread.0, self.last).await?;
         if let Some(run) = &next {
             self.last = Some((run.first_event.unwrap_or_default(), run.created_at, run.id));

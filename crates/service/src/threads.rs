@@ -1,4 +1,4 @@
-//! Threads as clients look at them: the engine's row with what is noted beside it.
+//! Threads for clients: the engine's row with the rows next to it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kept::{Listed, ThreadFilter, ThreadMeta, ThreadOrder};
-use super::{Error, Service};
+use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -21,7 +21,7 @@ const READ_AT_ONCE: usize = 8;
 /// Threads that are listed at a time for their deletion.
 const DELETED_AT_ONCE: u32 = 100;
 
-/// How a thread stands for a client.
+/// The status of a thread for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientStatus {
     Idle,
@@ -31,13 +31,24 @@ pub enum ClientStatus {
     Error,
 }
 
+/// The threads of a list whose states are read: a state is as large as all that was said in its thread.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum StatesOf {
+    All,
+    /// Those without a title, which is then their first message.
+    Untitled,
+    /// Those with an open question.
+    Asking,
+    None,
+}
+
 /// A thread with its state and its open questions.
 #[derive(Clone, Debug)]
 pub struct ThreadView {
     pub info: ThreadInfo,
     pub status: ClientStatus,
     pub meta: ThreadMeta,
-    /// The newest state; none before the first input.
+    /// The newest state; `None` before the first input.
     pub state: Option<ThreadState>,
     pub open: Vec<InterruptView>,
     /// The task of the next step that asks each of `open`.
@@ -47,11 +58,11 @@ pub struct ThreadView {
 }
 
 impl Service {
-    /// Makes a thread and notes what the client says of it.
+    /// Creates a thread and stores the client's metadata.
     ///
     /// # Errors
-    /// [`Error::Runtime`] when the id is taken; [`Error::UnknownThread`] when it is taken where this tenant does not see it.
-    pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<(), Error> {
+    /// [`Error::Runtime`] if the ID exists; [`Error::UnknownThread`] if it exists in another tenant.
+    pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<()> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
         let graph = self.graph_noted(metadata);
         let made = self.runtime().create_for(graph, self.tenant(), thread, title).await;
@@ -63,31 +74,43 @@ impl Service {
         }
     }
 
-    /// Returns the graph that metadata of a thread or a run name; the supervisor graph where they name none.
+    /// Returns the graph in the metadata of a thread or a run; the supervisor graph by default.
     pub fn graph_noted(&self, metadata: &Value) -> &Arc<dyn Served> {
-        let runtime = self.runtime();
-        let named = metadata["graph_id"].as_str().and_then(|name| runtime.own_graph(name));
-        named.unwrap_or_else(|| runtime.supervisor())
+        self.runtime().graph_for(metadata["graph_id"].as_str().unwrap_or_default())
     }
 
-    /// Makes a thread that has not run yet one of a graph; one that has run stays its graph's.
+    /// Assigns a new thread to a graph, by default to the one that its run is noted to be of; a thread that has run keeps
+    /// its graph, unless both are hosted: a run of the other one takes it over when it begins. Returns the thread as it was
+    /// found.
     ///
     /// # Errors
-    /// [`Error::OtherGraph`].
-    pub(super) async fn fit(&self, thread: ThreadId, graph: &str) -> Result<(), Error> {
+    /// [`Error::OtherGraph`]; [`Error::Runtime`] for a graph that this program does not have.
+    pub(super) async fn fit(
+        &self,
+        thread: ThreadId,
+        graph: Option<&str>,
+        noted: &str,
+    ) -> Result<ThreadInfo> {
         let info = self.info(thread).await?;
-        if info.graph == graph || self.kept().give_to_graph(thread.0, graph).await? {
-            return Ok(());
+        let graph = graph.unwrap_or(if info.head == 0 { noted } else { &info.graph });
+        let is_hosted = self.runtime().graph(graph)?.about().is_hosted;
+        let was_hosted =
+            || self.runtime().graph(&info.graph).is_ok_and(|own| own.about().is_hosted);
+        if info.graph == graph
+            || self.kept().give_to_graph(thread.0, graph, 0).await?
+            || is_hosted && was_hosted()
+        {
+            return Ok(info);
         }
         Err(Error::OtherGraph { thread, graph: info.graph })
     }
 
-    /// Says of an id that is taken where this tenant does not see it what is said of any id that it does not see.
+    /// Turns the error for an ID of another tenant into the error for an unknown ID.
     async fn unless_hidden<T>(
         &self,
         thread: ThreadId,
         made: Result<T, runtime::Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         use checkpoint::Error::ThreadExists;
         match made {
             Err(
@@ -104,22 +127,18 @@ impl Service {
     /// Imports a thread from a file; it is this tenant's then.
     ///
     /// # Errors
-    /// As [`Service::create_thread`], and [`Error::Runtime`] where the file is not what was exported.
-    pub async fn import_thread(&self, dump: ThreadDump) -> Result<ThreadInfo, Error> {
+    /// As [`Service::create_thread`], and [`Error::Runtime`] if the file is not an export.
+    pub async fn import_thread(&self, dump: ThreadDump) -> Result<ThreadInfo> {
         let thread = dump.info.id;
         let imported = self.runtime().threads().import(dump, Some(self.tenant())).await;
         self.unless_hidden(thread, imported).await
     }
 
-    /// Makes a thread for a turn, where there is room for one: a turn that is refused leaves no thread behind.
+    /// Creates a thread for a turn if the limits permit it: a refused turn leaves no thread.
     ///
     /// # Errors
     /// [`Error::TooMuch`], and as [`Service::create_thread`].
-    pub async fn create_thread_for_turn(
-        &self,
-        thread: ThreadId,
-        metadata: &Value,
-    ) -> Result<(), Error> {
+    pub async fn create_thread_for_turn(&self, thread: ThreadId, metadata: &Value) -> Result<()> {
         self.check_room().await?;
         self.create_thread(thread, metadata).await
     }
@@ -128,7 +147,7 @@ impl Service {
     ///
     /// # Errors
     /// [`Error::UnknownThread`], also for one of another graph's or tenant's.
-    pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+    pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo> {
         match self.runtime().store().info(thread).await {
             Ok(info) if info.root.is_none() && info.tenant == self.tenant() => Ok(info),
             Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Err(Error::UnknownThread(thread)),
@@ -137,46 +156,49 @@ impl Service {
     }
 
     /// Returns a thread with its state and its open questions.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`].
-    pub async fn thread(&self, thread: ThreadId) -> Result<ThreadView, Error> {
-        let info = self.info(thread).await?;
-        let meta = self.kept().thread_meta(thread.0).await?;
+    pub async fn thread(&self, thread: ThreadId) -> Result<ThreadView> {
+        self.thread_of(self.info(thread).await?).await
+    }
+
+    /// Returns a thread whose row was read, with its state and its open questions.
+    pub(super) async fn thread_of(&self, info: ThreadInfo) -> Result<ThreadView> {
+        let thread = info.id.0;
+        let meta = self.kept().thread_meta(thread).await?;
         let is_busy = matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued);
-        let has_open_run = is_busy || !self.kept().open_runs(thread.0).await?.is_empty();
-        self.view(info, meta, has_open_run).await
+        let has_open_run = is_busy || !self.kept().open_runs(thread).await?.is_empty();
+        self.view(info, meta, has_open_run, StatesOf::All).await
     }
 
     /// Returns the whole of a large value that a thread keeps.
     ///
     /// # Errors
-    /// [`Error::Runtime`] when it is not in the store any more, or altered there.
+    /// [`Error::Runtime`] if the store no longer has it, or has an altered one.
     pub async fn artifact(
         &self,
         thread: ThreadId,
         key: &str,
         artifact: &Artifact,
-    ) -> Result<Arc<str>, Error> {
+    ) -> Result<Arc<str>> {
         let store = self.runtime().store().as_ref();
         Ok(artifact.whole(store, thread, key).await?)
     }
 
-    /// Finds threads, and says how many there are in all.
+    /// Finds threads, and their total number; their states are read as far as they are shown.
     pub async fn find_threads(
         &self,
         filter: &ThreadFilter,
-    ) -> Result<(Vec<ThreadView>, u64), Error> {
+        states: StatesOf,
+    ) -> Result<(Vec<ThreadView>, u64)> {
         let (listed, total) = self.kept().threads(filter).await?;
-        let views = futures::stream::iter(listed).map(|one| self.listed(one));
+        let views = futures::stream::iter(listed).map(|one| self.listed(one, states));
         let views: Vec<Option<ThreadView>> = views.buffered(READ_AT_ONCE).try_collect().await?;
         Ok((views.into_iter().flatten().collect(), total))
     }
 
     /// Reads a thread that was found; `None` when it was deleted at this moment.
-    async fn listed(&self, one: Listed) -> Result<Option<ThreadView>, Error> {
+    async fn listed(&self, one: Listed, states: StatesOf) -> Result<Option<ThreadView>> {
         match self.info(ThreadId(one.id)).await {
-            Ok(info) => self.view(info, one.meta, one.has_open_run).await.map(Some),
+            Ok(info) => self.view(info, one.meta, one.has_open_run, states).await.map(Some),
             Err(Error::UnknownThread(_)) => Ok(None),
             Err(error) => Err(error),
         }
@@ -187,7 +209,8 @@ impl Service {
         info: ThreadInfo,
         meta: ThreadMeta,
         has_open_run: bool,
-    ) -> Result<ThreadView, Error> {
+        states: StatesOf,
+    ) -> Result<ThreadView> {
         let store = self.runtime().store().as_ref();
         let mut was_stopped = false;
         let status = match info.overall_status() {
@@ -208,47 +231,46 @@ impl Service {
         };
         // A run that waits for its turn makes its thread busy, too.
         let status = if has_open_run { ClientStatus::Busy } else { status };
-        // Of a graph that this program does not have, nobody here can tell the state.
-        let graph = self.runtime().graph(&info.graph).ok().filter(|_| info.head > 0);
-        let state = match graph {
-            Some(graph) => Some(graph.state(info.id, None).await?),
-            None => None,
-        };
         let (open, asking) = match info.status {
             ThreadStatus::Idle => (Vec::new(), Vec::new()),
             _ => self.open_questions(&info).await?,
         };
-        Ok(ThreadView { info, status, meta, state, open, asking, was_stopped })
+        let mut view = ThreadView { info, status, meta, state: None, open, asking, was_stopped };
+        let is_shown = match states {
+            StatesOf::All => true,
+            StatesOf::Untitled => view.title().is_none(),
+            StatesOf::Asking => !view.open.is_empty(),
+            StatesOf::None => false,
+        };
+        // Of a graph that this program does not have, nobody here can tell the state.
+        let graph = self.runtime().graph(&view.info.graph).ok();
+        if let Some(graph) = graph.filter(|_| is_shown && view.info.head > 0) {
+            view.state = Some(graph.state(view.info.id, None).await?);
+        }
+        Ok(view)
     }
 
     /// Returns the open questions of a thread, with the tasks that ask them.
     pub async fn open_questions(
         &self,
         info: &ThreadInfo,
-    ) -> Result<(Vec<InterruptView>, Vec<u32>), Error> {
+    ) -> Result<(Vec<InterruptView>, Vec<u32>)> {
         let view = self.runtime().threads().view(info.id).await?;
         Ok((view.open, view.asking))
     }
 
-    /// Deletes a thread with everything of it.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`], [`Error::OthersThread`].
-    pub async fn delete_thread(&self, thread: ThreadId) -> Result<(), Error> {
+    pub async fn delete_thread(&self, thread: ThreadId) -> Result<()> {
         self.remove_thread(&self.info_to_change(thread).await?).await
     }
 
-    /// Deletes the threads that an assistant ran last, but for those of other users.
-    pub async fn delete_threads_of(&self, assistant: Uuid) -> Result<(), Error> {
+    /// Deletes the threads that an assistant ran last, except those of other users.
+    pub async fn delete_threads_of(&self, assistant: Uuid) -> Result<()> {
         let mut filter = ThreadFilter {
-            graphs: self.runtime().graph_names(),
-            ids: Vec::new(),
             metadata: json!({ "assistant_id": assistant }),
-            statuses: Vec::new(),
             order: ThreadOrder::Id,
             ascending: true,
             limit: DELETED_AT_ONCE,
-            offset: 0,
+            ..ThreadFilter::default()
         };
         loop {
             let (listed, _) = self.kept().threads(&filter).await?;
@@ -267,7 +289,7 @@ impl Service {
     }
 
     /// Ends what this process does on a thread, and deletes it.
-    pub(super) async fn remove_thread(&self, info: &ThreadInfo) -> Result<(), Error> {
+    pub(super) async fn remove_thread(&self, info: &ThreadInfo) -> Result<()> {
         for run in self.kept().open_runs(info.id.0).await? {
             self.stop_driving(run.id);
         }
@@ -275,25 +297,27 @@ impl Service {
     }
 
     /// Forgets the steps of a thread before its newest one.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`], [`Error::OthersThread`].
-    pub async fn shorten_thread(&self, thread: ThreadId) -> Result<(), Error> {
+    pub async fn shorten_thread(&self, thread: ThreadId) -> Result<()> {
         self.info_to_change(thread).await?;
         self.runtime().graph_of(thread).await?.compact(thread, 1).await?;
         Ok(())
     }
 
     /// Copies a thread: the copy shares its steps, and the IDs of their checkpoints.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`].
-    pub async fn copy_thread(&self, thread: ThreadId) -> Result<ThreadId, Error> {
+    pub async fn copy_thread(&self, thread: ThreadId) -> Result<ThreadId> {
         let info = self.info(thread).await?;
         let mut meta = self.kept().thread_meta(thread.0).await?;
         meta.origins.push((thread.0, info.head));
         let copy = ThreadId::new();
-        self.runtime().threads().fork(thread, info.head, copy, info.title.clone()).await?;
+        let graph = self.runtime().graph(&info.graph).ok().map(AsRef::as_ref);
+        let title = info.title.clone();
+        let fork = self.runtime().threads().fork(thread, info.head, copy, title, graph).await?;
+        if let Some(graph) = graph
+            && let Err(error) = graph.ask("copy", json!({ "thread": copy })).await
+        {
+            self.remove_thread(&fork).await?;
+            return Err(error.into());
+        }
         self.kept().note_copy(copy.0, &meta, clock::now()).await?;
         self.give_copy(thread, copy).await?;
         Ok(copy)
@@ -305,7 +329,7 @@ impl Service {
         thread: ThreadId,
         graph: &str,
         assistant: Uuid,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let metadata = json!({ "graph_id": graph, "assistant_id": assistant });
         let config = json!({ "configurable": {} });
         Ok(self.kept().note_thread(thread.0, &metadata, Some(&config), clock::now()).await?)

@@ -1,4 +1,4 @@
-//! Reads answers that a person wrote in words, where several questions are open.
+//! Reads a person's answers in text form, if several questions are open.
 
 use std::collections::HashSet;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 use perihelion_runtime::InterruptView;
 use perihelion_star::question::kind;
 
-/// Reads `approve all`, `deny all`, or a line `ID: answer` for each question that is answered; none: it is neither.
+/// Reads `approve all`, `deny all`, or one line `ID: answer` per question; `None` for another text.
 pub(super) fn read<'a>(
     text: &str,
     open: &'a [InterruptView],
@@ -37,8 +37,8 @@ fn by_line<'a>(text: &str, open: &'a [InterruptView]) -> Option<Vec<(&'a Interru
     let read = |line: &str| {
         let (id, answer) = line.trim_start_matches(['-', '*', ' ']).split_once(':')?;
         let id = unquoted(id);
-        let one = open.iter().find(|one| one.id == id)?;
-        answered.insert(id.to_owned()).then(|| (one, value(unquoted(answer))))
+        let one = open.iter().find(|one| one.is(id))?;
+        answered.insert(one.id.clone()).then(|| (one, value(unquoted(answer))))
     };
     let read: Option<Vec<_>> = lines.map(read).collect();
     read.filter(|read| !read.is_empty())

@@ -3,10 +3,10 @@
 use std::ops::RangeInclusive;
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, Transaction, query};
+use perihelion_database::{Transaction, query};
 use uuid::Uuid;
 
-use crate::{Cancel, Error, Kept, Run, RunStatus};
+use crate::{Cancel, Kept, Result, Run, RunStatus};
 
 /// A run, and the steps of its thread that it made so far.
 #[derive(Clone, Debug)]
@@ -23,14 +23,12 @@ impl Kept {
         &self,
         thread: Uuid,
         after: Option<(u64, DateTime<Utc>, Uuid)>,
-    ) -> Result<Option<Run>, Error> {
+    ) -> Result<Option<Run>> {
         let mut find = self.select_runs();
         find.text(" AND thread_id = ").value(thread);
         find.text(" AND first_event IS NOT NULL");
-        if let Some((first, asked, id)) = after {
-            let first = i64::try_from(first).unwrap_or(i64::MAX);
-            find.text(" AND (first_event, created_at, id) > (").value(first);
-            find.text(", ").value(asked).text(", ").value(id).text(")");
+        if let Some(after) = after {
+            find.add(" AND (first_event, created_at, id) > (?, ?, ?)", after);
         }
         find.text(" ORDER BY first_event, created_at, id LIMIT 1");
         self.one_run(find).await
@@ -42,21 +40,19 @@ impl Kept {
         thread: Uuid,
         first: u64,
         last: u64,
-    ) -> Result<Vec<RunSteps>, Error> {
+    ) -> Result<Vec<RunSteps>> {
         let find = query(
             "SELECT id, assistant, base_step, last_step FROM service_run WHERE thread_id = $1 AND tenant = $2 \
              AND base_step < $3 AND (last_step IS NULL OR last_step >= $4) ORDER BY base_step, created_at, id",
         );
-        let number = |step: u64| i64::try_from(step).unwrap_or(i64::MAX);
-        let find = find.bind(thread).bind(self.tenant.as_str());
-        let rows = self.of_tenant().fetch_all(&find.bind(number(last)).bind(number(first))).await?;
-        let read = |row: &Row| {
-            let base: i64 = row.get(2)?;
-            let last = row.get::<Option<i64>>(3)?.map_or(u64::MAX, i64::unsigned_abs);
-            let steps = base.unsigned_abs() + 1..=last;
-            Ok(RunSteps { id: row.get(0)?, assistant: row.get(1)?, steps })
+        let find = find.binds((thread, &self.tenant, last, first));
+        let rows: Vec<(Uuid, Uuid, u64, Option<u64>)> = self.of_tenant().rows(&find).await?;
+        let read = |(id, assistant, base, last): (_, _, u64, Option<u64>)| RunSteps {
+            id,
+            assistant,
+            steps: base + 1..=last.unwrap_or(u64::MAX),
         };
-        rows.iter().map(read).collect()
+        Ok(rows.into_iter().map(read).collect())
     }
 
     /// Returns runs of the tenant that were asked for by `until` and have not ended, in the order of their ids.
@@ -65,7 +61,7 @@ impl Kept {
         until: DateTime<Utc>,
         after: Option<Uuid>,
         limit: u32,
-    ) -> Result<Vec<Run>, Error> {
+    ) -> Result<Vec<Run>> {
         let mut find = self.select_runs();
         find.text(" AND status IN ('pending', 'running') AND created_at <= ").value(until);
         if let Some(after) = after {
@@ -75,27 +71,23 @@ impl Kept {
         self.list_runs(find).await
     }
 
-    /// Returns the ids of the runs of a thread that have not ended, and how they stand, oldest first.
-    pub async fn open_ids(&self, thread: Uuid) -> Result<Vec<(Uuid, RunStatus)>, Error> {
+    /// Returns the IDs of a thread's runs that have not ended, with their statuses, oldest first.
+    pub async fn open_ids(&self, thread: Uuid) -> Result<Vec<(Uuid, RunStatus)>> {
         let find = query(
             "SELECT id, status FROM service_run WHERE thread_id = $1 AND tenant = $2 \
              AND status IN ('pending', 'running') ORDER BY created_at, id",
         );
-        let rows =
-            self.of_tenant().fetch_all(&find.bind(thread).bind(self.tenant.as_str())).await?;
-        rows.iter()
-            .map(|row| Ok((row.get(0)?, RunStatus::from_word(&row.get::<String>(1)?)?)))
-            .collect()
+        Ok(self.of_tenant().rows(&find.binds((thread, &self.tenant))).await?)
     }
 
-    /// Ends the runs of a user's threads, as part of a transaction: those that have not begun at once, and the services are
-    /// asked for the others.
+    /// Ends the runs of a user's threads, as part of a transaction: pending ones at once, and active ones by a request
+    /// to their services.
     pub async fn end_runs_of_user(
         transaction: &mut Transaction<'_>,
         tenant: &str,
         user: &str,
         now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let end = query(
             "UPDATE service_run SET status = 'interrupted', updated_at = $3, \
                 last_step = (SELECT head FROM thread WHERE id = service_run.thread_id), \
@@ -104,15 +96,14 @@ impl Kept {
              WHERE tenant = $1 AND status = 'pending' \
                AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND user_id = $2)",
         );
-        transaction.execute(&end.bind(tenant).bind(user).bind(now)).await?;
+        transaction.execute(&end.binds((tenant, user, now))).await?;
         // One that began in the meantime is among them.
         let ask = query(
             "UPDATE service_run SET cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $3 END \
              WHERE tenant = $1 AND status IN ('pending', 'running') \
                AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND user_id = $2)",
         );
-        let ask = ask.bind(tenant).bind(user).bind(Cancel::Interrupt.as_str());
-        transaction.execute(&ask).await?;
+        transaction.execute(&ask.binds((tenant, user, Cancel::Interrupt))).await?;
         Ok(())
     }
 }

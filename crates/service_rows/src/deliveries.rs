@@ -1,130 +1,102 @@
-//! What is sent to an address when a run has ended: kept before the run, sent after it, until it was taken.
+//! Messages to an address at the end of a run: stored before the run, sent after it, until they are accepted.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perihelion_database::{Row, query};
+use perihelion_database::{StoredRow as _, query, stored_row};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use crate::{Error, Kept};
+use crate::{Kept, Result};
 
-const SELECT: &str = "SELECT id, tenant, run_id, kind, url, headers, payload, attempts, under_way";
-
-/// Something to be sent.
-#[derive(Clone, Debug)]
-pub struct Delivery {
-    /// The same in every attempt: by it a receiver knows one that comes twice.
-    pub id: Uuid,
-    pub tenant: String,
-    pub run: Uuid,
-    /// Whose form it has: `webhook`, `a2a`.
-    pub kind: String,
-    pub url: String,
-    pub headers: Json,
-    /// None: not made yet.
-    pub payload: Option<Json>,
-    /// How often it was sent.
-    pub attempts: u32,
-    /// Whether it tells that its run continues, and not that it has ended.
-    pub is_under_way: bool,
+stored_row! {
+    #[derive(Clone, Debug)]
+    pub struct Delivery {
+        /// The same in every attempt, so that a receiver can recognize a duplicate.
+        pub id: Uuid,
+        pub tenant: String,
+        pub run: Uuid = "run_id",
+        /// The form of the message: `webhook`, `a2a`.
+        pub kind: String,
+        pub url: String,
+        pub headers: Json,
+        /// None: not made yet.
+        pub payload: Option<Json>,
+        pub attempts: u32,
+        /// Whether it reports that its run continues, and not that it has ended.
+        pub is_under_way: bool = "under_way",
+    }
 }
 
-/// Where the end of a run is to be said.
+/// The target of the message at a run's end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
     pub kind: &'static str,
     pub url: String,
     pub headers: Json,
-    /// Whether it tells that the run continues, and not that it has ended.
+    /// Whether it reports that the run continues, and not that it has ended.
     pub is_under_way: bool,
 }
 
 impl NewDelivery {
-    /// Makes the call of a webhook.
     pub fn webhook(url: String) -> Self {
         let headers = Json::Object(Default::default());
         Self { kind: "webhook", url, headers, is_under_way: false }
     }
 }
 
-impl Delivery {
-    fn read(row: &Row) -> Result<Self, Error> {
-        Ok(Self {
-            id: row.get(0)?,
-            tenant: row.get(1)?,
-            run: row.get(2)?,
-            kind: row.get(3)?,
-            url: row.get(4)?,
-            headers: row.get(5)?,
-            payload: row.get(6)?,
-            attempts: row.get::<i64>(7)?.try_into().unwrap_or(u32::MAX),
-            is_under_way: row.get(8)?,
-        })
-    }
-}
-
 impl Kept {
-    fn read_delivery(&self, row: &Row) -> Result<Delivery, Error> {
-        let read = Delivery::read(row)?;
-        let payload = match read.payload {
-            Some(payload) => Some(self.opened("delivery payload", read.id, payload)?),
-            None => None,
-        };
-        let url = self.opened_text("delivery url", read.id, read.url)?;
-        let headers = self.opened("delivery headers", read.id, read.headers)?;
-        Ok(Delivery { url, headers, payload, ..read })
+    /// Decrypts a delivery that was found due.
+    ///
+    /// # Errors
+    /// [`Error::Sealed`](crate::Error::Sealed) without the key that it was encrypted with.
+    pub fn opened_delivery(&self, found: Delivery) -> Result<Delivery> {
+        let open = |payload| self.opened("delivery payload", found.id, payload);
+        let payload = found.payload.map(open).transpose()?;
+        let url = self.opened_text("delivery url", found.id, found.url)?;
+        let headers = self.opened("delivery headers", found.id, found.headers)?;
+        Ok(Delivery { url, headers, payload, ..found })
     }
 
-    /// Notes that something is to be sent when a run has ended.
+    /// Stores a message for the end of a run.
     pub async fn add_delivery(
         &self,
         run: Uuid,
         new: &NewDelivery,
         now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let add = query(
             "INSERT INTO service_delivery (id, tenant, run_id, kind, url, headers, next_at, created_at, \
                 under_way) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)",
         );
         let id = Uuid::now_v7();
         let add = add
-            .bind(id)
-            .bind(self.tenant.as_str())
-            .bind(run)
-            .bind(new.kind)
+            .binds((id, &self.tenant, run, new.kind))
             .bind(self.shut_text("delivery url", id, &new.url)?)
             .bind(self.shut("delivery headers", id, &new.headers)?)
-            .bind(now)
-            .bind(new.is_under_way);
-        self.of_tenant().execute(&add).await?;
-        Ok(())
+            .binds((now, new.is_under_way));
+        self.change(add).await.map(drop)
     }
 
-    /// Returns what of all tenants but those in `without` is to be sent now: its run has ended, and nobody is sending it.
+    /// Returns due messages of all tenants except those in `without`, encrypted as they are stored: the run has ended, and no
+    /// process is sending the message.
     pub async fn due_deliveries(
         &self,
         now: DateTime<Utc>,
         without: &[String],
         limit: u32,
-    ) -> Result<Vec<Delivery>, Error> {
-        let mut find = self.statement(SELECT);
-        find.text(" FROM service_delivery d WHERE ended_at IS NULL AND next_at <= ")
-            .value(now)
-            .text(" AND (claimed_until IS NULL OR claimed_until <= ")
-            .value(now)
-            .text(
-                ") AND (payload IS NOT NULL OR EXISTS (SELECT 1 FROM service_run r WHERE r.id = d.run_id \
+    ) -> Result<Vec<Delivery>> {
+        let mut find = self.statement(&format!("SELECT {}", Delivery::COLUMNS));
+        find.add(
+            " FROM service_delivery d WHERE ended_at IS NULL AND next_at <= ? \
+             AND (claimed_until IS NULL OR claimed_until <= ?) AND (payload IS NOT NULL OR EXISTS \
+                (SELECT 1 FROM service_run r WHERE r.id = d.run_id \
                  AND r.status <> 'pending' AND (d.under_way OR r.status <> 'running')))",
-            );
+            (now, now),
+        );
         for tenant in without {
-            find.text(" AND tenant <> ").value(tenant.as_str());
+            find.text(" AND tenant <> ").value(tenant);
         }
         find.text(" ORDER BY next_at LIMIT ").value(limit);
-        self.of_all_tenants()
-            .fetch_all(&find.build())
-            .await?
-            .iter()
-            .map(|row| self.read_delivery(row))
-            .collect()
+        Ok(self.of_all_tenants().rows(&find.build()).await?)
     }
 
     /// Claims a delivery for one attempt, unless another process did.
@@ -133,33 +105,28 @@ impl Kept {
         id: Uuid,
         now: DateTime<Utc>,
         lasting: TimeDelta,
-    ) -> Result<bool, Error> {
+    ) -> Result<bool> {
         let claim = query(
             "UPDATE service_delivery SET claimed_until = $1, attempts = attempts + 1 \
              WHERE id = $2 AND ended_at IS NULL AND (claimed_until IS NULL OR claimed_until <= $3) \
              AND tenant = $4",
         );
-        let claim = claim.bind(now + lasting).bind(id).bind(now).bind(self.tenant.as_str());
-        Ok(self.of_tenant().execute(&claim).await? == 1)
+        Ok(self.change(claim.binds((now + lasting, id, now, &self.tenant))).await? == 1)
     }
 
-    /// Keeps what is sent, for further attempts: its fields stay in their order, and its numbers as they are written.
-    pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<(), Error> {
+    /// Stores the message's content for further attempts: its fields keep their order, and its numbers their form.
+    pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<()> {
         let keep = query(self.database.dialect().pick(
             "UPDATE service_delivery SET payload = $1 WHERE id = $2 AND tenant = $3",
             "UPDATE service_delivery SET payload = $1::text::json WHERE id = $2 AND tenant = $3",
         ));
         let payload = self.shut("delivery payload", id, payload)?.to_string();
-        let keep = keep.bind(payload).bind(id);
-        self.of_tenant().execute(&keep.bind(self.tenant.as_str())).await?;
-        Ok(())
+        self.change(keep.binds((payload, id, &self.tenant))).await.map(drop)
     }
 
-    /// Forgets a delivery that was taken.
-    pub async fn delivered(&self, id: Uuid) -> Result<(), Error> {
+    pub async fn delivered(&self, id: Uuid) -> Result<()> {
         let delete = query("DELETE FROM service_delivery WHERE id = $1 AND tenant = $2");
-        self.of_tenant().execute(&delete.bind(id).bind(self.tenant.as_str())).await?;
-        Ok(())
+        self.change(delete.binds((id, &self.tenant))).await.map(drop)
     }
 
     /// Notes why a delivery was not taken, and when it is tried again; `None`: it is given up.
@@ -169,25 +136,22 @@ impl Kept {
         problem: &str,
         again_at: Option<DateTime<Utc>>,
         now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let note = query(
             "UPDATE service_delivery SET problem = $1, claimed_until = NULL, next_at = $2, ended_at = $3 \
              WHERE id = $4 AND tenant = $5",
         );
         let ended = again_at.is_none().then_some(now);
-        let note = note.bind(problem).bind(again_at.unwrap_or(now)).bind(ended).bind(id);
-        let note = note.bind(self.tenant.as_str());
-        self.of_tenant().execute(&note).await?;
-        Ok(())
+        let note = note.binds((problem, again_at.unwrap_or(now), ended, id, &self.tenant));
+        self.change(note).await.map(drop)
     }
 
     /// Forgets what of all tenants was given up, or never became due, before a time.
-    pub async fn forget_deliveries(&self, before: DateTime<Utc>) -> Result<(), Error> {
+    pub async fn forget_deliveries(&self, before: DateTime<Utc>) -> Result<()> {
         let forget = query(
             "DELETE FROM service_delivery WHERE ended_at < $1 OR (created_at < $1 AND payload IS NULL \
              AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.id = service_delivery.run_id))",
         );
-        self.of_all_tenants().execute(&forget.bind(before)).await?;
-        Ok(())
+        self.change_of_all(forget.bind(before)).await.map(drop)
     }
 }

@@ -1,56 +1,46 @@
-//! Runs as those who drive them see them: of every tenant.
+//! Runs as the driving processes see them: of every tenant.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perihelion_database::query;
+use perihelion_database::{query, select};
 use uuid::Uuid;
 
-use crate::runs::SELECT;
-use crate::{Begin, Cancel, Error, Kept, Run};
+use crate::{Begin, Cancel, Kept, Result, Run};
 
 impl Kept {
-    /// Returns a run by its id, no matter whose it is: for those who drive runs, never for those who ask.
-    pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>, Error> {
-        let mut find = self.statement(SELECT);
-        find.text(" FROM service_run WHERE id = ").value(id);
-        let found = self.of_all_tenants().fetch_optional(&find.build()).await?;
-        found.as_ref().map(|row| self.read_run(row)).transpose()
+    /// Returns a run of any tenant by its ID: for driving processes, never for callers.
+    pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>> {
+        let find = select::<Run>("FROM service_run WHERE id = $1").bind(id);
+        let found = self.of_all_tenants().row(&find).await?;
+        found.map(|run| self.opened_run(run)).transpose()
     }
 
-    /// Leaves a run that a process drives to the others.
-    pub async fn leave_run(&self, id: Uuid, owner: &str) -> Result<(), Error> {
+    /// Leaves a process's run to other processes.
+    pub async fn leave_run(&self, id: Uuid, owner: &str) -> Result<()> {
         let leave = query(
             "UPDATE service_run SET owner = NULL WHERE id = $1 AND owner = $2 AND tenant = $3 AND status = 'running'",
         );
-        let leave = leave.bind(id).bind(owner).bind(self.tenant.as_str());
-        self.of_tenant().execute(&leave).await?;
-        Ok(())
+        self.change(leave.binds((id, owner, &self.tenant))).await.map(drop)
     }
 
-    /// Leaves the runs of all tenants that a process drives to the others.
-    pub async fn leave_runs(&self, owner: &str) -> Result<(), Error> {
+    /// Leaves a process's runs of all tenants to other processes.
+    pub async fn leave_runs(&self, owner: &str) -> Result<()> {
         let leave =
             query("UPDATE service_run SET owner = NULL WHERE owner = $1 AND status = 'running'");
-        self.of_all_tenants().execute(&leave.bind(owner)).await?;
-        Ok(())
+        self.change_of_all(leave.bind(owner)).await.map(drop)
     }
 
-    /// Says that a process lives and drives its runs, and returns those of them that are to be stopped.
-    pub async fn beat(&self, owner: &str, now: DateTime<Utc>) -> Result<(), Error> {
+    /// Stores a heartbeat of a process.
+    pub async fn beat(&self, owner: &str, now: DateTime<Utc>) -> Result<()> {
         let beat =
             query("UPDATE service_run SET seen_at = $1 WHERE owner = $2 AND status = 'running'");
-        self.of_all_tenants().execute(&beat.bind(now).bind(owner)).await?;
-        Ok(())
+        self.change_of_all(beat.binds((now, owner))).await.map(drop)
     }
 
-    /// Returns the runs of a process that are to be stopped, and how.
-    pub async fn to_cancel(&self, owner: &str) -> Result<Vec<(Uuid, Cancel)>, Error> {
-        let find = query(
-            "SELECT id, cancel FROM service_run WHERE status = 'running' AND owner = $1 AND cancel IS NOT NULL",
-        );
-        let rows = self.of_all_tenants().fetch_all(&find.bind(owner)).await?;
-        rows.iter()
-            .map(|row| Ok((row.get(0)?, Cancel::from_word(&row.get::<String>(1)?)?)))
-            .collect()
+    /// Returns the runs of a process, and how those end that must stop.
+    pub async fn runs_of(&self, owner: &str) -> Result<Vec<(Uuid, Option<Cancel>)>> {
+        let find =
+            query("SELECT id, cancel FROM service_run WHERE owner = $1 AND status = 'running'");
+        Ok(self.of_all_tenants().rows(&find.bind(owner)).await?)
     }
 
     /// Returns threads with a run that may begin now, and their tenants.
@@ -58,84 +48,77 @@ impl Kept {
         &self,
         now: DateTime<Utc>,
         limit: u32,
-    ) -> Result<Vec<(Uuid, String)>, Error> {
-        let mut find = self.statement("SELECT DISTINCT thread_id, tenant FROM service_run w WHERE status = 'pending' AND due_at <= ");
-        find.value(now).text(
-            " AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = w.thread_id AND r.status = 'running')",
+        offset: u32,
+    ) -> Result<Vec<(Uuid, String)>> {
+        let find = query(
+            "SELECT DISTINCT thread_id, tenant FROM service_run w WHERE status = 'pending' AND due_at <= $1 \
+             AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = w.thread_id AND r.status = 'running') \
+             ORDER BY thread_id LIMIT $2 OFFSET $3",
         );
-        find.text(" LIMIT ").value(limit);
-        let rows = self.of_all_tenants().fetch_all(&find.build()).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+        Ok(self.of_all_tenants().rows(&find.binds((now, limit, offset))).await?)
     }
 
     /// Returns the other processes that drive runs.
-    pub async fn other_owners(&self, owner: &str) -> Result<Vec<String>, Error> {
+    pub async fn other_owners(&self, owner: &str) -> Result<Vec<String>> {
         let find = query(
             "SELECT DISTINCT owner FROM service_run WHERE status = 'running' AND owner <> $1",
         );
-        let rows = self.of_all_tenants().fetch_all(&find.bind(owner)).await?;
-        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+        Ok(self.of_all_tenants().rows(&find.bind(owner)).await?)
     }
 
-    /// Returns runs under way that nobody drives: of no process, of one of `gone`, or of one that is silent since `before`.
+    /// Returns active runs without a process: unassigned, of one in `gone`, or of one without a heartbeat since
+    /// `before`.
     pub async fn abandoned_runs(
         &self,
         owner: &str,
         gone: &[String],
         before: DateTime<Utc>,
         limit: u32,
-    ) -> Result<Vec<Uuid>, Error> {
-        let mut find = self.statement(
-            "SELECT id FROM service_run WHERE status = 'running' AND (owner IS NULL OR owner <> ",
-        );
-        find.value(owner);
-        find.text(" AND (seen_at <= ").value(before);
+        offset: u32,
+    ) -> Result<Vec<Uuid>> {
+        let mut find = self.statement("SELECT id FROM service_run WHERE status = 'running'");
+        find.add(" AND (owner IS NULL OR owner <> ? AND (seen_at <= ?", (owner, before));
         for owner in gone {
-            find.text(" OR owner = ").value(owner.as_str());
+            find.text(" OR owner = ").value(owner);
         }
-        find.text(")) ORDER BY created_at LIMIT ").value(limit);
-        let rows = self.of_all_tenants().fetch_all(&find.build()).await?;
-        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+        find.text(")) ORDER BY created_at, id").page(limit, offset);
+        Ok(self.of_all_tenants().rows(&find.build()).await?)
     }
 
-    /// Returns threads that were made for one run each, which ended before `before`, and their tenants; not those of runs
-    /// whose end is still to be sent to somebody.
+    /// Returns threads with a single run that ended before `before`, and their tenants; without those with unsent
+    /// messages.
     pub async fn threads_of_one_run(
         &self,
         before: DateTime<Utc>,
         limit: u32,
-    ) -> Result<Vec<(Uuid, String)>, Error> {
+        offset: u32,
+    ) -> Result<Vec<(Uuid, String)>> {
         let find = query(
             "SELECT thread_id, tenant FROM service_run WHERE temporary AND updated_at <= $1 \
                 AND status NOT IN ('pending', 'running') AND NOT EXISTS (SELECT 1 FROM service_delivery d \
                     WHERE d.run_id = service_run.id AND d.payload IS NULL AND d.ended_at IS NULL) \
-                ORDER BY updated_at LIMIT $2",
+                ORDER BY updated_at LIMIT $2 OFFSET $3",
         );
-        let rows = self.of_all_tenants().fetch_all(&find.bind(before).bind(limit)).await?;
-        rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?))).collect()
+        Ok(self.of_all_tenants().rows(&find.binds((before, limit, offset))).await?)
     }
 
-    /// Takes a run over from a process that is gone, unless somebody else did; `silent_for` of zero takes it at once.
+    /// Takes over a run of a dead process, unless another process did; with `silent_for` zero, at once.
     pub async fn take_over(
         &self,
         run: &Run,
         silent_for: TimeDelta,
         begin: Begin<'_>,
-    ) -> Result<bool, Error> {
-        let mut take = self.statement("UPDATE service_run SET owner = ");
-        take.value(begin.owner)
-            .text(", attempt = attempt + 1, seen_at = ")
-            .value(begin.now)
-            .text(" WHERE status = 'running' AND id = ")
-            .value(run.id)
-            .text(" AND tenant = ")
-            .value(run.tenant.as_str());
-        match &run.owner {
-            Some(owner) => take
-                .text(" AND owner = ")
-                .value(owner.as_str())
-                .text(" AND seen_at <= ")
-                .value(begin.now - silent_for),
+    ) -> Result<bool> {
+        let mut take = self.statement("");
+        take.add(
+            "UPDATE service_run SET owner = ?, attempt = attempt + 1, seen_at = ? \
+             WHERE status = 'running' AND id = ? AND tenant = ?",
+            (begin.owner, begin.now, run.id, &run.tenant),
+        );
+        match run.owner.as_deref() {
+            Some(owner) => {
+                take.add(" AND owner = ? AND seen_at <= ?", (owner, begin.now - silent_for))
+            }
             None => take.text(" AND owner IS NULL"),
         };
         Ok(self.database.of_tenant(&run.tenant).execute(&take.build()).await? == 1)

@@ -1,63 +1,58 @@
-//! How runs end, are asked to end, or are put back.
+//! How runs end, are requested to end, or are put back.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_database::query;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use crate::{Cancel, Error, Kept, RunStatus};
+use crate::{Cancel, Kept, Result, RunStatus};
 
-/// How a run ended.
 #[derive(Clone, Debug)]
 pub struct Ended<'a> {
     pub status: RunStatus,
-    /// Why it failed.
     pub error: Option<Json>,
-    /// What is kept from now on of what was asked for; none: all of it.
+    /// The part of the request that stays stored; `None` means all of it.
     pub kwargs: Option<&'a Json>,
-    /// The process that alone may end it; none: any.
+    /// The only process that can end it; `None` means any.
     pub by: Option<&'a str>,
 }
 
 impl Ended<'_> {
-    /// Says that a run ended so, and no more.
     pub fn new(status: RunStatus) -> Self {
         Self { status, error: None, kwargs: None, by: None }
     }
 }
 
 impl Kept {
-    /// Ends a run with the marks of its thread's steps and log; one that has ended, or is another process's, stays as it is.
-    pub async fn end_run(
-        &self,
-        id: Uuid,
-        ended: Ended<'_>,
-        now: DateTime<Utc>,
-    ) -> Result<bool, Error> {
+    /// Ends a run with the positions in its thread's steps and log, and its usage; a run that has ended, or belongs to
+    /// another process, stays unchanged.
+    pub async fn end_run(&self, id: Uuid, ended: Ended<'_>, now: DateTime<Utc>) -> Result<bool> {
         let end = query(
             "UPDATE service_run SET status = $1, error = $2, updated_at = $3, owner = NULL, \
                 kwargs = COALESCE($6, kwargs), \
                 last_step = (SELECT head FROM thread WHERE id = service_run.thread_id), \
-                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
+                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
+                (tokens, nano_usd) = (SELECT CAST(SUM(s.tokens) AS bigint), CAST(SUM(s.nano_usd) AS bigint) \
+                    FROM spending s WHERE s.thread_id = service_run.thread_id AND s.run_id IN (SELECT step.run FROM step \
+                    WHERE step.thread_id = service_run.thread_id AND step.seq > service_run.base_step)) \
              WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running') \
                 AND owner IS NOT DISTINCT FROM COALESCE($7, owner)",
         );
         let kwargs = ended.kwargs.map(|kwargs| self.shut("run", id, kwargs)).transpose()?;
         let error = ended.error.map(|why| self.shut("run error", id, &why)).transpose()?;
-        let end = end.bind(ended.status.as_str()).bind(error).bind(now).bind(id);
-        let end = end.bind(self.tenant.as_str()).bind(kwargs).bind(ended.by);
-        Ok(self.of_tenant().execute(&end).await? == 1)
+        let end = end.binds((ended.status, error, now, id, &self.tenant, kwargs, ended.by));
+        Ok(self.change(end).await? == 1)
     }
 
-    /// Ends a run that has not begun, or notes of one that has how it is to be stopped; a rollback goes before an interrupt.
+    /// Ends a pending run, or stores how an active one must be stopped; a rollback precedes an interrupt.
     ///
-    /// Returns how it stood: pending, running, or `None` where it had ended.
+    /// Returns its previous status: pending, running, or `None` if it had ended.
     pub async fn ask_to_cancel(
         &self,
         id: Uuid,
         how: Cancel,
         now: DateTime<Utc>,
-    ) -> Result<Option<RunStatus>, Error> {
+    ) -> Result<Option<RunStatus>> {
         let ask = query(
             "UPDATE service_run SET status = CASE WHEN status = 'pending' THEN 'interrupted' ELSE status END, \
                 cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $1 END, \
@@ -70,27 +65,23 @@ impl Kept {
                     THEN (SELECT events FROM thread WHERE id = service_run.thread_id) END \
              WHERE id = $3 AND tenant = $4 AND status IN ('pending', 'running') RETURNING status",
         );
-        let ask = ask.bind(how.as_str()).bind(now).bind(id).bind(self.tenant.as_str());
-        Ok(match self.of_tenant().execute_returning(&ask).await? {
-            None => None,
-            Some(row) if row.get::<String>(0)? == RunStatus::Running.as_str() => {
-                Some(RunStatus::Running)
-            }
-            Some(_) => Some(RunStatus::Pending),
-        })
+        let ask = ask.binds((how, now, id, &self.tenant));
+        let Some(row) = self.of_tenant().execute_returning(&ask).await? else { return Ok(None) };
+        let is_running = row.get::<RunStatus>(0)? == RunStatus::Running;
+        Ok(Some(if is_running { RunStatus::Running } else { RunStatus::Pending }))
     }
 
-    /// Puts a run that has done nothing back among those that wait; one that is to be stopped ends instead.
+    /// Returns a run without progress to the pending ones; one that must stop ends instead.
     ///
-    /// Of one that was taken over it stays known where it began first: the process that had it may be alive after all, and
-    /// its followers have heard events of it.
+    /// A run that was taken over keeps its first start position: its earlier process may be alive, and its followers
+    /// have received events of it.
     pub async fn put_back(
         &self,
         id: Uuid,
         owner: &str,
         now: DateTime<Utc>,
         pause: TimeDelta,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let back = query(
             "UPDATE service_run SET status = CASE WHEN cancel IS NULL THEN 'pending' ELSE 'interrupted' END, \
                 owner = NULL, due_at = $1, updated_at = $2, \
@@ -101,8 +92,6 @@ impl Kept {
                 first_event = CASE WHEN cancel IS NULL AND attempt <= 1 THEN NULL ELSE first_event END \
              WHERE id = $3 AND owner = $4 AND tenant = $5 AND status = 'running'",
         );
-        let back = back.bind(now + pause).bind(now).bind(id).bind(owner);
-        self.of_tenant().execute(&back.bind(self.tenant.as_str())).await?;
-        Ok(())
+        self.change(back.binds((now + pause, now, id, owner, &self.tenant))).await.map(drop)
     }
 }

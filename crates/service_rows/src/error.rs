@@ -2,18 +2,17 @@
 
 use uuid::Uuid;
 
-/// Why rows could not be read or written; the text tells the reader what to do next.
+pub type Result<T, E = Error> = std::result::Result<T, E>;
+
+/// Why rows could not be read or written; the text contains the next step for the reader.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
-    /// A value that cannot be encrypted, or read again.
     #[error("cannot encrypt or decrypt a stored value: {0}")]
-    Sealed(String),
+    Sealed(#[source] crate::Cause),
     #[error("unknown thread: {0}")]
     UnknownThread(Uuid),
-    #[error("this version does not know a stored {what}: {found}")]
-    UnknownWord { what: &'static str, found: String },
 }
 
 impl Error {

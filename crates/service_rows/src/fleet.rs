@@ -1,63 +1,46 @@
-//! All of a tenant's runs at a glance: how many stand how, who drives them, what failed.
+//! A summary of a tenant's runs: how many have each status, their processes, and failures.
 
 use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
-use crate::sql::Statement;
-use crate::{Error, Kept, Run, RunStatus};
+use crate::{Kept, Result, Run, RunStatus};
 
-/// A process that drives runs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Driver {
     pub owner: String,
-    /// Runs that it drives.
     pub runs: u64,
-    /// When it was last heard of.
     pub seen_at: Option<DateTime<Utc>>,
 }
 
 impl Kept {
-    /// Counts the tenant's runs by how they stand.
-    pub async fn runs_by_status(&self) -> Result<Vec<(RunStatus, u64)>, Error> {
+    pub async fn runs_by_status(&self) -> Result<Vec<(RunStatus, u64)>> {
         let mut count = self.statement("SELECT status, COUNT(*) FROM service_run WHERE tenant = ");
-        count.value(self.tenant.as_str()).text(" GROUP BY status ORDER BY status");
-        let rows = self.of_tenant().fetch_all(&count.build()).await?;
-        rows.iter()
-            .map(|row| {
-                let status = RunStatus::from_word(&row.get::<String>(0)?)?;
-                Ok((status, row.get::<i64>(1)?.unsigned_abs()))
-            })
-            .collect()
+        count.value(&self.tenant).text(" GROUP BY status ORDER BY status");
+        Ok(self.of_tenant().rows(&count.build()).await?)
     }
 
     /// Returns since when the run that waits longest could begin, if any waits.
-    pub async fn longest_waiting(&self) -> Result<Option<DateTime<Utc>>, Error> {
+    pub async fn longest_waiting(&self) -> Result<Option<DateTime<Utc>>> {
         let mut find =
             self.statement("SELECT due_at FROM service_run WHERE status = 'pending' AND tenant = ");
-        find.value(self.tenant.as_str()).text(" ORDER BY due_at LIMIT 1");
-        let row = self.of_tenant().fetch_optional(&find.build()).await?;
-        Ok(row.map(|row| row.get(0)).transpose()?)
+        find.value(&self.tenant).text(" ORDER BY due_at LIMIT 1");
+        Ok(self.of_tenant().row(&find.build()).await?)
     }
 
     /// Lists the processes that drive runs of the tenant.
-    pub async fn drivers(&self) -> Result<Vec<Driver>, Error> {
-        let mut find = Statement::new(
-            self.database.dialect(),
+    pub async fn drivers(&self) -> Result<Vec<Driver>> {
+        let mut find = self.statement(
             "SELECT owner, COUNT(*), MAX(seen_at) FROM service_run \
              WHERE status = 'running' AND owner IS NOT NULL AND tenant = ",
         );
-        find.value(self.tenant.as_str()).text(" GROUP BY owner ORDER BY owner");
-        let rows = self.of_tenant().fetch_all(&find.build()).await?;
-        rows.iter()
-            .map(|row| {
-                let runs = row.get::<i64>(1)?.unsigned_abs();
-                Ok(Driver { owner: row.get(0)?, runs, seen_at: row.get(2)? })
-            })
-            .collect()
+        find.value(&self.tenant).text(" GROUP BY owner ORDER BY owner");
+        let rows = self.of_tenant().rows(&find.build()).await?;
+        let driver = |(owner, runs, seen_at)| Driver { owner, runs, seen_at };
+        Ok(rows.into_iter().map(driver).collect())
     }
 
     /// Lists the tenant's runs that failed after a time, newest first.
-    pub async fn failed_runs(&self, after: DateTime<Utc>, limit: u32) -> Result<Vec<Run>, Error> {
+    pub async fn failed_runs(&self, after: DateTime<Utc>, limit: u32) -> Result<Vec<Run>> {
         let mut find = self.select_runs();
         find.text(" AND status IN ('error', 'timeout')");
         find.text(" AND updated_at > ").value(after);
@@ -66,7 +49,7 @@ impl Kept {
     }
 
     /// Lists the runs of the tenant, or of one of its threads, that changed last, newest change first.
-    pub async fn newest_runs(&self, thread: Option<Uuid>, most: u32) -> Result<Vec<Run>, Error> {
+    pub async fn newest_runs(&self, thread: Option<Uuid>, most: u32) -> Result<Vec<Run>> {
         let mut find = self.select_runs();
         if let Some(thread) = thread {
             find.text(" AND thread_id = ").value(thread);
@@ -76,11 +59,9 @@ impl Kept {
     }
 
     /// Counts the tenant's runs that are under way or wait, no further than `most`.
-    pub async fn count_open_runs(&self, most: u32) -> Result<u32, Error> {
+    pub async fn count_open_runs(&self, most: u32) -> Result<u32> {
         let mut find = self.statement("SELECT COUNT(*) FROM (SELECT 1 FROM service_run WHERE status IN ('pending', 'running') AND tenant = ");
-        find.value(self.tenant.as_str()).text(" LIMIT ").value(most).text(") AS open");
-        let row = self.of_tenant().fetch_optional(&find.build()).await?;
-        let count = row.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or_default();
-        Ok(u32::try_from(count).unwrap_or(u32::MAX))
+        find.value(&self.tenant).text(" LIMIT ").value(most).text(") AS open");
+        Ok(self.of_tenant().row(&find.build()).await?.unwrap_or_default())
     }
 }

@@ -1,11 +1,11 @@
 //! Items that clients keep, under a path of names.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, query};
+use perihelion_database::{FromRow, Row, query};
 use serde_json::{Value as Json, json};
 
 use crate::sql::{Comparison, Statement};
-use crate::{Error, Kept};
+use crate::{Kept, Result};
 
 /// Ends each name of a stored path; a name cannot contain it.
 const END: char = '\u{1f}';
@@ -13,7 +13,6 @@ const END: char = '\u{1f}';
 /// The letter after [`END`].
 const AFTER_END: char = '\u{20}';
 
-/// An item.
 #[derive(Clone, Debug)]
 pub struct Item {
     pub namespace: Vec<String>,
@@ -21,11 +20,10 @@ pub struct Item {
     pub value: Json,
     pub created_at: DateTime<Utc>,
     pub updated_at: DateTime<Utc>,
-    /// None: it stays until it is deleted.
+    /// `None`: it stays until it is deleted.
     pub expires_at: Option<DateTime<Utc>>,
 }
 
-/// Which items are searched.
 #[derive(Clone, Debug, Default)]
 pub struct ItemFilter {
     pub prefix: Vec<String>,
@@ -37,8 +35,8 @@ pub struct ItemFilter {
     pub offset: u32,
 }
 
-impl Item {
-    fn read(row: &Row) -> Result<Self, Error> {
+impl FromRow for Item {
+    fn from_row(row: &Row) -> Result<Self, perihelion_database::Error> {
         Ok(Self {
             namespace: names(&row.get::<String>(0)?),
             key: row.get(1)?,
@@ -52,7 +50,7 @@ impl Item {
 
 impl Kept {
     /// Keeps an item in place of an earlier one of its name, until a time or until it is deleted.
-    pub async fn put_item(&self, item: &Item) -> Result<(), Error> {
+    pub async fn put_item(&self, item: &Item) -> Result<()> {
         let put = query(
             "INSERT INTO service_item (tenant, namespace, key, value, created_at, updated_at, expires_at) \
              VALUES ($1, $2, $3, $4, $5, $6, $7) ON CONFLICT (tenant, namespace, key) \
@@ -61,22 +59,19 @@ impl Kept {
                     WHEN service_item.expires_at <= excluded.updated_at THEN excluded.created_at \
                     ELSE service_item.created_at END",
         );
-        let put = put
-            .bind(self.tenant.as_str())
-            .bind(path(&item.namespace))
-            .bind(item.key.as_str())
-            .bind(item.value.clone())
-            .bind(item.created_at)
-            .bind(item.updated_at)
-            .bind(item.expires_at);
-        self.of_tenant().execute(&put).await?;
-        Ok(())
+        let put = put.binds((&self.tenant, path(&item.namespace), &item.key)).binds((
+            item.value.clone(),
+            item.created_at,
+            item.updated_at,
+            item.expires_at,
+        ));
+        self.change(put).await.map(drop)
     }
 
     /// Deletes items of all tenants whose time has passed.
-    pub async fn forget_items(&self, now: DateTime<Utc>) -> Result<u64, Error> {
+    pub async fn forget_items(&self, now: DateTime<Utc>) -> Result<u64> {
         let forget = query("DELETE FROM service_item WHERE expires_at <= $1");
-        Ok(self.of_all_tenants().execute(&forget.bind(now)).await?)
+        self.change_of_all(forget.bind(now)).await
     }
 
     /// Returns an item that has not expired.
@@ -85,42 +80,40 @@ impl Kept {
         namespace: &[String],
         key: &str,
         now: DateTime<Utc>,
-    ) -> Result<Option<Item>, Error> {
+    ) -> Result<Option<Item>> {
         let find = query(
             "SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item \
              WHERE tenant = $1 AND namespace = $2 AND key = $3 AND (expires_at IS NULL OR expires_at > $4)",
         );
-        let find = find.bind(self.tenant.as_str()).bind(path(namespace)).bind(key).bind(now);
-        self.of_tenant().fetch_optional(&find).await?.as_ref().map(Item::read).transpose()
+        let find = find.binds((&self.tenant, path(namespace), key, now));
+        Ok(self.of_tenant().row(&find).await?)
     }
 
-    /// Deletes an item; one that is not there is as good as deleted.
-    pub async fn delete_item(&self, namespace: &[String], key: &str) -> Result<(), Error> {
+    /// Deletes an item; a missing one counts as deleted.
+    pub async fn delete_item(&self, namespace: &[String], key: &str) -> Result<()> {
         let delete =
             query("DELETE FROM service_item WHERE tenant = $1 AND namespace = $2 AND key = $3");
-        let delete = delete.bind(self.tenant.as_str()).bind(path(namespace)).bind(key);
-        self.of_tenant().execute(&delete).await?;
-        Ok(())
+        self.change(delete.binds((&self.tenant, path(namespace), key))).await.map(drop)
     }
 
     /// Searches items below a path that have not expired, newest update first.
-    pub async fn items(&self, filter: &ItemFilter, now: DateTime<Utc>) -> Result<Vec<Item>, Error> {
-        let find = self.search("", filter, now).build();
-        self.of_tenant().fetch_all(&find).await?.iter().map(Item::read).collect()
+    pub async fn items(&self, filter: &ItemFilter, now: DateTime<Utc>) -> Result<Vec<Item>> {
+        Ok(self.of_tenant().rows(&self.search("", filter, now).build()).await?)
     }
 
-    /// Puts the question for items together, behind what is said before it.
+    /// Composes the query for items, after its beginning.
     fn search(&self, before: &str, filter: &ItemFilter, now: DateTime<Utc>) -> Statement {
         let mut find = self.statement(before);
-        find.text("SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item WHERE tenant = ");
-        find.value(self.tenant.as_str());
-        find.text(" AND (expires_at IS NULL OR expires_at > ").value(now).text(")");
+        find.add(
+            "SELECT namespace, key, value, created_at, updated_at, expires_at FROM service_item \
+             WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?)",
+            (&self.tenant, now),
+        );
         // A range of letters, which SQLite finds by the primary key. That of Postgres has the order of the database's language, in
         // which names below a path need not stand together: an index of its own has them in the order of letters.
         if let Some((from, to)) = range(&filter.prefix) {
             let name = self.database.dialect().pick("namespace", "namespace COLLATE \"C\"");
-            find.text(" AND ").text(name).text(" >= ").value(from);
-            find.text(" AND ").text(name).text(" < ").value(to);
+            find.add(&format!(" AND {name} >= ? AND {name} < ?"), (from, to));
         }
         let fields = filter.filter.as_ref().and_then(Json::as_object).into_iter().flatten();
         for (name, wanted) in fields {
@@ -136,31 +129,25 @@ impl Kept {
             }
         }
         if let Some(words) = &filter.words {
-            let like = format!("%{}%", words.to_lowercase());
-            let text = self
-                .database
-                .dialect()
-                .pick("lower(service_item.value)", "lower(service_item.value::text)");
-            find.text(" AND (lower(key) LIKE ").value(like.clone());
-            find.text(" OR ").text(text).text(" LIKE ").value(like).text(")");
+            let text =
+                self.database.dialect().pick("service_item.value", "service_item.value::text");
+            find.text(" AND (").mentions("key", words).text(" OR ").mentions(text, words).text(")");
         }
         find.text(" ORDER BY updated_at DESC, namespace, key").page(filter.limit, filter.offset);
         find
     }
 
-    /// Lists the paths in use, in order.
-    pub async fn namespaces(&self, now: DateTime<Utc>) -> Result<Vec<Vec<String>>, Error> {
+    pub async fn namespaces(&self, now: DateTime<Utc>) -> Result<Vec<Vec<String>>> {
         let find = query(
             "SELECT DISTINCT namespace FROM service_item \
              WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2) ORDER BY namespace LIMIT 10000",
         );
-        let find = find.bind(self.tenant.as_str()).bind(now);
-        let rows = self.of_tenant().fetch_all(&find).await?;
-        rows.iter().map(|row| Ok(names(&row.get::<String>(0)?))).collect()
+        let paths: Vec<String> = self.of_tenant().rows(&find.binds((&self.tenant, now))).await?;
+        Ok(paths.iter().map(|path| names(path)).collect())
     }
 }
 
-/// Returns the comparisons that a field is to pass; none where it is to be equal to a value.
+/// Returns the comparisons for a field; `None` if it must equal a value.
 fn comparisons(wanted: &Json) -> Option<Vec<(Comparison, &Json)>> {
     let fields = wanted.as_object().filter(|fields| !fields.is_empty())?;
     fields.iter().map(|(name, wanted)| Some((Comparison::of(name)?, wanted))).collect()
@@ -173,7 +160,7 @@ fn path(names: &[String]) -> String {
         .collect()
 }
 
-/// Returns between which letters the paths stand that begin with these names; none: all of them.
+/// Returns the bounds of the paths that begin with these names; `None` means all.
 fn range(prefix: &[String]) -> Option<(String, String)> {
     let from = path(prefix);
     let to = format!("{}{AFTER_END}", from.strip_suffix(END)?);
@@ -195,7 +182,7 @@ mod tests {
         names.iter().map(|name| (*name).to_owned()).collect()
     }
 
-    /// X1: a search below a path reads what is below it, and not what else a tenant keeps.
+    /// X1: a search below a path reads only the items below it, and no other data of the tenant.
     #[tokio::test]
     async fn items_below_a_path_are_found_by_the_primary_key() {
         let place = tempfile::tempdir().unwrap();

@@ -1,12 +1,14 @@
-//! What a service of threads keeps beside the threads: runs as clients ask for them, metadata, assistants, items.
+//! The rows that a service stores next to the threads: runs as clients request them, metadata, assistants, items.
 //!
-//! Enter at [`Kept`]. Invariants: of one thread at most one run is driven, whichever processes begin one, because an
-//! index says so; a run's events are those of its thread's log between two marks, taken in the statements that begin
-//! and end it; each statement acts for the tenant, but for those that look for what is due, silent or to be stopped, of any
-//! tenant. Deliberately absent: what a run does, and any waiting.
+//! Enter at [`Kept`]. Invariants: at most one run of a thread is driven, by any process, because of a unique index. A
+//! run's events are those of its thread's log between two positions, which the statements that begin and end it read.
+//! Each statement acts for its tenant, except those that search all tenants for due, silent or stopping rows.
+//! Deliberately absent: the work of a run, and any waiting.
 
+mod across;
 mod assistants;
 mod begun;
+mod conversations;
 mod crons;
 mod deliveries;
 mod driven;
@@ -16,7 +18,6 @@ mod fleet;
 mod items;
 mod listing;
 mod pushes;
-mod reading;
 mod runs;
 mod seal;
 mod sql;
@@ -24,23 +25,25 @@ mod stops;
 mod threads;
 mod words;
 
+pub use across::{FoundRun, RunSearch};
 pub use assistants::{Assistant, AssistantFilter};
 pub use begun::RunSteps;
 pub use crons::{Cron, CronFilter, CronOrder};
 pub use deliveries::{Delivery, NewDelivery};
 pub use ends::Ended;
-pub use error::Error;
+pub use error::{Error, Result};
 pub use fleet::Driver;
 pub use items::{Item, ItemFilter};
 pub use listing::{COUNTED, Listed, ThreadFilter, ThreadOrder};
-pub use runs::{Begin, NewRun, Run, RunFilter};
+pub use perihelion_database::Cause;
+pub use runs::{Begin, NewRun, Position, Run, RunFilter};
 pub use seal::Seal;
 pub use threads::ThreadMeta;
 pub use words::{Cancel, Multitask, RunStatus};
 
 use std::sync::Arc;
 
-use perihelion_database::Database;
+use perihelion_database::{Database, Dialect, Query, StoredRow, query};
 
 /// The rows of one tenant.
 ///
@@ -60,7 +63,6 @@ impl std::fmt::Debug for Kept {
 }
 
 impl Kept {
-    /// Makes the view of a tenant on a database.
     pub fn new(database: Database, tenant: &str) -> Self {
         Self { database, tenant: tenant.to_owned(), seal: None }
     }
@@ -71,7 +73,6 @@ impl Kept {
         Self { tenant: tenant.to_owned(), ..self.clone() }
     }
 
-    /// Returns the database as the tenant sees it.
     fn of_tenant(&self) -> Database {
         self.database.of_tenant(&self.tenant)
     }
@@ -86,16 +87,43 @@ impl Kept {
         sql::Statement::new(self.database.dialect(), text)
     }
 
-    /// Returns whether the database answers.
-    pub async fn check(&self) -> Result<(), Error> {
-        let one = perihelion_database::query(
-            "SELECT count(*) FROM service_cron WHERE enabled AND next_at IS NULL",
-        );
+    /// Returns how the database would perform a statement, which gets the words before it.
+    async fn plan(&self, of: impl Fn(&str) -> sql::Statement) -> Result<Vec<String>> {
+        let (explain, column) = match self.database.dialect() {
+            Dialect::Sqlite => ("EXPLAIN QUERY PLAN ", 3),
+            Dialect::Postgres => ("EXPLAIN ", 0),
+        };
+        let rows = self.of_tenant().fetch_all(&of(explain).build()).await?;
+        rows.iter().map(|row| Ok(row.get(column)?)).collect()
+    }
+
+    /// Begins a statement that reads the tenant's rows of a table, for conditions to follow.
+    fn select<T: StoredRow>(&self, table: &str) -> sql::Statement {
+        let columns = T::COLUMNS;
+        let mut find = self.statement(&format!("SELECT {columns} FROM {table} WHERE tenant = "));
+        find.value(&self.tenant);
+        find
+    }
+
+    /// Changes rows of the tenant, and returns how many.
+    async fn change(&self, change: Query) -> Result<u64> {
+        Ok(self.of_tenant().execute(&change).await?)
+    }
+
+    async fn change_of_all(&self, change: Query) -> Result<u64> {
+        Ok(self.of_all_tenants().execute(&change).await?)
+    }
+
+    async fn counted(&self, find: sql::Statement) -> Result<u64> {
+        Ok(self.of_tenant().row(&find.build()).await?.unwrap_or_default())
+    }
+
+    pub async fn check(&self) -> Result<()> {
+        let one = query("SELECT count(*) FROM service_cron WHERE enabled AND next_at IS NULL");
         self.database.fetch_all(&one).await?;
         Ok(())
     }
 
-    /// Closes the connections.
     pub async fn close(&self) {
         self.database.close().await;
     }

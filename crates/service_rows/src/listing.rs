@@ -5,19 +5,18 @@
 
 use std::collections::BTreeSet;
 
-use perihelion_database::Dialect;
+use perihelion_database::{Dialect, Row};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
 use uuid::Uuid;
 
 use crate::sql::Statement;
-use crate::{Error, Kept, ThreadMeta};
+use crate::{Error, Kept, Result, ThreadMeta};
 
 /// How many threads beyond a page are counted for its total; more are not, because each is looked at.
 pub const COUNTED: u32 = 1_000;
 
-/// By what threads are ordered.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 pub enum ThreadOrder {
     #[serde(rename = "thread_id")]
@@ -31,23 +30,24 @@ pub enum ThreadOrder {
     Status,
 }
 
-/// Which threads are listed.
-#[derive(Clone, Debug)]
+/// The graph that adds documents: its threads are work of the program, and are not listed.
+pub const DOCUMENTS: &str = "document";
+
+/// Which threads are listed, of any other graph.
+#[derive(Clone, Debug, Default)]
 pub struct ThreadFilter {
-    /// Graphs whose threads are shown.
-    pub graphs: Vec<String>,
     pub ids: Vec<Uuid>,
-    /// What their metadata must have.
     pub metadata: Json,
-    /// How they stand, in the engine's words; `failed` ones whose run was stopped are `stopped` here.
+    /// Their statuses, in the engine's words; `failed` ones whose run was stopped are `stopped` here.
     pub statuses: Vec<String>,
+    /// Words of their conversations, all of them, each by the numbers that it may be stored as.
+    pub words: Vec<Vec<i64>>,
     pub order: ThreadOrder,
     pub ascending: bool,
     pub limit: u32,
     pub offset: u32,
 }
 
-/// A thread that was found, with what is noted of it.
 #[derive(Clone, Debug)]
 pub struct Listed {
     pub id: Uuid,
@@ -56,8 +56,8 @@ pub struct Listed {
     pub has_open_run: bool,
 }
 
-/// How a thread stands, as an expression: one whose last run was stopped is distinguished from one that failed, and one at
-/// rest whose last run failed from one that is idle.
+/// The status of a thread, as an expression: it distinguishes a stopped run from a failed one, and an idle thread whose
+/// last run failed from other idle ones.
 const STATUS: &str = "CASE WHEN t.status = 'failed' AND EXISTS (SELECT 1 FROM run r WHERE r.thread_id = t.id \
     AND r.number = t.runs AND r.status <> 'failed') THEN 'stopped' \
     WHEN t.status = 'idle' AND t.error IS NOT NULL THEN 'failed' ELSE t.status END";
@@ -66,7 +66,7 @@ const STATUS: &str = "CASE WHEN t.status = 'failed' AND EXISTS (SELECT 1 FROM ru
 const HAS_OPEN_RUN: &str = "(SELECT count(*) FROM service_run r WHERE r.thread_id = t.id \
     AND r.status IN ('pending', 'running'))";
 
-/// Where threads are looked for, with what is noted of each.
+/// The source of threads with their metadata.
 const PLACE: &str = " FROM thread t LEFT JOIN service_thread m ON m.thread_id = t.id WHERE ";
 
 /// Threads that one index holds in order, or that are few.
@@ -76,43 +76,33 @@ struct Part {
 }
 
 impl Kept {
-    /// Lists threads, and says how many there are in all, as far as [`COUNTED`] behind the page.
-    pub async fn threads(&self, filter: &ThreadFilter) -> Result<(Vec<Listed>, u64), Error> {
+    /// Lists threads, and their total number up to [`COUNTED`] behind the page.
+    pub async fn threads(&self, filter: &ThreadFilter) -> Result<(Vec<Listed>, u64)> {
         let rows = self.of_tenant().fetch_all(&self.page(filter, "").build()).await?;
-        let listed: Result<Vec<Listed>, Error> = rows
-            .iter()
-            .map(|row| {
-                let meta = ThreadMeta::read(row, 1)?;
-                Ok(Listed { id: row.get(0)?, meta, has_open_run: row.get::<i64>(4)? != 0 })
-            })
-            .collect();
-        let listed = listed?;
-        let is_all = filter.offset == 0 && (listed.len() as u64) < u64::from(filter.limit);
-        if is_all {
-            let total = listed.len() as u64;
-            return Ok((listed, total));
+        let read = |row: &Row| {
+            let meta = ThreadMeta::read(row, 1)?;
+            Ok::<_, Error>(Listed { id: row.get(0)?, meta, has_open_run: row.get::<i64>(4)? != 0 })
+        };
+        let listed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
+        let count = listed.len() as u64;
+        if filter.offset == 0 && count < u64::from(filter.limit) {
+            return Ok((listed, count));
         }
         let most = filter.offset.saturating_add(filter.limit).saturating_add(COUNTED);
         let total = self.count(filter, Some(most)).await?;
         Ok((listed, total))
     }
 
-    /// Counts threads, every one.
-    pub async fn count_threads(&self, filter: &ThreadFilter) -> Result<u64, Error> {
+    pub async fn count_threads(&self, filter: &ThreadFilter) -> Result<u64> {
         self.count(filter, None).await
     }
 
-    /// Returns how the database would go about a list, a line a step: for finding out why one is slow.
-    pub async fn plan_of_threads(&self, filter: &ThreadFilter) -> Result<Vec<String>, Error> {
-        let (explain, column) = match self.database.dialect() {
-            Dialect::Sqlite => ("EXPLAIN QUERY PLAN ", 3),
-            Dialect::Postgres => ("EXPLAIN ", 0),
-        };
-        let rows = self.of_tenant().fetch_all(&self.page(filter, explain).build()).await?;
-        rows.iter().map(|row| Ok(row.get::<String>(column)?)).collect()
+    /// Returns how the database would read a list, a line a step: for finding out why one is slow.
+    pub async fn plan_of_threads(&self, filter: &ThreadFilter) -> Result<Vec<String>> {
+        self.plan(|before| self.page(filter, before)).await
     }
 
-    async fn count(&self, filter: &ThreadFilter, most: Option<u32>) -> Result<u64, Error> {
+    async fn count(&self, filter: &ThreadFilter, most: Option<u32>) -> Result<u64> {
         let mut find = self.statement("SELECT count(*) FROM (SELECT 1");
         find.text(PLACE);
         self.conditions(&mut find, filter);
@@ -120,8 +110,7 @@ impl Kept {
             find.text(" LIMIT ").value(most);
         }
         find.text(") AS counted");
-        let row = self.of_tenant().fetch_optional(&find.build()).await?;
-        Ok(row.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or_default().unsigned_abs())
+        self.counted(find).await
     }
 
     /// Puts the question for a page together: the first rows of each part, and of those the page.
@@ -139,34 +128,22 @@ impl Kept {
             find.text(", t.id").text(direction).text(" LIMIT ");
             find.value(filter.offset.saturating_add(filter.limit)).text(") AS part");
         }
-        find.text(") AS t LEFT JOIN service_thread m ON m.thread_id = t.id ORDER BY t.place")
-            .text(direction)
-            .text(", t.id")
-            .text(direction)
-            .page(filter.limit, filter.offset)
-            .text(") AS t ORDER BY t.place")
-            .text(direction)
-            .text(", t.id")
-            .text(direction);
+        let in_order = format!(" ORDER BY t.place{direction}, t.id{direction}");
+        find.text(") AS t LEFT JOIN service_thread m ON m.thread_id = t.id").text(&in_order);
+        find.page(filter.limit, filter.offset).text(") AS t").text(&in_order);
         find
     }
 
     fn conditions(&self, find: &mut Statement, filter: &ThreadFilter) {
-        find.text("t.root_id IS NULL AND t.tenant = ").value(self.tenant.as_str());
-        find.text(" AND (");
-        for (index, graph) in filter.graphs.iter().enumerate() {
-            find.text(if index == 0 { "t.graph = " } else { " OR t.graph = " })
-                .value(graph.as_str());
-        }
-        find.text(if filter.graphs.is_empty() { "1 = 0)" } else { ")" });
+        find.text("t.root_id IS NULL AND t.tenant = ").value(&self.tenant);
+        find.text(" AND t.graph <> ").value(DOCUMENTS);
         if !filter.ids.is_empty() {
-            find.text(" AND t.id IN (");
-            for (index, id) in filter.ids.iter().enumerate() {
-                find.text(if index == 0 { "" } else { ", " }).value(*id);
-            }
-            find.text(")");
+            find.text(" AND ").one_of("t.id", filter.ids.iter().copied());
         }
         self.noted(find, &filter.metadata);
+        for word in &filter.words {
+            find.with_word("t.id", word);
+        }
         of_status(find, &filter.statuses);
     }
 
@@ -190,15 +167,10 @@ impl Kept {
         // Words have marks, which an index finds; the condition above remains what decides.
         let words = fields.iter().filter(|(name, _)| *name != "graph_id");
         for (name, word) in words.filter_map(|(name, value)| Some((name, value.as_str()?))) {
-            find.text(
-                " AND t.id IN (SELECT k.thread_id FROM thread_mark k WHERE k.mark = mark_of(",
-            )
-            .value(self.tenant.as_str())
-            .text(", ")
-            .value(name.as_str())
-            .text(", ")
-            .value(word)
-            .text("))");
+            find.add(
+                " AND t.id IN (SELECT k.thread_id FROM thread_mark k WHERE k.mark = mark_of(?, ?, ?))",
+                (&self.tenant, name, word),
+            );
         }
     }
 }
@@ -232,7 +204,7 @@ fn parts(filter: &ThreadFilter) -> Vec<Part> {
     }
 }
 
-/// Appends the condition that a thread stands in one of these ways.
+/// Appends the condition that a thread has one of these statuses.
 fn of_status(find: &mut Statement, statuses: &[String]) {
     if statuses.is_empty() {
         return;
@@ -244,17 +216,9 @@ fn of_status(find: &mut Statement, statuses: &[String]) {
         other => vec![other],
     });
     let columns: BTreeSet<&str> = columns.collect();
-    find.text(" AND t.status IN (");
-    for (index, column) in columns.iter().enumerate() {
-        find.text(if index == 0 { "" } else { ", " }).value(*column);
-    }
-    find.text(")");
+    find.text(" AND ").one_of("t.status", columns);
     if !statuses.iter().any(|status| matches!(&**status, "failed" | "stopped" | "idle")) {
         return;
     }
-    find.text(" AND ").text(STATUS).text(" IN (");
-    for (index, status) in statuses.iter().enumerate() {
-        find.text(if index == 0 { "" } else { ", " }).value(status.as_str());
-    }
-    find.text(")");
+    find.text(" AND ").one_of(STATUS, statuses.iter().map(String::as_str));
 }

@@ -1,51 +1,46 @@
 //! Runs as clients ask for them.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, query};
+use perihelion_database::{Query, query, stored_row};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
-use crate::{Cancel, Error, Kept, Multitask, RunStatus};
+use crate::sql::Statement;
+use crate::{Cancel, Error, Kept, Multitask, Result, RunStatus};
 
-/// The columns that a run is read from.
-pub(crate) const SELECT: &str = "SELECT id, thread_id, assistant, status, multitask, kwargs, metadata, error, cancel, temporary, \
-    owner, base_step, last_step, first_event, last_event, attempt, due_at, created_at, updated_at, tenant";
-
-/// A run.
-#[derive(Clone, Debug)]
-pub struct Run {
-    pub id: Uuid,
-    pub thread: Uuid,
-    pub assistant: Uuid,
-    pub status: RunStatus,
-    pub multitask: Multitask,
-    /// What was asked for.
-    pub kwargs: Json,
-    pub metadata: Json,
-    pub error: Option<Json>,
-    pub cancel: Option<Cancel>,
-    /// Whether its thread goes with it.
-    pub temporary: bool,
-    /// The process that drives it.
-    pub owner: Option<String>,
-    /// The thread's newest step when it began.
-    pub base_step: Option<u64>,
-    /// The thread's newest step when it ended.
-    pub last_step: Option<u64>,
-    /// The thread's newest event when it began; its own are later.
-    pub first_event: Option<u64>,
-    /// The thread's newest event when it ended.
-    pub last_event: Option<u64>,
-    /// How many processes have driven it.
-    pub attempt: u32,
-    pub due_at: DateTime<Utc>,
-    pub created_at: DateTime<Utc>,
-    pub updated_at: DateTime<Utc>,
-    /// Whose thread it is of.
-    pub tenant: String,
+stored_row! {
+    #[derive(Clone, Debug)]
+    pub struct Run {
+        pub id: Uuid,
+        pub thread: Uuid = "thread_id",
+        pub assistant: Uuid,
+        pub status: RunStatus,
+        pub multitask: Multitask,
+        pub kwargs: Json,
+        pub metadata: Json,
+        pub error: Option<Json>,
+        pub cancel: Option<Cancel>,
+        /// Whether its thread goes with it.
+        pub temporary: bool,
+        pub owner: Option<String>,
+        /// The thread's newest step when it began.
+        pub base_step: Option<u64>,
+        /// The thread's newest step when it ended.
+        pub last_step: Option<u64>,
+        /// The thread's newest event when it began; its own are later.
+        pub first_event: Option<u64>,
+        /// The thread's newest event when it ended.
+        pub last_event: Option<u64>,
+        /// How many processes have driven it.
+        pub attempt: u32,
+        pub due_at: DateTime<Utc>,
+        pub created_at: DateTime<Utc>,
+        pub updated_at: DateTime<Utc>,
+        /// The owner of its thread.
+        pub tenant: String,
+    }
 }
 
-/// A run that is asked for.
 #[derive(Clone, Debug)]
 pub struct NewRun {
     pub id: Uuid,
@@ -56,16 +51,24 @@ pub struct NewRun {
     pub metadata: Json,
     pub temporary: bool,
     pub due_at: DateTime<Utc>,
+    /// The only position of its thread at which it is added; any by default.
+    pub only_at: Option<Position>,
 }
 
-/// Who begins runs, and when.
+/// A thread's newest step, and its runs that have not ended, oldest first.
+#[derive(Clone, Debug)]
+pub struct Position {
+    pub step: u64,
+    pub open: Vec<Uuid>,
+}
+
+/// The process that begins runs, and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin<'a> {
     pub owner: &'a str,
     pub now: DateTime<Utc>,
 }
 
-/// Which runs of a thread are listed.
 #[derive(Clone, Debug)]
 pub struct RunFilter {
     pub status: Option<RunStatus>,
@@ -73,92 +76,76 @@ pub struct RunFilter {
     pub offset: u32,
 }
 
-impl Run {
-    pub(crate) fn read(row: &Row) -> Result<Self, Error> {
-        let number = |column| -> Result<Option<u64>, Error> {
-            Ok(row.get::<Option<i64>>(column)?.map(i64::unsigned_abs))
-        };
-        Ok(Self {
-            id: row.get(0)?,
-            thread: row.get(1)?,
-            assistant: row.get(2)?,
-            status: RunStatus::from_word(&row.get::<String>(3)?)?,
-            multitask: Multitask::from_word(&row.get::<String>(4)?)?,
-            kwargs: row.get(5)?,
-            metadata: row.get(6)?,
-            error: row.get(7)?,
-            cancel: match row.get::<Option<String>>(8)? {
-                Some(word) => Some(Cancel::from_word(&word)?),
-                None => None,
-            },
-            temporary: row.get(9)?,
-            owner: row.get(10)?,
-            base_step: number(11)?,
-            last_step: number(12)?,
-            first_event: number(13)?,
-            last_event: number(14)?,
-            attempt: row.get::<i64>(15)?.try_into().unwrap_or(u32::MAX),
-            due_at: row.get(16)?,
-            created_at: row.get(17)?,
-            updated_at: row.get(18)?,
-            tenant: row.get(19)?,
-        })
-    }
-}
-
 impl Kept {
     /// Keeps a run that is asked for, and begins it in the same statement when its thread is free.
     ///
-    /// `None` where it is to be the only one ([`Multitask::Reject`]) and the thread has another run or another holder.
+    /// `None` if its thread has another run or a holder ([`Multitask::Reject`]), or another position
+    /// ([`NewRun::only_at`]).
     ///
     /// # Errors
     /// [`Error::UnknownThread`].
-    pub async fn add_run(&self, new: &NewRun, begin: Begin<'_>) -> Result<Option<Run>, Error> {
+    pub async fn add_run(&self, new: &NewRun, begin: Begin<'_>) -> Result<Option<Run>> {
         let sql = "INSERT INTO service_run (id, thread_id, assistant, tenant, status, multitask, kwargs, metadata, \
                 temporary, owner, seen_at, base_step, first_event, attempt, due_at, created_at, updated_at) \
             SELECT $1, $2, $3, $4, CASE WHEN t.free THEN 'running' ELSE 'pending' END, $5, $6, $7, $8, \
                 CASE WHEN t.free THEN $9 END, CASE WHEN t.free THEN $10 END, CASE WHEN t.free THEN t.head END, \
                 CASE WHEN t.free THEN t.events END, CASE WHEN t.free THEN 1 ELSE 0 END, $11, $10, $10 \
-            FROM (SELECT head, events, $11 <= $10 AND owner IS NULL AND NOT EXISTS (SELECT 1 FROM service_run r \
-                WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS free, \
-                NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = thread.id \
-                    AND r.status IN ('pending', 'running')) AND (owner IS NULL OR lease_until <= $10) AS unused \
-                FROM thread WHERE id = $2 AND tenant = $4) t \
-            WHERE $5 <> 'reject' OR t.unused";
+            FROM (SELECT head, events, quiet, quiet AND owner IS NULL AND $11 <= $10 AS free, \
+                quiet AND (owner IS NULL OR lease_until <= $10) AS unused \
+                FROM (SELECT head, events, owner, lease_until, NOT EXISTS (SELECT 1 FROM service_run r \
+                    WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS quiet \
+                    FROM thread WHERE id = $2 AND tenant = $4) s) t \
+            WHERE ($5 <> 'reject' OR t.unused)";
         let statement = query(sql)
-            .bind(new.id)
-            .bind(new.thread)
-            .bind(new.assistant)
-            .bind(self.tenant.as_str())
-            .bind(new.multitask.as_str())
+            .binds((new.id, new.thread, new.assistant, &self.tenant, new.multitask))
             .bind(self.shut("run", new.id, &new.kwargs)?)
             .bind(self.shut("run metadata", new.id, &new.metadata)?)
-            .bind(new.temporary)
-            .bind(begin.owner)
-            .bind(begin.now)
-            .bind(new.due_at);
-        let added = match self.of_tenant().execute(&statement).await.map_err(Error::from) {
+            .binds((new.temporary, begin.owner, begin.now, new.due_at));
+        let added = match self.add_at(new, &statement).await {
             // Another process began one at this moment; now it is seen.
-            Err(error) if error.is_duplicate() => self.of_tenant().execute(&statement).await?,
+            Err(error) if error.is_duplicate() => self.add_at(new, &statement).await?,
             other => other?,
         };
         match self.run(new.thread, new.id).await?.filter(|_| added == 1) {
             Some(run) => Ok(Some(run)),
-            None if new.multitask == Multitask::Reject && self.has_thread(new.thread).await? => {
-                Ok(None)
-            }
+            None if self.has_thread(new.thread).await? => Ok(None),
             None => Err(Error::UnknownThread(new.thread)),
         }
     }
 
-    /// Begins the oldest run that waits for a thread, unless one is driven.
-    pub async fn begin_next(&self, thread: Uuid, begin: Begin<'_>) -> Result<Option<Run>, Error> {
+    /// Adds a run if its thread has the position at which alone it is meant to be added.
+    async fn add_at(&self, new: &NewRun, add: &Query) -> Result<u64> {
+        let database = self.of_tenant();
+        let Some(position) = &new.only_at else { return Ok(database.execute(add).await?) };
+        let mut transaction = database.begin().await?;
+        // Another client's run for this position is added before or after, and a step committed after.
+        let lock = self.database.dialect().pick("", " FOR NO KEY UPDATE");
+        let mut find = self.statement("SELECT head FROM thread WHERE id = ");
+        find.value(new.thread).text(lock);
+        let head = transaction.fetch_optional(&find.build()).await?;
+        let head = head.map(|row| row.get::<i64>(0)).transpose()?.unwrap_or_default();
+        let mut find = self.statement("SELECT id FROM service_run WHERE thread_id = ");
+        find.value(new.thread);
+        find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
+        let open = transaction.fetch_all(&find.build()).await?;
+        let open: Vec<Uuid> = open.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+        let is_there = head.unsigned_abs() == position.step && open == position.open;
+        let added = if is_there { transaction.execute(add).await } else { Ok(0) };
+        Ok(transaction.settle(added).await?)
+    }
+
+    /// Returns the run that has waited longest for a thread and may begin.
+    pub async fn next_run(&self, thread: Uuid, now: DateTime<Utc>) -> Result<Option<Run>> {
         let mut find = self.select_runs();
-        find.text(" AND status = 'pending' AND thread_id = ").value(thread);
-        find.text(" AND due_at <= ").value(begin.now).text(" ORDER BY created_at, id LIMIT 1");
-        let Some(run) = self.one_run(find).await? else {
-            return Ok(None);
-        };
+        find.add(
+            " AND status = 'pending' AND thread_id = ? AND due_at <= ? ORDER BY created_at, id LIMIT 1",
+            (thread, now),
+        );
+        self.one_run(find).await
+    }
+
+    /// Begins a run that waits, unless one of its thread is driven.
+    pub async fn begin_run(&self, run: &Run, begin: Begin<'_>) -> Result<Option<Run>, Error> {
         let claim = query(
             "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
                 attempt = attempt + 1, base_step = COALESCE(base_step, (SELECT head FROM thread WHERE id = $3)), \
@@ -166,8 +153,7 @@ impl Kept {
              WHERE id = $4 AND tenant = $5 AND status = 'pending' AND NOT EXISTS \
                 (SELECT 1 FROM service_run r WHERE r.thread_id = $3 AND r.status = 'running')",
         );
-        let claim = claim.bind(begin.owner).bind(begin.now).bind(thread).bind(run.id);
-        let claim = claim.bind(self.tenant.as_str());
+        let claim = claim.binds((begin.owner, begin.now, run.thread, run.id, &self.tenant));
         match self.of_tenant().execute(&claim).await.map_err(Error::from) {
             Ok(1) => self.find_run(run.id).await,
             Ok(_) => Ok(None),
@@ -177,58 +163,85 @@ impl Kept {
         }
     }
 
-    /// Returns a run of a thread.
-    pub async fn run(&self, thread: Uuid, id: Uuid) -> Result<Option<Run>, Error> {
+    pub async fn run(&self, thread: Uuid, id: Uuid) -> Result<Option<Run>> {
         Ok(self.find_run(id).await?.filter(|run| run.thread == thread))
     }
 
-    /// Returns a run by its id alone.
-    pub async fn find_run(&self, id: Uuid) -> Result<Option<Run>, Error> {
+    pub async fn find_run(&self, id: Uuid) -> Result<Option<Run>> {
         let mut find = self.select_runs();
         find.text(" AND id = ").value(id);
         self.one_run(find).await
     }
 
-    /// Returns how a run of a thread stands, without reading what it was asked to do.
-    pub async fn run_status(&self, thread: Uuid, id: Uuid) -> Result<Option<RunStatus>, Error> {
+    /// Returns the status of a run of a thread, without reading its request.
+    pub async fn run_status(&self, thread: Uuid, id: Uuid) -> Result<Option<RunStatus>> {
         let find = query(
             "SELECT status FROM service_run WHERE id = $1 AND thread_id = $2 AND tenant = $3",
         );
-        let find = find.bind(id).bind(thread).bind(self.tenant.as_str());
-        let found = self.of_tenant().fetch_optional(&find).await?;
-        found.map(|row| RunStatus::from_word(&row.get::<String>(0)?)).transpose()
+        Ok(self.of_tenant().row(&find.binds((id, thread, &self.tenant))).await?)
     }
 
     /// Lists runs of a thread, newest first.
-    pub async fn runs(&self, thread: Uuid, filter: &RunFilter) -> Result<Vec<Run>, Error> {
+    pub async fn runs(&self, thread: Uuid, filter: &RunFilter) -> Result<Vec<Run>> {
         let mut find = self.select_runs();
         find.text(" AND thread_id = ").value(thread);
         if let Some(status) = filter.status {
-            find.text(" AND status = ").value(status.as_str());
+            find.text(" AND status = ").value(status);
         }
         find.text(" ORDER BY created_at DESC, id DESC").page(filter.limit, filter.offset);
         self.list_runs(find).await
     }
 
+    /// Lists a run and the later ones of its thread, newest first, at most `limit`.
+    pub async fn runs_since(&self, run: &Run, limit: u32) -> Result<Vec<Run>> {
+        let mut find = self.select_runs();
+        find.add(
+            " AND thread_id = ? AND created_at >= ? ORDER BY created_at DESC, id DESC",
+            (run.thread, run.created_at),
+        );
+        find.page(limit, 0);
+        self.list_runs(find).await
+    }
+
     /// Returns the runs of a thread that have not ended, oldest first.
-    pub async fn open_runs(&self, thread: Uuid) -> Result<Vec<Run>, Error> {
+    pub async fn open_runs(&self, thread: Uuid) -> Result<Vec<Run>> {
         let mut find = self.select_runs();
         find.text(" AND thread_id = ").value(thread);
         find.text(" AND status IN ('pending', 'running') ORDER BY created_at, id");
         self.list_runs(find).await
     }
 
-    async fn has_thread(&self, thread: Uuid) -> Result<bool, Error> {
-        let find = query("SELECT 1 FROM thread WHERE id = $1 AND tenant = $2");
-        let find = find.bind(thread).bind(self.tenant.as_str());
-        Ok(self.of_tenant().fetch_optional(&find).await?.is_some())
+    /// Begins a question for runs of the tenant, for conditions and an order to follow.
+    pub(crate) fn select_runs(&self) -> Statement {
+        self.select::<Run>("service_run")
     }
 
-    /// Deletes a run.
-    pub async fn delete_run(&self, thread: Uuid, id: Uuid) -> Result<bool, Error> {
+    pub(crate) async fn list_runs(&self, find: Statement) -> Result<Vec<Run>> {
+        let found = self.of_tenant().rows(&find.build()).await?;
+        found.into_iter().map(|run| self.opened_run(run)).collect()
+    }
+
+    pub(crate) async fn one_run(&self, find: Statement) -> Result<Option<Run>> {
+        let found = self.of_tenant().row(&find.build()).await?;
+        found.map(|run| self.opened_run(run)).transpose()
+    }
+
+    /// Decrypts the request of a run, its client's metadata, and its error.
+    pub(crate) fn opened_run(&self, run: Run) -> Result<Run> {
+        let kwargs = self.opened("run", run.id, run.kwargs)?;
+        let metadata = self.opened("run metadata", run.id, run.metadata)?;
+        let error = run.error.map(|why| self.opened("run error", run.id, why)).transpose()?;
+        Ok(Run { kwargs, metadata, error, ..run })
+    }
+
+    async fn has_thread(&self, thread: Uuid) -> Result<bool> {
+        let find = query("SELECT 1 FROM thread WHERE id = $1 AND tenant = $2");
+        Ok(self.of_tenant().fetch_optional(&find.binds((thread, &self.tenant))).await?.is_some())
+    }
+
+    pub async fn delete_run(&self, thread: Uuid, id: Uuid) -> Result<bool> {
         let delete =
             query("DELETE FROM service_run WHERE id = $1 AND thread_id = $2 AND tenant = $3");
-        let delete = delete.bind(id).bind(thread).bind(self.tenant.as_str());
-        Ok(self.of_tenant().execute(&delete).await? == 1)
+        Ok(self.change(delete.binds((id, thread, &self.tenant))).await? == 1)
     }
 }

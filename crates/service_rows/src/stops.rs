@@ -1,39 +1,36 @@
-//! Threads whose run somebody wants ended, for the process that holds them to hear of.
+//! Threads whose run must end, for the processes that hold them.
 //!
-//! A request names the holder that is meant by its fencing token, so that one which comes late ends nobody else's run.
+//! A request names its holder by the fencing token, so a late one never ends another run.
 
 use chrono::{DateTime, Utc};
 use perihelion_database::query;
 use uuid::Uuid;
 
-use crate::{Error, Kept};
+use crate::{Kept, Result};
 
 impl Kept {
-    /// Asks the process that holds a thread to end its run; returns whether the thread is held.
-    pub async fn ask_holder(&self, thread: Uuid, now: DateTime<Utc>) -> Result<bool, Error> {
+    /// Requests the end of a thread's run from its holder; returns whether the thread has one.
+    pub async fn ask_holder(&self, thread: Uuid, now: DateTime<Utc>) -> Result<bool> {
         let ask = query(
             "INSERT INTO thread_stop (thread_id, tenant, fence, asked_at) \
              SELECT id, tenant, fence, $3 FROM thread WHERE id = $1 AND tenant = $2 AND status = 'busy' \
              ON CONFLICT (thread_id) DO UPDATE SET fence = excluded.fence, asked_at = excluded.asked_at",
         );
-        let ask = ask.bind(thread).bind(self.tenant.as_str()).bind(now);
-        Ok(self.of_tenant().execute(&ask).await? == 1)
+        Ok(self.change(ask.binds((thread, &self.tenant, now))).await? == 1)
     }
 
     /// Returns the threads of all tenants whose present holder is asked to end its run.
-    pub async fn asked_of_holders(&self) -> Result<Vec<Uuid>, Error> {
+    pub async fn asked_of_holders(&self) -> Result<Vec<Uuid>> {
         let find = query(
             "SELECT s.thread_id FROM thread_stop s JOIN thread t ON t.id = s.thread_id \
              WHERE t.fence = s.fence AND t.status = 'busy'",
         );
-        let rows = self.of_all_tenants().fetch_all(&find).await?;
-        rows.iter().map(|row| Ok(row.get(0)?)).collect()
+        Ok(self.of_all_tenants().rows(&find).await?)
     }
 
-    /// Forgets what the holder of a thread was asked.
-    pub async fn forget_asked(&self, thread: Uuid) -> Result<(), Error> {
+    /// Deletes the request to the holder of a thread.
+    pub async fn forget_asked(&self, thread: Uuid) -> Result<()> {
         let forget = query("DELETE FROM thread_stop WHERE thread_id = $1 AND tenant = $2");
-        self.of_tenant().execute(&forget.bind(thread).bind(self.tenant.as_str())).await?;
-        Ok(())
+        self.change(forget.binds((thread, &self.tenant))).await.map(drop)
     }
 }

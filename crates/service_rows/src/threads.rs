@@ -1,14 +1,13 @@
-//! What clients note of threads.
+//! The clients' metadata of threads.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, query};
+use perihelion_database::{Dialect, Row, query};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
 use crate::Kept;
-use crate::error::Error;
+use crate::error::Result;
 
-/// What is noted of a thread.
 #[derive(Clone, Debug)]
 pub struct ThreadMeta {
     pub metadata: Json,
@@ -29,7 +28,7 @@ impl Default for ThreadMeta {
 
 impl ThreadMeta {
     /// Reads three columns of a row, from `column` on: metadata, configuration and the time of the change.
-    pub(crate) fn read(row: &Row, column: usize) -> Result<Self, Error> {
+    pub(crate) fn read(row: &Row, column: usize) -> Result<Self> {
         let Some(metadata) = row.get(column)? else { return Ok(Self::default()) };
         let mut config: Json = row.get(column + 1)?;
         let origins = config.as_object_mut().and_then(|fields| fields.remove(ORIGINS));
@@ -42,7 +41,6 @@ impl ThreadMeta {
         })
     }
 
-    /// Returns the configuration as it is stored.
     fn stored_config(&self) -> Json {
         let mut config = self.config.clone();
         if !self.origins.is_empty() {
@@ -53,76 +51,72 @@ impl ThreadMeta {
 }
 
 impl Kept {
-    /// Returns what is noted of a thread.
-    pub async fn thread_meta(&self, thread: Uuid) -> Result<ThreadMeta, Error> {
+    pub async fn thread_meta(&self, thread: Uuid) -> Result<ThreadMeta> {
         let find = query(
             "SELECT metadata, config, updated_at FROM service_thread WHERE thread_id = $1 AND tenant = $2",
         );
-        let find = find.bind(thread).bind(self.tenant.as_str());
-        let row = self.of_tenant().fetch_optional(&find).await?;
+        let row = self.of_tenant().fetch_optional(&find.binds((thread, &self.tenant))).await?;
         row.map_or_else(|| Ok(ThreadMeta::default()), |row| ThreadMeta::read(&row, 0))
     }
 
-    /// Notes of a copy what is noted of its original.
-    pub async fn note_copy(
-        &self,
-        copy: Uuid,
-        meta: &ThreadMeta,
-        now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    /// Returns the threads whose metadata has a field, with their metadata, most recently changed first.
+    pub async fn threads_with(&self, field: &str, limit: u32) -> Result<Vec<(Uuid, Json)>> {
+        let find = query(
+            "SELECT thread_id, metadata FROM service_thread WHERE tenant = $1 AND metadata -> $2 IS NOT NULL \
+             ORDER BY updated_at DESC LIMIT $3",
+        );
+        Ok(self.of_tenant().rows(&find.binds((&self.tenant, field, limit))).await?)
+    }
+
+    /// Copies the metadata of a thread to its copy.
+    pub async fn note_copy(&self, copy: Uuid, meta: &ThreadMeta, now: DateTime<Utc>) -> Result<()> {
         self.note_thread(copy, &meta.metadata, Some(&meta.stored_config()), now).await
     }
 
-    /// Merges metadata and configuration into what is noted of a thread, key by key.
+    /// Merges metadata and configuration into those of a thread, key by key.
     pub async fn note_thread(
         &self,
         thread: Uuid,
         metadata: &Json,
         config: Option<&Json>,
         now: DateTime<Utc>,
-    ) -> Result<(), Error> {
-        let merged = self.database.dialect().pick(
-            "metadata = json_patch(service_thread.metadata, excluded.metadata), \
-             config = json_patch(service_thread.config, excluded.config)",
-            "metadata = service_thread.metadata || excluded.metadata, \
-             config = service_thread.config || excluded.config",
-        );
+    ) -> Result<()> {
+        let [metadata_of_both, config_of_both] = ["metadata", "config"].map(|name| {
+            let [there, new] = [format!("service_thread.{name}"), format!("excluded.{name}")];
+            match self.database.dialect() {
+                Dialect::Postgres => format!("{there} || {new}"),
+                Dialect::Sqlite => format!(
+                    "(SELECT json_group_object(key, json(value)) FROM \
+                     (SELECT t.key, {there} -> t.fullkey AS value FROM json_each({there}) t \
+                     WHERE NOT EXISTS (SELECT 1 FROM json_each({new}) n WHERE n.key = t.key) \
+                     UNION ALL SELECT n.key, {new} -> n.fullkey FROM json_each({new}) n))"
+                ),
+            }
+        });
+        let config = config.cloned().unwrap_or_else(|| json!({}));
         let mut note = self.statement(
-            "INSERT INTO service_thread (thread_id, tenant, metadata, config, updated_at) VALUES (",
+            "INSERT INTO service_thread (thread_id, tenant, metadata, config, updated_at)",
         );
-        note.value(thread)
-            .text(", ")
-            .value(self.tenant.as_str())
-            .text(", ")
-            .value(metadata.clone())
-            .text(", ")
-            .value(config.cloned().unwrap_or_else(|| json!({})))
-            .text(", ")
-            .value(now)
-            .text(") ON CONFLICT (thread_id) DO UPDATE SET updated_at = excluded.updated_at, ")
-            .text(merged)
-            .text(" WHERE service_thread.tenant = excluded.tenant");
-        self.of_tenant().execute(&note.build()).await?;
-        Ok(())
+        note.add(" VALUES (?, ?, ?, ?, ?)", (thread, &self.tenant, metadata.clone(), config, now));
+        note.text(" ON CONFLICT (thread_id) DO UPDATE SET updated_at = excluded.updated_at, ");
+        note.text("metadata = ").text(&metadata_of_both).text(", config = ").text(&config_of_both);
+        note.text(" WHERE service_thread.tenant = excluded.tenant");
+        self.change(note.build()).await.map(drop)
     }
 
-    /// Makes a thread without a step one of another graph; returns whether it is without one.
-    pub async fn give_to_graph(&self, thread: Uuid, graph: &str) -> Result<bool, Error> {
+    /// Makes a thread of at most so many steps one of another graph; returns whether it has no more.
+    pub async fn give_to_graph(&self, thread: Uuid, graph: &str, most: i64) -> Result<bool> {
         let give = query(
-            "UPDATE thread SET graph = $1 WHERE id = $2 AND tenant = $3 AND head = 0 AND root_id IS NULL",
+            "UPDATE thread SET graph = $1 WHERE id = $2 AND tenant = $3 AND head <= $4 AND root_id IS NULL",
         );
-        let give = give.bind(graph).bind(thread).bind(self.tenant.as_str());
-        Ok(self.of_tenant().execute(&give).await? > 0)
+        Ok(self.change(give.binds((graph, thread, &self.tenant, most))).await? > 0)
     }
 
-    /// Returns the user whose thread it is.
-    pub async fn thread_user(&self, thread: Uuid) -> Result<Option<String>, Error> {
+    pub async fn thread_user(&self, thread: Uuid) -> Result<Option<String>> {
         let find = query("SELECT user_id FROM service_thread WHERE thread_id = $1 AND tenant = $2");
-        match self.of_tenant().fetch_optional(&find.bind(thread).bind(self.tenant.as_str())).await?
-        {
-            None => Ok(None),
-            Some(row) => Ok(row.get(0)?),
-        }
+        let user: Option<Option<String>> =
+            self.of_tenant().row(&find.binds((thread, &self.tenant))).await?;
+        Ok(user.flatten())
     }
 
     /// Makes a thread a user's, unless it is one's already; returns whose it is then.
@@ -131,16 +125,14 @@ impl Kept {
         thread: Uuid,
         user: &str,
         now: DateTime<Utc>,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<String>> {
         let give = query(
             "INSERT INTO service_thread (thread_id, metadata, config, updated_at, user_id, tenant) \
              VALUES ($1, '{}', '{}', $2, $3, $4) \
              ON CONFLICT (thread_id) DO UPDATE SET user_id = COALESCE(service_thread.user_id, excluded.user_id) \
              WHERE service_thread.tenant = excluded.tenant",
         );
-        self.of_tenant()
-            .execute(&give.bind(thread).bind(now).bind(user).bind(self.tenant.as_str()))
-            .await?;
+        self.change(give.binds((thread, now, user, &self.tenant))).await?;
         self.thread_user(thread).await
     }
 }

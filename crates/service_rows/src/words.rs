@@ -1,41 +1,15 @@
-//! The words that are stored, as they stand on the wire.
+//! The stored words, which are also the ones on the wire.
 
-use serde::{Deserialize, Serialize};
+use perihelion_database::stored_words;
+use schemars::JsonSchema;
 
-use crate::Error;
-
-macro_rules! words {
-    ($(#[$doc:meta])* $name:ident, $what:literal { $($(#[$vdoc:meta])* $variant:ident = $text:literal),+ $(,)? }) => {
-        $(#[$doc])*
-        #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, schemars::JsonSchema)]
-        pub enum $name { $($(#[$vdoc])* #[serde(rename = $text)] $variant),+ }
-
-        impl $name {
-            /// Returns the word.
-            pub fn as_str(self) -> &'static str {
-                match self { $(Self::$variant => $text),+ }
-            }
-
-            /// Reads the word.
-            ///
-            /// # Errors
-            /// [`Error::UnknownWord`].
-            pub fn from_word(text: &str) -> Result<Self, Error> {
-                match text {
-                    $($text => Ok(Self::$variant),)+
-                    other => Err(Error::UnknownWord { what: $what, found: other.to_owned() }),
-                }
-            }
-        }
-    };
-}
-
-words! {
+stored_words! {
     /// How a run stands.
-    RunStatus, "status of a run" {
+    #[derive(JsonSchema)]
+    RunStatus {
         Pending = "pending",
         Running = "running",
-        /// It ended, or waits for a person: then the thread says so.
+        /// It ended, or waits for a person: the thread has the details.
         Success = "success",
         Error = "error",
         Timeout = "timeout",
@@ -44,9 +18,10 @@ words! {
     }
 }
 
-words! {
-    /// What happens to a run that finds its thread at work.
-    Multitask, "multitask strategy" {
+stored_words! {
+    /// The handling of a run on a busy thread.
+    #[derive(JsonSchema)]
+    Multitask {
         Enqueue = "enqueue",
         Reject = "reject",
         Interrupt = "interrupt",
@@ -54,18 +29,18 @@ words! {
     }
 }
 
-words! {
-    /// How a run is to be stopped.
-    Cancel, "way of cancelling" {
-        /// It is stopped, and what it did is kept.
+stored_words! {
+    /// How a run must be stopped.
+    #[derive(JsonSchema)]
+    Cancel {
+        /// It is stopped, and its results stay.
         Interrupt = "interrupt",
-        /// It is stopped, and its thread stands as before it.
+        /// It is stopped, and its thread returns to its earlier step.
         Rollback = "rollback",
     }
 }
 
 impl RunStatus {
-    /// Returns whether nothing more happens to the run.
     pub fn is_terminal(self) -> bool {
         !matches!(self, Self::Pending | Self::Running)
     }

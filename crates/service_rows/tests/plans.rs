@@ -3,7 +3,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_database::{Database, query};
-use perihelion_service_rows::{COUNTED, Kept, ThreadFilter, ThreadOrder};
+use perihelion_service_rows::{COUNTED, Kept, RunSearch, RunStatus, ThreadFilter, ThreadOrder};
 use perihelion_test_database::TestDatabase;
 use serde_json::{Value, json};
 
@@ -15,6 +15,16 @@ const FILL: &str = "INSERT INTO thread (id, created_at, updated_at, status, grap
         CASE WHEN n % 1000 = 1 THEN 'busy' WHEN n % 500 = 2 THEN 'interrupted' ELSE 'idle' END, 'swarm', '', 'default'
      FROM generate_series(1, $1) AS n";
 
+/// A run of each thread; its messages have a word that all have, and every 5,000th a rare one.
+const RUNS: &str = "INSERT INTO service_run (id, thread_id, assistant, tenant, status, multitask, kwargs, metadata, \
+     base_step, last_step, due_at, created_at, updated_at)
+     SELECT md5('r' || n)::uuid, md5(n::text)::uuid, md5('a')::uuid, 'default', 'success', 'enqueue', '{}', '{}', 0, 3,
+        now(), now() - n * interval '1 second', now() FROM generate_series(1, $1) AS n";
+
+const WORDS: &str = "INSERT INTO conversation_word (word, thread_id, step, tenant)
+     SELECT w, md5(n::text)::uuid, 3, 'default' FROM generate_series(1, $1) AS n, generate_series(1, 2) AS w
+     WHERE w = 1 OR n % 5000 = 0";
+
 const NOTE: &str = "INSERT INTO service_thread (thread_id, tenant, metadata, config)
      SELECT md5(n::text)::uuid, 'default',
         jsonb_build_object('graph_id', 'swarm', 'app', 'web', 'user', 'u' || n % 1000), '{}'
@@ -25,16 +35,7 @@ fn now() -> DateTime<Utc> {
 }
 
 fn filter(metadata: Value) -> ThreadFilter {
-    ThreadFilter {
-        graphs: vec!["swarm".into()],
-        ids: Vec::new(),
-        metadata,
-        statuses: Vec::new(),
-        order: ThreadOrder::Updated,
-        ascending: false,
-        limit: 10,
-        offset: 0,
-    }
+    ThreadFilter { metadata, limit: 10, ..ThreadFilter::default() }
 }
 
 /// X1: a page costs the same whether a tenant has a thousand threads or a million.
@@ -170,5 +171,42 @@ async fn a_page_of_many_threads_is_read_off_an_index_of_sqlite() {
     for (list, index) in lists {
         let plan = kept.plan_of_threads(&list).await.unwrap().join("\n");
         assert!(plan.contains(index), "{list:?} by {index}:\n{plan}");
+    }
+}
+
+/// X1: a page of runs, too, however rare or usual its words are.
+#[tokio::test]
+async fn a_page_of_many_runs_is_read_off_an_index() {
+    let usual = RunSearch { limit: 10, ..RunSearch::default() };
+    let failed = RunSearch { statuses: vec![RunStatus::Error], ..usual.clone() };
+    let since = RunSearch { since: Some(now()), ..usual.clone() };
+    let next = RunSearch { after: Some((now(), uuid::Uuid::nil())), ..usual.clone() };
+    let rare = RunSearch { words: vec![vec![2]], ..usual.clone() };
+    let common = RunSearch { words: vec![vec![1]], ..usual.clone() };
+
+    let sqlite = Kept::new(Database::open("memory:").await.unwrap(), "default");
+    for search in [&usual, &failed, &since, &next, &rare] {
+        let plan = sqlite.plan_of_runs(search).await.unwrap().join("\n");
+        // The page itself is scanned once more for what is listed of it.
+        assert!(plan.contains("SEARCH r USING INDEX service_run_"), "{search:?}\n{plan}");
+        assert!(!plan.contains("SCAN k"), "{search:?}\n{plan}");
+    }
+
+    let Some(server) = TestDatabase::make().await else { return };
+    let database = Database::open(&server.url).await.unwrap();
+    for fill in [FILL, RUNS, WORDS] {
+        database.of_all_tenants().execute(&query(fill).bind(THREADS)).await.unwrap();
+    }
+    for analyze in ["ANALYZE thread", "ANALYZE service_run", "ANALYZE conversation_word"] {
+        database.execute(&query(analyze)).await.unwrap();
+    }
+    let kept = Kept::new(database, "default");
+    for (search, found) in
+        [(usual, 10), (failed, 0), (since, 0), (next, 10), (rare, 4), (common, 10)]
+    {
+        let plan = kept.plan_of_runs(&search).await.unwrap().join("\n");
+        let reads_all = |table: &str| plan.contains(&format!("Seq Scan on {table}"));
+        assert!(!reads_all("service_run") && !reads_all("conversation_word"), "{search:?}\n{plan}");
+        assert_eq!(kept.find_runs(&search).await.unwrap().len(), found, "{search:?}");
     }
 }

@@ -3,7 +3,7 @@
 
 use perihelion_database::{Database, query};
 use perihelion_service_rows::{
-    Assistant, Begin, Cancel, Cron, Ended, ItemFilter, Kept, NewDelivery, NewRun, RunStatus,
+    Begin, Cancel, Cron, Ended, ItemFilter, Kept, NewDelivery, NewRun, RunStatus,
 };
 use perihelion_test_database::TestDatabase;
 use serde_json::json;
@@ -13,7 +13,7 @@ use uuid::Uuid;
 #[path = "support/items.rs"]
 mod items;
 mod support;
-use items::item;
+use items::{assistant, item};
 use support::now;
 
 async fn rows(database: &Database, table: &str) -> i64 {
@@ -29,18 +29,7 @@ async fn a_query_without_a_tenant_filter_returns_no_row_of_another_tenant() {
     assert!(!database.is_exempt().await.unwrap());
     let theirs = Kept::new(database.clone(), "theirs");
     theirs.put_item(&item(&["notes"], "x", json!({ "v": 1 }))).await.unwrap();
-    let assistant = Assistant {
-        id: Uuid::now_v7(),
-        version: 1,
-        graph: "swarm".to_owned(),
-        name: "one".to_owned(),
-        description: None,
-        config: json!({}),
-        context: json!({}),
-        metadata: json!({}),
-        created_at: now(),
-        updated_at: now(),
-    };
+    let assistant = assistant();
     theirs.put_assistant(&assistant).await.unwrap();
     let of_them = database.of_tenant("theirs");
     let of_us = database.of_tenant("ours");
@@ -169,7 +158,7 @@ async fn threads_and_their_runs_are_visible_to_their_tenant_and_to_their_workers
     let run = theirs.add_run(&support::run(thread), begin).await.unwrap().unwrap();
     let cron = hourly(Uuid::now_v7());
     let webhook = NewDelivery::webhook("http://h.test".to_owned());
-    theirs.put_cron(&cron).await.unwrap();
+    theirs.put_cron(&cron, true).await.unwrap();
     theirs.add_delivery(run.id, &webhook, now()).await.unwrap();
     theirs.put_push(run.id, "p", &json!({}), now()).await.unwrap();
 
@@ -194,17 +183,19 @@ async fn threads_and_their_runs_are_visible_to_their_tenant_and_to_their_workers
     ours.note_thread(thread, &json!({ "b": 2 }), None, now()).await.unwrap();
     assert_eq!(theirs.thread_meta(thread).await.unwrap().metadata, json!({ "a": "x" }));
     assert!(ours.cron(cron.id).await.unwrap().is_none());
-    ours.put_cron(&Cron { schedule: "* * * * *".to_owned(), ..cron.clone() }).await.unwrap();
+    let changed = Cron { schedule: "* * * * *".to_owned(), ..cron.clone() };
+    assert!(!ours.put_cron(&changed, false).await.unwrap());
+    assert!(ours.put_cron(&changed, true).await.is_err());
     assert_eq!(theirs.cron(cron.id).await.unwrap().unwrap().schedule, "0 * * * *");
     // A process that drives the runs of all tenants finds them, whichever tenant is its own.
     let silent = now() + chrono::TimeDelta::hours(1);
-    assert_eq!(ours.abandoned_runs("two", &[], silent, 9).await.unwrap(), [run.id]);
+    assert_eq!(ours.abandoned_runs("two", &[], silent, 9, 0).await.unwrap(), [run.id]);
     assert_eq!(ours.other_owners("two").await.unwrap(), ["one"]);
-    assert_eq!(ours.due_crons(now(), 9).await.unwrap().len(), 1);
+    assert_eq!(ours.due_crons(now(), 9, 0).await.unwrap().len(), 1);
     assert!(ours.claim_cron(&cron, "two", now(), chrono::TimeDelta::seconds(9)).await.unwrap());
     let cancelled = theirs.ask_to_cancel(run.id, Cancel::Interrupt, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));
-    assert_eq!(ours.to_cancel("one").await.unwrap(), [(run.id, Cancel::Interrupt)]);
+    assert_eq!(ours.runs_of("one").await.unwrap(), [(run.id, Some(Cancel::Interrupt))]);
     assert!(theirs.end_run(run.id, Ended::new(RunStatus::Interrupted), now()).await.unwrap());
     let due = ours.due_deliveries(now(), &[], 9).await.unwrap();
     assert_eq!(due.iter().map(|one| one.tenant.as_str()).collect::<Vec<_>>(), ["theirs"]);
@@ -213,7 +204,7 @@ async fn threads_and_their_runs_are_visible_to_their_tenant_and_to_their_workers
     let later = NewRun { due_at: now() + chrono::TimeDelta::hours(1), ..support::run(thread) };
     let waits = theirs.add_run(&later, begin).await.unwrap().unwrap();
     assert_eq!(waits.status, RunStatus::Pending);
-    let waiting = ours.waiting_threads(now() + chrono::TimeDelta::hours(2), 9).await.unwrap();
+    let waiting = ours.waiting_threads(later.due_at, 9, 0).await.unwrap();
     assert_eq!(waiting, [(thread, "theirs".to_owned())]);
     theirs.close().await;
 }

@@ -1,31 +1,54 @@
-//! Runs, threads and items on SQLite, through the same statements that Postgres is asked.
+//! Runs, threads, items and assistants on SQLite; on both databases where their statements differ.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use chrono::TimeDelta;
 use perihelion_database::{Database, query};
 use perihelion_service_rows::{
-    Begin, Cancel, Ended, Item, ItemFilter, Kept, Multitask, NewDelivery, NewRun, RunStatus,
-    ThreadFilter, ThreadOrder,
+    Begin, Cancel, Ended, Item, ItemFilter, Kept, Multitask, NewDelivery, NewRun, Position, Run,
+    RunStatus, ThreadFilter,
 };
+use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use uuid::Uuid;
 
 #[path = "support/items.rs"]
 mod items;
 mod support;
-use items::item;
+use items::{assistant, item};
 use support::{now, run};
 
 /// A database with one thread.
 async fn with_thread() -> (tempfile::TempDir, Kept, Uuid) {
+    let (place, database, thread) = database_with_thread().await;
+    (place, Kept::new(database, "default"), thread)
+}
+
+async fn database_with_thread() -> (tempfile::TempDir, Database, Uuid) {
     let place = tempfile::tempdir().unwrap();
     let database = Database::open(place.path().join("t.db").to_str().unwrap()).await.unwrap();
+    let thread = thread_in(&database).await;
+    (place, database, thread)
+}
+
+async fn thread_in(database: &Database) -> Uuid {
     let thread = Uuid::now_v7();
     let insert = query(
         "INSERT INTO thread (id, created_at, updated_at, graph, namespace, tenant) VALUES ($1, $2, $2, 'swarm', '', 'default')",
     );
-    database.execute(&insert.bind(thread).bind(now())).await.unwrap();
-    (place, Kept::new(database, "default"), thread)
+    let insert = insert.bind(thread).bind(now());
+    database.of_tenant("default").execute(&insert).await.unwrap();
+    thread
+}
+
+/// Returns the position of a thread without an open run.
+fn at(step: u64) -> Option<Position> {
+    Some(Position { step, open: Vec::new() })
+}
+
+/// Begins the next run of a thread.
+async fn begin_next(kept: &Kept, thread: Uuid, begin: Begin<'_>) -> Option<Run> {
+    let next = kept.next_run(thread, begin.now).await.unwrap()?;
+    kept.begin_run(&next, begin).await.unwrap()
 }
 
 #[tokio::test]
@@ -40,13 +63,13 @@ async fn one_run_of_a_thread_is_driven_and_later_runs_wait_in_order() {
         .unwrap();
     assert_eq!((first.status, second.status), (RunStatus::Running, RunStatus::Pending));
     assert_eq!((first.base_step, first.first_event), (Some(0), Some(0)));
-    assert!(kept.begin_next(thread, begin).await.unwrap().is_none(), "the first is under way");
+    assert!(begin_next(&kept, thread, begin).await.is_none(), "the first is under way");
     let ended = Ended::new(RunStatus::Success);
     assert!(kept.end_run(first.id, ended, now()).await.unwrap());
     let again = Ended::new(RunStatus::Error);
     assert!(!kept.end_run(first.id, again, now()).await.unwrap(), "it has ended");
     let later = Begin { owner: "two", now: now() + TimeDelta::seconds(2) };
-    let begun = kept.begin_next(thread, later).await.unwrap().unwrap();
+    let begun = begin_next(&kept, thread, later).await.unwrap();
     assert_eq!((begun.id, begun.owner.as_deref(), begun.attempt), (second.id, Some("two"), 1));
 }
 
@@ -67,7 +90,7 @@ async fn a_lost_run_is_claimed_once_and_only_from_its_last_seen_owner() {
     );
     let cancelled = kept.ask_to_cancel(first.id, Cancel::Rollback, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));
-    assert_eq!(kept.to_cancel("alive").await.unwrap(), [(first.id, Cancel::Rollback)]);
+    assert_eq!(kept.runs_of("alive").await.unwrap(), [(first.id, Some(Cancel::Rollback))]);
 }
 
 #[tokio::test]
@@ -80,7 +103,7 @@ async fn an_unstarted_run_waits_again_and_a_run_with_a_pending_stop_ends() {
     assert_eq!(kept.run_status(thread, first.id).await.unwrap(), Some(RunStatus::Running));
     kept.put_back(first.id, "one", now(), pause).await.unwrap();
     let again = Begin { now: now() + TimeDelta::seconds(1), ..begin };
-    let begun = kept.begin_next(thread, again).await.unwrap().unwrap();
+    let begun = begin_next(&kept, thread, again).await.unwrap();
     assert_eq!((begun.id, begun.attempt), (first.id, 1), "nobody has driven it before");
     // One that was taken over is known as such, and by its first step.
     let later = Begin { owner: "two", now: now() + TimeDelta::seconds(2) };
@@ -88,7 +111,7 @@ async fn an_unstarted_run_waits_again_and_a_run_with_a_pending_stop_ends() {
     let database = Database::open(place.path().join("t.db").to_str().unwrap()).await.unwrap();
     database.execute(&query("UPDATE thread SET head = 5, events = 7")).await.unwrap();
     kept.put_back(first.id, "two", now(), pause).await.unwrap();
-    let begun = kept.begin_next(thread, again).await.unwrap().unwrap();
+    let begun = begin_next(&kept, thread, again).await.unwrap();
     assert_eq!((begun.attempt, begun.base_step, begun.first_event), (3, Some(0), Some(0)));
     // It is cancelled while it is being put back.
     let cancelled = kept.ask_to_cancel(first.id, Cancel::Interrupt, now()).await.unwrap();
@@ -110,6 +133,30 @@ async fn a_thread_with_a_run_rejects_a_second_exclusive_run() {
 }
 
 #[tokio::test]
+async fn of_two_processes_with_an_answer_to_one_question_only_one_begins_a_run() {
+    let (_place, kept, thread) = with_thread().await;
+    let answer = |step| NewRun { only_at: at(step), ..run(thread) };
+    let by = |owner| Begin { owner, now: now() };
+    assert!(kept.add_run(&answer(7), by("one")).await.unwrap().is_none(), "it moved on");
+    let first = kept.add_run(&answer(0), by("one")).await.unwrap().unwrap();
+    assert!(kept.add_run(&answer(0), by("other")).await.unwrap().is_none(), "it is answered");
+    kept.end_run(first.id, Ended::new(RunStatus::Interrupted), now()).await.unwrap();
+    assert!(kept.add_run(&answer(0), by("other")).await.unwrap().is_some(), "it was not answered");
+}
+
+#[tokio::test]
+async fn an_answer_waits_for_a_thread_that_a_process_without_a_run_holds() {
+    let (_place, database, thread) = database_with_thread().await;
+    let taken = query("UPDATE thread SET owner = 'a command', lease_until = $1 WHERE id = $2");
+    let taken = taken.bind(now() + TimeDelta::hours(1)).bind(thread);
+    database.execute(&taken).await.unwrap();
+    let kept = Kept::new(database, "default");
+    let answer = NewRun { only_at: at(0), ..run(thread) };
+    let waits = kept.add_run(&answer, Begin { owner: "one", now: now() }).await.unwrap().unwrap();
+    assert_eq!((waits.status, waits.owner), (RunStatus::Pending, None));
+}
+
+#[tokio::test]
 async fn a_single_run_thread_is_deleted_after_the_run_and_its_deliveries_end() {
     let (_place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
@@ -118,29 +165,25 @@ async fn a_single_run_thread_is_deleted_after_the_run_and_its_deliveries_end() {
     let webhook = NewDelivery::webhook("http://h.test".to_owned());
     kept.add_delivery(brief.id, &webhook, now()).await.unwrap();
     let later = now() + TimeDelta::hours(1);
-    assert!(kept.threads_of_one_run(later, 9).await.unwrap().is_empty(), "it is under way");
+    assert!(kept.threads_of_one_run(later, 9, 0).await.unwrap().is_empty(), "it is under way");
     kept.end_run(brief.id, Ended::new(RunStatus::Success), now()).await.unwrap();
-    assert!(kept.threads_of_one_run(later, 9).await.unwrap().is_empty(), "it is to be sent");
+    assert!(kept.threads_of_one_run(later, 9, 0).await.unwrap().is_empty(), "it is to be sent");
     let due = kept.due_deliveries(later, &[], 9).await.unwrap();
     kept.delivered(due[0].id).await.unwrap();
-    let gone = kept.threads_of_one_run(later, 9).await.unwrap();
+    let gone = kept.threads_of_one_run(later, 9, 0).await.unwrap();
     assert_eq!(gone.iter().map(|(id, _)| *id).collect::<Vec<_>>(), [thread]);
     let before = now() - TimeDelta::hours(1);
-    assert!(kept.threads_of_one_run(before, 9).await.unwrap().is_empty(), "it ended just now");
+    assert!(kept.threads_of_one_run(before, 9, 0).await.unwrap().is_empty(), "it ended just now");
 }
 
 #[tokio::test]
 async fn threads_are_found_by_their_metadata_and_by_their_graph() {
     let (_place, kept, thread) = with_thread().await;
     let filter = |metadata| ThreadFilter {
-        graphs: vec!["swarm".into()],
-        ids: Vec::new(),
         metadata,
         statuses: vec!["idle".into()],
-        order: ThreadOrder::Updated,
-        ascending: false,
         limit: 10,
-        offset: 0,
+        ..ThreadFilter::default()
     };
     assert_eq!(kept.threads(&filter(json!({ "graph_id": "swarm" }))).await.unwrap().1, 1);
     kept.note_thread(thread, &json!({ "user": "u1", "n": 1 }), None, now()).await.unwrap();
@@ -189,4 +232,126 @@ async fn an_expired_item_is_gone_and_can_be_stored_again() {
     assert_eq!((found.created_at, found.expires_at), (later, None));
     kept.put_item(&Item { expires_at: Some(later), ..again }).await.unwrap();
     assert_eq!(kept.forget_items(later).await.unwrap(), 1);
+}
+
+/// Opens a database of each kind, with what must live as long as it.
+async fn databases() -> Vec<(Database, tempfile::TempDir, Option<TestDatabase>)> {
+    let mut databases = Vec::new();
+    for server in [None, TestDatabase::make().await] {
+        let place = tempfile::tempdir().unwrap();
+        let file = place.path().join("t.db").to_string_lossy().into_owned();
+        let url = server.as_ref().map_or(file, |server| server.url.clone());
+        if databases.is_empty() || server.is_some() {
+            databases.push((Database::open(&url).await.unwrap(), place, server));
+        }
+    }
+    databases
+}
+
+/// Both databases hold what `@>` of Postgres says.
+#[tokio::test]
+async fn both_databases_find_the_same_metadata() {
+    let there = json!({
+        "a": { "x": 1, "y": { "z": [1, "two", { "k": true }] } }, "n": 1.5, "t": true, "o": null, "s": "Ä\"b", "": 0,
+        "$d.e": {}, "l": [],
+    });
+    for (database, _place, _server) in databases().await {
+        let kept = Kept::new(database, "default");
+        kept.put_item(&item(&["a"], "k", there.clone())).await.unwrap();
+        for (wanted, is_found) in [
+            (json!({}), true),
+            (json!({ "a": { "x": 1 } }), true),
+            (json!({ "a": { "x": 1.0 } }), true),
+            (json!({ "a": { "x": "1" } }), false),
+            (json!({ "a": { "y": { "z": [{ "k": true }, 1] } } }), true),
+            (json!({ "a": { "y": { "z": [2] } } }), false),
+            (json!({ "a": { "y": { "z": [[1]] } } }), false),
+            (json!({ "a": {} }), true),
+            (json!({ "a": [] }), false),
+            (json!({ "n": 1.5 }), true),
+            (json!({ "t": true }), true),
+            (json!({ "t": 1 }), false),
+            (json!({ "t": "true" }), false),
+            (json!({ "o": null }), true),
+            (json!({ "o": false }), false),
+            (json!({ "missing": null }), false),
+            (json!({ "s": "Ä\"b" }), true),
+            (json!({ "": 0 }), true),
+            (json!({ "$d.e": {} }), true),
+            (json!({ "l": [] }), true),
+            (json!({ "l": [1] }), false),
+        ] {
+            let filter =
+                ItemFilter { filter: Some(wanted.clone()), limit: 9, ..Default::default() };
+            let found = kept.items(&filter, now()).await.unwrap();
+            assert_eq!(found.len(), usize::from(is_found), "{wanted}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_databases_find_the_same_words_in_any_letters_of_any_language() {
+    for (database, _place, server) in databases().await {
+        // Some locales of Postgres know capital letters of English only.
+        let knows = query("SELECT lower('Ä') = 'ä'");
+        let knows = database.fetch_optional(&knows).await.unwrap().unwrap();
+        let knows = server.is_none() || knows.get::<bool>(0).unwrap();
+        let kept = Kept::new(database, "default");
+        kept.put_item(&item(&["a"], "Äpfel_50%", json!({ "text": "ЁЛКА (a.b) \u{130}" })))
+            .await
+            .unwrap();
+        for (words, is_found) in [
+            ("äpfel", knows),
+            ("ÄPFEL_50%", true),
+            ("l_5", true),
+            ("pf%l", false),
+            ("a_b", false),
+            ("A.B)", true),
+            ("ёлка", knows),
+            ("ЁЛКА", true),
+            ("\\", false),
+            ("birne", false),
+        ] {
+            let filter = ItemFilter { words: Some(words.into()), limit: 9, ..Default::default() };
+            let found = kept.items(&filter, now()).await.unwrap();
+            assert_eq!(found.len(), usize::from(is_found), "{words}");
+        }
+    }
+}
+
+#[tokio::test]
+async fn both_databases_merge_the_metadata_of_a_thread_field_by_field() {
+    for (database, _place, _server) in databases().await {
+        let thread = thread_in(&database).await;
+        let kept = Kept::new(database, "default");
+        for change in [
+            json!({ "a": { "x": 1 }, "b": "stays", "c": 1, "": [true] }),
+            json!({ "a": { "y": 2 }, "c": null, "d\"e": "ü", "f.$": 1.5 }),
+        ] {
+            kept.note_thread(thread, &change, Some(&change), now()).await.unwrap();
+        }
+        let meta = kept.thread_meta(thread).await.unwrap();
+        let both = json!({ "a": { "y": 2 }, "b": "stays", "c": null, "": [true], "d\"e": "ü", "f.$": 1.5 });
+        assert_eq!((meta.metadata, meta.config), (both.clone(), both));
+    }
+}
+
+/// The version that is being added when an older one is chosen does not stay the latest one beside it.
+#[tokio::test]
+async fn an_assistant_has_one_latest_version() {
+    for (database, _place, _server) in databases().await {
+        let kept = Kept::new(database, "default");
+        let mut new = assistant();
+        kept.put_assistant(&new).await.unwrap();
+        for _ in 0..20 {
+            new.version += 1;
+            let (added, chosen) =
+                tokio::join!(kept.put_assistant(&new), kept.choose_assistant(new.id, 1));
+            added.unwrap();
+            assert!(chosen.unwrap());
+            assert_eq!(kept.assistants(&Default::default()).await.unwrap().len(), 1);
+        }
+        assert!(!kept.choose_assistant(new.id, 99).await.unwrap());
+        assert_eq!(kept.assistants(&Default::default()).await.unwrap().len(), 1);
+    }
 }

@@ -1,7 +1,7 @@
-//! The settings of an operator, and the definitions of what the program counts and times.
+//! The settings of an operator, and the definitions of all metrics.
 //!
-//! Enter at [`config::Settings::load`] and [`metrics::install`]. Invariant: nothing here opens a file but the settings file
-//! and what it names. Deliberately absent: what any setting does, and the exporters of metrics.
+//! Enter at [`config::Settings::load`] and [`metrics::install`]. Invariant: this crate opens only the settings file and
+//! the files that it names. Deliberately absent: the effect of settings, and the exporters of metrics.
 
 pub mod config;
 pub mod metrics;

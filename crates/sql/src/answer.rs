@@ -1,4 +1,4 @@
-//! What a query yields within its limits.
+//! The result of a query within its limits.
 
 use std::time::Duration;
 
@@ -12,7 +12,6 @@ use perihelion_analysis::ForeignKey;
 /// Most bytes of cells in one answer, whatever the row limit allows.
 const MAX_ANSWER_BYTES: usize = 512 * 1024;
 
-/// The bounds of one query.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 pub struct Limits {
     pub max_rows: usize,
@@ -51,7 +50,7 @@ impl Collector {
         Self { limits, bytes: 0, answer: Answer { columns, truncated, ..Answer::default() } }
     }
 
-    /// Takes a row's cells; returns false when there is no room for it or any after it.
+    /// Takes a row's cells; returns false if there is no space for it or any after it.
     pub fn push(&mut self, cells: impl Iterator<Item = Value>) -> bool {
         if self.answer.rows.len() == self.limits.max_rows || self.bytes > MAX_ANSWER_BYTES {
             self.answer.truncated = true;

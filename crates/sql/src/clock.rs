@@ -2,7 +2,6 @@
 
 use std::time::Instant;
 
-/// Returns a reading of the monotonic clock.
 #[expect(clippy::disallowed_methods, reason = "this crate stands below the program's clock")]
 pub fn monotonic() -> Instant {
     Instant::now()

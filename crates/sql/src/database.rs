@@ -1,4 +1,4 @@
-//! One face for both databases: what there is, and what a guarded statement yields within its limits.
+//! One interface for both databases: their contents, and the result of a guarded statement within its limits.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::answer::{Answer, Limits};
 use crate::answer::{Table, Validation, summary};
 use crate::postgres::Postgres;
 use crate::worker::{Question, Reply, Workers};
-use crate::{Error, Filter, Options, hint};
+use crate::{Error, Filter, Options, Result, hint};
 
 enum Engine {
     Sqlite(Workers),
@@ -29,7 +29,7 @@ impl Database {
     ///
     /// # Errors
     /// When it is not there, cannot be reached, or lacks a table named in `--tables` or `--filter`.
-    pub async fn open(options: Options) -> Result<Self, Error> {
+    pub async fn open(options: Options) -> Result<Self> {
         let url = options.database.as_str();
         let engine = if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Engine::Postgres(Postgres::open(url).await?)
@@ -80,10 +80,7 @@ impl Database {
     }
 
     /// Returns the tables that may be read, with their columns and keys.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn catalogue(&self) -> Result<Catalogue, Error> {
+    pub async fn catalogue(&self) -> Result<Catalogue> {
         let mut catalogue = self.everything().await?;
         let wanted = &self.options.tables;
         let names: Vec<String> = wanted.iter().map(|table| table.trim().to_owned()).collect();
@@ -101,10 +98,7 @@ impl Database {
     }
 
     /// Returns the tables that may be read, by name.
-    ///
-    /// # Errors
-    /// When the database fails.
-    pub async fn tables(&self) -> Result<Vec<Table>, Error> {
+    pub async fn tables(&self) -> Result<Vec<Table>> {
         Ok(self.catalogue().await?.tables.iter().map(summary).collect())
     }
 
@@ -112,7 +106,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::UnknownTable`] with the nearest name.
-    pub async fn join_paths(&self, names: &[String]) -> Result<joins::JoinPaths, Error> {
+    pub async fn join_paths(&self, names: &[String]) -> Result<joins::JoinPaths> {
         let catalogue = self.catalogue().await?;
         let mut tables = Vec::new();
         for name in names {
@@ -121,11 +115,11 @@ impl Database {
         Ok(joins::JoinGraph::new(&catalogue).paths(&tables))
     }
 
-    /// Guards a model's statement, runs it and returns what it yields within the limits.
+    /// Guards a model's statement, runs it and returns its result within the limits.
     ///
     /// # Errors
     /// [`Error::Refused`] before anything runs; the database's own error with a hint; or a time-out.
-    pub async fn query(&self, sql: &str, limit: Option<usize>) -> Result<Answer, Error> {
+    pub async fn query(&self, sql: &str, limit: Option<usize>) -> Result<Answer> {
         let catalogue = self.catalogue().await?;
         let statement = guard(sql, self.dialect(), &self.policy(&catalogue))?;
         let most = self.options.limits.max_rows;
@@ -146,8 +140,8 @@ impl Database {
     /// Checks a statement without fetching a row.
     ///
     /// # Errors
-    /// When the database cannot be asked; what is wrong with the statement is in the answer.
-    pub async fn validate(&self, sql: &str) -> Result<Validation, Error> {
+    /// If the database is unavailable; problems of the statement are in the answer.
+    pub async fn validate(&self, sql: &str) -> Result<Validation> {
         let catalogue = self.catalogue().await?;
         let statement = match guard(sql, self.dialect(), &self.policy(&catalogue)) {
             Ok(statement) => statement,
@@ -198,12 +192,12 @@ impl Database {
         sql: &str,
         catalogue: &Catalogue,
         limits: Limits,
-    ) -> Result<Answer, Error> {
+    ) -> Result<Answer> {
         let statement = guard(sql, self.dialect(), &self.policy(catalogue))?;
         self.run(&statement, limits).await
     }
 
-    async fn run(&self, statement: &Guarded, limits: Limits) -> Result<Answer, Error> {
+    async fn run(&self, statement: &Guarded, limits: Limits) -> Result<Answer> {
         match &self.engine {
             Engine::Sqlite(workers) => {
                 // One row more than is shown is all that is ever needed.
@@ -211,18 +205,20 @@ impl Database {
                 let question = Question::Run { sql, limits };
                 match workers.ask(&question).await? {
                     Reply::Answer(answer) => Ok(answer),
-                    other => Err(Error::Worker(format!("it answered out of turn: {other:?}"))),
+                    other => {
+                        Err(Error::Worker(format!("it answered out of turn: {other:?}").into()))
+                    }
                 }
             }
             Engine::Postgres(postgres) => postgres.run(statement, limits).await,
         }
     }
 
-    async fn everything(&self) -> Result<Catalogue, Error> {
+    async fn everything(&self) -> Result<Catalogue> {
         match &self.engine {
             Engine::Sqlite(workers) => match workers.ask(&Question::Catalogue).await? {
                 Reply::Catalogue(catalogue) => Ok(catalogue),
-                other => Err(Error::Worker(format!("it answered out of turn: {other:?}"))),
+                other => Err(Error::Worker(format!("it answered out of turn: {other:?}").into())),
             },
             Engine::Postgres(postgres) => postgres.catalogue().await,
         }
@@ -252,7 +248,7 @@ impl Database {
         (!conditions.is_empty()).then(|| conditions.join(" AND "))
     }
 
-    /// Tells whether an operator's name means the table: exactly on Postgres, where case matters.
+    /// Returns whether an operator's name means the table: exactly on Postgres, where case matters.
     fn means(&self, table: &TableName, name: &str) -> bool {
         let same = |a: &str, b: &str| match self.dialect() {
             Dialect::Postgres => a == b,
@@ -262,7 +258,7 @@ impl Database {
             || same(&format!("{}.{}", table.schema, table.name), name)
     }
 
-    async fn check(&self) -> Result<(), Error> {
+    async fn check(&self) -> Result<()> {
         let everything = self.everything().await?;
         let hint = |wanted: &str| did_you_mean(wanted, &everything);
         for wanted in self.options.tables.iter().map(|name| name.trim()) {
@@ -291,7 +287,7 @@ impl Database {
 pub(crate) fn find<'a>(
     catalogue: &'a Catalogue,
     name: &str,
-) -> Result<&'a perihelion_analysis::Table, Error> {
+) -> Result<&'a perihelion_analysis::Table> {
     catalogue.named(name).ok_or_else(|| Error::UnknownTable {
         name: name.to_owned(),
         hint: did_you_mean(name, catalogue),
@@ -329,7 +325,7 @@ pub(crate) fn quoted(key: &TableName) -> String {
     format!("{}.{}", quote(&key.schema), quote(&key.name))
 }
 
-fn with_tenant(filter: &Filter, tenant: Option<&str>) -> Result<Filter, Error> {
+fn with_tenant(filter: &Filter, tenant: Option<&str>) -> Result<Filter> {
     if !filter.condition.contains("{tenant}") {
         return Ok(filter.clone());
     }

@@ -6,7 +6,7 @@ use serde_json::Value;
 use zip::ZipWriter;
 use zip::write::SimpleFileOptions;
 
-use crate::{Answer, Error};
+use crate::{Answer, Error, Result};
 
 /// How a result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -31,7 +31,7 @@ impl Format {
 ///
 /// # Errors
 /// [`Error::Export`] when the format cannot hold the result.
-pub fn export(answer: &Answer, format: Format) -> Result<Vec<u8>, Error> {
+pub fn export(answer: &Answer, format: Format) -> Result<Vec<u8>> {
     let written: Result<Vec<u8>, std::io::Error> = match format {
         Format::Json => serde_json::to_vec_pretty(answer).map_err(std::io::Error::from),
         Format::Csv => csv(answer),
@@ -49,7 +49,7 @@ fn csv(answer: &Answer) -> Result<Vec<u8>, std::io::Error> {
     writer.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
-/// Writes a value as text; what a spreadsheet would take for a formula is kept from being one.
+/// Writes a value as text; texts that a spreadsheet would read as a formula are escaped.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
@@ -88,7 +88,7 @@ const PARTS: [(&str, &str); 5] = [
     ),
 ];
 
-/// Writes the workbook; fails for what a sheet cannot hold.
+/// Writes the workbook; fails for values that a sheet cannot contain.
 fn workbook(answer: &Answer) -> Result<Vec<u8>, std::io::Error> {
     let mut sheet = String::from(
         r#"<worksheet xmlns="http://schemas.openxmlformats.org/spreadsheetml/2006/main"><sheetData><row>"#,

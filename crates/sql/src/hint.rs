@@ -1,12 +1,11 @@
-//! What a database's complaint says to the writer of the statement: the nearest real name after an unknown one, and
-//! nothing of rows.
+//! A hint for the writer of a rejected statement: the nearest real name after an unknown one, without data of rows.
 
 use perihelion_analysis::{Catalogue, Table, nearest};
 
 use crate::Error;
 
-/// Tells of an error that came up while rows were read: by the longest of the known beginnings that its message has,
-/// or by its kind, and by its place. A message itself may quote values of rows that are not to be seen.
+/// Describes an error during the reading of rows: by the longest known beginning of its message, or by its kind, and by
+/// its place. A message itself may quote values of rows that are not to be seen.
 pub fn while_running(
     message: &str,
     beginnings: &[&'static str],
@@ -31,7 +30,7 @@ const OPENINGS: &[(&str, bool)] = &[
     ("relation \"", false),
 ];
 
-/// Returns a hint that starts with `; `, or nothing where the message names no unknown column or table.
+/// Returns a hint that starts with `; `; empty if the message names no unknown column or table.
 pub fn for_message(message: &str, statement: &str, catalogue: &Catalogue) -> String {
     let Some((rest, is_column)) = OPENINGS
         .iter()

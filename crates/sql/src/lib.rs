@@ -1,12 +1,12 @@
-//! A database shown to models: what it holds, and single reading statements that always end.
+//! A database for models: its contents, and single reading statements that always end.
 //!
-//! Enter at [`Database::open`]. Invariant: four layers stand between a model and the data, and none relies on
-//! another: the guard (`perihelion_analysis::guard`), a connection that cannot write, the database's own
-//! permissions (SQLite's authorizer, the Postgres role), and limits on rows, cells and time that are enforced from
-//! outside: SQLite is read in a child process that is killed. Deliberately absent: any write, MCP, models.
+//! Enter at [`Database::open`]. Invariant: four independent layers protect the data from a model. They are the guard
+//! (`perihelion_analysis::guard`), a read-only connection, the database's own permissions (SQLite's authorizer, the
+//! Postgres role), and external limits on rows, cells and time: SQLite is read in a child process that is killed.
+//! Deliberately absent: any write, MCP, models.
 //!
-//! For Postgres, connect as a role of its own that owns nothing and may only `SELECT` from the tables meant
-//! for models; a superuser's read-only transaction can still read files of the server.
+//! For Postgres, connect with a separate role that owns no tables and can only `SELECT` from the tables for models; a
+//! superuser's read-only transaction can still read files of the server.
 
 mod answer;
 mod clock;
@@ -30,19 +30,19 @@ pub use profile::{Column, Description};
 pub use values::{FoundValue, FoundValues};
 pub use worker::serve as serve_worker;
 
-/// What a database is opened with; everything here is the operator's, never a model's.
+/// The options of a database; all of them come from the operator, never from a model.
 #[derive(Clone)]
 pub struct Options {
     /// SQLite file (a path or sqlite:PATH) or Postgres URL.
     pub database: String,
     /// Only these tables and views may be read; empty for all of the database's own.
     pub tables: Vec<String>,
-    /// Conditions that rows of a table must meet to be there; `{tenant}` stands for the tenant.
+    /// Conditions for the visible rows of a table; `{tenant}` is replaced by the tenant.
     pub filters: Vec<Filter>,
-    /// What `{tenant}` in a filter stands for.
+    /// The value of `{tenant}` in a filter.
     pub tenant: Option<String>,
     pub limits: Limits,
-    /// Postgres refuses to run what it estimates to cost more.
+    /// Postgres refuses to run statements with a higher estimate.
     pub max_cost: Option<f64>,
     /// Descriptions show ranges and frequent values.
     pub profile: bool,
@@ -76,7 +76,7 @@ pub enum Error {
     /// The guard refused the statement; it never reached the database.
     #[error("refused: {0}")]
     Refused(#[from] perihelion_analysis::guard::Refusal),
-    /// The database answered with an error of its own, in its own words, without values of rows.
+    /// The database's own error text, without values of rows.
     #[error("the database says: {message}{hint}")]
     Database { message: String, hint: String },
     /// The time limit stopped the query.
@@ -115,8 +115,11 @@ pub enum Error {
     Connect(String),
     /// The process that reads the database could not be started or ended early.
     #[error("the process that reads the database failed: {0}")]
-    Worker(String),
+    Worker(#[source] Box<dyn std::error::Error + Send + Sync>),
     /// A result could not be written as a file.
     #[error("cannot write the result: {0}")]
     Export(#[source] std::io::Error),
 }
+
+/// The result of a database for models.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -14,8 +14,8 @@ use serde_json::Value;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
-use crate::Error;
 use crate::answer::{Answer, Collector, Limits};
+use crate::{Error, Result};
 
 mod columns;
 mod errors;
@@ -23,12 +23,12 @@ mod errors;
 use columns::{cells, described, wrap};
 use errors::{Failure, database_error};
 
-/// What a silent server is granted beyond the statement's own time limit.
+/// Extra time for a silent server beyond the statement's own limit.
 const GRACE: Duration = Duration::from_secs(2);
-/// Longest time until a connection stands, and until a backend is asked to end.
+/// Longest time to connect, and to request the end of a backend.
 const CONNECT_LIMIT: Duration = Duration::from_secs(10);
 /// Sets the bounds of a transaction, and where names without a schema are looked up: among Postgres' own first. A
-/// schema in which a user defined an operator over Postgres' own types is left out; it could stand in for theirs.
+/// schema in which a user defined an operator over Postgres' own types is left out, because it could replace theirs.
 const SETTINGS: &str = "\
     SELECT set_config('statement_timeout', $1, true), set_config('standard_conforming_strings', 'on', true), \
            set_config('client_min_messages', 'error', true), \
@@ -41,18 +41,17 @@ const SETTINGS: &str = "\
           AND NOT EXISTS (SELECT 1 FROM pg_catalog.pg_depend d WHERE d.classid = 'pg_catalog.pg_operator'::regclass \
                           AND d.objid = o.oid AND d.deptype = 'e'))";
 
-/// A connected Postgres database.
 pub struct Postgres {
     pool: PgPool,
     options: PgConnectOptions,
     /// Schemas of the functions that extensions bring, by function.
     pub extensions: BTreeMap<String, String>,
-    /// What should be changed about the role, for `doctor` and the log.
+    /// Recommended changes of the role, for `doctor` and the log.
     pub warnings: Vec<String>,
 }
 
 impl Postgres {
-    pub async fn open(url: &str) -> Result<Self, Error> {
+    pub async fn open(url: &str) -> Result<Self> {
         let options: PgConnectOptions = url.parse().map_err(connect)?;
         let options = options.application_name("perihelion-sql");
         // A first connection of its own: a pool would retry a refused one until its time is up.
@@ -73,7 +72,7 @@ impl Postgres {
         Ok(Self { pool, options, extensions, warnings })
     }
 
-    pub async fn catalogue(&self) -> Result<Catalogue, Error> {
+    pub async fn catalogue(&self) -> Result<Catalogue> {
         let rows = sqlx::query(
             "SELECT n.nspname::text, c.relname::text, c.relkind IN ('v', 'm'), pg_table_is_visible(c.oid), \
                     obj_description(c.oid, 'pg_class'), a.attname::text, \
@@ -130,7 +129,7 @@ impl Postgres {
         Ok(())
     }
 
-    async fn keys(&self, catalogue: &mut Catalogue) -> Result<(), Error> {
+    async fn keys(&self, catalogue: &mut Catalogue) -> Result<()> {
         let rows = sqlx::query(
             "SELECT n.nspname::text, c.relname::text, k.contype::text, \
                     array(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u(n, o) \
@@ -152,8 +151,8 @@ impl Postgres {
         Ok(())
     }
 
-    /// Returns what the server estimates a statement to cost and to yield.
-    pub async fn estimate(&self, sql: &Guarded, limits: Limits) -> Result<(f64, f64), Error> {
+    /// Returns the server's estimates of a statement's cost and rows.
+    pub async fn estimate(&self, sql: &Guarded, limits: Limits) -> Result<(f64, f64)> {
         let explain = format!("EXPLAIN (FORMAT JSON) {}", sql.query());
         let bounded = self.bounded(limits, async |connection: &mut PgConnection| {
             described(connection, sql.query()).await?;
@@ -167,7 +166,7 @@ impl Postgres {
         Ok((number("Total Cost"), number("Plan Rows")))
     }
 
-    pub async fn run(&self, sql: &Guarded, limits: Limits) -> Result<Answer, Error> {
+    pub async fn run(&self, sql: &Guarded, limits: Limits) -> Result<Answer> {
         let started = crate::clock::monotonic();
         let mut answer = self
             .bounded(limits, async |connection: &mut PgConnection| {
@@ -184,7 +183,7 @@ impl Postgres {
         &self,
         limits: Limits,
         reading: impl AsyncFnOnce(&mut PgConnection) -> Result<T, Failure>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         let mut connection = self.pool.acquire().await.map_err(database_error)?;
         let pid: i32 = sqlx::query_scalar("SELECT pg_backend_pid()")
             .persistent(false)
@@ -218,9 +217,9 @@ impl Postgres {
     }
 }
 
-/// Ends a backend whose statement nobody waits for any more.
+/// Ends a backend whose caller has gone.
 struct Ending {
-    /// Present until the statement ended by itself.
+    /// Present until the statement has ended.
     options: Option<PgConnectOptions>,
     pid: i32,
 }
@@ -272,7 +271,7 @@ async fn fetch(
 }
 
 /// Returns the schemas of the functions that extensions bring.
-async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, String>, Error> {
+async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, String>> {
     let rows: Vec<(String, String, String)> = sqlx::query_as(
         "SELECT e.extname::text, p.proname::text, n.nspname::text FROM pg_catalog.pg_extension e \
          JOIN pg_catalog.pg_depend d ON d.refclassid = 'pg_catalog.pg_extension'::regclass AND d.refobjid = e.oid \
@@ -290,7 +289,7 @@ async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, St
 }
 
 /// Returns what should be changed about the role that connects.
-async fn warnings(connection: &mut PgConnection) -> Result<Vec<String>, Error> {
+async fn warnings(connection: &mut PgConnection) -> Result<Vec<String>> {
     let row = sqlx::query(
         "SELECT current_setting('is_superuser') = 'on', current_setting('temp_file_limit'), \
                 EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \

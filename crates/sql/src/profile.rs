@@ -1,4 +1,4 @@
-//! What a table looks like: columns with ranges and frequent values, its size, a few rows.
+//! The profile of a table: columns with ranges and frequent values, its size, a few rows.
 
 use std::time::Duration;
 
@@ -7,20 +7,20 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::Error;
 use crate::answer::Reference;
 use crate::answer::{Answer, Limits};
 use crate::database::{Database, find, kind, quoted};
+use crate::{Error, Result};
 
 /// Rows shown when a table is described.
 const SAMPLE_ROWS: usize = 3;
 /// Longest time spent on one look at a table.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
-/// Rows from which ranges and frequent values are taken.
+/// Rows that are sampled for ranges and frequent values.
 const PROFILED_ROWS: usize = 10_000;
 /// Most columns that are looked at.
 const PROFILED_COLUMNS: usize = 40;
-/// A column with more different values has none that are frequent.
+/// A column with more different values has no frequent ones.
 const MAX_DISTINCT: u64 = 50;
 /// Frequent values that are shown.
 const FREQUENT: usize = 8;
@@ -70,7 +70,7 @@ impl Database {
     ///
     /// # Errors
     /// [`Error::UnknownTable`] with the nearest name, or when the database fails.
-    pub async fn describe(&self, name: &str) -> Result<Description, Error> {
+    pub async fn describe(&self, name: &str) -> Result<Description> {
         let catalogue = self.catalogue().await?;
         let table = find(&catalogue, name)?;
         let from = quoted(&table.name);
@@ -113,7 +113,7 @@ impl Database {
         })
     }
 
-    /// Adds ranges and frequent values; what cannot be had in time is left out.
+    /// Adds ranges and frequent values; those that take too long are left out.
     async fn profile(&self, from: &str, catalogue: &Catalogue, columns: &mut [Column]) {
         let limits = Limits {
             max_rows: FREQUENT,
@@ -159,7 +159,7 @@ impl Database {
     }
 }
 
-/// Tells whether values of a type can be put in order.
+/// Returns whether values of a type have an order.
 fn is_ordered(data_type: &str, dialect: Dialect) -> bool {
     let data_type = data_type.to_ascii_lowercase();
     match dialect {

@@ -5,7 +5,7 @@ use serde_json::Value;
 
 use crate::{Answer, Description, FoundValues, Table, Validation};
 
-/// Writes an answer with its header, and says when it is not whole.
+/// Writes an answer with its header, and marks it if it is incomplete.
 pub fn of_answer(answer: &Answer) -> String {
     let mut text = rows(answer);
     let count = answer.row_count;

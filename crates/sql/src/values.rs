@@ -1,4 +1,4 @@
-//! Finds where a word of a question stands in the data: `"Nike"` is a brand, spelt so.
+//! Finds the places of a question's words in the data: `"Nike"` is a brand in this spelling.
 
 use std::time::Duration;
 

@@ -1,8 +1,8 @@
-//! Reads SQLite in a process of its own, which is killed when a query outlives its time.
+//! Reads SQLite in a separate process, which is killed if a query exceeds its time.
 //!
-//! SQLite looks at no clock inside a function: `instr` over two long texts runs for minutes, and no handler
-//! ends it. Enter at [`Workers::ask`] on the one side and [`serve`] on the other; they exchange lines of
-//! JSON. Invariant: a question that is not waited for any more has no process.
+//! SQLite looks at no clock inside a function: `instr` over two long texts runs for minutes, and no handler ends it.
+//! Enter at [`Workers::ask`] on the one side and [`serve`] on the other; they exchange lines of JSON. Invariant: a
+//! question without a waiting caller has no process.
 
 use std::path::PathBuf;
 use std::process::Stdio;
@@ -15,16 +15,16 @@ use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, Semaphore};
 
 use crate::answer::{Answer, Limits};
-use crate::{Error, sqlite};
+use crate::{Error, Result, sqlite};
 
-/// What a worker is granted beyond a query's own time limit.
+/// Extra time for a worker beyond a query's own limit.
 const GRACE: Duration = Duration::from_secs(1);
 /// Longest time for reading the catalogue, starting included.
 const CATALOGUE_LIMIT: Duration = Duration::from_secs(30);
 /// Processes that read one database at a time.
 const AT_ONCE: usize = 2;
 
-/// What a worker is asked.
+/// A request to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Question {
     Open { path: String, only: Vec<String> },
@@ -32,7 +32,6 @@ pub enum Question {
     Run { sql: String, limits: Limits },
 }
 
-/// What a worker answers.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Reply {
     Opened,
@@ -70,12 +69,12 @@ impl Workers {
     ///
     /// # Errors
     /// [`Error::Timeout`], [`Error::Database`] in the database's words, or [`Error::Worker`].
-    pub async fn ask(&self, question: &Question) -> Result<Reply, Error> {
+    pub async fn ask(&self, question: &Question) -> Result<Reply> {
         let limit = match question {
             Question::Run { limits, .. } => limits.timeout,
             _ => CATALOGUE_LIMIT,
         };
-        let _room = self.room.acquire().await.map_err(|error| Error::Worker(error.to_string()))?;
+        let _room = self.room.acquire().await.map_err(|error| Error::Worker(error.into()))?;
         let idle = self.idle.lock().await.pop();
         // From here on the worker is this call's own: dropping the call kills it.
         let mut worker = match idle {
@@ -92,8 +91,8 @@ impl Workers {
         }
     }
 
-    async fn start(&self) -> Result<Worker, Error> {
-        let failed = |error: std::io::Error| Error::Worker(error.to_string());
+    async fn start(&self) -> Result<Worker> {
+        let failed = |error: std::io::Error| Error::Worker(error.into());
         let mut child = Command::new(&self.program.0)
             .args(&self.program.1)
             .env_clear()
@@ -113,32 +112,26 @@ impl Workers {
         match opened.map_err(|_| Error::Worker("it did not open the database in time".into()))?? {
             Reply::Opened => Ok(worker),
             Reply::Failed(message) => Err(Error::Connect(message)),
-            other => Err(Error::Worker(format!("it answered out of turn: {other:?}"))),
+            other => Err(Error::Worker(format!("it answered out of turn: {other:?}").into())),
         }
     }
 }
 
 impl Worker {
-    async fn ask(&mut self, question: &Question) -> Result<Reply, Error> {
-        let failed = |error: std::io::Error| Error::Worker(error.to_string());
-        let mut line =
-            serde_json::to_vec(question).map_err(|error| Error::Worker(error.to_string()))?;
+    async fn ask(&mut self, question: &Question) -> Result<Reply> {
+        let failed = |error: std::io::Error| Error::Worker(error.into());
+        let mut line = serde_json::to_vec(question).map_err(|error| Error::Worker(error.into()))?;
         line.push(b'\n');
         self.input.write_all(&line).await.map_err(failed)?;
         self.input.flush().await.map_err(failed)?;
         match self.output.next_line().await.map_err(failed)? {
-            Some(line) => {
-                serde_json::from_str(&line).map_err(|error| Error::Worker(error.to_string()))
-            }
+            Some(line) => serde_json::from_str(&line).map_err(|error| Error::Worker(error.into())),
             None => Err(Error::Worker("it ended, probably for want of memory".into())),
         }
     }
 }
 
 /// Answers questions on standard input until it closes: the whole life of a worker process.
-///
-/// # Errors
-/// When the runtime or the streams fail.
 pub fn serve() -> Result<(), std::io::Error> {
     sqlite::contain_process();
     tokio::runtime::Builder::new_current_thread().enable_all().build()?.block_on(async {

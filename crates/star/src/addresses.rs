@@ -1,16 +1,16 @@
-//! Which addresses of the web an agent may go to unasked: those that stood in what people said or in what was found.
+//! The web addresses that an agent can open without approval: addresses that people wrote or results contain.
 //!
-//! A tool that only reads still tells the one it reads from what it asks for: an address made up by a model can carry away what the model
-//! knows. Part of an address that was shown is shown as well: it says nothing that its owner did not write.
+//! Even a read-only tool sends its arguments to a server: an address that a model invents can leak what the model
+//! knows. A part of a known address is known as well: it contains only text of the address's author.
 
 use serde_json::{Map, Value};
 
-use crate::{GraphState, artifacts::content_of, tool_names};
-use perihelion_engine::graph::{NodeError, TaskContext};
+use crate::{GraphState, Result, artifacts::content_of, tool_names};
+use perihelion_engine::graph::TaskContext;
 use perihelion_mcp::ToolDefinition;
 use perihelion_web::{Mention, mentions};
 
-/// What was shown of addresses so far: by the state in which an agent began, and by what came after.
+/// The known addresses: those in the state in which an agent began, and later ones.
 pub(super) struct Shown<'a> {
     state: &'a GraphState,
     after: Vec<String>,
@@ -21,9 +21,9 @@ impl<'a> Shown<'a> {
         Self { state, after: Vec::new() }
     }
 
-    /// Tells whether an address stood in what people said or what was found, as far as the state holds it.
+    /// Returns whether people or results in the state contain an address.
     ///
-    /// The words of other agents are a model's: theirs count only where nothing of the open world stands behind them.
+    /// Texts of other agents come from a model: they count only if they are free of open-world content.
     fn contains(&self, address: &Mention) -> bool {
         let state = self.state;
         let words = state.messages.iter().filter(|message| message.role == "user");
@@ -40,23 +40,23 @@ impl<'a> Shown<'a> {
         texts.any(|text| address.stands_in(text)) || short.any(|text| address.stands_in(text))
     }
 
-    /// Adds what a tool or a person said.
+    /// Adds the text of a tool or a person.
     pub(super) fn add(&mut self, text: &str) {
         if text.contains('.') {
             self.after.push(text.to_owned());
         }
     }
 
-    /// Returns the first address in the arguments of a call that stood nowhere, not even in what the tool says of itself.
+    /// Returns the first unknown address in the arguments of a call; the definition of the tool counts as known.
     ///
-    /// It is looked for as the recipient of the arguments could: [`mentions`]. Artifacts that are kept beside the state are read one by one, and
-    /// only where nothing else shows an address.
+    /// It is looked for as the recipient of the arguments could: [`mentions`]. Separately stored artifacts are read one
+    /// by one, and only if no other text contains an address.
     pub(super) async fn unknown(
         &self,
         ctx: &TaskContext,
         tool: &ToolDefinition,
         arguments: &Map<String, Value>,
-    ) -> Result<Option<String>, NodeError> {
+    ) -> Result<Option<String>> {
         let mut unknown = self.unknown_to_state(arguments);
         if unknown.is_empty() {
             return Ok(None);
@@ -75,7 +75,7 @@ impl<'a> Shown<'a> {
         Ok(unknown.into_iter().next().map(|one| one.url.into()))
     }
 
-    /// Returns the addresses that stand nowhere in the state.
+    /// Returns the addresses that the state does not contain.
     fn unknown_to_state(&self, arguments: &Map<String, Value>) -> Vec<Mention> {
         let mut named = mentions(&Value::Object(arguments.clone()));
         named.retain(|address| !self.contains(address));
@@ -97,7 +97,7 @@ mod tests {
         found.into_iter().next().map(|one| one.url.into())
     }
 
-    /// S3.07: an address that stood in no question, result or page is found, wherever in the arguments it stands.
+    /// S3.07: an address that no question, result or page contains is found anywhere in the arguments.
     #[test]
     fn an_address_is_known_if_its_text_was_shown() {
         let shown = "Read https://sea.test/tides?of=may, and harbour.test.";

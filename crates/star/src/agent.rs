@@ -5,24 +5,25 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 
-use crate::{Assignment, GraphState, Job, Kinds, StarParts, TOOLS, Team, report::reported, seen};
-use perihelion_engine::graph::{Context, Node, NodeEntry, NodeError, NodeOutput};
+use crate::{
+    Assignment, GraphState, Job, Kinds, Result, StarParts, TOOLS, Team, report::reported, seen,
+};
+use perihelion_engine::graph::{Context, Node, NodeEntry, NodeOutput};
 use perihelion_mcp::{self as mcp, AgentBinding, ServerInfo, ToolDefinition};
 
-/// What others know of an agent.
+/// The public description of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentCard {
     /// The name by which the supervisor chooses it, and of its node.
     pub name: String,
     /// How it works, such as `tools` or `analyst`.
     pub kind: String,
-    /// What it is for, in a sentence or two; what is searched when there are many agents.
+    /// Its purpose, in a sentence or two; the text that is searched if there are many agents.
     pub capabilities: String,
-    /// The tools that it works with.
     pub tools: Vec<ToolDefinition>,
-    /// Anybody may have written what stands here, but for the operator's words in `capabilities`.
+    /// Its author can be any server, except the operator's words in `capabilities`.
     pub open_world: bool,
-    /// What the operator should know of how it works, such as a fallback.
+    /// A note for the operator about how it works, such as a fallback.
     pub notice: Option<String>,
 }
 
@@ -30,7 +31,7 @@ pub struct AgentCard {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpanKind {
-    /// Decides where the run goes.
+    /// Decides how the run continues.
     Transition,
     /// Works on a task.
     Agent,
@@ -40,10 +41,10 @@ pub enum SpanKind {
 
 /// Something that turns assignments into results.
 pub trait Agent: Send + Sync {
-    /// Returns what others know of it.
+    /// Returns its public description.
     fn card(&self) -> &AgentCard;
 
-    /// Returns its line in the supervisor's menu, without its name; the tools of these numbers stand first.
+    /// Returns its line in the agent catalog, without its name; the tools with these numbers come first.
     fn menu_line(&self, first: &[usize]) -> String;
 
     /// Returns the MCP server that it is bound to, if it is.
@@ -129,7 +130,7 @@ struct ServerNode {
 
 #[async_trait]
 impl Node<GraphState> for ServerNode {
-    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>> {
         let server = Arc::new(ctx.observe(seen::SERVER, &*self.server).await?);
         let assignment: Assignment = ctx.input()?;
         let bound = self.kinds.bind(&server);

@@ -1,4 +1,4 @@
-//! People's answers as they are recorded: one type for those who check them, act on them and write them down.
+//! People's answers in their recorded form: one type to check them, act on them and store them.
 
 use chrono::{DateTime, Utc};
 use serde::de::DeserializeOwned;
@@ -7,7 +7,7 @@ use serde_json::{Map, Value};
 
 pub use perihelion_engine::journal::Verdict;
 
-/// An answer that was recorded; as JSON it is what the question's node is given.
+/// A recorded answer; its JSON is the input of the question's node.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Recorded {
@@ -30,7 +30,7 @@ pub enum Word {
     Deny,
 }
 
-/// What was decided of a call; what cannot be read of it denies the call.
+/// The decision on a call; an unreadable decision denies the call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ApprovalAnswer {
     #[serde(default, deserialize_with = "word")]
@@ -38,7 +38,7 @@ pub struct ApprovalAnswer {
     /// Why, or a word for the agent.
     #[serde(default, deserialize_with = "or_default")]
     pub reason: Option<String>,
-    /// Sent in the place of those that were shown.
+    /// Replaces the arguments that were shown.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Map<String, Value>>,
     /// By the store's clock.
@@ -47,27 +47,26 @@ pub struct ApprovalAnswer {
     /// The end that the person was shown.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub expires_at: Option<DateTime<Utc>>,
-    /// Nobody decided in time; no person can say so.
+    /// The request expired without a decision; a person cannot choose this.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "std::ops::Not::not")]
     pub timeout: bool,
 }
 
 impl ApprovalAnswer {
-    /// Reads an answer.
     pub fn of(answer: &Value) -> Self {
         fields(answer)
     }
 
-    /// Tells whether a person gave it after the request had run out; one without a time counts as timely.
+    /// Returns whether a person answered after the request had expired; an answer without a time counts as timely.
     ///
-    /// What counts is the end that the person was shown; `expires_at` is that of an answer which does not name it.
+    /// The expiry that the person saw counts; `expires_at` is used for an answer without one.
     pub fn is_late(&self, expires_at: DateTime<Utc>) -> bool {
         let end = self.expires_at.unwrap_or(expires_at);
         !self.timeout && self.decided_at.is_some_and(|at| at > end)
     }
 }
 
-/// Whether a server is told what it asked for.
+/// Whether a server gets the requested data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {
@@ -76,12 +75,12 @@ pub enum Action {
     Decline,
 }
 
-/// What a server is told; what cannot be read of it declines.
+/// The reply to a server; an unreadable reply declines.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ElicitationAnswer {
     #[serde(default, deserialize_with = "word")]
     pub action: Action,
-    /// What the form holds; none where an address was visited.
+    /// The content of the form; `None` if an address was visited.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
     /// For the agent; the server does not see it.
@@ -90,7 +89,6 @@ pub struct ElicitationAnswer {
 }
 
 impl ElicitationAnswer {
-    /// Reads an answer.
     pub fn of(answer: &Value) -> Self {
         fields(answer)
     }
@@ -129,7 +127,7 @@ mod tests {
 
     use super::*;
 
-    /// Threads hold answers of earlier versions and of programs of others: only a clear yes lets a call through.
+    /// Threads contain answers of earlier versions and of third-party programs: only a clear yes permits a call.
     #[test]
     fn an_answer_that_cannot_be_read_denies_and_declines() {
         for damaged in [

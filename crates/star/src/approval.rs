@@ -1,8 +1,9 @@
-//! Asks people to allow calls: all calls of one answer of the model together, each for itself, and for a time; reads what they say besides.
+//! Asks people to permit calls: all calls of one model answer together, each decided separately, within a time limit;
+//! also reads their instructions.
 //!
-//! An approval is bound to what was shown, which is what is sent: the question's id is derived from server, tool,
-//! exact arguments and the time of asking, and from nothing that another process may see otherwise; each of several
-//! equal calls has its own. It is used once, by the call it belongs to.
+//! An approval is bound to the arguments that were shown and are sent. The question's ID is derived from server, tool,
+//! exact arguments and the time of the question, which are equal in every process; each of several equal calls has its
+//! own ID. It is used once, by the call it belongs to.
 
 use std::time::Duration;
 
@@ -16,6 +17,7 @@ use super::model::{RecordedModel, stop_or_failure};
 use super::question::{Approval, kind};
 use super::window::{self, clip};
 use super::{AgentError, AgentEvent, ErrorKind, Instruction, InstructionKind, Sources, StarParts};
+use crate::Result;
 use perihelion_engine::graph::{Interrupt, NodeError, TaskContext};
 use perihelion_llm::{self as llm, ChatRequest, Role};
 use perihelion_mcp::{self as mcp, ToolDefinition};
@@ -23,7 +25,7 @@ use perihelion_mcp::{self as mcp, ToolDefinition};
 /// Characters of arguments that are written out for a person.
 const ARGUMENTS: usize = 2_000;
 
-/// What a person decided of one call.
+/// The decision of a person on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Allowed, perhaps with a word for the agent, perhaps with other arguments.
@@ -36,12 +38,12 @@ pub(super) enum Decision {
     },
     /// Nobody decided in time.
     TimedOut,
-    /// Nobody was asked: the request does not wait for people.
+    /// The request does not wait for people, so the question was not asked.
     Skipped,
 }
 
 impl Decision {
-    /// Returns the arguments that a person put in the place of those that were shown.
+    /// Returns the arguments with which a person replaced the original ones.
     pub(super) fn edited(&self) -> Option<&Map<String, Value>> {
         match self {
             Self::Approved { arguments, .. } => arguments.as_ref(),
@@ -83,9 +85,9 @@ pub(super) struct Gated<'a> {
     pub server: &'a str,
     pub tool: &'a ToolDefinition,
     pub arguments: &'a Map<String, Value>,
-    /// What of the open world the call may go back to; empty where the tool itself is gated.
+    /// The open-world content that may have led to the call; empty if the tool itself needs an approval.
     pub tainted_by: Sources,
-    /// An address that stood in nothing that people said or tools found.
+    /// An address that no text of people or tools contains.
     pub unknown: Option<String>,
     /// How long it can be decided.
     pub timeout: Duration,
@@ -102,20 +104,18 @@ impl Gated<'_> {
         asked_at.checked_add_signed(timeout).unwrap_or(DateTime::<Utc>::MAX_UTC)
     }
 
-    /// Returns what the question is about.
+    fn call(&self) -> Value {
+        json!({ "server": self.server, "tool": self.tool.name, "arguments": self.arguments })
+    }
+
+    /// Returns the subject of the question.
     fn what(&self, asked_at: DateTime<Utc>) -> Value {
-        let tool = &self.tool.name;
-        json!({
-            "server": self.server,
-            "tool": tool,
-            "arguments": self.arguments,
-            "asked_at": asked_at.to_rfc3339(),
-        })
+        let mut what = self.call();
+        what["asked_at"] = json!(asked_at.to_rfc3339());
+        what
     }
 
     fn question(&self, asked_at: DateTime<Utc>, expires_at: DateTime<Utc>) -> Approval {
-        let call =
-            json!({ "server": self.server, "tool": self.tool.name, "arguments": self.arguments });
         Approval {
             agent: self.agent.to_owned(),
             server: self.server.to_owned(),
@@ -125,7 +125,7 @@ impl Gated<'_> {
             choices: ["approve", "deny"].map(str::to_owned).into(),
             reasons: self.reasons(),
             tainted_by: self.tainted_by.clone(),
-            call_sha256: mcp::digest(&call),
+            call_sha256: mcp::digest(&self.call()),
             asked_at: asked_at.to_rfc3339(),
             expires_at: expires_at.to_rfc3339(),
         }
@@ -142,19 +142,19 @@ impl Gated<'_> {
         if !self.tainted_by.is_empty() {
             let sources: Vec<&str> = self.tainted_by.iter().map(String::as_str).collect();
             reasons.push(format!(
-                "what strangers may have written led to this call: it came from {}",
+                "content that anyone can write led to this call; its source is {}",
                 sources.join(", ")
             ));
         }
         if let Some(address) = &self.unknown {
             reasons.push(format!(
-                "the agent made this address up, it stood in no question, result or page: {address}"
+                "the agent invented this address; no question, result or page contains it: {address}"
             ));
         }
         if let Some(written) = mcp::written_out(&Value::Object(self.arguments.clone())) {
             // A page that shows arguments as they are shows nothing of these.
             reasons.push(format!(
-                "its arguments hold characters that nobody sees; with these written out they are {}",
+                "its arguments contain invisible characters; made visible, they are {}",
                 clip(&written, ARGUMENTS)
             ));
         }
@@ -166,10 +166,7 @@ impl Gated<'_> {
 ///
 /// Every round draws the time once and ends only when all of its questions are answered, so that a
 /// node that runs again after a crash asks the same questions.
-pub(super) async fn decide(
-    ctx: &TaskContext,
-    calls: &[Gated<'_>],
-) -> Result<Vec<Decision>, NodeError> {
+pub(super) async fn decide(ctx: &TaskContext, calls: &[Gated<'_>]) -> Result<Vec<Decision>> {
     let mut decisions: Vec<Option<Decision>> = vec![None; calls.len()];
     while decisions.iter().any(Option::is_none) {
         let asked_at = ctx.now().await?;
@@ -212,7 +209,7 @@ pub(super) async fn decide(
     Ok(decisions.into_iter().flatten().collect())
 }
 
-/// Asks nobody: what would wait for a person is not done.
+/// Denies work that would wait for a person.
 pub(super) fn skip(ctx: &TaskContext, calls: &[Gated<'_>]) -> Vec<Decision> {
     for call in calls {
         Decision::Skipped.publish(ctx, call);
@@ -220,7 +217,7 @@ pub(super) fn skip(ctx: &TaskContext, calls: &[Gated<'_>]) -> Vec<Decision> {
     vec![Decision::Skipped; calls.len()]
 }
 
-/// Says why work that needed an approval was not done.
+/// Explains why work that needed an approval was not done.
 pub(super) fn not_waited(tool: &str) -> AgentError {
     let message = format!(
         "skipped: {tool} needs a person's approval, and this request does not wait for people; ask again with \
@@ -255,14 +252,14 @@ struct Classified {
     kind: InstructionKind,
 }
 
-/// Asks how an instruction stands to a task; where no model says so, it adds to it.
+/// Classifies an instruction relative to a task; without a model's answer, it extends the task.
 pub(super) async fn classify(
     model: &RecordedModel<'_>,
     (ctx, star): (&TaskContext, &StarParts),
     agent: &str,
     task: &str,
     text: String,
-) -> Result<Instruction, NodeError> {
+) -> Result<Instruction> {
     let prompt = json!({ "task": task, "instruction": text });
     let messages = star.prompts.messages(STAGE, prompt).map_err(window::prompt_failed)?;
     let request = ChatRequest::new(Role::Classifier, star.thread(ctx.place()), messages);

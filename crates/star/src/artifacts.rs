@@ -6,9 +6,9 @@ use std::sync::Arc;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::{Artifact, Sources, tool_names::READ_ARTIFACT, window::clip};
+use crate::{Artifact, Result, Sources, tool_names::READ_ARTIFACT, window::clip};
 use perihelion_engine::checkpoint::{self, Steps, read_blob};
-use perihelion_engine::graph::{Blob, Dict, NodeError, TaskContext};
+use perihelion_engine::graph::{Blob, Dict, TaskContext};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::ToolSpec;
 
@@ -24,7 +24,7 @@ pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 /// Keys that are listed when one is wrong.
 const LISTED_KEYS: usize = 20;
 
-/// The artifacts that an agent can read: those of the thread, and those that it made itself.
+/// The artifacts that an agent can read: the thread's and its own.
 pub(super) struct Artifacts {
     of_thread: Dict<Artifact>,
     /// Bytes above which a result becomes an artifact, and that a piece never exceeds.
@@ -32,7 +32,7 @@ pub(super) struct Artifacts {
     pub made: BTreeMap<String, Artifact>,
 }
 
-/// What a model asks for of an artifact.
+/// A model's request for an artifact.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArtifactQuery {
@@ -42,7 +42,7 @@ struct ArtifactQuery {
     limit: Option<usize>,
 }
 
-/// A piece of an artifact, as told to the model, and where the whole came from.
+/// A piece of an artifact for the model, and the source of the whole.
 pub(super) struct Piece {
     pub text: String,
     pub source: String,
@@ -84,7 +84,7 @@ impl Artifacts {
         })
     }
 
-    /// Keeps a result that is too long, and returns what the model is shown in its place.
+    /// Stores a result that is too long, and returns its preview for the model.
     pub(super) fn bounded(
         &mut self,
         key: String,
@@ -119,12 +119,12 @@ impl Artifacts {
         shown
     }
 
-    /// Reads a piece, or says in a sentence for the model why there is none; the same state gives the same piece.
+    /// Reads a piece, or explains to the model why there is none; the same state gives the same piece.
     pub(super) async fn read(
         &self,
         ctx: &TaskContext,
         arguments: &Value,
-    ) -> Result<Result<Piece, String>, NodeError> {
+    ) -> Result<Result<Piece, String>> {
         let (wanted, artifact) = match self.wanted(arguments) {
             Ok(found) => found,
             Err(problem) => return Ok(Err(problem)),
@@ -164,7 +164,7 @@ impl Artifacts {
         Piece { text, source: artifact.source.clone(), tainted_by: artifact.tainted_by.clone() }
     }
 
-    /// Returns an artifact, one of its own before one of the thread.
+    /// Returns an artifact; the agent's own come first.
     pub(super) fn find(&self, key: &str) -> Option<&Artifact> {
         self.made.get(key).or_else(|| self.of_thread.get(key))
     }
@@ -179,11 +179,7 @@ impl Artifacts {
 }
 
 /// Returns the whole of an artifact.
-pub(super) async fn content_of(
-    ctx: &TaskContext,
-    key: &str,
-    content: &Blob,
-) -> Result<Arc<str>, NodeError> {
+pub(super) async fn content_of(ctx: &TaskContext, key: &str, content: &Blob) -> Result<Arc<str>> {
     ctx.read(content, &called(key)).await
 }
 
@@ -191,7 +187,7 @@ impl Artifact {
     /// Returns the whole of an artifact of a thread, which the thread knows by a key.
     ///
     /// # Errors
-    /// [`checkpoint::Error::Blob`] when it is not in the store any more, or altered there, and whatever the store reports.
+    /// [`checkpoint::Error::Blob`] if the store no longer has it or has an altered one, and any error of the store.
     pub async fn whole(
         &self,
         store: &dyn Steps,
@@ -202,7 +198,7 @@ impl Artifact {
     }
 }
 
-/// Names an artifact where it cannot be read.
+/// Names an artifact in an error.
 fn called(key: &str) -> String {
     format!("the artifact {key}")
 }

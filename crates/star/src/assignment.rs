@@ -5,7 +5,7 @@ use std::collections::BTreeSet;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-/// Where a text comes from: `server.tool` of results, `server` of a server's own definitions.
+/// The source of a text: `server.tool` for results, `server` for a server's definitions.
 pub type Sources = BTreeSet<String>;
 
 /// A task as an agent receives it.
@@ -15,7 +15,7 @@ pub struct Assignment {
     pub id: String,
     pub agent: String,
     pub task: String,
-    /// What the task is about, as the supervisor read it from the request.
+    /// The subject of the task, as the supervisor read it from the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub entities: Vec<Entity>,
     /// Ids of tasks whose outputs this one is given.
@@ -24,13 +24,23 @@ pub struct Assignment {
     /// Filled in when the task is handed out.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub dependency_outputs: Vec<DependencyOutput>,
-    /// What of the open world stands behind the task and the outputs given with it.
+    /// The open-world sources of the task and of the outputs passed with it.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
 
+/// The last part of the id of a task that is the whole request, for the only agent there is.
+///
+/// No ID that a model writes ends so.
+pub(super) const DIRECT: &str = ".@direct";
+
 impl Assignment {
-    /// Returns the task with what it is about listed below it, as models read it.
+    /// Tells whether it is the request itself, which no model planned and no other agent could take.
+    pub(super) fn is_direct(&self) -> bool {
+        self.id.ends_with(DIRECT)
+    }
+
+    /// Returns the task for models, with its subject listed below it.
     pub fn described(&self) -> String {
         let mut text = self.task.clone();
         if !self.entities.is_empty() {
@@ -57,7 +67,7 @@ pub struct Entity {
     pub value: String,
 }
 
-/// What an upstream agent handed back (S3.01).
+/// The output of an upstream agent (S3.01).
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DependencyOutput {
     pub task: String,
@@ -76,7 +86,7 @@ pub enum InstructionKind {
     Override,
 }
 
-/// An instruction, and how it stands to the task.
+/// An instruction, and its relation to the task.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Instruction {
     pub kind: InstructionKind,

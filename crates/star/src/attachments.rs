@@ -1,4 +1,4 @@
-//! What a user attaches to a message: checked, kept as artifacts, and brought back while a model is asked.
+//! A user's attachments to a message: checked, stored as artifacts, and restored for model calls.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -9,8 +9,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use crate::artifacts::{MAX_BYTES, content_of};
-use crate::{Artifact, GraphState, Sources};
-use perihelion_engine::graph::{Blob, NodeError, TaskContext};
+use crate::{Artifact, GraphState, Result, Sources};
+use perihelion_engine::graph::{Blob, TaskContext};
 use perihelion_llm::{Attached, ChatRequest, MessageRole, Role, data_url, is_text};
 
 /// Files with one message at most.
@@ -46,7 +46,7 @@ impl Attachment {
         Self { name: name.to_owned(), media_type: String::new(), data: STANDARD.encode(bytes) }
     }
 
-    /// Reads `data:<type>;base64,<data>`; nothing where that is not what stands there.
+    /// Reads `data:<type>;base64,<data>`; `None` for another form.
     pub fn of_data_url(name: &str, url: &str) -> Option<Self> {
         let (media_type, data) = data_url(url)?;
         let name = name.to_owned();
@@ -62,7 +62,7 @@ pub(super) struct Taken {
     pub attached: Vec<Attached>,
 }
 
-/// Checks what is attached to a message and makes artifacts of it.
+/// Checks the attachments of a message and makes artifacts of them.
 pub(super) fn take(given: Vec<Attachment>) -> Result<Taken, String> {
     if given.len() > MAX_FILES {
         return Err(format!("{} files with one message, at most: {MAX_FILES}", given.len()));
@@ -110,7 +110,7 @@ pub(super) fn take(given: Vec<Attachment>) -> Result<Taken, String> {
     Ok(taken)
 }
 
-/// Says that a thread keeps too much to take what is attached now.
+/// Reports that a thread stores too much to accept the attachments.
 pub(super) fn refused(state: &GraphState) -> Option<String> {
     let kept: usize = state.global_state.iter().map(|(_, kept)| kept.content.bytes()).sum();
     let is_too_much = !state.preferences.attached.is_empty() && kept > MAX_BYTES;
@@ -177,7 +177,7 @@ fn newest(state: &GraphState) -> impl Iterator<Item = &Attached> {
     newest.filter_map(|at| state.messages.get(at)).flat_map(|words| &words.attached)
 }
 
-/// Returns what stands behind what the newest messages of a thread carry.
+/// Returns the data of the attachments to the newest messages of a thread.
 pub(super) fn sources(state: &GraphState) -> impl Iterator<Item = &Sources> {
     newest(state)
         .filter_map(|one| state.global_state.get(&one.artifact))
@@ -188,12 +188,12 @@ pub(super) fn sources(state: &GraphState) -> impl Iterator<Item = &Sources> {
 #[derive(Clone, Debug)]
 pub(super) struct Carried {
     attached: Attached,
-    /// None where the thread keeps it no more.
+    /// `None` if the thread no longer stores it.
     content: Option<Blob>,
     is_text: bool,
 }
 
-/// Returns what the newest messages of a thread carry.
+/// Returns the attachments to the newest messages of a thread.
 pub(super) fn of_state(state: &GraphState) -> Vec<Carried> {
     let mut found: Vec<Carried> = Vec::new();
     for one in newest(state) {
@@ -208,12 +208,12 @@ pub(super) fn of_state(state: &GraphState) -> Vec<Carried> {
     found
 }
 
-/// Brings back what the attachments of a request refer to, for as long as a model is asked.
+/// Restores the attachments of a request for the duration of a model call.
 pub(super) async fn loaded(
     ctx: &TaskContext,
     request: &ChatRequest,
     carried: &[Carried],
-) -> Result<ChatRequest, NodeError> {
+) -> Result<ChatRequest> {
     let mut request = request.clone();
     for one in request.messages.iter_mut().flat_map(|message| &mut message.attached) {
         let known = carried.iter().find(|known| known.attached.artifact == one.artifact);
@@ -228,7 +228,7 @@ pub(super) async fn loaded(
     Ok(request)
 }
 
-/// Adds what is attached to the request of a role that works on what the user said; only references are recorded.
+/// Adds the attachments to the request of a role that works on the user's words; only references are recorded.
 pub(super) fn added(request: &ChatRequest, carried: &[Carried]) -> Option<ChatRequest> {
     let works = matches!(request.role, Role::Supervisor | Role::Agent | Role::Qa);
     if carried.is_empty() || !works {

@@ -1,4 +1,4 @@
-//! The circuit breaker: notices that nothing moves, and that a budget is spent (S1.05).
+//! The circuit breaker: it detects missing progress and spent budgets (S1.05).
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -28,7 +28,7 @@ impl Exhausted {
         Self { bound: "repeated_routing", why, reason: reason.to_owned() }
     }
 
-    /// Says that the menu was empty.
+    /// Reports that the agent catalog was empty.
     pub(super) fn no_agents() -> Self {
         let reason = "there was no agent that could be asked".to_owned();
         Self { bound: "no_agents", why: FinishReason::NoAgents, reason }
@@ -51,7 +51,7 @@ pub(super) fn progress(state: &GraphState, plan: &[String]) -> String {
 
 /// Counts a decision: a choice that repeats without progress raises the retry count, anything else clears it.
 ///
-/// A choice repeats when the agents are those of the decision before, or when it completes a cycle of two or three
+/// A choice repeats if its agents are those of the previous decision, or if it completes a cycle of two or three
 /// choices for the second time. Progress is an output, an artifact or a plan that the turn did not have before.
 pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String) -> Routing {
     agents.sort();
@@ -86,7 +86,7 @@ fn cycle(decided: &[Decided]) -> Option<usize> {
     })
 }
 
-/// Tells whether something new came between a decision and the newest one.
+/// Returns whether a new result arrived between a decision and the newest one.
 fn has_progress(decided: &[Decided], since: usize) -> bool {
     let parts = |one: &Decided| {
         let (found, plan) = one.progress.rsplit_once('/').unwrap_or_default();
@@ -99,7 +99,7 @@ fn has_progress(decided: &[Decided], since: usize) -> bool {
     is_new_plan || parts(newest).0 != parts(&decided[since]).0
 }
 
-/// Says which choices were repeated.
+/// Describes the repeated choices.
 pub(super) fn repetition(routing: &Routing) -> String {
     let decided = decisions(routing);
     match cycle(&decided) {
@@ -121,8 +121,8 @@ pub(super) fn count_invalid(routing: &Routing) -> Routing {
     Routing { retry_count: routing.retry_count + 1, round: routing.round + 1, ..routing.clone() }
 }
 
-/// Counts searches for agents: what brings an agent into the menu is a way on; several decisions in a row that bring none
-/// are a standstill. The routing before them stays the one that the next is compared with.
+/// Counts searches for agents: a search that adds an agent to the catalog is progress; several decisions in a row
+/// without one are not. The next routing is compared with the one before the searches.
 pub(super) fn count_searches(routing: &Routing, searches: Vec<Search>) -> Routing {
     let is_fruitless = !searches.iter().any(|search| search.is_new);
     let mut before =
@@ -167,7 +167,7 @@ pub(super) fn exhausted(
     out_of_time(state, limits, place, now_micros)
 }
 
-/// Returns how many super-steps the turn has taken, those of its teams included.
+/// Returns how many super-steps the turn has made, including its teams.
 pub(super) fn steps(state: &GraphState, place: &NodeLocation) -> u64 {
     place.step.saturating_sub(state.routing.first_step) + state.spent_in_turn().steps
 }
@@ -197,13 +197,13 @@ pub(super) fn began(state: &GraphState, place: &NodeLocation) -> i64 {
     state.routing.started_at.max(place.run.started_micros())
 }
 
-/// Returns how much is left of a time that `began`, where it has a limit.
+/// Returns the remaining time after `began`, if there is a limit.
 pub(super) fn time_left(began: i64, most: Option<Duration>, now_micros: i64) -> Option<Duration> {
     let elapsed = u64::try_from(now_micros.saturating_sub(began)).unwrap_or(0);
     Some(most?.saturating_sub(Duration::from_micros(elapsed)))
 }
 
-/// Returns which budget is spent, `more` being what a node spent that the state does not know yet.
+/// Returns the spent budget, if any; `more` is the usage of a node that the state does not contain yet.
 pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) -> Option<Exhausted> {
     let limits = limits.for_turn(state);
     let mut spent = state.spent_in_turn();
@@ -221,127 +221,5 @@ pub(super) fn overspent(state: &GraphState, limits: &StarLimits, more: Spent) ->
 }
 
 #[cfg(test)]
-pub(super) mod tests {
-    use super::*;
-    use crate::{Allowance, MenuSize};
-    use perihelion_engine::ids::{RunId, ThreadId};
-
-    pub fn limits() -> StarLimits {
-        StarLimits {
-            max_steps: 10,
-            max_tokens: None,
-            max_nano_usd: None,
-            deadline_sec: Some(60),
-            max_tool_calls: 1,
-            turn_tool_calls: None,
-            of_teams: Allowance::default(),
-            max_reflections: 1,
-            result_bytes: 1,
-            breaker_retries: 2,
-            menu: MenuSize { all: 1, fitting: 1 },
-            agent_tools: 1,
-            approval_timeout: Duration::from_secs(1),
-            interactive_approval_timeout: Duration::from_secs(1),
-            asks_about_taint: true,
-        }
-    }
-
-    /// Returns a place in a run that began so many seconds after the Unix epoch.
-    pub fn place_at(seconds: u64) -> NodeLocation {
-        let time = uuid::Timestamp::from_unix(uuid::NoContext, seconds, 0);
-        NodeLocation {
-            thread: ThreadId::new(),
-            run: RunId(uuid::Uuid::new_v7(time)),
-            step: 3,
-            task: 0,
-            tenant: "default".into(),
-            node: "supervisor".into(),
-            attempt: 1,
-            namespace: "".into(),
-        }
-    }
-
-    /// S1.05
-    #[test]
-    fn the_same_routing_without_progress_is_counted_and_progress_clears_the_count() {
-        let agents = || vec!["b".to_owned(), "a".to_owned()];
-        let first = count(&Routing::default(), agents(), "0/0/p".into());
-        assert_eq!(first.retry_count, 0);
-        let second = count(&first, vec!["a".into(), "b".into()], "0/0/p".into());
-        assert_eq!(second.retry_count, 1);
-        let third = count(&second, agents(), "0/0/p".into());
-        assert_eq!(third.retry_count, 2);
-        assert_eq!(count(&third, agents(), "0/0/q".into()).retry_count, 0);
-        assert_eq!(count(&third, vec!["c".into()], "0/0/p".into()).retry_count, 0);
-        let reported = cleared(&second);
-        assert_eq!((reported.retry_count, reported.round), (0, 3));
-        assert_eq!(count(&reported, agents(), "0/0/p".into()).retry_count, 0);
-    }
-    /// S1.05
-    #[test]
-    fn a_cycle_of_two_or_three_choices_counts_like_the_same_choice_twice() {
-        let trips_after = |cycle: &[&str]| {
-            let mut routing = Routing::default();
-            (1..20).find(|round| {
-                let agent = cycle[(round - 1) % cycle.len()].to_owned();
-                routing = count(&routing, vec![agent], "0/0/plan".into());
-                routing.retry_count == 2
-            })
-        };
-        assert_eq!(trips_after(&["a"]), Some(3));
-        assert_eq!(trips_after(&["a", "b"]), Some(5));
-        assert_eq!(trips_after(&["a", "b", "c"]), Some(7));
-        assert_eq!(trips_after(&["a", "b", "c", "d"]), None);
-    }
-
-    /// S1.05
-    #[test]
-    fn a_plan_that_the_turn_had_before_is_no_progress_and_a_new_output_is() {
-        let mut routing = Routing::default();
-        for (progress, retries) in
-            [("0/0/p", 0), ("0/0/q", 0), ("0/0/p", 1), ("1/0/p", 0), ("1/0/q", 1), ("1/1/q", 0)]
-        {
-            routing = count(&routing, vec!["a".into()], progress.into());
-            assert_eq!(routing.retry_count, retries, "{progress}");
-        }
-    }
-
-    /// S1.05
-    #[test]
-    fn fruitless_searches_in_a_row_are_counted_and_hide_no_repeated_routing() {
-        let search = |routing: &Routing, is_new| {
-            let query = "q".to_owned();
-            let found = Vec::new();
-            count_searches(routing, vec![Search { query, found, is_new, round: routing.round + 1 }])
-        };
-        let route = |routing: &Routing| count(routing, vec!["a".into()], "0/0/p".into());
-        let mut routing = route(&Routing::default());
-        for (is_new, retries) in
-            [(true, 0), (false, 0), (false, 1), (true, 1), (false, 1), (false, 2)]
-        {
-            routing = search(&routing, is_new);
-            assert_eq!(routing.retry_count, retries, "{:?}", routing.searches);
-        }
-        assert_eq!((routing.round, routing.searches.len()), (7, 6));
-        let between = route(&search(&route(&Routing::default()), true));
-        assert_eq!(between.retry_count, 1, "the same routing as before the search");
-        assert_eq!(search(&between, false).retry_count, 1, "the decision before it was no search");
-    }
-
-    /// S1.05: a thread may wait for a person for days; the run that continues has its whole time.
-    #[test]
-    fn the_time_limit_counts_from_the_start_of_the_run_and_not_of_the_turn() {
-        let limits = limits();
-        let mut state = GraphState::default();
-        state.routing.started_at = 1_000_000_000;
-        let after =
-            |run, seconds: i64| exhausted(&state, &limits, &place_at(run), seconds * 1_000_000);
-        let after = |run, seconds| after(run, seconds).map(|exhausted| exhausted.reason);
-        // Of 60 s, 12 are for the answer.
-        assert_eq!(after(1_000, 1_047), None);
-        assert_eq!(after(1_000, 1_048).as_deref(), Some("the time limit of 60 s was reached"));
-        assert_eq!(after(90_000, 90_047), None, "a day later, in a run of its own");
-        assert!(after(90_000, 90_048).is_some());
-        assert_eq!(after(90_000, 1_001), None, "a time recorded before the run began");
-    }
-}
+#[path = "breaker_tests.rs"]
+pub(super) mod tests;

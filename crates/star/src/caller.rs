@@ -7,26 +7,26 @@ use serde_json::{Map, Value};
 
 use crate::approval::{self, Decision, Gated};
 use crate::{
-    AgentEvent, CallRecord, Job, Preferences, Sources, Table, artifacts::Artifacts, breaker, seen,
-    window::clip,
+    AgentEvent, CallRecord, Job, Preferences, Result, Sources, Table, artifacts::Artifacts,
+    breaker, seen, window::clip,
 };
 use perihelion_engine::clock;
-use perihelion_engine::graph::{NodeError, TaskContext};
+use perihelion_engine::graph::TaskContext;
 use perihelion_mcp::{self as mcp, CallPolicy, ToolDefinition, ToolOutcome};
 
 /// Characters of a result that a listener is shown.
 const PREVIEW_CHARS: usize = 200;
 
-/// What a call gave; an error is data for the agent.
+/// The result of a call; an error is data for the agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct ToolReply {
     pub text: String,
-    /// The result as JSON, where the server gave it so.
+    /// The result as JSON, if the server returned it.
     pub structured: Option<Value>,
     pub is_error: bool,
     /// A word for the agent from the person who approved the call.
     pub instruction: Option<String>,
-    /// `server.tool` of an artifact's data, where a piece of one was read.
+    /// `server.tool` of the data of an artifact, if a piece of one was read.
     pub(super) source: Option<String>,
 }
 
@@ -35,7 +35,7 @@ impl ToolReply {
         Self { text, is_error, ..Self::default() }
     }
 
-    /// Makes the reply of what a server gave.
+    /// Makes the reply from a server's result.
     pub(super) fn of_outcome(outcome: ToolOutcome) -> Self {
         let structured = outcome.structured;
         Self { structured, ..Self::of_text(outcome.text, outcome.is_error) }
@@ -47,18 +47,18 @@ impl ToolReply {
     }
 }
 
-/// What an agent's calls left behind.
+/// The traces that an agent's calls leave in its state.
 pub(super) struct CallLog {
     pub calls: Vec<CallRecord>,
     pub artifacts: Artifacts,
-    /// What of the open world the agent was shown so far.
+    /// The open-world sources that the agent has seen.
     pub tainted_by: Sources,
     /// The last table that a tool gave.
     pub table: Option<Table>,
 }
 
 impl CallLog {
-    /// Notes how a call ended: what listeners hear of it, and where its words come from.
+    /// Notes the end of a call: the event for listeners, and the source of its text.
     pub(super) fn note(
         &mut self,
         caller: &Caller<'_>,
@@ -92,12 +92,13 @@ pub(super) struct Caller<'a> {
 pub(super) struct PendingCall<'a> {
     pub tool: &'a ToolDefinition,
     pub arguments: &'a Map<String, Value>,
-    /// An address among them that a person is asked about: it stood in nothing that people said or tools found.
+    /// An address among the arguments that needs an approval: no text of people or tools contains it.
     pub unknown: Option<String>,
 }
 
 impl Caller<'_> {
-    /// Returns what a person could have to know before a call that changes something: what of the open world led to it.
+    /// Returns the facts that a person needs before a call that changes something: the open-world sources that led to
+    /// it.
     fn taint_of(&self, tool: &ToolDefinition, tainted_by: &Sources) -> Sources {
         let is_free = tool.read_only || tool.approved_in_advance;
         if self.job.star.limits.asks_about_taint && !is_free {
@@ -112,14 +113,14 @@ impl Caller<'_> {
         self.job.star.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
     }
 
-    /// Finds out what surrounds tools by now: an operator may have tightened it since the agent began.
+    /// Reads the present policy of the tools: an operator may have made it stricter since the agent began.
     ///
-    /// What was loosened holds for those who begin after that. `answer` counts the times that the task asked.
+    /// Relaxed policies apply to agents that begin later. `answer` counts the times that the task asked.
     pub(super) async fn call_policies(
         &self,
         tools: impl Iterator<Item = &ToolDefinition>,
         answer: usize,
-    ) -> Result<BTreeMap<String, CallPolicy>, NodeError> {
+    ) -> Result<BTreeMap<String, CallPolicy>> {
         let usual: BTreeMap<String, CallPolicy> =
             tools.map(|tool| (tool.name.clone(), tool.call_policy())).collect();
         let now = usual.iter().map(|(tool, call_policy)| {
@@ -130,14 +131,14 @@ impl Caller<'_> {
         self.ctx.observe_unless(&name, &usual, &now.collect()).await
     }
 
-    /// Asks people about those of the calls that need their word, all at once; `None` stands for a call that needs none.
+    /// Asks people about all calls that need an approval at once; `None` means that a call needs none.
     ///
-    /// Nobody is asked about arguments that do not fit the tool's schema: where there is a decision, they fit.
+    /// Arguments that do not fit the tool's schema are never shown for approval: if there is a decision, they fit.
     pub(super) async fn ask_people(
         &self,
         wanted: &[PendingCall<'_>],
         tainted_by: &Sources,
-    ) -> Result<Vec<Option<Decision>>, NodeError> {
+    ) -> Result<Vec<Option<Decision>>> {
         let mut decisions: Vec<Option<Decision>> = vec![None; wanted.len()];
         let mut places = Vec::new();
         let mut gated = Vec::new();
@@ -164,12 +165,12 @@ impl Caller<'_> {
         Ok(decisions)
     }
 
-    /// Returns what the request says of waiting for people.
+    /// Returns whether the request waits for people.
     fn preferences(&self) -> &Preferences {
         &self.job.ctx.state().preferences
     }
 
-    /// Waits until the work of the run must end; for ever where it has no limit.
+    /// Waits until the work of the run must end; forever without a limit.
     pub(super) async fn until_late(&self) {
         let state = self.job.ctx.state();
         let now = self.ctx.port().unrecorded_now_micros();
@@ -192,7 +193,6 @@ impl Caller<'_> {
         })
     }
 
-    /// Returns a tool's name with its server's.
     pub(super) fn full_name(&self, tool: &ToolDefinition) -> String {
         format!("{}.{}", self.job.server.name, tool.name)
     }

@@ -1,10 +1,11 @@
-//! Candidates by words: agents that fit a request and stand when no model decides, how a turn was planned, and searches (S2.03, S2.09).
+//! Candidates by keyword search: agents that replace a model's decision, the record of how a turn was planned, and
+//! searches (S2.03, S2.09).
 
 use crate::{
-    AgentEvent, Assignment, GraphState, GraphUpdate, Menu, Planner, Roster, Search, Spent,
+    AgentEvent, Assignment, GraphState, GraphUpdate, Menu, Planner, Result, Roster, Search, Spent,
     StarLimits, SupervisorDecision, decision::Accepted, menu::MenuQuery, seen,
 };
-use perihelion_engine::graph::{Context, NodeError};
+use perihelion_engine::graph::Context;
 use perihelion_llm::Error;
 
 /// How sure a choice is that was made by words alone.
@@ -13,12 +14,12 @@ const CONFIDENCE: f64 = 0.4;
 /// Agents that are asked by words alone.
 const MOST: usize = 3;
 
-/// Finds the agents of the menu that fit the request, those that the user prefers first; noted, for agents come and go.
+/// Finds the agents of the catalog that fit the request, preferred ones first; recorded, because agents change.
 pub(super) async fn candidates(
     ctx: &Context<GraphState>,
     roster: &Roster,
     menu: &Menu,
-) -> Result<Vec<String>, NodeError> {
+) -> Result<Vec<String>> {
     let state = ctx.state();
     if state.routing.round > 0 {
         return Ok(Vec::new());
@@ -39,7 +40,7 @@ pub(super) struct ByWords {
     pub stage: Vec<Assignment>,
 }
 
-/// Has the candidates asked, where the model's failure leaves no other choice; `None` where there are none.
+/// Runs the candidates if the model failed and there is no other choice; `None` without candidates.
 pub(super) fn stand(
     ctx: &Context<GraphState>,
     spent: Spent,
@@ -54,18 +55,17 @@ pub(super) fn stand(
     if candidates.is_empty() || is_hopeless {
         return None;
     }
-    let chosen: Vec<&String> = candidates.iter().take(MOST).collect();
+    let order: Vec<String> = candidates.iter().take(MOST).cloned().collect();
     let why = format!(
         "no model decided ({failure}), so the agents are asked that fit the request by what they say they can do"
     );
-    let task = |(number, agent): (usize, &&String)| Assignment {
-        id: format!("{}.{}.h{}", state.turn, state.routing.round + 1, number + 1),
-        agent: (*agent).clone(),
+    let task = |(number, agent): (usize, &String)| Assignment {
+        id: format!("{}.{}.h{number}", state.turn, state.routing.round + 1),
+        agent: agent.clone(),
         task: state.input_request.clone(),
         ..Assignment::default()
     };
-    let stage: Vec<Assignment> = chosen.iter().enumerate().map(task).collect();
-    let order: Vec<String> = chosen.iter().map(|agent| (*agent).clone()).collect();
+    let stage: Vec<Assignment> = (1..).zip(&order).map(task).collect();
     let plan = vec![format!("ask {}", order.join(", "))];
     AgentEvent::Decision {
         thought: why.clone(),
@@ -92,7 +92,7 @@ pub(super) fn stand(
     Some(ByWords { update, plan, stage })
 }
 
-/// Tells whether the present turn's agents were chosen by words, and one of them found something.
+/// Returns whether the agents of this turn were chosen by keyword search, and one of them found something.
 pub(super) fn stands(state: &GraphState) -> bool {
     let by_words = |planner: &Planner| planner.turn == state.turn && planner.by_words;
     let is_good = |result: &super::AgentResult| result.status == super::ResultStatus::Success;
@@ -158,16 +158,16 @@ fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
 /// Agents that one search finds at most.
 const FOUND: usize = 5;
 
-/// What is kept of a query.
+/// The stored part of a query.
 const QUERY_CHARS: usize = 200;
 
-/// Makes the searches of a decision; what they find is noted like what a node sees.
+/// Runs the searches of a decision; their results are recorded like observations of a node.
 pub(super) async fn perform(
     ctx: &Context<GraphState>,
     roster: &Roster,
     menu: &Menu,
     queries: Vec<String>,
-) -> Result<Vec<Search>, NodeError> {
+) -> Result<Vec<Search>> {
     let state = ctx.state();
     if queries.is_empty() {
         return Ok(Vec::new());
@@ -179,16 +179,12 @@ pub(super) async fn perform(
     let found: Vec<Vec<String>> =
         ctx.observe(seen::FOUND, &queries.iter().map(find).collect::<Vec<_>>()).await?;
     let search = |(query, found): (String, Vec<String>)| {
-        let query = in_brief(&query);
+        // It is stored in the state and part of every later prompt of the turn.
+        let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
+        let query: String = line.chars().take(QUERY_CHARS).collect();
         AgentEvent::Search { query: query.clone(), found: found.clone() }.publish(ctx);
         let is_new = found.iter().any(|name| menu.hidden.contains(name));
         Search { query, found, is_new, round: state.routing.round + 1 }
     };
     Ok(queries.into_iter().zip(found).map(search).collect())
-}
-
-/// Returns the beginning of a query, on one line: it is kept in the state and told in every further prompt of the turn.
-fn in_brief(query: &str) -> String {
-    let line = query.split_whitespace().collect::<Vec<_>>().join(" ");
-    line.chars().take(QUERY_CHARS).collect()
 }

@@ -1,4 +1,5 @@
-//! What an agent found, and its citations: a number in brackets names a passage or a result, or it is removed and counted.
+//! The finding of an agent, and its citations: a number in brackets refers to a passage or a result; otherwise it is
+//! removed and counted.
 
 use std::collections::BTreeSet;
 
@@ -13,13 +14,14 @@ const TOO_LARGE: usize = 1_000;
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct CheckedCitations {
     pub text: String,
-    /// What is cited, in order, each once.
+    /// The cited sources, in order, each once.
     pub cited: Vec<usize>,
-    /// Citations that named nothing and were removed.
+    /// Number of removed citations without a source.
     pub removed: u64,
 }
 
-/// Removes citations that name none of the `known` things, which are numbered from 1; `[1, 3]` and `[1][3]` are both read.
+/// Removes citations of other things than the `known` ones, which are numbered from 1; `[1, 3]` and `[1][3]` are both
+/// read.
 ///
 /// Code, links, notes and indexes such as `rows[0]` stay as they are.
 pub fn check_citations(answer: &str, known: usize) -> CheckedCitations {
@@ -86,7 +88,8 @@ fn citation(text: &str, before: &str) -> Option<(Vec<usize>, usize)> {
     (!is_index(before, &numbers)).then_some((numbers, end + 2))
 }
 
-/// Tells `rows[7]` from a citation: an index stands right behind a name in code-like text, or is 0, which cites nothing.
+/// Distinguishes `rows[7]` from a citation: an index follows a name in code-like text, or is 0, which is never a
+/// citation.
 fn is_index(before: &str, numbers: &[usize]) -> bool {
     let mut letters = before.chars().rev().take_while(|letter| !letter.is_whitespace());
     before.ends_with(|letter: char| letter.is_ascii_alphanumeric() || letter == '_')
@@ -96,6 +99,7 @@ fn is_index(before: &str, numbers: &[usize]) -> bool {
 /// What an agent found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
+#[must_use]
 pub struct Finding {
     pub output: String,
     #[serde(skip_serializing_if = "Option::is_none")]
@@ -106,7 +110,7 @@ pub struct Finding {
     pub confidence: Option<f64>,
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
-    /// Citations of the output that named nothing and were removed.
+    /// Citations of the output without a source, which were removed.
     #[serde(skip_serializing_if = "crate::is_default")]
     pub citations_removed: u64,
 }
@@ -118,35 +122,29 @@ impl Finding {
     }
 
     /// Adds the table that the words are about.
-    #[must_use]
     pub fn table(mut self, table: Table) -> Self {
         self.table = Some(table);
         self
     }
 
-    /// Adds a chart.
-    #[must_use]
     pub fn chart(mut self, chart: Chart) -> Self {
         self.chart = Some(chart);
         self
     }
 
-    /// Says how sure the agent is, from 0 to 1.
-    #[must_use]
+    /// Sets the confidence of the agent, from 0 to 1.
     pub fn confidence(mut self, confidence: f64) -> Self {
         self.confidence = Some(confidence.clamp(0.0, 1.0));
         self
     }
 
-    /// Says how many citations of the words named nothing and were removed.
-    #[must_use]
+    /// Sets the number of removed citations without a source.
     pub fn citations_removed(mut self, removed: u64) -> Self {
         self.citations_removed = removed;
         self
     }
 
-    /// Adds where a fact comes from.
-    #[must_use]
+    /// Adds the source of a fact.
     pub fn source(mut self, source: Source) -> Self {
         self.sources.push(source);
         self

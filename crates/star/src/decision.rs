@@ -1,7 +1,7 @@
-//! The supervisor's answer, and what makes it acceptable (S1.04, S3.01).
+//! The supervisor's answer, and the checks that it must pass (S1.04, S3.01).
 
 use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
+use serde::{Deserialize, Deserializer, Serialize};
 
 use crate::{Assignment, Entity, FIND_AGENT, dispatch::Choices, menu, node};
 use perihelion_engine::graph::stages;
@@ -12,8 +12,8 @@ const MAX_ENTITIES: usize = 16;
 /// Tasks of one decision; more of them are a runaway plan, not a plan.
 const MAX_TASKS: usize = 32;
 
-/// What the supervisor answers, under the schema name `supervisor_decision`.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
+/// What the supervisor answers, under the schema name `supervisor_decision`, or `supervisor_choice` for its smallest form.
+#[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SupervisorDecision {
     /// What is known, what is missing, and why this choice.
     pub thought_process: String,
@@ -26,9 +26,49 @@ pub struct SupervisorDecision {
     /// A question to the user without whose answer nothing can be done; otherwise null.
     pub clarification: Option<String>,
     /// How sure this choice is, from 0 to 1, or null.
-    #[serde(default)]
     #[schemars(range(min = 0, max = 1))]
     pub confidence: Option<f64>,
+}
+
+impl<'de> Deserialize<'de> for SupervisorDecision {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        let Written {
+            thought_process,
+            plan,
+            mut selected_agents,
+            mut tasks,
+            clarification,
+            confidence,
+            agent,
+            task,
+        } = Written::deserialize(deserializer)?;
+        if let Some(agent) = agent {
+            let task = task.filter(|task| agent != node::QA && !task.trim().is_empty());
+            tasks.extend(task.map(|task| PlannedTask {
+                id: "t1".into(),
+                agent: agent.clone(),
+                task,
+                depends_on: vec![],
+                entities: None,
+            }));
+            selected_agents.push(agent);
+        }
+        Ok(Self { thought_process, plan, selected_agents, tasks, clarification, confidence })
+    }
+}
+
+/// A decision of either form as models write it.
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct Written {
+    thought_process: String,
+    plan: Vec<String>,
+    selected_agents: Vec<String>,
+    tasks: Vec<PlannedTask>,
+    clarification: Option<String>,
+    confidence: Option<f64>,
+    agent: Option<String>,
+    task: Option<String>,
 }
 
 /// One task of a decision.
@@ -41,13 +81,14 @@ pub struct PlannedTask {
     /// What the agent is to do, complete in itself.
     pub task: String,
     /// Ids of tasks of this decision whose outputs are needed first.
+    #[serde(default)]
     pub depends_on: Vec<String>,
     /// What the task is about: people, dates, identifiers, metrics; or null.
     #[serde(default)]
     pub entities: Option<Vec<Entity>>,
 }
 
-/// What a decision asks for, once it is found acceptable.
+/// The content of a valid decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
     Finish,
@@ -59,7 +100,7 @@ pub(super) enum Accepted {
     },
 }
 
-/// Checks a decision against what it may choose from and turns its tasks into stages and searches.
+/// Checks a decision against the catalog and turns its tasks into stages and searches.
 pub(super) fn accept(
     decision: &SupervisorDecision,
     choices: &Choices<'_>,

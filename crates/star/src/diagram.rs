@@ -1,15 +1,15 @@
 //! Draws graphs: nodes in layers, edges between them, as SVG.
 //!
-//! Nothing in a drawing comes from outside it: no font, script, image or link, and every label is escaped.
+//! Drawings are self-contained: they have no font, script, image or link, and every label is escaped.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
-/// Width of a character, and what is left and right of a label, in pixels.
+/// Width of a character, and the space left and right of a label, in pixels.
 const CHARACTER: f64 = 7.2;
 const PADDING: f64 = 14.0;
 
-/// Height of a line, and what is above and below a label.
+/// Height of a line, and the space above and below a label, in pixels.
 const LINE: f64 = 16.0;
 const MARGIN: f64 = 10.0;
 
@@ -72,7 +72,7 @@ impl Diagram {
         Self { title: title.into(), ..Self::default() }
     }
 
-    /// Adds a node under an id of its own; of two with the same id the first stays.
+    /// Adds a node with an ID; of two with the same ID, the first one stays.
     pub fn node(&mut self, id: &str, lines: &[&str], shape: Shape) -> &mut Self {
         if self.find(id).is_none() {
             let lines = lines.iter().map(|line| one_line(line)).filter(|line| !line.is_empty());
@@ -81,7 +81,7 @@ impl Diagram {
         self
     }
 
-    /// Adds an arrow between two nodes; nothing where one of them is not there.
+    /// Adds an arrow between two nodes; ignored if one of them is missing.
     pub fn edge(&mut self, from: &str, to: &str) -> &mut Self {
         self.connect(from, to, false, false)
     }
@@ -149,7 +149,7 @@ impl Diagram {
         done[node] = true;
     }
 
-    /// Orders each layer by where the neighbours of its nodes stand, so that few arrows cross.
+    /// Orders each layer by the positions of its neighbors, so that few arrows cross.
     fn rows(&self) -> Vec<Vec<usize>> {
         let layer = self.layers();
         let count = layer.iter().max().map_or(0, |last| last + 1);
@@ -186,16 +186,13 @@ impl Diagram {
     }
 
     fn lay_out(&self) -> (Vec<Laid>, f64, f64) {
-        let mut laid: Vec<Laid> = self
-            .nodes
-            .iter()
-            .map(|node| {
-                let longest = node.lines.iter().map(|line| line.chars().count()).max();
-                let width = longest.unwrap_or_default() as f64 * CHARACTER + 2.0 * PADDING;
-                let height = node.lines.len() as f64 * LINE + 2.0 * MARGIN;
-                Laid { width, height, ..Laid::default() }
-            })
-            .collect();
+        let sized = |node: &DiagramNode| {
+            let longest = node.lines.iter().map(|line| line.chars().count()).max();
+            let width = longest.unwrap_or_default() as f64 * CHARACTER + 2.0 * PADDING;
+            let height = node.lines.len() as f64 * LINE + 2.0 * MARGIN;
+            Laid { width, height, ..Laid::default() }
+        };
+        let mut laid: Vec<Laid> = self.nodes.iter().map(sized).collect();
         let rows = self.rows();
         let wide = |row: &Vec<usize>| {
             row.iter().map(|node| laid[*node].width + BESIDE).sum::<f64>() - BESIDE
@@ -237,7 +234,7 @@ impl Diagram {
     }
 }
 
-/// Draws an arrow, from the lower end of what stands above to the upper end of what stands below.
+/// Draws an arrow from the lower edge of the upper node to the upper edge of the lower node.
 fn arrow(edge: &Edge, laid: &[Laid]) -> String {
     let from = laid[edge.from];
     let to = laid[edge.to];
@@ -291,18 +288,8 @@ fn one_line(text: &str) -> String {
 }
 
 fn escaped(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len());
-    for letter in text.chars() {
-        match letter {
-            '<' => safe.push_str("&lt;"),
-            '>' => safe.push_str("&gt;"),
-            '&' => safe.push_str("&amp;"),
-            '"' => safe.push_str("&quot;"),
-            '\'' => safe.push_str("&#39;"),
-            other => safe.push(other),
-        }
-    }
-    safe
+    let safe = text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    safe.replace('"', "&quot;").replace('\'', "&#39;")
 }
 
 #[cfg(test)]

@@ -1,7 +1,7 @@
-//! Finds agents and tools by what they are said to do.
+//! Finds agents and tools by their descriptions.
 //!
-//! Which of many tools an agent is shown is not recorded: the tools are noted when the work begins and the queries stand
-//! in the recorded answers, so that work that is done again shows the same.
+//! The selection of tools is not recorded. The tools are noted when the work begins and the queries are in the recorded
+//! answers, so repeated work gets the same selection.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use crate::{AGENT_PREFIX, AgentCard, window::clip};
 use perihelion_mcp::ToolDefinition;
 use perihelion_recall::WordIndex;
 
-/// How much the parts of a tool's definition count, beside its description.
+/// Weights of the parts of a tool's definition, relative to its description.
 const TOOL_NAME: f64 = 3.0;
 const TITLE: f64 = 2.0;
 const ARGUMENT: f64 = 0.5;
@@ -22,18 +22,18 @@ const ARGUMENT: f64 = 0.5;
 const AGENT: f64 = 2.0;
 const AGENT_OF_TOOL: f64 = 0.5;
 
-/// All agents, by their own words and by those of their tools.
+/// All agents, by their own descriptions and those of their tools.
 ///
-/// Of a server of the open world the operator's words alone are known here, as in the menu: strangers who write tool
-/// descriptions must not choose who is asked.
+/// For an open-world server, only the operator's words are indexed, as in the catalog: third-party tool descriptions
+/// must not influence the choice of agents.
 #[derive(Debug, Default)]
 pub(super) struct Directory {
     index: WordIndex,
-    /// Whose each text is: an agent's own, or that of one of its tools.
+    /// The owner of each text: an agent, or one of its tools.
     owners: Vec<(String, Option<usize>)>,
 }
 
-/// An agent that fits, with those of its tools that do, best first.
+/// An agent that fits, with its matching tools, best first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Fit {
     pub agent: String,
@@ -41,7 +41,7 @@ pub(super) struct Fit {
 }
 
 impl Directory {
-    /// Makes the directory of agents, given in the order in which equal ones are to stand.
+    /// Makes the directory of agents; equal results keep the given order.
     pub(super) fn of<'a>(agents: impl IntoIterator<Item = &'a AgentCard>) -> Self {
         let mut directory = Self::default();
         for card in agents {
@@ -62,7 +62,7 @@ impl Directory {
         self.owners.push((agent.to_owned(), tool));
     }
 
-    /// Returns the agents that fit a query, best first, each judged by the best that is said of it.
+    /// Returns the agents that fit a query, best first, each by its best matching text.
     pub(super) fn find(&self, query: &[(f64, &str)]) -> Vec<Fit> {
         let mut found: Vec<Fit> = Vec::new();
         for hit in self.index.rank(query) {
@@ -74,32 +74,6 @@ impl Directory {
             found[at].tools.extend(tool);
         }
         found
-    }
-}
-
-/// The tools of one agent, by what they are said to do.
-#[derive(Debug, Default)]
-pub(super) struct Tools(WordIndex);
-
-impl Tools {
-    pub(super) fn of(tools: &[ToolDefinition]) -> Self {
-        let mut index = WordIndex::default();
-        for tool in tools {
-            index.add(&tool_fields(tool));
-        }
-        Self(index)
-    }
-
-    /// Returns the numbers of the tools that fit a query, best first.
-    pub(super) fn find(&self, query: &str) -> Vec<usize> {
-        self.0.rank(&[(1.0, query)]).into_iter().map(|hit| hit.item as usize).collect()
-    }
-
-    /// Returns the numbers of all tools, those that fit a query first.
-    pub(super) fn order(&self, query: &str) -> Vec<usize> {
-        let found = self.find(query);
-        let rest: Vec<usize> = (0..self.0.len()).filter(|tool| !found.contains(tool)).collect();
-        [found, rest].concat()
     }
 }
 
@@ -117,12 +91,13 @@ fn tool_fields(tool: &ToolDefinition) -> Vec<(f64, &str)> {
 /// Tools that one search finds at most.
 const FOUND: usize = 8;
 
-/// Characters of a tool's description where it is found; the whole stands in its definition.
+/// Characters of a tool's description in the index; its definition has the full text.
 const DESCRIPTION_CHARS: usize = 200;
 
 /// The tools that are shown, while not all are.
 pub(super) struct ToolSearch {
-    tools: Tools,
+    /// All tools, by their descriptions.
+    index: WordIndex,
     shown: BTreeSet<usize>,
 }
 
@@ -133,14 +108,25 @@ struct SearchQuery {
 }
 
 impl ToolSearch {
-    /// Shows of more than `most` tools those that fit the task best; `None` where there are not so many.
+    /// Selects of more than `most` tools those that fit the task best; `None` if there are not that many.
     pub(super) fn new(tools: &[ToolDefinition], most: usize, task: &str) -> Option<Self> {
         if tools.len() <= most {
             return None;
         }
-        let index = Tools::of(tools);
-        let shown = index.order(task).into_iter().take(most).collect();
-        Some(Self { tools: index, shown })
+        let mut index = WordIndex::default();
+        for tool in tools {
+            index.add(&tool_fields(tool));
+        }
+        let mut search = Self { index, shown: BTreeSet::new() };
+        let found = search.fitting(task);
+        let rest: Vec<usize> = (0..tools.len()).filter(|tool| !found.contains(tool)).collect();
+        search.shown = found.into_iter().chain(rest).take(most).collect();
+        Some(search)
+    }
+
+    /// Returns the numbers of the tools that fit a query, best first.
+    fn fitting(&self, query: &str) -> Vec<usize> {
+        self.index.rank(&[(1.0, query)]).into_iter().map(|hit| hit.item as usize).collect()
     }
 
     pub(super) fn shows(&self, tool: usize) -> bool {
@@ -157,7 +143,7 @@ impl ToolSearch {
         let wanted: SearchQuery = serde_json::from_value(arguments.clone()).map_err(|error| {
             format!("the arguments of {FIND_TOOL} do not fit its schema: {error}")
         })?;
-        let found: Vec<usize> = self.tools.find(&wanted.query).into_iter().take(FOUND).collect();
+        let found: Vec<usize> = self.fitting(&wanted.query).into_iter().take(FOUND).collect();
         if found.is_empty() {
             return Ok(format!(
                 "No tool of the server speaks of this: {}. Other words may find one.",

@@ -1,7 +1,8 @@
-//! What a decision may choose from, and how its tasks are handed out, stage by stage (S3.01).
+//! The choices of a decision, and how its tasks are sent out, stage by stage (S3.01).
 
 use serde_json::json;
 
+use crate::assignment::DIRECT;
 use crate::{
     AGENT_PREFIX, AgentEvent, AgentResult, Assignment, DependencyOutput, FIND_AGENT, GraphState,
     GraphUpdate, Menu, ResultStatus, Routing, menu,
@@ -25,8 +26,8 @@ pub(super) fn dispatch(
             next.push(task.agent.clone());
         }
     }
-    let routing =
-        Routing { dispatched: stage.iter().map(|task| task.id.clone()).collect(), ..routing };
+    let dispatched = stage.iter().map(|task| task.id.clone()).collect();
+    let routing = Routing { dispatched, ..routing };
     AgentEvent::Stage { agents: next.clone(), remaining: rest.len() }.publish(ctx);
     let targets: Vec<Target> =
         stage.into_iter().map(|task| Target::send(task.agent.clone(), json!(task))).collect();
@@ -38,7 +39,7 @@ pub(super) fn to(update: GraphUpdate, node: &str) -> NodeOutput<GraphState> {
     NodeOutput::goto(update.next_step(vec![node.to_owned()]), [Target::node(node)])
 }
 
-/// Sends out the next stage of the plan as it stands.
+/// Sends out the next stage of the plan without changes.
 pub(super) fn next_stage(ctx: &Context<GraphState>) -> NodeOutput<GraphState> {
     let state = ctx.state();
     dispatch(ctx, GraphUpdate::new(), state.routing.clone(), state.stages.clone())
@@ -52,12 +53,18 @@ pub(super) fn failed_of_stage(state: &GraphState) -> Vec<String> {
     state.routing.dispatched.iter().filter(|id| !succeeded(id)).cloned().collect()
 }
 
-/// Names the tasks of the plan that were never handed out, and why; empty when there are none.
+/// Returns the result of a request that went straight to the only agent there is, where it succeeded.
+pub(super) fn direct(state: &GraphState) -> Option<&AgentResult> {
+    let [id] = state.routing.dispatched.as_slice() else { return None };
+    let result = state.result_of(id).filter(|_| id.ends_with(DIRECT))?;
+    (result.status == ResultStatus::Success).then_some(result)
+}
+
+/// Names the tasks of the plan that were never sent out, and the reasons; empty if there are none.
 pub(super) fn not_started(state: &GraphState, why: &str) -> Vec<String> {
-    let tasks = state.stages.iter().flatten();
-    tasks
-        .map(|task| format!("not started, because {why}: {} ({})", task.agent, task.task))
-        .collect()
+    let line =
+        |task: &Assignment| format!("not started, because {why}: {} ({})", task.agent, task.task);
+    state.stages.iter().flatten().map(line).collect()
 }
 
 fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
@@ -76,7 +83,6 @@ fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
     task
 }
 
-/// What a decision may choose from.
 #[derive(Debug)]
 pub(super) struct Choices<'a> {
     menu: &'a Menu,
@@ -96,7 +102,7 @@ impl<'a> Choices<'a> {
         Self { menu, searches: menu::left(state), handed_back: handed_back.collect() }
     }
 
-    /// Tells whether a name is that of the search, which there is where agents are hidden.
+    /// Returns whether a name is that of the search, which exists if agents are hidden.
     pub(super) fn is_search(&self, name: &str) -> bool {
         name.trim() == FIND_AGENT && !self.menu.hidden.is_empty()
     }
@@ -111,7 +117,7 @@ impl<'a> Choices<'a> {
         shown.chain(self.menu.hidden.iter().map(String::as_str))
     }
 
-    /// Returns the name that the menu has for what a decision wrote: the same, or the one it left the prefix off.
+    /// Returns the catalog's name for the name in a decision: the same, or the one with the prefix.
     pub(super) fn full_name<'n>(&'n self, written: &'n str) -> &'n str {
         let written = written.trim();
         if self.names().any(|known| known == written) {
@@ -122,7 +128,7 @@ impl<'a> Choices<'a> {
             .unwrap_or(written)
     }
 
-    /// Returns what is wrong with a name.
+    /// Describes the problem with a name.
     pub(super) fn unknown(&self, name: &str) -> Option<String> {
         if self.names().any(|known| known == name) {
             return None;
@@ -143,7 +149,7 @@ impl<'a> Choices<'a> {
         ))
     }
 
-    /// Returns what is wrong with giving an agent a task that it handed back.
+    /// Describes why an agent cannot get a task again that it returned.
     pub(super) fn refused(&self, agent: &str, task: &str) -> Option<String> {
         let same = |(whose, what, _): &&(&str, &str, &str)| *whose == agent && *what == task.trim();
         let (.., why) = self.handed_back.iter().find(same)?;

@@ -3,14 +3,15 @@
 use serde::{Deserialize, Deserializer, Serialize};
 
 /// Why a turn ended, in the contract's words.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum FinishReason {
     /// The supervisor judged the work to be done.
     Answered,
     /// The user is asked something.
     Clarification,
-    /// Nothing new came of the work.
+    /// The work produced no new result.
     NoProgress,
     /// A bound on steps, tokens, cost or time was reached.
     Limit,
@@ -27,16 +28,7 @@ pub enum FinishReason {
 impl FinishReason {
     /// Returns the word as stored and shown.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Answered => "answered",
-            Self::Clarification => "clarification",
-            Self::NoProgress => "no_progress",
-            Self::Limit => "limit",
-            Self::Truncated => "truncated",
-            Self::ModelFailed => "model_failed",
-            Self::NoAgents => "no_agents",
-            Self::Cancelled => "cancelled",
-        }
+        self.into()
     }
 }
 
@@ -64,7 +56,7 @@ impl<'de> Deserialize<'de> for EarlyEnd {
     }
 }
 
-/// Guesses the reason of an end whose text alone was kept.
+/// Guesses the reason of an end from its stored text.
 fn reason_of(text: &str) -> FinishReason {
     let is_limit = ["the limit of", "the budget of", "the time limit of"]
         .iter()
@@ -72,27 +64,25 @@ fn reason_of(text: &str) -> FinishReason {
     if is_limit { FinishReason::Limit } else { FinishReason::NoProgress }
 }
 
-/// What became of an output that was judged.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+/// The verdict on an output.
+#[derive(
+    Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize, strum::IntoStaticStr,
+)]
 #[serde(rename_all = "UPPERCASE")]
+#[strum(serialize_all = "UPPERCASE")]
 pub enum ReflectionVerdict {
     Approved,
     Fixed,
     Rejected,
-    /// No verdict could be had.
+    /// No verdict is available.
     #[default]
     Unverified,
 }
 
 impl ReflectionVerdict {
-    /// Returns the word that is kept with results.
+    /// Returns the word that is stored with results.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Approved => "APPROVED",
-            Self::Fixed => "FIXED",
-            Self::Rejected => "REJECTED",
-            Self::Unverified => "UNVERIFIED",
-        }
+        self.into()
     }
 }
 

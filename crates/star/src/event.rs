@@ -1,10 +1,12 @@
-//! What the star's nodes say of themselves while a run is under way: one type for the one who listens.
+//! Events of the star's nodes during a run: one type for the listener.
+
+use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::{FinishReason, ReflectionVerdict};
-use perihelion_engine::graph::TaskContext;
+use perihelion_engine::graph::{Port, StreamMode, TaskContext};
 use perihelion_llm::Usage;
 
 /// One live event of a node, published in the `custom` stream mode; its JSON form carries its name as `type`.
@@ -20,33 +22,84 @@ pub enum AgentEvent {
         usage: Usage,
     },
     /// A decision could not be accepted.
-    DecisionRefused { problems: Vec<String> },
+    DecisionRefused {
+        problems: Vec<String>,
+    },
     /// The supervisor looked for agents.
-    Search { query: String, found: Vec<String> },
+    Search {
+        query: String,
+        found: Vec<String>,
+    },
     /// Agents start on a stage of the plan; `remaining` stages follow.
-    Stage { agents: Vec<String>, remaining: usize },
-    /// A pipeline begins a stage of its own.
-    PipelineStage { agent: String, stage: String, attempt: u32 },
-    /// An agent says how far it is.
-    Progress { agent: String, message: String },
-    /// A tool is called.
-    ToolCall { agent: String, tool: String, arguments: Map<String, Value> },
+    Stage {
+        agents: Vec<String>,
+        remaining: usize,
+    },
+    PipelineStage {
+        agent: String,
+        stage: String,
+        attempt: u32,
+    },
+    Progress {
+        agent: String,
+        message: String,
+    },
+    ToolCall {
+        agent: String,
+        tool: String,
+        arguments: Map<String, Value>,
+    },
     /// A recorded call is read back.
-    ToolRecorded { agent: String, tool: String, arguments: Map<String, Value> },
-    /// A server says how far a call is.
-    ToolProgress { agent: String, tool: String, done: f64, total: Option<f64>, message: String },
+    ToolRecorded {
+        agent: String,
+        tool: String,
+        arguments: Map<String, Value>,
+    },
+    /// Progress of a call, from its server.
+    ToolProgress {
+        agent: String,
+        tool: String,
+        done: f64,
+        total: Option<f64>,
+        message: String,
+    },
     /// A call has ended.
-    ToolResult { agent: String, tool: String, is_error: bool, preview: String },
+    ToolResult {
+        agent: String,
+        tool: String,
+        is_error: bool,
+        preview: String,
+    },
     /// A call waits for a person.
-    HitlRequired { id: String, agent: String, tool: String, expires_at: String },
+    HitlRequired {
+        id: String,
+        agent: String,
+        tool: String,
+        expires_at: String,
+    },
     /// A person approved a call.
-    HitlApproved { agent: String, tool: String, instruction: Option<String>, edited: bool },
+    HitlApproved {
+        agent: String,
+        tool: String,
+        instruction: Option<String>,
+        edited: bool,
+    },
     /// A person denied a call.
-    HitlDenied { agent: String, tool: String, reason: String },
-    /// Nobody decided on a call in time, which counts as a denial.
-    HitlTimeout { agent: String, tool: String },
+    HitlDenied {
+        agent: String,
+        tool: String,
+        reason: String,
+    },
+    /// The request expired, which counts as a denial.
+    HitlTimeout {
+        agent: String,
+        tool: String,
+    },
     /// A call was not made, because the request does not wait for people.
-    HitlSkipped { agent: String, tool: String },
+    HitlSkipped {
+        agent: String,
+        tool: String,
+    },
     /// An output was judged.
     Reflection {
         agent: String,
@@ -72,7 +125,7 @@ pub enum AgentEvent {
 }
 
 impl AgentEvent {
-    /// Publishes the event to the one who listens to the run; never waits.
+    /// Publishes the event to the run's listener; never waits.
     pub fn publish(&self, ctx: &TaskContext) {
         ctx.emit(json!(self));
     }
@@ -90,6 +143,11 @@ pub struct MessagePiece {
 }
 
 impl MessagePiece {
+    /// Publishes a piece to the run's listener; never waits.
+    pub(super) fn publish(port: &Arc<dyn Port>, text: &str) {
+        port.emit(StreamMode::Messages, json!(Self { text: text.to_owned() }));
+    }
+
     /// Reads a published piece; `None` for what this version does not know.
     pub fn read(payload: &Value) -> Option<Self> {
         Self::deserialize(payload).ok()

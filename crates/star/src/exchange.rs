@@ -1,8 +1,7 @@
 //! One tool call from its first request to its end, through questions to people and tasks of the server.
 //!
-//! Each round is an effect of its own: what a server asked, and the id of the task it made, are recorded
-//! outcomes. So a person may take days to answer, and a task is found again after a crash, while nothing is
-//! sent twice.
+//! Each round is a separate effect: a server's question and the ID of its task are recorded outcomes. A person can
+//! therefore take days to answer, and a task is found again after a crash, without a repeated call.
 
 use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -14,7 +13,7 @@ use tokio::sync::mpsc;
 use crate::answer::{Action, ElicitationAnswer};
 use crate::approval::{self, Decision};
 use crate::question::{Elicitation, Question};
-use crate::{AgentEvent, Job, ToolReply, caller::Caller};
+use crate::{AgentEvent, Job, Result, ToolReply, caller::Caller};
 use perihelion_engine::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
 use perihelion_engine::journal::{OutcomeUnknown, Verdict};
 use perihelion_mcp::{
@@ -22,17 +21,17 @@ use perihelion_mcp::{
     Reply, ToolDefinition, ToolOutcome, Wants,
 };
 
-/// Rounds after which a call counts as one that never ends.
+/// The number of rounds after which a call fails because it does not end.
 const MAX_ROUNDS: usize = 32;
 
 impl Caller<'_> {
-    /// Checks and sends one call that people were asked about where it needs their word.
+    /// Checks and sends a call that was approved if it needed an approval.
     pub(super) async fn perform(
         &self,
         tool: &ToolDefinition,
         arguments: &Value,
         decision: Option<Decision>,
-    ) -> Result<ToolReply, NodeError> {
+    ) -> Result<ToolReply> {
         let Value::Object(arguments) = arguments else {
             return Ok(ToolReply::problem(format!(
                 "the arguments of {} are not a JSON object: {arguments}",
@@ -76,26 +75,23 @@ pub(super) struct Exchange<'a> {
     pub under: CallPolicy,
 }
 
-/// What a round came to, as it is recorded.
+/// The recorded result of a round.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum RoundOutcome {
     Reply(Reply),
-    /// The server's task is gone, and nobody knows how it ended.
+    /// The server has lost the task, and its outcome is unknown.
     Lost {
         #[serde(rename = "dev.perihelion/lost")]
         reason: String,
     },
-    /// What a person supplied, as they liked, for a call whose outcome was unknown.
+    /// A person's result, in any form, for a call with an unknown outcome.
     Reported(Value),
 }
 
 impl Exchange<'_> {
-    /// Performs the call; what fails is told as data.
-    pub(super) async fn perform(
-        &self,
-        arguments: &Map<String, Value>,
-    ) -> Result<ToolReply, NodeError> {
+    /// Performs the call; a failure is returned as data.
+    pub(super) async fn perform(&self, arguments: &Map<String, Value>) -> Result<ToolReply> {
         let mut call_round = CallRound::first(arguments.clone());
         // Times that a person wanted a lost call sent again: part of the request, which would else be the same.
         let mut again = 0;
@@ -158,8 +154,8 @@ impl Exchange<'_> {
         )))
     }
 
-    /// Goes one round, or reads back what it came to.
-    async fn go(&self, call_round: &CallRound, again: u32) -> Result<RoundOutcome, NodeError> {
+    /// Performs one round, or returns its recorded result.
+    async fn go(&self, call_round: &CallRound, again: u32) -> Result<RoundOutcome> {
         let mut request = json!({ "server": self.caller.job.server.name, "tool": self.tool.name });
         let repeatable = match call_round {
             CallRound::Call { arguments, answers, state } => {
@@ -282,11 +278,7 @@ impl Exchange<'_> {
     }
 
     /// Puts a server's questions to a person, all at once, and returns the answers in the server's form.
-    async fn ask(
-        &self,
-        asked: &Asked,
-        arguments: &Map<String, Value>,
-    ) -> Result<Answers, NodeError> {
+    async fn ask(&self, asked: &Asked, arguments: &Map<String, Value>) -> Result<Answers> {
         let mut answers = asked.settled.clone();
         let mut open = Vec::new();
         for question in &asked.questions {
@@ -343,7 +335,7 @@ impl Exchange<'_> {
         &self,
         reason: &str,
         arguments: &Map<String, Value>,
-    ) -> Result<Option<ToolReply>, NodeError> {
+    ) -> Result<Option<ToolReply>> {
         let request = json!({
             "server": self.caller.job.server.name, "tool": self.tool.name, "arguments": arguments,
         });
@@ -358,7 +350,7 @@ impl Exchange<'_> {
     }
 }
 
-/// Leaves of a person's answer what a server is to see: reasons are for the agent.
+/// Removes from a person's answer the parts that are not for the server, such as reasons for the agent.
 fn in_servers_form(answer: &Value) -> Value {
     let answer = ElicitationAnswer::of(answer);
     match answer.action {

@@ -1,10 +1,11 @@
-//! What outlives a thread, as the star uses it: how tasks were solved, what is known of a user, teams (S1.10, S1.11, S3.03).
+//! Data that outlives a thread, as the star uses it: solved tasks, memories about a user, teams (S1.10, S1.11, S3.03).
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 
 use crate::{CallRecord, Material, TeamDesign};
+use perihelion_engine::checkpoint::Cause;
 use perihelion_mcp::ServerInfo;
 
 /// How a task like the present one was solved before.
@@ -27,13 +28,13 @@ pub struct Work<'a> {
     /// Names the work: done again after a crash, it has the same name.
     pub source: &'a str,
     pub calls: &'a [CallRecord],
-    /// It was approved as it stood, and nobody of the open world had a part in it.
+    /// It was approved unchanged, without any open-world content.
     pub is_exemplary: bool,
     pub succeeded: bool,
     pub skills: &'a [ShownSkill],
 }
 
-/// What is known of a user.
+/// The memories about a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Known {
     /// `fact` or `preference`.
@@ -53,7 +54,7 @@ pub struct Statement {
     pub text: String,
 }
 
-/// Keeps what outlives a thread, for each tenant apart; whatever fails there, no run fails by it.
+/// Stores data that outlives a thread, for each tenant separately; its failures never fail a run.
 #[async_trait]
 pub trait Experience: Send + Sync {
     /// Returns skills of an agent that are like a task, best first.
@@ -65,13 +66,13 @@ pub trait Experience: Send + Sync {
         task: &str,
     ) -> Vec<ShownSkill>;
 
-    /// Begins to learn from work, or from its failure, and returns at once; the agent's next task is shown what was learned.
+    /// Starts to learn from work, or from its failure, and returns immediately; the agent's next task gets the result.
     fn worked(&self, work: Work<'_>);
 
-    /// Returns what a prompt says of a user, within a bound.
+    /// Returns the memories about a user for a prompt, within a bound.
     async fn known(&self, tenant: &str, user: &str, question: &str) -> Vec<Known>;
 
-    /// Begins to remember what a user said, and returns at once.
+    /// Starts to store memories from a user's words, and returns immediately.
     fn heard(&self, heard: Statement);
 }
 
@@ -79,16 +80,10 @@ pub trait Experience: Send + Sync {
 #[async_trait]
 pub trait Founder: Send + Sync {
     /// Returns what teams of a tenant can be made of: servers with their tools, and the teams that there are.
-    ///
-    /// # Errors
-    /// Why it cannot be found out.
-    async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), String>;
+    async fn material(&self, tenant: &str) -> Result<(Vec<ServerInfo>, Material), Cause>;
 
-    /// Keeps a design of a tenant and offers the team; one that is kept as it is already stays the version that it is.
-    ///
-    /// # Errors
-    /// Why it was not kept.
-    async fn found(&self, tenant: &str, design: &TeamDesign) -> Result<u32, String>;
+    /// Stores a design of a tenant and offers the team; an unchanged design keeps its version.
+    async fn found(&self, tenant: &str, design: &TeamDesign) -> Result<u32, Cause>;
 
     /// Returns whether a person has to agree first.
     fn asks(&self) -> bool;

@@ -1,4 +1,4 @@
-//! Kinds of agents: how an agent that is bound to an MCP server works, chosen by `agent = "KIND"` in its table.
+//! Kinds of agents: how the agent of an MCP server works, chosen by `agent = "KIND"` in its table.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -17,7 +17,7 @@ pub const TOOLS: &str = "tools";
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRole {
     pub name: &'static str,
-    /// What the tool does, for the operator who maps one.
+    /// The purpose of the tool, for an operator who maps one.
     pub about: &'static str,
     /// The kind cannot work without it.
     pub required: bool,
@@ -26,7 +26,7 @@ pub struct ToolRole {
 /// Which tools of a known server play which parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// What the server is called, for people.
+    /// The display name of the server.
     pub server: &'static str,
     /// Role and tool; the profile fits a server that has all of these tools.
     pub tools: Vec<(&'static str, &'static str)>,
@@ -36,7 +36,6 @@ pub struct Profile {
 pub struct Job {
     pub ctx: Context<GraphState>,
     pub star: Arc<StarParts>,
-    /// The agent's name.
     pub agent: String,
     pub server: Arc<ServerInfo>,
     pub assignment: Assignment,
@@ -59,10 +58,10 @@ impl Job {
 /// How agents of one kind work.
 #[async_trait]
 pub trait Kind: Send + Sync {
-    /// Returns the word that stands in the servers file.
+    /// Returns the word in the servers file.
     fn name(&self) -> &str;
 
-    /// Returns in a phrase what it is good for.
+    /// Describes its use in a phrase.
     fn about(&self) -> &str;
 
     /// Returns the parts that tools play.
@@ -114,6 +113,21 @@ impl std::fmt::Debug for Kinds {
     }
 }
 
+/// Why an agent cannot be of the kind that its server's table asks for.
+#[derive(Debug, thiserror::Error)]
+pub enum KindError {
+    #[error("there is no kind of agent of that name{hint}; the kinds are {known}: {name}")]
+    Unknown { name: String, hint: String, known: String },
+    #[error("agent_tools names a role that it does not have; it has {names}: {role}")]
+    NoRole { role: String, names: String },
+    #[error("agent_tools.{role} names a tool that the server does not have: {tool}")]
+    NoTool { role: String, tool: String },
+    #[error(
+        "no tool is known for a role; name it under [mcp_servers.{server}.agent_tools]: {roles}"
+    )]
+    Lacking { server: String, roles: String },
+}
+
 impl Kinds {
     /// Knows the plain kind alone.
     pub fn new(plain: Arc<dyn Kind>) -> Self {
@@ -140,26 +154,27 @@ impl Kinds {
     /// Checks that a kind exists.
     ///
     /// # Errors
-    /// A sentence that names the nearest.
-    pub fn check(&self, name: &str) -> Result<(), String> {
+    /// [`KindError::Unknown`] that names the nearest.
+    pub fn check(&self, name: &str) -> Result<(), KindError> {
         if self.names().any(|known| known == name) {
             return Ok(());
         }
         let known = self.names().collect::<Vec<_>>().join(", ");
         let hint = did_you_mean(name, self.names());
-        Err(format!("there is no kind of agent of that name{hint}; the kinds are {known}: {name}"))
+        Err(KindError::Unknown { name: name.to_owned(), hint, known })
     }
 
-    /// Returns the kind that works for a server: the one that its table names, its natural one, or the plain one.
+    /// Returns the kind for a server: the one in its table, its natural one, or the plain one.
     ///
-    /// A kind that lacks a tool for a required role gives way to the plain one, with a notice that says so.
+    /// A kind that lacks a tool for a required role is replaced by the plain one, with a notice.
     pub fn bind(&self, server: &ServerInfo) -> Bound {
         let plain =
             |notice| Bound { kind: Arc::clone(&self.plain), tools: BTreeMap::new(), notice };
         let Some(kind) = self.wanted(server) else {
             let wanted = server.agent.kind.as_deref().unwrap_or_default();
             let is_plain = wanted.is_empty() || wanted == self.plain.name();
-            return plain((!is_plain).then(|| self.check(wanted).err()).flatten());
+            let unknown = self.check(wanted).err().filter(|_| !is_plain);
+            return plain(unknown.map(|error| error.to_string()));
         };
         match roles(kind.as_ref(), server) {
             Ok(tools) => Bound { kind: Arc::clone(kind), tools, notice: None },
@@ -181,7 +196,10 @@ impl Kinds {
 }
 
 /// Finds a tool for each role: as the table says, else as the first profile that fits.
-fn roles(kind: &dyn Kind, server: &ServerInfo) -> Result<BTreeMap<String, ToolDefinition>, String> {
+fn roles(
+    kind: &dyn Kind,
+    server: &ServerInfo,
+) -> Result<BTreeMap<String, ToolDefinition>, KindError> {
     let find = |name: &str| server.tools.iter().find(|tool| tool.name == name);
     let mut tools = BTreeMap::new();
     let fits = |profile: &&Profile| profile.tools.iter().all(|(_, tool)| find(tool).is_some());
@@ -192,13 +210,10 @@ fn roles(kind: &dyn Kind, server: &ServerInfo) -> Result<BTreeMap<String, ToolDe
         let names = kind.tool_roles().iter().map(|role| role.name);
         if !names.clone().any(|name| name == role) {
             let names = names.collect::<Vec<_>>().join(", ");
-            return Err(format!(
-                "agent_tools names a role that it does not have; it has {names}: {role}"
-            ));
+            return Err(KindError::NoRole { role: role.clone(), names });
         }
-        let found = find(tool).ok_or_else(|| {
-            format!("agent_tools.{role} names a tool that the server does not have: {tool}")
-        })?;
+        let missing = || KindError::NoTool { role: role.clone(), tool: tool.clone() };
+        let found = find(tool).ok_or_else(missing)?;
         tools.insert(role.clone(), found.clone());
     }
     let lacking = kind.tool_roles().iter().filter(|role| role.required);
@@ -209,10 +224,6 @@ fn roles(kind: &dyn Kind, server: &ServerInfo) -> Result<BTreeMap<String, ToolDe
     if lacking.is_empty() {
         Ok(tools)
     } else {
-        Err(format!(
-            "no tool is known for a role; name it under [mcp_servers.{}.agent_tools]: {}",
-            server.name,
-            lacking.join(", ")
-        ))
+        Err(KindError::Lacking { server: server.name.clone(), roles: lacking.join(", ") })
     }
 }

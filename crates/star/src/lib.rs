@@ -43,6 +43,7 @@ mod result;
 mod retrieval_tests;
 mod roster;
 mod sanitised;
+mod shape;
 mod spans;
 mod star;
 mod state;
@@ -66,7 +67,7 @@ pub use decision::{PlannedTask, SupervisorDecision};
 pub use ending::{EarlyEnd, FinishReason, ReflectionVerdict};
 pub use event::{AgentEvent, MessagePiece};
 pub use experience::{Experience, Founder, Known, ShownSkill, Statement, Work};
-pub use kind::{Bound, Job, Kind, Kinds, Profile, TOOLS, ToolRole};
+pub use kind::{Bound, Job, Kind, KindError, Kinds, Profile, TOOLS, ToolRole};
 pub use limits::{Allowance, MenuSize, StarLimits};
 pub use menu::Menu;
 pub use message::merge_messages;
@@ -80,6 +81,7 @@ pub use result::{
     AgentError, AgentResult, Chart, ErrorKind, QuoteLocation, ResultStatus, Source, Table, ToolUse,
 };
 pub use roster::Roster;
+pub use shape::Shapes;
 pub use spans::{Written, is_supervisor, span_kind};
 pub use star::{GRAPH, Star};
 pub use state::{
@@ -93,21 +95,27 @@ pub use team::{
 pub use tool_loop::ToolLoop;
 pub use tool_names::is_built_in;
 
-/// What nodes observe, by the names under which the journal keeps it.
+/// The result of a node.
+pub(crate) type Result<T, E = perihelion_engine::graph::NodeError> = std::result::Result<T, E>;
+
+/// Observations of nodes, by their names in the journal.
 pub mod seen {
     /// The agents that the supervisor can choose from.
     pub const MENU: &str = "menu";
+    /// The form of a decision, where it is not the full one; whether that of an agent or, with a number, a verdict is
+    /// compact.
+    pub const SHAPE: &str = "shape";
     /// The agents that fit a request by words.
     pub const CANDIDATES: &str = "candidates";
     /// The agents that a search found.
     pub const FOUND: &str = "found";
     /// The server of a specialist, with its tools.
     pub const SERVER: &str = "server";
-    /// What surrounds the tools that a specialist calls, where it became stricter; a number follows.
+    /// The policy of a specialist's tools, if it became stricter; a number follows.
     pub const GATES: &str = "gates";
     /// The version of a team that works.
     pub const TEAM: &str = "team";
-    /// What the architect may design a team of, and whether a person has to agree to it.
+    /// The building blocks that the architect can use for a team, and whether a person must agree.
     pub const MATERIAL: &str = "material";
     /// Whether a team has no agent that can work.
     pub const ALONE: &str = "alone";
@@ -115,7 +123,7 @@ pub mod seen {
     pub const LATENCY: &str = "latency_ms";
     /// The bounds with which a turn begins.
     pub const LIMITS: &str = "limits";
-    /// What is left of the bounds of a turn.
+    /// The remaining bounds of a turn.
     pub const BUDGET: &str = "budget";
     /// How tasks like the present one were solved before.
     pub const SKILLS: &str = "skills";
@@ -128,7 +136,7 @@ pub mod node {
     pub const QA: &str = "qa";
 }
 
-/// Tells whether a field holds its default, which is left out where it is stored.
+/// Returns whether a field has its default, which is not stored.
 fn is_default<T: Default + PartialEq>(value: &T) -> bool {
     *value == T::default()
 }

@@ -4,13 +4,13 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-/// The part of a run's time that is kept for its answer, and the longest that it can be.
+/// The share of a run's time that is reserved for its answer, and its maximum.
 const ANSWER_PART: u32 = 5;
 const ANSWER_TIME: Duration = Duration::from_secs(30);
 
-/// Bounds of the star's work, and what it asks people about; a reached bound leads to QA, not to an error.
+/// Bounds of the star's work, and its questions to people; a reached bound leads to QA, not to an error.
 ///
-/// What is serialised is what a turn keeps from its beginning to its end.
+/// The serialized fields stay the same during a turn.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct StarLimits {
     /// Super-steps of one turn.
@@ -29,7 +29,7 @@ pub struct StarLimits {
     /// Tool calls of one turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_tool_calls: Option<u64>,
-    /// What a team may take at most of what is left, for one task.
+    /// The share of the remaining bounds that a team can use for one task.
     pub of_teams: Allowance,
     /// Times a rejected output is sent back.
     pub max_reflections: u32,
@@ -45,10 +45,10 @@ pub struct StarLimits {
     /// How long a request for approval can be answered.
     #[serde(skip)]
     pub approval_timeout: Duration,
-    /// The same where somebody sits in front of the run.
+    /// The same for a run with a person in front of it.
     #[serde(skip)]
     pub interactive_approval_timeout: Duration,
-    /// Whether a person approves calls that the open world may have led to.
+    /// Whether calls that open-world content may have caused need an approval.
     #[serde(skip)]
     pub asks_about_taint: bool,
 }
@@ -61,7 +61,7 @@ impl StarLimits {
     }
 }
 
-/// How large a menu may be.
+/// Maximum size of an agent catalog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MenuSize {
     /// Agents up to which all are shown.
@@ -70,7 +70,7 @@ pub struct MenuSize {
     pub fitting: usize,
 }
 
-/// Bounds of one turn beside those of the settings; none: not bounded.
+/// Bounds of one turn in addition to the settings; `None` means unbounded.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Allowance {
     #[serde(default, skip_serializing_if = "Option::is_none")]

@@ -1,4 +1,5 @@
-//! The supervisor's menu: all agents while they are few, else those that fit or were searched for, and how many more there are.
+//! The supervisor's agent catalog: all agents while there are few, otherwise matching and found agents, and the number
+//! of hidden ones.
 
 use std::collections::BTreeSet;
 
@@ -6,10 +7,10 @@ use serde::{Deserialize, Serialize};
 
 use super::state::{GraphState, Search};
 
-/// How much what was said and planned besides counts of what the present request does.
+/// Weight of earlier messages and plans, relative to the present request.
 const BESIDES: f64 = 0.3;
 
-/// What the supervisor is shown of the agents.
+/// The view of the agents that the supervisor gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Seen", into = "Seen")]
 pub struct Menu {
@@ -20,13 +21,13 @@ pub struct Menu {
 }
 
 impl Menu {
-    /// Tells whether there is nobody to choose.
+    /// Returns whether there is no agent to choose.
     pub fn is_empty(&self) -> bool {
         self.shown.is_empty() && self.hidden.is_empty()
     }
 }
 
-/// A menu as it is noted; that of few agents as it always was.
+/// A catalog in its recorded form; with few agents it has the form of earlier versions.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum Seen {
@@ -49,26 +50,26 @@ impl From<Menu> for Seen {
     }
 }
 
-/// Which agents belong into a menu.
+/// The agents that belong in a catalog.
 #[derive(Debug)]
 pub(super) struct MenuQuery<'a> {
     /// Whose thread it is.
     pub tenant: &'a str,
     /// Agents that may not be chosen.
     pub disabled: &'a [String],
-    /// Agents that are shown in any case.
+    /// Agents that are always shown.
     pub kept: BTreeSet<&'a str>,
-    /// Agents that were found lately; they take the places of those that fit less.
+    /// Agents that were found recently; they replace agents that fit less.
     pub found: BTreeSet<&'a str>,
-    /// What the agents shown are to fit.
+    /// The text that the shown agents should fit.
     pub query: Vec<(f64, &'a str)>,
-    /// What was searched for lately; tools that fit it stand first in their agents' lines.
+    /// Recent searches; matching tools come first in their agents' lines.
     pub searched: Vec<(f64, &'a str)>,
 }
 
 impl<'a> MenuQuery<'a> {
-    /// Reads out of the state what the turn is about, and who takes part in it already: agents that are preferred, have
-    /// worked or are to work in this turn, or stand in the plan.
+    /// Reads the subject of the turn from the state, and its participants: agents that are preferred, have worked or
+    /// will work in this turn, or are in the plan.
     pub(super) fn of(tenant: &'a str, state: &'a GraphState) -> Self {
         let mut kept: BTreeSet<&str> =
             state.preferences.prefer.iter().map(String::as_str).collect();
@@ -92,7 +93,7 @@ impl<'a> MenuQuery<'a> {
     }
 }
 
-/// Returns the names of agents that stand in a plan's steps.
+/// Returns the names of agents in a plan's steps.
 fn names_in(plan: &[String]) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
     let words = plan.iter().flat_map(move |step| step.split(move |letter| !is_part(letter)));
@@ -104,16 +105,17 @@ fn names_in(plan: &[String]) -> impl Iterator<Item = &str> {
 /// Searches of one turn.
 pub(super) const MOST: usize = 8;
 
-/// Searches of one decision at most, and those whose findings stay in the menu; of earlier ones, the names are shown.
+/// The maximum of searches of one decision, and of searches whose results stay in the catalog; older searches show only
+/// names.
 pub(super) const SHOWN: usize = 2;
 
-/// Returns the searches whose findings the menu shows.
+/// Returns the searches whose results the catalog shows.
 pub(super) fn latest(state: &GraphState) -> impl Iterator<Item = &Search> {
     let searches = &state.routing.searches;
     searches.iter().skip(searches.len().saturating_sub(SHOWN))
 }
 
-/// Returns how many more searches the turn may have.
+/// Returns how many searches the turn has left.
 pub(super) fn left(state: &GraphState) -> usize {
     MOST.saturating_sub(state.routing.searches.len())
 }

@@ -8,7 +8,6 @@ use crate::{Sources, node};
 use perihelion_engine::graph::{Dict, Log};
 use perihelion_llm::Attached;
 
-/// One message of the conversation.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Message {
     pub id: String,
@@ -18,13 +17,13 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub content: String,
-    /// What of the open world stands behind it.
+    /// The open-world sources of the message.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
     /// Images and files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<Attached>,
-    /// Citations of an answer that named nothing and were removed.
+    /// Citations of an answer without a source, which were removed.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub citations_removed: u64,
 }
@@ -40,7 +39,7 @@ pub const REMOVE_ALL: &str = "__remove_all__";
 #[serde(from = "Log<Message>", into = "Log<Message>")]
 pub struct Messages {
     list: Log<Message>,
-    /// Where the message of an ID is.
+    /// The position of the message with an ID.
     places: Dict<usize>,
 }
 
@@ -89,10 +88,10 @@ impl From<Messages> for Log<Message> {
     }
 }
 
-/// Merges messages by ID: a known one is replaced where it is, a new one is appended.
+/// Merges messages by ID: a known message is replaced in its place, a new one is appended.
 ///
-/// A replaced message keeps its taint, so that sending it again cannot remove the mark. Only a removal takes as long as
-/// there are messages.
+/// A replaced message keeps its taint, so that sending it again cannot remove the mark. Only a removal takes time
+/// proportional to the number of messages.
 pub fn merge_messages(current: &mut Messages, more: Messages) {
     for message in &more {
         if message.role == REMOVE {
@@ -103,7 +102,7 @@ pub fn merge_messages(current: &mut Messages, more: Messages) {
         let known = current.places.get(&message.id).copied();
         match known.and_then(|at| Some((at, current.get(at)?))) {
             None => current.push(message.clone()),
-            Some((_, known)) if known.is_same_text(message) => {}
+            Some((_, known)) if known.role == message.role && known.content == message.content => {}
             Some((at, known)) => {
                 let mut message = message.clone();
                 message.tainted_by.extend(known.tainted_by.iter().cloned());
@@ -114,7 +113,7 @@ pub fn merge_messages(current: &mut Messages, more: Messages) {
 }
 
 impl Message {
-    /// Makes what somebody says in a step of a turn, in the words of a role.
+    /// Makes a message of a step of a turn, in the words of a role.
     pub(super) fn new(
         (turn, step, what): (u32, u64, &str),
         role: &str,
@@ -128,23 +127,20 @@ impl Message {
         }
     }
 
-    fn is_same_text(&self, other: &Self) -> bool {
-        self.role == other.role && self.content == other.content
-    }
-
-    pub(super) fn is_answer(&self) -> bool {
+    /// Returns whether it answers a turn's question.
+    pub fn is_answer(&self) -> bool {
         self.name.as_deref() == Some(node::QA)
     }
 
-    /// Tells whether it was said between user, supervisor and QA, and is no report of an agent's.
+    /// Returns whether it is a message between user, supervisor and QA, and not an agent's report.
     pub(super) fn is_talk(&self) -> bool {
         self.name.as_deref().is_none_or(|name| [node::SUPERVISOR, node::QA].contains(&name))
     }
 }
 
-/// Returns the id of what somebody says in a step of a turn.
+/// Returns the ID of a message of a step of a turn.
 ///
-/// Steps are numbered on each branch of a thread, so a client tells messages of two branches apart by their IDs.
+/// Steps are numbered on each branch of a thread, so a client distinguishes messages of two branches by their IDs.
 pub fn message_id(turn: u32, step: u64, what: &str) -> String {
     format!("{turn}.{step}.{what}")
 }

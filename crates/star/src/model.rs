@@ -10,13 +10,12 @@ use serde::{Deserialize, Serialize};
 use serde_json::json;
 
 use crate::attachments::{self, Carried};
-use crate::{GraphState, MessagePiece, Spent, StarLimits, StarParts, breaker};
+use crate::{GraphState, Known, MessagePiece, Result, Spent, StarLimits, StarParts, breaker};
 use perihelion_engine::clock;
 use perihelion_engine::graph::{
-    EffectClass, EffectFailure, EffectRequest, NodeError, NodeLocation, Outcome, StreamMode,
-    TaskContext,
+    EffectClass, EffectFailure, EffectRequest, NodeError, NodeLocation, Outcome, TaskContext,
 };
-use perihelion_llm::{ChatModel, ChatRequest, ChatResponse, Error, MessageRole, TokenSink};
+use perihelion_llm::{ChatModel, ChatRequest, ChatResponse, Error, MessageRole, TokenSink, Usage};
 use perihelion_settings::metrics::{self, ModelCall, Timer};
 
 /// Calls a model for one node, recorded in the node's journal.
@@ -27,24 +26,24 @@ pub(super) struct RecordedModel<'a> {
     began: i64,
     /// The bounds of the turn.
     limits: StarLimits,
-    /// Its pieces are published, and calls may last until the deadline itself and not only as long as other work.
+    /// Its pieces are published, and its calls may last until the deadline, unlike other work.
     is_answer: bool,
     spent: Mutex<Spent>,
-    /// Whether a call was made, and not only read back, since somebody last asked.
+    /// Whether a call was made, and not only read back, since the last check.
     live: AtomicBool,
-    /// Who is remembered in the prompts.
+    /// The user whose memories are in the prompts.
     asker: Option<Asker>,
-    /// What the user sent with the newest messages.
+    /// The attachments to the newest messages.
     attached: Vec<Carried>,
 }
 
 /// The most by which a timer may be early or a clock may be read late.
 const TICK: Duration = Duration::from_millis(2);
 
-/// How long an answer may be late: a deadline is kept within a second.
+/// How late an answer may be: a deadline is kept within a second.
 const LEEWAY: Duration = Duration::from_millis(500);
 
-/// An answer as recorded, with what it cost at the prices of that time.
+/// A recorded answer, with its cost at the prices of that time.
 #[derive(Serialize, Deserialize)]
 struct Paid {
     #[serde(flatten)]
@@ -75,7 +74,7 @@ impl<'a> RecordedModel<'a> {
         self
     }
 
-    /// Adds to each prompt what is known of the user of a thread and what they sent.
+    /// Adds to each prompt the memories about a thread's user and their attachments.
     pub(super) fn remembering(mut self, state: &GraphState) -> Self {
         self.asker = Asker::of(self.ctx.place(), state);
         self.attached = attachments::of_state(state);
@@ -126,12 +125,8 @@ impl<'a> RecordedModel<'a> {
         request: &ChatRequest,
         failure: &Mutex<Option<Error>>,
     ) -> Result<serde_json::Value, EffectFailure> {
-        let mut publish = |piece: &str| {
-            let piece = MessagePiece { text: piece.to_owned() };
-            self.ctx.port().emit(StreamMode::Messages, json!(piece));
-        };
+        let mut publish = |piece: &str| MessagePiece::publish(self.ctx.port(), piece);
         let sink: Option<TokenSink<'_>> = if self.is_answer { Some(&mut publish) } else { None };
-        let no_effect = |text: String| EffectFailure::NoEffect(text);
         self.live.store(true, Ordering::Relaxed);
         let carrying = if request.messages.iter().any(|message| !message.attached.is_empty()) {
             match attachments::loaded(self.ctx, request, &self.attached).await {
@@ -139,7 +134,7 @@ impl<'a> RecordedModel<'a> {
                 Err(error) => {
                     let text = error.to_string();
                     *failure.lock() = Some(Error::Interrupted(Box::new(error)));
-                    return Err(no_effect(text));
+                    return Err(EffectFailure::NoEffect(text));
                 }
             }
         } else {
@@ -157,23 +152,20 @@ impl<'a> RecordedModel<'a> {
             Ok(response) => {
                 let price = self.parts.prices.of(role, &response.model);
                 let model = &response.model;
-                let usage = response.usage;
-                let input_tokens = usage.input_tokens;
-                let output_tokens = usage.output_tokens;
-                let cached = usage.cached_tokens;
+                let Usage { input_tokens, output_tokens, cached_tokens, .. } = response.usage;
                 let nano_usd =
-                    price.map(|price| price.nano_usd(input_tokens, cached, output_tokens));
+                    price.map(|price| price.nano_usd(input_tokens, cached_tokens, output_tokens));
                 let call = ModelCall::Answered { model, input_tokens, output_tokens, nano_usd };
                 metrics::model_called(timer, role, call);
                 let nano_usd = nano_usd.unwrap_or(0);
                 serde_json::to_value(Paid { response, nano_usd })
-                    .map_err(|error| no_effect(error.to_string()))
+                    .map_err(|error| EffectFailure::NoEffect(error.to_string()))
             }
             Err(error) => {
                 metrics::model_called(timer, role, ModelCall::Failed(error.class()));
                 let text = error.to_string();
                 *failure.lock() = Some(error);
-                Err(no_effect(text))
+                Err(EffectFailure::NoEffect(text))
             }
         }
     }
@@ -207,8 +199,7 @@ impl ChatModel for RecordedModel<'_> {
                 Ok(paid.response)
             }
             Ok(Outcome::Failed(text)) => {
-                let live = failure.into_inner();
-                Err(live.unwrap_or(Error::Recorded(text)))
+                Err(failure.into_inner().unwrap_or_else(|| Error::recorded(text)))
             }
             Err(error) => Err(Error::Interrupted(Box::new(error))),
         }
@@ -219,8 +210,8 @@ fn unreadable(error: &serde_json::Error) -> Error {
     Error::Malformed { endpoint: "the journal".into(), reason: error.to_string() }
 }
 
-/// Tells a failed call apart from a node that must stop (cancelled, or the journal broke).
-pub(super) fn stop_or_failure(error: Error) -> Result<Error, NodeError> {
+/// Distinguishes a failed call from a node that must stop (cancelled, or the journal failed).
+pub(super) fn stop_or_failure(error: Error) -> Result<Error> {
     match error {
         Error::Interrupted(inner) => match inner.downcast::<NodeError>() {
             Ok(node) => Err(*node),
@@ -230,10 +221,10 @@ pub(super) fn stop_or_failure(error: Error) -> Result<Error, NodeError> {
     }
 }
 
-/// Whose run it is, and what they asked (S3.03).
+/// The user of the run, and their request (S3.03).
 ///
-/// What is known of a user is added where a request leaves, below what is recorded: a thread holds nothing of it, so that
-/// what a user wants to be forgotten is gone, and a replay needs none of it.
+/// Memories about a user are added when a request is sent, below the recording. A thread therefore contains none of
+/// them: they can be deleted, and a replay does not need them.
 #[derive(Clone, Debug)]
 pub(super) struct Asker {
     tenant: Arc<str>,
@@ -242,14 +233,14 @@ pub(super) struct Asker {
 }
 
 impl Asker {
-    /// Returns who asks in a thread; none where nobody said.
+    /// Returns the user of a thread; `None` if it is unknown.
     pub(super) fn of(place: &NodeLocation, state: &GraphState) -> Option<Self> {
         let user = state.user.clone()?;
         let tenant = Arc::clone(&place.tenant);
         Some(Self { tenant, user, question: state.input_request.clone() })
     }
 
-    /// Returns a request with what is known of the user before its first user message; none where nothing is.
+    /// Returns a request with the memories before its first user message; `None` without memories.
     pub(super) async fn introduce(
         &self,
         parts: &StarParts,
@@ -260,13 +251,11 @@ impl Asker {
         if known.is_empty() {
             return None;
         }
-        let entries: Vec<_> = known
-            .iter()
-            .map(|one| {
-                let since = one.since.format("%Y-%m-%d").to_string();
-                json!({ "kind": one.kind, "key": one.key, "value": one.value, "since": since })
-            })
-            .collect();
+        let entry = |one: &Known| {
+            let since = one.since.format("%Y-%m-%d").to_string();
+            json!({ "kind": one.kind, "key": one.key, "value": one.value, "since": since })
+        };
+        let entries: Vec<_> = known.iter().map(entry).collect();
         let text = parts.prompts.render("user_memory", json!({ "entries": entries }));
         let text = text
             .inspect_err(|error| tracing::warn!(%error, "the user's memory is left out"))

@@ -1,4 +1,5 @@
-//! The star of a replay: neither model nor servers, and an agent under every name; everything is read from the journal.
+//! The star of a replay: without model and servers, with an agent under every name; it reads everything from the
+//! journal.
 
 use std::sync::Arc;
 
@@ -23,13 +24,13 @@ impl Star {
     }
 }
 
-/// Returns a model and servers that perform nothing, for graphs whose threads are read and replayed.
+/// Returns a model and servers that perform no calls, for graphs whose threads are read and replayed.
 pub fn offline_parts() -> (Arc<dyn ChatModel>, Arc<dyn ToolHost>) {
     let nothing = Arc::new(Offline);
     (Arc::clone(&nothing) as _, nothing)
 }
 
-/// Makes agents of these kinds that know nothing of their servers.
+/// Makes agents of these kinds without their servers.
 fn recorded(kinds: Arc<Kinds>) -> RecordedAgents {
     Arc::new(move |name| {
         if name == ARCHITECT {
@@ -44,7 +45,7 @@ fn recorded(kinds: Arc<Kinds>) -> RecordedAgents {
     })
 }
 
-/// Performs nothing: no call, no scan.
+/// Performs no call and no scan.
 struct Offline;
 
 #[async_trait]

@@ -1,4 +1,4 @@
-//! What the star's nodes share, the bounds of a turn, and how a tool call learns its place in a trace.
+//! The parts that the star's nodes share, the bounds of a turn, and the trace context of tool calls.
 
 use std::ops::Deref;
 use std::sync::Arc;
@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use crate::{Allowance, Experience, Founder, GraphState, StarLimits};
+use crate::{Allowance, Experience, Founder, GraphState, Shapes, StarLimits};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::graph::{Graph, NodeLocation, State};
 use perihelion_engine::runner::Runner;
@@ -15,8 +15,7 @@ use perihelion_mcp::ToolHost;
 use perihelion_settings::config::Prices;
 
 impl StarLimits {
-    /// Returns the bounds of the present turn: those with which it began, or what its request allows where that is
-    /// tighter.
+    /// Returns the bounds of the present turn: those of its start, or stricter ones of its request.
     #[must_use]
     pub fn for_turn(&self, state: &GraphState) -> Self {
         let own = Self {
@@ -47,7 +46,7 @@ impl StarLimits {
     }
 }
 
-/// Where the subgraphs of agents are kept: beside the threads that run them.
+/// The store of the agents' subgraphs: the store of the threads that run them.
 #[derive(Clone)]
 pub struct Home {
     pub store: Arc<dyn Store>,
@@ -64,36 +63,40 @@ impl Home {
     }
 }
 
-/// Takes agents out of the menu while threads are open.
+/// Removes agents from the catalog while threads are open.
 pub trait Withdraw: Send + Sync {
     /// Takes one out: its server says something else than it did when it was scanned.
     fn withdraw(&self, agent: &str, why: String);
 }
 
-/// What a star is made of.
+/// The parts of a star.
 #[derive(Clone)]
 pub struct StarOptions {
     pub prompts: Arc<Prompts>,
     pub prices: Prices,
     pub limits: StarLimits,
-    /// Where agents that are graphs keep their steps: in the store of the threads.
+    /// The store for agents that are graphs: the store of the threads.
     pub home: Home,
-    /// Skills and memories; none: nothing outlives a thread.
+    /// Skills and memories; without it, no data outlives a thread.
     pub experience: Option<Arc<dyn Experience>>,
+    /// Which form of a decision the supervisor's model is asked for.
+    pub shapes: Shapes,
+    /// Which form of a verdict the reflector's model is asked for.
+    pub reviews: Shapes,
     /// Rules of style for answers.
     pub style: Option<Arc<str>>,
-    /// Keeps teams that are designed while a run is under way; none: none are.
+    /// Stores teams that are designed during a run; without it, teams are not stored.
     pub founder: Option<Arc<dyn Founder>>,
 }
 
-/// What the star's nodes share.
+/// The parts that the star's nodes share.
 pub struct StarParts {
     pub(super) options: StarOptions,
     pub(super) model: Arc<dyn ChatModel>,
     pub(super) tools: Arc<dyn ToolHost>,
     pub(super) traces: Option<Arc<dyn TraceContext>>,
     pub(super) withdraw: Arc<dyn Withdraw>,
-    /// The thread at the top, where the star is a team's within another one.
+    /// The thread at the top, if this is the star of a team within another one.
     pub(super) top: Option<String>,
     /// How many teams the star is within.
     pub(super) depth: usize,
@@ -108,12 +111,12 @@ impl Deref for StarParts {
 }
 
 impl StarParts {
-    /// Returns the thread that a model's endpoint is told of: the one at the top.
+    /// Returns the thread ID for a model's endpoint: that of the thread at the top.
     pub(super) fn thread(&self, place: &NodeLocation) -> String {
         self.top.clone().unwrap_or_else(|| place.thread.to_string())
     }
 
-    /// Returns the parts of a team's star within this one: what is left of the turn's budgets is its bound.
+    /// Returns the parts for a team's star within this one: its bounds are the remaining budgets of the turn.
     pub(super) fn of_team(
         &self,
         place: &NodeLocation,
@@ -142,6 +145,6 @@ impl StarParts {
 /// Names the span of a tool call before there is one, so that the server's own spans can hang under it.
 #[async_trait]
 pub trait TraceContext: Send + Sync {
-    /// Returns the W3C `traceparent` of the call with this idempotency key; none when it cannot be told.
+    /// Returns the W3C `traceparent` of the call with this idempotency key; `None` if it is unknown.
     async fn traceparent(&self, place: &NodeLocation, key: &str) -> Option<String>;
 }

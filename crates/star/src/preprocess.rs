@@ -5,16 +5,17 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AGENT_PREFIX, Allowance, Attachment, GraphState, GraphUpdate, Message, Preferences, Routing,
-    Spent, StarLimits, StarParts, TEAM_PREFIX, attachments, clean_name, model::RecordedModel, node,
-    seen, summing,
+    AGENT_PREFIX, Allowance, Attachment, GraphState, GraphUpdate, Message, Preferences, Result,
+    Routing, Spent, StarLimits, StarParts, TEAM_PREFIX, attachments, clean_name,
+    model::RecordedModel, node, seen, summing,
 };
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::structured;
-use perihelion_settings::config::strict::did_you_mean;
+use perihelion_settings::config::{Approvals, strict::did_you_mean};
 
 /// Longest accepted question, in bytes.
 const MAX_QUESTION: usize = 256 * 1024;
@@ -22,34 +23,42 @@ const MAX_QUESTION: usize = 256 * 1024;
 /// Longest accepted system prompt, in bytes.
 const MAX_SYSTEM_PROMPT: usize = 16 * 1024;
 
-/// What a user asks for.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
+/// A user's request; services store it until a process runs it.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(default, deny_unknown_fields)]
 pub struct Request {
     pub question: String,
     /// Messages that are merged into the conversation before the question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub messages: Vec<Message>,
     pub context: BTreeMap<String, String>,
-    pub prefer: Vec<String>,
-    pub disable: Vec<String>,
+    pub prefer_agents: Vec<String>,
+    pub disable_agents: Vec<String>,
     /// The team that does the whole work.
     pub team: Option<String>,
-    /// Who asks, by the name under which they are remembered.
+    /// The user, by the name of their memories.
     pub user: Option<String>,
-    /// Decisions that the supervisor may take; none: as many as the settings allow.
+    /// Decisions that the supervisor can make; `None` means the number in the settings.
     pub max_turns: Option<u32>,
+    /// Whether the client wants the table of the answer.
+    pub include_data: bool,
+    /// Whether the client wants the events.
+    pub trace: bool,
     /// How the user wants the work done and the answer put; it changes no rule.
     pub system_prompt: Option<String>,
-    /// The JSON Schema that the answer is to be valid against; none: the answer is text.
+    /// The JSON Schema of the answer; `None` means text.
     pub answer_schema: Option<Value>,
     /// The id under which its client knows the message that is the question.
     pub message_id: Option<String>,
     /// Images and files that come with the question.
+    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub attachments: Vec<Attachment>,
-    /// Whether what would wait for a person's approval is not done.
-    pub skip_approvals: bool,
-    /// Whether somebody sits in front of it, so that requests for approval run out soon.
+    /// The handling of calls that need an approval; `None` means that they wait.
+    pub approvals: Option<Approvals>,
+    /// Whether a person waits in front of it, so that requests for approval expire soon.
     pub interactive: bool,
-    /// Bounds of the turn beside those of the settings.
+    /// Bounds of the turn in addition to the settings.
+    #[serde(skip)]
     pub allowance: Option<Allowance>,
 }
 
@@ -68,7 +77,7 @@ pub enum RequestError {
         "the system prompt has {0} bytes, more than the {MAX_SYSTEM_PROMPT} that are accepted; put long material into a file"
     )]
     LongSystemPrompt(usize),
-    #[error("what is attached cannot be taken: {0}")]
+    #[error("cannot read the attachment: {0}")]
     Attached(String),
     #[error("the schema of the answer cannot be used: {0}")]
     Schema(structured::SchemaError),
@@ -86,9 +95,6 @@ pub enum RequestError {
 
 impl Request {
     /// Checks the request against the agents there are and makes it the input of a turn.
-    ///
-    /// # Errors
-    /// [`RequestError`] naming what is wrong.
     pub fn into_input(self, agents: &[String]) -> Result<GraphUpdate, RequestError> {
         let question = self.question.trim();
         if question.is_empty() {
@@ -108,11 +114,11 @@ impl Request {
         if let Some(schema) = &self.answer_schema {
             structured::check_schema(schema).map_err(RequestError::Schema)?;
         }
-        let normalise =
-            |names: &[String]| names.iter().map(|name| agent_name(name, agents)).collect();
-        let prefer: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.prefer))?;
-        let disable: Vec<String> = Result::from_iter::<Vec<_>>(normalise(&self.disable))?;
-        let max_turns = self.max_turns;
+        let normalise = |names: &[String]| -> Result<Vec<String>, RequestError> {
+            names.iter().map(|name| agent_name(name, agents)).collect()
+        };
+        let prefer = normalise(&self.prefer_agents)?;
+        let disable = normalise(&self.disable_agents)?;
         if let Some(both) = prefer.iter().find(|name| disable.contains(name)) {
             return Err(RequestError::Contradiction(both.clone()));
         }
@@ -128,12 +134,12 @@ impl Request {
                 prefer,
                 disable,
                 team,
-                max_turns,
+                max_turns: self.max_turns,
                 system_prompt,
                 answer_schema: self.answer_schema,
                 attached: taken.attached,
                 message_id: self.message_id,
-                skip_approvals: self.skip_approvals,
+                skip_approvals: self.approvals == Some(Approvals::Skip),
                 interactive: self.interactive,
                 allowance: self.allowance,
                 ..Preferences::default()
@@ -149,7 +155,7 @@ impl Request {
     }
 }
 
-/// Accepts an agent's name with or without its prefix: as it is written, or in any case where that says which is meant.
+/// Accepts an agent's name with or without its prefix: exactly, or in any case if it is unambiguous.
 fn agent_name(name: &str, agents: &[String]) -> Result<String, RequestError> {
     let is =
         |agent: &str, name: &str| agent == name || agent.strip_prefix(AGENT_PREFIX) == Some(name);
@@ -191,7 +197,7 @@ pub(super) struct Preprocess {
 
 #[async_trait]
 impl Node<GraphState> for Preprocess {
-    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>> {
         let state = ctx.state();
         if state.input_request.trim().is_empty() {
             return Err(NodeError::failed("request", RequestError::Empty.to_string()));
@@ -242,7 +248,7 @@ impl Node<GraphState> for Preprocess {
     }
 }
 
-/// Returns the time in the forms that time-bounded questions lean on; what the caller gave goes before it.
+/// Returns the time in the forms that questions with dates need; the caller's context comes first.
 fn temporal_context(now: DateTime<Utc>) -> BTreeMap<String, String> {
     let date = now.format("%Y-%m-%d");
     BTreeMap::from([
@@ -269,15 +275,15 @@ mod tests {
     #[test]
     fn agent_names_are_normalised_and_unknown_ones_refused_with_the_nearest() {
         let request = Request {
-            prefer: vec![" SQL ".into()],
-            disable: vec!["mcp_agent_files".into()],
+            prefer_agents: vec![" SQL ".into()],
+            disable_agents: vec!["mcp_agent_files".into()],
             ..asking("q")
         };
         let input = request.into_input(&agents()).unwrap();
         let preferences = input.preferences.unwrap();
         assert_eq!(preferences.prefer, ["mcp_agent_sql"]);
         assert_eq!(preferences.disable, ["mcp_agent_files"]);
-        let error = Request { prefer: vec!["flies".into()], ..asking("q") }
+        let error = Request { prefer_agents: vec!["flies".into()], ..asking("q") }
             .into_input(&agents())
             .unwrap_err();
         assert_eq!(
@@ -300,7 +306,7 @@ mod tests {
     #[test]
     fn an_empty_question_and_a_team_without_agents_are_refused() {
         assert_eq!(asking("  ").into_input(&agents()).unwrap_err(), RequestError::Empty);
-        let request = Request { disable: agents(), ..asking("q") };
+        let request = Request { disable_agents: agents(), ..asking("q") };
         assert_eq!(request.into_input(&agents()).unwrap_err(), RequestError::AllDisabled);
     }
 

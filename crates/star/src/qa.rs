@@ -8,13 +8,13 @@ use serde_json::json;
 use crate::model::{RecordedModel, stop_or_failure};
 use crate::{
     AgentResult, EarlyEnd, ErrorKind, FinishReason, GraphState, GraphUpdate, Message, MessagePiece,
-    ResultStatus, StarParts, check_citations, node, taint, window,
+    Result, ResultStatus, StarParts, check_citations, dispatch, node, taint, window,
 };
-use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, StreamMode};
+use perihelion_engine::graph::{Context, Node, NodeOutput};
 use perihelion_llm::{ChatModel, ChatRequest, Error, Role, structured};
 use perihelion_settings::metrics;
 
-/// How an answer begins where no work succeeded.
+/// The beginning of an answer without successful work.
 const NOTHING_WORKED: &str = "The request could not be answered: none of the work succeeded.";
 
 /// Name of the schema under which a structured answer is asked for.
@@ -27,16 +27,25 @@ pub(super) struct Qa {
 
 #[async_trait]
 impl Node<GraphState> for Qa {
-    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>> {
         let state = ctx.state();
         let model = RecordedModel::new(&ctx, &self.parts).in_turn(state, ctx.place());
         let model = model.remembering(state).answering();
         let mut early: Option<EarlyEnd> = None;
         let mut removed = 0;
-        let written = if nothing_worked(state) { None } else { Some(self.ask(&ctx, &model).await) };
+        let direct = self.direct(state);
+        // It was judged as a whole, and is shown from here on as a model's answer is.
+        for piece in direct.into_iter().flat_map(|text| text.split_inclusive(' ')) {
+            MessagePiece::publish(ctx.port(), piece);
+        }
+        let written = if direct.is_some() || nothing_worked(state) {
+            None
+        } else {
+            Some(self.ask(&ctx, &model).await)
+        };
         let is_live = model.was_live();
         let answer = match written {
-            None => by_rule(state, NOTHING_WORKED),
+            None => direct.map_or_else(|| by_rule(state, NOTHING_WORKED), str::to_owned),
             Some(Ok(Written { text, .. })) if state.preferences.answer_schema.is_some() => text,
             Some(Ok(Written { text, cut })) => {
                 let checked = check_citations(&text, state.results_of_turn().count());
@@ -46,8 +55,7 @@ impl Node<GraphState> for Qa {
                     Some(why) => {
                         let note = format!("\n\n[The answer was cut off here: {why}.]");
                         if is_live {
-                            let piece = MessagePiece { text: note.clone() };
-                            ctx.port().emit(StreamMode::Messages, json!(piece));
+                            MessagePiece::publish(ctx.port(), &note);
                         }
                         let text = format!("the answer was cut off: {why}");
                         early = Some(EarlyEnd { reason: FinishReason::Truncated, text });
@@ -59,10 +67,8 @@ impl Node<GraphState> for Qa {
                 let problem = stop_or_failure(error)?.to_string();
                 let text = format!("the answer could not be written by the model: {problem}");
                 early = Some(EarlyEnd { reason: FinishReason::ModelFailed, text });
-                by_rule(
-                    state,
-                    &format!("The answer could not be written by the model ({problem})."),
-                )
+                let opening = format!("The answer could not be written by the model ({problem}).");
+                by_rule(state, &opening)
             }
         };
         let place = (state.turn, ctx.place().step, node::QA);
@@ -86,7 +92,7 @@ impl Node<GraphState> for Qa {
     }
 }
 
-/// What a model wrote for an answer.
+/// The text of a model for an answer.
 struct Written {
     text: String,
     /// Why it is only a part, if it is.
@@ -94,6 +100,19 @@ struct Written {
 }
 
 impl Qa {
+    /// Returns the answer of the only agent there is, where nothing is to be added to it.
+    fn direct<'a>(&self, state: &'a GraphState) -> Option<&'a str> {
+        let is_free = self.parts.style.is_none()
+            && state.preferences.answer_schema.is_none()
+            && state.finish_reason.is_none()
+            && state.errors.is_empty();
+        let result = dispatch::direct(state).filter(|_| is_free)?;
+        // Numbers of an agent's own passages mean something else in an answer.
+        let is_cited = check_citations(&result.output, 0).removed > 0;
+        let is_whole = result.instructions.is_empty() && !result.is_unverified() && !is_cited;
+        is_whole.then_some(result.output.as_str())
+    }
+
     async fn ask(
         &self,
         ctx: &Context<GraphState>,
@@ -128,11 +147,8 @@ impl Qa {
 }
 
 fn reason(state: &GraphState) -> String {
-    state
-        .finish_reason
-        .as_ref()
-        .map_or("the supervisor judged the work to be done", |end| &end.text)
-        .to_owned()
+    let end = state.finish_reason.as_ref();
+    end.map_or("the supervisor judged the work to be done", |end| &end.text).to_owned()
 }
 
 fn failures(state: &GraphState) -> Vec<String> {
@@ -142,21 +158,24 @@ fn failures(state: &GraphState) -> Vec<String> {
     state.results_of_turn().filter_map(failed).chain(state.errors.iter().cloned()).collect()
 }
 
-/// Tells whether there was work and nothing came of it: a model would have nothing to answer from, and invent it.
+/// Returns whether there was work without a result: a model would invent an answer.
 fn nothing_worked(state: &GraphState) -> bool {
     let is_empty =
         |result: &AgentResult| result.status == ResultStatus::Failed && part_of(result).is_none();
-    state.results_of_turn().next().is_some() && state.results_of_turn().all(is_empty)
+    // Without any agent there is talk, and no work that could fail.
+    let is_cut_short = |end: &EarlyEnd| end.reason != FinishReason::NoAgents;
+    let had_work = state.results_of_turn().next().is_some();
+    (had_work || state.finish_reason.as_ref().is_some_and(is_cut_short))
+        && state.results_of_turn().all(is_empty)
 }
 
-/// Puts an answer together without a model: what was found, what failed, what would help.
+/// Composes an answer without a model: findings, failures, suggestions.
 fn by_rule(state: &GraphState, opening: &str) -> String {
     let mut lines = vec![format!("{opening} This is what the run has:")];
-    let found: Vec<String> = state
-        .results_of_turn()
-        .enumerate()
+    let found: Vec<String> = (1..)
+        .zip(state.results_of_turn())
         .filter(|(_, result)| result.status == ResultStatus::Success)
-        .map(|(index, result)| format!("[{}] {}: {}", index + 1, result.agent, result.output))
+        .map(|(number, result)| format!("[{number}] {}: {}", result.agent, result.output))
         .collect();
     if found.is_empty() {
         lines.push("Nothing was found.".into())
@@ -182,7 +201,7 @@ fn by_rule(state: &GraphState, opening: &str) -> String {
     lines.join("\n\n")
 }
 
-/// Returns what tools gave before work was cut off; an output that was rejected is nothing that was found.
+/// Returns the tool results before the work was cut off; a rejected output is not a finding.
 fn part_of(result: &AgentResult) -> Option<&str> {
     let error = result.error.as_ref()?;
     let is_cut_off =

@@ -1,21 +1,24 @@
-//! What a run asks people, and how they answer: one type for the star, the command line and whatever else shows it.
+//! The questions of a run to people, and their answers: one type for the star, the command line and every other
+//! display.
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
-use crate::{GraphState, GraphUpdate, Message, Routing, Sources, breaker, dispatch, node, taint};
+use crate::{
+    GraphState, GraphUpdate, Message, Result, Routing, Sources, breaker, dispatch, node, taint,
+};
 use perihelion_engine::graph::{Context, Interrupt, NodeError, NodeOutput, TaskContext};
 
 pub use perihelion_engine::journal::OutcomeUnknown;
 
-/// Kinds of questions, as they stand in an interrupt.
+/// Kinds of questions, by their words in an interrupt.
 pub mod kind {
-    /// Something about the request is to be made clear.
+    /// The request needs a clarification.
     pub const CLARIFICATION: &str = "clarification";
-    /// A tool call is to be allowed.
+    /// A tool call needs an approval.
     pub const APPROVAL: &str = "approval";
-    /// Somebody has to say what became of a call.
+    /// The outcome of a call is unknown.
     pub use perihelion_engine::journal::OUTCOME_UNKNOWN;
     /// A server wants to know something.
     pub const ELICITATION: &str = "elicitation";
@@ -25,17 +28,14 @@ pub mod kind {
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Question {
-    /// Kind `approval`.
     Approval(Approval),
     OutcomeUnknown(OutcomeUnknown),
-    /// Kind `elicitation`.
     Elicitation(Elicitation),
-    /// Kind `clarification`.
     Clarification {
         question: String,
         #[serde(skip_serializing_if = "Vec::is_empty")]
         options: Vec<String>,
-        /// The agent that asks; the supervisor where none is named.
+        /// The agent that asks; the supervisor by default.
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
     },
@@ -62,7 +62,7 @@ pub struct Approval {
     pub expires_at: String,
 }
 
-/// What a server wants to know before a call can end.
+/// A server's question during a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Elicitation {
@@ -88,12 +88,12 @@ impl Approval {
         format!("{}.{}", self.server, self.tool)
     }
 
-    /// Returns when it was asked; none where that cannot be read.
+    /// Returns when it was asked; `None` if that cannot be read.
     pub fn asked_at(&self) -> Option<DateTime<Utc>> {
         self.asked_at.parse().ok()
     }
 
-    /// Returns until when it can be answered; none where that cannot be read.
+    /// Returns when it expires; `None` if that cannot be read.
     pub fn expires_at(&self) -> Option<DateTime<Utc>> {
         self.expires_at.parse().ok()
     }
@@ -107,12 +107,11 @@ impl Elicitation {
 }
 
 impl Question {
-    /// Reads what an interrupt asks.
     pub fn of(interrupt: &Interrupt) -> Self {
         Self::read(&interrupt.kind, &interrupt.payload)
     }
 
-    /// Reads the payload of an interrupt of a kind; one that does not fit is kept as it is.
+    /// Reads the payload of an interrupt of a kind; a payload of another form stays unchanged.
     pub fn read(kind: &str, payload: &Value) -> Self {
         fn of<T: serde::de::DeserializeOwned>(payload: &Value) -> Option<T> {
             serde_json::from_value(payload.clone()).ok()
@@ -136,7 +135,7 @@ impl Question {
         read.unwrap_or_else(|| Self::Other(payload.clone()))
     }
 
-    /// Returns its kind, as it stands in the interrupt; none for a graph's own.
+    /// Returns its kind, the word in the interrupt; `None` for a graph's own kind.
     pub fn kind(&self) -> Option<&'static str> {
         match self {
             Self::Approval(_) => Some(kind::APPROVAL),
@@ -147,7 +146,7 @@ impl Question {
         }
     }
 
-    /// Returns the agent that asks, where the question says so.
+    /// Returns the agent that asks, if the question names it.
     pub fn agent(&self) -> Option<&str> {
         let agent = match self {
             Self::Approval(approval) => Some(approval.agent.as_str()),
@@ -159,7 +158,7 @@ impl Question {
         agent.filter(|agent| !agent.is_empty())
     }
 
-    /// Returns the request for approval that it is; an empty one for a question that is none, or cannot be read as one.
+    /// Returns the request for approval; empty for another or an unreadable question.
     pub fn into_approval(self) -> Approval {
         match self {
             Self::Approval(approval) => approval,
@@ -167,7 +166,7 @@ impl Question {
         }
     }
 
-    /// Returns the server's question that it is; an empty form for a question that is none, or cannot be read as one.
+    /// Returns the server's question; an empty form for another or an unreadable question.
     pub fn into_elicitation(self) -> Elicitation {
         match self {
             Self::Elicitation(elicitation) => elicitation,
@@ -176,9 +175,22 @@ impl Question {
     }
 
     /// Puts the question and returns the answer once there is one.
-    pub(super) async fn put(&self, ctx: &TaskContext) -> Result<Value, NodeError> {
+    pub(super) async fn put(&self, ctx: &TaskContext) -> Result<Value> {
         ctx.interrupt(self.kind().unwrap_or("question"), self).await
     }
+}
+
+/// Asks the user for a clarification, and returns the answer once there is one.
+pub(super) async fn clarify(
+    ctx: &TaskContext,
+    agent: Option<&str>,
+    question: &str,
+    options: Vec<String>,
+) -> Result<String> {
+    let agent = agent.map(str::to_owned);
+    let question = question.to_owned();
+    let answer = Question::Clarification { question, options, agent }.put(ctx).await?;
+    Ok(text_of(&answer))
 }
 
 /// Returns who asks an open question: the agent that it names, else its node.
@@ -201,9 +213,9 @@ pub fn text_of(answer: &Value) -> String {
 }
 
 /// Questions that one request may put to the user.
-const MOST: u32 = 5;
+pub(super) const MOST: u32 = 5;
 
-/// Returns what is wrong with one more question.
+/// Returns the problem with one more question.
 pub(super) fn too_many(state: &GraphState) -> Option<String> {
     (state.routing.asked >= MOST).then(|| {
         format!(
@@ -215,8 +227,8 @@ pub(super) fn too_many(state: &GraphState) -> Option<String> {
 
 /// Keeps the question for the next step, which puts it.
 ///
-/// It is committed first, so that the answer finds the same question after days, whatever changed
-/// in the menu or the prompts meanwhile.
+/// It is committed first, so the answer finds the same question days later, after changes to the catalog or the
+/// prompts.
 pub(super) fn prepare(
     state: &GraphState,
     update: GraphUpdate,
@@ -231,10 +243,8 @@ pub(super) fn prepare(
 pub(super) async fn put(
     ctx: &Context<GraphState>,
     question: String,
-) -> Result<NodeOutput<GraphState>, NodeError> {
-    let asked =
-        Question::Clarification { question: question.clone(), options: Vec::new(), agent: None };
-    let answer = asked.put(ctx).await?;
+) -> Result<NodeOutput<GraphState>> {
+    let answer = clarify(ctx, None, &question, Vec::new()).await?;
     let state = ctx.state();
     let place = |who| (state.turn, ctx.place().step, who);
     let question = Message {
@@ -242,7 +252,7 @@ pub(super) async fn put(
         tainted_by: taint::of_talk(state),
         ..Message::new(place("question"), "assistant", question)
     };
-    let answer = Message::new(place("clarification"), "user", text_of(&answer));
+    let answer = Message::new(place("clarification"), "user", answer);
     let messages = [question, answer].into_iter().collect();
     let routing = Routing { question: None, ..state.routing.clone() };
     Ok(dispatch::to(GraphUpdate::new().messages(messages).routing(routing), node::SUPERVISOR))
@@ -254,7 +264,8 @@ mod tests {
 
     use super::*;
 
-    /// Everybody who shows or answers questions reads them so: what was stored must come back, and damage must not stop them.
+    /// All code that shows or answers questions reads them this way: stored questions must come back, even damaged
+    /// ones.
     #[test]
     fn an_unreadable_question_is_preserved_unchanged() {
         for kind in

@@ -1,4 +1,4 @@
-//! Tri-state reflection: a separate call judges what an agent did (S1.07).
+//! Tri-state reflection: a separate call judges the work of an agent (S1.07).
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,10 +7,10 @@ use serde_json::json;
 use crate::model::{RecordedModel, stop_or_failure};
 use crate::{
     AgentError, AgentEvent, Assignment, CallRecord, ErrorKind, GraphState, Instruction, Job,
-    ReflectionVerdict, assignment, window,
+    ReflectionVerdict, Result, assignment, breaker, seen, window,
 };
-use perihelion_engine::graph::{NodeError, TaskContext};
-use perihelion_llm::{self as llm, ChatRequest, Role};
+use perihelion_engine::graph::TaskContext;
+use perihelion_llm::{self as llm, ChatModel, ChatRequest, Error, Role, Structured};
 use perihelion_settings::metrics;
 
 /// The three verdicts.
@@ -32,18 +32,19 @@ pub struct Reflection {
     /// The whole corrected output when FIXED; otherwise null.
     pub refined_output: Option<String>,
     /// What to do differently when REJECTED; otherwise null.
+    #[schemars(length(max = 600))]
     pub feedback: Option<String>,
 }
 
-/// What became of an output, and what follows.
+/// The verdict on an output, and the next step.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Judged {
     pub verdict: ReflectionVerdict,
-    /// The output in place of a fixed one; of others, why it did not stand as it was.
+    /// The replacement for a fixed output; for other verdicts, the reason why the output was changed.
     pub text: String,
 }
 
-/// What an agent did in one attempt.
+/// The work of an agent in one attempt.
 pub(super) struct Attempted<'a> {
     /// Of the agent's node, or of a stage below it.
     pub ctx: &'a TaskContext,
@@ -55,20 +56,17 @@ pub(super) struct Attempted<'a> {
     pub number: u32,
 }
 
-/// Why an output that rests on nothing is not approved.
+/// Why an output without a source is not approved.
 const UNSUPPORTED: &str =
     "the agent called no tool and was given nothing, so nothing supports its output";
 
-/// Tells whether an agent was given something beside its task that an output may rest on.
+/// Returns whether an agent received input besides its task on which an output can be based.
 fn is_given(state: &GraphState, assignment: &Assignment) -> bool {
     !assignment.dependency_outputs.is_empty() || !state.global_state.is_empty() || state.turn > 1
 }
 
 /// Has an attempt judged, counts the verdict and publishes it.
-pub(super) async fn judge(
-    model: &RecordedModel<'_>,
-    attempt: Attempted<'_>,
-) -> Result<Judged, NodeError> {
+pub(super) async fn judge(model: &RecordedModel<'_>, attempt: Attempted<'_>) -> Result<Judged> {
     let Attempted { ctx, job, number, .. } = attempt;
     model.was_live();
     let judged = verdict_on(model, &attempt).await?;
@@ -89,23 +87,33 @@ pub(super) async fn judge(
     Ok(judged)
 }
 
-async fn verdict_on(
-    model: &RecordedModel<'_>,
-    attempt: &Attempted<'_>,
-) -> Result<Judged, NodeError> {
+async fn verdict_on(model: &RecordedModel<'_>, attempt: &Attempted<'_>) -> Result<Judged> {
     let Attempted { job, calls, instructions, output, .. } = attempt;
+    let unverified = |why: String| Judged { verdict: ReflectionVerdict::Unverified, text: why };
+    if let Some(spent) = breaker::overspent(job.ctx.state(), &job.star.limits, model.spent()) {
+        return Ok(unverified(spent.reason));
+    }
     let task = assignment::effective(&job.assignment.described(), instructions);
     let shown = |call: &CallRecord| {
         let CallRecord { tool, arguments, output, is_error, .. } = call;
         json!({ "tool": tool, "arguments": arguments.to_string(), "output": output, "is_error": is_error })
     };
     let shown: Vec<_> = calls.iter().map(shown).collect();
-    let prompt = json!({ "task": task, "tool_calls": shown, "output": output });
+    let direct = job.assignment.is_direct().then(|| window::history(job.ctx.state()));
+    let shapes = &job.star.reviews;
+    let noted = format!("{} {}", seen::SHAPE, attempt.number);
+    let is_compact = attempt.ctx.observe_unless(&noted, &false, &shapes.is_compact()).await?;
+    let prompt = json!({
+        "task": task, "tool_calls": shown, "output": output, "history": direct, "compact": is_compact,
+    });
     let messages = job.star.prompts.messages("reflector", prompt).map_err(window::prompt_failed)?;
     let thread = job.star.thread(job.ctx.place());
     let request = ChatRequest::new(Role::Reflector, thread, messages).agent(&job.agent);
-    let unverified = |why: String| Judged { verdict: ReflectionVerdict::Unverified, text: why };
-    let judged = match llm::ask::<Reflection>(model, request, "reflection").await {
+    let answer = ask(model, request, is_compact).await;
+    if !job.ctx.port().is_replay() {
+        shapes.learn(&answer);
+    }
+    let judged = match answer {
         Ok(answer) => verdict(answer.value),
         Err(error) => return Ok(unverified(stop_or_failure(error)?.to_string())),
     };
@@ -115,6 +123,29 @@ async fn verdict_on(
         return Ok(unverified(UNSUPPORTED.to_owned()));
     }
     Ok(judged)
+}
+
+/// Asks for a verdict; in the compact form it corrects nothing, which small models do worse than the agent again.
+async fn ask(
+    model: &dyn ChatModel,
+    mut request: ChatRequest,
+    is_compact: bool,
+) -> Result<Structured<Reflection>, Error> {
+    if !is_compact {
+        return llm::ask(model, request, "reflection").await;
+    }
+    request.manner.is_watched = true;
+    let sent = json!({
+        "type": "object",
+        "properties": {
+            "status": { "type": "string", "enum": ["APPROVED", "REJECTED"] },
+            "feedback": { "type": "string", "maxLength": 240, "description": "What to do instead." },
+        },
+        "required": ["status", "feedback"],
+        "additionalProperties": false,
+    });
+    let accepted = llm::strict_schema::<Reflection>();
+    llm::ask_as(model, request, "reflection_choice", &sent, &accepted).await
 }
 
 fn verdict(reflection: Reflection) -> Judged {

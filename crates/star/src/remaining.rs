@@ -1,12 +1,12 @@
-//! What is left of a turn's bounds: shown to the supervisor, and divided among the tasks of a stage (S1.05).
+//! The remaining bounds of a turn: shown to the supervisor, and divided among the tasks of a stage (S1.05).
 
 use crate::{Allowance, GraphState, StarLimits, breaker};
 use perihelion_engine::graph::NodeLocation;
 
-/// The part of the steps from which on they are told of where nothing else is bounded.
+/// The fraction of used steps from which they are shown, if no other bound is set.
 const FEW: u64 = 4;
 
-/// Returns what is left of the turn's bounds.
+/// Returns the remaining bounds of the turn.
 pub(super) fn left(
     state: &GraphState,
     limits: &StarLimits,
@@ -26,10 +26,10 @@ pub(super) fn left(
     }
 }
 
-/// Returns the bounds of a turn that is given to a team: an equal share of what is left, within the bounds of teams.
+/// Returns the bounds for a team's turn: an equal share of the remaining ones, within the bounds of teams.
 ///
-/// The shares of a stage's tasks are together no more than what is left; they run at the same time, so each has all
-/// of it.
+/// The shares of a stage's tasks together are at most the remaining amount; they run at the same time, so each has the
+/// whole time.
 pub(super) fn for_team(
     state: &GraphState,
     limits: &StarLimits,
@@ -48,8 +48,8 @@ pub(super) fn for_team(
     shared.within(limits.of_teams)
 }
 
-/// Returns how many tool calls an agent may make for its task: its own bound for each of so many attempts, or its share
-/// of the turn's.
+/// Returns how many tool calls an agent can make for its task: its own bound for each attempt, or its share of the
+/// turn's.
 pub(super) fn tool_calls(
     state: &GraphState,
     limits: &StarLimits,
@@ -70,7 +70,7 @@ fn share(left: u64, state: &GraphState, place: &NodeLocation) -> u64 {
     left / tasks + u64::from(u64::from(place.task) < left % tasks)
 }
 
-/// Says what is left, a line for each bound; nothing where only steps are bounded and many are left.
+/// Lists the remaining bounds, one per line; empty if only steps are bounded and many are left.
 pub(super) fn shown(left: Allowance, limits: &StarLimits) -> Vec<String> {
     let usd = |nano: u64| format!("{:.4}", nano as f64 / 1e9);
     let line = |name: &str, left: Option<u64>, most: Option<u64>, form: &dyn Fn(u64) -> String| {

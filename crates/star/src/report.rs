@@ -1,4 +1,4 @@
-//! What an agent hands back to the star, and how it becomes a part of the state.
+//! The report of an agent to the star, and how it becomes a part of the state.
 
 use std::collections::BTreeMap;
 
@@ -7,14 +7,14 @@ use serde_json::{Value, json};
 
 use crate::{
     AgentError, AgentEvent, AgentResult, Artifact, Assignment, Citation, ErrorKind, Finding,
-    GraphState, GraphUpdate, Instruction, Message, ReflectionVerdict, ResultStatus, Source,
-    Sources, Spent, Table, ToolUse, is_built_in, sanitised::sanitised, seen, tool_names::FIND_TOOL,
+    GraphState, GraphUpdate, Instruction, Message, ReflectionVerdict, Result, ResultStatus, Source,
+    Sources, Spent, Table, ToolUse, is_built_in, sanitised::sanitised, seen,
 };
 use perihelion_engine::clock;
-use perihelion_engine::graph::{Context, NodeError, NodeOutput};
+use perihelion_engine::graph::{Context, NodeOutput};
 use perihelion_settings::metrics::{self, Timer};
 
-/// Rows that a result carries itself; those of a larger table stand in an artifact.
+/// Rows that a result contains; the rows of a larger table are in an artifact.
 const ROWS: usize = 50;
 
 /// Bytes of a table that a result carries itself.
@@ -32,7 +32,7 @@ pub struct CallRecord {
     pub source: String,
 }
 
-/// Returns what a source names beside the call: a reference, the quote, and its place in a document.
+/// Returns the details of a source: a reference, the quote, and its place in a document.
 fn named_by(source: &Source) -> Value {
     let Source { reference, quote, place, .. } = source;
     if reference.is_none() && quote.is_none() {
@@ -57,23 +57,23 @@ pub struct Report {
     pub calls: Vec<CallRecord>,
     /// Artifacts that the work made.
     pub artifacts: BTreeMap<String, Artifact>,
-    /// What of the open world stands behind it.
+    /// The open-world sources of the work.
     pub tainted_by: Sources,
-    /// What people who approved its calls wanted besides.
+    /// Instructions of people who approved its calls.
     pub instructions: Vec<Instruction>,
     pub spent: Spent,
 }
 
-/// Has an agent's node work on an assignment, and makes what it reports an update of the state.
+/// Runs an agent's node on an assignment, and makes an update of the state from its report.
 ///
-/// `server` is the name of the agent's server; empty where it has none, whose calls say which server they went to.
+/// `server` is the name of the agent's server; empty for an agent without one, whose calls name their servers.
 pub(super) async fn reported(
     ctx: &Context<GraphState>,
     agent: &str,
     server: &str,
     assignment: &Assignment,
-    work: impl Future<Output = Result<Report, NodeError>>,
-) -> Result<NodeOutput<GraphState>, NodeError> {
+    work: impl Future<Output = Result<Report>>,
+) -> Result<NodeOutput<GraphState>> {
     let timer = Timer::start();
     let began = clock::monotonic();
     let report = work.await?;
@@ -170,8 +170,8 @@ impl Report {
             .spent(self.spent)
     }
 
-    /// Returns where the work's facts come from: what the agent names, else the calls that succeeded, each once; the
-    /// agent where there are none.
+    /// Returns the sources of the work's facts: those that the agent names, or each of its successful calls once, or
+    /// the agent.
     fn citations(&self, number: usize, turn: u32, agent: &str) -> Vec<Citation> {
         let citation = |source: &str, arguments: Value| Citation {
             number,
@@ -183,7 +183,7 @@ impl Report {
         let mut citations: Vec<Citation> = Vec::new();
         let named = self.finding.sources.iter();
         let named = named.map(|source| citation(&source.source, named_by(source)));
-        let gave = |call: &&CallRecord| !call.is_error && call.source != FIND_TOOL;
+        let gave = |call: &&CallRecord| !call.is_error && !is_built_in(&call.source);
         let called = self.calls.iter().filter(gave);
         let called = called.map(|call| citation(&call.source, call.arguments.clone()));
         for one in named.chain(called) {

@@ -1,9 +1,9 @@
-//! What an agent hands back: the result, its table, its chart, its sources, and its typed error (S2.09, S2.11).
+//! The output of an agent: the result, its table, its chart, its sources, and its typed error (S2.09, S2.11).
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::{FinishReason, Instruction, Sources};
+use crate::{FinishReason, Instruction, ReflectionVerdict, Sources};
 use perihelion_llm::{self as llm, Usage};
 
 /// How an agent's work ended.
@@ -15,7 +15,7 @@ pub enum ResultStatus {
     Failed,
 }
 
-/// One tool call of an agent, as shown to others.
+/// One tool call of an agent, in its public form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
     pub tool: String,
@@ -23,26 +23,25 @@ pub struct ToolUse {
     pub is_error: bool,
 }
 
-/// What an agent handed back; what it lacks is left out in the state, and null where it is shown.
+/// The result of an agent; missing fields are left out in the state, and null in the API.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct AgentResult {
-    /// The task's id.
     pub id: String,
     pub agent: String,
     pub task: String,
     pub status: ResultStatus,
-    /// The output; on failure, what there is of it.
+    /// The output; on failure, the partial one.
     pub output: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tabular: Option<Table>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub chart: Option<Chart>,
-    /// From 0 to 1, where the agent judges its own result.
+    /// From 0 to 1, if the agent judges its own result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub confidence: Option<f64>,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub sources: Vec<Source>,
-    /// Citations of its output that named nothing and were removed.
+    /// Citations of its output without a source, which were removed.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub citations_removed: u64,
     #[serde(
@@ -51,10 +50,10 @@ pub struct AgentResult {
         deserialize_with = "error_of_any_version"
     )]
     pub error: Option<AgentError>,
-    /// Whether the agent handed the task back as one for another agent; it failed then, and the error says why.
+    /// Whether the agent returned the task as one for another agent; it then failed, and the error has the reason.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub not_mine: bool,
-    /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` where no verdict could be had.
+    /// `APPROVED`, `FIXED`, `REJECTED`, or `UNVERIFIED` without a verdict.
     pub reflection: String,
     /// Rounds of work, each judged once.
     pub attempts: u32,
@@ -65,28 +64,33 @@ pub struct AgentResult {
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub latency_ms: u64,
     pub turn: u32,
-    /// What people who approved its calls wanted besides.
+    /// Instructions of people who approved its calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<Instruction>,
-    /// What of the open world stands behind it.
+    /// The open-world sources of the result.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
 
 impl AgentResult {
+    /// Tells whether nothing but the agent's own words supports it.
+    pub(super) fn is_unverified(&self) -> bool {
+        self.reflection == ReflectionVerdict::Unverified.as_str()
+    }
+
     pub fn error_message(&self) -> Option<&str> {
         self.error.as_ref().map(|error| error.message.as_str())
     }
 }
 
-/// A table of a result; the rows of a large one stand in an artifact.
+/// A table of a result; the rows of a large one are in an artifact.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Table {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Value>>,
     /// Rows of the whole table.
     pub row_count: u64,
-    /// Whether the table itself is only a part of what was asked for.
+    /// Whether the table is only a part of the requested data.
     #[serde(default)]
     pub truncated: bool,
     /// Key of the artifact that holds all rows, as `{columns, rows}`; `rows` are the first of them then.
@@ -108,13 +112,11 @@ impl Table {
                 columns.push(name.clone());
             }
         }
-        let cell = |row: &Map<String, Value>, name| row.get(name).cloned().unwrap_or_default();
-        let cells = rows.iter().map(|row| columns.iter().map(|name| cell(row, name)).collect());
-        let cells = cells.collect();
+        let cells = rows.iter().map(|row| in_order(row, &columns)).collect();
         Self::new(columns, cells)
     }
 
-    /// Reads a table out of a tool's structured result, where it is one: `columns` and `rows`.
+    /// Reads a table from a tool's structured result, if it has `columns` and `rows`.
     pub fn read(structured: &Value) -> Option<Self> {
         let names = structured.get("columns")?.as_array()?.iter();
         let columns: Vec<String> = names.map(column_name).collect::<Option<_>>()?;
@@ -137,15 +139,15 @@ fn column_name(column: &Value) -> Option<String> {
 fn cells(row: &Value, columns: &[String]) -> Option<Vec<Value>> {
     match row {
         Value::Array(cells) => Some(cells.clone()),
-        Value::Object(fields) => {
-            let cell = |name: &String| fields.get(name).cloned().unwrap_or_default();
-            Some(columns.iter().map(cell).collect())
-        }
+        Value::Object(fields) => Some(in_order(fields, columns)),
         _ => None,
     }
 }
 
-/// A chart of a result.
+fn in_order(fields: &Map<String, Value>, columns: &[String]) -> Vec<Value> {
+    columns.iter().map(|name| fields.get(name).cloned().unwrap_or_default()).collect()
+}
+
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Chart {
     pub vega_lite: Value,
@@ -153,7 +155,7 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// Where a result's facts come from.
+/// The source of a result's facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// `server.tool`, or the agent.
@@ -164,7 +166,7 @@ pub struct Source {
     /// The very words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
-    /// Where they stand, in a document that can be opened there.
+    /// Their place in a document that can be opened there.
     #[serde(flatten, skip_serializing_if = "Option::is_none")]
     pub place: Option<QuoteLocation>,
 }
@@ -172,19 +174,16 @@ pub struct Source {
 /// A place in a document, as its keeper counts: the characters from `start` to `end` are the quote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuoteLocation {
-    /// Id of the document.
     pub document: String,
     pub title: String,
     pub start: u64,
     pub end: u64,
-    /// From 1, where it has pages.
-    #[serde(default)]
+    /// From 1, for a source with pages.
     pub page: Option<u64>,
-    #[serde(default)]
     pub section: Option<String>,
 }
 
-/// What kind of failure an agent met (S2.11).
+/// The kind of an agent's failure (S2.11).
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, Serialize, Deserialize)]
 pub enum ErrorKind {
     /// The agent handed the task back, or its planner found no way.
@@ -227,19 +226,18 @@ impl ErrorKind {
     }
 }
 
-/// Why an agent failed; the message is for people, the details for the one who looks into it.
+/// Why an agent failed; the message is for people, the details are for diagnosis.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, thiserror::Error)]
 #[error("{message}")]
 pub struct AgentError {
     #[serde(rename = "type")]
     pub kind: ErrorKind,
     pub message: String,
-    #[serde(default)]
     pub details: Option<Value>,
 }
 
 impl AgentError {
-    /// Tells whether the agent failed because its model's answer was cut off.
+    /// Returns whether the agent failed because its model's answer was cut off.
     pub fn is_truncation(&self) -> bool {
         let reason = self.details.as_ref().and_then(|details| details.get("finish_reason"));
         reason.is_some_and(|reason| reason == FinishReason::Truncated.as_str())

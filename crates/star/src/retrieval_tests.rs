@@ -15,7 +15,7 @@ mod names;
 
 use names::SERVERS;
 
-/// What somebody asks, and the agent that is made for it.
+/// A request, and the agent for it.
 const REQUESTS: &[(&str, &str)] = &[
     ("Where is the parcel that our European customer is waiting for?", "shipping_europe"),
     ("Print shipping labels for the freight leaving Asia tomorrow", "shipping_asia"),
@@ -74,7 +74,7 @@ fn agents() -> Vec<Arc<dyn Agent>> {
     (0..SERVERS).map(info).map(agent).collect()
 }
 
-/// S1.04: The agent must be in the menu at once, and nearly always among the first two.
+/// S1.04: The agent must be in the catalog at once, and nearly always among the first two.
 #[test]
 fn the_agent_that_is_made_for_a_request_is_among_the_first() {
     let agents = agents();
@@ -93,7 +93,7 @@ fn the_agent_that_is_made_for_a_request_is_among_the_first() {
     assert!(first * 10 >= REQUESTS.len() * 9, "{first} of {} among the first two", REQUESTS.len());
 }
 
-/// S1.04: twelve lines in place of a hundred, and the tools that fit stand in them.
+/// S1.04: the catalog has twelve lines instead of a hundred, with the tools that fit.
 #[test]
 fn the_catalog_of_a_request_shows_the_matching_tools() {
     let roster = Roster::default();

@@ -8,10 +8,11 @@ use parking_lot::RwLock;
 use crate::directory::{Directory, Fit};
 use crate::{
     ARCHITECT, Agent, AgentCard, Menu, MenuSize, TEAM_PREFIX, menu::MenuQuery, parts::Withdraw,
+    team,
 };
 use perihelion_mcp::{self as mcp, ServerInfo};
 
-/// Makes the agent of a name, whatever the name is; nothing is known of it but what was recorded.
+/// Makes an agent for any name, from recorded facts alone.
 pub(super) type RecordedAgents = Arc<dyn Fn(&str) -> Arc<dyn Agent> + Send + Sync>;
 
 /// The agents that there are now.
@@ -20,7 +21,7 @@ pub struct Roster {
     listed: RwLock<Arc<Listed>>,
     /// Why agents that could be there are not.
     absences: RwLock<BTreeMap<String, String>>,
-    /// Answers to any name: for replays, in which every node sees what the recorded one saw.
+    /// Resolves any name: for replays, in which every node observes what was recorded.
     recorded: Option<RecordedAgents>,
 }
 
@@ -36,12 +37,11 @@ type Teams = BTreeMap<String, Vec<Arc<dyn Agent>>>;
 /// The agents that there are at one time.
 #[derive(Default)]
 struct Listed {
-    /// Those that are bound to servers.
     bound: Vec<Arc<dyn Agent>>,
     teams: Teams,
-    /// What a tenant without teams sees.
+    /// The view of a tenant without teams.
     common: View,
-    /// What tenants with teams see.
+    /// The views of tenants with teams.
     views: BTreeMap<String, View>,
 }
 
@@ -50,7 +50,7 @@ struct Listed {
 struct View {
     /// By name.
     agents: BTreeMap<String, Arc<dyn Agent>>,
-    /// Made when somebody searches: few agents are shown without.
+    /// Made for the first search; a small catalog does not need it.
     directory: OnceLock<Directory>,
 }
 
@@ -86,7 +86,7 @@ impl Roster {
         Self { recorded: Some(agents), ..Self::default() }
     }
 
-    /// Finds the agent of a node; of teams of this name, that of any tenant, whose node looks for the one that is meant.
+    /// Finds the agent of a node; for a team, the team of any tenant, whose node then finds the right one.
     pub(super) fn find(&self, name: &str) -> Option<Arc<dyn Agent>> {
         let listed = self.listed();
         let mut views = std::iter::once(&listed.common).chain(listed.views.values());
@@ -96,11 +96,10 @@ impl Roster {
         self.recorded.as_ref().map(|recorded| recorded(name))
     }
 
-    /// Returns why an agent is not there, where that is known.
+    /// Returns why an agent is missing, if the reason is known.
     pub(super) fn absence(&self, name: &str) -> Option<String> {
         if name.starts_with(TEAM_PREFIX) {
-            let gone = "there is no team of this name any longer; create or import it again";
-            return Some(gone.to_owned());
+            return Some(team::GONE.to_owned());
         }
         if name == ARCHITECT {
             return Some("teams.architect is \"off\" in the settings".to_owned());
@@ -118,7 +117,7 @@ impl Roster {
         self.listed().view(tenant).agents.get(name).cloned()
     }
 
-    /// Takes these teams in place of those that a tenant had.
+    /// Replaces a tenant's teams by these.
     pub fn set_teams(&self, tenant: &str, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
         let mut listed = self.listed.write();
         let mut all = listed.teams.clone();
@@ -130,7 +129,7 @@ impl Roster {
         self.listed().view(tenant).agents.values().map(|agent| agent.card().clone()).collect()
     }
 
-    /// Says why servers of the file have no agents.
+    /// Explains why servers of the file have no agents.
     pub fn set_absences(&self, reasons: impl IntoIterator<Item = (String, String)>) {
         let reasons = reasons.into_iter().map(|(server, why)| (mcp::agent_name(&server), why));
         *self.absences.write() = reasons.collect();
@@ -138,12 +137,10 @@ impl Roster {
 
     /// Returns the servers that agents are bound to, by name.
     pub fn servers(&self) -> Vec<ServerInfo> {
-        let bound = self.listed();
-        let mut servers: Vec<ServerInfo> = bound
-            .bound
-            .iter()
-            .filter_map(|agent| agent.server().map(|one| (**one).clone()))
-            .collect();
+        let listed = self.listed();
+        let bound = listed.bound.iter();
+        let mut servers: Vec<ServerInfo> =
+            bound.filter_map(|agent| agent.server().map(|one| (**one).clone())).collect();
         servers.sort_by(|one, other| one.name.cmp(&other.name));
         servers
     }
@@ -153,7 +150,7 @@ impl Roster {
         self.listed().view(tenant).agents.keys().cloned().collect()
     }
 
-    /// Returns the menu for what a tenant wants; `trouble` says why an agent cannot be used now.
+    /// Returns the catalog for a tenant's request; `trouble` explains why an agent cannot be used now.
     pub(super) fn menu(
         &self,
         wanted: &MenuQuery<'_>,
@@ -201,7 +198,7 @@ impl Roster {
         }
     }
 
-    /// Returns the agents that fit what a tenant wants, best first: those that are preferred, in their order, then the others.
+    /// Returns the agents for a tenant's request, best first: preferred ones in their order, then the rest.
     pub(super) fn fitting(&self, wanted: &MenuQuery<'_>, prefer: &[String]) -> Vec<String> {
         let listed = self.listed();
         let view = listed.view(wanted.tenant);
@@ -216,7 +213,7 @@ impl Roster {
         names
     }
 
-    /// Returns the names of agents that fit a query, best first.
+    /// Returns the names of the agents that fit a query, best first.
     pub(super) fn find_agents(
         &self,
         tenant: &str,

@@ -1,4 +1,4 @@
-//! What people are shown of an error: one line, without credentials, queries and the directories of this machine (S2.11).
+//! The public text of an error: one line, without credentials, queries and directories of this machine (S2.11).
 
 use serde_json::{Value, json};
 
@@ -7,7 +7,7 @@ use super::result::AgentError;
 /// Characters of a message.
 const CHARS: usize = 600;
 
-/// Returns an error whose message people may see; the whole of what was said stands in its details.
+/// Returns an error with a public message; its details have the complete text.
 pub(super) fn sanitised(error: AgentError) -> AgentError {
     let message = plain(&error.message);
     if message == error.message {
@@ -33,7 +33,7 @@ fn plain(text: &str) -> String {
     super::window::clip(&words.join(" "), CHARS)
 }
 
-/// Returns a word without what it tells of accounts, queries and directories.
+/// Returns a word without accounts, queries and directories.
 fn word(word: &str) -> String {
     if let Some((scheme, rest)) = word.split_once("://") {
         let end = rest.find(['/', '?', '#']).unwrap_or(rest.len());

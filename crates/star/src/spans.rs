@@ -1,7 +1,7 @@
 //! How the work of the star's nodes, and of its agents' own graphs, is drawn in a trace.
 //!
-//! A trace is read from stored rows, long after the run and perhaps by a program without its agents; so what is drawn
-//! follows from the graph's name, the node's name and what it wrote.
+//! A trace is read from stored rows, long after the run and perhaps by a program without its agents. The drawing
+//! therefore depends only on the graph's name, the node's name and its writes.
 
 use std::collections::BTreeMap;
 
@@ -22,22 +22,20 @@ pub fn span_kind(graph: &str, node: &str) -> SpanKind {
     }
 }
 
-/// Returns whether a node is the one that plans.
 pub fn is_supervisor(node: &str) -> bool {
     node == node::SUPERVISOR
 }
 
-/// What an update says of the work that wrote it, whatever version did.
+/// The description of the work in an update, for every version.
 #[derive(Clone, Debug, Default)]
 pub struct Written {
-    /// The request that a turn begins with, and what came with it.
+    /// The request at the start of a turn, with its context.
     pub request: Option<String>,
     pub context: BTreeMap<String, String>,
-    /// The turn's answer.
     pub answer: Option<String>,
     /// Why the turn ended early.
     pub ended: Option<String>,
-    /// What was wrong with a decision.
+    /// The problem with a decision.
     pub refused: Vec<String>,
     /// Whether the decision searched for agents.
     pub searched: bool,
@@ -47,7 +45,7 @@ pub struct Written {
 }
 
 impl Written {
-    /// Reads a stored update; what cannot be read is left out.
+    /// Reads a stored update; unreadable parts are left out.
     pub fn read(update: &Value) -> Self {
         let routing: Option<Routing> = field(update, "routing");
         let searched = routing.as_ref().is_some_and(|routing| {

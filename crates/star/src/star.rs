@@ -13,21 +13,15 @@ use perihelion_mcp::ToolHost;
 /// Name of the graph, which threads keep and clients ask for.
 pub const GRAPH: &str = "swarm";
 
-/// The star, assembled.
 pub struct Star {
     pub graph: Arc<Graph<GraphState>>,
     pub roster: Arc<Roster>,
-    /// Keeps alive what the graph's nodes share.
-    _parts: Arc<StarParts>,
 }
 
 impl Star {
     /// Assembles the graph over the agents of a roster; agents appear in it as that is filled.
     ///
     /// With `traces`, tool calls carry their place in the trace to the servers.
-    ///
-    /// # Errors
-    /// [`BuildError`] never happens with the fixed nodes; it is passed on all the same.
     pub fn new(
         roster: Arc<Roster>,
         options: StarOptions,
@@ -39,7 +33,7 @@ impl Star {
         let parts = StarParts { options, model, tools, traces, withdraw, top: None, depth: 0 };
         let parts = Arc::new(parts);
         let graph = graph(GRAPH, &parts, &roster)?;
-        Ok(Self { graph, roster, _parts: parts })
+        Ok(Self { graph, roster })
     }
 }
 
@@ -61,7 +55,7 @@ impl Resolver<GraphState> for AgentResolver {
     }
 }
 
-/// Builds the graph of a star over a roster; anyone who runs it keeps the parts alive.
+/// Builds the graph of a star over a roster; its nodes keep the parts alive.
 pub(super) fn graph(
     name: &str,
     parts: &Arc<StarParts>,

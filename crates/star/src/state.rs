@@ -1,4 +1,4 @@
-//! What the star knows: one struct, one reducer per field (S1.01).
+//! The state of the star: one struct, one reducer per field (S1.01).
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,7 @@ pub struct TaskRecord {
     pub turn: u32,
 }
 
-/// Where a statement comes from.
+/// The source of a statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Citation {
     /// Number used in the answer, counted from 1 within the turn; that of the agent's result.
@@ -44,12 +44,12 @@ pub struct Artifact {
     pub preview: String,
     /// Length of the whole, in bytes.
     pub bytes: usize,
-    /// The whole: kept beside the state once the step that made it is taken, unless it is short.
+    /// The complete content; stored separately after its step is merged, unless it is short.
     pub content: Blob,
-    /// What it is, where it is no text and the content its base64.
+    /// Its media type, if the content is base64 and not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// What of the open world stands behind it.
+    /// The open-world sources of the content.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
@@ -71,7 +71,7 @@ impl Blobs for Artifact {
     }
 }
 
-/// What the caller wants of the routing.
+/// The caller's instructions for the routing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preferences {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -84,16 +84,16 @@ pub struct Preferences {
     /// How the user wants the work done and the answer put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The JSON Schema that the answer is to be valid against.
+    /// The JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Value>,
-    /// What would wait for a person's approval is not done.
+    /// Work that would wait for an approval is not done.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub skip_approvals: bool,
-    /// Somebody sits in front of it, so that requests for approval run out soon.
+    /// A person waits in front of it, so requests for approval expire soon.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub interactive: bool,
-    /// What came with the request.
+    /// The context of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<Attached>,
     /// The id under which its client knows the message that is the request.
@@ -102,10 +102,10 @@ pub struct Preferences {
     /// The team that does the whole work, by its agent's name.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub team: Option<String>,
-    /// Bounds of the turn beside those of the settings.
+    /// Bounds of the turn in addition to the settings.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub allowance: Option<Allowance>,
-    /// What of the open world stands behind the request itself, where the star is a team's.
+    /// The open-world sources of the request itself, for the star of a team.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
@@ -119,7 +119,7 @@ pub struct Decided {
     pub progress: String,
 }
 
-/// The circuit breaker's memory, and where a turn began.
+/// The circuit breaker's memory, and the start of the turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
     /// Agents of the previous decision, sorted.
@@ -142,15 +142,15 @@ pub struct Routing {
     pub started_at: i64,
     /// Results in the thread before the turn.
     pub results_before: usize,
-    /// What was spent in the thread before the turn.
+    /// The usage of the thread before the turn.
     pub spent_before: Spent,
-    /// A question to the user that is still to be put.
+    /// A question for the user that was not asked yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
     /// Questions that the user was asked in this turn.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub asked: u32,
-    /// What the supervisor searched for in this turn.
+    /// The supervisor's searches in this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
 }
@@ -161,7 +161,7 @@ pub struct Search {
     pub query: String,
     /// Names of agents, best first.
     pub found: Vec<String>,
-    /// Whether one of them was not in the menu.
+    /// Whether one of them was hidden from the catalog.
     pub is_new: bool,
     /// The decision that asked for it, counted from 1 within the turn.
     pub round: u32,
@@ -176,7 +176,7 @@ pub struct Planner {
     pub rationale: String,
     /// Agents in the order in which they were given tasks.
     pub order: Vec<String>,
-    /// From 0 to 1, where the supervisor said so.
+    /// From 0 to 1, if the supervisor gave it.
     pub confidence: Option<f64>,
     /// Agents that could be chosen; of the first decision those first that fit the request.
     pub candidates: Vec<String>,
@@ -187,26 +187,25 @@ pub struct Planner {
     pub by_words: bool,
 }
 
-/// What a conversation was about.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Summary {
     pub text: String,
-    /// The last turn that it tells of.
+    /// The last turn that it covers.
     pub turn: u32,
     /// How many messages the thread had when it was made.
     #[serde(default)]
     pub messages: usize,
-    /// What of the open world stands behind it.
+    /// The open-world sources of the summary.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
 
-/// What model calls have cost.
+/// The cost of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     #[serde(flatten)]
     pub usage: Usage,
-    /// Billionths of a US dollar, as far as prices are set.
+    /// Billionths of a US dollar, for models with prices.
     #[serde(default)]
     pub nano_usd: u64,
     /// Super-steps that teams took.
@@ -222,22 +221,18 @@ impl std::ops::AddAssign for Spent {
     }
 }
 
-fn add_spent(current: &mut Spent, more: Spent) {
-    *current += more;
-}
-
 perihelion_engine::graph_state! {
-    /// The state of the star; what is appended is never lost.
+    /// The state of the star; appended items are never lost.
     ///
-    /// Version 2 has the fields of version 1, but its journal has other keys: a program that knows only version 1
-    /// would not find the calls that were made, and make them again. Version 3 has typed errors in its results.
+    /// Version 2 has the fields of version 1, but other journal keys: a program that knows only version 1 would not
+    /// find earlier calls, and repeat them. Version 3 has typed errors in its results.
     pub struct GraphState, update GraphUpdate, version 3, blobs [global_state] {
         /// The user's present request.
         input_request: String => overwrite,
         /// Free key-values that came with it, and the temporal context.
         request_context: BTreeMap<String, String> => overwrite,
         preferences: Preferences => overwrite,
-        /// Who asks, by the name under which they are remembered.
+        /// The user, by the name of their memories.
         user: Option<String> => overwrite,
         /// The bounds with which the present turn began.
         limits: Option<StarLimits> => overwrite,
@@ -249,24 +244,24 @@ perihelion_engine::graph_state! {
         results: Log<AgentResult> => append,
         citations: Log<Citation> => append,
         plan: Vec<String> => overwrite,
-        /// Where the supervisor sent the run last.
+        /// The supervisor's last target.
         next_step: Vec<String> => overwrite,
         /// The shared blackboard: artifacts by key.
         global_state: Dict<Artifact> => merge,
         /// Stages of the plan that have not started.
         stages: Vec<Vec<Assignment>> => overwrite,
         routing: Routing => overwrite,
-        /// What the supervisor is to know of its own mistakes and of agents that could not work.
+        /// Notes for the supervisor about its own mistakes and about agents that failed.
         errors: Vec<String> => overwrite,
         /// Why the run went to QA, when it was not because the work was done.
         finish_reason: Option<EarlyEnd> => overwrite,
         answer: Option<String> => overwrite,
         /// How the newest turn with a decision was planned.
         planner: Option<Planner> => overwrite,
-        /// What the conversation was about, so far as it is summed up.
+        /// The summary of the conversation so far.
         summary: Option<Summary> => overwrite,
-        /// What model calls have cost in the thread.
-        spent: Spent => with(add_spent),
+        /// The cost of model calls in the thread.
+        spent: Spent => with(std::ops::AddAssign::add_assign),
     }
 }
 
@@ -277,11 +272,10 @@ impl GraphState {
         Message {
             id: named.clone().unwrap_or_else(|| message_id(self.turn + 1, step, "user")),
             role: "user".into(),
-            name: None,
             content: self.input_request.clone(),
             tainted_by: tainted_by.clone(),
             attached: attached.clone(),
-            citations_removed: 0,
+            ..Message::default()
         }
     }
 
@@ -294,7 +288,7 @@ impl GraphState {
 
     /// Returns the results of the present turn, in the order in which they came.
     ///
-    /// Takes as long as the turn has results, however old the thread is.
+    /// The time grows with the results of the turn, not with the age of the thread.
     pub fn results_of_turn(&self) -> impl Iterator<Item = &AgentResult> {
         (self.routing.results_before..self.results.len())
             .filter_map(|index| self.results.get(index))
@@ -306,7 +300,7 @@ impl GraphState {
         self.results_of_turn().find(|result| result.id == task)
     }
 
-    /// Returns what was spent since the present turn began.
+    /// Returns the usage since the present turn began.
     pub fn spent_in_turn(&self) -> Spent {
         let now = self.spent;
         let before = self.routing.spent_before;
@@ -315,6 +309,7 @@ impl GraphState {
                 input_tokens: now.usage.input_tokens.saturating_sub(before.usage.input_tokens),
                 output_tokens: now.usage.output_tokens.saturating_sub(before.usage.output_tokens),
                 cached_tokens: now.usage.cached_tokens.saturating_sub(before.usage.cached_tokens),
+                estimated: now.usage.estimated,
             },
             nano_usd: now.nano_usd.saturating_sub(before.nano_usd),
             steps: now.steps.saturating_sub(before.steps),
@@ -326,14 +321,15 @@ impl GraphState {
         self.results_of_turn().map(|result| result.tools.len() as u64).sum()
     }
 
-    /// Returns how many citations of the present turn named nothing and were removed: of its results, and of its answer.
+    /// Returns how many citations of the present turn had no source and were removed: of its results, and of its
+    /// answer.
     pub fn citations_removed_of_turn(&self) -> u64 {
         let of_results: u64 = self.results_of_turn().map(|result| result.citations_removed).sum();
         let of_answer = self.newest_messages().next().filter(|message| message.is_answer());
         of_results + of_answer.map_or(0, |message| message.citations_removed)
     }
 
-    /// Returns the answer that a turn was given; none where it has none, or it is not known any more.
+    /// Returns the answer of a turn; `None` without one, or if it was deleted.
     pub fn answer_of(&self, turn: u32) -> Option<&Message> {
         let begins = format!("{turn}.");
         self.newest_messages()

@@ -1,4 +1,4 @@
-//! What a long conversation was about: summed up every three turns, and shown in every prompt (S3.04).
+//! The summary of a long conversation: made every three turns, and shown in every prompt (S3.04).
 
 use std::sync::Arc;
 
@@ -6,8 +6,8 @@ use serde_json::json;
 
 use crate::model::{RecordedModel, stop_or_failure};
 use crate::window::{self, clip};
-use crate::{GraphState, Message, StarParts, Summary};
-use perihelion_engine::graph::{Context, NodeError};
+use crate::{GraphState, Message, Result, StarParts, Summary};
+use perihelion_engine::graph::Context;
 use perihelion_llm::{ChatModel as _, ChatRequest, Role};
 
 /// Turns after which a conversation is summed up again.
@@ -20,15 +20,15 @@ const MESSAGES: usize = 60;
 const MESSAGE_CHARS: usize = 2_000;
 const SUMMARY_CHARS: usize = 4_000;
 
-/// The key under which prompts find it among what came with the request.
+/// The key of the summary in the context of prompts.
 pub(super) const KEY: &str = "conversation_summary";
 
-/// Sums the conversation up where it is time to, before a turn begins; `None` where it is not, or no model does it.
+/// Summarizes the conversation before a turn if it is due; `None` if it is not, or without a model.
 pub(super) async fn sum_up(
     ctx: &Context<GraphState>,
     parts: &Arc<StarParts>,
     model: &RecordedModel<'_>,
-) -> Result<Option<Summary>, NodeError> {
+) -> Result<Option<Summary>> {
     let state = ctx.state();
     let known = state.summary.as_ref();
     // A team's own conversation has one turn, and its request is the supervisor's above.
@@ -39,19 +39,14 @@ pub(super) async fn sum_up(
     if messages.is_empty() {
         return Ok(None);
     }
-    let shown: Vec<_> = messages
-        .iter()
-        .map(|message| json!({ "role": message.role, "content": clip(&message.content, MESSAGE_CHARS) }))
-        .collect();
+    let shown = |message: &&Message| json!({ "role": message.role, "content": clip(&message.content, MESSAGE_CHARS) });
+    let shown: Vec<_> = messages.iter().map(shown).collect();
     let prompt = json!({ "summary": known.map(|known| &known.text), "messages": shown });
     let asked = parts.prompts.messages("summarizer", prompt).map_err(window::prompt_failed)?;
     let request = ChatRequest::new(Role::Summarizer, parts.thread(ctx.place()), asked);
     let request = request.stage("conversation");
-    let text = match model.chat(&request, None).await {
-        Ok(response) => response.into_text(),
-        Err(error) => Err(error),
-    };
-    let text = match text {
+    let answer = model.chat(&request, None).await;
+    let text = match answer.and_then(|response| response.into_text()) {
         Ok(text) => clip(&text, SUMMARY_CHARS),
         Err(error) => {
             let error = stop_or_failure(error)?;
@@ -64,7 +59,7 @@ pub(super) async fn sum_up(
     Ok(Some(Summary { text, turn: state.turn, messages: state.messages.len(), tainted_by }))
 }
 
-/// Returns what user, supervisor and QA said after so many messages, oldest first.
+/// Returns the messages of user, supervisor and QA after the first ones, oldest first.
 fn talk_since(state: &GraphState, summed_up: usize) -> Vec<&Message> {
     let newest = state.newest_messages().take(state.messages.len().saturating_sub(summed_up));
     let talk = newest.filter(|message| message.is_talk());

@@ -5,15 +5,17 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::json;
 
+use crate::assignment::DIRECT;
 use crate::breaker::{self, Exhausted};
 use crate::decision::{Accepted, accept};
 use crate::dispatch::Choices;
 use crate::menu::{self, MenuQuery};
 use crate::model::{RecordedModel, stop_or_failure};
+use crate::shape::Shape;
 use crate::{
-    AgentEvent, Assignment, EarlyEnd, FinishReason, GraphState, GraphUpdate, Menu, Roster, Search,
-    Spent, StarParts, Statement, SupervisorDecision, TaskRecord, candidates, dispatch, node,
-    question, remaining, seen, taint, window,
+    AgentEvent, Assignment, EarlyEnd, FinishReason, GraphState, GraphUpdate, Menu, Planner, Result,
+    Roster, Search, Spent, StarParts, Statement, SupervisorDecision, TaskRecord, candidates,
+    dispatch, node, question, remaining, seen, shape, taint, window,
 };
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::{self as llm, ChatRequest, Role};
@@ -27,10 +29,13 @@ pub(super) struct Supervisor {
 
 #[async_trait]
 impl Node<GraphState> for Supervisor {
-    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>> {
         let state = ctx.state();
         if let Some(question) = state.routing.question.clone() {
             return question::put(&ctx, question).await;
+        }
+        if dispatch::direct(state).is_some() {
+            return Ok(finish(&ctx, GraphUpdate::new(), None));
         }
         let now = ctx.note_time().await?.timestamp_micros();
         if let Some(exhausted) = breaker::exhausted(state, &self.parts.limits, ctx.place(), now) {
@@ -53,7 +58,13 @@ impl Node<GraphState> for Supervisor {
             return Ok(finish(&ctx, GraphUpdate::new().errors(errors), Some(exhausted)));
         }
         match &state.preferences.team {
-            Some(team) => Ok(self.send(&ctx, team)),
+            Some(_) if state.results_of_turn().next().is_some() => {
+                Ok(finish(&ctx, GraphUpdate::new(), None))
+            }
+            Some(team) => {
+                let plan = format!("{team} answers the request, as was asked for");
+                Ok(self.send(&ctx, GraphUpdate::new(), (team, ".team"), plan))
+            }
             None => self.decide(&ctx, &failed, now).await,
         }
     }
@@ -65,7 +76,7 @@ impl Supervisor {
         ctx: &Context<GraphState>,
         failed: &[String],
         now: i64,
-    ) -> Result<NodeOutput<GraphState>, NodeError> {
+    ) -> Result<NodeOutput<GraphState>> {
         let state = ctx.state();
         let failure_of = |server: &str| self.parts.tools.failure(server);
         let menu = self.roster.menu(
@@ -74,18 +85,27 @@ impl Supervisor {
             failure_of,
         );
         let menu: Menu = ctx.observe(seen::MENU, &menu).await?;
+        let shape = self.parts.shapes.next(&menu, state);
+        let shape = ctx.observe_unless(seen::SHAPE, &Shape::Full, &shape).await?;
+        self.listen(ctx);
+        if let (Shape::Direct, [(agent, _)]) = (shape, menu.shown.as_slice()) {
+            return Ok(self.send_direct(ctx, &menu, agent));
+        }
         let skipped = dispatch::not_started(state, &format!("{} failed", failed.join(", ")));
         let errors: Vec<String> = state.errors.iter().cloned().chain(skipped.clone()).collect();
         let candidates = candidates::candidates(ctx, &self.roster, &menu).await?;
+        let menu = shape.arranged(menu, &candidates);
         let left = remaining::left(state, &self.parts.limits, ctx.place(), now);
         let left = remaining::shown(left, &self.parts.limits.for_turn(state));
         // Noted, so that a replay under other bounds asks the same.
         let budget = ctx.observe_unless(seen::BUDGET, &Vec::new(), &left).await?;
-        let request = self.request(ctx, &menu, &candidates, &errors, &budget)?;
+        let request = self.request(ctx, shape, &menu, (&candidates, &errors, &budget))?;
         let model =
             RecordedModel::new(ctx, &self.parts).in_turn(state, ctx.place()).remembering(state);
-        self.listen(ctx);
-        let answer = llm::ask::<SupervisorDecision>(&model, request, "supervisor_decision").await;
+        let answer = shape::ask(&model, request, shape, (&menu, state)).await;
+        if !ctx.port().is_replay() {
+            self.parts.shapes.learn(&answer);
+        }
         let spent = model.spent();
         let decision = match answer {
             Ok(answer) => answer.value,
@@ -100,14 +120,7 @@ impl Supervisor {
                 return self.undecided(ctx, spent, skipped, error).await;
             }
         };
-        AgentEvent::Decision {
-            thought: decision.thought_process.clone(),
-            plan: decision.plan.clone(),
-            agents: decision.selected_agents.clone(),
-            clarification: decision.clarification.clone(),
-            usage: spent.usage,
-        }
-        .publish(ctx);
+        publish(ctx, &decision, spent.usage);
         let prefix = format!("{}.{}", state.turn, state.routing.round + 1);
         let accepted = accept(&decision, &Choices::of(&menu, state), &state.input_request, &prefix);
         let planner =
@@ -143,23 +156,50 @@ impl Supervisor {
         }
     }
 
-    /// Sends the request to the team that was asked for, and ends the work when it has answered; no model is asked.
-    fn send(&self, ctx: &Context<GraphState>, team: &str) -> NodeOutput<GraphState> {
+    /// Sends the request to one agent; no model is asked.
+    fn send(
+        &self,
+        ctx: &Context<GraphState>,
+        update: GraphUpdate,
+        (agent, id): (&str, &str),
+        plan: String,
+    ) -> NodeOutput<GraphState> {
         let state = ctx.state();
-        if state.results_of_turn().next().is_some() {
-            return finish(ctx, GraphUpdate::new(), None);
-        }
         let task = Assignment {
-            id: format!("{}.{}.team", state.turn, state.routing.round + 1),
-            agent: team.to_owned(),
+            id: format!("{}.{}{id}", state.turn, state.routing.round + 1),
+            agent: agent.to_owned(),
             task: state.input_request.clone(),
             ..Assignment::default()
         };
-        let plan = vec![format!("{team} answers the request, as was asked for")];
-        self.dispatch(ctx, GraphUpdate::new(), plan, vec![vec![task]], Vec::new())
+        self.dispatch(ctx, update, vec![plan], vec![vec![task]], Vec::new())
     }
 
-    /// Has what the user said remembered, beside the first decision of a turn.
+    /// Sends the request to the only agent there is.
+    fn send_direct(
+        &self,
+        ctx: &Context<GraphState>,
+        menu: &Menu,
+        agent: &str,
+    ) -> NodeOutput<GraphState> {
+        let plan = format!("{agent} answers the request");
+        let decision = SupervisorDecision {
+            thought_process: "There is one agent, so no model has to choose.".to_owned(),
+            plan: vec![plan.clone()],
+            selected_agents: vec![agent.to_owned()],
+            tasks: Vec::new(),
+            clarification: None,
+            confidence: None,
+        };
+        publish(ctx, &decision, llm::Usage::default());
+        let state = ctx.state();
+        let accepted = Ok(Accepted::Work { stages: Vec::new(), queries: Vec::new() });
+        let planner = candidates::after(state, &decision, menu, &self.parts.limits, &accepted, &[]);
+        let planner = Planner { order: decision.selected_agents, ..planner };
+        let update = GraphUpdate::new().errors(Vec::new()).planner(Some(planner));
+        self.send(ctx, update, (agent, DIRECT), plan)
+    }
+
+    /// Stores memories from the user's words, in parallel with the first decision of a turn.
     fn listen(&self, ctx: &Context<GraphState>) {
         let state = ctx.state();
         let Some((experience, user)) = self.parts.experience.as_ref().zip(state.user.clone())
@@ -180,11 +220,10 @@ impl Supervisor {
     fn request(
         &self,
         ctx: &Context<GraphState>,
+        shape: Shape,
         menu: &Menu,
-        candidates: &[String],
-        errors: &[String],
-        budget: &[String],
-    ) -> Result<ChatRequest, NodeError> {
+        (candidates, errors, budget): (&[String], &[String], &[String]),
+    ) -> Result<ChatRequest> {
         let state = ctx.state();
         let line = |(name, line): &(String, String)| json!({ "name": name, "line": line });
         let prompt = json!({
@@ -204,22 +243,23 @@ impl Supervisor {
             "budget": budget,
             "errors": errors,
         });
-        let messages = self.parts.prompts.messages("supervisor", prompt);
+        let template = if shape == Shape::Choice { "supervisor_choice" } else { "supervisor" };
+        let messages = self.parts.prompts.messages(template, prompt);
         let messages = messages.map_err(window::prompt_failed)?;
         Ok(ChatRequest::new(Role::Supervisor, self.parts.thread(ctx.place()), messages))
     }
 
-    /// A decision that could not be had: nonsense is fed back, an endpoint that fails stops the run, and one that took
-    /// longer than the turn may last ends it.
+    /// A failed decision: the model gets invalid ones back, a failing endpoint stops the run, and a decision that takes
+    /// longer than the turn ends it.
     ///
-    /// Where agents that were chosen by words have found something, the turn ends with that.
+    /// If agents from keyword search have found something, the turn ends with that.
     async fn undecided(
         &self,
         ctx: &Context<GraphState>,
         spent: Spent,
         skipped: Vec<String>,
         error: llm::Error,
-    ) -> Result<NodeOutput<GraphState>, NodeError> {
+    ) -> Result<NodeOutput<GraphState>> {
         match error {
             llm::Error::Invalid { .. } => {
                 let problems = vec![error.to_string()];
@@ -252,7 +292,7 @@ impl Supervisor {
         self.parts.limits.for_turn(state).breaker_retries
     }
 
-    /// Asks again with what was wrong, unless the breaker has had enough.
+    /// Asks again with the problem, unless the breaker stops it.
     fn again(
         &self,
         ctx: &Context<GraphState>,
@@ -328,7 +368,18 @@ impl Supervisor {
     }
 }
 
-/// Sends the run to QA; `exhausted` says why, when it was not because the work is done.
+fn publish(ctx: &Context<GraphState>, decision: &SupervisorDecision, usage: llm::Usage) {
+    AgentEvent::Decision {
+        thought: decision.thought_process.clone(),
+        plan: decision.plan.clone(),
+        agents: decision.selected_agents.clone(),
+        clarification: decision.clarification.clone(),
+        usage,
+    }
+    .publish(ctx);
+}
+
+/// Sends the run to QA; `exhausted` has the reason, unless the work is done.
 fn finish(
     ctx: &Context<GraphState>,
     update: GraphUpdate,

@@ -1,12 +1,12 @@
 //! How provenance travels through the state.
 //!
-//! Taint travels with what it is in: from a tool's result to the agent that read it, to its output, its artifacts and
-//! its message, to the one who is shown these, and to the tasks that a supervisor makes of them. It is never
-//! washed off by a model that puts things in other words.
+//! Taint follows the content: from a tool's result to the agent that read it, to its output, artifacts and message, to
+//! their readers, and to the tasks that a supervisor makes of them. It is never washed off by a model that puts things
+//! in other words.
 
 use crate::{Assignment, GraphState, Sources, attachments, window};
 
-/// Returns what stands behind the supervisor's words, and QA's, who are shown the same.
+/// Returns the open-world sources of the supervisor's words, and of QA's, which has the same input.
 pub(super) fn of_talk(state: &GraphState) -> Sources {
     let results = state.results_of_turn().map(|result| &result.tainted_by);
     let messages = window::of_talk(state).into_iter().map(|message| &message.tainted_by);
@@ -24,7 +24,7 @@ pub(super) fn of_talk(state: &GraphState) -> Sources {
         .collect()
 }
 
-/// Returns what stands behind the prompt with which an agent begins a task.
+/// Returns the open-world sources of the prompt with which an agent begins a task.
 pub(super) fn of_opening(state: &GraphState, assignment: &Assignment) -> Sources {
     let messages = window::of_late(state).into_iter().map(|message| &message.tainted_by);
     let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);

@@ -1,24 +1,25 @@
-//! The calls of one answer of the model: those that nothing depends on at once, the others in the order given.
+//! The calls of one model answer: independent ones at once, the rest in the given order.
 //!
-//! Reading calls and repeatable ones that stand next to each other are in flight together, as many as the server
-//! takes at a time. A call that changes something waits for those before it, and those after it wait for it. They
-//! begin, are recorded and are shown to the model in the order of the answer, whichever ends first.
+//! Adjacent read-only and repeatable calls run concurrently, up to the server's limit. A call that changes something
+//! waits for those before it, and those after it wait for it. They begin, are recorded and are shown to the model in
+//! the order of the answer, whichever ends first.
 
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
 
 use super::caller::ToolReply;
 use super::toolbox::{Prepared, Toolbox};
+use crate::Result;
 use perihelion_engine::graph::{Interrupt, NodeError};
 use perihelion_llm::ToolCall;
 
 impl Toolbox<'_> {
-    /// Performs the calls of an answer, `limit` of the task at most, and returns what the model is told of each.
+    /// Performs the calls of an answer, at most `limit` of the task, and returns the model's text for each.
     pub(super) async fn call_all(
         &mut self,
         calls: &[ToolCall],
         limit: usize,
-    ) -> Result<Vec<String>, NodeError> {
+    ) -> Result<Vec<String>> {
         let mut replies = Vec::with_capacity(calls.len());
         while replies.len() < calls.len() {
             let left = limit.saturating_sub(self.log.calls.len());
@@ -42,7 +43,9 @@ impl Toolbox<'_> {
         for (place, call) in calls.iter().enumerate().skip(place).take(left) {
             // Equal calls are counted, and what is recorded of them is told apart by their order.
             let before = &calls[place - group.len()..place];
-            let may_join = self.commutes(call) && !is_among(call, before);
+            let is_same =
+                |other: &ToolCall| other.name == call.name && other.arguments == call.arguments;
+            let may_join = self.commutes(call) && !before.iter().any(is_same);
             if !group.is_empty() && !may_join {
                 break;
             }
@@ -54,11 +57,11 @@ impl Toolbox<'_> {
         group
     }
 
-    /// Performs a group of calls; all of them end, also where one of them waits for a person.
+    /// Performs a group of calls; all of them end, even if one of them waits for a person.
     async fn perform<'c>(
         &mut self,
         mut group: Vec<Prepared<'c>>,
-    ) -> Result<Vec<(Prepared<'c>, ToolReply)>, NodeError> {
+    ) -> Result<Vec<(Prepared<'c>, ToolReply)>> {
         if group.len() == 1
             && let Some(alone) = group.pop()
         {
@@ -66,7 +69,7 @@ impl Toolbox<'_> {
             return Ok(vec![(alone, reply)]);
         }
         let at_once = self.at_once();
-        let mut sent: Vec<BoxFuture<'_, Result<ToolReply, NodeError>>> = Vec::new();
+        let mut sent: Vec<BoxFuture<'_, Result<ToolReply>>> = Vec::new();
         for prepared in &group {
             sent.push(Box::pin(self.send(prepared)));
         }
@@ -77,7 +80,7 @@ impl Toolbox<'_> {
 }
 
 /// Returns every reply, or everything that people are asked, or the first other error.
-fn all(replies: Vec<Result<ToolReply, NodeError>>) -> Result<Vec<ToolReply>, NodeError> {
+fn all(replies: Vec<Result<ToolReply>>) -> Result<Vec<ToolReply>> {
     let mut given = Vec::with_capacity(replies.len());
     let mut open: Vec<Interrupt> = Vec::new();
     for reply in replies {
@@ -88,8 +91,4 @@ fn all(replies: Vec<Result<ToolReply, NodeError>>) -> Result<Vec<ToolReply>, Nod
         }
     }
     if open.is_empty() { Ok(given) } else { Err(NodeError::Interrupted(open)) }
-}
-
-fn is_among(call: &ToolCall, others: &[ToolCall]) -> bool {
-    others.iter().any(|other| other.name == call.name && other.arguments == call.arguments)
 }

@@ -5,20 +5,19 @@ use serde_json::json;
 
 use crate::reflection::{Attempted, Judged, judge, rejected};
 use crate::{
-    AgentError, CallRecord, ErrorKind, Finding, Job, Kind, ReflectionVerdict, Report, ShownSkill,
-    TOOLS, Work, approval, assignment, breaker, caller::Caller, is_built_in, model::RecordedModel,
-    pipeline::StageError, remaining, seen, taint, toolbox::Toolbox, window,
+    AgentError, CallRecord, ErrorKind, Finding, Job, Kind, ReflectionVerdict, Report, Result,
+    ShownSkill, TOOLS, Work, approval, assignment, breaker, caller::Caller, is_built_in,
+    model::RecordedModel, pipeline::StageError, remaining, seen, taint, toolbox::Toolbox, window,
 };
-use perihelion_engine::graph::NodeError;
 use perihelion_llm::{self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role};
 
-/// What is said to a model whose answer was longer than it may be.
+/// The message to a model whose answer was too long.
 const SHORTER: &str = "Your last answer was longer than the output limit and was discarded. Answer again, much shorter.";
 
-/// Characters of a call's result that are handed back where the work was cut off.
+/// Characters of a call's result that are returned if the work was cut off.
 const PARTIAL_CHARS: usize = 2_000;
 
-/// Works on tasks with the tools of a server, and with nothing else.
+/// Works on tasks with the tools of a server alone.
 #[derive(Debug, Default)]
 pub struct ToolLoop;
 
@@ -36,10 +35,13 @@ impl Kind for ToolLoop {
         "a model that calls the server's tools until it can answer"
     }
 
-    async fn work(&self, job: Job) -> Result<Report, NodeError> {
+    async fn work(&self, job: Job) -> Result<Report> {
         let Job { ctx, assignment, .. } = &job;
         let model = job.model(ctx).remembering(ctx.state());
-        let mut tools = Toolbox::new(Caller { ctx, job: &job });
+        // Small models ask at random.
+        let asks = assignment.is_direct()
+            && !ctx.observe_unless(seen::SHAPE, &false, &job.star.shapes.is_compact()).await?;
+        let mut tools = Toolbox::new(Caller { ctx, job: &job }, asks);
         tools.log.tainted_by.extend(taint::of_opening(ctx.state(), assignment));
         let mut report = Report::default();
         let skills = similar(&job).await?;
@@ -70,7 +72,7 @@ impl Kind for ToolLoop {
     }
 }
 
-/// Tells what calls gave before the work on a task was cut off; empty where none gave anything.
+/// Lists the results of calls before the work on a task was cut off; empty without results.
 fn so_far(calls: &[CallRecord]) -> String {
     let good = calls.iter().filter(|call| !call.is_error && !is_built_in(&call.tool));
     let lines: Vec<String> = good
@@ -84,7 +86,7 @@ fn so_far(calls: &[CallRecord]) -> String {
 }
 
 /// Returns how tasks like this one were solved before; noted, so that work that is done again sees the same.
-async fn similar(job: &Job) -> Result<Vec<ShownSkill>, NodeError> {
+async fn similar(job: &Job) -> Result<Vec<ShownSkill>> {
     let found = match &job.star.experience {
         Some(experience) if !job.ctx.port().is_replay() => {
             let tenant = &job.ctx.place().tenant;
@@ -95,7 +97,7 @@ async fn similar(job: &Job) -> Result<Vec<ShownSkill>, NodeError> {
     job.ctx.observe_unless(seen::SKILLS, &Vec::new(), &found).await
 }
 
-/// Learns from work that was approved as it stood and that nobody of the open world had a part in, and from failures of skills.
+/// Learns from work that was approved unchanged and without open-world content, and from failures of skills.
 fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
     let Some(experience) = &job.star.experience else { return };
     if job.ctx.port().is_replay() || report.is_handed_back() {
@@ -128,7 +130,7 @@ struct Loop<'a> {
 }
 
 impl Loop<'_> {
-    /// Acts and is judged, round by round, until the output stands or the bound is reached.
+    /// Acts and is judged, round by round, until the output is approved or the bound is reached.
     async fn work(&self, tools: &mut Toolbox<'_>, report: &mut Report) -> Result<(), StageError> {
         let Job { ctx, star, .. } = self.job;
         let mut messages = self.opening(tools)?;
@@ -220,8 +222,8 @@ impl Loop<'_> {
         }
     }
 
-    /// Finds out how what people said with their approvals stands to the task.
-    async fn take_in(&self, tools: &mut Toolbox<'_>) -> Result<(), NodeError> {
+    /// Classifies the instructions that came with approvals relative to the task.
+    async fn take_in(&self, tools: &mut Toolbox<'_>) -> Result<()> {
         let Job { ctx, star, agent, assignment, .. } = self.job;
         for (place, text) in tools.words_of_approvers() {
             let task = assignment::effective(&assignment.described(), &tools.instructions);
@@ -246,7 +248,7 @@ impl Loop<'_> {
     }
 
     /// Builds the window: the task, upstream outputs, artifact keys, the last few messages.
-    fn opening(&self, tools: &Toolbox<'_>) -> Result<Vec<ChatMessage>, NodeError> {
+    fn opening(&self, tools: &Toolbox<'_>) -> Result<Vec<ChatMessage>> {
         let Job { ctx, star, agent, server, assignment, .. } = self.job;
         let state = ctx.state();
         let names: Vec<String> = tools.specs().into_iter().map(|tool| tool.name).collect();
@@ -255,11 +257,13 @@ impl Loop<'_> {
             "server": server.name,
             "description": server.description,
             "tools": names,
-            "has_more_tools": tools.is_searched(),
+            "has_more_tools": tools.search.is_some(),
             "task": assignment.described(),
             "wishes": state.preferences.system_prompt,
             "context": window::context(state),
             "artifacts": window::artifacts(state),
+            "can_hand_back": !assignment.is_direct(),
+            "can_ask": tools.asks,
             "recent_messages": window::recent_beside(state, assignment),
             "dependency_outputs": assignment.dependency_outputs,
             "skills": self.skills,

@@ -1,4 +1,5 @@
-//! What a model is shown of tools: names that its API accepts, schemas without what only generators need, and the agent's own.
+//! The form of tools for a model: names that its API accepts, schemas without fields for generators, and the agent's
+//! own tools.
 
 use serde_json::{Map, Value, json};
 
@@ -13,12 +14,13 @@ const MAX_CHARS: usize = 64;
 pub(super) struct ToolNames(Vec<String>);
 
 impl ToolNames {
-    /// Keeps names that are fit, and makes the others so; each is unique and none is a built-in tool's.
+    /// Keeps valid names, and changes the rest; each is unique and differs from built-in tools.
     pub(super) fn new(tools: &[ToolDefinition]) -> Self {
         let mut shown: Vec<Option<String>> =
             tools.iter().map(|tool| is_fit(&tool.name).then(|| tool.name.clone())).collect();
         for (index, tool) in tools.iter().enumerate().filter(|(_, tool)| !is_fit(&tool.name)) {
-            let mut name = made_fit(&tool.name);
+            let fitting = |letter| if is_allowed(letter) { letter } else { '_' };
+            let mut name: String = tool.name.chars().map(fitting).collect();
             let is_taken = |name: &str| shown.iter().flatten().any(|other| other == name);
             if name.len() > MAX_CHARS || is_built_in(&name) || is_taken(&name) {
                 // The hash of the whole name is as good as unique, and the same in every process.
@@ -57,10 +59,6 @@ fn is_fit(name: &str) -> bool {
     (1..=MAX_CHARS).contains(&name.len()) && name.chars().all(is_allowed) && !is_built_in(name)
 }
 
-fn made_fit(name: &str) -> String {
-    name.chars().map(|letter| if is_allowed(letter) { letter } else { '_' }).collect()
-}
-
 pub(super) const READ_ARTIFACT: &str = "perihelion_read_artifact";
 
 /// Finds tools of an agent that has too many to be shown all.
@@ -69,52 +67,44 @@ pub(super) const FIND_TOOL: &str = "perihelion_find_tool";
 /// Hands a task back that is for another agent.
 pub(super) const NOT_MINE: &str = "perihelion_not_mine";
 
-/// Tells whether a name is that of an agent's own tool, which no server is called for.
+/// Asks the user, where no supervisor could before the work.
+pub(super) const ASK_USER: &str = "perihelion_ask_user";
+
+/// Returns whether a name is that of an agent's own tool, which calls no server.
 pub fn is_built_in(tool: &str) -> bool {
-    [READ_ARTIFACT, FIND_TOOL, NOT_MINE].contains(&tool)
+    [READ_ARTIFACT, FIND_TOOL, NOT_MINE, ASK_USER].contains(&tool)
 }
 
 /// Returns the definition of the tool that hands a task back.
 pub(super) fn not_mine() -> ToolSpec {
-    ToolSpec {
-        name: NOT_MINE.to_owned(),
-        description: "Hands the task back because it is not for this agent: none of its tools is made for what the \
-                      task asks. Ends your work at once."
-            .to_owned(),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "reason": {
-                    "type": "string",
-                    "description": "What the task needs that your tools are not made for."
-                },
-            },
-            "required": ["reason"],
-            "additionalProperties": false,
-        }),
-    }
+    let about = "Hands the task back because it is not for this agent: none of its tools is made for what the \
+                 task asks. Ends your work at once.";
+    let reason = "What the task needs that your tools are not made for.";
+    of_one_text(NOT_MINE, about.to_owned(), "reason", reason)
 }
 
-/// Returns the definition of the tool that finds others.
+/// Returns the definition of the tool that asks the user.
+pub(super) fn ask_user() -> ToolSpec {
+    let about = "Asks the user for what is missing.".to_owned();
+    of_one_text(ASK_USER, about, "question", "One question")
+}
+
+/// Returns the definition of the tool that finds other tools.
 pub(super) fn find_tool(tools: usize) -> ToolSpec {
-    ToolSpec {
-        name: FIND_TOOL.to_owned(),
-        description: format!(
-            "Searches all {tools} tools of the server, of which you see those that fit the task best. What it finds \
-             can be called from your next answer on. Counts as one of your calls."
-        ),
-        parameters: json!({
-            "type": "object",
-            "properties": {
-                "query": {
-                    "type": "string",
-                    "description": "A few words that say what the tool is to do."
-                },
-            },
-            "required": ["query"],
-            "additionalProperties": false,
-        }),
-    }
+    let about = format!(
+        "Searches all {tools} tools of the server, of which you see those that fit the task best. What it finds \
+         can be called from your next answer on. Counts as one of your calls."
+    );
+    of_one_text(FIND_TOOL, about, "query", "A few words that say what the tool is to do.")
+}
+
+fn of_one_text(tool: &str, description: String, argument: &str, about: &str) -> ToolSpec {
+    let parameters = json!({
+        "type": "object",
+        "properties": { argument: { "type": "string", "description": about } },
+        "required": [argument],
+    });
+    ToolSpec { name: tool.to_owned(), description, parameters }
 }
 
 /// Keywords whose values are schemas by name.
@@ -123,21 +113,56 @@ const NAMED: [&str; 4] = ["properties", "patternProperties", "$defs", "definitio
 const NESTED: &str =
     "items prefixItems additionalProperties anyOf oneOf allOf not contains propertyNames";
 
-/// Returns a schema without `$schema`, `$comment`, sizes of numbers as formats, `default: null`, titles that repeat
-/// a name or stand in the description, and the title of the whole.
+/// Returns a schema without `$schema`, `$comment`, sizes of numbers as formats, `default: null`, superfluous titles, and
+/// null as a value of optional properties. Calls are still checked by the whole schema.
 pub(super) fn shown(schema: &Value) -> Value {
     without_noise(None, schema)
 }
 
-/// `name` is that of a property, empty for what stands in a list of schemas, and none for the whole.
+/// `name` is that of a property, empty for an item in a list of schemas, and `None` for the whole.
 fn without_noise(name: Option<&str>, schema: &Value) -> Value {
     match schema {
         Value::Object(keywords) => {
             let kept = keywords.iter().filter(|(key, value)| !is_noise(name, keywords, key, value));
-            Value::Object(kept.map(|(key, value)| (key.clone(), inner(key, value))).collect())
+            let mut kept: Map<String, Value> =
+                kept.map(|(key, value)| (key.clone(), inner(key, value))).collect();
+            let required = keywords.get("required").and_then(Value::as_array);
+            let is_required =
+                |name: &str| required.is_some_and(|all| all.iter().any(|one| one == name));
+            if let Some(Value::Object(properties)) = kept.get_mut("properties") {
+                let optional = properties.iter_mut().filter(|(name, _)| !is_required(name));
+                optional.for_each(|(_, schema)| drop_null(schema));
+            }
+            Value::Object(kept)
         }
         Value::Array(schemas) => schemas.iter().map(|schema| without_noise(name, schema)).collect(),
         other => other.clone(),
+    }
+}
+
+/// Removes null from the types of a schema with others.
+fn drop_null(schema: &mut Value) {
+    let Some(keywords) = schema.as_object_mut() else { return };
+    if let Some(Value::Array(kinds)) = keywords.get_mut("type")
+        && kinds.len() > 1
+    {
+        kinds.retain(|kind| kind != "null");
+        if let [kind] = kinds.as_slice() {
+            let kind = kind.clone();
+            keywords.insert("type".to_owned(), kind);
+        }
+    }
+    if let Some(Value::Array(parts)) = keywords.get_mut("anyOf")
+        && parts.len() > 1
+    {
+        parts.retain(|part| part["type"] != "null");
+        if let [Value::Object(only)] = parts.as_slice() {
+            let only = only.clone();
+            keywords.remove("anyOf");
+            for (key, value) in only {
+                keywords.entry(key).or_insert(value);
+            }
+        }
     }
 }
 
@@ -156,7 +181,13 @@ fn inner(key: &str, value: &Value) -> Value {
 
 fn is_noise(name: Option<&str>, keywords: &Map<String, Value>, key: &str, value: &Value) -> bool {
     match (key, value) {
-        ("$schema" | "$comment", _) | ("default", Value::Null) => true,
+        ("$schema" | "$comment", _)
+        | ("default", Value::Null)
+        | ("additionalProperties", Value::Bool(false)) => true,
+        ("minimum", minimum) => {
+            let format = keywords.get("format").and_then(Value::as_str).unwrap_or_default();
+            *minimum == 0 && format.starts_with("uint")
+        }
         ("format", Value::String(format)) => {
             let digits = format.trim_start_matches('u').trim_start_matches("int");
             digits.len() < format.len() && digits.chars().all(|c| c.is_ascii_digit())
@@ -212,7 +243,7 @@ mod tool_schema_tests {
 
     use super::*;
 
-    /// S1.06: a model sees what it needs to call a tool, and no byte that only a generator wrote.
+    /// S1.06: a model sees the fields that it needs to call a tool, and no bytes for generators.
     #[test]
     fn the_parts_of_a_schema_that_a_call_needs_stay_and_the_rest_is_removed() {
         let schema = json!({
@@ -226,22 +257,27 @@ mod tool_schema_tests {
                 "when": { "title": "When", "description": "Begin.", "type": "string", "format": "date", "default": "today" },
                 "list": { "type": "array", "items": { "title": "Item", "type": "integer", "format": "int64" } },
                 "how": { "oneOf": [{ "const": "a", "title": "By air" }] },
+                "whom": { "anyOf": [{ "type": "string" }, { "type": "null" }], "description": "A name." },
+                "need": { "type": ["string", "null"], "minimum": 0 },
             },
-            "required": ["title"], "$defs": { "Kind": { "title": "Kind", "enum": ["title", null] } },
+            "required": ["title", "need"], "additionalProperties": false,
+            "$defs": { "Kind": { "title": "Kind", "enum": ["title", null] } },
         });
         let expected = json!({
             "type": "object",
             "properties": {
                 "title": { "type": "string" },
-                "max_results": { "type": ["integer", "null"], "minimum": 0 },
+                "max_results": { "type": "integer" },
                 "unit": { "title": "One of the SI", "type": "string" },
                 "sum": { "title": "Amount in cents", "description": "What is paid.", "type": "integer" },
                 "total": { "description": "What is paid.", "type": "integer" },
                 "when": { "description": "Begin.", "type": "string", "format": "date", "default": "today" },
                 "list": { "type": "array", "items": { "title": "Item", "type": "integer" } },
                 "how": { "oneOf": [{ "const": "a", "title": "By air" }] },
+                "whom": { "description": "A name.", "type": "string" },
+                "need": { "type": ["string", "null"], "minimum": 0 },
             },
-            "required": ["title"], "$defs": { "Kind": { "enum": ["title", null] } },
+            "required": ["title", "need"], "$defs": { "Kind": { "enum": ["title", null] } },
         });
         assert_eq!(shown(&schema), expected);
     }

@@ -5,13 +5,12 @@ use std::collections::BTreeMap;
 use serde_json::{Value, json};
 
 use crate::caller::{CallLog, Caller, PendingCall};
-use crate::tool_names::{self, FIND_TOOL, NOT_MINE, READ_ARTIFACT, ToolNames};
+use crate::tool_names::{self, ASK_USER, FIND_TOOL, NOT_MINE, READ_ARTIFACT, ToolNames};
 use crate::window::{clip, prompt_failed};
 use crate::{
-    CallRecord, Instruction, InstructionKind, Job, ToolReply, addresses::Shown, approval::Decision,
-    artifacts::Artifacts, directory::ToolSearch, is_built_in,
+    CallRecord, Instruction, InstructionKind, Job, Result, ToolReply, addresses::Shown,
+    approval::Decision, artifacts::Artifacts, directory::ToolSearch, is_built_in, question,
 };
-use perihelion_engine::graph::NodeError;
 use perihelion_llm::{ToolCall, ToolSpec};
 use perihelion_mcp::{CallPolicy, ToolDefinition};
 
@@ -26,12 +25,11 @@ pub(super) struct Prepared<'c> {
     /// Its place in the model's answer.
     place: usize,
     call: &'c ToolCall,
-    /// The server's tool, with what surrounds it by now; none where the agent's own is meant, or nothing.
+    /// The server's tool, with its present policy; `None` for the agent's own tools and unknown ones.
     tool: Option<ToolDefinition>,
     name: String,
     /// The name with the server's.
     full_name: String,
-    /// What people decided of it.
     decision: Option<Decision>,
     /// It was made too often already.
     is_refused: bool,
@@ -41,26 +39,28 @@ pub(super) struct Prepared<'c> {
 pub(super) struct Toolbox<'a> {
     caller: Caller<'a>,
     names: ToolNames,
-    /// Where there are too many tools to be shown all.
-    search: Option<ToolSearch>,
+    /// Present if there are too many tools to show all.
+    pub(super) search: Option<ToolSearch>,
+    /// Whether the user can be asked.
+    pub asks: bool,
     pub log: CallLog,
-    /// What people said and tools found, as far as it can hold addresses.
+    /// The texts of people and tools, from which addresses are known.
     shown: Shown<'a>,
-    /// What people decided of the calls of the model's last answer, by their places in it.
+    /// The decisions of people on the calls of the last answer, by their positions in it.
     decisions: BTreeMap<usize, Decision>,
-    /// What surrounds the tools of that answer, by their names: what did when the agent began, or stricter.
+    /// The policies of the tools of that answer, by their names: those when the agent began, or stricter ones.
     call_policies: BTreeMap<String, CallPolicy>,
     /// Answers of the model that called tools.
     answers: usize,
-    /// What people who approved calls wanted besides.
+    /// Instructions of people who approved calls.
     pub instructions: Vec<Instruction>,
-    /// Those of the model's last answer, by their calls' places in it.
+    /// The instructions for the last answer, by the positions of their calls.
     newest: BTreeMap<usize, Instruction>,
 }
 
 impl<'a> Toolbox<'a> {
     /// Opens the tools of an agent's server for its task.
-    pub(super) fn new(caller: Caller<'a>) -> Self {
+    pub(super) fn new(caller: Caller<'a>, asks: bool) -> Self {
         let Job { ctx, server, assignment, .. } = caller.job;
         let state = ctx.state();
         let limits = caller.job.limits();
@@ -68,6 +68,7 @@ impl<'a> Toolbox<'a> {
         Self {
             names: ToolNames::new(&server.tools),
             search: ToolSearch::new(&server.tools, limits.agent_tools, &assignment.task),
+            asks,
             caller,
             log: CallLog {
                 calls: Vec::new(),
@@ -95,16 +96,9 @@ impl<'a> Toolbox<'a> {
         let shown = all.filter(|(number, _)| self.shows(*number)).map(|(_, tool)| spec(tool));
         let search =
             self.search.as_ref().map(|_| tool_names::find_tool(self.caller.job.server.tools.len()));
-        shown
-            .chain(search)
-            .chain(self.log.artifacts.spec())
-            .chain([tool_names::not_mine()])
-            .collect()
-    }
-
-    /// Tells whether tools are shown that were searched for, beside which there are more.
-    pub(super) fn is_searched(&self) -> bool {
-        self.search.is_some()
+        let back = (!self.caller.job.assignment.is_direct()).then(tool_names::not_mine);
+        let ask = self.asks.then(tool_names::ask_user);
+        shown.chain(search).chain(self.log.artifacts.spec()).chain(back).chain(ask).collect()
     }
 
     fn shows(&self, tool: usize) -> bool {
@@ -120,12 +114,9 @@ impl<'a> Toolbox<'a> {
 
     /// Asks people about all calls of an answer that need their word, before the first call is made.
     ///
-    /// The model wrote all of them before it saw any of their results. Returns the first tool that would need a person's
-    /// word where the request does not wait for people.
-    pub(super) async fn ask_people(
-        &mut self,
-        calls: &[ToolCall],
-    ) -> Result<Option<String>, NodeError> {
+    /// The model wrote all of them before it saw any of their results. Returns the first tool that would need an
+    /// approval if the request does not wait for people.
+    pub(super) async fn ask_people(&mut self, calls: &[ToolCall]) -> Result<Option<String>> {
         let server = &self.caller.job.server;
         self.answers += 1;
         let called = calls.iter().filter_map(|call| self.names.find(&call.name, &server.tools));
@@ -168,7 +159,7 @@ impl<'a> Toolbox<'a> {
         self.newest.insert(place, instruction);
     }
 
-    /// Finds a tool under the name that the model was shown, with what surrounds it by now.
+    /// Finds a tool by the name that the model saw, with its present policy.
     fn find_tool(&self, name: &str) -> Option<ToolDefinition> {
         let tool = self.names.find(name, &self.caller.job.server.tools)?;
         Some(tool.under(
@@ -176,9 +167,10 @@ impl<'a> Toolbox<'a> {
         ))
     }
 
-    /// Tells whether a call may be in flight beside others: it reads, or may be repeated, on the server itself.
+    /// Returns whether a call can run concurrently with other calls: it only reads, or is repeatable, on the server
+    /// itself.
     ///
-    /// A server that says of its tool that it only reads is believed in this: nothing but the order is at stake.
+    /// A server's claim that its tool only reads is enough here: only the order depends on it.
     pub(super) fn commutes(&self, call: &ToolCall) -> bool {
         self.find_tool(&call.name).is_some_and(|tool| {
             tool.read_only || tool.repeatable || tool.annotations.read_only == Some(true)
@@ -190,7 +182,7 @@ impl<'a> Toolbox<'a> {
         self.caller.job.star.tools.at_once(&self.caller.job.server.name).max(1)
     }
 
-    /// Looks up what the model asked for, at a place of its answer.
+    /// Looks up the model's call, at a position of its answer.
     pub(super) fn prepare<'c>(&mut self, place: usize, call: &'c ToolCall) -> Prepared<'c> {
         let tool = self.find_tool(&call.name);
         let name = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.name.clone());
@@ -204,7 +196,7 @@ impl<'a> Toolbox<'a> {
     }
 
     /// Sends a call of a tool of the server; a failure is a reply.
-    pub(super) async fn send(&self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
+    pub(super) async fn send(&self, prepared: &Prepared<'_>) -> Result<ToolReply> {
         let Prepared { call, tool, decision, is_refused, .. } = prepared;
         if *is_refused {
             return Ok(ToolReply::problem(format!(
@@ -219,7 +211,7 @@ impl<'a> Toolbox<'a> {
     }
 
     /// Performs a call of whatever tool there is, the agent's own ones included; a failure is a reply.
-    pub(super) async fn reply(&mut self, prepared: &Prepared<'_>) -> Result<ToolReply, NodeError> {
+    pub(super) async fn reply(&mut self, prepared: &Prepared<'_>) -> Result<ToolReply> {
         let call = prepared.call;
         if prepared.is_refused || prepared.tool.is_some() {
             return self.send(prepared).await;
@@ -238,16 +230,13 @@ impl<'a> Toolbox<'a> {
             },
             FIND_TOOL if self.search.is_some() => self.find(&call.arguments),
             NOT_MINE => ToolReply::problem(format!("{NOT_MINE} needs a `reason` in words")),
+            ASK_USER if self.asks => self.ask_user(&call.arguments).await?,
             _ => ToolReply::problem(self.unknown(&call.name)),
         })
     }
 
-    /// Notes how a call ended, and returns what the model is told of it.
-    pub(super) fn note(
-        &mut self,
-        prepared: Prepared<'_>,
-        reply: ToolReply,
-    ) -> Result<String, NodeError> {
+    /// Notes the end of a call, and returns the text for the model.
+    pub(super) fn note(&mut self, prepared: Prepared<'_>, reply: ToolReply) -> Result<String> {
         let Prepared { place, call, tool, name, full_name, decision, .. } = prepared;
         let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
         let is_open = tool.is_some_and(|tool| tool.open_world);
@@ -279,6 +268,21 @@ impl<'a> Toolbox<'a> {
             source: source.unwrap_or(full_name),
         });
         Ok(shown)
+    }
+
+    /// Asks the user, and returns the answer as a result once there is one.
+    async fn ask_user(&self, arguments: &Value) -> Result<ToolReply> {
+        let asked = self.log.calls.iter().filter(|call| call.tool == ASK_USER).count();
+        let question = arguments["question"].as_str().unwrap_or_default().trim();
+        if question.is_empty() || asked >= question::MOST as usize {
+            let most = question::MOST;
+            let problem =
+                format!("{ASK_USER} needs a `question` in words, and takes {most} at most");
+            return Ok(ToolReply::problem(problem));
+        }
+        let Caller { ctx, job } = self.caller;
+        let answer = question::clarify(ctx, Some(&job.agent), question, Vec::new()).await?;
+        Ok(ToolReply::of_text(answer, false))
     }
 
     /// Searches the server's tools.

@@ -1,4 +1,4 @@
-//! What each role gets to see of the state: windows, never the whole (S1.06).
+//! The view of each role on the state: windows, never the whole (S1.06).
 
 use serde_json::{Value, json};
 
@@ -18,22 +18,35 @@ pub(super) const OUTPUT_CHARS: usize = 4_000;
 /// Characters of a result that QA sees.
 pub(super) const ANSWER_CHARS: usize = 24_000;
 
-/// Artifacts that are listed, those of the present turn first.
+/// Maximum number of listed artifacts, those of the present turn first.
 const ARTIFACTS: usize = 30;
 
 /// Characters of an artifact where artifacts are listed.
 const LISTED_CHARS: usize = 300;
 
-/// Returns the request's context, with the caller's preferences, as keys and values.
+/// Returns the request's context, with the caller's preferences, as keys and values; without the hours at which the
+/// present day begins and ends, and the date where the time begins with it.
 pub(super) fn context(state: &GraphState) -> Vec<Value> {
     let entry = |key: &str, value: &str| json!({ "key": key, "value": value });
-    let given = state.request_context.iter().map(|(key, value)| entry(key, value));
+    let date = state.request_context.get("current_date").map_or("", String::as_str);
+    let is_in_time = state
+        .request_context
+        .get("current_datetime_utc")
+        .is_some_and(|time| !date.is_empty() && time.starts_with(date));
+    let says_more = |(key, value): &(&String, &String)| {
+        let is_hour = key.starts_with("current_date_")
+            && value.strip_prefix(date).is_some_and(|hour| matches!(hour, " 00" | " 23"));
+        let is_date = is_in_time && *key == "current_date";
+        !is_hour && !is_date
+    };
+    let given = state.request_context.iter().filter(says_more);
+    let given = given.map(|(key, value)| entry(key, value));
     let preferred = state.preferences.prefer.join(", ");
     let preferred = (!preferred.is_empty()).then(|| entry("preferred_agents", &preferred));
     given.chain(preferred).collect()
 }
 
-/// Returns what was said between user, supervisor and QA, without the present request and the agents' reports.
+/// Returns the messages of user, supervisor and QA, without the present request and the agents' reports.
 pub(super) fn history(state: &GraphState) -> Vec<Value> {
     of_talk(state).into_iter().map(shown).collect()
 }
@@ -44,8 +57,12 @@ pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
     last(state, SESSION_MESSAGES, |message| message.id != request && message.is_talk())
 }
 
-/// Returns the last messages but those that an agent is given as what its task depends on.
+/// Returns the last messages, except those that an agent gets as the inputs of its task; all messages for an agent that
+/// gets the request itself.
 pub(super) fn recent_beside(state: &GraphState, assignment: &Assignment) -> Vec<Value> {
+    if assignment.is_direct() {
+        return history(state);
+    }
     let given = |message: &Message| {
         let content = message.content.trim();
         let mut outputs = assignment.dependency_outputs.iter();
@@ -70,13 +87,14 @@ fn shown(message: &Message) -> Value {
     json!({ "role": message.role, "name": message.name, "content": content })
 }
 
-/// Returns the turn's results, numbered as they are cited, each cut after so many characters.
+/// Returns the turn's results, numbered as in citations, each cut to a number of characters.
 pub(super) fn results(state: &GraphState, chars: usize) -> Vec<Value> {
     let result = |(number, result): (usize, &AgentResult)| {
         json!({
             "number": number,
             "agent": result.agent,
             "status": match result.status {
+                ResultStatus::Success if result.is_unverified() => "unverified",
                 ResultStatus::Success => "success",
                 ResultStatus::Failed if result.not_mine => "not_mine",
                 ResultStatus::Failed => "failed",
@@ -109,7 +127,7 @@ pub(super) fn listed(state: &GraphState) -> impl Iterator<Item = (&String, &Arti
     present.chain(earlier).take(ARTIFACTS)
 }
 
-/// Cuts a text after so many characters, and says so.
+/// Cuts a text to a number of characters, and marks the cut.
 pub(super) fn clip(text: &str, chars: usize) -> String {
     match text.char_indices().nth(chars) {
         None => text.to_owned(),

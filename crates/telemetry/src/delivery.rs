@@ -1,6 +1,5 @@
 //! Delivers traces to the collector and makes the exports that runs leave in the outbox.
 
-use std::sync::PoisonError;
 use std::sync::atomic::{AtomicBool, Ordering};
 
 use tokio::sync::Mutex;
@@ -21,33 +20,28 @@ use perihelion_settings::metrics;
 /// Threads whose old traces one round looks through.
 const ROUND: u32 = 256;
 
-/// What became of the traces.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportCounts {
-    /// Traces that arrived.
     pub delivered: u64,
-    /// Deliveries that failed, wholly or in part; what they were to bring is kept and tried again.
+    /// Deliveries that failed, completely or in part; their content is stored and tried again.
     pub failed: u64,
     /// Spans of traces that arrived which the collector refused.
     pub rejected_spans: u64,
 }
 
-/// Sends traces to one collector, and notes which arrived.
 #[derive(Debug)]
 pub(super) struct Delivery {
     view: View,
     labels: Labels,
     prices: Prices,
     continued: ContinuedRuns,
-    /// One delivery at a time: a slow collector gets no more requests for being slow.
+    /// One delivery at a time, so that a slow collector does not get more requests.
     sink: Mutex<Sink>,
-    counts: std::sync::Mutex<ExportCounts>,
+    counts: parking_lot::Mutex<ExportCounts>,
     warned: AtomicBool,
 }
 
 impl Delivery {
-    /// Makes a delivery to a sink; `view` says what is sent, `labels` go with every trace, and model calls
-    /// are billed by `prices`.
     pub(super) fn new(
         sink: Sink,
         view: View,
@@ -56,20 +50,19 @@ impl Delivery {
         continued: ContinuedRuns,
     ) -> Self {
         let sink = Mutex::new(sink);
-        let counts = std::sync::Mutex::default();
+        let counts = parking_lot::Mutex::default();
         Self { view, labels, prices, continued, sink, counts, warned: AtomicBool::new(false) }
     }
 
-    /// Returns what became of the traces so far.
     pub(super) fn counts(&self) -> ExportCounts {
-        *self.counts.lock().unwrap_or_else(PoisonError::into_inner)
+        *self.counts.lock()
     }
 
     fn count(&self, add: impl FnOnce(&mut ExportCounts)) {
-        add(&mut self.counts.lock().unwrap_or_else(PoisonError::into_inner));
+        add(&mut self.counts.lock());
     }
 
-    /// Delivers the trace of a run that has ended, and before it what its thread is due; tells whether all arrived.
+    /// Delivers the trace of a run that has ended, after the pending ones of its thread; returns whether all arrived.
     pub(super) async fn newest(&self, store: &dyn Store, thread: ThreadId, run: RunId) -> bool {
         let sink = self.sink.lock().await;
         let read = async {
@@ -98,7 +91,7 @@ impl Delivery {
         self.deliver(&sink, store, thread, last, spans).await
     }
 
-    /// Delivers what is pending; tells whether all of it arrived.
+    /// Delivers pending traces; returns whether all arrived.
     pub(super) async fn round(&self, store: &dyn Store) -> bool {
         let Some(outbox) = store.outbox() else { return true };
         let exports = match outbox.pending(ROUND).await {
@@ -135,7 +128,7 @@ impl Delivery {
         is_all
     }
 
-    /// Delivers the traces of runs; tells whether all arrived.
+    /// Delivers the traces of runs; returns whether all arrived.
     async fn runs(
         &self,
         sink: &Sink,
@@ -169,7 +162,7 @@ impl Delivery {
         true
     }
 
-    /// Delivers one trace that ends with a run; tells whether it arrived.
+    /// Delivers one trace that ends with a run; returns whether it arrived.
     async fn deliver(
         &self,
         sink: &Sink,
@@ -225,8 +218,8 @@ impl Delivery {
 
 /// Returns the number of the run from which on traces are sent when this one's is due.
 ///
-/// That is the run before its trace, if it ended so that it might have been resumed: what was sent of
-/// it had ids of its own then, and now that it is known to be closed, it is sent under its final ones.
+/// That is the run before its trace, if it could have been resumed after its end: its spans were sent with temporary
+/// IDs then, and now that it is closed, they are sent with final ones.
 async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number: u32) -> u32 {
     let Some(run) = runs.iter().find(|run| run.number == number) else { return number };
     let first = first_run(store, thread, run.id).await.unwrap_or(number);
@@ -238,7 +231,7 @@ async fn beginning(store: &dyn Store, thread: ThreadId, runs: &[RunRow], number:
 
 /// Returns whether the last run in a trace was still marked running when it was read: more of it may come.
 ///
-/// What its lease says is not asked: clocks may differ, and a process that stood still may wake.
+/// The lease is not checked: clocks may differ, and a stopped process may continue.
 fn may_continue_later(spans: &[Span]) -> bool {
     let is_running = last_run(spans).is_some_and(|run| run.status == RunStatus::Running);
     is_running && spans.first().is_some_and(|root| root.open)

@@ -1,4 +1,4 @@
-//! Sends the trace of each run that has ended, beside everything else, and again later what did not arrive.
+//! Exports the trace of each run that has ended, in the background, and repeats failed exports.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -8,17 +8,17 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
 use super::delivery::{Delivery, ExportCounts};
-use super::otlp::{self, Collector, Sink};
+use super::otlp::{self, Sink};
 use super::{Labels, View};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::clock;
 use perihelion_engine::ids::{RunId, ThreadId};
-use perihelion_settings::config::Prices;
+use perihelion_settings::config::{Collector, Prices};
 
 /// Traces that may wait for a slow collector; more are left for later, so that memory stays bounded.
 const WAITING: usize = 64;
 
-/// How long closing waits for what is under way; what did not arrive by then is kept for the next process.
+/// How long closing waits for active deliveries; the rest is left to the next process.
 const GRACE: Duration = Duration::from_secs(5);
 
 /// Waits between rounds while the collector is away.
@@ -27,11 +27,11 @@ const LONGEST_WAIT: Duration = Duration::from_secs(300);
 
 /// Which unfinished runs a process continues with.
 ///
-/// Their traces are due when they end. To send what a crashed run left would leave two roots in those backends that
-/// never take a span back.
+/// Their traces are due when they end. Sending the spans of a crashed run would leave two roots in backends that never
+/// replace a span.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum ContinuedRuns {
-    /// It begins runs of its own.
+    /// It begins its own runs.
     #[default]
     None,
     Of(ThreadId),
@@ -40,7 +40,6 @@ pub enum ContinuedRuns {
 }
 
 impl ContinuedRuns {
-    /// Tells whether the process resumes a thread.
     pub(super) fn includes(self, thread: ThreadId) -> bool {
         match self {
             Self::None => false,
@@ -50,7 +49,7 @@ impl ContinuedRuns {
     }
 }
 
-/// Exports traces in tasks of its own; a run neither waits for one nor fails with it.
+/// Exports traces in separate tasks; a run neither waits for an export nor fails with it.
 #[derive(Debug)]
 pub struct Exporter {
     delivery: Arc<Delivery>,
@@ -64,8 +63,8 @@ pub struct Exporter {
 }
 
 impl Exporter {
-    /// Makes an exporter to a collector; `view` says what is exported, `labels` go with every trace, and
-    /// model calls are billed by `prices`. Runs that are `continued` are not looked at until they have ended.
+    /// Makes an exporter to a collector; `view` selects the content, `labels` are added to every trace, and model calls
+    /// are billed by `prices`. Runs that are `continued` are not looked at until they have ended.
     ///
     /// # Errors
     /// [`otlp::Error::Setup`] when the address cannot be used.
@@ -148,7 +147,7 @@ impl Exporter {
         self.delivery.counts()
     }
 
-    /// Waits for what is under way, at most five seconds, and returns what became of the traces.
+    /// Waits at most five seconds for active deliveries, and returns the status of the traces.
     pub async fn flush(&self) -> ExportCounts {
         self.tasks.close();
         let waited = tokio::time::timeout(GRACE, self.tasks.wait()).await;
@@ -159,7 +158,7 @@ impl Exporter {
         self.counts()
     }
 
-    /// As [`Exporter::flush`], then leaves what is still under way to the next process.
+    /// As [`Exporter::flush`], and then leaves the active deliveries to the next process.
     pub async fn close(&self) -> ExportCounts {
         self.flush().await;
         self.stop.cancel();
@@ -174,7 +173,7 @@ impl Exporter {
                 delivered,
                 failed,
                 rejected_spans,
-                "traces did not arrive at the collector; they are kept and sent again by the next process"
+                "traces were not delivered to the collector; the next process sends them again"
             );
         }
         counts

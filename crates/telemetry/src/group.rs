@@ -4,7 +4,7 @@ use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
-use super::{Error, Rows};
+use super::{Error, Result, Rows};
 use perihelion_engine::checkpoint::{RunRow, RunStatus, StepKind};
 use perihelion_engine::ids::RunId;
 
@@ -14,11 +14,11 @@ pub(super) struct Group<'a> {
     pub runs: &'a [RunRow],
     /// The run before the first one.
     pub previous: Option<&'a RunRow>,
-    /// When the next trace begins; none for the newest one.
+    /// The start of the next trace; `None` for the newest one.
     pub until: Option<DateTime<Utc>>,
     /// First step that was not there before.
     pub first_step: u64,
-    /// Newest step committed in it; `first_step - 1` when there is none.
+    /// Newest step committed in it; `first_step - 1` without one.
     pub last_step: u64,
 }
 
@@ -32,10 +32,10 @@ pub(super) fn may_continue(status: RunStatus) -> bool {
 impl<'a> Group<'a> {
     /// Finds the trace of a run.
     ///
-    /// A run belongs to the trace of the one before it when that one crashed, failed or was stopped, and
-    /// it has no input and no edit of its own. Everything else opens a trace: the first run, a new turn,
-    /// a resume after a person's answer, an edit.
-    pub(super) fn of(rows: &'a Rows, run: u32) -> Result<Self, Error> {
+    /// A run belongs to the trace of the previous run if that one crashed, failed or was stopped, and it has no input
+    /// and no edit of its own. Everything else opens a trace: the first run, a new turn, a resume after a person's
+    /// answer, an edit.
+    pub(super) fn of(rows: &'a Rows, run: u32) -> Result<Self> {
         let thread = rows.info.id;
         let newest = rows.runs.last().ok_or(Error::NeverRan(thread))?.number;
         let unknown = Error::UnknownRun { thread, run, newest };
@@ -84,7 +84,7 @@ impl<'a> Group<'a> {
         &self.runs[self.runs.len() - 1]
     }
 
-    /// Returns whether nothing can be added to it any more.
+    /// Returns whether the trace is complete.
     pub(super) fn is_closed(&self) -> bool {
         self.until.is_some() || !may_continue(self.last().status)
     }

@@ -60,11 +60,10 @@ hex_id! {
     TraceId, 16
 }
 hex_id! {
-    /// Names one span of a trace.
     SpanId, 8
 }
 
-/// What tells a tool call's span from others at the same place.
+/// The part that distinguishes a tool call's span from other ones at the same place.
 pub(super) const TOOL: &str = "tool";
 
 impl TraceId {
@@ -96,7 +95,7 @@ impl SpanId {
         Self::digest(&format!("span/{thread}/{run}"))
     }
 
-    /// Derives the id of a span from its place and the key of what it did; `what` tells kinds apart.
+    /// Derives the ID of a span from its place and the key of its effect; `what` separates kinds.
     pub(super) fn at(
         thread: ThreadId,
         run: u32,

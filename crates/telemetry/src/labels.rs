@@ -1,4 +1,4 @@
-//! What people sort traces by: who asked, tags, and the environment.
+//! The labels by which people sort traces: user, tags, and the environment.
 
 use std::collections::BTreeMap;
 
@@ -24,7 +24,6 @@ pub struct Labels {
 }
 
 impl Labels {
-    /// Reads the labels in a request's context.
     pub(super) fn of_request(context: &BTreeMap<String, String>) -> Self {
         let label = |key: &str| context.get(key).and_then(|text| short(text));
         let tags = context.get("trace.tags").map(String::as_str).unwrap_or_default();
@@ -35,7 +34,7 @@ impl Labels {
         }
     }
 
-    /// Fills in what a trace does not say itself; tags are added to its own.
+    /// Fills in missing labels of a trace; tags are added to its own.
     pub fn apply(&self, spans: &mut [Span]) {
         let Some(About::Workflow { labels, .. }) = spans.first_mut().map(|root| &mut root.about)
         else {

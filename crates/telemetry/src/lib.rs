@@ -1,12 +1,11 @@
-//! Spans: what a run did, as a tree that other tools can show.
+//! Spans: the work of a run, as a tree for other tools.
 //!
-//! Enter at [`read`] and [`project`]: spans are a projection of the stored rows, so a crashed run's
-//! trace is whole and the same rows always give the same spans, ids included. One trace holds one run
-//! and the runs that continued with it after a crash, a failure or a stop; a new turn and a resume after
-//! a person's answer open a trace of their own, linked to the one before. Invariants: nothing here
-//! delays or fails a run; what people, models and tools wrote leaves the process only when content
-//! capture is on. Deliberately absent: live spans
-//! that are exported, which would die with the process; those of [`layer`] only tell logs where they are.
+//! Enter at [`read`] and [`project`]: spans are a projection of the stored rows. A crashed run's trace is therefore
+//! complete, and the same rows always give the same spans, including IDs. One trace contains one run and the runs that
+//! continued it after a crash, a failure or a stop. A new turn and a resume after a person's answer start a separate
+//! trace, linked to the previous one. Invariants: this crate neither delays nor fails a run; texts of people, models
+//! and tools leave the process only if content capture is on. Deliberately absent: exported live spans, which would die
+//! with the process; the spans of [`layer`] only give log lines their context.
 
 mod delivery;
 pub mod dialect;
@@ -36,7 +35,7 @@ pub use ids::{SpanId, TraceId};
 pub use labels::Labels;
 pub use live::{LiveSpans, LogPlace, layer, place};
 pub use parents::Parents;
-pub use projection::{Scope, View, project, spans_of};
+pub use projection::{View, project, spans_of};
 pub use reading::{Spent, bill};
 pub use rows::{Rows, Which, read};
 pub use span::{About, Link, Reason, RunOfTrace, Span, Status, ToolCount};
@@ -53,7 +52,10 @@ pub enum Error {
     NeverRan(ThreadId),
     #[error("thread {thread} has no run {run}; its runs are 1 to {newest}")]
     UnknownRun { thread: ThreadId, run: u32, newest: u32 },
-    /// The run committed nothing, or its steps were removed by a truncation.
+    /// The run committed no step, or its steps were removed by a truncation.
     #[error("run {run} of thread {thread} has no steps; they may be pruned")]
     Truncated { thread: ThreadId, run: u32 },
 }
+
+/// The result of reading a trace.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

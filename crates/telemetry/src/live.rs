@@ -1,7 +1,7 @@
 //! Live `tracing` spans that carry the ids of the spans that will be projected, so that logs name them.
 //!
-//! Nothing of them is exported: they hold no data and end with their process. What they give is a place: whatever
-//! is logged in a run, by whichever library, can say under which trace and span it will be found.
+//! They are not exported: they contain no data and end with their process. They provide a context: every log line of a
+//! run, from any library, can name its trace and span.
 
 use std::cell::Cell;
 use std::sync::Arc;
@@ -27,10 +27,9 @@ use perihelion_star::GRAPH;
 /// The target of the spans made here; no event has it.
 const TARGET: &str = "perihelion::live";
 
-/// Whether somebody wants to know places; without one nothing is looked up.
+/// Whether there is a reader of the context; without one, it is not computed.
 static WANTED: AtomicBool = AtomicBool::new(false);
 
-/// Where something happens, as logs say it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LogPlace {
     pub trace_id: String,
@@ -40,7 +39,6 @@ pub struct LogPlace {
     pub run: u32,
 }
 
-/// What the spans of one run share.
 #[derive(Clone, Copy, Debug)]
 struct Run {
     thread: ThreadId,
@@ -75,7 +73,7 @@ impl IdGenerator for Derived {
     }
 }
 
-/// Makes the layer by which [`place`] knows where it is; to be put below those that write logs.
+/// Makes the layer that provides [`place`]; install it below the layers that write logs.
 pub fn layer<S>() -> impl Layer<S> + Send + Sync
 where
     S: tracing::Subscriber + for<'a> LookupSpan<'a> + Send + Sync,
@@ -92,7 +90,7 @@ where
         .with_filter(filter_fn(ours).with_max_level_hint(tracing::Level::INFO))
 }
 
-/// Returns where the caller is; none outside of runs, and without [`layer`].
+/// Returns the context of the caller; `None` outside of runs, and without [`layer`].
 pub fn place() -> Option<LogPlace> {
     let context = Context::current();
     let run = context.get::<Run>()?;
@@ -144,7 +142,7 @@ impl Spans for LiveSpans {
     }
 }
 
-/// Starts a span within a context, under an id of its own.
+/// Starts a span within a context, with its own ID.
 fn derived(span: &Span, run: Run, id: SpanId, within: Context) {
     if let Err(error) = span.set_parent(within) {
         tracing::debug!(%error, "a span of the logs has no place");

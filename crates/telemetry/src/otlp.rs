@@ -1,11 +1,9 @@
 //! Spans as OTLP: sent to a collector over HTTP or gRPC, or printed as JSON.
 //!
-//! The requests are built here and not by the SDK's exporters: those report neither what a collector
-//! refused nor why, and cannot divide a request that is refused for one of its spans.
+//! The requests are built here and not by the SDK's exporters, which do not report the collector's refusals and
+//! reasons, and cannot divide a request that is rejected because of one span.
 
 use std::collections::HashMap;
-use std::path::PathBuf;
-use std::time::Duration;
 
 use opentelemetry::trace::{Event, Link, SpanContext, SpanKind, TraceFlags, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
@@ -15,12 +13,12 @@ use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 use opentelemetry_sdk::Resource;
 use opentelemetry_sdk::trace::{SpanData, SpanEvents, SpanLinks};
 use prost::Message as _;
-use secrecy::SecretString;
 
 use super::dialect::{self, names};
 use super::span::last_run;
 use super::wire::{Refusal, Wire};
 use super::{About, Span, SpanId, Status, TraceId};
+use perihelion_settings::config::Collector;
 
 /// Spans of one request.
 const BATCH: usize = 512;
@@ -31,41 +29,12 @@ const BATCH_BYTES: usize = 2 * 1024 * 1024;
 /// Requests that one delivery may lose to the search for the spans that a collector cannot read.
 const SEARCH: usize = 64;
 
-/// Why spans were not delivered.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot set up OTLP export: {0}")]
-    Setup(String),
+    Setup(#[source] perihelion_engine::checkpoint::Cause),
     #[error("{0}; check traces.otlp_endpoint and the collector")]
     Delivery(String),
-}
-
-/// How a collector is spoken to.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Protocol {
-    /// OTLP/HTTP with binary protobuf.
-    #[default]
-    Http,
-    /// OTLP/gRPC.
-    Grpc,
-}
-
-/// Where spans are sent.
-#[derive(Clone, Debug)]
-pub struct Collector {
-    /// Over HTTP `/v1/` and the signal's name are added unless it ends so.
-    pub endpoint: String,
-    /// The address is used as it is, whatever it ends with.
-    pub is_exact: bool,
-    /// Certificates, as PEM, by which the collector's own is trusted beside the usual ones.
-    pub certificate: Option<PathBuf>,
-    /// Sent with each request.
-    pub headers: Vec<(String, SecretString)>,
-    pub protocol: Protocol,
-    /// Compress requests.
-    pub gzip: bool,
-    /// How long one request may take; a delivery may make several.
-    pub request_timeout: Duration,
 }
 
 /// Sends spans to one collector.
@@ -75,7 +44,7 @@ pub struct Sink {
 }
 
 impl Sink {
-    /// Makes a sink within a Tokio runtime; nothing is sent yet.
+    /// Makes a sink within a Tokio runtime, without sending.
     ///
     /// # Errors
     /// [`Error::Setup`] when the address cannot be used.
@@ -85,8 +54,8 @@ impl Sink {
 
     /// Delivers a trace and returns how many of its spans the collector refused.
     ///
-    /// What may pass by itself is tried again for about ten seconds. A request that the collector cannot
-    /// read or finds too large is divided, so that one bad span costs itself and no other.
+    /// Temporary failures are retried for about ten seconds. A request that the collector cannot read or finds too
+    /// large is divided, so that one bad span costs itself and no other.
     ///
     /// # Errors
     /// [`Error::Delivery`] when a part of it did not arrive, or all of it was refused.
@@ -121,10 +90,7 @@ impl Sink {
 
     /// Sends a request without spans, to see whether the collector takes any.
     ///
-    /// It names its sender all the same: some backends cannot read a request with nothing in it.
-    ///
-    /// # Errors
-    /// [`Error::Delivery`] saying what is wrong.
+    /// It still names its sender, because some backends cannot read an empty request.
     pub async fn check(&self) -> Result<(), Error> {
         let sent = self.wire.send(&request(Vec::new())).await;
         sent.map(drop).map_err(|refusal| Error::Delivery(refusal.reason()))
@@ -179,9 +145,6 @@ fn request(spans: Vec<WireSpan>) -> ExportTraceServiceRequest {
 }
 
 /// Writes a trace as the JSON form of an OTLP request.
-///
-/// # Errors
-/// When a value has no JSON form; none of ours has that.
 pub fn to_json(spans: &[Span], content: bool) -> Result<String, serde_json::Error> {
     serde_json::to_string_pretty(&to_request(spans, content))
 }
@@ -194,7 +157,7 @@ fn scope() -> InstrumentationScope {
     InstrumentationScope::builder(crate::PROGRAM).with_version(env!("CARGO_PKG_VERSION")).build()
 }
 
-/// Says who sends: this program, with what `OTEL_RESOURCE_ATTRIBUTES` adds.
+/// Describes the sender: this program, with the attributes of `OTEL_RESOURCE_ATTRIBUTES`.
 pub(super) fn resource() -> Resource {
     let own = [
         KeyValue::new("service.version", env!("CARGO_PKG_VERSION")),
@@ -203,10 +166,10 @@ pub(super) fn resource() -> Resource {
     Resource::builder().with_service_name(crate::PROGRAM).with_attributes(own).build()
 }
 
-/// Gives spans that may still change ids of their own, children in tow.
+/// Gives spans that can still change temporary IDs, and adapts their children.
 ///
-/// Some backends keep the first version of a span, some the last, so the final id is kept for the final
-/// version; what is sent after a failed run is a whole tree all the same.
+/// Some backends keep the first version of a span, some the last one, so only the final version has the final ID; the
+/// spans of a failed run are still a complete tree.
 fn as_sent(spans: &[Span]) -> Vec<Span> {
     let run = last_run(spans).map(|run| run.number).unwrap_or_default();
     let open: HashMap<SpanId, SpanId> = spans

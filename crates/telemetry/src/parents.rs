@@ -1,16 +1,18 @@
-//! Tells a tool call the id of its span before there is one.
+//! Computes the ID of a tool call's span before the span exists.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::rows::first_run;
 use super::span_builder::trace_id;
-use super::{Error, Scope, SpanId};
+use super::{Error, Result, SpanId};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::graph::NodeLocation;
 use perihelion_engine::ids::{RunId, ThreadId};
+use perihelion_settings::config::TraceScope;
 use perihelion_star::TraceContext;
 
 /// Runs whose trace is remembered; beyond that all are looked up again.
@@ -21,17 +23,17 @@ const KNOWN: usize = 1024;
 /// The ids are derived, so the server's own spans have their parent whether or not it was sent yet.
 pub struct Parents {
     store: Arc<dyn Store>,
-    scope: Scope,
+    scope: TraceScope,
     /// Thread and first run of the trace that a run belongs to.
     known: Mutex<HashMap<RunId, (ThreadId, u32)>>,
 }
 
 impl Parents {
-    pub fn new(store: Arc<dyn Store>, scope: Scope) -> Self {
+    pub fn new(store: Arc<dyn Store>, scope: TraceScope) -> Self {
         Self { store, scope, known: Mutex::default() }
     }
 
-    pub(super) fn scope(&self) -> Scope {
+    pub(super) fn scope(&self) -> TraceScope {
         self.scope
     }
 
@@ -49,7 +51,7 @@ impl Parents {
     }
 
     async fn trace_of(&self, place: &NodeLocation) -> Option<(ThreadId, u32)> {
-        let known = || self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let known = || self.known.lock();
         if let Some(trace) = known().get(&place.run) {
             return Some(*trace);
         }
@@ -60,7 +62,7 @@ impl Parents {
     }
 
     fn remember(&self, run: RunId, trace: (ThreadId, u32)) {
-        let mut known = self.known.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.known.lock();
         if known.len() >= KNOWN {
             known.clear();
         }
@@ -68,7 +70,7 @@ impl Parents {
     }
 
     /// A subgraph's spans are in the trace of the run that it is a part of: the top thread's newest.
-    async fn look_up(&self, place: &NodeLocation) -> Result<(ThreadId, u32), Error> {
+    async fn look_up(&self, place: &NodeLocation) -> Result<(ThreadId, u32)> {
         let store = self.store.as_ref();
         let top = match &*place.namespace {
             "" => None,

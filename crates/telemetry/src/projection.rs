@@ -4,37 +4,28 @@ use chrono::{DateTime, Utc};
 
 use super::group::Group;
 use super::span_builder::{SpanBuilder, trace_id};
-use super::task::{Work, tool_counts, wording};
+use super::task::{Work, spent, tool_counts, wording};
 use super::{
-    About, Error, Labels, Link, Reason, Rows, RunOfTrace, Span, SpanId, Status, Which, read,
+    About, Error, Labels, Link, Reason, Result, Rows, RunOfTrace, Span, SpanId, Status, Which, read,
 };
 use perihelion_engine::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow, Store};
 use perihelion_engine::graph::{Frontier, StoredWrite, Target};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
+use perihelion_settings::config::TraceScope;
 use perihelion_star::Written;
-
-/// What a trace id stands for.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub enum Scope {
-    /// A run and what continued with it.
-    #[default]
-    Run,
-    /// The whole thread.
-    Thread,
-}
 
 /// How the rows are looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct View {
-    pub scope: Scope,
-    /// Carry what is long: messages, arguments and results of calls.
+    pub scope: TraceScope,
+    /// Include long texts: messages, arguments and results of calls.
     pub content: bool,
     /// Rounds of work that the settings allow an agent, for "attempt N of M".
     pub rounds: Option<u32>,
 }
 
-/// What one task wrote, whatever version wrote it.
+/// The write of one task, from any version.
 #[derive(Clone, Debug)]
 pub(super) struct WrittenRow {
     pub node: String,
@@ -54,7 +45,7 @@ impl From<StoredWrite> for WrittenRow {
 ///
 /// # Errors
 /// [`Error::UnknownRun`], [`Error::Truncated`], and [`Error::Store`] when a stored value is damaged.
-pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>, Error> {
+pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>> {
     let group = Group::of(rows, run)?;
     let mut builder = SpanBuilder::new(rows, &group, view);
     draw(&mut builder, rows, &group)?;
@@ -62,27 +53,24 @@ pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>, Error> {
 }
 
 /// Reads and projects the trace that a run belongs to.
-///
-/// # Errors
-/// As [`read`] and [`project`].
 pub async fn spans_of(
     store: &dyn Store,
     thread: ThreadId,
     run: u32,
     view: View,
-) -> Result<Vec<Span>, Error> {
+) -> Result<Vec<Span>> {
     let (rows, run) = read(store, thread, Which::Number(run)).await?;
     project(&rows, run, view)
 }
 
-/// The effects of a thread: those that happened in the trace that is drawn, and those of the traces around it.
+/// The effects of a thread: those of the drawn trace, and those of neighboring traces.
 struct Effects<'a> {
     own: Vec<&'a EffectRow>,
     elsewhere: Vec<&'a EffectRow>,
 }
 
 /// Draws a thread's part of a trace.
-fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result<(), Error> {
+fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result<()> {
     let root = root(builder, rows, group);
     builder.spans.push(root);
     let (own, elsewhere): (Vec<&EffectRow>, Vec<&EffectRow>) =
@@ -104,7 +92,7 @@ fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result
     Ok(())
 }
 
-/// Draws what a subgraph's thread did in this trace, below the span of the node that ran it.
+/// Draws the part of a subgraph's thread in this trace, below the span of the node that ran it.
 ///
 /// Its runs that began while the trace was the newest are in it; a part that is no longer kept is left out.
 pub(super) fn nested(
@@ -113,7 +101,7 @@ pub(super) fn nested(
     step: u64,
     task: u32,
     parent: SpanId,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some(child) = builder.subgraph(node, step, task) else { return Ok(()) };
     for run in &child.runs {
         let group = match Group::of(child, run.number) {
@@ -136,8 +124,8 @@ pub(super) fn nested(
 
 /// Returns whether an effect happened in this trace: it ended, or is still open, while it was the newest.
 ///
-/// Times decide only about the steps that two traces share: the one that this trace took over unfinished, and the one
-/// that it leaves so. What happened in any other step is this trace's, whatever clock dated it.
+/// Times matter only for the steps that two traces share: the one that this trace continued, and the one that it leaves
+/// unfinished. All effects of any other step belong to this trace, with any date.
 fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
     if !(group.first_step..=group.last_step + 1).contains(&effect.step) {
         return false;
@@ -205,7 +193,7 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
     }
 }
 
-/// Returns what people answered before the trace began, which is what it begins with.
+/// Returns the answers of people before the trace began, which are its start.
 fn exit_note(rows: &Rows, group: &Group<'_>) -> Option<String> {
     let since = group.previous?.ended_at?;
     let until = group.first().started_at;
@@ -223,7 +211,7 @@ fn committed(
     step: &StepRow,
     start: DateTime<Utc>,
     effects: &Effects<'_>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let written: Vec<WrittenRow> = step.written()?.into_iter().map(WrittenRow::from).collect();
     let next = nodes(&step.frontier()?);
     if step.kind == StepKind::Input {
@@ -274,7 +262,7 @@ fn uncommitted(
     group: &Group<'_>,
     before: Option<&StepRow>,
     effects: &Effects<'_>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let Some(before) = before else { return Ok(()) };
     let step = group.last_step + 1;
     let tasks = before.frontier()?.tasks;
@@ -316,16 +304,11 @@ fn uncommitted(
     Ok(())
 }
 
-/// Lets the root last as long as what is in it, and sums up what was spent.
+/// Extends the root to the end of its content, and sums up the usage.
 fn finish(builder: &mut SpanBuilder<'_>, group: &Group<'_>) {
     let end = builder.spans.iter().map(|span| span.end).max();
-    let mut usage = Usage::default();
+    let usage = spent(&builder.spans);
     let tools = tool_counts(&builder.spans);
-    for span in &builder.spans {
-        if let About::Chat { usage: spent, .. } = &span.about {
-            usage += *spent;
-        }
-    }
     let ended = group.last().ended_at;
     let questions = builder.spans.iter().filter_map(|span| match &span.about {
         About::Question { question, .. } => question.as_deref(),

@@ -261,8 +261,8 @@ fn the_work_of_a_committed_step_is_in_its_trace_with_any_clock() {
     assert_eq!(after_opening(before)[2], "execute_tool x");
 }
 
-/// Found by the torture: a call whose outcome somebody decided on after the trace had been delivered turned into one that
-/// was never sent, which no collector has.
+/// Found by the torture test: a call whose outcome a person decided after the delivery of the trace turned into an
+/// unsent call, which no collector has.
 #[test]
 fn a_call_settled_in_a_later_trace_is_shown_as_sent() {
     let mut pen = Pen::new();
@@ -284,7 +284,7 @@ fn a_call_settled_in_a_later_trace_is_shown_as_sent() {
     assert!(pen.names(2).contains(&"execute_tool x".to_owned()), "{:?}", pen.names(2));
 }
 
-/// An edit is a trace of its own, and so is what follows from it.
+/// An edit is a separate trace, and so are its consequences.
 #[test]
 fn an_edit_of_the_state_shows_as_a_transition_by_a_person() {
     let mut pen = Pen::new();

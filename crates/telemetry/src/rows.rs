@@ -1,12 +1,14 @@
-//! Reads what a trace is made of, and no more of the thread than that.
+//! Reads the rows of a trace, and no other part of the thread.
 
 use std::ops::RangeInclusive;
 
-use super::Error;
 use super::group::{Group, may_continue};
+use super::{Error, Result};
 use perihelion_engine::checkpoint::{
     self, EffectRow, RunRow, RunStatus, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo,
+    check_family,
 };
+use perihelion_engine::graph::subgraph_step;
 use perihelion_engine::ids::{RunId, ThreadId};
 
 /// Steps read at a time.
@@ -18,11 +20,11 @@ pub struct Rows {
     pub info: ThreadInfo,
     /// All runs, oldest first.
     pub runs: Vec<RunRow>,
-    /// Oldest first: those of the wanted trace with the one before them, or all.
+    /// Oldest first: those of the requested trace with the previous one, or all.
     pub steps: Vec<StepRow>,
     /// In order of step, task and number: those of the same steps, or all.
     pub effects: Vec<EffectRow>,
-    /// Threads of subgraphs at any depth, whole: those that nodes of the same steps ran, or all.
+    /// Threads of subgraphs at any depth, complete: those of the same steps' nodes, or all.
     pub children: Vec<Rows>,
 }
 
@@ -50,7 +52,7 @@ pub enum Which {
 ///
 /// # Errors
 /// [`Error::NeverRan`], [`Error::UnknownRun`], and whatever the store reports.
-pub async fn read(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(Rows, u32), Error> {
+pub async fn read(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(Rows, u32)> {
     let (mut rows, run) = read_steps(store, thread, which).await?;
     let (from, to) = {
         let group = Group::of(&rows, run)?;
@@ -60,15 +62,14 @@ pub async fn read(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(
         rows.effects.extend(store.effects(thread, Some(step)).await?);
     }
     rows.children = children(store, &rows.info, from..=to).await?;
+    let members = std::iter::once(&rows).chain(&rows.children);
+    let members: Vec<_> = members.map(|one| (&one.info, &*one.steps)).collect();
+    check_family(store, &members).await?;
     Ok((rows, run))
 }
 
 /// As [`read`], without the effects and the subgraphs.
-async fn read_steps(
-    store: &dyn Store,
-    thread: ThreadId,
-    which: Which,
-) -> Result<(Rows, u32), Error> {
+async fn read_steps(store: &dyn Store, thread: ThreadId, which: Which) -> Result<(Rows, u32)> {
     let info = store.info(thread).await?;
     let runs = store.runs(thread).await?;
     let newest = runs.last().ok_or(Error::NeverRan(thread))?.number;
@@ -94,13 +95,9 @@ async fn read_steps(
     Ok((Rows { info, runs, steps, effects: Vec::new(), children: Vec::new() }, run))
 }
 
-/// Finds the newest run, but not one that was done without a step: so ends a process that comes after another has finished
-/// the thread.
-async fn newest_with_steps(
-    store: &dyn Store,
-    thread: ThreadId,
-    runs: &[RunRow],
-) -> Result<usize, Error> {
+/// Finds the newest run, except one that ended as done without a step: that is the end of a process that came after
+/// another one had finished the thread.
+async fn newest_with_steps(store: &dyn Store, thread: ThreadId, runs: &[RunRow]) -> Result<usize> {
     let last = runs.len() - 1;
     if runs[last].status != RunStatus::Done {
         return Ok(last);
@@ -110,17 +107,10 @@ async fn newest_with_steps(
     Ok(of_step.unwrap_or(last))
 }
 
-/// Returns the number of the first run of the trace that a run belongs to: what its trace's id is made of.
+/// Returns the number of the first run in a run's trace, from which the trace's ID derives.
 ///
 /// One query for a run that opens a trace; a run that continues with another reads that one's steps as well.
-///
-/// # Errors
-/// As [`read`].
-pub(super) async fn first_run(
-    store: &dyn Store,
-    thread: ThreadId,
-    run: RunId,
-) -> Result<u32, Error> {
+pub(super) async fn first_run(store: &dyn Store, thread: ThreadId, run: RunId) -> Result<u32> {
     let runs = store.runs(thread).await?;
     let newest = runs.last().ok_or(Error::NeverRan(thread))?.number;
     let unknown = Error::UnknownRun { thread, run: 0, newest };
@@ -137,7 +127,7 @@ async fn steps_back_to(
     store: &dyn Store,
     thread: ThreadId,
     older: impl Fn(&StepRow) -> bool,
-) -> Result<Vec<StepRow>, Error> {
+) -> Result<Vec<StepRow>> {
     let mut steps: Vec<StepRow> = Vec::new();
     let mut before = None;
     loop {
@@ -164,11 +154,13 @@ async fn children(
     store: &dyn Store,
     info: &ThreadInfo,
     steps: RangeInclusive<u64>,
-) -> Result<Vec<Rows>, Error> {
-    let filter = ThreadFilter { root: Some(info.root.unwrap_or(info.id)), ..Default::default() };
+) -> Result<Vec<Rows>> {
+    let filter = ThreadFilter { root: Some(info.top()), ..Default::default() };
     let mut children = Vec::new();
     for child in store.list(&filter).await? {
-        if step_of(&child.namespace, &info.namespace).is_none_or(|step| !steps.contains(&step)) {
+        if subgraph_step(&child.namespace, &info.namespace)
+            .is_none_or(|step| !steps.contains(&step))
+        {
             continue;
         }
         children.push(Rows {
@@ -182,25 +174,16 @@ async fn children(
     Ok(children)
 }
 
-/// Returns the step of the thread at `outer` in which the one at `namespace` was run: 3 for `team:3:0|deep:2:0`.
-fn step_of(namespace: &str, outer: &str) -> Option<u64> {
-    let below = match outer {
-        "" => namespace,
-        outer => namespace.strip_prefix(outer)?.strip_prefix('|')?,
-    };
-    below.split('|').next()?.rsplit(':').nth(1)?.parse().ok()
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
 
     #[test]
     fn a_subgraphs_place_names_the_step_of_each_graph_around_it() {
-        assert_eq!(step_of("team:3:0|deep:2:1", ""), Some(3));
-        assert_eq!(step_of("team:3:0|deep:2:1", "team:3:0"), Some(2));
-        assert_eq!(step_of("a:b:7:1", ""), Some(7));
-        assert_eq!(step_of("team:3:0", "team:3:0"), None);
-        assert_eq!(step_of("team:3:01", "team:3:0"), None);
+        assert_eq!(subgraph_step("team:3:0|deep:2:1", ""), Some(3));
+        assert_eq!(subgraph_step("team:3:0|deep:2:1", "team:3:0"), Some(2));
+        assert_eq!(subgraph_step("a:b:7:1", ""), Some(7));
+        assert_eq!(subgraph_step("team:3:0", "team:3:0"), None);
+        assert_eq!(subgraph_step("team:3:01", "team:3:0"), None);
     }
 }

@@ -1,12 +1,12 @@
 //! A span as plain data: no dialect, no SDK, no cap.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use serde::Serialize;
+use serde::{Serialize, Serializer};
 
 use super::{Labels, SpanId, Spent, TraceId};
 use perihelion_engine::checkpoint::RunStatus;
 use perihelion_engine::ids::ThreadId;
-use perihelion_llm::{ChatMessage, ToolCall, Usage};
+use perihelion_llm::{ChatRequest, ToolCall, Usage};
 use perihelion_mcp::Via;
 
 /// One thing that happened in a run, with its place in the tree.
@@ -18,7 +18,7 @@ pub struct Span {
     pub parent: Option<SpanId>,
     pub name: String,
     pub start: DateTime<Utc>,
-    /// Never before `start`; for what is still open, the last that is known of it.
+    /// Never before `start`; for an open span, its last known time.
     pub end: DateTime<Utc>,
     pub status: Status,
     /// A resume may still change it: it is sent under a provisional id until it is final.
@@ -26,17 +26,17 @@ pub struct Span {
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub links: Vec<Link>,
     pub thread: ThreadId,
-    /// The subgraph's thread that it happened in; none for what the thread itself did.
+    /// The subgraph's thread in which it happened; `None` for the thread itself.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub within: Option<ThreadId>,
     /// Number of the trace's first run.
     pub run: u32,
     /// The super-step it belongs to; for a root, the newest one. With `within`, or else the thread, it names the checkpoint.
     pub step: u64,
-    /// The node that did it; none for the root.
+    /// The node of the span; `None` for the root.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub node: Option<String>,
-    /// What the model calls in it and below it took; none without any, and before [`bill`](super::bill).
+    /// The usage of the model calls in it and below it; `None` without any, and before [`bill`](super::bill).
     #[serde(skip_serializing_if = "Option::is_none")]
     pub spent: Option<Spent>,
     #[serde(flatten)]
@@ -58,7 +58,6 @@ impl Span {
     }
 }
 
-/// Returns the last run in a trace.
 pub(super) fn last_run(spans: &[Span]) -> Option<&RunOfTrace> {
     match &spans.first()?.about {
         About::Workflow { runs, .. } => runs.last(),
@@ -66,11 +65,10 @@ pub(super) fn last_run(spans: &[Span]) -> Option<&RunOfTrace> {
     }
 }
 
-/// How a span ended.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(tag = "code", rename_all = "snake_case")]
 pub enum Status {
-    /// Nothing to say: an inner step, or not over.
+    /// No status: an inner step, or not finished.
     Unset,
     Ok,
     /// The message is the program's own and free of content.
@@ -79,7 +77,6 @@ pub enum Status {
     },
 }
 
-/// A reference to a span elsewhere.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Link {
     pub trace_id: TraceId,
@@ -88,7 +85,6 @@ pub struct Link {
     pub kind: &'static str,
 }
 
-/// One run of a trace, and how it ended.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RunOfTrace {
     pub number: u32,
@@ -97,7 +93,6 @@ pub struct RunOfTrace {
     pub started_at: DateTime<Utc>,
 }
 
-/// How often a tool was called.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct ToolCount {
     /// `server.tool`.
@@ -105,9 +100,10 @@ pub struct ToolCount {
     pub calls: u32,
 }
 
-/// Why a run went where it went.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
+/// Why a run took a route.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
+#[strum(serialize_all = "snake_case")]
 pub enum Reason {
     /// The graph has only this way.
     Edge,
@@ -131,21 +127,11 @@ pub enum Reason {
 
 impl Reason {
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Edge => "edge",
-            Self::Decision => "decision",
-            Self::Search => "search",
-            Self::NextStage => "next_stage",
-            Self::Breaker => "breaker",
-            Self::Refused => "refused",
-            Self::Clarification => "clarification",
-            Self::Edit => "edit",
-            Self::Undecided => "undecided",
-        }
+        self.into()
     }
 }
 
-/// What a span is about. Fields marked *content* were written by people, models or tools.
+/// The subject of a span. Fields marked *content* were written by people, models or tools.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum About {
@@ -156,7 +142,7 @@ pub enum About {
         /// Tokens of all its model calls.
         usage: Usage,
         tools: Vec<ToolCount>,
-        /// As the request gave them; the settings' own are added where it is sent.
+        /// As in the request; those of the settings are added at the export.
         labels: Labels,
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
@@ -164,14 +150,14 @@ pub enum About {
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
-        /// Content: what people are asked at its end.
+        /// Content: the open questions at its end.
         #[serde(skip_serializing_if = "Option::is_none")]
         asks: Option<String>,
-        /// Content: what people had answered before it began.
+        /// Content: the answers of people before it began.
         #[serde(rename = "told", skip_serializing_if = "Option::is_none")]
         note: Option<String>,
     },
-    /// A node that decides where the run goes, or the way taken after a node's work.
+    /// A node that decides the route, or the route after a node's work.
     Transition {
         from: String,
         to: Vec<String>,
@@ -179,16 +165,15 @@ pub enum About {
         /// Agents the supervisor named for the whole plan, of which `to` start now.
         #[serde(skip_serializing_if = "Vec::is_empty")]
         candidates: Vec<String>,
-        /// Content: the supervisor's thought, or what ended the turn.
+        /// Content: the supervisor's reasoning, or the reason for the end of the turn.
         #[serde(skip_serializing_if = "Option::is_none")]
         thought: Option<String>,
     },
-    /// One model call.
     Chat {
         role: String,
         #[serde(skip_serializing_if = "Option::is_none")]
         agent: Option<String>,
-        /// As the endpoint named it; none when it never answered.
+        /// As the endpoint named it; `None` without an answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
         usage: Usage,
@@ -196,9 +181,9 @@ pub enum About {
         finish_reason: Option<String>,
         /// Times it was sent, crashes included.
         attempts: u32,
-        /// Content.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        input: Option<Vec<ChatMessage>>,
+        /// Content: the request; shown with its messages alone.
+        #[serde(skip_serializing_if = "Option::is_none", serialize_with = "messages")]
+        input: Option<Box<ChatRequest>>,
         /// Content.
         #[serde(skip_serializing_if = "Option::is_none")]
         output: Option<String>,
@@ -227,7 +212,6 @@ pub enum About {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// One stage of an agent's own graph.
     Stage {
         agent: String,
         stage: String,
@@ -235,21 +219,20 @@ pub enum About {
         #[serde(skip_serializing_if = "Option::is_none")]
         error: Option<String>,
     },
-    /// One tool call.
     Tool {
         agent: String,
-        /// Empty where the call never got as far.
+        /// Empty if the call did not get that far.
         server: String,
         tool: String,
         /// The model's id of the call.
         #[serde(skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
-        /// Sent with the call, the same on every attempt; none when it was not sent.
+        /// Sent with the call, the same on every attempt; `None` if it was not sent.
         #[serde(skip_serializing_if = "Option::is_none")]
         idempotency_key: Option<String>,
         /// Times it was sent; 0 when it was refused before.
         attempts: u32,
-        /// What it ran over; none until it is answered.
+        /// Its connection; `None` before the answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         via: Option<Via>,
         /// Content.
@@ -259,10 +242,9 @@ pub enum About {
         #[serde(skip_serializing_if = "Option::is_none")]
         result: Option<String>,
     },
-    /// A judgement of an agent's output.
     Reflection {
         agent: String,
-        /// As in [`About::Agent`]; none while it is not known.
+        /// As in [`About::Agent`]; `None` while it is unknown.
         #[serde(skip_serializing_if = "Option::is_none")]
         verdict: Option<String>,
         /// From 1.
@@ -286,4 +268,8 @@ pub enum About {
         #[serde(skip_serializing_if = "Option::is_none")]
         answer: Option<String>,
     },
+}
+
+fn messages<S: Serializer>(input: &Option<Box<ChatRequest>>, to: S) -> Result<S::Ok, S::Error> {
+    input.as_ref().map(|request| &request.messages).serialize(to)
 }

@@ -1,14 +1,15 @@
-//! Where spans are drawn: ids, names and places of one trace.
+//! The place of the drawn spans: IDs, names and places of one trace.
 
 use std::collections::HashMap;
 
 use chrono::{DateTime, Utc};
 
 use super::group::Group;
-use super::{About, Reason, Rows, Scope, Span, SpanId, Status, TraceId, View};
+use super::{About, Reason, Rows, Span, SpanId, Status, TraceId, View};
 use perihelion_engine::checkpoint::StepRow;
 use perihelion_engine::graph::subgraph_namespace;
 use perihelion_engine::ids::ThreadId;
+use perihelion_settings::config::TraceScope;
 use perihelion_star::{SpanKind, span_kind};
 
 /// Collects the spans of one trace, or of a subgraph's part in it.
@@ -19,18 +20,17 @@ pub(super) struct SpanBuilder<'a> {
     pub run: u32,
     pub trace: TraceId,
     pub root: SpanId,
-    /// The span that the root hangs under; none for the trace's own.
+    /// The parent of the root; `None` for the trace's own.
     pub parent: Option<SpanId>,
-    /// The subgraph's thread that is drawn, where it is one.
+    /// The drawn thread of a subgraph, if it is one.
     pub within: Option<ThreadId>,
-    /// Whether nothing can be added to the trace any more.
     pub closed: bool,
     pub spans: Vec<Span>,
     /// Place of the thread that is drawn; empty at the top.
     namespace: &'a str,
     /// The graph of the thread that is drawn.
     graph: &'a str,
-    /// The agent whose own graph is drawn, where it is one.
+    /// The agent of the drawn graph, if it is an agent's own.
     agent: Option<String>,
     began: DateTime<Utc>,
     until: Option<DateTime<Utc>>,
@@ -86,7 +86,7 @@ impl<'a> SpanBuilder<'a> {
         span_kind(self.graph, node)
     }
 
-    /// Returns the agent that a node of the drawn thread works for: itself, or the one whose graph it is in.
+    /// Returns the agent of a node in the drawn thread: itself, or the owner of the graph.
     pub(super) fn agent(&self, node: &str) -> String {
         match (&self.agent, self.kind(node)) {
             (Some(agent), SpanKind::Stage) => agent.clone(),
@@ -103,7 +103,7 @@ impl<'a> SpanBuilder<'a> {
         self.subgraphs.get(&self.drawn().child(&namespace)).copied()
     }
 
-    /// Returns whether something that began then belongs to what is drawn.
+    /// Returns whether an event at this time belongs to the drawn trace.
     pub(super) fn covers(&self, moment: DateTime<Utc>) -> bool {
         moment >= self.began && self.until.is_none_or(|until| moment < until)
     }
@@ -113,7 +113,6 @@ impl<'a> SpanBuilder<'a> {
         task_kind(self.graph, node)
     }
 
-    /// Returns the thread whose steps are drawn.
     fn drawn(&self) -> ThreadId {
         self.within.unwrap_or(self.thread)
     }
@@ -144,7 +143,7 @@ impl<'a> SpanBuilder<'a> {
         }
     }
 
-    /// Draws the way from a node to those that come next.
+    /// Draws the route from a node to the next ones.
     pub(super) fn transition(
         &mut self,
         step: &StepRow,
@@ -166,7 +165,7 @@ impl<'a> SpanBuilder<'a> {
     }
 }
 
-/// Returns the word by which the span of a node's work is told from others at its place.
+/// Returns the word that distinguishes the span of a node's work from other ones at its place.
 pub(super) fn task_kind(graph: &str, node: &str) -> &'static str {
     match span_kind(graph, node) {
         SpanKind::Transition => "transition",
@@ -175,14 +174,14 @@ pub(super) fn task_kind(graph: &str, node: &str) -> &'static str {
     }
 }
 
-pub(super) fn trace_id(thread: ThreadId, run: u32, scope: Scope) -> TraceId {
+pub(super) fn trace_id(thread: ThreadId, run: u32, scope: TraceScope) -> TraceId {
     match scope {
-        Scope::Run => TraceId::of_run(thread, run),
-        Scope::Thread => TraceId::of_thread(thread),
+        TraceScope::Run => TraceId::of_run(thread, run),
+        TraceScope::Thread => TraceId::of_thread(thread),
     }
 }
 
-/// Returns a span's name, after the conventions for generative AI where they have one.
+/// Returns a span's name, by the conventions for generative AI if they have one.
 pub(super) fn name(about: &About) -> String {
     match about {
         About::Workflow { graph, .. } => format!("invoke_workflow {graph}"),

@@ -1,7 +1,7 @@
 //! A Postgres database for one test, owned by a role that row-level security holds for.
 //!
-//! A superuser passes every policy by, so that a statement which forgets whom it acts for would look right in tests
-//! and see nothing in production. Where the server's user may not create roles, the databases are its own.
+//! A superuser bypasses every policy, so a statement without its tenant would look right in tests and return no rows in
+//! production. If the server's user cannot create roles, the databases are its own.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use std::str::FromStr as _;
@@ -26,7 +26,7 @@ impl TestDatabase {
     /// Makes a database on the server that `TEST_DATABASE_URL` names.
     ///
     /// # Panics
-    /// In CI when none is named, and when the database cannot be made.
+    /// In CI without a server, and if the database cannot be created.
     pub async fn make() -> Option<Self> {
         match std::env::var("TEST_DATABASE_URL").ok().filter(|url| !url.is_empty()) {
             Some(server) => Some(Self::on(&server).await),

@@ -1,4 +1,4 @@
-//! Which addresses may be connected to, decided where the connection is made.
+//! The addresses that can be connected to, decided when the connection is made.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::sync::Arc;
@@ -16,9 +16,9 @@ pub(crate) fn parsed(text: &str) -> Option<Url> {
 /// Decides which addresses may be connected to.
 #[derive(Clone, Default)]
 pub struct Addresses {
-    /// Hosts, with their port where one is named, that the operator allows although they are not public.
+    /// Hosts, optionally with a port, that the operator permits although they are not public.
     allowed: Arc<Vec<String>>,
-    /// What looks names up; the system does by default.
+    /// The resolver of names; the system's by default.
     names: Option<Arc<dyn Resolve>>,
 }
 
@@ -36,7 +36,7 @@ impl Addresses {
         Self { allowed: Arc::new(allowed), names: None }
     }
 
-    /// Has names looked up by another resolver than the system's; what it yields is checked as well.
+    /// Uses another resolver than the system's; its results are checked as well.
     #[must_use]
     pub fn looked_up_by(mut self, names: Arc<dyn Resolve>) -> Self {
         self.names = Some(names);
@@ -71,7 +71,6 @@ impl Addresses {
     }
 
     /// Returns whether the operator allows the address's host.
-    #[must_use]
     pub fn allows(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
         let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));
@@ -83,7 +82,7 @@ impl Addresses {
     }
 }
 
-/// Yields the public addresses of a name and no others, at the moment of the connection.
+/// Yields only the public addresses of a name, at the moment of the connection.
 impl Resolve for Addresses {
     fn resolve(&self, name: Name) -> Resolving {
         let addresses = self.clone();
@@ -114,7 +113,6 @@ fn is_local_name(name: &str) -> bool {
 }
 
 /// Returns whether an address belongs to the public network.
-#[must_use]
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),

@@ -1,4 +1,5 @@
-//! What of a page is not its text: told by elements, by the words in ids and classes, and by how much of a part is links.
+//! The parts of a page outside of its text, recognized by elements, by the words in IDs and classes, and by the share
+//! of links.
 //!
 //! The rules and their numbers are trafilatura's (Adrien Barbaresi, Apache-2.0), which are chosen on thousands of pages.
 
@@ -17,7 +18,7 @@ const DROPPED: &str = "aside, embed, fencedframe, footer, iframe, menu, object, 
 /// Elements that are judged by their ids and classes.
 const JUDGED: [&str; 10] = ["div", "dd", "dl", "dt", "li", "ol", "p", "section", "span", "ul"];
 
-fn words(pattern: &str) -> Regex {
+pub(crate) fn words(pattern: &str) -> Regex {
     Regex::new(pattern).unwrap_or_else(|_| unreachable!("a fixed expression"))
 }
 
@@ -56,7 +57,7 @@ static FORUMS: LazyLock<Regex> = LazyLock::new(|| {
     words("(?i)phpbb|vbulletin|xenforo|discourse|smf|mybb|invision|flarum|nodebb")
 });
 
-/// Tells whether a page is one of questions and answers, whose text is what its readers write.
+/// Returns whether a page has questions and answers, whose text its readers write.
 pub fn is_forum(document: &Document) -> bool {
     let says = |selector: &str, pattern: &Regex| {
         document.select(selector).nodes().iter().any(|node| {
@@ -192,7 +193,7 @@ fn drop_links(region: &NodeRef<'_>, names: &[&str], backtracks: bool) {
     unwanted.iter().for_each(|node| node.remove_from_parent());
 }
 
-/// Tells whether an element is navigation rather than text, by the links in it.
+/// Returns whether an element is navigation and not text, by its links.
 fn is_of_links(node: &NodeRef<'_>, backtracks: bool) -> bool {
     let all = links(node);
     let length = node.normalized_char_count();

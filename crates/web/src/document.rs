@@ -1,18 +1,20 @@
-//! Documents that are no pages, PDF first of all, which a parser of its own reads.
+//! Documents other than pages, mainly PDF, which a separate parser reads.
 
 use std::pin::Pin;
 
 use url::Url;
 
-/// The text of a document.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Document {
     pub title: Option<String>,
     pub text: String,
 }
 
-/// What a parser will return: the document, or why it cannot be read.
-pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<Document, String>> + Send + 'a>>;
+/// Why a document cannot be read.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
+/// The result of a parser: the document, or why it cannot be read.
+pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<Document, Cause>> + Send + 'a>>;
 
 /// Parses documents.
 pub trait ReadDocument: Send + Sync {

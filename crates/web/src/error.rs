@@ -1,4 +1,4 @@
-/// Why a page was not fetched or nothing was searched.
+/// Why a page was not fetched or a search failed.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("not an http or https address: {0}")]
@@ -25,11 +25,15 @@ pub enum Error {
     #[error("{address} is a document of more than {most} bytes")]
     TooLarge { address: String, most: usize },
     #[error("cannot read the document {address}: {reason}")]
-    Document { address: String, reason: String },
+    Document {
+        address: String,
+        #[source]
+        reason: crate::document::Cause,
+    },
     #[error("no search provider is configured: set --search-url, or PERIHELION_WEB_SEARCH_URL")]
     NoProvider,
     #[error("the search provider failed: {0}")]
-    Search(String),
+    Search(#[source] crate::document::Cause),
     #[error("cannot create the HTTP client: {0}")]
     Client(#[source] reqwest::Error),
 }

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use reqwest::header::{CONTENT_TYPE, LOCATION};
+use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
 use url::Url;
 
 use crate::cache::Cache;
@@ -11,7 +11,6 @@ use crate::robots::AGENT;
 use crate::search::Provider;
 use crate::{Addresses, Error, Hit, Kind, Limits, Page, ReadDocument, document, page};
 
-/// Redirects followed.
 const REDIRECTS: usize = 8;
 /// Most bytes of a robots.txt, as its standard asks for.
 const ROBOTS: usize = 512 << 10;
@@ -32,7 +31,7 @@ impl Web {
     /// Opens it; the process's TLS provider must be installed.
     ///
     /// # Errors
-    /// [`Error::Client`] where no client can be made.
+    /// [`Error::Client`] if no client can be made.
     pub fn open(
         addresses: Addresses,
         limits: Limits,
@@ -73,7 +72,7 @@ impl Web {
     /// Searches through the provider.
     ///
     /// # Errors
-    /// [`Error::NoProvider`] where none is configured, [`Error::Search`] where it fails.
+    /// [`Error::NoProvider`] if none is configured, [`Error::Search`] if it fails.
     pub async fn search(&self, query: &str, kind: Kind, limit: usize) -> Result<Vec<Hit>, Error> {
         let provider = self.provider.as_ref().ok_or(Error::NoProvider)?;
         provider.search(query, kind, limit).await
@@ -97,14 +96,9 @@ impl Web {
                 return Err(Error::Robots(url.into()));
             }
             self.sites.turn(&site, self.limits.pause, &rules).await;
-            let answer = self
-                .client
-                .get(url.clone())
-                .send()
-                .await
-                .map_err(|error| self.failed(&url, &error))?;
-            let target = answer.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-            if let (true, Some(target)) = (answer.status().is_redirection(), target) {
+            let sent = self.client.get(url.clone()).send().await;
+            let answer = sent.map_err(|error| self.failed(&url, &error))?;
+            if let Some(target) = redirection(&answer) {
                 let next = url.join(target).map_err(|_| Error::NotAnAddress(target.to_owned()))?;
                 url = self.addresses.check(next.as_str())?;
                 continue;
@@ -121,12 +115,8 @@ impl Web {
         if !answer.status().is_success() {
             return Err(Error::Status { address, status: answer.status().as_u16() });
         }
-        let media = answer
-            .headers()
-            .get(CONTENT_TYPE)
-            .and_then(|media| media.to_str().ok())
-            .unwrap_or_default();
-        let media = media.to_ascii_lowercase();
+        let media = answer.headers().get(CONTENT_TYPE).and_then(|media| media.to_str().ok());
+        let media = media.unwrap_or_default().to_ascii_lowercase();
         let is_text =
             ["text/", "json", "xml", "javascript"].iter().any(|kind| media.contains(kind))
                 || media.is_empty();
@@ -138,9 +128,12 @@ impl Web {
                 None => Err(Error::Media { address, media }),
             };
         }
-        let (bytes, is_cut) = bounded(&mut answer, self.limits.bytes)
-            .await
-            .map_err(|error| self.failed(url, &error))?;
+        let most = self.limits.bytes;
+        let read = bounded(&mut answer, most).await;
+        let (bytes, is_cut) = read.map_err(|error| self.failed(url, &error))?;
+        let encoding = answer.headers().get(CONTENT_ENCODING).and_then(|name| name.to_str().ok());
+        let (bytes, is_more) =
+            perihelion_mime::unpacked(bytes, encoding.unwrap_or_default(), &media, most);
         let parameter = media.split(';').find_map(|part| part.trim().strip_prefix("charset="));
         let charset = parameter.map(|name| name.trim_matches(['"', '\'', ' ']));
         let text = perihelion_mime::decoded_page(&bytes, charset);
@@ -156,7 +149,7 @@ impl Web {
             }
             Err(_) => return Err(Error::Unreadable { address, seconds: limits.time.as_secs() }),
         };
-        page.truncated |= is_cut;
+        page.truncated |= is_cut || is_more;
         Ok(page)
     }
 
@@ -201,13 +194,10 @@ impl Web {
                 Err(error) if error.is_connect() => return Err(error),
                 Err(_) => return Ok(Rules::Closed),
             };
-            let target = answer.headers().get(LOCATION).and_then(|target| target.to_str().ok());
-            if let (true, Some(target)) = (answer.status().is_redirection(), target) {
-                let Some(next) =
-                    at.join(target).ok().and_then(|next| self.addresses.check(next.as_str()).ok())
-                else {
-                    return Ok(Rules::Free);
-                };
+            if let Some(target) = redirection(&answer) {
+                let next = at.join(target).ok();
+                let next = next.and_then(|next| self.addresses.check(next.as_str()).ok());
+                let Some(next) = next else { return Ok(Rules::Free) };
                 at = next;
                 continue;
             }
@@ -237,6 +227,12 @@ impl Web {
             Error::Unreachable { address, reason }
         }
     }
+}
+
+/// Returns the target of an answer that redirects.
+fn redirection(answer: &reqwest::Response) -> Option<&str> {
+    let target = answer.headers().get(LOCATION)?.to_str().ok()?;
+    answer.status().is_redirection().then_some(target)
 }
 
 /// Reads a body up to a bound.

@@ -22,7 +22,7 @@ mod search;
 pub use address::{Addresses, is_public};
 pub use document::{Document, ReadDocument, Reading};
 pub use error::Error;
-pub use fetch::Web;
+pub use fetch::{Web, bounded};
 pub use limits::Limits;
 pub use mention::{Mention, mentions, mentions_in};
 pub use page::{Link, Page, read};

@@ -15,7 +15,7 @@ pub struct Limits {
     pub links: usize,
     /// Least time between two requests to one host.
     pub pause: Duration,
-    /// How long a page is kept.
+    /// How long a page is cached.
     pub keep: Duration,
     /// Pages kept.
     pub pages: usize,

@@ -1,9 +1,10 @@
 //! The main text of a page, by two readers.
 //!
-//! One looks for the region that is named as the text and leaves out what is named otherwise ([`crate::regions`], [`crate::boilerplate`]); the
-//! other scores the tree for one article (Mozilla's Readability). If the first finds no region, little, or no paragraphs, the second one counts;
-//! if both find little, what the page says of itself to search engines, and all paragraphs. Where that is a small part of a page that is no
-//! article, the page counts, but for its navigation. Invariant: the page is parsed once.
+//! One method finds the region that is named as the text and leaves out differently named parts ([`crate::regions`],
+//! [`crate::boilerplate`]); the other one scores the tree for one article (Mozilla's Readability). If the first one
+//! finds no region, little text, or no paragraphs, the second one counts. If both find little, the page's metadata for
+//! search engines counts, with all paragraphs. If that is a small part of a page that is not an article, the page
+//! counts, without its navigation. Invariant: the page is parsed once.
 
 use dom_query::Document;
 use dom_smoothie::{Metadata, Readability};
@@ -16,16 +17,16 @@ use crate::regions::{drop_empty_titles, is_block, paragraphs, regions};
 /// Characters below which a text is doubtful.
 pub const SHORT: usize = 250;
 
-/// Characters from which on a text is taken for the whole.
+/// Characters from which a text counts as complete.
 const LONG: usize = 3_000;
 
-/// Characters of a description by which the paragraph is known that it is taken from.
+/// Characters of a description that identify the paragraph from which it is taken.
 const LEAD: usize = 50;
 
-/// What a page says, and what it says of itself.
+/// The text of a page, and its metadata.
 #[derive(Debug, Default)]
 pub struct MainText {
-    /// As Markdown; empty where there is none.
+    /// As Markdown; empty if there is none.
     pub text: String,
     pub metadata: Metadata,
 }
@@ -48,7 +49,6 @@ impl Found {
     }
 }
 
-/// Reads the main text of a page.
 pub fn main_text(url: &Url, html: &str) -> MainText {
     let page = Document::from(html);
     let says = Says::of(&page);
@@ -92,7 +92,7 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     MainText { text, metadata }
 }
 
-/// Reads a page as one article, and what it says of itself.
+/// Reads a page as one article, with its metadata.
 fn article(url: &Url, page: &Document) -> (Metadata, Option<Found>) {
     let Ok(mut reader) = Readability::with_document(page.clone(), Some(url.as_str()), None) else {
         return (Metadata::default(), None);
@@ -121,7 +121,7 @@ fn is_better(article: &Found, found: &Found, has_region: bool, says: &Says) -> b
         || (article.length > 2 * SHORT && (count("p") == 0 || count("table") > count("p")))
 }
 
-/// Returns how many times as long as what was found the page must be to be taken whole; none if it is not, however long.
+/// Returns the ratio of the page's length to the found text from which the whole page is used; `None` for never.
 fn share(says: &Says, found: &Found, has_region: bool, is_forum: bool) -> Option<f64> {
     if is_forum {
         Some(1.5)
@@ -137,7 +137,7 @@ fn share(says: &Says, found: &Found, has_region: bool, is_forum: bool) -> Option
     }
 }
 
-/// Takes the whole page but for what is certainly around its text.
+/// Uses the whole page except parts that are certainly not its text.
 fn everything(document: Document, is_forum: bool) -> Document {
     drop_elements(&document);
     if is_forum {
@@ -152,7 +152,7 @@ fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
-/// Finds the paragraph that says what the page is about, which many pages set apart from their text.
+/// Finds the introductory paragraph, which many pages separate from their text.
 fn lead(document: &Document, about: &str) -> Option<String> {
     let beginning: String = squeezed(about).chars().take(LEAD).collect();
     if beginning.chars().count() < LEAD {
@@ -175,11 +175,11 @@ fn lead(document: &Document, about: &str) -> Option<String> {
 struct Says {
     /// Whole texts, perhaps with markup.
     bodies: Vec<String>,
-    /// What things are that it offers, in words.
+    /// The kinds of things that it offers, in words.
     descriptions: Vec<String>,
     /// Whether it is one article, and not a list of things.
     is_article: bool,
-    /// What it is to those who link to it.
+    /// Its kind for pages that link to it.
     kind: String,
 }
 

@@ -12,6 +12,7 @@ use serde_json::Value;
 use url::{Host, Position, Url};
 
 use crate::address::parsed;
+use crate::boilerplate::words;
 
 /// Endings of file names that are domains as well, or look like them.
 const FILES: [&str; 42] = [
@@ -26,12 +27,10 @@ const FILES: [&str; 42] = [
 pub struct Mention {
     /// Where it leads.
     pub url: Url,
-    /// How it is written.
     pub written: String,
 }
 
 /// Finds the addresses in all texts of a value, names of fields included.
-#[must_use]
 pub fn mentions(value: &Value) -> Vec<Mention> {
     let mut found = Vec::new();
     collect(value, &mut found);
@@ -39,7 +38,6 @@ pub fn mentions(value: &Value) -> Vec<Mention> {
 }
 
 /// Finds the addresses in a text.
-#[must_use]
 pub fn mentions_in(text: &str) -> Vec<Mention> {
     let mut found = Vec::new();
     within(text, &mut found);
@@ -89,7 +87,7 @@ fn whole(text: &str) -> Option<Mention> {
     (has_more && is_named(&url, before)).then(|| mention(url))
 }
 
-/// Reads a whole text as the name of a host and nothing else.
+/// Reads a whole text as only the name of a host.
 fn bare(text: &str) -> Option<Mention> {
     let text = text.trim();
     if text.contains(|c: char| c.is_whitespace() || "/\\?#:@".contains(c)) {
@@ -100,7 +98,7 @@ fn bare(text: &str) -> Option<Mention> {
     (!FILES.contains(&ending.as_str())).then(|| Mention { url, written: text.to_owned() })
 }
 
-/// Tells whether what stands before a path looks like the name of a host in the public network, or its number.
+/// Returns whether the text before a path looks like a host name in the public network, or an IP address.
 fn is_named(url: &Url, before: &str) -> bool {
     match url.host() {
         Some(Host::Domain("localhost")) => url.port().is_some(),
@@ -121,21 +119,19 @@ fn is_named(url: &Url, before: &str) -> bool {
     }
 }
 
-/// Where an address may begin within a text.
+/// The possible starts of an address within a text.
 static BEGINNING: LazyLock<Regex> = LazyLock::new(|| {
     let schemes = r"(?:https?|wss?|ftp):[/\\]*|[a-z][a-z0-9+.-]*:[/\\]{2,}";
     let relative = r"(?:^|[^\w)/\\])(?<relative>[/\\]{2,})";
     let host = r"(?:^|[^\w/\\.-])(?<host>(?:[\w-]+[.。．｡])+[\w-]{2,}(?::\d{2,5})?[/\\?#]|(?:[\w-]+\.)+[\w-]{2,}:\d{2,5}|www\.[\w-]+\.)";
-    Regex::new(&format!("(?i)(?<scheme>{schemes})|{relative}|{host}"))
-        .unwrap_or_else(|_| unreachable!("a fixed expression"))
+    words(&format!("(?i)(?<scheme>{schemes})|{relative}|{host}"))
 });
 
 /// Letters that are written as something else.
 static ESCAPE: LazyLock<Regex> = LazyLock::new(|| {
     let numbers =
         r"\\u\{?([0-9a-f]{1,6})\}?|\\x([0-9a-f]{2})|&#x([0-9a-f]{1,6});?|&#([0-9]{1,7});?";
-    Regex::new(&format!(r"(?i){numbers}|&(colon|sol|bsol|period|Tab|NewLine|amp);|\\([:./])"))
-        .unwrap_or_else(|_| unreachable!("a fixed expression"))
+    words(&format!(r"(?i){numbers}|&(colon|sol|bsol|period|Tab|NewLine|amp);|\\([:./])"))
 });
 
 fn within(text: &str, found: &mut Vec<Mention>) {
@@ -210,7 +206,7 @@ fn scan(text: &str, found: &mut Vec<Mention>) {
     }
 }
 
-/// Returns the address that begins there, without what a sentence or markup puts behind it.
+/// Returns the address that begins there, without the end of a sentence or markup.
 fn one(text: &str, begin: usize) -> &str {
     let rest = &text[begin..];
     let quote = text[..begin].chars().next_back().filter(|c| matches!(c, '\'' | '*' | '_' | '|'));
@@ -241,10 +237,9 @@ fn one(text: &str, begin: usize) -> &str {
 }
 
 impl Mention {
-    /// Tells whether a text names this address, or a longer one that begins with it.
+    /// Returns whether a text contains this address, or a longer one that begins with it.
     ///
-    /// Scheme, fragment and a slash at the end do not count, nor does the case of letters.
-    #[must_use]
+    /// Scheme, fragment, a slash at the end and the case of letters do not count.
     pub fn stands_in(&self, text: &str) -> bool {
         let leads_to =
             self.url[Position::BeforeUsername..Position::AfterQuery].trim_end_matches('/');
@@ -262,7 +257,7 @@ impl Mention {
     }
 }
 
-/// Tells whether a text holds an address that is not part of another host's name.
+/// Returns whether a text contains an address that is not part of another host's name.
 fn contains(text: &str, address: &str) -> bool {
     let is_host = !address.contains(['/', '\\', '?']);
     let of_name = |c: char| c.is_alphanumeric() || matches!(c, '-' | '_');

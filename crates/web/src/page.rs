@@ -88,7 +88,7 @@ fn html(url: &Url, text: &str, limits: &Limits) -> Page {
     }
 }
 
-/// Leaves the tags out, and what stands within scripts and styles.
+/// Removes the tags, and the contents of scripts and styles.
 fn plain(text: &str) -> String {
     let text = without_scripts(text, |_| true);
     let mut made = String::new();
@@ -135,7 +135,7 @@ fn name_of(lower: &str, at: usize) -> &str {
     rest.get(..end).unwrap_or_default()
 }
 
-/// Elements that hold nothing, and those that end without being closed.
+/// Empty elements, and those that end without being closed.
 const UNCLOSED: [&str; 35] = [
     "area", "base", "body", "br", "col", "colgroup", "dd", "doctype", "dt", "embed", "head", "hr",
     "html", "img", "input", "li", "link", "meta", "optgroup", "option", "p", "param", "path", "rp",

@@ -1,4 +1,4 @@
-//! What a site asks of those who fetch: its robots.txt, and a pause between two requests.
+//! A site's rules for crawlers: its robots.txt, and a pause between two requests.
 
 use std::collections::HashMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -9,18 +9,17 @@ use url::Url;
 use crate::clock;
 use crate::robots::Robots;
 
-/// How long a site's rules are kept.
+/// How long a site's rules are cached.
 const KEEP: Duration = Duration::from_secs(3_600);
-/// Most sites whose rules are kept.
+/// Maximum number of sites with cached rules.
 const SITES: usize = 1_000;
 
-/// What a site's rules are.
 #[derive(Clone)]
 pub enum Rules {
     /// There are none.
     Free,
     Some(Arc<Robots>),
-    /// They cannot be had for now, which counts as a no.
+    /// They are unavailable at present, which counts as a no.
     Closed,
 }
 

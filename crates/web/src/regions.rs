@@ -1,19 +1,16 @@
-//! The region of a page that is named as its text, and what of it is text.
+//! The region of a page that is named as its text, and the text in it.
 
 use std::sync::LazyLock;
 
 use dom_query::{Document, NodeRef};
 use regex::Regex;
 
-use crate::boilerplate::prune;
+use crate::boilerplate::{prune, words};
 use crate::main_text::SHORT;
 
 /// Names that a page gives to the part with its text, the most certain ones first.
 static REGIONS: LazyLock<[(Regex, Regex); 4]> = LazyLock::new(|| {
-    let pair = |id: &str, class: &str| {
-        let made = |words| Regex::new(words).unwrap_or_else(|_| unreachable!("a fixed expression"));
-        (made(id), made(class))
-    };
+    let pair = |id: &str, class: &str| (words(id), words(class));
     [
         pair(
             "^articleContent$|(?:entry|article|art)-content|article__content|article(?:-|__)?body|articleBody|body-text",
@@ -34,14 +31,12 @@ static REGIONS: LazyLock<[(Regex, Regex); 4]> = LazyLock::new(|| {
     ]
 });
 
-/// Returns the text of the most certain region that has any; an empty document where none has.
+/// Returns the text of the most certain region with text; an empty document without one.
 pub fn regions(document: &Document) -> Document {
-    let nodes: Vec<NodeRef<'_>> = document
-        .root()
-        .descendants()
-        .into_iter()
-        .filter(|node| ["article", "div", "main", "section"].iter().any(|name| node.has_name(name)))
-        .collect();
+    let is_part = |node: &NodeRef<'_>| {
+        ["article", "div", "main", "section"].iter().any(|name| node.has_name(name))
+    };
+    let nodes: Vec<_> = document.root().descendants().into_iter().filter(is_part).collect();
     let named = |stage: usize| {
         let (id, class) = &REGIONS[stage];
         nodes.iter().find(|node| {
@@ -79,7 +74,7 @@ pub fn regions(document: &Document) -> Document {
 /// Elements whose text is a page's text.
 const BLOCKS: &str = "p ul ol dl h1 h2 h3 h4 h5 h6 blockquote pre q code table summary li hr";
 
-/// Tells whether the text of an element is a page's text.
+/// Returns whether the text of an element is a page's text.
 pub fn is_block(node: &NodeRef<'_>) -> bool {
     node.node_name().is_some_and(|name| BLOCKS.split(' ').any(|block| block == &*name))
 }
@@ -108,7 +103,7 @@ fn drop_loose(region: &NodeRef<'_>) {
 
 const TITLES: [&str; 6] = ["h1", "h2", "h3", "h4", "h5", "h6"];
 
-/// Takes out titles under which nothing is left.
+/// Removes titles without following text.
 pub fn drop_empty_titles(region: &NodeRef<'_>) {
     let rank = |node: &NodeRef<'_>| TITLES.iter().position(|name| node.has_name(name));
     let mut open: Vec<(usize, NodeRef<'_>)> = Vec::new();

@@ -22,7 +22,7 @@ struct Rule {
 }
 
 impl Robots {
-    /// Reads the groups for [`AGENT`], or else those for everybody.
+    /// Reads the groups for [`AGENT`], otherwise those for all crawlers.
     pub fn read(text: &str) -> Self {
         let mut own = None;
         let mut general = Self::default();
@@ -66,7 +66,7 @@ impl Robots {
         }
     }
 
-    /// Tells whether a page may be fetched: the longest rule that fits decides, and of equal ones the one that allows.
+    /// Returns whether a page can be fetched: the longest matching rule decides, and of equal ones the permitting one.
     pub fn allow(&self, url: &Url) -> bool {
         let path = match url.query() {
             Some(query) => format!("{}?{query}", url.path()),

@@ -63,17 +63,12 @@ impl Provider {
     /// Takes a provider.
     ///
     /// # Errors
-    /// [`Error::NotAnAddress`] for an address that is none, [`Error::Client`] where no client can be made.
+    /// [`Error::NotAnAddress`] for an invalid address, [`Error::Client`] if no client can be made.
     pub fn new(wire: Wire, url: &str, key: Option<SecretString>) -> Result<Self, Error> {
-        let not_an_address = || Error::NotAnAddress(url.to_owned());
-        let url = Url::parse(url)
-            .ok()
-            .filter(|url| matches!(url.scheme(), "http" | "https"))
-            .ok_or_else(not_an_address)?;
-        let client = reqwest::Client::builder()
-            .timeout(LIMIT)
-            .redirect(reqwest::redirect::Policy::none())
-            .build();
+        let parsed = Url::parse(url).ok().filter(|url| matches!(url.scheme(), "http" | "https"));
+        let url = parsed.ok_or_else(|| Error::NotAnAddress(url.to_owned()))?;
+        let client = reqwest::Client::builder().timeout(LIMIT);
+        let client = client.redirect(reqwest::redirect::Policy::none()).build();
         Ok(Self { wire, url, key, client: client.map_err(Error::Client)? })
     }
 
@@ -82,12 +77,8 @@ impl Provider {
     /// # Errors
     /// [`Error::Search`] with the provider's status or what failed.
     pub async fn search(&self, query: &str, kind: Kind, limit: usize) -> Result<Vec<Hit>, Error> {
-        let failed = |reason: String| Error::Search(reason);
-        let mut answer = self
-            .request(query, kind, limit)
-            .send()
-            .await
-            .map_err(|error| failed(error.without_url().to_string()))?;
+        let failed = |error: reqwest::Error| Error::Search(error.without_url().into());
+        let mut answer = self.request(query, kind, limit).send().await.map_err(failed)?;
         let status = answer.status();
         if !status.is_success() {
             let hint = match (self.wire, status.as_u16()) {
@@ -96,18 +87,16 @@ impl Provider {
                 (_, 429) => "; it asks for fewer searches",
                 _ => "",
             };
-            return Err(failed(format!("status {}{hint}", status.as_u16())));
+            return Err(Error::Search(format!("status {}{hint}", status.as_u16()).into()));
         }
-        let (bytes, _) = bounded(&mut answer, ANSWER)
-            .await
-            .map_err(|error| failed(error.without_url().to_string()))?;
+        let (bytes, _) = bounded(&mut answer, ANSWER).await.map_err(failed)?;
         let body: Value = serde_json::from_slice(&bytes)
-            .map_err(|_| failed("its answer is no JSON".to_owned()))?;
+            .map_err(|_| Error::Search("its answer is no JSON".into()))?;
         let hits = self.hits(&body, kind);
         if hits.is_empty()
             && let Some(dead) = unresponsive(&body)
         {
-            return Err(failed(format!("its engines gave no answer: {dead}")));
+            return Err(Error::Search(format!("its engines gave no answer: {dead}").into()));
         }
         Ok(hits.into_iter().take(limit).collect())
     }
@@ -115,17 +104,22 @@ impl Provider {
     fn request(&self, query: &str, kind: Kind, limit: usize) -> reqwest::RequestBuilder {
         let key = self.key.as_ref().map(|key| key.expose_secret().to_owned());
         let mut url = self.url.clone();
+        let topic = if kind == Kind::News { "news" } else { "general" };
+        if !url.path().ends_with("/search") {
+            let end = match (self.wire, kind) {
+                (Wire::Brave, Kind::News) => "res/v1/news/search",
+                (Wire::Brave, _) => "res/v1/web/search",
+                (Wire::Searxng | Wire::Tavily, _) => "search",
+            };
+            let path = format!("{}/{end}", url.path().trim_end_matches('/'));
+            url.set_path(&path);
+        }
         match self.wire {
             Wire::Searxng => {
-                if !url.path().ends_with("/search") {
-                    let path = format!("{}/search", url.path().trim_end_matches('/'));
-                    url.set_path(&path);
-                }
-                let category = if kind == Kind::News { "news" } else { "general" };
                 url.query_pairs_mut()
                     .append_pair("q", query)
                     .append_pair("format", "json")
-                    .append_pair("categories", category);
+                    .append_pair("categories", topic);
                 let request = self.client.get(url);
                 match key {
                     Some(key) => request.bearer_auth(key),
@@ -133,11 +127,6 @@ impl Provider {
                 }
             }
             Wire::Brave => {
-                let end = if kind == Kind::News { "news/search" } else { "web/search" };
-                if !url.path().ends_with("/search") {
-                    let path = format!("{}/res/v1/{end}", url.path().trim_end_matches('/'));
-                    url.set_path(&path);
-                }
                 url.query_pairs_mut()
                     .append_pair("q", query)
                     .append_pair("count", &limit.min(20).to_string());
@@ -150,11 +139,6 @@ impl Provider {
                     .header("x-subscription-token", key.unwrap_or_default())
             }
             Wire::Tavily => {
-                if !url.path().ends_with("/search") {
-                    let path = format!("{}/search", url.path().trim_end_matches('/'));
-                    url.set_path(&path);
-                }
-                let topic = if kind == Kind::News { "news" } else { "general" };
                 let depth = if kind == Kind::Deep { "advanced" } else { "basic" };
                 let body = json!({"query": query, "topic": topic, "search_depth": depth, "max_results": limit.min(20)});
                 self.client.post(url).bearer_auth(key.unwrap_or_default()).json(&body)
@@ -164,12 +148,10 @@ impl Provider {
 
     fn hits(&self, body: &Value, kind: Kind) -> Vec<Hit> {
         let list = match (self.wire, kind) {
-            (Wire::Brave, Kind::News) => body.get("results"),
-            (Wire::Brave, _) => body.pointer("/web/results"),
-            _ => body.get("results"),
+            (Wire::Brave, Kind::Basic | Kind::Deep) => &body["web"]["results"],
+            _ => &body["results"],
         };
-        let list = list.and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(hit).collect()
+        list.as_array().into_iter().flatten().filter_map(hit).collect()
     }
 }
 
@@ -183,11 +165,8 @@ fn hit(value: &Value) -> Option<Hit> {
     let url =
         text(&["url"]).filter(|url| url.starts_with("http://") || url.starts_with("https://"))?;
     let mut snippet = text(&["content", "description"]).unwrap_or_default().to_owned();
-    let more = value.get("extra_snippets").and_then(Value::as_array);
-    for extra in more.into_iter().flatten().filter_map(Value::as_str) {
-        snippet.push('\n');
-        snippet.push_str(extra);
-    }
+    let more = value["extra_snippets"].as_array().into_iter().flatten();
+    snippet.extend(more.filter_map(Value::as_str).flat_map(|extra| ["\n", extra]));
     Some(Hit {
         title: text(&["title"]).unwrap_or(url).to_owned(),
         url: url.to_owned(),
@@ -196,7 +175,7 @@ fn hit(value: &Value) -> Option<Hit> {
     })
 }
 
-/// Names the engines that a SearXNG could not reach, which it reports beside an empty list.
+/// Names the engines that a SearXNG could not reach, which it reports with an empty list.
 fn unresponsive(body: &Value) -> Option<String> {
     let list = body.get("unresponsive_engines")?.as_array().filter(|list| !list.is_empty())?;
     let names = list.iter().filter_map(|engine| engine.get(0).or(Some(engine))?.as_str());

@@ -2,6 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 #![expect(clippy::disallowed_methods, reason = "it measures a pause")]
 
+use std::io::Write as _;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
 use std::time::{Duration, Instant};
@@ -48,6 +49,25 @@ async fn a_page_is_read_as_markdown_once_and_then_from_the_cache() {
     assert!(page.text.contains("Salt water covers"), "{}", page.text);
     assert!(web.fetch(&format!("http://{address}/sea")).await.unwrap().cached);
     assert_eq!(reads.load(Ordering::SeqCst), 1);
+}
+
+/// S3.07
+#[tokio::test]
+async fn a_page_that_is_sent_compressed_is_read_whether_a_header_names_it_or_not() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all("<p>Salt water, Größe 5</p>".as_bytes()).unwrap();
+    let gzip = gzip.finish().unwrap();
+    let page = |header: &'static str| {
+        let gzip = gzip.clone();
+        get(async move || ([("content-type", "text/html"), ("content-encoding", header)], gzip))
+    };
+    let router = Router::new().route("/named", page("gzip")).route("/not", page("identity"));
+    let address = serve(router).await;
+    let web = web(&[&address], None);
+    for path in ["named", "not"] {
+        let page = web.fetch(&format!("http://{address}/{path}")).await.unwrap();
+        assert_eq!((page.text.trim(), page.truncated), ("Salt water, Größe 5", false), "{path}");
+    }
 }
 
 /// S3.07

@@ -27,6 +27,7 @@ imagePullPolicy: {{ .Values.image.pullPolicy }}
 workingDir: /etc/perihelion
 securityContext: { allowPrivilegeEscalation: false, readOnlyRootFilesystem: true, capabilities: { drop: [ALL] } }
 envFrom: [{ secretRef: { name: {{ .Values.secret }} } }]
+env: [{ name: PERIHELION_TRUST_PINS_FILE, value: /var/lib/perihelion/mcp-servers.lock }]
 volumeMounts:
   - { name: settings, mountPath: /etc/perihelion, readOnly: true }
   - { name: data, mountPath: /var/lib/perihelion }

@@ -8,14 +8,14 @@ use serde_json::json;
 use super::output;
 use super::show::{short_name, using};
 use crate::cli::system::open_in_browser;
-use crate::cli::{Error, Exit, environment};
+use crate::cli::{Exit, Result, environment};
 use perihelion_runtime::{self as runtime, LoggedOut, LoginMade, log_in, log_out};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The login address is always printed. The browser must be able to reach 127.0.0.1 on this machine. If the
-browser runs on another machine, forward the printed port (ssh -L PORT:127.0.0.1:PORT). To get the same
+The login address is always printed. The browser must be able to reach 127.0.0.1 on this machine. If the \
+browser runs on another machine, forward the printed port (ssh -L PORT:127.0.0.1:PORT). To get the same \
 port each time, set oauth.callback_port in the server's table.
 
 Examples:
@@ -42,11 +42,7 @@ pub(super) struct LogoutArgs {
 }
 
 /// Shows the address, waits for the login, and prints its result.
-pub(super) async fn login(
-    settings: &Settings,
-    args: &LoginArgs,
-    json: bool,
-) -> Result<Exit, Error> {
+pub(super) async fn login(settings: &Settings, args: &LoginArgs, json: bool) -> Result<Exit> {
     let name = short_name(&args.name);
     let begun = log_in(settings, &environment, name).await?;
     let address = begun.address().to_owned();
@@ -91,11 +87,7 @@ fn login_line(server: &str, login: &runtime::LoggedIn, tools: Option<usize>) -> 
 }
 
 /// Deletes a login and reports whether its tokens were revoked.
-pub(super) async fn logout(
-    settings: &Settings,
-    args: &LogoutArgs,
-    json: bool,
-) -> Result<Exit, Error> {
+pub(super) async fn logout(settings: &Settings, args: &LogoutArgs, json: bool) -> Result<Exit> {
     let name = short_name(&args.name);
     let done = log_out(settings, &environment, name).await?;
     let was = !matches!(done, LoggedOut::WasNot);

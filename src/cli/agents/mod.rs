@@ -4,7 +4,7 @@ mod login;
 mod servers;
 mod show;
 
-use super::{Error, Exit, Signals, environment, opening, output};
+use super::{Exit, Result, Signals, environment, opening, output};
 use perihelion_runtime::{review, servers_schema};
 use perihelion_settings::config::Settings;
 
@@ -62,7 +62,7 @@ enum Command {
     Schema,
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let signals = Signals::listen()?;
     let command = args.command.unwrap_or(Command::List { refresh: args.refresh });
     let done = signals.unless_stopped(perform(&settings, command, args.json, args.refresh)).await;
@@ -70,12 +70,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     done.unwrap_or(Ok(Exit::Aborted))
 }
 
-async fn perform(
-    settings: &Settings,
-    command: Command,
-    json: bool,
-    refresh: bool,
-) -> Result<Exit, Error> {
+async fn perform(settings: &Settings, command: Command, json: bool, refresh: bool) -> Result<Exit> {
     match command {
         Command::Schema => output::bytes(schema()?.as_bytes())?,
         Command::Approve(args) => {
@@ -97,6 +92,6 @@ async fn perform(
 }
 
 /// Returns the JSON Schema of the servers file as the text that is published.
-pub fn schema() -> Result<String, Error> {
+pub fn schema() -> Result<String> {
     Ok(format!("{}\n", output::pretty(&servers_schema())?))
 }

@@ -7,9 +7,9 @@ use serde_json::json;
 
 use super::output;
 use super::show::{short_name, using};
+use crate::cli::escape::shown;
 use crate::cli::files::{read, replace_text};
-use crate::cli::shown::shown;
-use crate::cli::{Error, Exit};
+use crate::cli::{Exit, Result};
 use perihelion_runtime::{
     self as runtime, ImportFormat, Imported, ReloadAnswer, Reloaded, Review, import_servers,
     request_reload,
@@ -32,7 +32,7 @@ impl ApproveArgs {
 }
 
 /// Shows the differences and, unless they were only to be shown, accepts them.
-pub(super) fn approve(found: Review, args: &ApproveArgs, json: bool) -> Result<(), Error> {
+pub(super) fn approve(found: Review, args: &ApproveArgs, json: bool) -> Result<()> {
     let nothing = found.nothing();
     let path = found.path().display().to_string();
     let server = found.server.clone();
@@ -62,7 +62,7 @@ pub(super) fn approve(found: Review, args: &ApproveArgs, json: bool) -> Result<(
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without --write, the tables are printed and no file is changed. To follow later changes of the other file,
+Without --write, the tables are printed and no file is changed. To follow later changes of the other file, \
 add  import = [\".mcp.json\"]  at the top of the servers file instead.
 
 Examples:
@@ -87,7 +87,7 @@ enum Form {
     Codex,
 }
 
-pub(super) fn import(settings: &Settings, args: &ImportArgs) -> Result<Exit, Error> {
+pub(super) fn import(settings: &Settings, args: &ImportArgs) -> Result<Exit> {
     let format = args.format.map(|form| match form {
         Form::Claude => ImportFormat::Claude,
         Form::Vscode => ImportFormat::VsCode,
@@ -130,7 +130,7 @@ fn tell(imported: &Imported) {
 /// How long a process may take: every server is started and asked for its tools.
 const PATIENCE: Duration = Duration::from_secs(120);
 
-pub(super) async fn reload(settings: &Settings, json: bool) -> Result<Exit, Error> {
+pub(super) async fn reload(settings: &Settings, json: bool) -> Result<Exit> {
     let running = using(settings);
     let asked = running.iter().map(|process| request_reload(process, PATIENCE));
     let answers = futures::future::join_all(asked).await;
@@ -156,7 +156,7 @@ pub(super) async fn reload(settings: &Settings, json: bool) -> Result<Exit, Erro
     Ok(exit)
 }
 
-fn say(who: &str, answer: Option<&ReloadAnswer>) -> Result<(), Error> {
+fn say(who: &str, answer: Option<&ReloadAnswer>) -> Result<()> {
     match answer {
         None => output::warning(&format!("{who} has ended or did not respond in time")),
         Some(ReloadAnswer { refused: Some(why), .. }) => {
@@ -172,7 +172,6 @@ fn say(who: &str, answer: Option<&ReloadAnswer>) -> Result<(), Error> {
     Ok(())
 }
 
-/// Describes the result of a reload.
 pub(in crate::cli) fn words(reloaded: &Reloaded) -> String {
     let kinds = [
         ("added", &reloaded.added),

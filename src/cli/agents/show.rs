@@ -11,7 +11,7 @@ use perihelion_runtime::{
     AgentInfo, Phase, Process, ServerProblem, ServerState, Survey, processes,
 };
 use perihelion_settings::config::Settings;
-use perihelion_settings::config::strict::nearest;
+use perihelion_settings::config::strict::did_you_mean;
 use perihelion_star::AGENT_PREFIX;
 
 pub(super) fn show(found: &Survey, name: &str, json: bool) -> Result<(), Error> {
@@ -35,8 +35,7 @@ pub(super) fn show(found: &Survey, name: &str, json: bool) -> Result<(), Error> 
             return Err(Error::NoAgent { server, problem });
         }
         let names = found.agents.iter().map(|agent| agent.server.name.as_str());
-        let hint = nearest(short, names)
-            .map_or_else(String::new, |best| format!(" (did you mean {best}?)"));
+        let hint = did_you_mean(short, names);
         return Err(Error::UnknownAgent { name: wanted.to_owned(), hint });
     };
     let is_its = |state: &&ServerState| state.server == agent.server.name;
@@ -76,7 +75,6 @@ pub(super) fn show(found: &Survey, name: &str, json: bool) -> Result<(), Error> 
     output::text(&text)
 }
 
-/// Describes the policy for calls of the tool.
 fn nature(tool: &ToolDefinition) -> String {
     let mut words = Vec::new();
     if tool.needs_approval {
@@ -107,7 +105,6 @@ pub(super) struct AgentRow<'a> {
     rejected: Vec<Value>,
 }
 
-/// Returns what programs are shown of an agent.
 pub(super) fn row<'a>(agent: &'a AgentInfo, status: Option<&'a ServerState>) -> AgentRow<'a> {
     let server = &agent.server;
     let rejected = |(tool, reason): &(String, String)| json!({ "tool": tool, "reason": reason });

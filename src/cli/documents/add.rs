@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{InCollection, watch};
 use crate::cli::output::{self, BARS};
-use crate::cli::{Error, Exit, bars};
+use crate::cli::{Exit, Result, bars};
 use perihelion_runtime::{AddedDocument, AddingStep, Documents};
 
 #[derive(Debug, clap::Args)]
@@ -38,7 +38,7 @@ pub struct Args {
     pub(super) quiet: bool,
 }
 
-pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit, Error> {
+pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit> {
     let folders = documents.folders(args.paths.clone(), args.pattern.clone());
     if args.watch {
         return watch::run(documents, folders, args).await;
@@ -89,8 +89,12 @@ pub(super) fn line(added: &AddedDocument) -> String {
     let warnings: String =
         document.warnings.iter().map(|warning| format!("\n  warning: {warning}")).collect();
     format!(
-        "{what}  {}  {} ({}, {} chunks, version {}){warnings}",
-        document.id, document.title, document.format, document.chunks, document.version
+        "{what}  {}  {} ({}, {}, version {}){warnings}",
+        document.id,
+        document.title,
+        document.format,
+        output::count(document.chunks, "chunk"),
+        document.version
     )
 }
 
@@ -120,7 +124,7 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// Begins with the file of that number, of so many.
+    /// Begins the file with this number, of the total.
     pub(super) fn begin(quiet: bool, (number, of): (usize, usize), path: &Path) -> Self {
         let head = format!("[{number}/{of}] {}", output::plain(&path.display().to_string()));
         let bar = BARS.shown(bars::Form::Bar).filter(|_| !quiet);

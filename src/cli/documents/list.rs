@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{InCollection, placed};
 use crate::cli::bars::Form;
 use crate::cli::output::{self, BARS};
-use crate::cli::{Error, Exit};
+use crate::cli::{Error, Exit, Result};
 use perihelion_engine::clock;
 use perihelion_runtime::{self as runtime, Document, DocumentRoom, Documents};
 use perihelion_settings::config::Age;
@@ -52,11 +52,7 @@ pub struct DeleteArgs {
     place: InCollection,
 }
 
-pub(super) async fn run(
-    documents: &Documents,
-    place: &InCollection,
-    json: bool,
-) -> Result<Exit, Error> {
+pub(super) async fn run(documents: &Documents, place: &InCollection, json: bool) -> Result<Exit> {
     let listed = documents.list(place.named()).await?;
     let rows = listed.iter().map(|one| {
         [
@@ -77,7 +73,6 @@ pub(super) async fn run(
     Ok(Exit::Done)
 }
 
-/// Describes usage and limits.
 fn used(room: &DocumentRoom) -> String {
     let used = room.used;
     let permitted = room.permitted;
@@ -93,11 +88,7 @@ fn used(room: &DocumentRoom) -> String {
     format!("used: {}", parts.join(", "))
 }
 
-pub(super) async fn show(
-    documents: &Documents,
-    args: &ShowArgs,
-    json: bool,
-) -> Result<Exit, Error> {
+pub(super) async fn show(documents: &Documents, args: &ShowArgs, json: bool) -> Result<Exit> {
     let document = find(documents, &args.document, &args.place).await?;
     let read = documents.read(&document.id, args.start, args.end).await?;
     if json {
@@ -126,14 +117,15 @@ pub(super) async fn show(
     let at = placed(
         read.page,
         Some(&read.section.join(" › ")).filter(|title| !title.is_empty()).map(String::as_str),
+        None,
     );
     head.push(format!("text         {}..{} of {} {at}", read.start, read.end, read.length));
     output::text(&format!("{}\n\n{}", head.join("\n"), read.text))?;
     Ok(Exit::Done)
 }
 
-/// Writes a document a line: what is known of it, and its text.
-pub(super) async fn export(documents: &Documents, place: &InCollection) -> Result<Exit, Error> {
+/// Writes a document as a line: its metadata, and its text.
+pub(super) async fn export(documents: &Documents, place: &InCollection) -> Result<Exit> {
     for document in documents.list(place.named()).await? {
         if let Some(exported) = documents.exported(document).await? {
             output::json_line(&json!(exported))?;
@@ -147,7 +139,7 @@ pub(super) async fn prune(
     max_age: Option<Age>,
     args: &PruneArgs,
     json: bool,
-) -> Result<Exit, Error> {
+) -> Result<Exit> {
     let age = args.older_than.or(max_age).ok_or(Error::NoDocumentAge)?;
     // Nothing is older than time.
     let before = age.before(clock::now()).unwrap_or(DateTime::UNIX_EPOCH);
@@ -180,7 +172,7 @@ pub(super) async fn prune(
 }
 
 /// Finds a document, in the collection that was named.
-async fn find(documents: &Documents, given: &str, place: &InCollection) -> Result<Document, Error> {
+async fn find(documents: &Documents, given: &str, place: &InCollection) -> Result<Document> {
     let document = documents.find(given).await?;
     match place.named() {
         Some(collection) if collection != document.collection => Err(unknown(given)),
@@ -192,11 +184,7 @@ fn unknown(given: &str) -> Error {
     runtime::Error::unknown_document(given).into()
 }
 
-pub(super) async fn delete(
-    documents: &Documents,
-    args: &DeleteArgs,
-    json: bool,
-) -> Result<Exit, Error> {
+pub(super) async fn delete(documents: &Documents, args: &DeleteArgs, json: bool) -> Result<Exit> {
     let named = args.place.named();
     let begun = documents.begun(&args.document).await?;
     if named.is_some_and(|named| begun.iter().any(|one| one.collection != named)) {
@@ -219,7 +207,7 @@ pub struct ReindexArgs {
     quiet: bool,
 }
 
-pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs) -> Result<Exit, Error> {
+pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs) -> Result<Exit> {
     if let Some(collection) = args.within.named() {
         output::note(&format!(
             "all collections share one model, so every collection is embedded, not only: {collection}"

@@ -6,14 +6,14 @@ mod list;
 mod search;
 mod watch;
 
-use super::{Error, Exit, output};
+use super::{Exit, Result, output};
 use perihelion_runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-You can shorten an ID to its beginning, or use a path. Files without text, such as scans, are rejected with
-their names. You can interrupt `add` at any time. Run the same command again to continue without repeated cost.
+You can shorten an ID to its beginning, or use a path. Files without text are rejected.
+You can interrupt `add` at any time. Run the same command again to continue without repeated cost.
 
 Examples:
   perihelion documents add contract.pdf minutes/ --collection work
@@ -59,7 +59,7 @@ enum Command {
     Evaluate(search::EvaluateArgs),
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let max_age = settings.documents.max_age;
     let documents = Documents::open(&settings).await?.for_tenant(&args.tenant)?;
     let json = args.json;
@@ -98,8 +98,10 @@ impl InCollection {
 }
 
 /// Writes a source as a person reads it.
-fn placed(page: Option<u32>, section: Option<&str>) -> String {
+fn placed(page: Option<u32>, section: Option<&str>, recognized: Option<u8>) -> String {
     let page = page.map(|page| format!("page {page}"));
-    let parts: Vec<String> = page.into_iter().chain(section.map(output::one_line)).collect();
+    let how = recognized.map(|percent| format!("recognized text ({percent} %)"));
+    let parts: Vec<String> =
+        page.into_iter().chain(section.map(output::one_line)).chain(how).collect();
     parts.join(", ")
 }

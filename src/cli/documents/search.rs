@@ -2,15 +2,15 @@
 
 use std::path::PathBuf;
 
-use chrono::{DateTime, NaiveDate, Utc};
+use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
 use super::{InCollection, placed};
-use crate::cli::{Error, Exit, files, output};
+use crate::cli::{Exit, Result, files, output};
 use perihelion_runtime::{
     DocumentFilters, DocumentQuery, Documents, SearchWeights, read_judgements,
 };
+use perihelion_settings::config::Invalid;
 
-/// Most hits of one search.
 const MOST: usize = 1_000;
 
 #[derive(Debug, clap::Args)]
@@ -47,15 +47,14 @@ pub struct Args {
     rerank: bool,
 }
 
-fn day(text: &str) -> Result<DateTime<Utc>, String> {
-    let date: NaiveDate =
-        text.parse().map_err(|_| format!("expected a date such as 2026-01-31: {text}"))?;
-    date.and_hms_opt(0, 0, 0)
-        .map(|time| time.and_utc())
-        .ok_or_else(|| format!("no such date: {text}"))
+fn day(text: &str) -> Result<DateTime<Utc>, Invalid> {
+    let expected = "a date such as 2026-01-31";
+    let date: Result<NaiveDate, _> = text.parse();
+    let date = date.map_err(|_| Invalid::Expected { expected, found: text.to_owned() })?;
+    Ok(date.and_time(NaiveTime::MIN).and_utc())
 }
 
-pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Result<Exit, Error> {
+pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Result<Exit> {
     let mut wanted = Vec::new();
     for given in &args.document {
         wanted.push(documents.find(given).await?.id);
@@ -79,7 +78,7 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
         }
         for passage in &found.passages {
             let source = &passage.source;
-            let at = placed(source.page, source.section.as_deref());
+            let at = placed(source.page, source.section.as_deref(), source.recognized);
             output::text(&format!(
                 "[{}] {} {at}\n{}\n",
                 passage.number, source.title, passage.text
@@ -97,7 +96,7 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
         output::note("no matching passages");
     }
     for (number, hit) in (1..).zip(&hits) {
-        let at = placed(hit.page, hit.section.as_deref());
+        let at = placed(hit.page, hit.section.as_deref(), hit.recognized);
         let id: String = hit.document.chars().take(12).collect();
         output::text(&format!(
             "[{number}] {}  {at}  ({id} {}..{})\n{}\n",
@@ -107,12 +106,9 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
     Ok(Exit::Done)
 }
 
-/// Says why a search went without the meaning of the words.
 fn warn(by_words_only: Option<&str>) {
     if let Some(why) = by_words_only {
-        output::warning(&format!(
-            "used keyword search only, because the embeddings endpoint failed: {why}"
-        ));
+        output::warning(&format!("used keyword search only: {why}"));
     }
 }
 
@@ -136,18 +132,16 @@ pub struct EvaluateArgs {
     rerank: bool,
 }
 
-fn weight(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(weight) if weight.is_finite() && weight >= 0.0 => Ok(weight),
-        _ => Err("expected a number of at least 0".to_owned()),
-    }
+fn weight(text: &str) -> Result<f64, &'static str> {
+    let weight = text.parse().ok().filter(|weight: &f64| weight.is_finite() && *weight >= 0.0);
+    weight.ok_or("expected a number of at least 0")
 }
 
 pub(super) async fn evaluate(
     documents: &Documents,
     args: &EvaluateArgs,
     json: bool,
-) -> Result<Exit, Error> {
+) -> Result<Exit> {
     let judgements =
         read_judgements(&files::read(&args.file)?).map_err(perihelion_runtime::Error::from)?;
     let weights = args.keyword_weight.zip(args.vector_weight);

@@ -1,4 +1,4 @@
-//! `documents add --watch`: follows what is new, changed and gone in folders.
+//! `documents add --watch`: follows new, changed and deleted files in folders.
 
 use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
@@ -7,18 +7,14 @@ use std::time::Duration;
 use serde_json::{Value, json};
 
 use super::add::{Args, Bar, as_json, line, warn};
-use crate::cli::{Error, Exit, Signals, output};
+use crate::cli::{Exit, Result, Signals, output};
 use perihelion_engine::clock;
 use perihelion_runtime::{self as runtime, Changed, Documents, Folders};
 
 /// How long what failed for reasons that pass is left alone.
 const AGAIN: Duration = Duration::from_secs(5);
 
-pub(super) async fn run(
-    documents: &Documents,
-    folders: Folders,
-    args: &Args,
-) -> Result<Exit, Error> {
+pub(super) async fn run(documents: &Documents, folders: Folders, args: &Args) -> Result<Exit> {
     let signals = Signals::listen()?;
     let folders = folders.resolved()?;
     // From here on nothing is missed: what changes during the first look is looked at after it.
@@ -60,8 +56,8 @@ struct Following<'a> {
 }
 
 impl Following<'_> {
-    /// Adds what is there, and deletes what is gone where that was asked for; ends early after a signal.
-    async fn take(&mut self, changed: Changed, signals: &Signals) -> Result<(), Error> {
+    /// Adds present files, and deletes missing ones on request; ends early after a signal.
+    async fn take(&mut self, changed: Changed, signals: &Signals) -> Result<()> {
         let mut files: BTreeSet<PathBuf> = changed.files.into_iter().collect();
         files.append(&mut self.later);
         for (number, path) in (1..).zip(&files) {
@@ -76,12 +72,7 @@ impl Following<'_> {
         Ok(())
     }
 
-    async fn add(
-        &mut self,
-        path: &Path,
-        place: (usize, usize),
-        signals: &Signals,
-    ) -> Result<(), Error> {
+    async fn add(&mut self, path: &Path, place: (usize, usize), signals: &Signals) -> Result<()> {
         let bar = Bar::begin(self.args.quiet, place, path);
         let collection = self.args.place.to_add();
         let added = self.documents.add(path, collection, None, bar.listener()).await;
@@ -116,7 +107,7 @@ impl Following<'_> {
     }
 
     /// Deletes the documents of files that are gone, or says that they stay.
-    async fn forget(&self, gone: &[PathBuf]) -> Result<(), Error> {
+    async fn forget(&self, gone: &[PathBuf]) -> Result<()> {
         for document in self.documents.list(Some(self.args.place.to_add())).await? {
             let path = Path::new(&document.path);
             let is_meant = gone.iter().any(|gone| path.starts_with(gone));
@@ -144,11 +135,11 @@ impl Following<'_> {
         Ok(())
     }
 
-    fn tell_if_json(&self, event: Value) -> Result<(), Error> {
+    fn tell_if_json(&self, event: Value) -> Result<()> {
         if self.args.json { output::json_line(&event) } else { Ok(()) }
     }
 
-    fn tell(&self, event: Value, note: &str) -> Result<(), Error> {
+    fn tell(&self, event: Value, note: &str) -> Result<()> {
         if self.args.json {
             output::json_line(&event)
         } else {

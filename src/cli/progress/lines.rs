@@ -6,14 +6,13 @@ use super::SHOWN;
 use crate::cli::output::brief;
 use perihelion_star::AgentEvent;
 
-/// A line of progress.
 pub(super) struct Line {
     pub text: String,
-    /// It stays in sight on a terminal, where the others pass by.
+    /// It stays visible on a terminal, where other lines disappear.
     pub lasts: bool,
 }
 
-/// Returns the line of an event; nothing for what the outcome says.
+/// Returns the line of an event; `None` if the outcome contains it.
 pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
     let text = match event {
         AgentEvent::Decision { thought, .. } => {
@@ -82,7 +81,7 @@ pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
     Some(Line { text, lasts: lasts(event) })
 }
 
-/// Returns whether a person should see it after the next thing happened: what people decided on, and what did not work.
+/// Returns whether the line stays visible after the next event: decisions of people, and failures.
 fn lasts(event: &AgentEvent) -> bool {
     matches!(
         event,

@@ -1,4 +1,4 @@
-//! What moves on a terminal: one line that says what happens now, and above it the answer while it is written.
+//! The moving part of the terminal: one line with the present activity, and above it the answer while it is written.
 
 use std::io::IsTerminal as _;
 
@@ -15,7 +15,7 @@ pub(super) struct Live {
     line: Bar,
     /// What happened last.
     last: String,
-    /// The answer as far as it was streamed, and where it is drawn; nowhere when it goes into a file.
+    /// The streamed part of the answer, and where it is drawn; not drawn if it goes into a file.
     answer: Option<Bar>,
     writing: String,
     /// How much of it was drawn last, in bytes.
@@ -23,7 +23,7 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Begins to show, if somebody looks on.
+    /// Starts to show, on a terminal.
     pub(super) fn begin() -> Option<Self> {
         if BARS.is_hidden() {
             return None;
@@ -33,12 +33,12 @@ impl Live {
         Some(Self { line, last: String::new(), answer, writing: String::new(), drawn: 0 })
     }
 
-    /// Takes in what happened, until the next thing does.
+    /// Accepts an event, which is shown until the next one.
     pub(super) fn passing(&mut self, text: String) {
         self.last = text;
     }
 
-    /// Brings the line up to date; it is cut where the terminal ends.
+    /// Updates the line; it is cut at the width of the terminal.
     pub(super) fn refresh<'a>(&self, running: impl Iterator<Item = &'a str>, tokens: u64) {
         let words = self.last.split_once(": ").map(|(who, _)| who);
         // Who said the last thing needs no second mention.
@@ -49,7 +49,6 @@ impl Live {
         self.line.set_message(parts.join(" · "));
     }
 
-    /// Adds a piece of the answer.
     pub(super) fn write(&mut self, piece: &str) {
         self.writing.push_str(piece);
         let is_due = self.writing.len() > self.drawn + self.drawn / GROWTH;
@@ -72,7 +71,7 @@ impl Live {
         }
     }
 
-    /// Leaves the terminal as it was; the answer follows as it stands in the end.
+    /// Restores the terminal; the complete answer follows.
     pub(super) fn end(self) {
         if let Some(answer) = self.answer {
             answer.end();
@@ -81,7 +80,7 @@ impl Live {
     }
 }
 
-/// Returns as many of the last lines as fit into rows of so many columns.
+/// Returns the last lines that fit into the rows with this number of columns.
 fn last_lines(text: &str, rows: usize, columns: usize) -> String {
     let mut left = rows.max(1);
     let mut lines = Vec::new();

@@ -22,7 +22,6 @@ use perihelion_star::{AgentEvent, GraphState, MessagePiece};
 /// Characters of arguments, previews and thoughts in a line.
 const SHOWN: usize = 120;
 
-/// The node that writes the answer.
 const QA: &str = "qa";
 
 /// Shows a run that is under way.
@@ -30,10 +29,10 @@ pub(super) struct Progress {
     quiet: bool,
     every_line: bool,
     live: Option<Live>,
-    /// Until it was told; a run that is refused has nothing to tell of.
+    /// `None` until it starts; a rejected run has no progress.
     thread: Option<ThreadId>,
     started: Instant,
-    /// Tokens as far as nodes told them; the report has the whole.
+    /// Tokens reported by nodes so far; the report has the total.
     usage: Usage,
     running: BTreeMap<u32, String>,
 }
@@ -51,7 +50,6 @@ impl Progress {
         }
     }
 
-    /// Shows events until the run has ended.
     pub(super) async fn follow(
         mut self,
         mut events: Receiver<RunEvent<GraphState>>,
@@ -145,7 +143,6 @@ impl Progress {
         self.refresh();
     }
 
-    /// Shows what the star's nodes say of themselves.
     fn agent(&mut self, event: &AgentEvent) {
         if let AgentEvent::Decision { usage, .. } | AgentEvent::AgentResult { usage, .. } = event {
             self.usage += *usage;

@@ -1,4 +1,4 @@
-//! `threads fork`, `cancel`, `update` and `delete`: what changes a thread.
+//! `threads fork`, `cancel`, `update` and `delete`: the commands that change a thread.
 
 use std::time::Duration;
 
@@ -6,14 +6,14 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Map, Value, json};
 
 use super::list::as_json;
-use super::{Error, next_nodes, title};
+use super::{Error, Result, next_after, next_nodes, title};
 use crate::cli::files::json_or_text;
 use crate::cli::globals::quoted;
-use crate::cli::output;
-use perihelion_agents::kinds;
+use crate::cli::{graphs, output};
 use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
-use perihelion_runtime::{LiveStatus, Removal, Threads};
+use perihelion_runtime::{Edit, LiveStatus, Removal, Threads};
 use perihelion_service::{self as service, Stopped};
 use perihelion_settings::config::Settings;
 
@@ -34,27 +34,30 @@ pub struct ForkArgs {
 
 pub(super) async fn fork(
     threads: &Threads,
+    settings: &Settings,
     args: &ForkArgs,
     invocation: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     let (id, title) = match &args.new {
         None => (ThreadId::new(), None),
         Some(name) => ThreadId::from_name(name),
     };
     let source = threads.find(Some(&args.thread)).await?;
-    let fork = threads.fork(source, args.at, id, title.map(str::to_owned)).await?;
+    let graph = graphs::of_thread(settings, threads, &threads.info(source).await?)?;
+    let title = title.map(str::to_owned);
+    let fork = threads.fork(source, args.at, id, title, graph.as_deref()).await?;
     if args.json {
         return output::json(&as_json(&fork));
     }
     output::text(&fork.id.to_string())?;
-    if !threads.is_of_star(fork.id).await? {
+    if graph.is_none() {
         output::note(&format!(
             "only a program with this graph can continue the thread: {}",
             fork.graph
         ));
         return Ok(());
     }
-    let next = threads.state(fork.id, None).await?.next;
+    let next = next_after(threads, fork.id, fork.head).await?;
     let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
     if next.is_empty() {
         output::note(&format!(
@@ -78,11 +81,9 @@ pub struct CancelArgs {
     json: bool,
 }
 
-fn seconds(text: &str) -> Result<f64, String> {
-    match text.parse::<f64>() {
-        Ok(seconds) if (0.0..=3_600.0).contains(&seconds) => Ok(seconds),
-        _ => Err("expected a number of seconds from 0 to 3600".to_owned()),
-    }
+fn seconds(text: &str) -> Result<f64, &'static str> {
+    let seconds = text.parse().ok().filter(|seconds| (0.0..=3_600.0).contains(seconds));
+    seconds.ok_or("expected a number of seconds from 0 to 3600")
 }
 
 pub(super) async fn cancel(
@@ -90,7 +91,7 @@ pub(super) async fn cancel(
     settings: &Settings,
     args: &CancelArgs,
     invocation: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     let thread = threads.find(args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
     let wait = Duration::from_secs_f64(args.wait);
@@ -116,7 +117,7 @@ pub(super) async fn cancel(
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-The change is recorded as a step, as if a node had written it. Lists are appended to, and other fields are
+The change is recorded as a step, as if a node had written it. Lists are appended to, and other fields are \
 replaced. An unfinished step is discarded. Earlier steps do not change. Without --as, no node runs next.
 
 Examples:
@@ -136,7 +137,7 @@ pub struct UpdateArgs {
     json: bool,
 }
 
-fn assignment(text: &str) -> Result<(String, Value), String> {
+fn assignment(text: &str) -> Result<(String, Value), &'static str> {
     let (field, value) =
         text.split_once('=').ok_or("expected FIELD=VALUE, such as answer=Seven")?;
     Ok((field.trim().to_owned(), json_or_text(value.to_owned())))
@@ -146,18 +147,20 @@ pub(super) async fn update(
     threads: &Threads,
     settings: &Settings,
     args: &UpdateArgs,
-) -> Result<(), Error> {
+) -> Result<()> {
     if args.set.is_empty() {
         return Err(Error::NothingToSet);
     }
     let thread = threads.find(Some(&args.thread)).await?;
     let fields: Map<String, Value> = args.set.iter().cloned().collect();
-    let node = args.as_node.as_deref();
-    let view = threads.update(settings, kinds(), thread, fields, node).await?;
+    let as_node = Some(args.as_node.as_deref().unwrap_or(END));
+    let edit = Edit { update: Value::Object(fields), as_node, ..Edit::default() };
+    let step = graphs::to_use(settings, threads, thread).await?.edit(thread, edit).await?;
+    let next = next_after(threads, thread, step).await?;
     if args.json {
-        return output::json(&json!({ "thread_id": thread, "step": view.seq, "next": view.next }));
+        return output::json(&json!({ "thread_id": thread, "step": step, "next": next }));
     }
-    output::note(&format!("step {}, next: {}", view.seq, next_nodes(&view.next)));
+    output::note(&format!("step {step}, next: {}", next_nodes(&next)));
     Ok(())
 }
 
@@ -173,7 +176,7 @@ pub struct DeleteArgs {
     force: bool,
 }
 
-pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<(), Error> {
+pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<()> {
     let info = threads.info(threads.find(Some(&args.thread)).await?).await?;
     let removal = if args.force { Removal::Forced } else { Removal::AtRest };
     Threads::check_removal(&info, removal)?;
@@ -187,7 +190,7 @@ pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<(), E
 }
 
 /// Asks a person about a thread that is to go.
-fn wanted(info: &ThreadInfo) -> Result<bool, Error> {
+fn wanted(info: &ThreadInfo) -> Result<bool> {
     let id = info.id.to_string();
     let title = title(info);
     let status = LiveStatus::of(info).as_str();

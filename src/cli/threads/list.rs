@@ -3,7 +3,7 @@
 use clap::builder::{PossibleValue, PossibleValuesParser};
 use serde_json::{Value, json};
 
-use super::{Error, title};
+use super::{Result, title};
 use crate::cli::output;
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_runtime::{Listing, LiveStatus, Threads};
@@ -49,7 +49,7 @@ fn statuses() -> PossibleValuesParser {
     STATUSES.map(|(name, help, _)| PossibleValue::new(name).help(help).hide(name == "idle")).into()
 }
 
-pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
+pub(super) async fn run(threads: &Threads, args: &Args) -> Result<()> {
     let limit = match args.limit {
         None => Some(LIMIT),
         Some(0) => None,
@@ -93,17 +93,16 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<(), Error> {
     Ok(())
 }
 
-/// Returns what a thread is called: its title, else its question.
+/// Returns the name of a thread: its title, otherwise its question.
 async fn called(threads: &Threads, info: &ThreadInfo) -> String {
     if info.title.is_some() {
         return title(info);
     }
     // A row that cannot be read is listed all the same.
-    let asked = threads.first_question(info).await.ok().flatten();
+    let asked = threads.first_question(info.id).await.ok().flatten();
     asked.map_or_else(|| "-".to_owned(), |question| output::one_line(&question))
 }
 
-/// Returns a thread as programs are shown it.
 pub(super) fn as_json(info: &ThreadInfo) -> Value {
     let status = LiveStatus::of(info);
     json!({

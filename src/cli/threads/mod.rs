@@ -1,4 +1,4 @@
-//! `perihelion threads`: looks after threads; needs the database and nothing else.
+//! `perihelion threads`: manages threads; needs only the database.
 
 mod change;
 mod list;
@@ -6,15 +6,16 @@ mod prune;
 mod show;
 mod transfer;
 
-use super::{Error, Exit, Globals};
+use super::{Error, Exit, Globals, Result};
 use crate::cli::output::one_line;
 use perihelion_engine::checkpoint::ThreadInfo;
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::Threads;
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-THREAD is a UUID, a name given with --thread, or an unambiguous beginning or end of a UUID. For example, use
+THREAD is a UUID, a name given with --thread, or an unambiguous beginning or end of a UUID. For example, use \
 the short ID that `list` prints. `show`, `history`, `state` and `cancel` default to the newest thread.
 
 Examples:
@@ -51,7 +52,7 @@ enum Command {
     Update(change::UpdateArgs),
     /// Export a thread to a file or to standard output.
     Export(transfer::ExportArgs),
-    /// Import a thread from a file written by `export`. Use - for standard input.
+    /// Import a thread from a file written by `export`. It keeps its ID. Use - for standard input.
     Import(transfer::ImportArgs),
     /// Delete a thread with all of its data. Forks keep the history they share.
     Delete(change::DeleteArgs),
@@ -60,7 +61,7 @@ enum Command {
 }
 
 impl Command {
-    /// Returns the thread as it was named, where the command is about one.
+    /// Returns the thread's name in the command, if the command has one.
     fn thread(&self) -> Option<&str> {
         match self {
             Self::List(_) | Self::Import(_) => None,
@@ -70,14 +71,14 @@ impl Command {
             Self::Cancel(args) => args.thread.as_deref(),
             Self::Update(args) => Some(&args.thread),
             Self::Fork(args) => Some(&args.thread),
-            Self::Export(args) => Some(&args.thread),
+            Self::Export(args) => args.thread.as_deref(),
             Self::Delete(args) => Some(&args.thread),
             Self::Prune(args) => args.thread.as_deref(),
         }
     }
 }
 
-pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     if let Some(Command::Prune(args)) = &args.command {
         args.check(&settings)?;
     }
@@ -100,18 +101,18 @@ async fn perform(
     settings: &Settings,
     threads: &Threads,
     args: Args,
-) -> Result<(), Error> {
+) -> Result<()> {
     match args.command.unwrap_or(Command::List(args.list)) {
         Command::List(args) => list::run(threads, &args).await,
         Command::Show(args) => show::show(threads, &args, &globals.invocation()).await,
         Command::History(args) => show::history(threads, &args).await,
         Command::State(args) => show::state(threads, settings, &args).await,
-        Command::Fork(args) => change::fork(threads, &args, &globals.invocation()).await,
+        Command::Fork(args) => change::fork(threads, settings, &args, &globals.invocation()).await,
         Command::Cancel(args) => {
             change::cancel(threads, settings, &args, &globals.invocation()).await
         }
         Command::Update(args) => change::update(threads, settings, &args).await,
-        Command::Export(args) => transfer::export(threads, &args).await,
+        Command::Export(args) => transfer::export(threads, settings, &args).await,
         Command::Import(args) => transfer::import(threads, &args).await,
         Command::Delete(args) => change::delete(threads, &args).await,
         Command::Prune(args) => prune::run(threads, settings, &args).await,
@@ -122,12 +123,15 @@ fn title(info: &ThreadInfo) -> String {
     info.shown_title().map_or_else(|| "-".to_owned(), |title| one_line(&title))
 }
 
-/// Names the nodes that run next.
+async fn next_after(threads: &Threads, thread: ThreadId, step: u64) -> Result<Vec<String>> {
+    let row = threads.history(thread, Some(step.saturating_add(1)), 1).await?.pop();
+    Ok(row.map(|row| row.next).unwrap_or_default())
+}
+
 fn next_nodes(next: &[String]) -> String {
     if next.is_empty() { "the end".to_owned() } else { next.join(", ") }
 }
 
-/// Shows a time to the second.
 fn moment(time: chrono::DateTime<chrono::Utc>) -> String {
     time.format("%Y-%m-%d %H:%M:%SZ").to_string()
 }

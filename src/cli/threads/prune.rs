@@ -5,16 +5,16 @@ use std::io::IsTerminal as _;
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Error, moment, title};
+use super::{Error, Result, moment, title};
 use crate::cli::bars::Form;
-use crate::cli::output;
+use crate::cli::{graphs, output};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_runtime::{PruneOptions, PruneReport, Pruned, Threads};
 use perihelion_settings::config::{Age, Retention, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-Without options, the [retention] settings apply. Running threads are never pruned. Threads that wait for a
+Without options, the [retention] settings apply. Running threads are never pruned. Threads that wait for a \
 person are only pruned with --include-interrupted. Forks keep the history they share.
 
 Examples:
@@ -48,16 +48,16 @@ pub struct Args {
     json: bool,
 }
 
-/// Threads that are named before they go; the others are counted.
+/// Number of threads that are listed before they are deleted; the rest is counted.
 const SHOWN: usize = 10;
 
 impl Args {
-    /// Refuses a prune of nothing, before anything is opened.
-    pub(super) fn check(&self, settings: &Settings) -> Result<(), Error> {
+    /// Rejects a prune without conditions before it opens the database.
+    pub(super) fn check(&self, settings: &Settings) -> Result<()> {
         if self.retention(settings).keeps_all() { Err(Error::NothingToPrune) } else { Ok(()) }
     }
 
-    /// Returns what the options ask for, or the settings where there are none.
+    /// Returns the options' retention, or the settings' without options.
     fn retention(&self, settings: &Settings) -> Retention {
         let asked = Retention {
             max_age: self.older_than,
@@ -68,15 +68,15 @@ impl Args {
     }
 }
 
-pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> Result<(), Error> {
+pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> Result<()> {
     if let (Some(keep), Some(thread)) = (args.keep_steps, &args.thread) {
-        return shorten(threads, thread, keep, args.json).await;
+        return shorten(threads, settings, thread, keep, args.json).await;
     }
     let retention = &args.retention(settings);
     if !args.dry_run
         && !args.yes
         && std::io::stdin().is_terminal()
-        && !asked(threads, retention, args).await?
+        && !asked(threads, settings, retention, args).await?
     {
         output::note("no threads were pruned");
         return Ok(());
@@ -100,7 +100,8 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
         failed = output::BARS.suspend(|| output::text(&line)).err();
     };
     let options = PruneOptions { dry_run: args.dry_run, waiting: args.waiting };
-    let report = threads.prune(retention, options, &mut done).await;
+    let find_graph = |info: &ThreadInfo| graphs::of_thread(settings, threads, info);
+    let report = threads.prune(retention, options, &find_graph, &mut done).await;
     bar.end();
     let report = report?;
     if let Some(error) = failed {
@@ -120,10 +121,16 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
     }
 }
 
-/// Says what would go and asks whether it is to; nothing to prune is nothing to ask about.
-async fn asked(threads: &Threads, retention: &Retention, args: &Args) -> Result<bool, Error> {
+/// Lists the threads to delete and asks for confirmation; without any, it does not ask.
+async fn asked(
+    threads: &Threads,
+    settings: &Settings,
+    retention: &Retention,
+    args: &Args,
+) -> Result<bool> {
     let options = PruneOptions { dry_run: true, waiting: args.waiting };
-    let would = threads.prune(retention, options, &mut |_| {}).await?;
+    let find_graph = |info: &ThreadInfo| graphs::of_thread(settings, threads, info);
+    let would = threads.prune(retention, options, &find_graph, &mut |_| {}).await?;
     if would.deleted.is_empty() && would.shortened.is_empty() {
         return Ok(true);
     }
@@ -171,9 +178,15 @@ fn summary(dry_run: bool, report: &PruneReport) -> String {
     text
 }
 
-async fn shorten(threads: &Threads, thread: &str, keep: u64, json: bool) -> Result<(), Error> {
+async fn shorten(
+    threads: &Threads,
+    settings: &Settings,
+    thread: &str,
+    keep: u64,
+    json: bool,
+) -> Result<()> {
     let thread = threads.find(Some(thread)).await?;
-    let first = threads.compact(thread, keep).await?;
+    let first = graphs::to_use(settings, threads, thread).await?.compact(thread, keep).await?;
     if json {
         return output::json(&json!({ "thread_id": thread, "first_step": first }));
     }

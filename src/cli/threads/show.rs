@@ -3,14 +3,14 @@
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Error, moment, next_nodes, title};
+use super::{Result, moment, next_after, next_nodes, title};
 use crate::cli::globals::quoted;
 use crate::cli::{graphs, output, questions};
 use perihelion_engine::checkpoint::{RunRow, RunStatus};
 use perihelion_engine::ids::RunId;
 use perihelion_runtime::{LiveStatus, StepView, ThreadView, Threads};
 use perihelion_settings::config::Settings;
-use perihelion_star::{GraphState, ResultStatus};
+use perihelion_star::{GRAPH, GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
@@ -21,11 +21,7 @@ pub struct ShowArgs {
     json: bool,
 }
 
-pub(super) async fn show(
-    threads: &Threads,
-    args: &ShowArgs,
-    invocation: &str,
-) -> Result<(), Error> {
+pub(super) async fn show(threads: &Threads, args: &ShowArgs, invocation: &str) -> Result<()> {
     let thread = threads.find(args.thread.as_deref()).await?;
     let ThreadView { info, runs, open, .. } = threads.view(thread).await?;
     let status = LiveStatus::of(&info);
@@ -44,6 +40,9 @@ pub(super) async fn show(
     let mut text = format!("thread   {}\n", info.id);
     if info.title.is_some() {
         text.push_str(&format!("title    {}\n", title(&info)));
+    }
+    if info.graph != GRAPH {
+        text.push_str(&format!("graph    {}\n", info.graph));
     }
     text.push_str(&format!("status   {}\n", status.as_str()));
     if let Some(error) = info.shown_error() {
@@ -102,7 +101,7 @@ pub struct HistoryArgs {
     json: bool,
 }
 
-pub(super) async fn history(threads: &Threads, args: &HistoryArgs) -> Result<(), Error> {
+pub(super) async fn history(threads: &Threads, args: &HistoryArgs) -> Result<()> {
     let thread = threads.find(args.thread.as_deref()).await?;
     let limit = if args.limit == 0 { u32::MAX } else { args.limit };
     let steps = threads.history(thread, args.before, limit).await?;
@@ -155,33 +154,28 @@ pub struct StateArgs {
 /// Characters of an agent's output in the summary.
 const SHOWN: usize = 200;
 
-pub(super) async fn state(
-    threads: &Threads,
-    settings: &Settings,
-    args: &StateArgs,
-) -> Result<(), Error> {
+pub(super) async fn state(threads: &Threads, settings: &Settings, args: &StateArgs) -> Result<()> {
     let thread = threads.find(args.thread.as_deref()).await?;
-    if !threads.is_of_star(thread).await? {
-        let info = threads.info(thread).await?;
-        if let Some(graph) = graphs::of_thread(settings, threads, &info)? {
-            let state = graph.state(thread, args.at).await?.json();
-            let step = args.at.unwrap_or(info.head);
-            return output::json(
-                &json!({ "thread_id": thread, "graph": info.graph, "step": step, "state": state }),
-            );
-        }
+    let info = threads.info(thread).await?;
+    let Some(graph) = graphs::of_thread(settings, threads, &info)? else {
         // The types of another graph are not known here: it is shown as it is kept.
         return output::json(&threads.raw_state(thread, args.at).await?);
-    }
-    let view = threads.state(thread, args.at).await?;
-    let info = &view.info;
-    let next = next_nodes(&view.next);
+    };
+    let state = graph.state(thread, args.at).await?;
+    let step = args.at.unwrap_or(info.head);
+    let next = next_after(threads, thread, step).await?;
     let whole = json!({
-        "thread_id": info.id, "step": view.seq, "next": view.next, "state": *view.state,
+        "thread_id": thread, "graph": info.graph, "step": step, "next": next, "state": state.json(),
     });
-    output::either(args.json, &whole, || {
-        format!("step {} of {}, next: {next}\n{}", view.seq, info.head, summary(&view.state))
-    })
+    match state.of::<GraphState>() {
+        Some(star) if !args.json => output::text(&format!(
+            "step {step} of {}, next: {}\n{}",
+            info.head,
+            next_nodes(&next),
+            summary(star)
+        )),
+        _ => output::json(&whole),
+    }
 }
 
 fn summary(state: &GraphState) -> String {
@@ -221,9 +215,9 @@ fn summary(state: &GraphState) -> String {
     }
     let usage = state.spent.usage;
     text.push_str(&format!(
-        "turn {}, {} messages, {} input tokens and {} output tokens in the whole thread\n",
+        "turn {}, {}, {} input tokens and {} output tokens in the whole thread\n",
         state.turn,
-        state.messages.len(),
+        output::count(state.messages.len() as u64, "message"),
         usage.input_tokens,
         usage.output_tokens
     ));

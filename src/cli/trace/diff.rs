@@ -10,7 +10,7 @@ use super::words::{TEXT, dollars, length, line};
 use super::{Detail, head_line, read};
 use crate::cli::diff::runs;
 use crate::cli::output::brief;
-use crate::cli::{Error, Exit, output};
+use crate::cli::{Error, Exit, Result, output};
 use perihelion_runtime::{Threads, Trace, TraceHead};
 use perihelion_settings::config::Settings;
 use perihelion_telemetry::reading::{Change, Pair, PairKind, TraceDiff};
@@ -23,8 +23,8 @@ Examples:
   perihelion trace diff weekly-report weekly-report --run 1 --run 2
   perihelion trace diff weekly-report what-if --json
 
-The spans of both traces are aligned as trees: ~ marks a difference, - a span only in A, + a span only in B.
-Time, tokens and cost are shown, but are not differences. Different texts are shown like git diff --word-diff.
+The spans of both traces are aligned as trees: ~ marks a difference, - a span only in A, + a span only in B. \
+Time, tokens and cost are shown, but are not differences. Different texts are shown like git diff --word-diff. \
 `perihelion diff` compares the stored steps instead.
 
 Exit codes, as in diff(1):
@@ -49,7 +49,6 @@ pub(super) struct Args {
     json: bool,
 }
 
-/// The comparison as JSON.
 #[derive(Serialize)]
 struct Compared<'a> {
     same: bool,
@@ -59,7 +58,7 @@ struct Compared<'a> {
     diff: &'a TraceDiff,
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let [run_a, run_b] = runs(&args.run)?;
     let both = async {
         let threads = Threads::open_to_read(&settings).await?;
@@ -109,13 +108,15 @@ fn render(a: &Trace, b: &Trace, diff: &TraceDiff, detail: Detail) -> String {
 }
 
 fn spans(count: usize, what: &str) -> String {
-    match count {
-        1 => format!("1 span {what}"),
-        count => format!("{count} spans {what}"),
-    }
+    format!("{} {what}", output::count(count as u64, "span"))
 }
 
-/// Lays the sums of both side by side.
+/// Returns by how much B took longer than A.
+fn longer(a: TimeDelta, b: TimeDelta) -> String {
+    let sign = if b < a { "-" } else { "+" };
+    format!("{sign}{}", length((b - a).abs()))
+}
+
 fn totals(a: &Trace, b: &Trace) -> String {
     let sum = |trace: &Trace| {
         let root = trace.spans.first();
@@ -138,15 +139,8 @@ fn totals(a: &Trace, b: &Trace) -> String {
     let more = |a: i128, b: i128| if a == b { String::new() } else { format!("{:+}", b - a) };
     let number =
         |what: &str, a: i128, b: i128| [what.to_owned(), a.to_string(), b.to_string(), more(a, b)];
-    let slower = took_b - took_a;
-    let sign = if slower < TimeDelta::zero() { "-" } else { "+" };
     let mut rows = vec![
-        [
-            "time".to_owned(),
-            length(took_a),
-            length(took_b),
-            format!("{sign}{}", length(slower.abs())),
-        ],
+        ["time".to_owned(), length(took_a), length(took_b), longer(took_a, took_b)],
         number("model calls", spent_a.calls.into(), spent_b.calls.into()),
         number("tool calls", tools_a.into(), tools_b.into()),
         number("input tokens", spent_a.input_tokens.into(), spent_b.input_tokens.into()),
@@ -164,7 +158,7 @@ fn totals(a: &Trace, b: &Trace) -> String {
 struct Tree {
     a: HashMap<SpanId, Span>,
     b: HashMap<SpanId, Span>,
-    /// Alike pairs since the last line, and where they begin.
+    /// Equal pairs since the last line, and their start.
     alike: usize,
     depth: usize,
     out: String,
@@ -198,11 +192,7 @@ impl Tree {
         let indent = "  ".repeat(pair.depth);
         let Some(shown) = b.or(a) else { return };
         let longer = match (a, b) {
-            (Some(a), Some(b)) => {
-                let longer = b.duration() - a.duration();
-                let sign = if longer < TimeDelta::zero() { "-" } else { "+" };
-                format!(" ({sign}{})", length(longer.abs()))
-            }
+            (Some(a), Some(b)) => format!(" ({})", longer(a.duration(), b.duration())),
             _ => String::new(),
         };
         let _ = writeln!(self.out, "{sign} {indent}{}{longer}", line(shown));

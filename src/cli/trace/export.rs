@@ -4,7 +4,7 @@ use std::net::SocketAddr;
 use std::path::PathBuf;
 use std::sync::Arc;
 
-use crate::cli::{Error, Exit, Signals, output};
+use crate::cli::{Error, Exit, Result, Signals, output};
 use perihelion_api as api;
 use perihelion_http::{Bounds, Server};
 use perihelion_runtime::{Metrics, Replayed, Replayer, Threads, open_store, trace_finder};
@@ -16,7 +16,7 @@ Examples:
   perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
   PERIHELION_TRACES_CONTENT=true perihelion trace export weekly-report monthly-report
 
-IDs derive from the thread ID and the run number, so a trace sent twice is the same trace. Content is only sent if
+IDs derive from the thread ID and the run number, so a trace sent twice is the same trace. Content is only sent if \
 traces.content is set. The headers in the settings are only sent to the configured endpoint.")]
 pub(super) struct ExportArgs {
     /// Threads to export, by UUID or name
@@ -43,7 +43,7 @@ fn endpoint(text: &str) -> Result<String, Invalid> {
     check_collector(text).map(|()| text.to_owned())
 }
 
-pub(super) async fn export(settings: Settings, args: ExportArgs) -> Result<Exit, Error> {
+pub(super) async fn export(settings: Settings, args: ExportArgs) -> Result<Exit> {
     let Protocol::Otlp = args.to;
     let replayer = Replayer::new(&settings, args.endpoint)?;
     let threads = Threads::open_to_read(&settings).await?;
@@ -90,8 +90,8 @@ Examples:
   perihelion trace serve --addr 127.0.0.1:0
   perihelion trace serve --ui ./jaeger-ui/build
 
-Implements the Jaeger query API for clients such as the Jaeger UI and the Jaeger data source of Grafana. Prometheus
-finds the status of threads at /metrics. With --ui, this process also serves a build of the Jaeger UI. It has no
+Implements the Jaeger query API for clients such as the Jaeger UI and the Jaeger data source of Grafana. Prometheus \
+finds the status of threads at /metrics. With --ui, this process also serves a build of the Jaeger UI. It has no \
 authentication, so it only listens on loopback. Content is only shown if traces.content is set.")]
 pub(super) struct ServeArgs {
     /// Loopback address to listen on
@@ -102,7 +102,7 @@ pub(super) struct ServeArgs {
     ui: Option<PathBuf>,
 }
 
-pub(super) async fn serve(settings: Settings, args: ServeArgs) -> Result<Exit, Error> {
+pub(super) async fn serve(settings: Settings, args: ServeArgs) -> Result<Exit> {
     if !args.addr.ip().is_loopback() {
         return Err(Error::NotLoopback(args.addr));
     }

@@ -1,7 +1,6 @@
 //! `trace --follow`: a run printed line by line as it runs, whichever process runs it.
 //!
-//! Everything comes from the database: a span is printed once it is over and can change no more, a node also when
-//! it begins.
+//! Everything comes from the database: a span is printed when it can no longer change, a node also at its start.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -11,7 +10,7 @@ use chrono::{DateTime, Utc};
 use super::tree::{head, noted, shares, words};
 use super::words::{TEXT, length, line};
 use crate::cli::output::brief;
-use crate::cli::{Error, Exit, Signals, output};
+use crate::cli::{Error, Exit, Result, Signals, output};
 use perihelion_engine::checkpoint::{RunStatus, Store, ThreadInfo};
 use perihelion_engine::clock;
 use perihelion_runtime::{Threads, Trace, is_under_way};
@@ -21,14 +20,14 @@ use perihelion_telemetry::{About, Span, SpanId};
 /// How often the database is looked at.
 const INTERVAL: Duration = Duration::from_millis(250);
 
-/// Tells a run until it ends, its process is gone, or the reader has seen enough.
+/// Prints a run until it ends, its process is gone, or the reader stops.
 pub(super) async fn run(
     threads: &Threads,
     settings: &Settings,
     name: &str,
     run: Option<u32>,
     json: bool,
-) -> Result<Exit, Error> {
+) -> Result<Exit> {
     let signals = Signals::listen()?;
     let thread = threads.find(Some(name)).await?;
     let store = threads.store().as_ref();
@@ -88,13 +87,12 @@ fn last_status(root: &Span) -> Option<RunStatus> {
     }
 }
 
-/// Counts what the step under way has recorded: effects, and those that have ended.
-async fn effects(store: &dyn Store, info: &ThreadInfo) -> Result<(usize, usize), Error> {
+/// Counts the recorded effects of the active step, and those that have ended.
+async fn effects(store: &dyn Store, info: &ThreadInfo) -> Result<(usize, usize)> {
     let effects = store.effects(info.id, Some(info.head + 1)).await?;
     Ok((effects.len(), effects.iter().filter(|effect| effect.ended_at.is_some()).count()))
 }
 
-/// What has been printed.
 #[derive(Default)]
 struct Printed {
     json: bool,
@@ -103,32 +101,23 @@ struct Printed {
     over: HashSet<SpanId>,
 }
 
-/// A line to be printed.
-enum Line<'a> {
-    Begun(&'a Span),
-    Over(&'a Span),
+/// A span that has begun, or is over.
+struct Line<'a> {
+    span: &'a Span,
+    over: bool,
 }
 
 impl Line<'_> {
-    fn span(&self) -> &Span {
-        match self {
-            Self::Begun(span) | Self::Over(span) => span,
-        }
-    }
-
     fn at(&self) -> DateTime<Utc> {
-        match self {
-            Self::Begun(span) => span.start,
-            Self::Over(span) => span.end,
-        }
+        if self.over { self.span.end } else { self.span.start }
     }
 }
 
 impl Printed {
-    /// Tells what is new in a trace, in the order in which it happened.
+    /// Prints the new spans of a trace, in the order in which they happened.
     ///
-    /// At the `end`, also what still waits for a person.
-    fn tell(&mut self, trace: &Trace, end: bool) -> Result<(), Error> {
+    /// At the `end`, also open questions.
+    fn tell(&mut self, trace: &Trace, end: bool) -> Result<()> {
         let Some(root) = trace.spans.first() else { return Ok(()) };
         if !self.head && !self.json {
             output::text(&head(trace))?;
@@ -141,21 +130,21 @@ impl Printed {
             }
             let waits = end && matches!(span.about, About::Question { .. });
             if waits || is_over(span, committed(trace, span)) {
-                lines.push(Line::Over(span));
+                lines.push(Line { span, over: true });
             } else if matches!(span.about, About::Agent { .. }) && self.begun.insert(span.span_id) {
-                lines.push(Line::Begun(span));
+                lines.push(Line { span, over: false });
             }
         }
         // What is over at the same moment was so from the inside out.
-        lines.sort_by_key(|line| (line.at(), std::cmp::Reverse(depth(&trace.spans, line.span()))));
+        lines.sort_by_key(|line| (line.at(), std::cmp::Reverse(depth(&trace.spans, line.span))));
         for line in lines {
             self.say(trace, root, &line)?;
         }
         Ok(())
     }
 
-    /// Tells what is left, and how the run ended.
-    fn end(&mut self, trace: &Trace) -> Result<(), Error> {
+    /// Prints the remaining spans, and how the run ended.
+    fn end(&mut self, trace: &Trace) -> Result<()> {
         self.tell(trace, true)?;
         let Some(root) = trace.spans.first() else { return Ok(()) };
         if self.json {
@@ -169,20 +158,17 @@ impl Printed {
         output::text(&text)
     }
 
-    fn say(&mut self, trace: &Trace, root: &Span, printed: &Line<'_>) -> Result<(), Error> {
-        let (span, begun) = match printed {
-            Line::Begun(span) => (*span, true),
-            Line::Over(span) => (*span, false),
-        };
-        if !begun {
+    fn say(&mut self, trace: &Trace, root: &Span, printed: &Line<'_>) -> Result<()> {
+        let Line { span, over } = *printed;
+        if over {
             self.over.insert(span.span_id);
         }
         if self.json {
-            return if begun { Ok(()) } else { output::json(span) };
+            return if over { output::json(span) } else { Ok(()) };
         }
         let since = format!("+{}", length(printed.at() - root.start));
         let indent = "  ".repeat(depth(&trace.spans, span).saturating_sub(1));
-        if begun {
+        if !over {
             let node = span.node.as_deref().unwrap_or_default();
             return output::text(&format!("{since:>10}  {indent}▸ {}", brief(node, TEXT)));
         }
@@ -198,7 +184,7 @@ impl Printed {
     }
 }
 
-/// Returns whether a span can change no more: its step is committed, or it is a call that has its outcome.
+/// Returns whether a span can no longer change: its step is committed, or it is a call with an outcome.
 fn is_over(span: &Span, committed: u64) -> bool {
     let settled = match &span.about {
         About::Chat { .. } | About::Tool { .. } => true,
@@ -211,7 +197,7 @@ fn is_over(span: &Span, committed: u64) -> bool {
     !span.open && (settled || span.step <= committed)
 }
 
-/// Returns the newest committed step of the thread that a span happened in, as the thread's roots tell it.
+/// Returns the newest committed step of a span's thread, from the thread's roots.
 fn committed(trace: &Trace, span: &Span) -> u64 {
     let roots = trace.spans.iter().filter(|one| matches!(one.about, About::Workflow { .. }));
     roots.filter(|root| root.within == span.within).map(|root| root.step).max().unwrap_or(0)

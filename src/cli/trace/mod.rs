@@ -1,7 +1,8 @@
 //! `perihelion trace`: runs as trees, read from the database; no backend is needed.
 //!
-//! [`tree`] draws one and [`panels`] what led to an analyst's answer, [`follow`] tells it as it runs, [`diff`] compares two, [`open_page`] makes a page of it,
-//! [`export`] sends old ones to a collector, and lets other viewers read them.
+//! [`tree`] draws one and [`panels`] the analyses behind an analyst's answer, [`follow`] prints it during the run,
+//! [`diff`] compares two, [`open_page`] makes a page of it, [`export`] sends old ones to a collector, and lets other
+//! viewers read them.
 
 mod diff;
 mod export;
@@ -14,7 +15,7 @@ use std::path::PathBuf;
 
 use self::tree::{Detail, render};
 use super::system::open_in_browser;
-use super::{Error, Exit, files, output};
+use super::{Error, Exit, Result, files, output};
 use perihelion_runtime::{Threads, Trace};
 use perihelion_settings::config::Settings;
 
@@ -30,7 +31,7 @@ Examples:
   perihelion trace export weekly-report --to otlp --endpoint http://localhost:4318
   perihelion trace serve
 
-A trace contains one run and the runs that continued it after a crash, failure or stop. A new question or an
+A trace contains one run and the runs that continued it after a crash, failure or stop. A new question or an \
 answer starts another trace. If the name of a thread is also a command, pass it with --thread.")]
 #[command(args_conflicts_with_subcommands = true, subcommand_negates_reqs = true)]
 pub struct Args {
@@ -75,7 +76,7 @@ enum Command {
     Serve(export::ServeArgs),
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
+pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     match args.command {
         Some(Command::Diff(args)) => return diff::run(settings, args).await,
         Some(Command::Export(args)) => return export::export(settings, args).await,
@@ -115,6 +116,17 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit, Error> {
     Ok(Exit::Done)
 }
 
+/// Prints the trace of a thread's newest run.
+///
+/// # Errors
+/// [`Error`] if the thread cannot be read.
+pub(super) async fn print(settings: &Settings, thread: &str) -> Result<()> {
+    let threads = Threads::open_to_read(settings).await?;
+    let read = read(&threads, settings, thread, None).await;
+    threads.close().await;
+    output::text(&render(&read?, Detail::Folded))
+}
+
 fn head_line(trace: &Trace) -> String {
     let thread = trace.head.thread_id;
     let title = trace.head.title.as_ref().map(|title| format!(" ({})", output::brief(title, 80)));
@@ -133,14 +145,14 @@ async fn read(
     settings: &Settings,
     name: &str,
     run: Option<u32>,
-) -> Result<Trace, Error> {
+) -> Result<Trace> {
     let thread = threads.find(Some(name)).await?;
     let trace = threads.traces(settings).read(thread, run).await;
     trace.map_err(|error| Error::from(error).about(name))
 }
 
-/// Writes the page and says where; opens it where that is wanted and there is a display.
-fn open_page(trace: &Trace, out: Option<PathBuf>, open: bool) -> Result<(), Error> {
+/// Writes the page and prints its path; opens it on request if there is a display.
+fn open_page(trace: &Trace, out: Option<PathBuf>, open: bool) -> Result<()> {
     let page = trace.to_page().map_err(|error| Error::Output(error.into()))?;
     let path = out.unwrap_or_else(|| {
         std::env::temp_dir().join(format!("perihelion-trace-{}.html", trace.head.trace_id))

@@ -7,12 +7,11 @@ use serde_json::Value;
 use crate::cli::output::brief;
 use perihelion_runtime::Analysis;
 
-/// Characters of a line.
 const LINE: usize = 200;
 /// Rows of a preview that are drawn.
 const ROWS: usize = 5;
 
-/// Draws the analyses of a trace; what models and tools wrote cannot steer the terminal.
+/// Draws the analyses of a trace; texts of models and tools cannot control the terminal.
 pub(super) fn render(analyses: &[Analysis]) -> String {
     let mut out = String::new();
     for analysis in analyses {

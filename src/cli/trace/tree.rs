@@ -11,7 +11,7 @@ use perihelion_runtime::Trace;
 use perihelion_telemetry::reading::{Note, NoteKind, Overview};
 use perihelion_telemetry::{About, Span, SpanId, Status};
 
-/// Spans up to which nothing is folded.
+/// Largest number of spans that is drawn without folding.
 const SHORT: usize = 120;
 
 /// How much of a long trace is drawn.
@@ -22,7 +22,7 @@ pub(super) enum Detail {
     All,
 }
 
-/// Draws a trace; what models and tools wrote cannot steer the terminal.
+/// Draws a trace; texts of models and tools cannot control the terminal.
 pub(super) fn render(trace: &Trace, detail: Detail) -> String {
     let Some(root) = trace.spans.first() else { return String::new() };
     let mut children: HashMap<SpanId, Vec<&Span>> = HashMap::new();
@@ -52,7 +52,7 @@ pub(super) fn head(trace: &Trace) -> String {
     format!("{line}\ntrace  {}\n\n", trace.head.trace_id)
 }
 
-/// Says who took what, where more than one did something.
+/// Shows the usage per agent, if there is more than one.
 pub(super) fn shares(overview: &Overview) -> String {
     if overview.agents.len() < 2 {
         return String::new();
@@ -169,7 +169,7 @@ pub(super) fn noted(kind: NoteKind) -> &'static str {
     }
 }
 
-/// Returns what was thought, asked and said, where there is something to say.
+/// Returns the reasoning, the requests and the answers, if there are any.
 pub(super) fn words(span: &Span) -> Vec<(&'static str, String)> {
     let mut words = Vec::new();
     let mut say = |what, text: &Option<String>| {

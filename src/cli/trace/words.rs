@@ -1,4 +1,4 @@
-//! How a span, a duration and a sum of money are said in a line.
+//! The one-line forms of a span, a duration and a sum of money.
 
 use chrono::TimeDelta;
 
@@ -6,19 +6,17 @@ use crate::cli::output::brief;
 use perihelion_engine::checkpoint::RunStatus;
 use perihelion_telemetry::{About, Reason, RunOfTrace, Span, Spent, Status};
 
-/// Characters of a text somebody wrote that stand in a line.
+/// Characters of a foreign text in a line.
 pub(super) const TEXT: usize = 160;
 
-/// Says in a line what a span was, how it went, and what it took.
+/// Describes a span in a line: its kind, its outcome, and its usage.
 pub(super) fn line(span: &Span) -> String {
     let took = length(span.duration());
     let spent = spent(span.spent);
     let line = match &span.about {
-        About::Workflow { graph, runs, .. } if span.within.is_some() => {
-            format!("graph {graph} · {} · {took}{spent}", ran(runs, span.open))
-        }
         About::Workflow { graph, runs, .. } => {
-            format!("{graph} · {} · {took}{spent}", ran(runs, span.open))
+            let what = if span.within.is_some() { "graph " } else { "" };
+            format!("{what}{graph} · {} · {took}{spent}", ran(runs, span.open))
         }
         About::Transition { from, to, reason, .. } => {
             let to = if to.is_empty() { "?".to_owned() } else { to.join(", ") };
@@ -80,7 +78,6 @@ pub(super) fn mark(span: &Span) -> char {
     }
 }
 
-/// Says which runs there were and how each ended.
 pub(super) fn ran(runs: &[RunOfTrace], open: bool) -> String {
     let one = |(index, run): (usize, &RunOfTrace)| {
         let word = match run.status {
@@ -97,7 +94,7 @@ pub(super) fn ran(runs: &[RunOfTrace], open: bool) -> String {
     runs.iter().enumerate().map(one).collect::<Vec<_>>().join(", ")
 }
 
-/// Says what model calls took; nothing where there were none.
+/// Describes the usage of model calls; empty without any.
 pub(super) fn spent(spent: Option<Spent>) -> String {
     match spent {
         Some(spent) if spent.input_tokens + spent.output_tokens > 0 => {
@@ -109,7 +106,7 @@ pub(super) fn spent(spent: Option<Spent>) -> String {
     }
 }
 
-/// Says what was paid, where prices are configured; a sum that lacks some is a lower bound.
+/// Describes the cost, if prices are configured; an incomplete sum is a lower bound.
 pub(super) fn cost(spent: Spent) -> Option<String> {
     let least = if spent.unpriced > 0 { "≥ " } else { "" };
     Some(format!("{least}{}", dollars(i128::from(spent.nano_usd?))))

@@ -69,6 +69,64 @@ async fn init_writes_both_files_and_replaces_existing_ones_only_on_request() {
     assert!(world.read("perihelion.toml").contains("[models]"));
 }
 
+/// X12: the settings of a server on this machine are written with what it does.
+#[tokio::test]
+async fn init_finds_the_model_server_on_this_machine() {
+    let mut world = World::new(answering()).await;
+    let url = world.model.url().to_owned();
+    world.set("OPENAI_BASE_URL", "");
+    world.set("OPENAI_MODEL", "");
+    world.set("OPENAI_API_KEY", "");
+    world
+        .run(&["init", "--local", &url])
+        .await
+        .code(0)
+        .says("scripted")
+        .says("`perihelion doctor`");
+    let settings = world.read("perihelion.toml");
+    // The scripted model takes schemas and does not enforce them.
+    for line in [
+        &*format!("url = \"{url}\""),
+        "model = \"scripted\"",
+        "protocol = \"compact\"",
+        "json_mode = \"text\"",
+    ] {
+        assert!(settings.lines().any(|one| one == line), "{line} is not in:\n{settings}");
+    }
+    let closed = format!("http://127.0.0.1:{}/v1", closed_port());
+    let none = world.run(&["init", "--force", "--local", &closed]).await.code(2);
+    none.says(&format!("no model server answers at {closed}"));
+}
+
+/// X12: what an endpoint does is said with what follows from it.
+#[tokio::test]
+async fn the_doctor_says_what_the_endpoint_does() {
+    let mut world = World::new(answering()).await;
+    world.set("PERIHELION_MODELS_CONTEXT_WINDOW", "4096");
+    let doctor = world.run(&["doctor"]).await.code(0).stdout;
+    for line in [
+        "! model scripted: accepts JSON schemas, but does not enforce them",
+        "! model scripted: the prompt has as many tokens with tools as without",
+        "✓ model scripted: counts tokens",
+        "✓ model scripted: prompts are fitted into 4096 tokens",
+    ] {
+        assert!(doctor.contains(line), "{line} is not in:\n{doctor}");
+    }
+}
+
+/// X12: a limit on tokens binds where the endpoint counts none, and the record says that they are estimated.
+#[tokio::test]
+async fn tokens_that_the_endpoint_does_not_count_are_estimated() {
+    let mut script = super::world::reading();
+    script.rules.iter_mut().for_each(|rule| rule.reply.without_usage = true);
+    let mut world = World::new(script).await;
+    world.set("PERIHELION_LIMITS_MAX_TOKENS", "500");
+    let run = world.run(&["run", "What is it?", "--thread", "t", "--json", "-q"]).await.json();
+    assert_eq!(run["finish_reason"], "limit", "{run}");
+    assert_eq!(run["usage"]["estimated"], true, "{run}");
+    world.run(&["replay", "t"]).await.code(0);
+}
+
 #[tokio::test]
 async fn the_doctor_suggests_the_v1_ending_for_an_address_without_models() {
     let mut world = World::new(answering()).await;
@@ -104,7 +162,7 @@ async fn a_retry_is_one_short_line() {
     assert!(lines[0].contains(&format!("no answer from {url} (")), "{run:?}");
     assert!(lines[0].contains("retry 1 of 2 in ") && lines[1].contains("retry 2 of 2"), "{run:?}");
     assert!(lines.iter().all(|line| line.chars().count() < 160), "{run:?}");
-    run.says("Connection refused").says("nothing listens there: start the model server");
+    run.says("Connection refused").says("no server listens there: start the model server");
 }
 
 #[tokio::test]

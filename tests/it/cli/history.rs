@@ -51,15 +51,15 @@ async fn a_changed_prompt_is_shown_at_the_request_it_changes() {
     std::fs::create_dir(world.path("prompts")).unwrap();
     let prompt = concat!(env!("CARGO_MANIFEST_DIR"), "/prompts/reflector.md");
     let prompt = std::fs::read_to_string(prompt).unwrap();
-    world.write("prompts/reflector.md", &prompt.replacen("You ", "You always ", 1));
+    world.write("prompts/reflector.md", &prompt.replacen("Judge by ", "Always judge by ", 1));
     world.set("PERIHELION_PROMPTS_DIR", "prompts");
     let replay = world.run(&["replay", "t"]).await.code(1);
     for line in [
         "2 steps replayed with the same bytes, then a difference:",
         "step 4, mcp_agent_files: it asked for reflector with another request",
         "request messages[0].content",
-        "- You ",
-        "+ You always ",
+        "- Judge by ",
+        "+ Always judge by ",
     ] {
         assert!(replay.stdout.contains(line), "missing: {line}\n{}", replay.stdout);
     }

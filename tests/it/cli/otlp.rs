@@ -25,14 +25,14 @@ async fn an_address_for_traces_alone_is_used_as_it_is() {
 #[tokio::test]
 async fn a_run_that_is_stopped_ends_although_the_collector_stalls_and_is_delivered_later() {
     let (collector, url) = Collector::start(Manner { stalls: true, ..Manner::default() }).await;
-    let hanging = Rule::new(Reply::hang()).role(Role::Qa).nth(1);
+    let hanging = Rule::new(Reply::hang()).role(Role::Qa).contains("What is it?").nth(1);
     let mut world = World::new(first(hanging, reading())).await;
     world.set("OTEL_EXPORTER_OTLP_ENDPOINT", &url);
     let run = world.start(&["run", "What is it?", "--thread", "t"]);
     // The sixth is QA's, which hangs.
     world.model.wait_for_requests(6).await;
     signal(&run, Signal::SIGTERM);
-    ended(run).await.code(1).says("they are kept and sent again");
+    ended(run).await.code(1).says("the next process sends them again");
 
     collector.behave(Manner::default());
     let before_export = world.run(&["doctor"]).await.code(0);

@@ -5,6 +5,7 @@ use perihelion::llm::scripted::{Reply, Rule, Script};
 use serde_json::{Value, json};
 
 use super::world::{World, answering, reading, select};
+use crate::support::gateway::Gateway;
 
 /// S1.13
 #[tokio::test]
@@ -25,13 +26,11 @@ async fn endpoints_with_different_protocols_run_the_same_star() {
     for api in ["anthropic", "gemini"] {
         let mut world = World::new(reading()).await;
         world.set("PERIHELION_MODELS_API", api);
-        if api == "gemini" {
-            let url = world.model.gemini_url();
-            world.set("OPENAI_BASE_URL", &url);
-        }
+        let gateway = Gateway::before(world.model.url()).await;
+        world.set("OPENAI_BASE_URL", &gateway.url(api));
         let run = world.run(&["run", "What is it?", "-q"]).await.code(0);
         assert_eq!(run.stdout, "It is 42 [1].\n", "{api}");
-        assert!(world.model.requests().iter().all(|request| request.sent.is_some()));
+        assert_eq!(gateway.sent().len(), world.model.requests().len());
     }
 }
 
@@ -133,8 +132,8 @@ async fn a_model_that_answers_nonsense_still_ends_in_an_answer() {
         .rule(Rule::new(Reply::text("Nothing could be found out.")).role(Role::Qa));
     let world = World::new(nonsense).await;
     let run = world.run(&["run", "What is it?"]).await.code(1);
-    assert_eq!(run.stdout, "Nothing could be found out.\n");
-    run.says("nothing worked: no usable decision could be made");
+    assert!(run.stdout.contains("none of the work succeeded"), "no model invents it: {run:?}");
+    run.says("no task succeeded: no usable decision could be made");
 }
 
 /// S1.13

@@ -75,6 +75,8 @@ impl World {
             ("OPENAI_API_KEY".to_owned(), KEY.to_owned()),
             ("OPENAI_MODEL".to_owned(), "scripted".to_owned()),
             ("PERIHELION_MODELS_MAX_RETRIES".to_owned(), "0".to_owned()),
+            // The scripts plan, also where there is one agent.
+            ("PERIHELION_MODELS_PROTOCOL".to_owned(), "full".to_owned()),
         ];
         Self { home, model, env }
     }
@@ -149,7 +151,9 @@ impl World {
         let plain = plain.as_std();
         let mut command = Command::new("bwrap");
         command
-            .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc", "--"])
+            .args(["--ro-bind", "/", "/", "--dev", "/dev", "--proc", "/proc"])
+            // Where the temporary files of a test run may lie.
+            .args(["--ro-bind-try", "/dev/shm", "/dev/shm", "--"])
             .arg(plain.get_program())
             .args(plain.get_args())
             .current_dir(self.home.path())

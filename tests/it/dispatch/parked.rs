@@ -103,7 +103,12 @@ async fn ten_thousand_threads_on_postgres_survive_a_crash_of_the_server() {
     let threads = park(&store, THREADS).await;
     store.close().await;
     drop(store);
-    assert_eq!(connections(&url).await, 0, "a thread that waits holds no connection");
+    // The server takes a moment to see that its clients have gone.
+    let started = perihelion::clock::monotonic();
+    while connections(&url).await > 0 {
+        let is_early = started.elapsed() < std::time::Duration::from_secs(60);
+        assert!(is_early, "a thread that waits holds no connection");
+    }
     server.restart();
     answer_and_finish(&url, THREADS, &threads[..500]).await;
 }

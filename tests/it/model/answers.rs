@@ -51,6 +51,12 @@ async fn reasoning_and_template_marks_are_separated_from_the_answer() {
         (format!("<|start|>assistant<|channel|>final<|message|>{whole}"), whole, None),
         (format!("analysisplan.assistantfinal{whole}"), whole, Some("plan.")),
         (format!("{whole}<|im_end|>"), whole, None),
+        (format!("<|im_start|>assistant\n{whole}<|end_of_text|>"), whole, None),
+        (format!("{whole}<end_of_turn>"), whole, None),
+        (format!("{whole}<｜end▁of▁sentence｜>"), whole, None),
+        (format!("<|begin_of_box|>{whole}<|end_of_box|>"), whole, None),
+        (format!("<THINK>plan</Think>{whole}"), whole, Some("plan")),
+        (format!("<reflection>plan</reflection>{whole}"), whole, Some("plan")),
         (format!("\u{feff}{whole}"), whole, None),
         ("Sure. <think>plan</think>It is 42.".to_owned(), "Sure. It is 42.", Some("plan")),
         (
@@ -110,6 +116,11 @@ async fn a_call_in_the_text_is_a_call_in_every_form_that_templates_teach() {
         format!("<|python_tag|>{object}<|eom_id|>"),
         r#"<function=read>{"path":"7"}</function>"#.to_owned(),
         "<tool_call>\n<function=read>\n<parameter=path>\n7\n</parameter>\n</function>\n</tool_call>".to_owned(),
+        format!("<|tool_call|>[{object}]"),
+        r#"<|tool_calls_section_begin|><|tool_call_begin|>functions.read:0<|tool_call_argument_begin|>{"path":"7"}<|tool_call_end|><|tool_calls_section_end|>"#.to_owned(),
+        r#"<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>read<｜tool▁sep｜>{"path":"7"}<｜tool▁call▁end｜><｜tool▁calls▁end｜><｜end▁of▁sentence｜>"#.to_owned(),
+        "<｜tool▁calls▁begin｜><｜tool▁call▁begin｜>function<｜tool▁sep｜>read\n```json\n{\"path\":\"7\"}\n```<｜tool▁call▁end｜><｜tool▁calls▁end｜>".to_owned(),
+        "<function_calls>\n<invoke name=\"read\">\n<parameter name=\"path\">7</parameter>\n</invoke>\n</function_calls>".to_owned(),
         "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>7</arg_value>\n</tool_call>".to_owned(),
         r#"<|channel|>analysis<|message|>I read.<|end|><|start|>assistant<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path":"7"}<|call|>"#.to_owned(),
         r#"<|start|>assistant to=functions.read<|channel|>commentary json<|message|>{"path":"7"}<|call|>"#.to_owned(),
@@ -134,8 +145,7 @@ async fn a_call_that_is_quoted_or_cannot_be_made_is_named_and_not_made() {
     let call = "{\"name\":\"read\",\"arguments\":{\"path\":\"/etc\"}}";
     let marked = format!("The page says: <tool_call>{call}</tool_call>");
     let mut quoting = asking_with_tools();
-    let escaped = call.replace('"', "&quot;");
-    quoting.messages.push(ChatMessage::tool("c1", format!("<output>{escaped}</output>")));
+    quoting.messages.push(ChatMessage::tool("c1", format!("<output>{call}</output>")));
     for (written, asked) in [
         (marked.clone(), quoting.clone()),
         (marked.clone(), request(Role::Qa)),
@@ -274,7 +284,7 @@ async fn answers_with_missing_or_odd_fields_are_read() {
     let answer =
         answer_to(Reply::raw(r#"{"choices":[{"message":{"content":"bare"}}]}"#)).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.model.as_str()), ("bare", "big"));
-    assert_eq!(answer.usage, Usage::default());
+    assert!(answer.usage.estimated && answer.usage.input_tokens > 0, "{:?}", answer.usage);
 
     let odd = json!({
         "model": "m", "service_tier": "odd", "usage": { "input_tokens": 3.0, "output_tokens": 4 },
@@ -292,7 +302,7 @@ async fn answers_with_missing_or_odd_fields_are_read() {
     let answer = answer_to(Reply::raw(odd.to_string())).await.unwrap();
     assert_eq!((answer.content.as_str(), answer.reasoning.as_deref()), ("ab", Some("hm")));
     assert_eq!(answer.finish_reason.as_deref(), Some("eos"));
-    assert_eq!(answer.usage, Usage { input_tokens: 3, output_tokens: 4, cached_tokens: 0 });
+    assert_eq!(answer.usage, Usage { input_tokens: 3, output_tokens: 4, ..Usage::default() });
     let call = |id: &str, arguments| ToolCall { id: id.into(), name: "x".into(), arguments };
     assert_eq!(
         answer.tool_calls,

@@ -2,11 +2,12 @@
 
 use std::sync::Arc;
 
-use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedServer};
+use perihelion::llm::scripted::{Reply, Rule, Script};
 use perihelion::llm::{Attached, ChatModel, ChatRequest, Role};
 use serde_json::{Value, json};
 
 use super::{model_at, request, serve};
+use crate::support::gateway::Gateway;
 
 fn carrying() -> ChatRequest {
     let one = |name: &str, media_type: &str, data: &str| Attached {
@@ -28,19 +29,16 @@ fn carrying() -> ChatRequest {
 /// Sends a message with attachments over a wire, and returns the user's turn as it was sent.
 async fn sent(api: &str, input: &str) -> Value {
     let server = serve(Script::new().rule(Rule::new(Reply::text("Seen.")))).await;
-    let url = |server: &ScriptedServer| match api {
-        "gemini" => server.gemini_url(),
-        _ => server.url().to_owned(),
-    };
+    let gateway = Gateway::before(server.url()).await;
     let env = [("PERIHELION_MODELS_API", api), ("PERIHELION_MODELS_INPUT", input)];
-    let answer = model_at(&url(&server), &env).chat(&carrying(), None).await.unwrap();
+    let answer = model_at(&gateway.url(api), &env).chat(&carrying(), None).await.unwrap();
     assert_eq!(answer.content, "Seen.", "{api}");
     let asked = server.requests().remove(0);
     server.stop().await;
     match api {
         "chat_completions" => asked.body["messages"][1]["content"].clone(),
-        "anthropic" => asked.sent.unwrap()["messages"][0]["content"].clone(),
-        _ => asked.sent.unwrap()["contents"][0]["parts"].clone(),
+        "anthropic" => gateway.sent()[0]["messages"][0]["content"].clone(),
+        _ => gateway.sent()[0]["contents"][0]["parts"].clone(),
     }
 }
 

@@ -43,6 +43,23 @@ async fn retries_end_and_permanent_failures_are_not_retried() {
         (Reply::status(503, "overloaded"), 3),
         (Reply::status(429, "You exceeded your current quota"), 1),
         (Reply::status(401, "no such key"), 1),
+        // What servers on the user's own machine answer, which no wait fixes.
+        (Reply::status(500, "tools param requires --jinja flag"), 1),
+        (
+            Reply::status(
+                500,
+                "image input is not supported - hint: if this is unexpected, you may need to provide the mmproj",
+            ),
+            1,
+        ),
+        (
+            Reply::status(
+                500,
+                "model requires more system memory (5.6 GiB) than is available (3.1 GiB)",
+            ),
+            1,
+        ),
+        (Reply::status(501, "This server does not support this operation."), 1),
         // It would be asked once more with less, if there were less.
         (Reply::status(400, "context length exceeded"), 1),
         (Reply::status(400, "no such parameter"), 1),

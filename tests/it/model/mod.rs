@@ -46,15 +46,8 @@ fn model_at(url: &str, more: &[(&str, &str)]) -> OpenAiModel {
 }
 
 fn request(role: Role) -> ChatRequest {
-    ChatRequest {
-        stage: None,
-        role,
-        thread: "0197a000-0000-7000-8000-000000000001".into(),
-        agent: None,
-        messages: vec![ChatMessage::system("Be brief."), ChatMessage::user("Hello")],
-        tools: Vec::new(),
-        format: None,
-    }
+    let messages = vec![ChatMessage::system("Be brief."), ChatMessage::user("Hello")];
+    ChatRequest::new(role, "0197a000-0000-7000-8000-000000000001", messages)
 }
 
 /// Serves one reply to everything and asks once.

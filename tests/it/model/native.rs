@@ -7,12 +7,14 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{KEY, model_at, request, serve};
+use crate::support::gateway::Gateway;
 
 const APIS: [&str; 2] = ["anthropic", "gemini"];
 
-fn speaking(api: &str, server: &ScriptedServer) -> OpenAiModel {
-    let url = if api == "gemini" { server.gemini_url() } else { server.url().to_owned() };
-    model_at(&url, &[("PERIHELION_MODELS_API", api), ("PERIHELION_MODELS_TIMEOUT_SEC", "5")])
+async fn speaking(api: &str, server: &ScriptedServer) -> (OpenAiModel, Gateway) {
+    let gateway = Gateway::before(server.url()).await;
+    let env = [("PERIHELION_MODELS_API", api), ("PERIHELION_MODELS_TIMEOUT_SEC", "5")];
+    (model_at(&gateway.url(api), &env), gateway)
 }
 
 fn reading() -> ToolSpec {
@@ -35,14 +37,14 @@ async fn a_tool_loop_runs_over_each_wire_with_a_prefix_that_stays() {
                     .usage(7, 2),
             ));
         let server = serve(script).await;
-        let model = speaking(api, &server);
+        let (model, gateway) = speaking(api, &server).await;
         let mut request = request(Role::Agent);
         request.tools = vec![reading()];
         let asked = model.chat(&request, None).await.unwrap();
         assert_eq!((asked.content.as_str(), asked.tool_calls.len()), ("I look.", 2), "{api}");
         assert_eq!(asked.tool_calls[1].arguments, json!({ "path": "b" }));
         assert_eq!(asked.finish_reason.as_deref(), Some("tool_calls"));
-        assert_eq!(asked.usage, Usage { input_tokens: 7, output_tokens: 2, cached_tokens: 0 });
+        assert_eq!(asked.usage, Usage { input_tokens: 7, output_tokens: 2, ..Usage::default() });
 
         let mut words = ChatMessage::assistant(asked.content);
         let ids: Vec<String> = asked.tool_calls.iter().map(|call| call.id.clone()).collect();
@@ -53,7 +55,7 @@ async fn a_tool_loop_runs_over_each_wire_with_a_prefix_that_stays() {
         assert_eq!(answer.content, "It is 42.", "{api}");
 
         // What was sent before is sent again as it was, which is what a provider's cache needs.
-        let sent: Vec<Value> = server.requests().into_iter().filter_map(|one| one.sent).collect();
+        let sent = gateway.sent();
         let turns = |body: &Value| -> Vec<Value> {
             let key = if api == "gemini" { "contents" } else { "messages" };
             let mut turns = body[key].as_array().unwrap().clone();
@@ -78,7 +80,7 @@ async fn an_answer_is_streamed_over_each_wire() {
     for api in APIS {
         let reply = Reply::text(LONG).and_call("read", json!({ "path": "a" })).usage(11, 22);
         let server = serve(Script::new().rule(Rule::new(reply))).await;
-        let model = speaking(api, &server);
+        let (model, _gateway) = speaking(api, &server).await;
         let mut pieces = Vec::new();
         let mut sink = |piece: &str| pieces.push(piece.to_owned());
         let answer = model.chat(&request(Role::Qa), Some(&mut sink)).await.unwrap();
@@ -87,7 +89,7 @@ async fn an_answer_is_streamed_over_each_wire() {
         assert_eq!(answer.tool_calls[0].arguments, json!({ "path": "a" }), "{api}");
         assert_eq!(
             answer.usage,
-            Usage { input_tokens: 11, output_tokens: 22, cached_tokens: 0 },
+            Usage { input_tokens: 11, output_tokens: 22, ..Usage::default() },
             "{api}"
         );
         let headers = &server.requests()[0].headers;
@@ -110,11 +112,10 @@ async fn a_json_answer_is_checked_against_its_schema_and_repaired_with_each_api(
             .rule(Rule::new(Reply::json(json!({ "approved": "perhaps" }))).nth(1))
             .rule(Rule::new(Reply::json(json!({ "approved": true }))));
         let server = serve(script).await;
-        let verdict =
-            ask::<Verdict>(&speaking(api, &server), request(Role::Reflector), "reflection").await;
-        let verdict = verdict.unwrap();
+        let (model, gateway) = speaking(api, &server).await;
+        let verdict = ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap();
         assert_eq!((verdict.value, verdict.attempts), (Verdict { approved: true }, 2), "{api}");
-        let sent = server.requests()[0].sent.clone().unwrap();
+        let sent = gateway.sent().remove(0);
         let schema = match api {
             "gemini" => &sent["generationConfig"]["responseJsonSchema"],
             _ => &sent["tools"][0]["input_schema"],
@@ -131,7 +132,7 @@ async fn a_refusal_is_reported_in_the_endpoints_words_and_temporary_ones_are_ret
             .rule(Rule::new(Reply::status(529, "Overloaded")).times(1))
             .rule(Rule::new(Reply::status(400, "no such model")));
         let server = serve(script).await;
-        let model = speaking(api, &server);
+        let (model, _gateway) = speaking(api, &server).await;
         let error = model.chat(&request(Role::Agent), None).await.unwrap_err().to_string();
         assert!(error.contains("status 400: no such model"), "{api}: {error}");
         assert!(!error.contains(KEY));

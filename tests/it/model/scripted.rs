@@ -16,36 +16,6 @@ async fn a_request_that_the_script_does_not_know_is_refused_by_name() {
 }
 
 #[tokio::test]
-async fn a_script_can_be_written_as_a_file() {
-    let toml = r#"
-        [[rules]]
-        role = "agent"
-        agent = "mcp_agent_files"
-        contains = ["Hello", "brief"]
-        after_tool_results = 0
-        [rules.reply]
-        tool_calls = [{ name = "read", arguments = { path = "a.txt" } }]
-
-        [[rules]]
-        reply = { content = { status = "FIXED" }, usage = { input_tokens = 1, output_tokens = 2 } }
-    "#;
-    let server = serve(Script::from_toml("demo.toml".as_ref(), toml).unwrap()).await;
-    let model = model_at(server.url(), &[]);
-    let mut asked = request(Role::Agent);
-    asked.agent = Some("mcp_agent_files".into());
-    assert_eq!(model.chat(&asked, None).await.unwrap().tool_calls[0].name, "read");
-    let answer = model.chat(&request(Role::Qa), None).await.unwrap();
-    assert_eq!(answer.content, r#"{"status":"FIXED"}"#);
-    server.stop().await;
-
-    let error =
-        Script::from_toml("demo.toml".as_ref(), "[[rules]]\nroles = \"qa\"\n").err().unwrap();
-    let text = error.to_string();
-    assert!(text.contains("demo.toml:2:1: unknown field `roles`"), "{text}");
-    assert!(text.contains("did you mean `role`?"), "{text}");
-}
-
-#[tokio::test]
 async fn only_the_requested_number_of_requests_is_stored_and_all_are_counted() {
     let rule = Rule::new(Reply::text("second")).role(Role::Qa).nth(2);
     let script = Script::new().keep_requests(1).rule(rule).rule(Rule::new(Reply::text("first")));

@@ -26,7 +26,7 @@ async fn a_streamed_answer_arrives_in_pieces_with_its_usage() {
     let answer = answer.unwrap();
     assert!(pieces.len() > 2);
     assert_eq!((pieces.concat().as_str(), answer.content.as_str()), (LONG, LONG));
-    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 22, cached_tokens: 0 });
+    assert_eq!(answer.usage, Usage { input_tokens: 11, output_tokens: 22, ..Usage::default() });
     assert_eq!(answer.finish_reason.as_deref(), Some("stop"));
     let body = &server.requests()[0].body;
     assert_eq!(
@@ -49,7 +49,8 @@ async fn an_endpoint_that_ignores_streaming_or_usage_still_answers() {
     without.without_usage = true;
     let server = serve(Script::new().rule(Rule::new(without))).await;
     let (_, answer) = streamed(&server).await;
-    assert_eq!(answer.unwrap().usage, Usage::default());
+    let usage = answer.unwrap().usage;
+    assert!(usage.estimated && usage.input_tokens > 0 && usage.output_tokens > 0, "{usage:?}");
     server.stop().await;
 
     let script = Script::new()
@@ -115,6 +116,12 @@ async fn a_stream_is_read_in_every_event_format() {
             "odd fields",
         ),
         (format!("data: {}\n\ndata: [DONE]", chunk("no last line")), "no last line"),
+        (format!("data: \n\ndata: {}\n\ndata:\n\ndata: {end}\n\n", chunk("empty")), "empty"),
+        (format!("{}\n{end}\n", chunk("bare lines")), "bare lines"),
+        (
+            "data: {\"choices\":[{\"text\":\"alone\",\"finish_reason\":\"stop\"}]}\n\n".into(),
+            "alone",
+        ),
         (
             format!(
                 "data: {}\n\ndata: {}\n\ndata: {end}\n\n",
@@ -135,6 +142,24 @@ async fn a_stream_is_read_in_every_event_format() {
         assert_eq!(pieces.concat(), text, "{raw}");
         server.stop().await;
     }
+}
+
+#[tokio::test]
+async fn an_endpoint_that_always_streams_still_answers() {
+    let event = |choice: serde_json::Value| format!("data: {}\n\n", json!({ "choices": [choice] }));
+    let pieces =
+        [json!({ "delta": { "content": "It was " } }), json!({ "delta": { "content": "5." } })];
+    let end = json!({ "delta": {}, "finish_reason": "stop" });
+    let raw: String = pieces.into_iter().chain([end]).map(event).collect();
+    let reply = Reply::raw(raw).header("content-type", "text/event-stream");
+    let server = serve(Script::new().rule(Rule::new(reply))).await;
+    let model = model_at(server.url(), &[]);
+    let answer = model.chat(&request(Role::Qa), None).await.unwrap();
+    assert_eq!(
+        (answer.content.as_str(), &server.requests()[0].body["stream"]),
+        ("It was 5.", &json!(false))
+    );
+    server.stop().await;
 }
 
 /// The answer was shown in part, so it is not begun again.

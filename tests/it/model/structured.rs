@@ -1,7 +1,9 @@
 //! Answers in JSON, held to their schema.
 
-use perihelion::llm::scripted::{Reply, Rule, Script};
-use perihelion::llm::{Role, Usage, ask};
+use perihelion::llm::scripted::{RecordedRequest, Reply, Rule, Script};
+use perihelion::llm::{
+    ChatModel, ChatRequest, Manner, Role, ToolSpec, Usage, ask, ask_as, ask_checked, strict_schema,
+};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -40,7 +42,7 @@ async fn a_bad_json_answer_is_asked_again_with_its_problems() {
     let verdict = ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap();
     assert_eq!(verdict.value, Verdict { status: Status::Approved, feedback: None });
     assert_eq!(verdict.attempts, 3);
-    assert_eq!(verdict.usage, Usage { input_tokens: 60, output_tokens: 6, cached_tokens: 0 });
+    assert_eq!(verdict.usage, Usage { input_tokens: 60, output_tokens: 6, ..Usage::default() });
 
     let requests = server.requests();
     let format = &requests[0].body["response_format"];
@@ -145,5 +147,132 @@ async fn a_grammar_that_an_endpoint_cannot_make_steps_down_to_an_object_and_to_t
     let forms: Vec<_> =
         forms.iter().map(|one| one.body["response_format"]["type"].clone()).collect();
     assert_eq!(forms, [json!("json_schema"), json!("json_object"), json!(null)]);
+    server.stop().await;
+}
+
+/// An answer that turns in circles is ended long before the model ends it.
+#[tokio::test]
+async fn an_answer_that_repeats_itself_is_ended_early_and_asked_for_again() {
+    let circle = format!("{{\"status\":\"{}", "APPROVED and ".repeat(20_000));
+    let cut =
+        json!({ "choices": [{ "message": { "content": "{\"sta" }, "finish_reason": "length" }] });
+    let script = Script::new()
+        .rule(Rule::new(Reply::raw(cut.to_string())).times(1))
+        .rule(Rule::new(Reply::text(&circle)).times(2))
+        .rule(Rule::new(Reply::json(json!({ "status": "APPROVED" }))));
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    let watched = Manner { is_watched: true, ..Manner::default() };
+    let error = ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap_err();
+    assert!(error.to_string().contains("the model repeated itself without end"), "{error}");
+    let requests = server.requests();
+    assert_eq!(requests.len(), 3);
+    assert_eq!(
+        requests.iter().map(|one| one.is_streamed()).collect::<Vec<_>>(),
+        [false, true, true],
+        "what was cut once is watched"
+    );
+    assert!(!requests[2].contains("APPROVED and APPROVED"));
+    let manners: Vec<_> = requests.iter().map(|one| one.body.get("temperature")).collect();
+    assert_eq!(manners, [None, None, Some(&json!(0.2))], "a second failure changes something");
+    server.stop().await;
+
+    let server = serve(Script::new().rule(Rule::new(Reply::text(&circle)))).await;
+    let model = model_at(server.url(), &[]);
+    let asked = ChatRequest { manner: watched, ..request(Role::Agent) };
+    let response = model.chat(&asked, None).await.unwrap();
+    assert!(response.is_too_long() && response.cut().is_some(), "{:?}", response.finish_reason);
+    assert!(response.content.len() < 10_000, "{}", response.content.len());
+    server.stop().await;
+}
+
+/// A text that its bound ended may be a part of one, so a complete one is requested, in a tighter bound.
+#[tokio::test]
+async fn texts_are_bounded_by_the_output_limit_and_one_that_fills_its_bound_counts_as_cut_off() {
+    let bound = |request: &RecordedRequest| {
+        let schema = &request.body["response_format"]["json_schema"]["schema"];
+        schema["properties"]["feedback"]["maxLength"].as_u64()
+    };
+    let is_long = move |request: &RecordedRequest| {
+        let most = usize::try_from(bound(request).unwrap_or(90)).unwrap();
+        let length = if request.contains("cut off") { most - 1 } else { most };
+        Some(Reply::json(json!({ "status": "REJECTED", "feedback": "x".repeat(length) })))
+    };
+    let server = serve(Script::new().respond_with(is_long)).await;
+    let narrow = [("PERIHELION_MODELS_MAX_TOKENS", "100")];
+    let compact = [narrow[0], ("PERIHELION_MODELS_PROTOCOL", "compact")];
+    for settings in [&narrow[..], &compact, &[]] {
+        let model = model_at(server.url(), settings);
+        ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap();
+    }
+    let bounds: Vec<_> = server.requests().iter().map(bound).collect();
+    let [Some(wide), Some(tight), Some(compact), Some(again), None] = *bounds else {
+        panic!("{bounds:?}")
+    };
+    assert!(wide > compact && compact > tight && tight == again, "{bounds:?}");
+    assert!((90..300).contains(&wide) && (40..100).contains(&tight), "{bounds:?}");
+    server.stop().await;
+}
+
+/// A schema that the answer kept to is not explained again.
+#[tokio::test]
+async fn a_repair_repeats_the_schema_only_where_the_answer_broke_it() {
+    let script = Script::new()
+        .rule(Rule::new(Reply::json(json!({ "status": "FIXED", "feedback": null }))).times(1))
+        .rule(Rule::new(Reply::json(json!({ "status": "APPROVED", "feedback": null }))));
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    let approved = |verdict: Verdict| match verdict.status {
+        Status::Approved => Ok(verdict),
+        _ => Err(vec!["nothing is to be fixed".to_owned()]),
+    };
+    ask_checked(&model, request(Role::Reflector), "reflection", approved).await.unwrap();
+    let second = &server.requests()[1];
+    assert!(second.last_text().contains("nothing is to be fixed"), "{}", second.last_text());
+    assert!(!second.last_text().contains("\"properties\""), "{}", second.last_text());
+    server.stop().await;
+}
+
+/// Bounds are for grammars; an endpoint that refuses them keeps the schema without them.
+#[tokio::test]
+async fn a_schema_whose_bounds_are_refused_is_sent_without_them_and_one_for_tools_in_plain_form() {
+    let refusal = "Invalid schema for response_format 'n': 'maxLength' is not permitted.";
+    let script = Script::new()
+        .rule(Rule::new(Reply::status(400, refusal)).times(1))
+        .rule(Rule::new(Reply::json(json!({ "status": "FIXED", "feedback": "x" }))));
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    let strict = (*strict_schema::<Verdict>()).clone();
+    let mut sent = strict.clone();
+    sent["properties"]["feedback"]["maxLength"] = json!(9);
+    for _ in 0..2 {
+        let asked = request(Role::Reflector);
+        ask_as::<Verdict>(&model, asked, "reflection", &sent, &strict).await.unwrap();
+    }
+    let schemas = server.requests().into_iter();
+    let schemas: Vec<_> =
+        schemas.map(|one| one.body["response_format"]["json_schema"]["schema"].clone()).collect();
+    assert_eq!(schemas, [sent, strict.clone(), strict]);
+    server.stop().await;
+
+    let script = Script::new()
+        .rule(Rule::new(Reply::status(400, "failed to parse grammar")).times(1))
+        .rule(Rule::new(Reply::text("done")));
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    let mut asked = request(Role::Agent);
+    let place = json!({ "type": "string", "description": "Where.", "pattern": "^(a|b){1,9999}$" });
+    let parameters = json!({
+        "type": "object", "properties": { "place": place, "any": { "not": { "type": "null" } } },
+        "required": ["place"],
+    });
+    asked.tools = vec![ToolSpec { name: "go".into(), description: "Goes.".into(), parameters }];
+    model.chat(&asked, None).await.unwrap();
+    let sent = &server.requests()[1].body["tools"][0]["function"]["parameters"];
+    let plain = json!({
+        "type": "object", "required": ["place"],
+        "properties": { "place": { "type": "string", "description": "Where." }, "any": {} },
+    });
+    assert_eq!(*sent, plain);
     server.stop().await;
 }

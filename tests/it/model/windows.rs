@@ -4,26 +4,52 @@ use perihelion::llm::scripted::{Reply, Rule, Script};
 use perihelion::llm::{ChatMessage, ChatModel, Role, Usage};
 
 use super::{model_at, request, serve};
+use crate::support::gateway::Gateway;
 
 /// S1.06: a model whose window nobody named says so, and is asked once more with less.
 #[tokio::test]
 async fn a_request_that_is_refused_as_too_long_is_shortened_once() {
     let refusal = "This model's maximum context length is 8192 tokens.";
-    let script = Script::new()
-        .rule(Rule::new(Reply::status(400, refusal)).times(1))
-        .rule(Rule::new(Reply::text("So be it.")));
-    let server = serve(script).await;
     let mut long = request(Role::Agent);
     let material =
         format!("<task>\nfind it\n</task>\n<output>\n{}\n</output>", "word ".repeat(9_000));
     long.messages[1] = ChatMessage::user(material);
-    let model = model_at(server.url(), &[("PERIHELION_MODELS_MAX_RETRIES", "0")]);
-    assert_eq!(model.chat(&long, None).await.unwrap().content, "So be it.");
-    let requests = server.requests();
-    let [first, second] = requests.as_slice() else { panic!("{requests:#?}") };
-    assert!(second.last_text().len() < first.last_text().len() / 2 + 1_000);
-    for words in ["find it", "characters are left out here)"] {
-        assert!(second.contains(words), "{words}: {}", second.last_text());
+    for (status, refusal) in [
+        (400, refusal),
+        // llama.cpp, before an answer and within one.
+        (
+            400,
+            "request (6031 tokens) exceeds the available context size (4096 tokens), try increasing it",
+        ),
+        (500, "Context size has been exceeded."),
+        // Ollama.
+        (400, "prompt too long; exceeded max context length by 1935 tokens"),
+        // vLLM, and a gateway in front of it.
+        (
+            400,
+            "The decoder prompt (length 6031) is longer than the maximum model length of 4096. Make sure that \
+               `max_model_len` is no smaller than the number of text tokens.",
+        ),
+        (500, "The decoder prompt (length 6031) is longer than the maximum model length of 4096."),
+        // LM Studio.
+        (
+            400,
+            "Trying to keep the first 6031 tokens when context the overflows. However, the model is loaded with \
+               context length of only 4096 tokens, which is not enough.",
+        ),
+    ] {
+        let script = Script::new()
+            .rule(Rule::new(Reply::status(status, refusal)).times(1))
+            .rule(Rule::new(Reply::text("So be it.")));
+        let server = serve(script).await;
+        let model = model_at(server.url(), &[("PERIHELION_MODELS_MAX_RETRIES", "0")]);
+        assert_eq!(model.chat(&long, None).await.unwrap().content, "So be it.", "{refusal}");
+        let requests = server.requests();
+        let [first, second] = requests.as_slice() else { panic!("{requests:#?}") };
+        assert!(second.last_text().len() < first.last_text().len() / 2 + 1_000);
+        for words in ["find it", "characters are left out here)"] {
+            assert!(second.contains(words), "{words}: {}", second.last_text());
+        }
     }
 
     let script = Script::new().rule(Rule::new(Reply::status(400, refusal)));
@@ -40,9 +66,10 @@ async fn cached_tokens_are_counted_with_each_api() {
         let server =
             serve(Script::new().rule(Rule::new(Reply::text("Yes.").usage(100, 5).cached(80))))
                 .await;
-        let url = if api == "gemini" { server.gemini_url() } else { server.url().to_owned() };
-        let model = model_at(&url, &[("PERIHELION_MODELS_API", api)]);
-        let expected = Usage { input_tokens: 100, output_tokens: 5, cached_tokens: 80 };
+        let gateway = Gateway::before(server.url()).await;
+        let model = model_at(&gateway.url(api), &[("PERIHELION_MODELS_API", api)]);
+        let expected =
+            Usage { input_tokens: 100, output_tokens: 5, cached_tokens: 80, ..Usage::default() };
         assert_eq!(model.chat(&request(Role::Agent), None).await.unwrap().usage, expected, "{api}");
         let mut heard = |_: &str| {};
         let streamed = model.chat(&request(Role::Qa), Some(&mut heard)).await.unwrap();

@@ -97,7 +97,8 @@ async fn an_edit_leaves_the_next_nodes_unchanged_on_request(on: &Fixture) {
     start(&runner, thread).await;
     let fork = runner.fork(thread, 2, None).await.unwrap().id;
     let update = StoryUpdate::new().lines(vec!["edited".into()]);
-    let view = runner.update_state_and_go(fork, update, "c", AfterEdit::Unchanged).await.unwrap();
+    let unchanged = AfterEdit::Unchanged;
+    let view = runner.update_state_and_go(fork, None, update, "c", unchanged).await.unwrap();
     assert_eq!((view.seq, &view.next[..]), (3, &["b".to_owned()][..]));
     assert_eq!(view.info.status, ThreadStatus::Interrupted);
     let outcome = resume(&runner, fork).await;

@@ -8,7 +8,7 @@ use perihelion::checkpoint::{
     Claim, Error as StoreError, MemoryStore, RunStatus, Store, ThreadStatus,
 };
 use perihelion::failpoint::{self, Point, Side};
-use perihelion::graph::{Context, node_fn};
+use perihelion::graph::{Context, Request, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{Error, RunOptions};
 use serde_json::json;
@@ -28,23 +28,31 @@ async fn of_two_runners_of_one_thread_the_second_receives_the_name_of_the_holder
     let gate = Gate::closed();
     let slow = {
         let gate = gate.clone();
-        node_fn(move |_| {
+        node_fn(move |ctx: Context<Story>| {
             let gate = gate.clone();
             async move {
                 gate.pass().await;
-                Ok(say("slow"))
+                let request = ctx.place().request.as_ref().and_then(|one| one.downcast_ref());
+                Ok(say(request.copied().unwrap_or("nothing")))
             }
         })
     };
+    let with = |request: &Arc<&'static str>| RunOptions {
+        request: Some(Arc::clone(request) as Request),
+        ..RunOptions::default()
+    };
+    let first = Arc::new("first");
+    let second = Arc::new("second");
     let graph = graph(|graph| graph.node("a", slow).entry("a"));
     let one = runner(&graph, &on.store);
     let two = runner(&graph, &on.another().await);
     let thread = world.thread(&one).await;
-    let (outcome, ()) = futures::future::join(start(&one, thread), async {
+    let started = one.start(thread, input(), with(&first));
+    let (outcome, ()) = futures::future::join(started, async {
         gate.reached().await;
         for refused in [
-            two.resume(thread, RunOptions::default()).await,
-            two.start(thread, input(), RunOptions::default()).await,
+            two.resume(thread, with(&second)).await,
+            two.start(thread, input(), with(&second)).await,
             two.resume(thread, RunOptions::default()).await,
         ] {
             assert!(matches!(&refused, Err(Error::Store(StoreError::Busy { .. }))), "{refused:?}");
@@ -54,7 +62,10 @@ async fn of_two_runners_of_one_thread_the_second_receives_the_name_of_the_holder
         gate.open();
     })
     .await;
+    let outcome = outcome.unwrap();
     assert!(is_done(&outcome));
+    assert_eq!(lines(&outcome.state), ["input", "first"], "each run has its own request");
+    assert_eq!([&first, &second].map(Arc::strong_count), [1, 1], "and drops it at its end");
     assert_eq!(on.store.runs(thread).await.unwrap().len(), 1, "the refused ones left no trace");
     let late = two.resume(thread, RunOptions::default()).await;
     assert!(matches!(late, Err(Error::Finished { .. })), "a duplicate resume finds nothing to do");

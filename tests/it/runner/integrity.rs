@@ -5,7 +5,8 @@ use std::str::FromStr;
 use perihelion::checkpoint::{Error as StoreError, NewThread};
 use perihelion::graph::node_fn;
 use perihelion::ids::ThreadId;
-use perihelion::runner::{Error, Runner};
+use perihelion::runner::{Error, Runner, compact};
+use perihelion::telemetry;
 use sqlx::ConnectOptions;
 
 use super::world::*;
@@ -20,7 +21,8 @@ on_durable_stores!(
     a_missing_step_is_detected_at_any_position,
     a_damaged_snapshot_is_noticed,
     a_damaged_thread_is_not_exported_as_if_it_were_whole,
-    a_family_of_which_a_member_names_another_root_is_not_exported,
+    a_family_of_which_a_member_names_another_root_or_place_is_read_by_nobody,
+    the_thread_of_a_subgraph_is_deleted_with_the_step_that_ran_it,
 );
 
 /// Runs SQL on the fixture's database, with the thread's id as `{thread}`.
@@ -65,7 +67,7 @@ async fn damaged_at(runner: &Runner<Story>, thread: ThreadId) -> (u64, String) {
     let text = error.to_string();
     assert!(text.contains(&thread.to_string()) && text.contains("backup"), "{text}");
     match error {
-        Error::Store(StoreError::Corrupt { seq, reason, .. }) => (seq, reason),
+        Error::Store(StoreError::Corrupt { seq, reason, .. }) => (seq, reason.to_string()),
         other => panic!("{other:?}"),
     }
 }
@@ -135,29 +137,58 @@ async fn a_damaged_thread_is_not_exported_as_if_it_were_whole(on: &Fixture) {
     }
 }
 
-/// A team's own thread whose row names another root would be left out without a word.
-async fn a_family_of_which_a_member_names_another_root_is_not_exported(on: &Fixture) {
+/// A team's own thread whose row names another root or place would be left out without a word.
+async fn a_family_of_which_a_member_names_another_root_or_place_is_read_by_nobody(on: &Fixture) {
+    let other = "UPDATE thread SET root_id = (SELECT t.id FROM thread t
+        WHERE t.namespace = '' AND t.id <> thread.root_id ORDER BY t.id LIMIT 1) WHERE id = {thread}";
+    let none = "UPDATE thread SET root_id = NULL WHERE id = {thread}";
+    let place = "UPDATE thread SET namespace = 'a:3:0' WHERE id = {thread}";
+    for damage in [other, none, place] {
+        let (_, thread) = four_steps(on, false).await;
+        four_steps(on, false).await;
+        let child = below(on, thread, "a:2:0").await;
+        let trace = || telemetry::read(on.store.as_ref(), thread, telemetry::Which::Newest);
+        assert_eq!(on.store.export(thread).await.unwrap().children.len(), 1);
+        assert_eq!(trace().await.unwrap().0.children.len(), 1);
+        sql(on, child, damage).await;
+        let export = on.store.export(thread).await.err();
+        let trace = trace().await.err().and_then(|error| match error {
+            telemetry::Error::Store(error) => Some(error),
+            _ => None,
+        });
+        for refused in [export, trace] {
+            assert!(
+                matches!(&refused, Some(StoreError::Corrupt { thread: it, .. }) if *it == thread),
+                "{damage}: {refused:?}"
+            );
+        }
+    }
+}
+
+/// Nobody could find it any more by the steps that are kept.
+async fn the_thread_of_a_subgraph_is_deleted_with_the_step_that_ran_it(on: &Fixture) {
     let (_, thread) = four_steps(on, false).await;
-    four_steps(on, false).await;
-    let info = on.store.info(thread).await.unwrap();
-    // Where node `a` would have a subgraph.
-    let namespace = "a:2:0".to_owned();
+    let [old, young] = [below(on, thread, "a:2:0").await, below(on, thread, "c:4:0").await];
+    let deep = below(on, old, "a:2:0|deep:3:0").await;
+    compact::<Story>(on.store.as_ref(), thread, 2).await.unwrap();
+    for gone in [old, deep] {
+        let found = on.store.info(gone).await;
+        assert!(matches!(found, Err(StoreError::UnknownThread(_))), "{found:?}");
+    }
+    let dump = on.store.export(thread).await.unwrap();
+    assert_eq!(dump.children.iter().map(|one| one.info.id).collect::<Vec<_>>(), [young]);
+}
+
+/// Makes the thread of a subgraph at a place below a thread.
+async fn below(on: &Fixture, parent: ThreadId, namespace: &str) -> ThreadId {
+    let parent = on.store.info(parent).await.unwrap();
     let child = NewThread {
-        id: thread.child(&namespace),
-        graph: info.graph,
+        id: parent.id.child(namespace),
+        root: Some(parent.top()),
+        graph: parent.graph,
         title: None,
-        root: Some(thread),
-        namespace,
-        tenant: info.tenant,
+        namespace: namespace.to_owned(),
+        tenant: parent.tenant,
     };
-    let child = on.store.create(child).await.unwrap().id;
-    assert_eq!(on.store.export(thread).await.unwrap().children.len(), 1);
-    let moved = "UPDATE thread SET root_id = (SELECT t.id FROM thread t WHERE t.namespace = '' AND t.id <> thread.root_id
-            ORDER BY t.id LIMIT 1) WHERE id = {thread}";
-    sql(on, child, moved).await;
-    let refused = on.store.export(thread).await;
-    assert!(
-        matches!(&refused, Err(StoreError::Corrupt { thread: it, .. }) if *it == thread),
-        "{refused:?}"
-    );
+    on.store.create(child).await.unwrap().id
 }

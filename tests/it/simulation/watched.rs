@@ -353,7 +353,7 @@ impl Effects for Watched {
 
     async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
         if self.sim.has(Flaw::FailsAtRandom) && self.sim.board().rng.chance(10) {
-            return Err(Error::Damaged("at random".to_owned()));
+            return Err(Error::damaged("at random"));
         }
         let work = async |fence: Fence| self.truth.settle_effect(fence, end).await;
         self.write("settle_effect", self.fenced("settle_effect", fence, work)).await

@@ -8,6 +8,7 @@ use perihelion::checkpoint::{
     NewThread, OpenInterrupt, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
     ThreadDump, ThreadInfo, ThreadStatus,
 };
+use perihelion::graph::subgraph_step;
 use perihelion::ids::{InterruptId, RunId, ThreadId};
 
 type Key = (u64, u32, Vec<u8>);
@@ -373,12 +374,16 @@ impl Model {
 
     pub fn delete(&mut self, thread: ThreadId) -> Result<(), Error> {
         self.get(thread)?;
-        let is_doomed = |one: &Thread| one.info.id == thread || one.info.root == Some(thread);
+        self.remove(|info| info.id == thread || info.root == Some(thread));
+        Ok(())
+    }
+
+    fn remove(&mut self, is_doomed: impl Fn(&ThreadInfo) -> bool) {
+        let infos = self.threads.values().map(|one| &one.info);
         let doomed: Vec<ThreadId> =
-            self.threads.values().filter(|one| is_doomed(one)).map(|one| one.info.id).collect();
+            infos.filter(|info| is_doomed(info)).map(|info| info.id).collect();
         self.hand_over(&doomed);
         self.threads.retain(|id, _| !doomed.contains(id));
-        Ok(())
     }
 
     pub fn truncate(&mut self, thread: ThreadId, seq: u64) -> Result<(), Error> {
@@ -398,6 +403,11 @@ impl Model {
         found.snapshots = snapshots;
         found.effects.retain(|(step, ..), _| *step > seq);
         found.info.forked_from = None;
+        let info = found.info.clone();
+        self.remove(|child| {
+            let step = subgraph_step(&child.namespace, &info.namespace);
+            child.root == Some(info.top()) && step.is_some_and(|step| step <= seq)
+        });
         Ok(())
     }
 

@@ -76,7 +76,7 @@ fn assert_missing(read: Result<Arc<str>, Error>, from: ThreadId) {
     match read {
         Err(Error::Blob { thread, what, reason }) => {
             assert_eq!((thread, what.as_str()), (from, "the paper"));
-            assert!(reason.contains("missing"), "{reason}");
+            assert!(reason.to_string().contains("missing"), "{reason}");
         }
         other => panic!("{other:?}"),
     }

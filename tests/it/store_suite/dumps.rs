@@ -215,7 +215,7 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         rest.join("\n")
     };
     let last = lines.len();
-    let altered = format!("line {last}: the lines before it are not those that were written");
+    let altered = format!("line {last}: the lines before it were altered");
     let cases = [
         (String::new(), "empty".to_owned()),
         ("{\"some\": \"json\"}\n".to_owned(), "line 1: this is no exported thread".to_owned()),
@@ -227,7 +227,7 @@ async fn a_cut_damaged_or_foreign_file_is_refused_with_the_line() {
         (whole.replacen("{\"step\":", "{\"leap\":", 1), "line 3: it is damaged".to_owned()),
         (whole[..whole.len() / 2].to_owned(), "it is damaged".to_owned()),
         (format!("{whole}{whole}"), format!("line {}: something follows", last + 1)),
-        (without(1), "line 2: a row stands before its thread".to_owned()),
+        (without(1), "line 2: a row precedes its thread".to_owned()),
         (whole.replacen("\"tenant\":\"", "\"tenant\":\"x", 1), altered.clone()),
         (whole.replacen("\"attempt\":1", "\"attempt\":2", 1), altered.clone()),
         (whole.replacen("\"digest\":\"", "\"digested\":\"", 1), altered),

@@ -1,9 +1,12 @@
 //! Opening, migrating and refusing databases.
 
-use perihelion_database as database;
+use std::path::Path;
 use std::sync::Arc;
 
 use perihelion::checkpoint::{self, Error, PostgresStore, SqliteStore, Store, Threads as _};
+use perihelion_database as database;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 
 use super::{
     stores::sqlite,
@@ -97,16 +100,28 @@ async fn a_file_that_is_not_ours_is_refused_and_left_alone() {
     );
     assert_eq!(std::fs::read(&text).unwrap(), before);
 
-    let foreign = directory.path().join("foreign.db").display().to_string();
-    let options =
-        sqlx::sqlite::SqliteConnectOptions::new().filename(&foreign).create_if_missing(true);
-    let mut connection = sqlx::ConnectOptions::connect(&options).await.unwrap();
-    sqlx::raw_sql("CREATE TABLE music (title TEXT)").execute(&mut connection).await.unwrap();
-    let message = checkpoint::open(&foreign).await.err().unwrap().to_string();
-    assert!(message.contains("another program"), "{message}");
+    let foreign = directory.path().join("foreign.db");
+    with_table(&foreign, "CREATE TABLE music (title TEXT)").await;
+    let message = checkpoint::open(&foreign.display().to_string()).await.err().unwrap();
+    assert!(message.to_string().contains("another program"), "{message}");
 
     let message = checkpoint::open(&directory.path().display().to_string()).await.err().unwrap();
     assert!(matches!(message, Error::Database(database::Error::Unreachable { .. })), "{message}");
+}
+
+#[tokio::test]
+async fn a_file_that_the_python_package_created_is_opened() {
+    let directory = tempfile::tempdir().unwrap();
+    let file = directory.path().join("agents.db");
+    let table = "CREATE TABLE perihelion_writes (position INTEGER PRIMARY KEY AUTOINCREMENT)";
+    with_table(&file, table).await;
+    checkpoint::open(&file.display().to_string()).await.unwrap();
+}
+
+async fn with_table(file: &Path, statement: &'static str) {
+    let options = SqliteConnectOptions::new().filename(file).create_if_missing(true);
+    let mut connection = options.connect().await.unwrap();
+    sqlx::raw_sql(statement).execute(&mut connection).await.unwrap();
 }
 
 #[cfg(unix)]

@@ -1,6 +1,7 @@
 //! Approvals: asked together, bound to the call, for a time; and the taint that asks for them.
 
 use chrono::{DateTime, Utc};
+use perihelion::config::Approvals;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Script};
 use perihelion::runtime::{Answer, RunReport, RunStatusView, ThreadView};
@@ -136,7 +137,7 @@ async fn an_instruction_is_classified_and_changes_the_task_that_is_judged_and_an
         assert_eq!(asked.body["response_format"]["json_schema"]["name"], "instruction_kind");
         assert!(room.requests(Role::Reflector)[0].contains(judged), "{kind}");
         let seen = room.agent_requests(A)[1].last_text().to_owned();
-        assert_eq!(seen.contains("takes the place of your task"), kind == "override", "{seen}");
+        assert_eq!(seen.contains("replaces your task"), kind == "override", "{seen}");
         let qa = &room.requests(Role::Qa)[0];
         let shown = format!("<approver_instruction kind=\"{kind}\">\nDraw instead.");
         assert!(qa.contains(&shown), "{}", qa.last_text());
@@ -166,7 +167,11 @@ async fn an_approval_can_carry_other_arguments_which_are_checked_and_sent() {
 #[tokio::test]
 async fn a_request_with_skipped_approvals_skips_the_agent_and_gives_the_reason() {
     let room = Room::in_memory(writing(&["one"])).await.with_alpha(GATED);
-    let request = Request { question: "Write".into(), skip_approvals: true, ..Request::default() };
+    let request = Request {
+        question: "Write".into(),
+        approvals: Some(Approvals::Skip),
+        ..Request::default()
+    };
     let report = room.ask_for(request).await.unwrap();
     assert_eq!(report.status, RunStatusView::Failed, "nothing else was to be done");
     assert!(report.interrupts.is_empty());
@@ -260,7 +265,7 @@ async fn a_write_downstream_of_the_open_world_waits_for_a_person_and_names_its_s
     assert_eq!((&*open.kind, &*open.agent), ("approval", B));
     assert_eq!(open.payload["tainted_by"], json!(["alpha", "alpha.look_up"]));
     let reasons = open.payload["reasons"].to_string();
-    assert!(reasons.contains("strangers") && reasons.contains("alpha.look_up"), "{reasons}");
+    assert!(reasons.contains("anyone can write") && reasons.contains("alpha.look_up"), "{reasons}");
     assert!(room.log("beta").is_empty());
     assert_done(&room.answer(approve()).await);
     assert_eq!(room.log("beta"), ["teal"]);

@@ -9,6 +9,7 @@ mod asking;
 mod breaker;
 mod crashes;
 mod decisions;
+mod direct;
 mod failures;
 mod handed_back;
 mod injection;
@@ -17,11 +18,13 @@ mod planning;
 mod plans;
 mod poison;
 mod prompts;
+mod protocol;
 mod reflection;
 mod reloads;
 mod requests;
 mod scale;
 mod secrets;
+mod strong;
 mod together;
 mod turns;
 mod windows;
@@ -39,8 +42,8 @@ use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, S
 use perihelion::llm::{OpenAiModel, Role};
 use perihelion::mcp::{Pool, PoolOptions, ServersFile};
 use perihelion::runner::{ReplayReport, RunOptions};
-use perihelion::runtime::{Error, RunReport, RunStatusView, Runtime, Traces};
-use perihelion::swarm::{GraphState, Request};
+use perihelion::runtime::{Error, Graphs, RunReport, RunStatusView, Runtime, Traces};
+use perihelion::swarm::{GRAPH, GraphState, Request};
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::task::JoinHandle;
@@ -81,6 +84,7 @@ impl Room {
             ("OPENAI_API_KEY", KEY),
             ("OPENAI_MODEL", "big"),
             ("PERIHELION_MODELS_MAX_RETRIES", "0"),
+            ("PERIHELION_MODELS_PROTOCOL", "full"),
             ("SERVER_TOKEN", TOKEN),
         ];
         let env = env.map(|(name, value)| (name.to_owned(), value.to_owned())).into();
@@ -179,7 +183,9 @@ impl Room {
     async fn replay(&self) -> ReplayReport {
         let settings = self.settings();
         let kinds = Arc::new(perihelion::agents::kinds());
-        Traces::of(&self.store, &settings).replay(self.thread, None, kinds).await.unwrap()
+        let graph = Graphs::new().offline(&settings, &kinds, GRAPH, &self.store).unwrap().unwrap();
+        let traces = Traces::of(&self.store, &settings);
+        traces.replay(graph.as_ref(), self.thread, None).await.unwrap()
     }
 
     /// Asks in a runtime of its own, and closes it.

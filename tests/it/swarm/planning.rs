@@ -11,8 +11,8 @@ use super::{A, B, Room, assert_done, assert_nothing_worked, decide, script};
 const QUESTION: &str = "What color does the workshop beta know?";
 
 fn asking(prefer: &[&str]) -> Request {
-    let prefer = prefer.iter().map(|name| (*name).to_owned()).collect();
-    Request { question: QUESTION.into(), prefer, ..Request::default() }
+    let prefer_agents = prefer.iter().map(|name| (*name).to_owned()).collect();
+    Request { question: QUESTION.into(), prefer_agents, ..Request::default() }
 }
 
 /// S2.03

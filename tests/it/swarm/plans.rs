@@ -164,8 +164,8 @@ async fn a_disabled_agent_is_refused_as_unknown_and_a_preferred_one_is_shown() {
     .await;
     let report = room.ask_for(Request {
         question: "Go".into(),
-        prefer: vec!["BETA".into()],
-        disable: vec![A.into()],
+        prefer_agents: vec!["BETA".into()],
+        disable_agents: vec![A.into()],
         ..Request::default()
     });
     let report = report.await.unwrap();

@@ -14,8 +14,8 @@ async fn over(protocol: TraceProtocol, manner: Manner) -> (Collector, Settings) 
     };
     let mut settings = settings(&[]);
     settings.traces.otlp_endpoint = Some(url);
-    settings.traces.protocol = protocol;
-    settings.traces.headers = vec![("x-scope".into(), "perihelion".to_owned().into())];
+    settings.traces.transport.protocol = protocol;
+    settings.traces.transport.headers = vec![("x-scope".into(), "perihelion".to_owned().into())];
     (collector, settings)
 }
 
@@ -53,7 +53,7 @@ async fn a_grpc_collector_gets_the_same_spans_compressed_with_headers() {
 async fn requests_over_http_are_compressed_unless_that_is_switched_off() {
     let (collector, mut settings) = over(TraceProtocol::Http, Manner::default()).await;
     assert_eq!(counted(settings.clone()).await, ARRIVED);
-    settings.traces.compression = perihelion::config::Compression::None;
+    settings.traces.transport.compression = perihelion::config::Compression::None;
     assert_eq!(counted(settings).await, ARRIVED);
     let encodings: Vec<_> =
         collector.headers().iter().map(|one| one.contains_key("content-encoding")).collect();

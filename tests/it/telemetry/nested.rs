@@ -4,11 +4,12 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use perihelion::checkpoint::Store;
+use perihelion::config::TraceScope;
 use perihelion::graph::{Context, EffectClass, Graph, GraphBuilder, Node, Outcome, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{RunOptions, Runner, Subgraph};
 use perihelion::swarm::TraceContext;
-use perihelion::telemetry::{About, Parents, Scope, Span, TraceId, View, Which, project, read};
+use perihelion::telemetry::{About, Parents, Span, TraceId, View, Which, project, read};
 use serde_json::json;
 
 use super::assert_whole;
@@ -225,7 +226,7 @@ async fn a_crash_inside_a_subgraph_leaves_one_whole_trace(on: &Fixture) {
 async fn a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole(on: &Fixture) {
     let world = World::default();
     let gate = Gate::closed();
-    let parents = Arc::new(Parents::new(Arc::clone(&on.store), Scope::Run));
+    let parents = Arc::new(Parents::new(Arc::clone(&on.store), TraceScope::Run));
     let calls = {
         let gate = gate.clone();
         let parents = Arc::clone(&parents);

@@ -57,7 +57,8 @@ async fn sent(content: bool) -> String {
     settings.models = settings.models.at(model.url(), "scripted");
     settings.traces.otlp_endpoint = Some(url);
     settings.traces.content = content;
-    settings.traces.headers = vec![("authorization".into(), "canary-header".to_owned().into())];
+    settings.traces.transport.headers =
+        vec![("authorization".into(), "canary-header".to_owned().into())];
     let file = format!(
         "[mcp_servers.notes]\ncommand = \"perihelion\"\nargs = [\"mcp\", \"notes\", \"--file\", {:?}]\n\
          env = {{ NOTES_TOKEN = \"canary-environment\" }}\n",

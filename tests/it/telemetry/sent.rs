@@ -17,7 +17,7 @@ async fn collected(manner: Manner) -> (Collector, Settings) {
     let (collector, url) = Collector::start(manner).await;
     let mut settings = settings(&[]);
     settings.traces.otlp_endpoint = Some(url);
-    settings.traces.headers = vec![("x-scope".into(), "perihelion".to_owned().into())];
+    settings.traces.transport.headers = vec![("x-scope".into(), "perihelion".to_owned().into())];
     (collector, settings)
 }
 

@@ -1,13 +1,14 @@
 //! One whole trace, whatever happened to the process meanwhile.
 
 use perihelion::checkpoint::Claim;
+use perihelion::config::TraceScope;
 use std::time::Duration;
 
 use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
 use perihelion::runner::RunOptions;
 use perihelion::swarm::GraphState;
-use perihelion::telemetry::{About, Scope, SpanId, TraceId, View, Which, bill, project, read};
+use perihelion::telemetry::{About, SpanId, TraceId, View, Which, bill, project, read};
 use tokio::sync::mpsc;
 
 use super::{Demo, assert_whole, settings, shape};
@@ -60,7 +61,7 @@ async fn assert_fixed(demo: &Demo) {
     assert_eq!(runs.iter().map(|run| run.number).collect::<Vec<_>>(), [1, 2]);
     assert_eq!(demo.trace(Some(1)).await.spans, whole.spans, "either run leads to it");
     let dump = demo.store().export(demo.thread).await.unwrap();
-    let view = View { content: true, rounds: Some(3), scope: Scope::Run };
+    let view = View { content: true, rounds: Some(3), scope: TraceScope::Run };
     let mut from_dump = project(&dump.into(), 2, view).unwrap();
     bill(&mut from_dump, &demo.settings.models.price_list());
     assert_eq!(from_dump, whole.spans, "from the whole thread too");
@@ -121,7 +122,7 @@ async fn a_second_question_opens_a_trace_linked_to_the_first() {
     let link = &second.spans[0].links[0];
     assert_eq!((link.trace_id, link.span_id), (first.head.trace_id, first.spans[0].span_id));
     let (rows, run) = read(demo.store().as_ref(), demo.thread, Which::Newest).await.unwrap();
-    let of_thread = View { scope: Scope::Thread, ..View::default() };
+    let of_thread = View { scope: TraceScope::Thread, ..View::default() };
     let spans = project(&rows, run, of_thread).unwrap();
     assert_eq!(spans[0].trace_id.to_string(), demo.thread.0.simple().to_string());
     demo.runtime.close().await;

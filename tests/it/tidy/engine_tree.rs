@@ -43,6 +43,6 @@ fn the_engine_brings_no_mcp_http_server_model_client_or_telemetry() {
     let foreign: Vec<String> = tree.iter().filter(is_foreign).map(ToString::to_string).collect();
     report(
         &foreign,
-        "crates/engine must not need these: see docs/decisions/the-engine-is-a-crate-of-its-own.md",
+        "crates/engine must not need these: see docs/decisions/the-engine-is-a-separate-crate.md",
     );
 }

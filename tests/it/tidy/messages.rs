@@ -23,7 +23,7 @@ const MARGIN: f64 = 10.0;
 
 /// Sentences that are too long, and hits per 1,000 words, of each kind of message.
 const TODAY: [(&str, usize, f64); 4] =
-    [("help", 0, 5.0), ("errors", 1, 5.6), ("page", 0, 0.0), ("test names", 0, 0.7)];
+    [("help", 0, 4.0), ("errors", 0, 2.5), ("page", 0, 0.0), ("test names", 0, 0.7)];
 
 /// Returns the texts of a command, its arguments and its subcommands.
 fn help_of(command: &clap::Command, texts: &mut Vec<String>) {
@@ -57,9 +57,14 @@ fn found<'a>(pattern: &str, texts: impl Iterator<Item = &'a str>) -> Vec<String>
 fn errors() -> Vec<String> {
     let sources = program();
     let placeholder = Regex::new(r"\{[^}]*\}").unwrap();
+    let continued = Regex::new(r"\\\n\s*").unwrap();
     let texts =
         found(r#"(?s)#\[error\(\s*"((?:\\.|[^"\\])*)""#, sources.iter().map(|one| one.code()));
-    texts.iter().map(|text| placeholder.replace_all(text, "X").into_owned()).collect()
+    let text = |text: &String| {
+        let text = continued.replace_all(text, "");
+        placeholder.replace_all(&text, "X").into_owned()
+    };
+    texts.iter().map(text).collect()
 }
 
 /// Returns texts of the page: between tags, and quoted ones that begin with a capital letter.

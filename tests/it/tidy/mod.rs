@@ -8,6 +8,7 @@ use std::path::{Path, PathBuf};
 
 mod circles;
 mod commands;
+mod comments;
 mod deploy;
 mod engine_tree;
 mod english;

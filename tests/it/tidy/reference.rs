@@ -69,7 +69,7 @@ const ERRORS: [(&str, &[&str]); 10] = [
     ("run", &["crates/engine/src/runner/outcome.rs"]),
     ("store", &["crates/engine/src/checkpoint/error.rs"]),
     ("database", &["crates/database/src/error.rs"]),
-    ("model", &["crates/llm/src/types.rs"]),
+    ("model", &["crates/llm/src/error.rs"]),
     ("server", &["crates/mcp/src/types/error.rs"]),
     ("documents", &["crates/documents/src/error.rs"]),
     ("people", &["crates/people/src/error.rs"]),

@@ -33,7 +33,7 @@ type Tests = BTreeMap<String, BTreeMap<String, OfFile>>;
 /// Reads the functions whose doc comments name a capability.
 fn shown() -> Tests {
     let all = ids();
-    let id = Regex::new(r"\b(?:S\d\.\d\d|X\d)\b").unwrap();
+    let id = Regex::new(r"\b(?:S\d\.\d\d|X\d+)\b").unwrap();
     let function = Regex::new(r"^\s*(?:pub(?:\([a-z]+\))? )?(?:async )?fn (\w+)").unwrap();
     let mut tests = Tests::new();
     for source in ["src", "crates", "tests"].into_iter().flat_map(sources) {

@@ -150,6 +150,10 @@ async fn every_route_refuses_unauthenticated_callers_once_there_is_a_user() {
         "/readyz",
         "/v1/auth/login",
         "/v1/auth/register",
+        "/v1/auth/ways",
+        "/v1/auth/oidc/login",
+        "/v1/auth/oidc/callback",
+        "/v1/auth/oidc/logout",
         "/ok",
         "/.well-known/agent-card.json",
     ];

@@ -15,7 +15,10 @@ async fn invisible_characters_in_arguments_are_written_out_for_the_approver(serv
     // What is sent is what was asked, and the request says what it is.
     assert_eq!(request["args"]["text"], "pay 1\u{202e}00\u{200b} to Ann", "{waits}");
     let text = request["description"].as_str().unwrap();
-    assert!(text.contains("nobody sees") && text.contains("\\u{202e}00\\u{200b}"), "{text}");
+    assert!(
+        text.contains("invisible characters") && text.contains("\\u{202e}00\\u{200b}"),
+        "{text}"
+    );
     let id = asked["id"].as_str().unwrap();
     for shown in [
         served.program(&["approvals", "show", id]).await,

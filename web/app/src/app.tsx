@@ -7,9 +7,12 @@ import { MemoryView, SkillsView } from "./data/knowledge.tsx";
 import { ServersView } from "./data/servers.tsx";
 import { TeamsView } from "./data/teams.tsx";
 import { DocumentsView } from "./documents/documents.tsx";
+import { EvaluationsView } from "./evaluations/evaluations.tsx";
+import { GraphsView } from "./graphs/graphs-view.tsx";
 import { HealthView } from "./fleet/health.tsx";
 import { RunsView } from "./fleet/runs.tsx";
 import { UsageView } from "./fleet/usage.tsx";
+import { AgainView } from "./inspector/again.tsx";
 import { CompareView } from "./inspector/compare.tsx";
 import { GraphView } from "./inspector/graph.tsx";
 import { ReplayView } from "./inspector/replay.tsx";
@@ -70,6 +73,8 @@ function View() {
       return <InboxView />;
     case "agents":
       return <ServersView />;
+    case "graphs":
+      return <GraphsView graph={id} />;
     case "teams":
       return <TeamsView />;
     case "documents":
@@ -80,6 +85,8 @@ function View() {
       return <MemoryView />;
     case "runs":
       return <RunsView query={query} />;
+    case "evaluations":
+      return <EvaluationsView query={query} />;
     case "health":
     case "fleet":
       return <HealthView />;
@@ -103,6 +110,8 @@ function ThreadTool({ view, thread, query }: { view: string; thread: string; que
       return <GraphView thread={thread} />;
     case "replay":
       return <ReplayView thread={thread} />;
+    case "again":
+      return <AgainView thread={thread} query={query} />;
     case "compare":
       return <CompareView thread={thread} query={query} />;
     default:

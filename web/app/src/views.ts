@@ -17,14 +17,14 @@ export const THREADS = place("Threads", "threads", "message");
 export const ACCOUNT = place("Settings", "account", "settings");
 
 export const GROUPS: [string, Place[]][] = [
-  ["Build", [place("Agents", "agents", "bot"), place("Teams", "teams", "users"), place("Documents", "documents", "file"), place("Skills", "skills", "wrench"), place("Memory", "memory", "book")]],
-  ["Observe", [place("Runs", "runs", "play"), place("Health", "health", "activity"), place("Usage", "usage", "bars")]],
+  ["Build", [place("Agents", "agents", "bot"), place("Teams", "teams", "users"), place("Graphs", "graphs", "graph"), place("Documents", "documents", "file"), place("Skills", "skills", "wrench"), place("Memory", "memory", "book")]],
+  ["Observe", [place("Runs", "runs", "play"), place("Evaluations", "evaluations", "check"), place("Health", "health", "activity"), place("Usage", "usage", "bars")]],
 ];
 
 export const PLACES: Place[] = [ASK, INBOX, THREADS, ...GROUPS.flatMap(([, places]) => places), ACCOUNT];
 
 /** Views of a thread, which belong to the threads. */
-const OF_THREAD = new Set(["inspect", "trace", "graph", "replay", "compare", "threads"]);
+const OF_THREAD = new Set(["inspect", "trace", "graph", "replay", "compare", "again", "threads"]);
 
 /** Tells whether a place is where the address is. */
 export function isHere(to: Place, [view = "chat", id]: string[]): boolean {

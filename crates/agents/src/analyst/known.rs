@@ -1,4 +1,4 @@
-//! What the operator wrote down of the database: found for the pack, and named where it was used.
+//! The operator's notes about the database: searched for the pack, and named if they were used.
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use perihelion_analysis::{Freshness, Knowledge};
@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::turn::{Doc, Newest, Turn};
 use crate::pipeline::{AgentError, ErrorKind, Stage};
 
-/// Returns the knowledge of the agent's server; without a file, nothing.
+/// Returns the knowledge of the agent's server; empty without a file.
 ///
 /// # Errors
 /// [`ErrorKind::Configuration`] for a file that says something else.
@@ -18,11 +18,12 @@ pub fn of(stage: &Stage<Turn>) -> Result<Knowledge, AgentError> {
     })
 }
 
-pub fn read(content: &Value) -> Result<Knowledge, String> {
-    serde_json::from_value(content.clone()).map_err(|error| error.to_string())
+pub fn read(content: &Value) -> Result<Knowledge, serde_json::Error> {
+    serde_json::from_value(content.clone())
 }
 
-/// Writes what fits a question as pieces of a pack: metrics, and verified queries; returns the tables of the metrics too.
+/// Writes the notes that fit a question as pieces of a pack: metrics, and verified queries; also returns the tables of
+/// the metrics.
 pub fn docs(knowledge: &Knowledge, question: &str) -> (Vec<Doc>, Vec<Doc>, Vec<String>) {
     let found = knowledge.find(question);
     let metric = |metric: &&perihelion_analysis::Metric| {
@@ -47,7 +48,7 @@ pub fn docs(knowledge: &Knowledge, question: &str) -> (Vec<Doc>, Vec<Doc>, Vec<S
     (metrics, (1..).zip(&found.verified_queries).map(query).collect(), tables)
 }
 
-/// Says how up to date a table is: by what the operator declared, else by its newest date that has come.
+/// Describes the freshness of a table: by the operator's declaration, otherwise by its newest past date.
 pub fn freshness(
     table: &str,
     declared: Option<&Freshness>,
@@ -83,7 +84,7 @@ fn moment(value: &str) -> Option<DateTime<Utc>> {
     value.parse().ok().or_else(|| Some(zoneless()?.and_utc()))
 }
 
-/// Tells whether a value is a date or a time, as databases write them.
+/// Returns whether a value is a date or a time, in the forms of databases.
 pub fn is_date(value: &str) -> bool {
     let bytes = value.as_bytes();
     let digits = |range: std::ops::Range<usize>| {

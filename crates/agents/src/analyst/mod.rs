@@ -1,9 +1,9 @@
 //! The analyst: answers questions from a database with SQL that was grounded, checked, reviewed and run.
 //!
-//! Enter at [`kind`]; the stages are in `stages`, in the order in which they run. Invariants: nothing is sent to a
-//! database that the guard of `perihelion-analysis` did not let through; models see the preview and no row beyond
-//! it; every number of an answer is looked up in the preview. Deliberately absent: a database driver; any SQL
-//! server that can be called by MCP will do, by the profiles here or a mapping in its table.
+//! Enter at [`kind`]; the stages are in `stages`, in the order in which they run. Invariants: only statements that the
+//! guard of `perihelion-analysis` permits are sent to a database. Models see the preview and no row beyond it. Every
+//! number of an answer is looked up in the preview. Deliberately absent: a database driver; any SQL server that can be
+//! called by MCP will do, by the profiles here or a mapping in its table.
 
 mod known;
 mod panels;
@@ -24,7 +24,6 @@ const MAX_ROUNDS: usize = 5;
 /// Rows that are fetched, shown and read by models.
 const PREVIEW_ROWS: usize = 100;
 
-/// The kind `analyst`.
 pub fn kind() -> Arc<dyn Kind> {
     Pipeline::<Turn>::new("analyst")
         .about("answers questions from a database, with checked SQL, tables and charts")

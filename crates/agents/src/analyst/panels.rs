@@ -1,4 +1,4 @@
-//! Everything that led to an answer, or to none, as one document: kept as an artifact and linked from the result.
+//! The analysis behind an answer, or a failure, as one document: stored as an artifact and linked from the result.
 
 use serde_json::{Value, json};
 

@@ -1,11 +1,12 @@
-//! Learns what a SQL server speaks and holds, and sends it statements, whatever its tools are called.
+//! Finds out a SQL server's dialect and contents, and sends it statements, for any names of its tools.
 
 use perihelion_analysis::guard::TableName;
 use perihelion_analysis::{Catalogue, Column, Dialect, ForeignKey, Table as SqlTable};
+use serde::Deserialize as _;
 use serde_json::{Map, Value, json};
 
 use super::tables;
-use super::turn::{SqlDialect, Survey, Turn};
+use super::turn::{Survey, Turn};
 use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, Table};
 
 /// Names under which servers take a statement.
@@ -14,7 +15,7 @@ const STATEMENT_NAMES: [&str; 5] = ["sql", "query", "statement", "sql_query", "t
 /// Learns the dialect and the tables.
 ///
 /// # Errors
-/// [`StageError`] of kind `QueryError` where the server answers nothing that can be read.
+/// [`StageError`] of kind `QueryError` if the server's answers are unreadable.
 pub async fn survey(stage: &Stage<Turn>) -> Result<Survey, StageError> {
     if stage.has_tool("overview") {
         let reply = stage.call("overview", json!({})).await?;
@@ -31,15 +32,15 @@ pub async fn survey(stage: &Stage<Turn>) -> Result<Survey, StageError> {
 
 /// Sends a statement; an error of the database is data.
 ///
-/// Postgres writes each row as JSON itself where the server is not ours: what stands between writes counts as text and
-/// dates by its own clock.
+/// For a third-party server, Postgres itself writes each row as JSON: values in other forms count as text, and dates by
+/// its own clock.
 pub async fn query(
     stage: &Stage<Turn>,
     sql: &str,
     limit: Option<usize>,
 ) -> Result<Result<Table, String>, StageError> {
     let surveyed = stage.state().survey.as_ref();
-    if surveyed.is_some_and(|known| !known.guards_itself && known.dialect == SqlDialect::Postgres) {
+    if surveyed.is_some_and(|known| !known.guards_itself && known.dialect == Dialect::Postgres) {
         let as_json = format!("SELECT to_json(r)::text AS row FROM ({sql}) AS r");
         let reply = stage.call("query", arguments(stage, &as_json, limit)).await?;
         match tables::read(&reply).map(tables::unfolded) {
@@ -67,21 +68,18 @@ fn arguments(stage: &Stage<Turn>, sql: &str, limit: Option<usize>) -> Value {
 }
 
 /// Asks in ways that only one kind of database answers.
-async fn dialect(stage: &Stage<Turn>) -> Result<SqlDialect, StageError> {
+async fn dialect(stage: &Stage<Turn>) -> Result<Dialect, StageError> {
     let version = query(stage, "SELECT version() AS v", None).await?;
     if let Ok(table) = &version {
         let words = json!(table.rows).to_string();
-        return Ok(if words.contains("PostgreSQL") {
-            SqlDialect::Postgres
-        } else {
-            SqlDialect::DuckDb
-        });
+        let is_postgres = words.contains("PostgreSQL");
+        return Ok(if is_postgres { Dialect::Postgres } else { Dialect::DuckDb });
     }
     if query(stage, "SELECT sqlite_version() AS v", None).await?.is_ok() {
-        return Ok(SqlDialect::Sqlite);
+        return Ok(Dialect::Sqlite);
     }
     if query(stage, "SELECT @@VERSION AS v", None).await?.is_ok() {
-        return Ok(SqlDialect::TSql);
+        return Ok(Dialect::TSql);
     }
     let words = version.err().unwrap_or_default();
     let message = format!("the server's database is none that this agent knows; it says: {words}");
@@ -89,16 +87,16 @@ async fn dialect(stage: &Stage<Turn>) -> Result<SqlDialect, StageError> {
 }
 
 /// Reads tables, columns and keys by SQL, for servers that list them in their own words or not at all.
-async fn catalogue(stage: &Stage<Turn>, dialect: SqlDialect) -> Result<Catalogue, StageError> {
+async fn catalogue(stage: &Stage<Turn>, dialect: Dialect) -> Result<Catalogue, StageError> {
     let (columns, keys) = match dialect {
-        SqlDialect::Sqlite => (
+        Dialect::Sqlite => (
             "SELECT 'main' AS s, m.name AS t, m.type AS k, p.name AS c, p.type AS d, p.pk AS p \
              FROM sqlite_master m, pragma_table_info(m.name) p \
              WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY m.name, p.cid",
             "SELECT 'main' AS s, m.name AS t, f.\"from\" AS c, 'main' AS fs, f.\"table\" AS ft, f.\"to\" AS fc \
              FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table' ORDER BY m.name, f.id, f.seq",
         ),
-        SqlDialect::Postgres => (
+        Dialect::Postgres => (
             "SELECT c.table_schema AS s, c.table_name AS t, \
                     (SELECT lower(x.table_type) FROM information_schema.tables x WHERE x.table_schema = c.table_schema AND x.table_name = c.table_name) AS k, \
                     c.column_name AS c, c.data_type AS d, \
@@ -114,7 +112,7 @@ async fn catalogue(stage: &Stage<Turn>, dialect: SqlDialect) -> Result<Catalogue
              JOIN pg_attribute fa ON fa.attrelid = fr.oid AND fa.attnum = k.confkey[1] \
              WHERE k.contype = 'f' AND array_length(k.conkey, 1) = 1 ORDER BY k.conname",
         ),
-        SqlDialect::DuckDb => (
+        Dialect::DuckDb => (
             "SELECT c.schema_name AS s, c.table_name AS t, 'table' AS k, c.column_name AS c, c.data_type AS d, \
                     CASE WHEN EXISTS (SELECT 1 FROM duckdb_constraints() x WHERE x.constraint_type = 'PRIMARY KEY' AND x.table_name = c.table_name \
                       AND list_contains(x.constraint_column_names, c.column_name)) THEN 1 ELSE 0 END AS p \
@@ -122,7 +120,7 @@ async fn catalogue(stage: &Stage<Turn>, dialect: SqlDialect) -> Result<Catalogue
             "SELECT schema_name AS s, table_name AS t, constraint_column_names[1] AS c, schema_name AS fs, referenced_table AS ft, \
                     referenced_column_names[1] AS fc FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY'",
         ),
-        SqlDialect::TSql => (
+        Dialect::TSql => (
             "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, 'table' AS k, COLUMN_NAME AS c, DATA_TYPE AS d, 0 AS p \
              FROM INFORMATION_SCHEMA.COLUMNS ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
             "SELECT '' AS s, '' AS t, '' AS c, '' AS fs, '' AS ft, '' AS fc WHERE 1 = 0",
@@ -137,7 +135,7 @@ async fn catalogue(stage: &Stage<Turn>, dialect: SqlDialect) -> Result<Catalogue
     };
     let mut catalogue = Catalogue::default();
     for row in &rows {
-        add_column(&mut catalogue, row, dialect.into());
+        add_column(&mut catalogue, row, dialect);
     }
     if let Ok(table) = query(stage, keys, None).await? {
         for row in &table.rows {
@@ -164,15 +162,8 @@ fn add_column(catalogue: &mut Catalogue, row: &[Value], dialect: Dialect) {
     };
     let name = TableName { unqualified: schema == home, schema, name: text(row, 1) };
     if catalogue.table(&name).is_none() {
-        catalogue.tables.push(SqlTable {
-            name: name.clone(),
-            is_view: text(row, 2).contains("view"),
-            comment: None,
-            columns: Vec::new(),
-            primary_key: Vec::new(),
-            unique: Vec::new(),
-            foreign_keys: Vec::new(),
-        });
+        let is_view = text(row, 2).contains("view");
+        catalogue.tables.push(SqlTable { name: name.clone(), is_view, ..SqlTable::default() });
     }
     let found = catalogue.tables.iter_mut().rev().find(|table| table.name == name);
     if let Some(table) = found {
@@ -180,14 +171,12 @@ fn add_column(catalogue: &mut Catalogue, row: &[Value], dialect: Dialect) {
         if !matches!(text(row, 5).as_str(), "" | "0") {
             table.primary_key.push(column.clone());
         }
-        table.columns.push(Column {
-            name: column,
-            data_type: text(row, 4),
-            nullable: true,
-            comment: None,
-            values: Vec::new(),
-        });
+        table.columns.push(column_of(column, text(row, 4)));
     }
+}
+
+fn column_of(name: String, data_type: String) -> Column {
+    Column { name, data_type, nullable: true, ..Column::default() }
 }
 
 fn add_key(catalogue: &mut Catalogue, row: &[Value]) {
@@ -209,34 +198,22 @@ fn add_key(catalogue: &mut Catalogue, row: &[Value]) {
     catalogue.tables[from].foreign_keys.push(key);
 }
 
-/// Reads what the bundled server lists.
+/// Reads the bundled server's list.
 fn of_bundled(listed: &Value) -> Option<Survey> {
-    let dialect = match listed.get("dialect")?.as_str()? {
-        "sqlite" => SqlDialect::Sqlite,
-        "postgres" => SqlDialect::Postgres,
-        _ => return None,
-    };
-    let home = if dialect == SqlDialect::Postgres { "public" } else { "main" };
+    let dialect = Dialect::deserialize(listed.get("dialect")?).ok()?;
+    let home = if dialect == Dialect::Postgres { "public" } else { "main" };
     let strings = |value: &Value, key: &str| -> Vec<String> {
-        let list = value.get(key).and_then(Value::as_array);
-        list.into_iter().flatten().filter_map(Value::as_str).map(str::to_owned).collect()
+        let list = value[key].as_array().into_iter().flatten();
+        list.filter_map(Value::as_str).map(str::to_owned).collect()
     };
     let mut catalogue = Catalogue::default();
     for table in listed.get("tables")?.as_array()? {
         let name = name_of(table.get("name")?.as_str()?, home);
         let types = strings(table, "types");
-        let columns = strings(table, "columns")
-            .into_iter()
-            .enumerate()
-            .map(|(at, name)| Column {
-                name,
-                data_type: types.get(at).cloned().unwrap_or_default(),
-                nullable: true,
-                comment: None,
-                values: Vec::new(),
-            })
-            .collect();
-        let keys = table.get("foreign_keys").and_then(Value::as_array).into_iter().flatten();
+        let kind = |at: usize| types.get(at).cloned().unwrap_or_default();
+        let columns = strings(table, "columns").into_iter().enumerate();
+        let columns = columns.map(|(at, name)| column_of(name, kind(at))).collect();
+        let keys = table["foreign_keys"].as_array().into_iter().flatten();
         let foreign_keys = keys
             .filter_map(|key| {
                 Some(ForeignKey {
@@ -252,8 +229,8 @@ fn of_bundled(listed: &Value) -> Option<Survey> {
             comment: table.get("comment").and_then(Value::as_str).map(str::to_owned),
             columns,
             primary_key: strings(table, "primary_key"),
-            unique: Vec::new(),
             foreign_keys,
+            ..SqlTable::default()
         });
     }
     Some(Survey { dialect, catalogue, guards_itself: true })

@@ -1,4 +1,4 @@
-//! Reads the rows out of what SQL servers answer: JSON in several forms, Python's notation, lists of lines.
+//! Reads the rows from SQL servers' answers: JSON in several forms, Python's notation, lists of lines.
 
 use serde_json::{Map, Value};
 
@@ -33,7 +33,7 @@ pub fn read(reply: &ToolReply) -> Result<Table, String> {
     numbered(text).ok_or_else(|| format!("the server's answer is no table: {}", shortened(text)))
 }
 
-/// Returns the table whose rows stand as JSON in the one column of another; none where they do not.
+/// Returns the table whose rows are JSON in the only column of another one; `None` if they are not.
 pub fn unfolded(table: Table) -> Option<Table> {
     let row = |cells: &Vec<Value>| match cells.as_slice() {
         [Value::String(text)] => serde_json::from_str::<Value>(text).ok(),
@@ -49,7 +49,7 @@ fn shortened(text: &str) -> String {
     text.chars().take(300).collect()
 }
 
-/// Reads `{columns, rows}`, a list of objects, or an object that says it failed.
+/// Reads `{columns, rows}`, a list of objects, or an object with an error.
 fn of_json(value: &Value) -> Option<Result<Table, String>> {
     match value {
         Value::Object(fields) => {

@@ -1,4 +1,5 @@
-//! What the stages of one turn hand on; all of it is kept, so that the turn can be looked at and reproduced.
+//! The state that the stages of one turn pass on; all of it is stored, so that the turn can be inspected and
+//! reproduced.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -14,9 +15,9 @@ perihelion_engine::graph_state! {
     pub struct Turn, update TurnUpdate, version 1 {
         survey: Option<Survey> => overwrite,
         intent: Option<Intent> => overwrite,
-        /// What the user answered, over all rounds.
+        /// The user's answers, in all rounds.
         answers: Vec<Answered> => overwrite,
-        /// Rounds of questions that were put.
+        /// Number of rounds of questions.
         rounds: usize => overwrite,
         assumptions: Vec<String> => overwrite,
         pack: Option<Pack> => overwrite,
@@ -30,34 +31,13 @@ perihelion_engine::graph_state! {
     }
 }
 
-/// What the server is and holds.
+/// The dialect and contents of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
-    pub dialect: SqlDialect,
+    pub dialect: Dialect,
     pub catalogue: Catalogue,
     /// The server guards statements itself, and takes them as they are written.
     pub guards_itself: bool,
-}
-
-/// A dialect, as it is kept.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "lowercase")]
-pub enum SqlDialect {
-    Sqlite,
-    Postgres,
-    DuckDb,
-    TSql,
-}
-
-impl From<SqlDialect> for Dialect {
-    fn from(dialect: SqlDialect) -> Self {
-        match dialect {
-            SqlDialect::Sqlite => Self::Sqlite,
-            SqlDialect::Postgres => Self::Postgres,
-            SqlDialect::DuckDb => Self::DuckDb,
-            SqlDialect::TSql => Self::TSql,
-        }
-    }
 }
 
 /// A question that the user answered.
@@ -67,7 +47,7 @@ pub struct Answered {
     pub answer: String,
 }
 
-/// What a statement is grounded in.
+/// The context of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pack {
     pub table_docs: Vec<Doc>,
@@ -84,13 +64,13 @@ pub struct Pack {
     /// The newest values of the tables' dates.
     #[serde(default)]
     pub newest: Vec<Newest>,
-    /// Where words of the question stand in the data.
+    /// The places of the question's words in the data.
     pub values: Vec<String>,
     /// The share of the question's words that the schema knows.
     pub evidence: f64,
 }
 
-/// A piece of what is known of the database, by an id that can be cited.
+/// A piece of the notes about the database, with an ID for citations.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Doc {
     pub id: String,
@@ -112,18 +92,16 @@ pub struct Checked {
     pub sql: String,
     /// As the guard wrote it, without a bound on its rows.
     pub guarded: String,
-    /// Tables that it reads.
     pub tables: Vec<String>,
-    /// What a join makes of its aggregates.
+    /// The effect of a join on its aggregates.
     pub warnings: Vec<String>,
-    /// Counts joined rows against rows of the table, where one is multiplied.
+    /// Counts joined rows and rows of the table, if one is multiplied.
     pub probe: Option<String>,
-    /// What is wrong with the statement in the second dialect.
+    /// The problem with the statement in the second dialect.
     pub secondary_problem: Option<String>,
-    /// What the database estimates, before it runs.
-    #[serde(default)]
+    /// The database's estimate before it runs.
     pub plan: Option<String>,
-    /// Metrics and verified queries that stand in it, as the answer names them.
+    /// Metrics and verified queries in it, by their names in the answer.
     #[serde(default)]
     pub trusted: Vec<String>,
 }
@@ -138,19 +116,19 @@ pub struct Attempt {
     pub error: String,
 }
 
-/// What a statement yielded, as far as it is shown.
+/// The result of a statement, as shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preview {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Value>>,
     pub truncated: bool,
     pub elapsed_ms: Option<u64>,
-    /// How many times a row is counted, where a join multiplies it.
+    /// How many times a row is counted, if a join multiplies it.
     pub factor: Option<f64>,
     /// How up to date the tables are, in words.
     #[serde(default)]
     pub freshness: Vec<String>,
-    /// The numbers of the answer and where they come from.
+    /// The numbers of the answer and their sources.
     #[serde(default)]
     pub numbers: Vec<Number>,
 }
@@ -177,17 +155,22 @@ pub struct Intent {
     /// From 0 to 1.
     #[schemars(range(min = 0.0, max = 1.0))]
     pub confidence: f64,
+    #[schemars(length(max = 200))]
     pub reason: String,
     /// Who should continue, in a word.
+    #[schemars(length(max = 20))]
     pub next: String,
 }
 
 /// A question to the user.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClarifyingQuestion {
+    #[schemars(length(max = 20))]
     pub id: String,
+    #[schemars(length(max = 300))]
     pub question: String,
     /// Answers to choose from; may be empty.
+    #[schemars(length(max = 6), inner(length(max = 80)))]
     pub options: Vec<String>,
 }
 
@@ -195,8 +178,10 @@ pub struct ClarifyingQuestion {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct ClarificationAnswer {
     pub needed: bool,
+    #[schemars(length(max = 3))]
     pub questions: Vec<ClarifyingQuestion>,
     /// What is taken for granted when continuing.
+    #[schemars(length(max = 6), inner(length(max = 200)))]
     pub assumptions: Vec<String>,
 }
 
@@ -206,8 +191,11 @@ pub struct SqlDraft {
     pub sql: String,
     /// The same in the second dialect.
     pub secondary_sql: Option<String>,
+    #[schemars(length(max = 16), inner(length(max = 80)))]
     pub used_tables: Vec<String>,
+    #[schemars(length(max = 6), inner(length(max = 200)))]
     pub assumptions: Vec<String>,
+    #[schemars(length(max = 200))]
     pub notes: String,
 }
 
@@ -215,6 +203,7 @@ pub struct SqlDraft {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SqlReview {
     pub approved: bool,
+    #[schemars(length(max = 6), inner(length(max = 300)))]
     pub problems: Vec<String>,
 }
 
@@ -231,10 +220,12 @@ pub enum TriageDecision {
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct SqlTriage {
     pub decision: TriageDecision,
+    #[schemars(length(max = 200))]
     pub reason: String,
     /// The statement to try, with RETRY_WITH_PATCH.
     pub sql: Option<String>,
     /// What to ask the user, with ASK_CLARIFICATION.
+    #[schemars(length(max = 300))]
     pub question: Option<String>,
 }
 
@@ -242,7 +233,9 @@ pub struct SqlTriage {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize, JsonSchema)]
 pub struct Interpretation {
     pub answer: String,
+    #[schemars(length(max = 6), inner(length(max = 300)))]
     pub highlights: Vec<String>,
+    #[schemars(length(max = 4), inner(length(max = 200)))]
     pub follow_ups: Vec<String>,
     pub chart: Option<Chart>,
 }

@@ -1,7 +1,7 @@
-//! Answers from an HTTP API: finds operations, plans one request, sends it, says what came back.
+//! Answers from an HTTP API: finds operations, plans one request, sends it, and explains the response.
 //!
-//! Enter at [`kind`]. Invariant: what is sent is what the server renders from the plan, within its base address and with its own
-//! credentials. Deliberately absent: addresses and tokens in prompts.
+//! Enter at [`kind`]. Invariant: the sent request is the one that the server renders from the plan, within its base
+//! address and with its own credentials. Deliberately absent: addresses and tokens in prompts.
 
 mod plan;
 mod send;
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::pipeline::{Kind, Pipeline};
 
 perihelion_engine::graph_state! {
-    /// What the stages hand on.
+    /// The state that the stages pass on.
     pub struct Call, update CallUpdate, version 1 {
         /// Operations that may answer, described.
         candidates: Value => overwrite,
@@ -31,7 +31,6 @@ perihelion_engine::graph_state! {
 /// How often a plan that the server or the API refused is made again.
 const REPAIRS: u32 = 2;
 
-/// The kind `api`.
 pub fn kind() -> Arc<dyn Kind> {
     Pipeline::<Call>::new("api")
         .about("answers from an HTTP API that it finds operations in")

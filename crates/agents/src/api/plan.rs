@@ -1,4 +1,4 @@
-//! Has the model plan one request; a plan that is declined only for missing documentation is tried all the same.
+//! Makes the model plan one request; a plan that is declined only for missing documentation is tried anyway.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -24,22 +24,30 @@ const ONLY_UNDOCUMENTED: [&str; 8] = [
 struct Plan {
     /// Whether a request can answer the task.
     make_request: bool,
+    #[schemars(length(max = 10))]
     method: String,
     /// Path of the operation as it is listed, with its placeholders.
+    #[schemars(length(max = 300))]
     path: String,
+    #[schemars(length(max = 8))]
     path_params: Vec<Named>,
+    #[schemars(length(max = 16))]
     query_params: Vec<Named>,
+    #[schemars(length(max = 8))]
     headers: Vec<Named>,
     /// The body as JSON text, or null.
     json_body: Option<String>,
     /// Why this request.
+    #[schemars(length(max = 200))]
     reason: String,
     /// Why none can be made, or null.
+    #[schemars(length(max = 200))]
     failure_reason: Option<String>,
 }
 
 #[derive(Debug, Deserialize, Serialize, JsonSchema)]
 struct Named {
+    #[schemars(length(max = 80))]
     name: String,
     value: String,
 }
@@ -89,7 +97,7 @@ fn by_name(list: Vec<Named>) -> Map<String, Value> {
     list.into_iter().map(|named| (named.name, Value::String(named.value))).collect()
 }
 
-/// Returns what of the context a planner may use: not where requests go, and nothing secret.
+/// Returns the part of the context for a planner: without the targets of requests and secrets.
 fn known(stage: &Stage<Call>) -> Map<String, Value> {
     let is_shown = |key: &str| {
         !["url", "header", "token", "password", "secret", "key"]

@@ -1,4 +1,5 @@
-//! Finds the operations that may serve, sends the planned request and says what came of it; a request that cannot be rendered or was refused for its values goes back to the planner.
+//! Finds possible operations, sends the planned request and explains the result; a request that cannot be rendered or
+//! was rejected for its values goes back to the planner.
 
 use serde_json::{Map, Value, json};
 
@@ -50,7 +51,7 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
     Err(AgentError::new(ErrorKind::Http, problem).with_details(details).into())
 }
 
-/// Tells whether the method of a planned request only reads.
+/// Returns whether the method of a planned request is read-only.
 fn reads(arguments: &Value) -> bool {
     let operation = arguments["operation"].as_str().unwrap_or_default();
     let method = operation.split_whitespace().next().unwrap_or_default();
@@ -70,16 +71,15 @@ pub async fn find(stage: Stage<Call>) -> StageResult<Call> {
         return Err(AgentError::new(ErrorKind::Tool, reply.text).into());
     }
     let found = reply.structured.unwrap_or_default();
-    let mut candidates =
-        found.get("operations").and_then(Value::as_array).cloned().unwrap_or_default();
+    let mut candidates = found["operations"].as_array().cloned().unwrap_or_default();
     if candidates.is_empty() {
         return Step::decline("the API has no operation that fits the task");
     }
     for (number, candidate) in candidates.iter_mut().enumerate() {
         let mut description = String::new();
         if number < DESCRIBED && stage.has_tool("describe") {
-            let name = candidate.get("operation").cloned().unwrap_or_default();
-            let described = stage.call("describe", json!({ "operation": name })).await?;
+            let wanted = json!({ "operation": candidate["operation"] });
+            let described = stage.call("describe", wanted).await?;
             description =
                 described.text.chars().take(SHOWN).filter(|_| !described.is_error).collect();
         }
@@ -91,9 +91,9 @@ pub async fn find(stage: Stage<Call>) -> StageResult<Call> {
     ))
 }
 
-/// Returns what the planner is shown of a candidate, every key of it.
+/// Returns the description of a candidate for the planner, with every key.
 fn shown(candidate: &Value, description: String) -> Value {
-    let text = |key: &str| candidate.get(key).and_then(Value::as_str).unwrap_or_default();
+    let text = |key: &str| candidate[key].as_str().unwrap_or_default();
     json!({
         "method": text("method"),
         "path": text("path"),

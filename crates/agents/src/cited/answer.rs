@@ -1,4 +1,4 @@
-//! Ranks the passages, answers from them alone, and checks what the answer cites.
+//! Ranks the passages, answers from them alone, and checks the citations.
 
 use std::collections::BTreeSet;
 
@@ -10,7 +10,7 @@ use super::{Passage, READ, Work, WorkUpdate};
 use crate::pipeline::{Ask, Finding, Role, Source, Stage, StageError, StageResult, Step};
 use perihelion_documents::reordered;
 
-/// How sure an agent is that found nothing.
+/// The confidence of an agent without findings.
 pub(crate) const NOTHING: f64 = 0.1;
 
 pub(crate) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
@@ -21,7 +21,7 @@ pub(crate) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
     Ok(Step::done_with(WorkUpdate::new(), finding(&stage, &written)))
 }
 
-/// Says that nothing was found, and why, where the search said so.
+/// Reports that there are no findings, with the search's reason if there is one.
 pub(crate) fn nothing(state: &Work) -> String {
     let mut output = "Nothing that was found says anything about this.".to_owned();
     if !state.remarks.is_empty() {
@@ -30,7 +30,7 @@ pub(crate) fn nothing(state: &Work) -> String {
     output
 }
 
-/// Has the model write the answer; `more` are variables beside the usual ones.
+/// Makes the model write the answer; `more` are variables in addition to the usual ones.
 pub(crate) async fn write(stage: &Stage<Work>, more: Value) -> Result<String, StageError> {
     let state = stage.state();
     let passages: Vec<_> = (1..)
@@ -41,6 +41,7 @@ pub(crate) async fn write(stage: &Stage<Work>, more: Value) -> Result<String, St
                 "title": passage.title,
                 "page": passage.page,
                 "section": passage.section,
+                "recognized": passage.recognized,
                 "text": passage.context.as_deref().unwrap_or(&passage.quote),
             })
         })
@@ -52,7 +53,7 @@ pub(crate) async fn write(stage: &Stage<Work>, more: Value) -> Result<String, St
     stage.ask_text(Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables)).await
 }
 
-/// Makes what was written a finding: citations that name no passage are removed and counted, those that do become sources.
+/// Turns the text into a finding: citations without a passage are removed and counted, the rest become sources.
 pub(crate) fn finding(stage: &Stage<Work>, written: &str) -> Finding {
     let passages = &stage.state().passages;
     let checked = stage.check_citations(written, passages.len());
@@ -65,7 +66,7 @@ pub(crate) fn finding(stage: &Stage<Work>, written: &str) -> Finding {
     finding
 }
 
-/// An answer that cites nothing is one that the documents do not bear out.
+/// An answer without citations is not supported by the documents.
 fn confidence(cited: &[usize]) -> f64 {
     match cited.len() {
         0 => 0.3,
@@ -90,6 +91,7 @@ const PREVIEW: usize = 1_200;
 /// What the model answers: the given numbers, best first.
 #[derive(Debug, Serialize, Deserialize, JsonSchema)]
 struct Rerank {
+    #[schemars(length(max = 64))]
     ranking: Vec<u32>,
 }
 
@@ -124,7 +126,7 @@ pub(crate) async fn rerank(stage: Stage<Work>) -> StageResult<Work> {
     Ok(Step::next(WorkUpdate::new().passages(best(&order, &passages))))
 }
 
-/// Takes the best, and of each side that is compared its share, where it has so many.
+/// Takes the best, and an equal share of each compared side, if it has enough.
 fn best(order: &[usize], passages: &[Passage]) -> Vec<Passage> {
     let sides = passages.iter().map(|passage| passage.side + 1).max().unwrap_or(1);
     let share = (READ / sides).max(1);

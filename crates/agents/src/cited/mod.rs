@@ -1,4 +1,4 @@
-//! What kinds of agents share that answer from passages: what a passage is, the ranking, the answer with its citations.
+//! The code that agents with passages share: the passages, the ranking, the answer with its citations.
 //!
 //! Invariant: an answer rests on passages alone, and each `[n]` in it names one. Deliberately absent: where passages come
 //! from, which is the business of each kind.
@@ -13,16 +13,16 @@ use super::pipeline::QuoteLocation;
 pub(super) use self::answer::{NOTHING, answer, finding, nothing, rerank, write};
 
 perihelion_engine::graph_state! {
-    /// What the stages hand on.
+    /// The state that the stages pass on.
     pub struct Work, update WorkUpdate, version 1 {
         /// Best first.
         passages: Vec<Passage> => overwrite,
-        /// Why nothing was found, where the search failed in part.
+        /// Why there are no findings, if the search failed in part.
         remarks: Vec<String> => overwrite,
     }
 }
 
-/// Passages that are ranked, and those of them that are read.
+/// Ranked passages, and the ones that are read.
 pub(super) const CANDIDATES: usize = 20;
 const READ: usize = 8;
 
@@ -37,11 +37,14 @@ pub struct Passage {
     pub start: Option<u64>,
     pub end: Option<u64>,
     pub quote: String,
+    /// The confidence, in percent, with which the quote was recognized in a picture.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub recognized: Option<u8>,
     pub score: f64,
-    /// The passage that the quote stands in, where the server says so.
+    /// The passage with the quote, if the server names it.
     #[serde(deserialize_with = "if_readable", skip_serializing_if = "Option::is_none")]
     pub parent: Option<Range>,
-    /// The text around the quote, where it was read.
+    /// The text around the quote, if it was read.
     #[serde(rename = "around")]
     pub context: Option<String>,
     /// Which of the sides it belongs to that a task compares.
@@ -55,24 +58,27 @@ pub struct Range {
     pub end: u64,
 }
 
-/// Servers of others may mean something else by the name.
+/// Third-party servers may use the name with another meaning.
 fn if_readable<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Range>, D::Error> {
     Ok(serde_json::from_value(Value::deserialize(from)?).ok())
 }
 
 impl Passage {
-    /// Reads a hit of a search; servers of others may leave out what they do not know.
+    /// Reads a hit of a search; third-party servers can leave out unknown fields.
     pub fn of_hit(hit: &Value) -> Option<Self> {
         let mut passage: Self = serde_json::from_value(hit.clone()).ok()?;
         passage.quote = passage.quote.trim().to_owned();
         (!passage.quote.is_empty()).then_some(passage)
     }
 
-    /// Returns its place, where the document's keeper counts characters.
+    /// Returns its place, if the server counts characters.
     pub fn place(&self) -> Option<QuoteLocation> {
         Some(QuoteLocation {
             document: self.document.clone(),
-            title: self.title.clone(),
+            title: match self.how() {
+                Some(how) => format!("{}, {how}", self.title),
+                None => self.title.clone(),
+            },
             start: self.start?,
             end: self.end?,
             page: self.page,
@@ -80,19 +86,25 @@ impl Passage {
         })
     }
 
-    /// Says where it stands, as an answer's reader is shown it.
+    /// Returns how the quote was read, if it was not written as text.
+    fn how(&self) -> Option<String> {
+        self.recognized.map(|percent| format!("recognized text ({percent} %)"))
+    }
+
+    /// Describes its place for an answer's reader.
     pub fn reference(&self) -> String {
         let mut parts =
             vec![if self.title.is_empty() { self.document.clone() } else { self.title.clone() }];
         parts.extend(self.page.map(|page| format!("page {page}")));
         parts.extend(self.section.clone());
+        parts.extend(self.how());
         if let (Some(start), Some(end)) = (self.start, self.end) {
             parts.push(format!("characters {start}–{end}"));
         }
         parts.join(", ")
     }
 
-    /// Tells whether it is the same place as another one, or lies in it or in the same passage.
+    /// Returns whether it is the same place as another one, or within it or in the same passage.
     pub fn overlaps(&self, other: &Self) -> bool {
         if self.parent.is_some() && other.parent.is_some() {
             return self.document == other.document && self.parent == other.parent;

@@ -1,4 +1,4 @@
-//! What a task's entities say of the documents that are searched (S3.06): filters, and the sides that are compared.
+//! The filters for the searched documents in a task's entities (S3.06), and the compared sides.
 
 use std::collections::BTreeMap;
 
@@ -10,15 +10,15 @@ use crate::pipeline::Entity;
 /// Sides that are compared at most.
 const MOST_SIDES: usize = 4;
 
-/// What is searched on its own.
+/// A separate search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Side {
-    /// What sets it apart from the other sides, as reports name it; empty where nothing is compared.
+    /// Its difference from the other sides, for reports; empty without a comparison.
     pub name: String,
     pub by: Map<String, Value>,
 }
 
-/// How the documents are searched, and what of the task's entities could not be read.
+/// The search of the documents, and the task's entities that could not be read.
 #[derive(Debug, PartialEq)]
 pub(super) struct Filters {
     /// One, or each that a task compares.
@@ -39,8 +39,8 @@ impl Filters {
         Self { sides: vec![Side::default()], remarks: Vec::new() }
     }
 
-    /// Reads those entities that a search can filter by; the others stand in the task's words. `ids` are those of the documents that are
-    /// named.
+    /// Reads the entities that a search can filter by; the rest is in the task's words. `ids` are those of the named
+    /// documents.
     pub fn of(entities: &[Entity], ids: &BTreeMap<String, String>) -> Self {
         let mut remarks = Vec::new();
         let mut wanted: Vec<EntityFilter> = Vec::new();
@@ -74,7 +74,7 @@ impl Filters {
         Self { sides, remarks }
     }
 
-    /// Tells whether anything is filtered by.
+    /// Returns whether there is any filter.
     pub fn is_narrow(&self) -> bool {
         self.sides.iter().any(|side| !side.by.is_empty())
     }
@@ -91,7 +91,7 @@ impl Filters {
     }
 }
 
-/// Makes a side of each value of what is named more than once; everything else holds for all sides.
+/// Makes a side of each value of a repeated kind; the rest applies to all sides.
 fn sides(wanted: Vec<EntityFilter>) -> (Vec<Side>, Vec<String>) {
     let times = |key: &str| wanted.iter().filter(|one| one.key == key).count();
     let is_place = |one: &&EntityFilter| !matches!(one.key, "since" | "until");

@@ -1,4 +1,4 @@
-//! Which documents there are, where the server can say so: found by their names, and shown in the answer to who asks for them.
+//! The list of documents, if the server provides it: for finding them by name, and for questions about it.
 
 use std::collections::BTreeMap;
 
@@ -14,7 +14,7 @@ const SHOWN: usize = 50;
 /// Characters of a summary in a list.
 const SUMMARY: usize = 200;
 
-/// A document as the server lists it; servers of others may leave out what they do not know.
+/// A document in the server's list; third-party servers can leave out unknown fields.
 #[derive(Clone, Debug, Default, Deserialize)]
 #[serde(default)]
 struct Listed {
@@ -25,7 +25,7 @@ struct Listed {
 }
 
 impl Listed {
-    /// Tells whether a name means this document: its id, its title or its file.
+    /// Returns whether a name means this document: its ID, its title or its file.
     fn is_called(&self, name: &str) -> bool {
         let file = self.path.rsplit('/').next().unwrap_or_default();
         let same = |known: &str| known.to_lowercase() == name.to_lowercase();
@@ -89,7 +89,7 @@ pub(super) async fn lines(stage: &Stage<Work>) -> Result<Vec<String>, StageError
     Ok(lines)
 }
 
-/// What the model answers to be shown the list; prompts/documents_answer.md tells it so.
+/// The model's answer to request the list; prompts/documents_answer.md describes it.
 const LIST: &str = "LIST";
 
 pub(super) async fn answer(stage: Stage<Work>) -> StageResult<Work> {

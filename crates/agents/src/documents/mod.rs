@@ -1,8 +1,9 @@
-//! Documents in, cited answers out: searches, ranks what it found, reads around the best, answers with citations.
+//! Answers from documents with citations: searches, ranks the results, reads around the best, and answers.
 //!
-//! Enter at [`kind`]. Stages: `search → rerank → read → answer`; what a task names twice is compared, each side searched on its own. Invariant: an answer rests on passages alone, each `[n]` in
-//! it names one, and without a passage it says that the documents do not say. Deliberately absent: adding and
-//! deleting documents, which are tools of the same server for the plain kind.
+//! Enter at [`kind`]. Stages: `search → rerank → read → answer`; repeated subjects of a task are compared, each side
+//! searched separately. Invariant: an answer rests on passages alone, each `[n]` in it names one, and without a passage
+//! it says that the documents do not say. Deliberately absent: adding and deleting documents, which are tools of the
+//! same server for the plain kind.
 
 mod filters;
 mod list;

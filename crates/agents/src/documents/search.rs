@@ -1,5 +1,5 @@
-//! Searches by the task, and by the task with what upstream agents found, among the documents that its entities name; sides
-//! that are compared are searched each on its own.
+//! Searches by the task, and by the task with the findings of upstream agents, among the documents of its entities;
+//! compared sides are searched separately.
 
 use serde_json::{Map, Value, json};
 
@@ -13,10 +13,8 @@ const UPSTREAM: usize = 600;
 
 pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
     let mut queries = vec![stage.query().to_owned()];
-    let upstream: Vec<String> = stage
-        .assignment()
-        .dependency_outputs
-        .iter()
+    let outputs = stage.assignment().dependency_outputs.iter();
+    let upstream: Vec<String> = outputs
         .map(|one| one.output.chars().take(UPSTREAM).collect())
         .filter(|output: &String| !output.trim().is_empty())
         .collect();
@@ -45,7 +43,7 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
     Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
 }
 
-/// Tells whether the search has an argument of this name.
+/// Returns whether the search has an argument of this name.
 fn takes(stage: &Stage<Work>, argument: &str) -> bool {
     stage.tool("search").is_some_and(|tool| tool.input_schema["properties"][argument].is_object())
 }
@@ -107,7 +105,7 @@ fn of_text(stage: &Stage<Work>, text: &str) -> Option<Passage> {
     Passage::of_hit(&passage)
 }
 
-/// Takes from each list in turn, each place once, and no more than `most`.
+/// Takes from each list in turn, each place once, and at most `most`.
 fn interleaved(lists: Vec<Vec<Passage>>, most: usize) -> Vec<Passage> {
     let longest = lists.iter().map(Vec::len).max().unwrap_or(0);
     let mut passages: Vec<Passage> = Vec::new();
@@ -122,7 +120,7 @@ fn interleaved(lists: Vec<Vec<Passage>>, most: usize) -> Vec<Passage> {
     passages
 }
 
-/// Characters read before and after a quote, of servers that do not say which passage it stands in.
+/// Characters read before and after a quote, for servers that do not name the passage.
 const CONTEXT: u64 = 700;
 
 pub(super) async fn read(stage: Stage<Work>) -> StageResult<Work> {

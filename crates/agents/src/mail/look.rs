@@ -1,4 +1,4 @@
-//! Has the model plan the searches before any message is read, searches so, and reads the threads of what was found.
+//! Makes the model plan the searches before any message is read, searches, and reads the threads of the results.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -7,7 +7,6 @@ use serde_json::{Value, json};
 use super::{Letter, LetterUpdate, Mail, Reading};
 use crate::pipeline::{AgentError, Ask, ErrorKind, Finding, Role, Stage, StageResult, Step};
 
-/// Searches that are tried.
 const SEARCHES: usize = 4;
 /// Threads that are read, and messages of all of them together.
 const THREADS: usize = 3;
@@ -91,7 +90,7 @@ async fn threads(
     Ok(messages)
 }
 
-/// Reads drafts whole: what is sent is shown whole.
+/// Reads drafts completely, because sent text is shown completely.
 async fn drafts(
     stage: &Stage<Letter>,
     found: &[Mail],
@@ -134,11 +133,14 @@ pub enum Action {
 pub struct Plan {
     pub action: Action,
     /// `inbox`, `sent`, `drafts` or a folder's name.
+    #[schemars(length(max = 100))]
     pub folder: String,
     /// Searches in that folder, tried in this order until one finds something; narrow ones first.
+    #[schemars(length(max = 6), inner(length(max = 200)))]
     pub queries: Vec<String>,
     /// The task asks that what is written be sent, not only drafted.
     pub send: bool,
+    #[schemars(length(max = 200))]
     pub reason: String,
 }
 

@@ -1,4 +1,4 @@
-//! Reads and answers mail: searches, reads threads, drafts, and sends what a person has seen whole.
+//! Reads and answers mail: searches, reads threads, drafts, and sends only text that a person has seen completely.
 //!
 //! Enter at [`kind`]. Stages: `plan → look → write → keep → send → answer`. Invariant: a message is a draft before it is sent, the call
 //! that sends it shows all of it, and a task sends at most one. Deliberately absent: searches that messages ask for; they are all
@@ -17,26 +17,25 @@ use self::look::Plan;
 use crate::pipeline::{Kind, Pipeline};
 
 perihelion_engine::graph_state! {
-    /// What the stages hand on.
+    /// The state that the stages pass on.
     pub struct Letter, update LetterUpdate, version 1 {
         plan: Plan => overwrite,
-        /// Threads that were read, as far as they are shown.
+        /// Threads that were read, as shown.
         messages: Vec<Mail> => overwrite,
-        /// What is to be kept: the role of the tool, and its arguments.
+        /// The data to store: the role of the tool, and its arguments.
         wanted: Option<write::DraftCall> => overwrite,
         draft: Option<Mail> => overwrite,
-        /// What was asked of the user, with the answers.
+        /// The questions to the user, with the answers.
         answers: Vec<String> => append,
         /// Why the last text did not do.
         problem: Option<String> => overwrite,
         /// Texts that were written.
         writes: u32 => overwrite,
-        /// What left: a second round sends nothing.
+        /// The sent messages: a second round sends none.
         sent: Option<String> => overwrite,
     }
 }
 
-/// The kind `mail`.
 pub fn kind() -> Arc<dyn Kind> {
     Pipeline::<Letter>::new("mail")
         .about("finds and reads mail, drafts answers, and sends what a person approved")
@@ -86,7 +85,7 @@ pub struct Mail {
     pub attachments: Vec<String>,
 }
 
-/// What a list or a thread is read from.
+/// The source of a list or a thread.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 pub struct Reading {
@@ -94,7 +93,7 @@ pub struct Reading {
 }
 
 impl Reading {
-    /// Reads what a tool gave; another server's answer without data is no message.
+    /// Reads a tool's result; an answer of another server without data is no message.
     pub fn of(data: Option<Value>) -> Vec<Mail> {
         let read = data.and_then(|data| serde_json::from_value::<Self>(data).ok());
         read.unwrap_or_default().messages
@@ -115,7 +114,6 @@ impl Mail {
         })
     }
 
-    /// Returns who it goes to.
     pub fn recipients(&self) -> String {
         let all = self.to.iter().chain(&self.cc).chain(&self.bcc);
         all.map(String::as_str).collect::<Vec<_>>().join(", ")

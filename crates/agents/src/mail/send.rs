@@ -1,6 +1,7 @@
-//! Keeps the text as a draft, sends it where the task asks for it, and says what was found, drafted or sent.
+//! Stores the text as a draft, sends it if the task requests it, and describes the findings, the draft or the sent
+//! message.
 //!
-//! The call that sends shows all of it, and an unknown outcome is put to the user.
+//! The approval of a send shows all of it, and the user decides about an unknown outcome.
 
 use serde_json::{Value, json};
 
@@ -10,7 +11,7 @@ use crate::pipeline::{
     Table, ToolReply,
 };
 
-/// How the server begins where it cannot know whether a draft was sent.
+/// The beginning of the server's message if it cannot know whether a draft was sent.
 const UNKNOWN: &str = "OutcomeUnknown";
 /// The answers to choose from.
 const AGAIN: &str = "send it again";
@@ -49,7 +50,7 @@ pub async fn send(stage: Stage<Letter>) -> StageResult<Letter> {
     Ok(Step::next(LetterUpdate::new().sent(words)))
 }
 
-/// Says what became of it; none where a person wants it kept.
+/// Describes the result; `None` if a person wants to keep the draft.
 fn confirmation(
     reply: &ToolReply,
     subject: &str,
@@ -138,16 +139,10 @@ async fn read(stage: Stage<Letter>) -> StageResult<Letter> {
 fn table(messages: &[Mail]) -> Table {
     let columns = ["date", "from", "subject", "folder", "id"].map(str::to_owned).to_vec();
     let row = |mail: &Mail| {
-        vec![
-            json!(mail.date),
-            json!(mail.from),
-            json!(mail.subject),
-            json!(mail.folder),
-            json!(mail.id),
-        ]
+        let Mail { date, from, subject, folder, id, .. } = mail;
+        [json!(date), json!(from), json!(subject), json!(folder), json!(id)].to_vec()
     };
-    let rows: Vec<Vec<Value>> = messages.iter().map(row).collect();
-    Table::new(columns, rows)
+    Table::new(columns, messages.iter().map(row).collect())
 }
 
 fn source(stage: &Stage<Letter>, mail: &Mail) -> Source {

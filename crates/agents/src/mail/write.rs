@@ -1,4 +1,4 @@
-//! Has the model write the text, and checks that what it names is there.
+//! Makes the model write the text, and checks that the named messages exist.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -9,7 +9,7 @@ use crate::pipeline::{
     AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageError, StageResult, Step,
 };
 
-/// How often a text that names what is not there is written again, and questions to the user.
+/// How often a text with unknown references is written again, and the number of questions to the user.
 const REPAIRS: u32 = 2;
 const QUESTIONS: usize = 3;
 
@@ -19,22 +19,26 @@ struct Draft {
     /// Number of the message that is answered or handed on; null for a new one.
     message: Option<usize>,
     /// Addresses; of an answer, none: it goes to the one who wrote.
+    #[schemars(length(max = 32), inner(length(max = 200)))]
     to: Vec<String>,
+    #[schemars(length(max = 32), inner(length(max = 200)))]
     cc: Vec<String>,
+    #[schemars(length(max = 32), inner(length(max = 200)))]
     bcc: Vec<String>,
+    #[schemars(length(max = 200))]
     subject: String,
     /// What the writer says; what it answers or hands on is added below.
     text: String,
     /// Keys of artifacts to attach.
+    #[schemars(length(max = 8), inner(length(max = 100)))]
     attachments: Vec<String>,
     /// What the user must be asked first, such as an address that nobody gave; else null.
+    #[schemars(length(max = 300))]
     question: Option<String>,
 }
 
-/// What is to be kept as a draft.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct DraftCall {
-    /// The tool's role.
     pub role: String,
     pub arguments: Value,
 }
@@ -128,7 +132,7 @@ fn wanted(
 
 /// Reads artifacts, so that they are attached whole and never go through the model.
 ///
-/// Returns what is to be told of a key that there is not.
+/// Returns the message about an unknown key.
 async fn attached(
     stage: &Stage<Letter>,
     keys: &[String],
@@ -156,11 +160,8 @@ async fn choose(stage: Stage<Letter>) -> StageResult<Letter> {
             let line = |(number, mail): (usize, &Mail)| {
                 format!("{number}: to {}, {}", mail.recipients(), mail.subject)
             };
-            let lines: Vec<String> = (1..).zip(drafts).map(line).collect();
-            let mut question = Clarification::new("Which draft is to be sent?");
-            for line in &lines {
-                question = question.option(line.clone());
-            }
+            let question = Clarification::new("Which draft is to be sent?");
+            let question = (1..).zip(drafts).map(line).fold(question, Clarification::option);
             let answer = stage.clarify(question).await?;
             let digits: String = answer.trim().chars().take_while(char::is_ascii_digit).collect();
             let number = digits.parse::<usize>().ok().and_then(|number| number.checked_sub(1));

@@ -1,4 +1,4 @@
-//! What a program is given: the request's context, and what upstream agents found, whole.
+//! The inputs of a program: the request's context, and the complete findings of upstream agents.
 
 use std::sync::Arc;
 
@@ -15,7 +15,7 @@ const TRIED: usize = 20;
 /// Returns the inputs by name.
 ///
 /// # Errors
-/// [`StageError::Stop`] when what upstream agents found cannot be read.
+/// [`StageError::Stop`] if the findings of upstream agents cannot be read.
 pub async fn values(stage: &Stage<Computation>) -> Result<Map<String, Value>, StageError> {
     let mut inputs = Map::new();
     inputs.insert("context".to_owned(), json!(stage.context()));
@@ -76,7 +76,6 @@ fn data(text: &str) -> Option<Value> {
     serde_json::from_str(text).ok()
 }
 
-/// Reads the artifacts that a text names.
 async fn artifacts(stage: &Stage<Computation>, text: &str) -> Result<Vec<Arc<str>>, StageError> {
     let words = text.split(|c: char| c.is_whitespace() || "`'\"()[]{}<>,;".contains(c));
     let names = words

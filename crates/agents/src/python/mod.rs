@@ -1,4 +1,4 @@
-//! Computes: has the model write a program, runs it in a sandbox, repairs it, says what came out.
+//! Computes: makes the model write a program, runs it in a sandbox, repairs it, and explains the result.
 //!
 //! Enter at [`kind`]. Invariant: data of upstream agents reaches a program as inputs, never through the model's own text. Deliberately
 //! absent: running anything here; that is the server's, and whether a person is asked before is the gate's.
@@ -13,16 +13,16 @@ use serde_json::Value;
 use crate::pipeline::{Kind, Pipeline};
 
 perihelion_engine::graph_state! {
-    /// What the stages hand on.
+    /// The state that the stages pass on.
     pub struct Computation, update ComputationUpdate, version 1 {
         code: String => overwrite,
         /// A table is wanted.
         table: bool => overwrite,
         /// Programs that were run.
         runs: u32 => overwrite,
-        /// Why the last one failed, or what a person wants otherwise.
+        /// Why the last one failed, or the changes that a person wants.
         problem: Option<String> => overwrite,
-        /// What the last one left behind.
+        /// The result of the last one.
         outcome: Value => overwrite,
     }
 }
@@ -30,7 +30,6 @@ perihelion_engine::graph_state! {
 /// How often a program that failed is repaired.
 const REPAIRS: u32 = 3;
 
-/// The kind `python`.
 pub fn kind() -> Arc<dyn Kind> {
     Pipeline::<Computation>::new("python")
         .about("computes with a program that runs in a sandbox")

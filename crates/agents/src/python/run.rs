@@ -1,4 +1,4 @@
-//! Has the model write a program and runs it, one that failed with its error again; says in words what came out.
+//! Makes the model write a program and runs it, a failed one again with its error; explains the result in words.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -37,11 +37,7 @@ pub async fn run(stage: Stage<Computation>) -> StageResult<Computation> {
 }
 
 fn problem(error: &Value) -> String {
-    let line = error
-        .get("line")
-        .and_then(Value::as_u64)
-        .map(|line| format!(" in line {line}"))
-        .unwrap_or_default();
+    let line = error["line"].as_u64().map(|line| format!(" in line {line}")).unwrap_or_default();
     format!("{}{line}: {}", text(error, "type"), text(error, "message"))
 }
 
@@ -56,7 +52,7 @@ fn failed(error: &Value, code: &str, runs: u32) -> AgentError {
 }
 
 fn text<'a>(error: &'a Value, key: &str) -> &'a str {
-    error.get(key).and_then(Value::as_str).unwrap_or_default()
+    error[key].as_str().unwrap_or_default()
 }
 
 /// What the model answers.
@@ -64,6 +60,7 @@ fn text<'a>(error: &'a Value, key: &str) -> &'a str {
 #[expect(dead_code, reason = "the rationale is for the trace, and makes the program better")]
 struct Answer {
     /// In a sentence or two, how the program finds the answer.
+    #[schemars(length(max = 300))]
     rationale: String,
     /// A Python program; the value of its last expression is the result.
     code: String,
@@ -83,7 +80,7 @@ pub async fn code(stage: Stage<Computation>) -> StageResult<Computation> {
     Ok(Step::next(ComputationUpdate::new().code(answer.code).table(answer.table)))
 }
 
-/// Characters of what came out that the model is shown.
+/// Characters of the result for the model.
 const SHOWN: usize = 6_000;
 
 pub async fn summary(stage: Stage<Computation>) -> StageResult<Computation> {
@@ -108,9 +105,7 @@ fn shown(outcome: &Value, table: Option<&Table>) -> String {
     if let Some(result) = outcome.get("result").filter(|result| !result.is_null()) {
         parts.push(format!("result: {result}"));
     }
-    if let Some(printed) =
-        outcome.get("stdout").and_then(Value::as_str).filter(|printed| !printed.is_empty())
-    {
+    if let Some(printed) = outcome["stdout"].as_str().filter(|printed| !printed.is_empty()) {
         parts.push(format!("printed:\n{printed}"));
     }
     if let Some(table) = table {
@@ -124,8 +119,7 @@ fn shown(outcome: &Value, table: Option<&Table>) -> String {
         ));
     }
     if parts.is_empty() {
-        let locals = outcome.get("locals").cloned().unwrap_or_default();
-        parts.push(format!("variables: {locals}"));
+        parts.push(format!("variables: {}", outcome["locals"]));
     }
     let text = parts.join("\n");
     match text.char_indices().nth(SHOWN) {

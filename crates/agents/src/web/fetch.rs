@@ -1,7 +1,8 @@
-//! Finds pages, those that the task names first; reads them, several at once, and takes from each what bears on the question.
+//! Finds pages, starting with those in the task; reads them, several at once, and extracts the relevant parts.
 
 use std::collections::BTreeSet;
 
+use serde::Deserialize as _;
 use serde_json::json;
 
 use super::{Hit, PAGES, Passage, Work, WorkUpdate};
@@ -87,7 +88,7 @@ fn shared(part: &str, wanted: &BTreeSet<String>) -> usize {
     words(part).intersection(wanted).count()
 }
 
-/// Words that ask for what is new.
+/// Words that request recent pages.
 const NEWS: [&str; 6] = ["news", "today", "latest", "yesterday", "this week", "breaking"];
 /// Characters of a question that a search engine is given.
 const QUERY: usize = 400;
@@ -105,9 +106,8 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
         let reply = stage.call("search", arguments).await?;
         match reply.structured.as_ref().and_then(|data| data["results"].as_array()) {
             Some(results) if !reply.is_error => {
-                let hits =
-                    results.iter().filter_map(|hit| serde_json::from_value(hit.clone()).ok());
-                pages.extend(hits.filter(|hit: &Hit| !hit.url.is_empty()));
+                let hits = results.iter().filter_map(|hit| Hit::deserialize(hit).ok());
+                pages.extend(hits.filter(|hit| !hit.url.is_empty()));
             }
             _ => remarks.push(reply.text),
         }
@@ -129,7 +129,7 @@ fn kind_of(task: &str) -> &'static str {
     if NEWS.iter().any(|word| task.contains(word)) { "news" } else { "basic" }
 }
 
-/// Finds the addresses that stand in a text with their schemes.
+/// Finds the addresses in a text with their schemes.
 fn addresses(text: &str) -> Vec<Hit> {
     let named = mentions_in(text).into_iter().map(|one| one.written);
     named

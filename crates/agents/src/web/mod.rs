@@ -1,8 +1,8 @@
 //! Answers from the web: searches, reads several pages at once, and cites page and quote.
 //!
-//! Enter at [`kind`]. Stages: `search → fetch → rerank → answer`. Invariant: only addresses are fetched that stood in the
-//! task or among the results of the search, and a person is asked about one of the task that its supervisor made up; a page is data. Deliberately absent: following
-//! the links of pages, which the plain kind does, one by one and gated.
+//! Enter at [`kind`]. Stages: `search → fetch → rerank → answer`. Invariant: only addresses of the task or of search
+//! results are fetched, and an address that the supervisor invented needs an approval; a page is data. Deliberately
+//! absent: following the links of pages, which the plain kind does, one by one and gated.
 
 mod fetch;
 

@@ -15,13 +15,12 @@ pub struct Values {
     pub points: Vec<Point>,
     /// Different values of x, in the order of the rows.
     pub labels: Vec<String>,
-    /// Different series, in the order of the rows; one unnamed where there are none.
+    /// Different series, in the order of the rows; one unnamed if there are none.
     pub series: Vec<String>,
     /// The x values, where all are numbers.
     pub numeric_x: bool,
 }
 
-/// One value.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Point {
     pub x: String,
@@ -32,9 +31,6 @@ pub struct Point {
 
 impl Values {
     /// Reads the columns that a chart names; rows without a number are left out.
-    ///
-    /// # Errors
-    /// [`Error`] that names the column or bound at fault.
     pub fn read(chart: &Chart, columns: &[String], rows: &[Vec<Value>]) -> Result<Self, Error> {
         let find = |name: &str| {
             columns
@@ -88,7 +84,7 @@ impl Values {
         Ok(Self { points, labels, series: names, numeric_x })
     }
 
-    /// Returns the smallest and largest y, with zero between or beside them.
+    /// Returns the smallest and largest y, including zero.
     pub fn range(&self) -> (f64, f64) {
         let ys = self.points.iter().map(|point| point.y);
         let (low, high) = ys.fold((0.0_f64, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));

@@ -30,11 +30,15 @@ pub enum Kind {
 pub struct Chart {
     pub kind: Kind,
     /// The column along the bottom; the slices of a pie.
+    #[schemars(length(max = 100))]
     pub x: String,
     /// The column of numbers.
+    #[schemars(length(max = 100))]
     pub y: String,
     /// A column that tells several lines or bars apart.
+    #[schemars(length(max = 100))]
     pub series: Option<String>,
+    #[schemars(length(max = 200))]
     pub title: String,
 }
 

@@ -18,7 +18,6 @@ const SCALE: f32 = 2.0;
 /// Most pixels of a side; a drawing of [`draw`](super::draw) has 1,440 by 840.
 const MOST: f32 = 4_096.0;
 
-/// Why a picture could not be painted.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot draw the chart as PNG: the SVG is not valid")]
@@ -34,7 +33,7 @@ pub enum Error {
 /// Paints a drawing of [`draw`](super::draw) as PNG, at two pixels for each unit.
 ///
 /// # Errors
-/// [`Error`] where the text is no drawing.
+/// [`Error`] if the text is not a drawing.
 pub fn png(svg: &str) -> Result<Vec<u8>, Error> {
     let drawing = Document::parse(svg)?;
     let root = drawing.root_element();

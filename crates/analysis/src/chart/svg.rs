@@ -11,7 +11,7 @@ const LEFT: f64 = 72.0;
 const RIGHT: f64 = 24.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 84.0;
-/// Colours that people with colour blindness tell apart (Okabe and Ito).
+/// Colors that people with color blindness can distinguish (Okabe and Ito).
 const COLOURS: [&str; 8] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#555555"];
 
@@ -64,7 +64,7 @@ fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
 }
 
-/// Where values lie on the picture.
+/// The positions of values on the picture.
 struct Plane<'a> {
     values: &'a Values,
     low: f64,

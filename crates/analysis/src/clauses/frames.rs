@@ -38,7 +38,7 @@ pub fn cut(mut tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
     tokens
 }
 
-/// Reads the exclusion that begins at a token and ends a window; returns where it ends.
+/// Reads the exclusion that begins at a token and ends a window; returns its end.
 fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(usize, &'static str)> {
     EXCLUSIONS.iter().find_map(|(words, text)| {
         let mut reader = Reader { tokens, at: at + 1 };
@@ -47,7 +47,7 @@ fn exclusion(tokens: &[TokenWithSpan], at: usize) -> Option<(usize, &'static str
     })
 }
 
-/// Finds where the window that ends here takes a mark, and whether it is parted already.
+/// Finds the position of a mark in the window that ends here, and whether it is split already.
 fn window(before: &[TokenWithSpan]) -> Option<(usize, bool)> {
     let last = before.iter().rev().find(|token| !is_space(&token.token))?;
     if !["preceding", "following", "row"].iter().any(|word| is_word(&last.token, word)) {

@@ -1,6 +1,6 @@
 //! SQL Server's `OPTION (MAXRECURSION n)` at the end of a statement: how deep a recursive `WITH` query may go.
 //!
-//! It is carried as the name of a format, which SQL Server has none of. Source: Transact-SQL reference, query hints.
+//! It is carried as the name of a format, which SQL Server does not have. Source: Transact-SQL reference, query hints.
 
 use sqlparser::ast::{FormatClause, Ident, Query};
 use sqlparser::tokenizer::{Token, TokenWithSpan};
@@ -41,7 +41,7 @@ pub fn hang_on(query: &mut Query, hint: &str) {
     query.format_clause = Some(FormatClause::Identifier(Ident::new(format!("{MARK}{hint}"))));
 }
 
-/// Returns whether what stands at a query's end came from here.
+/// Returns whether a query's end came from here.
 pub fn is_ours(format: &FormatClause) -> bool {
     matches!(format, FormatClause::Identifier(name) if name.value.starts_with(MARK))
 }

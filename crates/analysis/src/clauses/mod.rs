@@ -1,31 +1,34 @@
 //! Clauses that databases know and the parser does not: a window frame's `EXCLUDE`, `SEARCH` and `CYCLE`
-//! after a recursive `WITH` query, and `OPTION (MAXRECURSION n)` at a statement's end.
+//! after a recursive `WITH` query, `ONLY` before a table, and `OPTION (MAXRECURSION n)` at a statement's end.
 //!
-//! Enter at [`cut`], which takes them out of the tokens; [`attach`] hangs them on the tree where they stood, [`written`] puts
-//! them back. Invariant: what is put back is one of four fixed texts, or a clause whose every word was read
-//! here; a text of a statement that holds [`MARK`] is refused, so that no statement can name a clause itself.
-//! Deliberately absent: what the names of a clause mean, which is for the guard.
+//! Enter at [`cut`], which removes them from the tokens; [`attach`] adds them to the tree at their places, [`written`]
+//! restores them. Invariant: restored text is one of five fixed texts, or a clause whose every word was read here; a
+//! statement that contains [`MARK`] is rejected, so no statement can name a clause itself. Deliberately absent: the
+//! meaning of names in a clause, which the guard checks.
 
 mod frames;
 mod hint;
+mod only;
 mod recursion;
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Select, Statement, VisitMut, VisitorMut};
+use sqlparser::ast::{Expr, Select, Statement, TableFactor, VisitMut, VisitorMut};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
 use crate::Dialect;
+use crate::syntax::{is_space, is_word};
 
 pub use hint::is_ours as is_hint;
+pub use only::is_ours as is_only;
 pub use recursion::Recursion;
 
-/// Stands before what was cut out; no statement may hold it.
+/// Precedes a cut; statements must not contain it.
 pub const MARK: char = '\0';
 
 /// A clause that was cut out.
 pub struct Cut {
-    /// The parenthesis before it; none where it ended the statement.
+    /// The parenthesis before it, or the name after `ONLY`; `None` at the end of the statement.
     behind: Option<Span>,
     clause: String,
 }
@@ -34,7 +37,12 @@ pub struct Cut {
 pub fn cut(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> (Vec<TokenWithSpan>, Vec<Cut>) {
     match dialect {
         Dialect::Sqlite => (frames::cut(tokens), Vec::new()),
-        Dialect::Postgres => recursion::cut(frames::cut(tokens)),
+        Dialect::Postgres => {
+            let (tokens, mut cuts) = recursion::cut(frames::cut(tokens));
+            let (tokens, of_tables) = only::cut(tokens);
+            cuts.extend(of_tables);
+            (tokens, cuts)
+        }
         Dialect::TSql => {
             let (tokens, hint) = hint::cut(tokens);
             (tokens, hint.into_iter().map(|clause| Cut { behind: None, clause }).collect())
@@ -43,7 +51,7 @@ pub fn cut(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> (Vec<TokenWithSpan>,
     }
 }
 
-/// Hangs the clauses on the tree; false where one stood somewhere else.
+/// Adds the clauses to the tree; false if one was at an unsupported place.
 pub fn attach(statement: &mut Statement, cuts: Vec<Cut>) -> bool {
     if cuts.is_empty() {
         return true;
@@ -59,8 +67,8 @@ pub fn attach(statement: &mut Statement, cuts: Vec<Cut>) -> bool {
     hanger.cuts.is_empty()
 }
 
-/// Writes a statement with its clauses, which takes their marks off the tree; nothing where one stands at a place
-/// that has none.
+/// Writes a statement with its clauses, and removes their marks from the tree; `None` if one is at an unsupported
+/// place.
 pub fn written(statement: &mut Statement) -> Option<String> {
     let ControlFlow::Continue(()) = statement.visit(&mut Writer);
     let text = statement.to_string();
@@ -84,6 +92,11 @@ impl VisitorMut for Writer {
         frames::write_named(select);
         ControlFlow::Continue(())
     }
+
+    fn post_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        only::write(factor);
+        ControlFlow::Continue(())
+    }
 }
 
 /// A place among tokens that looks at words only.
@@ -104,7 +117,7 @@ impl<'a> Reader<'a> {
         Reader { tokens: self.tokens, at: self.at }.next()
     }
 
-    /// Passes by these words, or stays where it is.
+    /// Skips these words, or stays in place.
     fn words(&mut self, words: &[&str]) -> bool {
         let before = self.at;
         let all = words.iter().all(|word| self.next().is_some_and(|token| is_word(token, word)));
@@ -113,14 +126,6 @@ impl<'a> Reader<'a> {
         }
         all
     }
-}
-
-fn is_space(token: &Token) -> bool {
-    matches!(token, Token::Whitespace(_))
-}
-
-fn is_word(token: &Token, text: &str) -> bool {
-    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
 }
 
 fn space() -> Token {

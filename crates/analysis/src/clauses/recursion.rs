@@ -3,10 +3,10 @@
 use std::fmt;
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Cte, Ident, Query, VisitorMut};
+use sqlparser::ast::{Cte, Ident, Query, TableFactor, VisitorMut};
 use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer};
 
-use super::{Cut, MARK, Reader};
+use super::{Cut, MARK, Reader, only};
 use crate::Dialect;
 
 /// In which order the rows are found, as a column by which to sort.
@@ -18,17 +18,17 @@ pub struct Search {
     pub column: Ident,
 }
 
-/// How a row that was there before is found, with the columns that say so.
+/// How an earlier row is found, with the columns that mark it.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Cycle {
     pub of: Vec<Ident>,
     pub mark: Ident,
-    /// What the mark says for a row that was there, and for another, as literals.
+    /// The values of the mark for an earlier row, and for another one, as literals.
     values: Option<(String, String)>,
     pub path: Ident,
 }
 
-/// What stands after a `WITH` query.
+/// The text after a `WITH` query.
 #[derive(Debug, PartialEq, Eq)]
 pub struct Recursion {
     pub search: Option<Search>,
@@ -157,7 +157,7 @@ pub fn cut(tokens: Vec<TokenWithSpan>) -> (Vec<TokenWithSpan>, Vec<Cut>) {
     (kept, cuts)
 }
 
-/// Hangs each clause on the `WITH` query whose closing parenthesis stood before it.
+/// Adds each clause to the `WITH` query whose closing parenthesis precedes it, and each `ONLY` to its table.
 pub struct Hanger {
     pub cuts: Vec<Cut>,
 }
@@ -173,6 +173,11 @@ impl VisitorMut for Hanger {
                 cte.from = Some(Ident::new(format!("{MARK}{}", cut.clause)));
             }
         }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
+        only::hang_on(factor, &mut self.cuts);
         ControlFlow::Continue(())
     }
 }

@@ -1,4 +1,4 @@
-//! Which columns of what is joined are equal, and what follows for how many rows match.
+//! The equal columns of joined items, and the consequences for how many rows match.
 
 use std::ops::Range;
 
@@ -18,15 +18,15 @@ pub struct Sides {
 }
 
 impl Sides {
-    /// Tells whether the join's condition says anything of an item's rows for one row of `owner`.
+    /// Returns whether the join's condition restricts an item's rows for one row of `owner`.
     ///
-    /// A row stays although the condition does not hold, so it says nothing of the owner's own side.
+    /// A row stays even if the condition fails, so it does not restrict the owner's own side.
     fn says_of(&self, at: usize, owner: usize) -> bool {
         if self.right.contains(&owner) { self.left.contains(&at) } else { self.right.contains(&at) }
     }
 }
 
-/// What a condition says, with the outer join it belongs to.
+/// A condition, with the outer join it belongs to.
 struct Claim<T> {
     what: T,
     outer: Option<Sides>,
@@ -38,7 +38,7 @@ impl<T> Claim<T> {
     }
 }
 
-/// Which columns of the items of FROM are equal to others, or to something fixed.
+/// The columns of FROM items that equal other ones, or a constant.
 #[derive(Default)]
 pub struct Equalities {
     pairs: Vec<Claim<(Place, Place)>>,
@@ -123,14 +123,14 @@ impl Equalities {
         }
     }
 
-    /// Tells whether an item is a table whose keys are known and that is joined by columns.
+    /// Returns whether an item is a table with known keys that is joined by columns.
     pub fn is_joined_by_known_columns(&self, at: usize, items: &[Item<'_>]) -> bool {
         items[at].table.is_some_and(|table| !table.is_view && !items[at].keys.is_empty())
             && self.pairs.iter().any(|equality| equality.what.0.0 == at || equality.what.1.0 == at)
     }
 }
 
-/// Tells whether two columns hold values of one kind, so that equal values are one value.
+/// Returns whether two columns have values of one kind, so that equal values are one value.
 fn same_kind(one: &Place, other: &Place, items: &[Item<'_>]) -> bool {
     let kind = |place: &Place| {
         let column = items[place.0].table?.column(&place.1)?;

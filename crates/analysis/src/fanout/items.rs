@@ -1,4 +1,4 @@
-//! What `FROM` joins: tables with their keys, and queries with what they group by.
+//! The items that `FROM` joins: tables with their keys, and queries with their groups.
 
 use sqlparser::ast::{Expr, Ident, JoinConstraint, JoinOperator, TableFactor, TableWithJoins};
 
@@ -6,11 +6,10 @@ use super::Look;
 use super::equalities::{Equalities, Sides};
 use crate::Table;
 
-/// One item of `FROM`.
 #[derive(Clone)]
 pub struct Item<'a> {
     pub name: String,
-    /// The table, where it is one.
+    /// The table, if it is one.
     pub table: Option<&'a Table>,
     /// Sets of columns that name at most one row.
     pub keys: Vec<Vec<String>>,
@@ -23,7 +22,7 @@ pub struct Condition<'s> {
     pub outer: Option<Sides>,
 }
 
-/// What a query yields, as far as it matters for a join with it.
+/// The result of a query, as far as a join with it depends on it.
 #[derive(Clone, Default)]
 pub struct Yield {
     pub columns: Option<Vec<String>>,
@@ -31,7 +30,7 @@ pub struct Yield {
 }
 
 impl<'a> Look<'a> {
-    /// Returns the items of FROM and the conditions of its joins; nothing for what is not understood.
+    /// Returns the items of FROM and the conditions of its joins; `None` for unsupported forms.
     pub(super) fn from<'s>(
         &self,
         from: &'s [TableWithJoins],

@@ -1,9 +1,9 @@
 //! Whether a join makes an aggregate count its rows more than once.
 //!
 //! `SUM(orders.total)` over orders joined to their lines adds each total once per line. Enter at [`verdicts`].
-//! Invariant: "not multiplied" is said only where keys prove it: from the table whose column is aggregated,
-//! every other table of FROM is reached through a unique key of its own. Deliberately absent: data; where keys
-//! prove nothing, a probe is written that counts.
+//! Invariant: "not multiplied" is reported only if keys prove it: from the table whose column is aggregated, every
+//! other table of FROM is reached through its unique key. Deliberately absent: data; if keys are no proof, a counting
+//! probe is written.
 
 mod columns;
 mod equalities;
@@ -51,7 +51,7 @@ pub struct Finding {
     pub probe: Option<String>,
 }
 
-/// Returns what is known of every aggregate over a join, subqueries and `WITH` queries included.
+/// Returns the facts about every aggregate over a join, including subqueries and `WITH` queries.
 pub fn verdicts(sql: &str, dialect: Dialect, catalogue: &Catalogue) -> Vec<Finding> {
     on_large_stack(|| findings(sql, dialect, catalogue))
 }
@@ -118,7 +118,7 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns the columns of a query and which of them are unique: those that it groups by.
+    /// Returns the columns of a query and the unique ones: those of its groups.
     fn yields(&self, query: &Query) -> Yield {
         let SetExpr::Select(select) = query.body.as_ref() else { return Yield::default() };
         let mut columns = Vec::new();

@@ -71,9 +71,7 @@ pub const ACCEPTED: &[(char, &str)] = &[
     ),
     ('P', "SELECT '{\"a\": 1}'::jsonb -> 'a'"),
     ('P', "SELECT zone FROM transitions OFFSET 2 ROWS FETCH FIRST 3 ROWS ONLY"),
-    // Words that are names here stay names.
-    ('P', "WITH only AS (SELECT 1 AS x) SELECT * FROM only"),
-    ('P', "WITH only AS (SELECT 1 AS x) SELECT * FROM only zones"),
+    ('P', "SELECT name FROM ONLY zones LIMIT 1"),
     ('P', "SELECT E'it\\'s; DROP TABLE zones; --', $$ x $$"),
     ('P', "SELECT - -1, @ -5, |/ 4, ||/ 8, ~ -1"),
     ('P', "SELECT name FROM zones WHERE name BETWEEN SYMMETRIC 'z' AND 'a'"),
@@ -123,6 +121,11 @@ pub const ACCEPTED: &[(char, &str)] = &[
         'P',
         "SELECT gen_random_uuid(), int4range(1, 5), to_tsvector('english', name) @@ to_tsquery('a') FROM zones",
     ),
+    (
+        'P',
+        "SELECT '1.2.3.4'::inet, host('10.0.0.0/8'::cidr), '(1,2)'::point, int4range(1, 2) -|- int4range(2, 3), pg_size_pretty(1::bigint), name::name FROM zones",
+    ),
+    ('S', "SELECT cosh(1), sinh(1), tanh(1), acosh(1), asinh(1), atanh(0) FROM zones"),
     ('P', "SELECT main.zones.name, zones.* FROM main.zones"),
     ('P', "SELECT q.count, q.max FROM (SELECT count(*), max(name) FROM zones) q"),
     (

@@ -1,8 +1,7 @@
-//! Bounds what a few functions can build or search: Postgres looks at no time limit inside them.
+//! Limits of a few functions that build or search texts: Postgres checks no time limit inside them.
 //!
-//! `strpos`, `replace` and `LIKE` over texts of hundreds of megabytes cannot be cancelled. So texts that a
-//! statement computes are cut where they are searched and where they are joined together; stored columns
-//! are what they are.
+//! `strpos`, `replace` and `LIKE` over texts of hundreds of megabytes cannot be cancelled. Computed texts are therefore
+//! cut before they are searched and joined; stored columns stay unchanged.
 
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value,
@@ -18,7 +17,7 @@ use crate::Dialect;
 const MAX_TEXT: u32 = 100_000;
 /// Most repetitions of a text.
 const MAX_REPEATS: u32 = 10_000;
-/// Most values of a series whose bounds stand in the statement.
+/// Maximum values of a series with constant bounds.
 const MAX_SERIES: f64 = 1_000_000_000.0;
 
 /// Functions whose result can be much longer than their arguments.
@@ -108,7 +107,7 @@ pub fn dateparts(function: &mut Function, dialect: Dialect) {
     }
 }
 
-/// Cuts what an expression builds or searches.
+/// Cuts the texts that an expression builds or searches.
 pub fn cap(expr: &mut Expr, binder: &Binder<'_>) -> Result<(), Refusal> {
     if binder.dialect() != Dialect::Postgres {
         return Ok(());
@@ -159,7 +158,7 @@ pub fn cap(expr: &mut Expr, binder: &Binder<'_>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Refuses a series that is longer than anybody reads.
+/// Rejects a series that is too long to read.
 pub fn series<'a>(bounds: impl Iterator<Item = &'a mut Expr>) -> Result<(), Refusal> {
     let bounds: Vec<Option<f64>> = bounds.map(|bound| value(bound)).collect();
     let (Some(Some(start)), Some(Some(stop))) = (bounds.first(), bounds.get(1)) else {
@@ -194,7 +193,7 @@ fn value(expr: &Expr) -> Option<f64> {
     }
 }
 
-/// Tells whether an expression is a literal, whose size the statement's length bounds.
+/// Returns whether an expression is a literal, whose size the statement's length bounds.
 fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) | Expr::TypedString(_) => true,
@@ -227,7 +226,7 @@ fn arguments(function: &mut Function) -> impl Iterator<Item = &mut Expr> {
     })
 }
 
-/// Accepts a format that is written out and pads nothing far.
+/// Accepts a literal format with little padding.
 fn plain_format(function: &mut Function) -> Result<(), Refusal> {
     let refused = || Err(Refusal::Construct("format with a computed or padding pattern".into()));
     let Some(Expr::Value(pattern)) = arguments(function).next() else { return refused() };

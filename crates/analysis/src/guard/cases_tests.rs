@@ -103,6 +103,13 @@ const REFUSED: &[(char, &str)] = &[
         "WITH RECURSIVE t(n) AS (SELECT 1 UNION ALL SELECT n FROM t) SEARCH DEPTH FIRST BY n SET s SELECT t.pg_sleep FROM t",
     ),
     ('P', "SELECT 1 UNION TABLE secret"),
+    ('P', "SELECT * FROM ONLY secret"),
+    ('P', "SELECT * FROM ONLY (zones, secret)"),
+    ('P', "SELECT * FROM ONLY generate_series(1, 2)"),
+    ('P', "SELECT * FROM (SELECT 1) x, ONLY (SELECT 2) y"),
+    ('S', "SELECT * FROM ONLY (zones)"),
+    ('P', "SELECT U&'!0061' UESCAPE '+'"),
+    ('P', "SELECT U&'!006' UESCAPE '!'"),
     // Other tables.
     ('B', "SELECT * FROM secret"),
     ('B', "SELECT (SELECT max(x) FROM secret)"),
@@ -363,14 +370,26 @@ fn long_chains_and_deep_nesting_are_refused_without_exhausting_the_stack() {
 }
 
 #[test]
-fn a_word_that_postgres_would_read_as_its_own_stays_a_name() {
-    let sql = "WITH only AS (SELECT 1) SELECT * FROM only secret";
-    let written = guard(sql, Dialect::Postgres, &policy()).unwrap();
+fn only_keeps_a_table_to_its_own_rows_wherever_it_is_named() {
+    let written = |sql: &str, policy: &Policy| {
+        guard(sql, Dialect::Postgres, policy).unwrap_or_else(|error| panic!("{sql}: {error}"))
+    };
+    for (sql, expected) in [
+        ("SELECT * FROM ONLY zones", "SELECT * FROM ONLY \"main\".\"zones\""),
+        ("SELECT * FROM only (main.zones) z", "SELECT * FROM ONLY \"main\".\"zones\" AS \"z\""),
+        (
+            "SELECT 1 FROM zones z, ONLY transitions t JOIN Only zones ON true",
+            "SELECT 1 FROM \"main\".\"zones\" AS \"z\", ONLY \"main\".\"transitions\" AS \"t\" JOIN ONLY \"main\".\"zones\" ON true",
+        ),
+    ] {
+        assert_eq!(written(sql, &policy()).as_str(), expected);
+    }
+    let mut filtered = policy();
+    filtered.tables[0].filter = Some("country = 'DE'".into());
     assert_eq!(
-        written.as_str(),
-        "WITH \"only\" AS (SELECT 1) SELECT * FROM \"only\" AS \"secret\""
+        written("SELECT 1 FROM ONLY zones", &filtered).as_str(),
+        "SELECT 1 FROM (SELECT * FROM ONLY \"main\".\"zones\" WHERE (\"country\" = 'DE')) AS \"zones\""
     );
-    assert!(written.tables().is_empty());
 }
 
 #[test]

@@ -1,6 +1,7 @@
 //! The table of numbers that every SQL Server has, with which statements make rows for days and months.
 //!
-//! `master..spt_values` holds nothing of anybody's; it is undocumented, and what people count with since SQL Server 2000.
+//! `master..spt_values` contains no user data; it is undocumented, and the usual source of numbers since SQL Server
+//! 2000.
 
 use sqlparser::ast::{Ident, ObjectName};
 

@@ -1,7 +1,7 @@
 //! The functions that a statement may call. A list of the permitted, never of the forbidden.
 //!
-//! On Postgres a name alone would find what a user defined in `public`. So every call is written with the schema
-//! of the function that is meant: `pg_catalog`, or that of the extension that brings it.
+//! On Postgres a name alone would also find a user's function in `public`. So every call is written with the schema of
+//! the function that is meant: `pg_catalog`, or that of the extension that brings it.
 
 use sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
@@ -14,13 +14,13 @@ use crate::Dialect;
 /// The schema of Postgres' own functions.
 const OWN_SCHEMA: &str = "pg_catalog";
 
-/// What Postgres' grammar reads itself, which no schema may stand before.
+/// Functions of Postgres' grammar, which cannot have a schema.
 const GRAMMAR: &str = "
     array coalesce current_date current_time current_timestamp greatest grouping least localtime
     localtimestamp nullif row
 ";
 
-/// Functions of Postgres' extensions, by extension, and how many texts they take.
+/// Functions of Postgres' extensions, by extension, and the number of their text arguments.
 pub const OF_EXTENSIONS: &[(&str, &str, usize)] = &[
     ("fuzzystrmatch", "difference", 2),
     ("fuzzystrmatch", "levenshtein", 2),
@@ -31,11 +31,11 @@ pub const OF_EXTENSIONS: &[(&str, &str, usize)] = &[
 ];
 
 const BOTH: &str = "
-    abs acos asin atan atan2 avg ceil ceiling coalesce concat concat_ws cos count cume_dist
-    current_date current_time current_timestamp degrees dense_rank exp first_value floor lag
-    last_value lead length ln log log10 lower ltrim max min mod nth_value ntile nullif
-    octet_length percent_rank pi pow power radians rank replace round row_number rtrim sign sin
-    sqrt string_agg substr substring sum tan trim trunc upper
+    abs acos acosh asin asinh atan atan2 atanh avg ceil ceiling coalesce concat concat_ws cos cosh
+    count cume_dist current_date current_time current_timestamp degrees dense_rank exp first_value
+    floor lag last_value lead length ln log log10 lower ltrim max min mod nth_value ntile nullif
+    octet_length percent_rank pi pow power radians rank replace round row_number rtrim sign sin sinh
+    sqrt string_agg substr substring sum tan tanh trim trunc upper
 ";
 
 const SQLITE: &str = "
@@ -50,33 +50,35 @@ const SQLITE: &str = "
 ";
 
 const POSTGRES: &str = "
-    acosh age any_value array array_agg array_append array_cat array_dims array_fill array_length
-    array_lower array_ndims array_position array_positions array_prepend array_remove array_replace
-    array_to_json array_to_string array_upper ascii asinh atanh bit_and bit_count bit_length bit_or
-    bit_xor bool_and bool_or btrim cardinality cbrt char_length character_length chr clock_timestamp
-    corr cosd cosh cot covar_pop covar_samp date date_add date_bin date_part date_subtract date_trunc
-    datemultirange daterange decode div encode erf erfc every extract factorial format gcd
-    gen_random_uuid generate_series generate_subscripts get_bit get_byte greatest grouping hashtext
-    hashtextextended initcap int4multirange int4range int8multirange int8range isempty isfinite
-    json_agg json_array_length json_build_array json_build_object json_extract_path
-    json_extract_path_text json_object json_object_agg json_typeof json_strip_nulls jsonb_agg
-    jsonb_array_length jsonb_build_array jsonb_build_object jsonb_extract_path jsonb_extract_path_text
-    jsonb_insert jsonb_object jsonb_object_agg jsonb_object_keys jsonb_path_exists jsonb_path_match
-    jsonb_path_query jsonb_path_query_array jsonb_path_query_first jsonb_pretty jsonb_set
-    jsonb_strip_nulls jsonb_typeof json_object_keys justify_days justify_hours justify_interval lcm
-    least left localtime localtimestamp lower_inc lower_inf lpad make_date make_interval make_time
-    make_timestamp make_timestamptz md5 min_scale mode multirange normalize now num_nonnulls num_nulls
-    nummultirange numnode numrange overlay percentile_cont percentile_disc pg_typeof phraseto_tsquery
-    plainto_tsquery position quote_ident quote_literal quote_nullable random range_agg
-    range_intersect_agg range_merge regexp_count regexp_instr regexp_like regexp_match regexp_matches
-    regexp_replace regexp_split_to_array regexp_substr regr_avgx regr_avgy regr_count regr_intercept
-    regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat reverse right row row_to_json rpad scale
-    setweight sha224 sha256 sha384 sha512 sind sinh split_part starts_with statement_timestamp stddev
-    stddev_pop stddev_samp string_to_array strip strpos tand tanh timeofday timezone to_ascii to_bin
-    to_char to_date to_hex to_json to_jsonb to_number to_oct to_timestamp to_tsquery to_tsvector
-    transaction_timestamp translate trim_array trim_scale ts_headline ts_rank ts_rank_cd tsmultirange
-    tsrange tstzmultirange tstzrange tsvector_to_array unistr unnest upper_inc upper_inf var_pop
-    var_samp variance websearch_to_tsquery width_bucket
+    abbrev age any_value area array array_agg array_append array_cat array_dims array_fill
+    array_length array_lower array_ndims array_position array_positions array_prepend array_remove
+    array_replace array_to_json array_to_string array_upper ascii bit_and bit_count bit_length
+    bit_or bit_xor bool_and bool_or box broadcast btrim cardinality cbrt center char_length
+    character_length chr circle clock_timestamp corr cosd cot covar_pop covar_samp date date_add
+    date_bin date_part date_subtract date_trunc datemultirange daterange decode diameter div encode
+    erf erfc every extract factorial family format gcd gen_random_uuid generate_series
+    generate_subscripts get_bit get_byte greatest grouping hashtext hashtextextended height host
+    hostmask inet_merge inet_same_family initcap int4multirange int4range int8multirange int8range
+    isempty isfinite json_agg json_array_length json_build_array json_build_object json_extract_path
+    json_extract_path_text json_object json_object_agg json_object_keys json_strip_nulls json_typeof
+    jsonb_agg jsonb_array_length jsonb_build_array jsonb_build_object jsonb_extract_path
+    jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_agg jsonb_object_keys
+    jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array
+    jsonb_path_query_first jsonb_pretty jsonb_set jsonb_strip_nulls jsonb_typeof justify_days
+    justify_hours justify_interval lcm least left localtime localtimestamp lower_inc lower_inf lpad
+    make_date make_interval make_time make_timestamp make_timestamptz masklen md5 min_scale mode
+    multirange netmask network normalize now num_nonnulls num_nulls nummultirange numnode numrange
+    overlay percentile_cont percentile_disc pg_column_size pg_size_bytes pg_size_pretty pg_typeof
+    phraseto_tsquery plainto_tsquery point position quote_ident quote_literal quote_nullable random
+    range_agg range_intersect_agg range_merge regexp_count regexp_instr regexp_like regexp_match
+    regexp_matches regexp_replace regexp_split_to_array regexp_substr regr_avgx regr_avgy regr_count
+    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat reverse right row
+    row_to_json rpad scale set_masklen setweight sha224 sha256 sha384 sha512 sind split_part
+    starts_with statement_timestamp stddev stddev_pop stddev_samp string_to_array strip strpos tand
+    timeofday timezone to_ascii to_bin to_char to_date to_hex to_json to_jsonb to_number to_oct
+    to_timestamp to_tsquery to_tsvector transaction_timestamp translate trim_array trim_scale
+    ts_headline ts_rank ts_rank_cd tsmultirange tsrange tstzmultirange tstzrange tsvector_to_array
+    unistr unnest upper_inc upper_inf var_pop var_samp variance websearch_to_tsquery width_bucket
 ";
 
 const SQLITE_TABLES: &str = "
@@ -121,7 +123,7 @@ const POSTGRES_TABLES: &str = "
     jsonb_to_record jsonb_to_recordset regexp_matches regexp_split_to_table string_to_table unnest
 ";
 
-/// Tells whether the function of that name, folded as the database folds it, may be called.
+/// Returns whether the function of that name, folded as in the database, can be called.
 pub fn is_allowed_function(dialect: Dialect, name: &str) -> bool {
     listed(BOTH, name)
         || match dialect {
@@ -134,7 +136,7 @@ pub fn is_allowed_function(dialect: Dialect, name: &str) -> bool {
         }
 }
 
-/// Returns the name of the function that is called, as the database folds it, where its schema is none or the known one.
+/// Returns the name of the called function, folded as in the database, if it has no schema or the known one.
 pub fn called(name: &ObjectName, dialect: Dialect, policy: &Policy) -> Option<String> {
     let folded =
         |part: &sqlparser::ast::ObjectNamePart| part.as_ident().map(|ident| dialect.fold(ident));
@@ -149,7 +151,7 @@ pub fn called(name: &ObjectName, dialect: Dialect, policy: &Policy) -> Option<St
     }
 }
 
-/// Returns the schema that a call on Postgres is written with; none for what its grammar reads itself.
+/// Returns the schema for a call on Postgres; `None` for functions of its grammar.
 fn schema_of<'a>(function: &str, policy: &'a Policy) -> Option<&'a str> {
     if listed(GRAMMAR, function) {
         return None;
@@ -160,7 +162,7 @@ fn schema_of<'a>(function: &str, policy: &'a Policy) -> Option<&'a str> {
     policy.extensions.get(function).map(String::as_str)
 }
 
-/// Tells whether the function that [`called`] named may be called with so many arguments.
+/// Returns whether the function that [`called`] named can have this number of arguments.
 pub fn may_call(name: &str, arguments: usize, dialect: Dialect, policy: &Policy) -> bool {
     let of_extension = || {
         dialect == Dialect::Postgres
@@ -220,7 +222,7 @@ pub fn place(function: &mut Function, dialect: Dialect, policy: &Policy) -> Resu
     Ok(())
 }
 
-/// Tells whether the function of that name may stand in `FROM`.
+/// Returns whether the function of that name is permitted in `FROM`.
 pub fn is_allowed_table_function(dialect: Dialect, name: &str) -> bool {
     match dialect {
         Dialect::Sqlite => listed(SQLITE_TABLES, name),

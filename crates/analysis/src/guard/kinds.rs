@@ -7,7 +7,7 @@ use super::Refusal;
 pub fn is_allowed_operator(op: &BinaryOperator) -> bool {
     use BinaryOperator as B;
     if let B::Custom(words) = op {
-        return matches!(words.as_str(), "NOT GLOB" | "NOT MATCH" | "NOT REGEXP");
+        return matches!(words.as_str(), "NOT GLOB" | "NOT MATCH" | "NOT REGEXP" | "-|-");
     }
     matches!(
         op,
@@ -61,16 +61,17 @@ pub fn is_allowed_operator(op: &BinaryOperator) -> bool {
     )
 }
 
-/// Accepts the everyday types by name; `regclass` and user-defined types call functions of their own.
+/// Accepts the everyday types by name; `regclass` and user-defined types call their own functions.
 pub fn plain_type(data_type: &DataType) -> Result<(), Refusal> {
     const TYPES: &str = "\
-        bigint, bit, bit varying, blob, bool, boolean, bytea, char, character, character varying, \
-        date, daterange, datetime, datetime2, datetimeoffset, decimal, double, double precision, \
-        float, float4, float8, int, int2, int4, int4range, int8, int8range, integer, interval, \
-        json, jsonb, jsonpath, money, numeric, numrange, nvarchar, real, signed, smalldatetime, \
+        bigint, bit, bit varying, blob, bool, boolean, box, bytea, char, character, \
+        character varying, cidr, circle, date, datemultirange, daterange, datetime, datetime2, datetimeoffset, decimal, double, double precision, \
+        float, float4, float8, inet, int, int2, int4, int4multirange, int4range, int8, \
+        int8multirange, int8range, integer, interval, json, jsonb, jsonpath, lseg, macaddr, macaddr8, money, name, numeric, nummultirange, numrange, \
+        nvarchar, path, point, polygon, real, signed, smalldatetime, \
         smallint, text, time, time with time zone, time without time zone, timetz, timestamp, \
         timestamp with time zone, timestamp without time zone, timestamptz, tinyint, tsquery, \
-        tsrange, tstzrange, tsvector, uniqueidentifier, unsigned, uuid, varbit, varchar";
+        tsmultirange, tsrange, tstzmultirange, tstzrange, tsvector, uniqueidentifier, unsigned, uuid, varbit, varchar";
     let shown = data_type.to_string();
     let mut bare = String::new();
     let mut depth = 0_u32;

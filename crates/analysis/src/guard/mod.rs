@@ -1,9 +1,9 @@
 //! Decides whether a model's SQL may run: one reading query over the permitted tables, or a refusal.
 //!
-//! Enter at [`guard`]. Invariant: what runs is the statement written again from its syntax tree, never
-//! the model's text, with every name quoted and every table named with its schema; everything not known to
-//! be harmless is refused. Deliberately absent: any database; the layers below it (read-only connection,
-//! authorizer, limits) trust nothing said here.
+//! Enter at [`guard`]. Invariant: the statement that runs is written again from its syntax tree, never the model's
+//! text, with every name quoted and every table named with its schema; statements that are not known to be harmless are
+//! rejected. Deliberately absent: any database; the layers below (read-only connection, authorizer, limits) do not rely
+//! on this one.
 
 mod bind;
 mod caps;
@@ -31,9 +31,9 @@ pub use policy::{Permitted, Policy, TableName};
 
 use sqlparser::ast::{DescribeAlias, Statement, UtilityOption, Visit};
 use sqlparser::parser::{Parser, ParserError};
-use sqlparser::tokenizer::Token;
 
 use crate::on_large_stack;
+use crate::syntax::is_space;
 use crate::{Dialect, clauses};
 
 /// Longest accepted statement, in bytes.
@@ -45,7 +45,7 @@ const MAX_DEPTH: usize = 50;
 /// How much longer a statement may become when it is written again with full names.
 const GROWTH: usize = 8;
 
-/// A statement that passed the guard; nothing else is sent to a database on a model's behalf.
+/// A statement that passed the guard; only such statements are sent to a database on a model's behalf.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Guarded {
     sql: String,
@@ -55,17 +55,16 @@ pub struct Guarded {
 }
 
 impl Guarded {
-    /// Returns the statement as it will run.
     pub fn as_str(&self) -> &str {
         &self.sql
     }
 
-    /// Returns the query, without the EXPLAIN that may stand before it.
+    /// Returns the query, without an EXPLAIN before it.
     pub fn query(&self) -> &str {
         &self.sql[self.explain..]
     }
 
-    /// Tells whether the statement asks for the plan of a query and not for its rows.
+    /// Returns whether the statement requests the plan of a query and not its rows.
     pub fn explains(&self) -> bool {
         self.explain > 0
     }
@@ -111,7 +110,7 @@ pub enum Refusal {
 /// Checks one statement and returns it written again from its syntax tree.
 ///
 /// # Errors
-/// A [`Refusal`] that says what to change.
+/// A [`Refusal`] with the necessary change.
 pub fn guard(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refusal> {
     on_large_stack(|| guarded(sql, dialect, policy))
 }
@@ -131,7 +130,7 @@ fn guarded(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refu
     Ok(Guarded { sql: format!("{explain}{written}"), tables, explain: explain.len() })
 }
 
-/// Parts a query from the EXPLAIN before it, where that only asks for the plan.
+/// Separates a query from the EXPLAIN before it, if that only requests the plan.
 fn explained(statement: Statement, dialect: Dialect) -> Result<(String, Statement), Refusal> {
     let Statement::Explain {
         describe_alias: DescribeAlias::Explain,
@@ -173,7 +172,8 @@ fn explained(statement: Statement, dialect: Dialect) -> Result<(String, Statemen
 }
 
 fn text(statement: &mut Statement) -> Result<String, Refusal> {
-    let misplaced = || Refusal::Construct("EXCLUDE, SEARCH or CYCLE in an unusual place".into());
+    let misplaced =
+        || Refusal::Construct("EXCLUDE, SEARCH, CYCLE or ONLY in an unusual place".into());
     clauses::written(statement).ok_or_else(misplaced)
 }
 
@@ -182,7 +182,7 @@ pub(crate) fn parse(sql: &str, dialect: Dialect) -> Result<Statement, Refusal> {
     read(sql, dialect, 1)
 }
 
-/// As [`parse`], for what the guard wrote, which may be longer.
+/// As [`parse`], for the guard's output, which can be longer.
 pub(crate) fn parse_generated(sql: &str, dialect: Dialect) -> Result<Statement, Refusal> {
     read(sql, dialect, GROWTH)
 }
@@ -195,7 +195,7 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
         return Err(Refusal::Syntax("the statement holds a NUL character".into()));
     }
     let tokens = dialect.tokens(sql).map_err(|error| Refusal::Syntax(error.to_string()))?;
-    let words = tokens.iter().filter(|token| !matches!(token.token, Token::Whitespace(_))).count();
+    let words = tokens.iter().filter(|token| !is_space(&token.token)).count();
     if words > MAX_TOKENS * growth {
         return Err(Refusal::TooLong);
     }
@@ -216,7 +216,7 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
                 Ok(statement)
             } else {
                 Err(Refusal::Construct(
-                    "SEARCH or CYCLE outside WITH, or OPTION after what is no query".into(),
+                    "SEARCH or CYCLE outside WITH, ONLY before what is no table, or OPTION after what is no query".into(),
                 ))
             }
         }

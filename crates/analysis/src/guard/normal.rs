@@ -1,7 +1,7 @@
 //! Brings a statement into a form that is read back as it was written, and that means the same.
 //!
-//! Operands stand in parentheses where the writer would run two signs together (`- -1` as a comment),
-//! literals become plain ones, and every alias is written with `AS`.
+//! Operands get parentheses if the writer would join two signs (`- -1` as a comment), literals become plain ones, and
+//! every alias is written with `AS`.
 
 use std::ops::ControlFlow;
 
@@ -9,12 +9,12 @@ use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
     Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
     GroupByExpr, Ident, ObjectName, Select, SelectFlavor, SelectItem, Statement, TableFactor,
-    TableWithJoins, Value, ValueWithSpan, VisitMut, VisitorMut, WildcardAdditionalOptions,
+    TableWithJoins, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
+    WildcardAdditionalOptions,
 };
 
 use crate::Dialect;
 
-/// Rewrites the statement in place.
 pub fn form(statement: &mut Statement, dialect: Dialect) {
     let ControlFlow::Continue(()) = statement.visit(&mut Former { dialect });
 }
@@ -52,13 +52,23 @@ fn apart(expr: &mut Expr) {
     }
 }
 
-/// Writes `substring(a, 1)`, `ceil(a)` and `floor(a)` as the calls that they are for Postgres, which looks them up by name.
+/// Writes `substring(a, 1)`, `trim(a)`, `ceil(a)` and `floor(a)` as the calls that they are for Postgres, which looks them up
+/// by name.
 fn as_call(expr: &mut Expr) {
     let (name, arguments) = match expr {
         Expr::Substring { expr, substring_from, substring_for, special: true, shorthand } => {
             let name = if *shorthand { "substr" } else { "substring" };
             let rest = [substring_from.take(), substring_for.take()].into_iter().flatten();
             (name, std::iter::once(take(expr)).chain(rest.map(|boxed| *boxed)).collect())
+        }
+        Expr::Trim { expr, trim_where, trim_characters, .. } => {
+            let name = match trim_where {
+                Some(TrimWhereField::Leading) => "ltrim",
+                Some(TrimWhereField::Trailing) => "rtrim",
+                Some(TrimWhereField::Both) | None => "btrim",
+            };
+            let rest = trim_characters.take().into_iter().flatten();
+            (name, std::iter::once(take(expr)).chain(rest).collect())
         }
         Expr::Ceil { expr, .. } => ("ceil", vec![take(expr)]),
         Expr::Floor { expr, .. } => ("floor", vec![take(expr)]),
@@ -67,7 +77,6 @@ fn as_call(expr: &mut Expr) {
     *expr = call(ObjectName::from(vec![Ident::new(name)]), arguments);
 }
 
-/// Takes an expression out of its place.
 pub fn take(expr: &mut Expr) -> Expr {
     std::mem::replace(expr, Expr::Value(Value::Null.into()))
 }

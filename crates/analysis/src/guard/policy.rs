@@ -1,4 +1,4 @@
-//! What a statement may read: the tables it may name, their columns, and which of their rows.
+//! The permissions of a statement: the tables it can name, their columns, and their visible rows.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,7 @@ use sqlparser::ast::Ident;
 use crate::{Dialect, nearest};
 
 /// A table or view that exists and may be read.
-#[derive(Clone, Debug, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
 pub struct TableName {
     /// `main` in SQLite and DuckDB.
     pub schema: String,
@@ -31,7 +31,7 @@ pub struct Permitted {
 #[derive(Clone, Debug, Default)]
 pub struct Policy {
     pub tables: Vec<Permitted>,
-    /// Schemas of the functions that extensions of the database bring, of those in
+    /// Schemas of the functions of the database's extensions, of those in
     /// [`EXTENSION_FUNCTIONS`](super::EXTENSION_FUNCTIONS).
     pub extensions: BTreeMap<String, String>,
 }
@@ -69,7 +69,7 @@ impl Policy {
 }
 
 impl TableName {
-    /// Returns the name as a statement would write it: with its schema only where that is needed.
+    /// Returns the name for a statement: with its schema only if necessary.
     pub fn shown(&self) -> String {
         let name = shown(&self.name);
         if self.unqualified { name } else { format!("{}.{name}", shown(&self.schema)) }

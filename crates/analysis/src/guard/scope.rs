@@ -17,7 +17,7 @@ struct Definition {
 #[derive(Default)]
 struct Frame {
     definitions: Vec<Definition>,
-    /// The first so many definitions may be named at the present place.
+    /// This number of definitions are in scope at the present place.
     in_force: usize,
 }
 
@@ -55,7 +55,7 @@ impl Scope {
         }
     }
 
-    /// Tells whether the folded name means a `WITH` query at the present place.
+    /// Returns whether the folded name means a `WITH` query at the present place.
     pub fn defines(&self, name: &str) -> bool {
         self.frames
             .iter()

@@ -1,5 +1,5 @@
-//! What a query, an expression and an operator may look like. Lists of the permitted: a construct that
-//! a newer parser learns stays refused until someone looked at it.
+//! The permitted forms of a query, an expression and an operator. Lists of the permitted: a construct that a newer
+//! parser learns stays refused until someone looked at it.
 
 use sqlparser::ast::{
     AccessExpr, CastKind, Expr, Function, FunctionArgumentClause, FunctionArguments, GroupByExpr,
@@ -54,7 +54,7 @@ fn plain_order(order: &OrderBy) -> bool {
         && matches!(&order.kind, OrderByKind::Expressions(list) if list.iter().all(plain_sort))
 }
 
-/// `ORDER BY x USING operator` calls a function of somebody's own.
+/// `ORDER BY x USING operator` calls a user-defined function.
 fn plain_sort(order: &OrderByExpr) -> bool {
     order.with_fill.is_none() && !matches!(order.options.sort, Some(OrderBySort::Using(_)))
 }

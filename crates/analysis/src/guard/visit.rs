@@ -10,6 +10,7 @@ use super::functions::called;
 use super::scope::Scope;
 use super::{Policy, Refusal, counting, is_allowed_table_function, shapes};
 use crate::Dialect;
+use crate::clauses::is_only;
 
 /// The visitor; breaks with the first refusal.
 pub struct Inspector<'a> {
@@ -52,7 +53,10 @@ impl<'a> Inspector<'a> {
                 json_path: None,
                 sample,
                 index_hints,
-            } if with_hints.is_empty() && partitions.is_empty() && index_hints.is_empty() => {
+            } if with_hints.is_empty()
+                && (partitions.is_empty() || is_only(partitions) && args.is_none())
+                && index_hints.is_empty() =>
+            {
                 if let Some(sample) = sample {
                     shapes::sample(sample, self.dialect)?;
                 }

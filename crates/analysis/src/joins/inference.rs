@@ -1,4 +1,4 @@
-//! Keys that nobody declared: by names and types.
+//! Undeclared keys, inferred from names and types.
 
 use std::collections::HashMap;
 

@@ -1,7 +1,7 @@
 //! How tables join: by declared foreign keys, and by keys that names and types suggest.
 //!
-//! Enter at [`JoinGraph::new`]. Invariant: two keys from one table to another are two ways, never one; what is
-//! inferred says so.
+//! Enter at [`JoinGraph::new`]. Invariant: two keys from one table to another are two paths, never one; inferred ones
+//! are marked.
 
 mod inference;
 
@@ -148,7 +148,7 @@ impl<'a> JoinGraph<'a> {
         JoinPaths { paths: vec![path], unreachable }
     }
 
-    /// Adds to a set of tables those that lie between them, so that all can be joined.
+    /// Adds to a set of tables those between them, so that all can be joined.
     pub fn closure(&self, tables: &[usize]) -> Vec<usize> {
         let mut all: Vec<usize> = Vec::new();
         for table in tables {
@@ -286,7 +286,7 @@ fn position(catalogue: &Catalogue, name: &TableName) -> Option<usize> {
         })
 }
 
-/// Returns the first column by which two tables' rows are told apart, for a probe.
+/// Returns the first column that distinguishes two tables' rows, for a probe.
 pub(crate) fn key_of(table: &Table) -> Option<&[String]> {
     if table.primary_key.is_empty() {
         table.unique.first().map(Vec::as_slice)

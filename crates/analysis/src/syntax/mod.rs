@@ -6,11 +6,13 @@ mod postgres;
 mod sqlite;
 
 use sqlparser::keywords::Keyword;
+use sqlparser::tokenizer::Token;
 
 pub use postgres::Postgres;
 pub use sqlite::Sqlite;
 
-/// Tells whether a word has a meaning for the parser because of other databases, and is a plain name in SQLite and Postgres.
+/// Returns whether a word has a meaning for the parser because of other databases, and is a plain name in SQLite and
+/// Postgres.
 pub fn is_name(keyword: Keyword) -> bool {
     use Keyword as K;
     matches!(
@@ -43,7 +45,7 @@ pub fn is_name(keyword: Keyword) -> bool {
     )
 }
 
-/// Hands questions on to the wrapped dialect: those that are answered by yes or no, and what names are made of.
+/// Passes questions on to the wrapped dialect: yes-or-no questions, and the characters of names.
 macro_rules! as_inner {
     ($($question:ident)*) => {
         $(fn $question(&self) -> bool {
@@ -69,7 +71,7 @@ macro_rules! as_inner {
 }
 use as_inner;
 
-/// Tells whether a word is a plain name in SQLite alone.
+/// Returns whether a word is a plain name in SQLite alone.
 pub fn is_name_in_sqlite(keyword: Keyword) -> bool {
     use Keyword as K;
     matches!(
@@ -90,4 +92,13 @@ pub fn is_name_in_sqlite(keyword: Keyword) -> bool {
             | K::TRY_CONVERT
             | K::USER
     )
+}
+
+/// Returns whether a token is this word, without quotation marks.
+pub fn is_word(token: &Token, text: &str) -> bool {
+    matches!(token, Token::Word(w) if w.quote_style.is_none() && w.value.eq_ignore_ascii_case(text))
+}
+
+pub fn is_space(token: &Token) -> bool {
+    matches!(token, Token::Whitespace(_))
 }

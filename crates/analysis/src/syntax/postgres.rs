@@ -1,7 +1,7 @@
 //! Postgres' syntax: also `BETWEEN SYMMETRIC`, `COLLATE` after any expression, signs that bind as tightly as Postgres
-//! binds them, and `substring(… SIMILAR …)`.
+//! binds them, `substring(… SIMILAR …)`, and every form of `trim(…)`.
 
-use sqlparser::ast::{BinaryOperator, Expr, UnaryOperator};
+use sqlparser::ast::{BinaryOperator, Expr, TrimWhereField, UnaryOperator};
 use sqlparser::dialect::{Dialect, PostgreSqlDialect, Precedence};
 use sqlparser::keywords::Keyword;
 use sqlparser::parser::{Parser, ParserError};
@@ -10,7 +10,7 @@ use sqlparser::tokenizer::Token;
 use super::as_inner;
 
 const INNER: PostgreSqlDialect = PostgreSqlDialect {};
-/// How tightly `COLLATE` binds to what stands before it, as the parser counts.
+/// The precedence of `COLLATE`, in the parser's numbers.
 const COLLATE: u8 = 120;
 
 /// Postgres, as the parser knows it, and more.
@@ -93,6 +93,9 @@ impl Dialect for Postgres {
                     .maybe_parse(|parser| substring(parser, self.prec_value(Precedence::Between)));
                 return similar.transpose();
             }
+            Token::Word(word) if word.keyword == Keyword::TRIM => {
+                return parser.maybe_parse(trim).transpose();
+            }
             _ => return None,
         };
         parser.advance_token();
@@ -112,6 +115,9 @@ impl Dialect for Postgres {
             let collation = parser.parse_object_name(false);
             return Some(collation.map(|collation| Expr::Collate { expr, collation }));
         }
+        if let Some(compare_op) = like_all(parser) {
+            return Some(all(parser, expr, compare_op));
+        }
         let negated = parser.parse_keywords(&[Keyword::NOT, Keyword::BETWEEN, Keyword::SYMMETRIC]);
         if !negated && !parser.parse_keywords(&[Keyword::BETWEEN, Keyword::SYMMETRIC]) {
             return None;
@@ -120,7 +126,7 @@ impl Dialect for Postgres {
     }
 }
 
-/// Writes `x BETWEEN SYMMETRIC a AND b` as what it means: between one way or the other.
+/// Writes `x BETWEEN SYMMETRIC a AND b` as its meaning: between in either order.
 fn symmetric(
     parser: &mut Parser<'_>,
     expr: &Expr,
@@ -143,6 +149,34 @@ fn symmetric(
     Ok(Expr::Nested(Box::new(either)))
 }
 
+/// Reads `[NOT] {LIKE | ILIKE} ALL` as the operator that it is another word for.
+fn like_all(parser: &mut Parser<'_>) -> Option<BinaryOperator> {
+    use Keyword::{ALL, ILIKE, LIKE, NOT};
+    [
+        (&[LIKE, ALL][..], BinaryOperator::PGLikeMatch),
+        (&[ILIKE, ALL], BinaryOperator::PGILikeMatch),
+        (&[NOT, LIKE, ALL], BinaryOperator::PGNotLikeMatch),
+        (&[NOT, ILIKE, ALL], BinaryOperator::PGNotILikeMatch),
+    ]
+    .into_iter()
+    .find_map(|(words, operator)| parser.parse_keywords(words).then_some(operator))
+}
+
+/// Reads the array or the query in parentheses whose every value is compared.
+fn all(
+    parser: &mut Parser<'_>,
+    left: &Expr,
+    compare_op: BinaryOperator,
+) -> Result<Expr, ParserError> {
+    parser.expect_token(&Token::LParen)?;
+    let right = match parser.maybe_parse(|parser| parser.parse_query())? {
+        Some(query) => Expr::Subquery(query),
+        None => parser.parse_expr()?,
+    };
+    parser.expect_token(&Token::RParen)?;
+    Ok(Expr::AllOp { left: Box::new(left.clone()), compare_op, right: Box::new(right) })
+}
+
 /// Reads `SUBSTRING(text SIMILAR pattern ESCAPE escape)`, another way to write `FROM` and `FOR`.
 fn substring(parser: &mut Parser<'_>, precedence: u8) -> Result<Expr, ParserError> {
     parser.expect_keyword_is(Keyword::SUBSTRING)?;
@@ -154,4 +188,29 @@ fn substring(parser: &mut Parser<'_>, precedence: u8) -> Result<Expr, ParserErro
     let substring_for = Some(Box::new(parser.parse_subexpr(precedence)?));
     parser.expect_token(&Token::RParen)?;
     Ok(Expr::Substring { expr, substring_from, substring_for, special: false, shorthand: false })
+}
+
+/// Reads `TRIM([BOTH | LEADING | TRAILING] [characters FROM] text, …)`, each part of which can be missing.
+fn trim(parser: &mut Parser<'_>) -> Result<Expr, ParserError> {
+    parser.expect_keyword_is(Keyword::TRIM)?;
+    parser.expect_token(&Token::LParen)?;
+    let trim_where = [
+        (Keyword::BOTH, TrimWhereField::Both),
+        (Keyword::LEADING, TrimWhereField::Leading),
+        (Keyword::TRAILING, TrimWhereField::Trailing),
+    ];
+    let trim_where = trim_where.into_iter().find(|(word, _)| parser.parse_keyword(*word));
+    let mut parts = Vec::new();
+    if !parser.peek_keyword(Keyword::FROM) {
+        parts = parser.parse_comma_separated(Parser::parse_expr)?;
+    }
+    if parser.parse_keyword(Keyword::FROM) {
+        let mut of = parser.parse_comma_separated(Parser::parse_expr)?;
+        of.append(&mut parts);
+        parts = of;
+    }
+    parser.expect_token(&Token::RParen)?;
+    let expr = Box::new(parts.remove(0));
+    let trim_where = trim_where.map(|(_, place)| place);
+    Ok(Expr::Trim { expr, trim_where, trim_what: None, trim_characters: Some(parts) })
 }

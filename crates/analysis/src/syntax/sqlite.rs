@@ -86,7 +86,7 @@ fn not_matched(expr: Expr) -> Expr {
     }
 }
 
-/// Reads `a IS b` and `a IS NOT b`, where `b` is none of the words that the parser expects there.
+/// Reads `a IS b` and `a IS NOT b`, if `b` is none of the parser's expected words.
 fn is_value(
     parser: &mut Parser<'_>,
     left: &Expr,

@@ -20,9 +20,8 @@ use crate::http::JsonResult;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 
-/// Answers a call of JSON-RPC.
 pub(super) async fn call(
-    State(service): State<Service>,
+    service: State<Service>,
     uri: Uri,
     headers: HeaderMap,
     body: Bytes,
@@ -89,7 +88,7 @@ fn typed<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
 /// Names the version that a client speaks: a header, or a parameter of the address.
 const VERSION: &str = "a2a-version";
 
-/// The version that a client speaks that names none.
+/// The version for a client that names none.
 const UNNAMED: &str = "0.3";
 
 /// Refuses a client that speaks another version.
@@ -114,7 +113,7 @@ pub(super) async fn versioned(request: Request, next: Next) -> Result<Response, 
     Ok(next.run(request).await)
 }
 
-/// Refuses a body that says it is something else than JSON.
+/// Rejects a body that declares a type other than JSON.
 fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     match headers.get(header::CONTENT_TYPE) {
         Some(kind) if !crate::http::is_json(headers) => {
@@ -143,7 +142,6 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     typed(read)
 }
 
-/// The parameters of an address.
 pub(super) struct Asked<T>(T);
 
 impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
@@ -172,21 +170,21 @@ pub(super) async fn send(service: State<Service>, Body(send): Body<Send>) -> Jso
 }
 
 pub(super) async fn stream(
-    State(service): State<Service>,
+    service: State<Service>,
     Body(send): Body<Send>,
 ) -> Result<Response, Refusal> {
     stream::begin(&service, send, None).await
 }
 
 pub(super) async fn extended_card(
-    State(service): State<Service>,
+    service: State<Service>,
     headers: HeaderMap,
 ) -> JsonResult<Refusal> {
     Ok(Json(card::extended(&service, &headers).await?))
 }
 
 pub(super) async fn tasks(
-    State(service): State<Service>,
+    service: State<Service>,
     Asked(list): Asked<list::List>,
 ) -> JsonResult<Refusal> {
     Ok(Json(list::listed(&service, &list).await?))
@@ -196,13 +194,13 @@ pub(super) async fn tasks(
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct Shown {
-    /// How many of its newest messages; none: all.
+    /// How many of its newest messages; all by default.
     #[serde(alias = "history_length")]
     pub history_length: Option<u32>,
 }
 
 pub(super) async fn get_or_follow(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(named): Path<String>,
     Asked(shown): Asked<Shown>,
 ) -> Result<Response, Refusal> {
@@ -213,7 +211,7 @@ pub(super) async fn get_or_follow(
     Ok(Json(shapes::short_task(&task, shown.history_length)).into_response())
 }
 
-/// Says what may be done at a task's address, which its ending decides.
+/// The actions at a task's address, which its ending selects.
 pub(super) async fn allowed(Path(named): Path<String>) -> Response {
     let methods = match named.split_once(':') {
         Some((_, "cancel")) => "POST",
@@ -224,14 +222,14 @@ pub(super) async fn allowed(Path(named): Path<String>) -> Response {
 }
 
 pub(super) async fn pushes(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(task): Path<String>,
 ) -> JsonResult<Refusal> {
     Ok(Json(push::list(&service, &task).await?))
 }
 
 pub(super) async fn add_push(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(task): Path<String>,
     Body(config): Body<push::Config>,
 ) -> JsonResult<Refusal> {
@@ -239,21 +237,21 @@ pub(super) async fn add_push(
 }
 
 pub(super) async fn push(
-    State(service): State<Service>,
+    service: State<Service>,
     Path((task, id)): Path<(String, String)>,
 ) -> JsonResult<Refusal> {
     Ok(Json(push::get(&service, &task, &id).await?))
 }
 
 pub(super) async fn delete_push(
-    State(service): State<Service>,
+    service: State<Service>,
     Path((task, id)): Path<(String, String)>,
 ) -> JsonResult<Refusal> {
     Ok(Json(push::delete(&service, &task, &id).await?))
 }
 
 pub(super) async fn act(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(named): Path<String>,
 ) -> Result<Response, Refusal> {
     match named.split_once(':') {

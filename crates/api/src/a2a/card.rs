@@ -1,6 +1,6 @@
-//! The cards that say what the agent can do and where: one for everybody, and one for who may use it.
+//! The agent cards: a public one, and one for authenticated callers.
 //!
-//! Where somebody has to prove who they are, strangers read how, and nothing of agents and teams.
+//! If authentication is required, the public card describes how, and contains no agents and teams.
 
 use axum::Json;
 use axum::extract::State;
@@ -15,8 +15,7 @@ use perihelion_runtime::KeptTeam;
 use perihelion_service::Service;
 use perihelion_star::GRAPH;
 
-/// Shows the card that everybody may read.
-pub(super) async fn public(State(service): State<Service>, headers: HeaderMap) -> Response {
+pub(super) async fn public(service: State<Service>, headers: HeaderMap) -> Response {
     let card = if is_open(&service).await {
         whole(&service, &headers).await
     } else {
@@ -33,7 +32,7 @@ pub(super) async fn public(State(service): State<Service>, headers: HeaderMap) -
 /// Shows the card with what those may use who proved who they are.
 ///
 /// # Errors
-/// [`Refusal::Unsupported`] where nobody has to, and the other card shows all.
+/// [`Refusal::Unsupported`] without authentication, because then the public card is complete.
 pub(super) async fn extended(service: &Service, headers: &HeaderMap) -> Result<Value, Refusal> {
     if is_open(service).await {
         return Err(Refusal::Unsupported("there is no extended agent card".into()));
@@ -41,13 +40,13 @@ pub(super) async fn extended(service: &Service, headers: &HeaderMap) -> Result<V
     Ok(closed(whole(service, headers).await))
 }
 
-/// Returns whether nobody has to prove who they are; where that cannot be found out, somebody has to.
+/// Returns whether no authentication is required; required if that cannot be determined.
 async fn is_open(service: &Service) -> bool {
     let is_protected = service.runtime().settings().serve.is_protected();
     !is_protected && service.people().is_anybody_known().await.is_ok_and(|is_known| !is_known)
 }
 
-/// Adds how somebody proves who they are.
+/// Adds the means of authentication.
 fn closed(mut card: Value) -> Value {
     card["capabilities"]["extendedAgentCard"] = json!(true);
     card["securitySchemes"] = json!({
@@ -70,7 +69,7 @@ async fn whole(service: &Service, headers: &HeaderMap) -> Value {
         let usual = format!("Works with the tools of the MCP server {}", server.name);
         skill(&agent.name, &server.name, &server.description, &usual, "mcp")
     });
-    let own = service.runtime().own_graphs().map(|graph| graph.about());
+    let own = service.runtime().graphs().skip(1).map(|graph| graph.about());
     let own = own.filter(|about| about.messages.is_some()).map(|about| {
         let described = about.description.as_deref().unwrap_or_default();
         skill(&about.name, &about.name, described, "Works on messages", "graph")
@@ -84,14 +83,14 @@ fn of_team(kept: &KeptTeam) -> Value {
     skill(&kept.team.agent_name(), &design.name, &design.description, &usual, "team")
 }
 
-/// Makes a skill. Without a description of its own, it has the one in `usual`.
+/// Makes a skill. Without its own description, it has the `usual` one.
 fn skill(id: &str, name: &str, described: &str, usual: &str, tag: &str) -> Value {
     let says_something = described.chars().any(char::is_alphanumeric);
     let description = if says_something { described } else { usual };
     json!({ "id": id, "name": name, "description": description, "tags": [tag] })
 }
 
-/// Makes a card with the skill that there always is, and others.
+/// Makes a card with the default skill, and further ones.
 fn common(headers: &HeaderMap, others: Vec<Value>) -> Value {
     let host = headers.get(header::HOST).and_then(|host| host.to_str().ok()).unwrap_or("localhost");
     let proto = headers.get("x-forwarded-proto").and_then(|proto| proto.to_str().ok());

@@ -1,4 +1,4 @@
-//! Lists tasks, those that changed last first.
+//! Lists tasks, the most recently changed first.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
@@ -20,7 +20,7 @@ use perihelion_service::kept::Run;
 /// Runs that are looked through.
 const MOST: u32 = 1_000;
 
-/// Which tasks are listed, and what is shown of each.
+/// The filter for tasks, and the shown fields.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
 pub(super) struct List {
@@ -34,14 +34,14 @@ pub(super) struct List {
     /// How many of the newest messages of each are shown.
     #[serde(alias = "history_length")]
     history_length: Option<u32>,
-    /// Those that changed then or later.
+    /// Tasks that changed at this time or later.
     #[serde(alias = "status_timestamp_after")]
     status_timestamp_after: Option<DateTime<Utc>>,
     #[serde(alias = "include_artifacts")]
     include_artifacts: bool,
 }
 
-/// Where a task stands in the list: when its newest run changed, and its id.
+/// The position of a task in the list: the time of its newest run's change, and its ID.
 type Place = (DateTime<Utc>, Uuid);
 
 /// A task of the list, with those runs of its thread that were read, newest first.
@@ -88,13 +88,13 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
 }
 
 impl Listed<'_> {
-    /// Returns the runs of the task, oldest first; none where it began before those that were read.
+    /// Returns the runs of the task, oldest first; `None` if it began before the runs that were read.
     fn runs(&self) -> Option<Vec<&Run>> {
         let first = self.of_thread.iter().find(|run| run.id == self.place.1)?;
         Some(runs::of_task(first, self.of_thread))
     }
 
-    /// Reads how it stands, and nothing of what was said.
+    /// Reads its status, without its messages.
     async fn state(&self, service: &Service) -> Result<State, Refusal> {
         match self.runs().as_deref() {
             Some([.., newest]) => state::alone(service, newest).await,
@@ -131,7 +131,7 @@ fn by_thread(all: Vec<Run>) -> Vec<Vec<Run>> {
     threads.into_values().collect()
 }
 
-/// Finds the tasks of threads, each at its run that changed last, those first that changed last.
+/// Finds the tasks of threads, each at its last changed run, in the order of the changes, newest first.
 fn by_place(threads: &[Vec<Run>]) -> Vec<Listed<'_>> {
     let mut all = Vec::new();
     for of_thread in threads {

@@ -54,7 +54,6 @@ pub fn router(service: Service) -> Router {
         .with_state(service)
 }
 
-/// Makes the route by which everybody finds the agent.
 pub fn discovery(service: Service) -> Router {
     Router::new().route("/.well-known/agent-card.json", get(card::public)).with_state(service)
 }

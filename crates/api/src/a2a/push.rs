@@ -1,4 +1,4 @@
-//! Push notifications: addresses that hear when a run of a task continues, and how the task stands when it has ended.
+//! Push notifications: addresses that get a message when a run of a task continues, and the task's status at its end.
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -16,16 +16,14 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 use perihelion_service::kept::{NewDelivery, Run};
 
-/// The kind of these deliveries.
 pub(crate) const KIND: &str = "a2a";
 
-/// The content type of what is sent.
 pub(crate) const MEDIA: &str = "application/a2a+json";
 
 /// Addresses of one task at most.
 const MOST: usize = 16;
 
-/// An address that hears of a task.
+/// An address with push notifications of a task.
 #[derive(Clone, Debug, Default, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase")]
 pub(super) struct Config {
@@ -48,7 +46,7 @@ pub(super) struct Authentication {
 }
 
 impl Config {
-    /// Checks where it leads, and returns what is sent there: that a run continues, and that it has ended.
+    /// Checks its target, and returns its messages: a run continues, and it has ended.
     pub(super) fn deliveries(&self, service: &Service) -> Result<[NewDelivery; 2], Plain> {
         let url = callbacks::check(service, &self.url)?;
         let mut headers = json!({});
@@ -64,7 +62,7 @@ impl Config {
     }
 }
 
-/// Returns what is sent of the next run of a task.
+/// Returns the messages about the next run of a task.
 pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDelivery>, Plain> {
     let configs = service.kept().pushes(task).await?;
     let read = configs.into_iter().filter_map(|(_, config)| serde_json::from_value(config).ok());
@@ -73,7 +71,7 @@ pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDeli
     Ok(all?.into_iter().flatten().collect())
 }
 
-/// Keeps an address of a task; one under way tells it of its end.
+/// Stores an address of a task; an active task also notifies it of its end.
 pub(super) async fn create(
     service: &Service,
     task: &str,
@@ -129,19 +127,18 @@ async fn all_of(service: &Service, task: &str) -> Result<(Task, Vec<(String, Val
     Ok((task, all))
 }
 
-/// Shows a task to an address, unless it was forgotten meanwhile.
+/// Sends a task to an address, unless the address was deleted since.
 pub(crate) async fn pushed(
     service: &Service,
     run: &Run,
     url: &str,
     is_under_way: bool,
-) -> Result<Option<Value>, String> {
-    let Some(task) = runs::at(service, run).await.map_err(|error| error.to_string())? else {
+) -> Result<Option<Value>, Refusal> {
+    let Some(task) = runs::at(service, run).await? else {
         return Ok(None);
     };
-    let task = tasks::found(service, &task.to_string()).await;
-    let task = task.map_err(|refusal| refusal.to_string())?;
-    let there = service.kept().pushes(task.id).await.map_err(|error| error.to_string())?;
+    let task = tasks::found(service, &task.to_string()).await?;
+    let there = service.kept().pushes(task.id).await?;
     if is_under_way && task.state != State::Working {
         return Ok(None);
     }

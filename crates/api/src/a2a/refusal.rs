@@ -7,9 +7,8 @@ use serde_json::{Value, json};
 
 use crate::http::Refusal as Plain;
 
-/// Why a request was refused.
 #[derive(Clone, Debug, thiserror::Error)]
-pub(super) enum Refusal {
+pub(crate) enum Refusal {
     #[error("Task not found: {0}")]
     TaskNotFound(String),
     #[error("Task cannot be canceled: {0}")]
@@ -18,7 +17,7 @@ pub(super) enum Refusal {
     Unsupported(String),
     #[error("{0}")]
     ContentType(String),
-    /// A version that is not spoken here; a client that names none speaks 0.3.
+    /// An unsupported version; a client that names none uses 0.3.
     #[error("A2A version is not supported: {0}; send the header A2A-Version: 1.0")]
     Version(String),
     #[error("{0}")]
@@ -55,7 +54,6 @@ impl Refusal {
         json!([{ "@type": "type.googleapis.com/google.rpc.ErrorInfo", "reason": reason, "domain": "a2a-protocol.org" }])
     }
 
-    /// Shows it as an answer of JSON-RPC.
     pub(super) fn rpc(&self, id: &Value) -> Value {
         let (code, _, _, reason) = self.codes();
         let error =

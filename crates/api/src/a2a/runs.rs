@@ -1,4 +1,4 @@
-//! The runs of a task: those that its messages began, and those that answered its questions on any face.
+//! The runs of a task: those of its messages, and those of answers to its questions in any API.
 
 use std::collections::HashSet;
 
@@ -11,8 +11,11 @@ use crate::http::Refusal;
 use perihelion_service::kept::{NewDelivery, Run, RunFilter};
 use perihelion_service::{Accept, Error, Followers, Order, Service};
 
-/// Runs of a thread that are looked through.
+/// Runs of a task that are looked through, with those of later tasks.
 const MOST: u32 = 1_000;
+
+/// Runs of a thread that are read at a time to find the task that it is at, which is that of the newest as a rule.
+const PAGE: u32 = 16;
 
 /// Which clarifications were answered so far, so that of two messages that were sent at once the first is the answer.
 #[derive(Default)]
@@ -31,10 +34,9 @@ impl Answered {
     }
 }
 
-/// Returns the runs of a thread, newest first.
-pub(super) async fn of_thread(service: &Service, thread: Uuid) -> Result<Vec<Run>, Error> {
-    let filter = RunFilter { status: None, limit: MOST, offset: 0 };
-    Ok(service.kept().runs(thread, &filter).await?)
+/// Returns the first run of a task and the later ones of its thread, newest first.
+pub(super) async fn since(service: &Service, first: &Run) -> Result<Vec<Run>, Error> {
+    Ok(service.kept().runs_since(first, MOST).await?)
 }
 
 /// Finds the runs of a task, oldest first.
@@ -60,7 +62,7 @@ pub(super) fn task_of(run: &Run) -> Option<Uuid> {
     Some(first.unwrap_or(run.id))
 }
 
-/// Tells the addresses of a task of runs that continue it and that no message of A2A began.
+/// Notifies the addresses of a task about runs that continue it and that no A2A message began.
 pub(crate) struct TaskAddresses;
 
 #[async_trait]
@@ -70,8 +72,7 @@ impl Followers for TaskAddresses {
         if next.order.begins_turn() || next.metadata["a2a"].is_object() {
             return Ok(Vec::new());
         }
-        let all = of_thread(service, next.thread.0).await?;
-        let Some(task) = newest(all.iter()) else { return Ok(Vec::new()) };
+        let Some(task) = newest(service, next.thread.0, None).await? else { return Ok(Vec::new()) };
         match push::of_task(service, task).await {
             Ok(deliveries) => Ok(deliveries),
             Err(Refusal(_, why)) => {
@@ -84,14 +85,29 @@ impl Followers for TaskAddresses {
 
 /// Returns the task that a run is of, no matter who began the run.
 pub(super) async fn at(service: &Service, run: &Run) -> Result<Option<Uuid>, Error> {
-    let all = of_thread(service, run.thread).await?;
-    Ok(newest(all.iter().skip_while(|one| one.id != run.id)))
+    newest(service, run.thread, Some(run.id)).await
 }
 
-/// Returns the task that a thread is at by its runs, newest first.
-fn newest<'a>(mut newest_first: impl Iterator<Item = &'a Run>) -> Option<Uuid> {
-    let begun = newest_first.find(|run| task_of(run).is_some() || !continues_any(run));
-    begun.and_then(task_of)
+/// Returns the task that a thread is at, or was at when a run of it began.
+async fn newest(
+    service: &Service,
+    thread: Uuid,
+    mut upto: Option<Uuid>,
+) -> Result<Option<Uuid>, Error> {
+    for page in 0.. {
+        let filter = RunFilter { status: None, limit: PAGE, offset: page * PAGE };
+        let runs = service.kept().runs(thread, &filter).await?;
+        for run in &runs {
+            upto.take_if(|upto| *upto == run.id);
+            if upto.is_none() && (task_of(run).is_some() || !continues_any(run)) {
+                return Ok(task_of(run));
+            }
+        }
+        if runs.len() < PAGE as usize {
+            break;
+        }
+    }
+    Ok(None)
 }
 
 fn continues_any(run: &Run) -> bool {

@@ -6,7 +6,6 @@ use serde_json::{Value, json};
 use super::state::State;
 use super::tasks::{Task, TaskMessage};
 
-/// Shows a task with all that was said.
 pub(super) fn task(task: &Task) -> Value {
     short_task(task, None)
 }
@@ -29,7 +28,7 @@ pub(super) fn short_task(task: &Task, messages: Option<u32>) -> Value {
     shown
 }
 
-/// Shows how a task stands; a question stands in its message.
+/// Shows the status of a task; its message contains the question.
 pub(super) fn status(task: &Task) -> Value {
     let mut status = json!({ "state": task.state.word(), "timestamp": time(task.at) });
     if let (State::InputRequired | State::Failed, Some(text)) = (task.state, &task.text) {
@@ -61,12 +60,10 @@ fn time(at: DateTime<Utc>) -> String {
     at.to_rfc3339_opts(SecondsFormat::Millis, true)
 }
 
-/// Shows a change of a task's state.
 pub(super) fn status_update(task: &Task) -> Value {
     json!({ "statusUpdate": { "taskId": task.id, "contextId": task.context, "status": status(task) } })
 }
 
-/// Shows a piece of a task's answer.
 pub(super) fn piece(task: &Task, text: &str, is_first: bool, is_last: bool) -> Value {
     json!({ "artifactUpdate": {
         "taskId": task.id, "contextId": task.context, "artifact": artifact(task, text), "append": !is_first,

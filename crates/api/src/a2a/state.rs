@@ -1,4 +1,4 @@
-//! How tasks stand, by the rows of their runs and by what these left, never by the log of what was told.
+//! The statuses of tasks, from the rows of their runs and their results, never from the event log.
 
 use super::refusal::Refusal;
 use crate::questions;
@@ -7,7 +7,6 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Run, RunStatus};
 use perihelion_service::{ClientStatus, RunSummary, Service};
 
-/// How a task stands.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum State {
     Submitted,
@@ -38,7 +37,7 @@ impl State {
 /// A state, and the answer, the question, or why it failed.
 pub(super) type WithText = (State, Option<String>);
 
-/// Says how a run left its task, and what was said last.
+/// Returns how a run left its task, and the last message.
 pub(super) async fn of_run(service: &Service, run: &Run) -> Result<WithText, Refusal> {
     match by_row(run) {
         Some(state) => {
@@ -50,7 +49,7 @@ pub(super) async fn of_run(service: &Service, run: &Run) -> Result<WithText, Ref
     }
 }
 
-/// Says how a run left its task, and reads no more for it than is needed.
+/// Returns how a run left its task, with as few reads as possible.
 pub(super) async fn alone(service: &Service, run: &Run) -> Result<State, Refusal> {
     if let Some(state) = by_row(run) {
         return Ok(state);
@@ -70,7 +69,7 @@ pub(super) async fn alone(service: &Service, run: &Run) -> Result<State, Refusal
     Ok(by_what_it_left(&service.left_by(run).await?).0)
 }
 
-/// Reads the state where the row of a run has it.
+/// Reads the state if the row of a run has it.
 fn by_row(run: &Run) -> Option<State> {
     match run.status {
         RunStatus::Pending => Some(State::Submitted),
@@ -81,8 +80,8 @@ fn by_row(run: &Run) -> Option<State> {
     }
 }
 
-/// Reads the state of a task whose newest run has succeeded: it was answered, or somebody is asked something, and its thread
-/// may have moved on since, by the command line.
+/// Reads the status of a task whose newest run has succeeded: it was answered, or a question is open, and the command
+/// line may have continued its thread.
 fn by_what_it_left(left: &RunSummary) -> WithText {
     let answer = left.answer();
     let is_at_turn = left.now.filter(|_| !left.has_moved_on());

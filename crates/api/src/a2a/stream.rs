@@ -30,7 +30,7 @@ pub(super) async fn begin(
     Ok(Streamed::new(service, task, Some(conversation), id).response())
 }
 
-/// Follows a task that was begun before over all its runs, until nothing can come after it.
+/// Follows an existing task over all its runs, until it cannot continue.
 pub(super) async fn join(
     service: &Service,
     id: &str,
@@ -55,9 +55,8 @@ pub(super) async fn join(
 struct Streamed {
     service: Service,
     task: Task,
-    /// The run that is followed.
     conversation: Option<Conversation>,
-    /// Finds the runs after it, where they are followed too.
+    /// Finds the later runs, if they are followed too.
     later: Option<BegunRuns>,
     answered: Answered,
     /// Whether `later` has come to the run that was followed first.
@@ -131,7 +130,7 @@ impl Streamed {
         }
     }
 
-    /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
+    /// Receives one event; it can be dropped at any time without losing events.
     async fn advance(&mut self) -> Result<(), Refusal> {
         if self.has_ended {
             return self.show_end().await;
@@ -168,7 +167,6 @@ impl Streamed {
         Ok(())
     }
 
-    /// Waits for the next run of the task.
     async fn wait(&mut self) -> Result<(), Refusal> {
         let Some(later) = &mut self.later else {
             self.is_over = true;

@@ -15,8 +15,8 @@ use crate::request_fields::{self, RequestFields};
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Multitask, Run};
-use perihelion_service::{Accept, Asked, Error, Order, Service, Turn};
-use perihelion_star::GRAPH;
+use perihelion_service::{Accept, Asked, Error, Order, Service};
+use perihelion_star::Request;
 
 /// A turn of a thread.
 #[derive(Clone, Debug)]
@@ -30,11 +30,10 @@ pub(super) struct Task {
     pub text: Option<String>,
     pub history: Vec<TaskMessage>,
     pub at: DateTime<Utc>,
-    /// What its request wants with the answer.
+    /// The options of the answer in its request.
     pub more: Map<String, Value>,
 }
 
-/// A message of a task.
 #[derive(Clone, Debug)]
 pub(super) struct TaskMessage {
     pub role: &'static str,
@@ -61,7 +60,7 @@ pub(super) struct Message {
     pub task_id: Option<String>,
     pub role: String,
     pub parts: Vec<Value>,
-    /// What else the request says, as OpenAI's metadata may.
+    /// The further fields of the request, as in OpenAI's metadata.
     #[serde(default)]
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     pub metadata: Value,
@@ -75,12 +74,11 @@ pub(super) struct Configuration {
     /// How many of the task's newest messages the answer shows.
     #[serde(alias = "history_length")]
     pub history_length: Option<u32>,
-    /// An address that hears of the task.
+    /// An address with push notifications of the task.
     #[serde(alias = "task_push_notification_config")]
     pub task_push_notification_config: Option<push::Config>,
 }
 
-/// Begins a task, or continues one that waits.
 pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), Refusal> {
     let message = send.message;
     if message.role != "ROLE_USER" || message.message_id.is_empty() {
@@ -94,7 +92,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         return Err(Refusal::Invalid("a message needs at least one part".into()));
     }
     let question = texts.join("\n\n");
-    let turn = Turn { question: question.clone(), ..Turn::default() };
+    let turn = Request { question: question.clone(), ..Request::default() };
     let turn = RequestFields::of_metadata(&message.metadata)?.applied_to(service, turn)?;
     let named = match &message.task_id {
         Some(id) => Some(found(service, id).await?),
@@ -104,7 +102,8 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         if task.state.is_over() {
             return Err(Refusal::Unsupported(format!("the task has ended: {}", task.id)));
         }
-        if message.context_id.as_ref().is_some_and(|context| *context != task.context.to_string()) {
+        let context = message.context_id.as_deref().map(|context| thread_of(service, context).0.0);
+        if context.is_some_and(|context| context != task.context) {
             return Err(Refusal::Invalid("the task belongs to another context".into()));
         }
     }
@@ -164,12 +163,11 @@ pub(super) fn thread_of<'a>(service: &Service, context: &'a str) -> (ThreadId, O
     }
 }
 
-/// Finds a task by its id.
 pub(super) async fn found(service: &Service, id: &str) -> Result<Task, Refusal> {
     let missing = || Refusal::TaskNotFound(id.to_owned());
     let id = Uuid::parse_str(id).map_err(|_| missing())?;
     let first = service.kept().find_run(id).await?.ok_or_else(missing)?;
-    let all = runs::of_thread(service, first.thread).await?;
+    let all = runs::since(service, &first).await?;
     let of_task = runs::of_task(&first, &all);
     let newest = of_task.last().copied().unwrap_or(&first);
     let mut task = Task::of(&first, &of_task, State::Submitted);
@@ -181,7 +179,7 @@ pub(super) async fn found(service: &Service, id: &str) -> Result<Task, Refusal> 
 }
 
 impl Task {
-    /// Puts a task together by its runs, oldest first; what was said last, and what is wanted with it, is added to it.
+    /// Composes a task from its runs, oldest first, and adds the last message and the requested fields.
     pub(super) fn of(first: &Run, runs: &[&Run], state: State) -> Self {
         let newest = runs.last().copied().unwrap_or(first);
         Self {
@@ -197,7 +195,6 @@ impl Task {
     }
 }
 
-/// Reads the message that began a run.
 fn message_of(run: &Run) -> Option<TaskMessage> {
     let words = &run.metadata["a2a"];
     let id = words["message"].as_str()?.to_owned();
@@ -208,7 +205,6 @@ fn message_of(run: &Run) -> Option<TaskMessage> {
     Some(TaskMessage { role: "ROLE_USER", id, texts })
 }
 
-/// Stops a task.
 pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal> {
     let task = found(service, id).await?;
     if task.state == State::InputRequired {
@@ -223,10 +219,10 @@ pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal>
     found(service, id).await
 }
 
-/// Ends a task that waits for an answer: a run of its own takes its questions back.
+/// Ends a task that waits for an answer: a separate run withdraws its questions.
 async fn withdraw(service: &Service, task: &Task) -> Result<Task, Refusal> {
     let thread = ThreadId(task.context);
-    let assistant = assistant_of(GRAPH);
+    let assistant = assistant_of(&service.info(thread).await?.graph);
     let order =
         Order::new(Asked::Edit { update: json!({}), as_node: None, goto: vec![END.to_owned()] });
     let accept = Accept {

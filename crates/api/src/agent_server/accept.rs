@@ -1,4 +1,4 @@
-//! Bodies of runs: checked, and kept as what they ask for.
+//! Bodies of runs: checked, and stored as requests.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use serde_json::{Map, Value, json};
@@ -22,7 +22,7 @@ pub(super) struct Accepted {
     pub stops_with_client: bool,
 }
 
-/// Checks a body and keeps the run that it asks for; `follows` says that the client hears of it as it runs.
+/// Checks a body and stores its run; `follows` means that the client streams it.
 pub(super) async fn accept(
     app: &AppState,
     thread: Option<ThreadId>,
@@ -31,7 +31,24 @@ pub(super) async fn accept(
 ) -> Result<Accepted, Refusal> {
     // First, so that no thread is made for what is refused.
     let checked = check(app, RunBody::read(body)?).await?;
-    let (thread, temporary) = the_thread(app, thread, &checked.body).await?;
+    let (on, temporary) = the_thread(app, thread, &checked.body).await?;
+    let accepted = accept_on(app, on, temporary, checked, follows).await;
+    if thread.is_none()
+        && accepted.is_err()
+        && let Err(error) = app.service.delete_thread(on).await
+    {
+        tracing::warn!(thread = %on, %error, "failed to delete the thread of a refused run");
+    }
+    accepted
+}
+
+async fn accept_on(
+    app: &AppState,
+    thread: ThreadId,
+    temporary: bool,
+    checked: Checked,
+    follows: bool,
+) -> Result<Accepted, Refusal> {
     let Checked { assistant, body, modes, mut order, metadata, webhook } = checked;
     if let Asked::Turn(turn) = &mut order.asked {
         turn.interactive = follows;
@@ -71,10 +88,10 @@ fn webhook(app: &AppState, asked: &RunBody) -> Result<Option<String>, Refusal> {
     url.map(|url| callbacks::check(&app.service, url)).transpose()
 }
 
-/// What a run is asked to do, checked as far as it can be without its thread.
+/// The request of a run, checked without its thread.
 pub(super) struct Checked {
     pub assistant: Assistant,
-    /// The body, with what its assistant says where the body does not say otherwise.
+    /// The body, with the defaults of its assistant.
     body: RunBody,
     modes: Modes,
     order: Order,
@@ -82,7 +99,7 @@ pub(super) struct Checked {
     webhook: Option<String>,
 }
 
-/// Checks a body as far as that is possible without its thread.
+/// Checks a body without its thread.
 pub(super) async fn check(app: &AppState, body: RunBody) -> Result<Checked, Refusal> {
     let assistant = body.assistant_id.as_deref();
     let assistant =
@@ -92,13 +109,11 @@ pub(super) async fn check(app: &AppState, body: RunBody) -> Result<Checked, Refu
     let given = body.stream_mode.clone().map_or_else(Vec::new, wire::OneOrMany::into_vec);
     let modes = Modes::read(given)?;
     let service = &app.service;
-    let graph = service.runtime().own_graph(&assistant.graph);
-    let graph = graph.unwrap_or_else(|| service.runtime().supervisor());
-    let mut order = body.order(graph.as_ref())?;
+    let mut order = body.order(service.runtime().graph_for(&assistant.graph).as_ref())?;
     give_to_team(&mut order, &assistant);
     if let Asked::Turn(turn) = &order.asked {
         service.who().acting_as(turn.user.as_deref())?;
-        service.runtime().check_request(service.tenant(), turn.request()).await?;
+        service.runtime().check_request(service.tenant(), turn.clone()).await?;
     }
     due(body.after_seconds)?;
     let metadata = metadata(&body, &assistant)?;

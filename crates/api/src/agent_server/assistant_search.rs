@@ -1,10 +1,9 @@
-//! Assistants are searched: the graph's own, the tenant's teams, and those that clients made.
+//! Searches assistants: the graphs' own, the tenant's teams, and those that clients created.
 
 use std::cmp::Ordering;
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -12,7 +11,7 @@ use serde_json::Value;
 use super::assistants::{MOST, has_all, of_graphs, of_teams};
 use super::threads::object;
 use super::{AppState, Refusal, page, wire};
-use crate::http::{Body, Forms};
+use crate::http::{Body, Forms, ResponseResult};
 use perihelion_service::kept::{Assistant, AssistantFilter};
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -60,7 +59,10 @@ async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Ref
     };
     let fits = |one: &Assistant| {
         search.graph_id.as_ref().is_none_or(|graph| *graph == one.graph)
-            && search.name.as_ref().is_none_or(|name| one.name.contains(&name.to_lowercase()))
+            && search
+                .name
+                .as_ref()
+                .is_none_or(|name| one.name.to_lowercase().contains(&name.to_lowercase()))
             && has_all(&one.metadata, &metadata)
     };
     let mut all: Vec<Assistant> =
@@ -76,7 +78,7 @@ async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Ref
     Ok(all)
 }
 
-pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
     let search: Search = body.read()?;
     let all = matching(&app, &search).await?;
     let limit = search.limit.unwrap_or(10).clamp(1, MOST);
@@ -86,11 +88,10 @@ pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Re
     Ok(page(shown.map(|shown| fields.only(shown)).collect(), offset, all.len() as u64))
 }
 
-pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<usize>, Refusal> {
+pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<usize>, Refusal> {
     Ok(Json(matching(&app, &body.read()?).await?.len()))
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Search>("post /assistants/search");
     forms.body::<Search>("post /assistants/count");

@@ -9,12 +9,10 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{AppState, Refusal, threads::object, wire};
-use crate::http::{Asked, Body, Forms};
+use crate::http::{Asked, Body, Forms, JsonResult, StatusResult};
 use perihelion_engine::clock;
-use perihelion_engine::graph::END;
-use perihelion_runtime::{self as runtime, Drawing};
+use perihelion_runtime as runtime;
 use perihelion_service::kept::Assistant;
-use perihelion_star::{GRAPH, TEAM_PREFIX, node_names};
 
 /// Assistants, or versions of one, of one answer at most.
 pub(super) const MOST: usize = 1_000;
@@ -44,18 +42,17 @@ async fn find(app: &AppState, name: &str) -> Result<Option<Assistant>, Refusal> 
     }
 }
 
-/// Returns the assistants that the program's graphs are by themselves, the supervisor graph's first.
+/// Returns the default assistants of the program's graphs, the supervisor graph's first.
 pub(super) fn of_graphs(app: &AppState) -> Vec<Assistant> {
-    let own = app.service.runtime().own_graphs();
-    let own = own.map(|graph| wire::graph_assistant(graph.about(), app.since));
-    [wire::default_assistant(GRAPH, app.since)].into_iter().chain(own).collect()
+    let graphs = app.service.runtime().graphs();
+    graphs.map(|graph| wire::graph_assistant(graph.about(), app.since)).collect()
 }
 
-/// Returns the assistants that a tenant's teams are, by their names: each is a graph of its own.
+/// Returns the assistants of a tenant's teams, by their names: each is a separate graph.
 pub(super) async fn of_teams(app: &AppState) -> Result<Vec<Assistant>, Refusal> {
     let service = &app.service;
     // A runtime that keeps no teams has none.
-    let Ok(kept) = service.runtime().workflows(service.tenant()) else { return Ok(Vec::new()) };
+    let Ok(kept) = service.runtime().team_store(service.tenant()) else { return Ok(Vec::new()) };
     let teams = kept.list().await.map_err(runtime::Error::from)?;
     Ok(teams.iter().map(wire::team_assistant).collect())
 }
@@ -66,17 +63,14 @@ async fn is_known(app: &AppState, graph: &str) -> Result<bool, Refusal> {
     Ok(app.service.runtime().graph(graph).is_ok() || of_teams(app).await?.iter().any(is_team))
 }
 
-async fn found(app: &AppState, id: &str) -> Result<Assistant, Refusal> {
+pub(super) async fn found(app: &AppState, id: &str) -> Result<Assistant, Refusal> {
     find(app, id).await?.ok_or_else(|| match Uuid::parse_str(id) {
         Ok(_) => Refusal::missing(format!("Assistant with ID {id} not found")),
         Err(_) => Refusal::invalid("Invalid assistant ID: must be a UUID"),
     })
 }
 
-pub(super) async fn get(
-    State(app): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(app: State<AppState>, Path(id): Path<String>) -> JsonResult {
     Ok(Json(wire::shown_assistant(&found(&app, &id).await?)))
 }
 
@@ -95,10 +89,7 @@ pub(super) struct Create {
     if_exists: Option<String>,
 }
 
-pub(super) async fn create(
-    State(app): State<AppState>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
     let create: Create = body.read()?;
     let graph =
         create.graph_id.ok_or_else(|| Refusal::invalid("\"graph_id\" is a required property"))?;
@@ -135,7 +126,7 @@ pub(super) async fn create(
     Ok(Json(wire::shown_assistant(&assistant)))
 }
 
-/// Reads configuration and context of an assistant: one that is missing has the values of the other.
+/// Reads configuration and context of an assistant: a missing one has the values of the other.
 fn configuration(config: Option<Value>, context: Option<Value>) -> Result<(Value, Value), Refusal> {
     let mut config = object(config, "config")?;
     let context = object(context, "context")?;
@@ -150,7 +141,7 @@ fn configuration(config: Option<Value>, context: Option<Value>) -> Result<(Value
     Ok((config, context))
 }
 
-/// Keeps a version of an assistant. An id that is taken where the tenant does not see it is as unknown as any.
+/// Keeps a version of an assistant. An ID of another tenant is treated as unknown.
 async fn put(app: &AppState, assistant: &Assistant) -> Result<(), Refusal> {
     let id = assistant.id;
     match app.service.kept().put_assistant(assistant).await {
@@ -167,11 +158,7 @@ async fn put(app: &AppState, assistant: &Assistant) -> Result<(), Refusal> {
     }
 }
 
-pub(super) async fn update(
-    State(app): State<AppState>,
-    Path(id): Path<String>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn update(app: State<AppState>, Path(id): Path<String>, body: Body) -> JsonResult {
     let change: Create = body.read()?;
     let now = found(&app, &id).await?;
     if app.service.kept().assistant(now.id).await?.is_none() {
@@ -226,10 +213,10 @@ pub(super) struct Deletion {
 }
 
 pub(super) async fn delete(
-    State(app): State<AppState>,
+    app: State<AppState>,
     Path(id): Path<String>,
     Asked(deletion): Asked<Deletion>,
-) -> Result<StatusCode, Refusal> {
+) -> StatusResult {
     let assistant = found(&app, &id).await?;
     let kept = app.service.kept();
     if kept.assistant(assistant.id).await?.is_none() {
@@ -255,7 +242,7 @@ pub(super) struct Which {
 }
 
 pub(super) async fn versions(
-    State(app): State<AppState>,
+    app: State<AppState>,
     Path(id): Path<String>,
     body: Body,
 ) -> Result<Json<Vec<Value>>, Refusal> {
@@ -287,7 +274,7 @@ pub(super) async fn choose(
     State(app): State<AppState>,
     Path(id): Path<String>,
     body: Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let version = body.read::<Choose>()?.version;
     let assistant = found(&app, &id).await?;
     if !app.service.kept().choose_assistant(assistant.id, version).await? {
@@ -296,90 +283,6 @@ pub(super) async fn choose(
     get(State(app), Path(id)).await
 }
 
-/// Returns the agents of a team.
-async fn agents_of(app: &AppState, team: &str) -> Result<Vec<String>, Refusal> {
-    let service = &app.service;
-    let kept = service.runtime().workflows(service.tenant())?;
-    let team = runtime::find_team(&kept, team).await?.team;
-    Ok(team.design.agents.into_iter().map(|agent| agent.name).collect())
-}
-
-/// Draws the star: the supervisor in the middle, the agents that there are now around it.
-pub(super) async fn graph(
-    State(app): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    let graph = found(&app, &id).await?.graph;
-    if let Some(own) = app.service.runtime().own_graph(&graph) {
-        return Ok(Json(drawn(&own.drawing())));
-    }
-    let agents: Vec<String> = match graph.strip_prefix(TEAM_PREFIX) {
-        Some(name) => agents_of(&app, name).await?,
-        None => app.service.runtime().agents().list().into_iter().map(|agent| agent.name).collect(),
-    };
-    let node = |name: &str| json!({ "id": name, "type": "runnable", "data": { "name": name } });
-    let edge = |source: &str, target: &str| json!({ "source": source, "target": target });
-    let chosen = |source: &str, target: &str| json!({ "source": source, "target": target, "conditional": true });
-    let [preprocess, supervisor, qa] = node_names();
-    let mut nodes = vec![node("__start__"), node(preprocess), node(supervisor)];
-    let mut edges = vec![edge("__start__", preprocess), edge(preprocess, supervisor)];
-    for agent in &agents {
-        nodes.push(node(agent));
-        edges.push(chosen(supervisor, agent));
-        edges.push(edge(agent, supervisor));
-    }
-    nodes.push(node(qa));
-    nodes.push(json!({ "id": END }));
-    edges.push(chosen(supervisor, qa));
-    edges.push(edge(qa, END));
-    Ok(Json(json!({ "nodes": nodes, "edges": edges })))
-}
-
-/// Draws a graph as it is declared.
-fn drawn(Drawing { entry, nodes, edges }: &Drawing) -> Value {
-    let start = ("__start__".to_owned(), json!({}));
-    let named = nodes.iter().map(|name| (name.clone(), json!({ "name": name })));
-    let nodes = [start].into_iter().chain(named).chain([(END.to_owned(), json!({}))]);
-    let nodes: Vec<Value> =
-        nodes.map(|(id, data)| json!({ "id": id, "type": "runnable", "data": data })).collect();
-    let begin = entry.iter().map(|to| json!({ "source": "__start__", "target": to }));
-    let edges = edges.iter().map(|edge| {
-        let mut shown = json!({ "source": edge.from, "target": edge.to });
-        if edge.is_conditional {
-            shown["conditional"] = json!(true);
-        }
-        shown
-    });
-    json!({ "nodes": nodes, "edges": begin.chain(edges).collect::<Vec<_>>() })
-}
-
-pub(super) async fn schemas(
-    State(app): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    let graph = found(&app, &id).await?.graph;
-    Ok(Json(match app.service.runtime().own_graph(&graph) {
-        Some(own) => wire::schemas_of(own.about()),
-        None => wire::schemas(&graph),
-    }))
-}
-
-pub(super) async fn subgraphs(
-    State(app): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<Json<Value>, Refusal> {
-    found(&app, &id).await?;
-    Ok(Json(json!({})))
-}
-
-pub(super) async fn subgraphs_of(
-    State(app): State<AppState>,
-    Path((id, _)): Path<(String, String)>,
-) -> Result<Json<Value>, Refusal> {
-    subgraphs(State(app), Path(id)).await
-}
-
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Create>("post /assistants");
     forms.body::<Create>("patch /assistants/{id}");

@@ -1,4 +1,4 @@
-//! Runs are stopped: one, or those that are named by their ids, their thread or how they stand.
+//! Stops runs: one, or several by their IDs, their thread or their status.
 
 use axum::Json;
 use axum::extract::State;
@@ -34,12 +34,12 @@ impl HowToCancel {
     }
 }
 
-/// Says that there is nothing to stop.
+/// Reports that there is no run to stop.
 const NOTHING: &str = "No matching runs to cancel. Please verify the thread ID and run IDs are correct, and the runs \
     haven't been deleted or completed.";
 
 pub(super) async fn cancel(
-    State(app): State<AppState>,
+    app: State<AppState>,
     OfRun(thread, run): OfRun,
     Query(how): Query<HowToCancel>,
 ) -> ResponseResult {
@@ -83,7 +83,7 @@ impl CancelMany {
 }
 
 pub(super) async fn cancel_many(
-    State(app): State<AppState>,
+    app: State<AppState>,
     Query(how): Query<HowToCancel>,
     body: Body,
 ) -> StatusResult {
@@ -111,7 +111,7 @@ pub(super) async fn cancel_many(
     }
 }
 
-/// Stops those of some runs that are meant, and says how many were open.
+/// Stops the selected ones of some runs, and returns how many were open.
 async fn stop(
     app: &AppState,
     many: &CancelMany,
@@ -129,7 +129,7 @@ async fn stop(
     Ok(stopped)
 }
 
-/// Stops those of the tenant's open runs that are meant, of those that there are now and that the one who asks may stop.
+/// Stops the selected ones of the tenant's open runs that the caller is permitted to stop.
 async fn stop_open(app: &AppState, many: &CancelMany, action: Cancel) -> Result<usize, Refusal> {
     let now = clock::now();
     let mut stopped = 0;

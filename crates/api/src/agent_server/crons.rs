@@ -3,15 +3,15 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
-use axum::response::Response;
-use chrono::{DateTime, Utc};
+use chrono::{DateTime, NaiveDateTime, Utc};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::de::Error as _;
+use serde::{Deserialize, Deserializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{AppState, Refusal, accept, page, threads, wire};
-use crate::http::{Body, Forms, OfThread};
+use crate::http::{Body, Forms, JsonResult, OfThread, ResponseResult, StatusResult, uuid};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cron, CronFilter, CronOrder};
@@ -21,12 +21,13 @@ use perihelion_star::TEAM_PREFIX;
 /// Crons of one answer at most.
 const MOST: u32 = 1_000;
 
-/// A cron, or what of it is changed, and the body of the runs that it begins.
+/// A cron, or its changes, and the body of its runs.
 #[derive(Deserialize, JsonSchema)]
 struct Create {
     /// Required for a new cron.
     schedule: Option<String>,
     timezone: Option<String>,
+    #[serde(default, deserialize_with = "moment")]
     end_time: Option<DateTime<Utc>>,
     on_run_completed: Option<wire::OnCompletion>,
     enabled: Option<bool>,
@@ -49,27 +50,24 @@ pub(super) struct Search {
     select: Option<Vec<String>>,
 }
 
-pub(super) async fn create(
-    State(app): State<AppState>,
-    Body(body): Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn create(app: State<AppState>, Body(body): Body) -> JsonResult {
     Ok(Json(shown(&put(&app, None, None, body).await?)))
 }
 
 pub(super) async fn create_for_thread(
-    State(app): State<AppState>,
+    app: State<AppState>,
     OfThread(thread): OfThread,
     Body(body): Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     app.service.info(thread).await?;
     Ok(Json(shown(&put(&app, Some(thread), None, body).await?)))
 }
 
 pub(super) async fn update(
-    State(app): State<AppState>,
+    app: State<AppState>,
     Path(id): Path<String>,
     Body(body): Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let there = found_to_change(&app, &id).await?;
     let Value::Object(change) = body else {
         return Err(Refusal::invalid("the body must be an object"));
@@ -90,8 +88,7 @@ async fn put(
     there: Option<Cron>,
     body: Value,
 ) -> Result<Cron, Refusal> {
-    let create: Create = serde_json::from_value(body.clone())
-        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    let create: Create = serde_json::from_value(body.clone()).map_err(Refusal::invalid)?;
     let text = create.schedule;
     let text = text.ok_or_else(|| Refusal::invalid("\"schedule\" is a required property"))?;
     let schedule = Schedule::read(&text, create.timezone.as_deref());
@@ -104,11 +101,14 @@ async fn put(
     }
     let now = clock::now();
     let id = there.as_ref().map_or_else(Uuid::now_v7, |there| there.id);
-    let next = schedule.after(now).ok_or_else(|| {
-        let why = format!("schedule: no date matches this expression: {text}");
-        Refusal(StatusCode::BAD_REQUEST, why)
-    })?;
-    let next = Some(next).filter(|next| create.end_time.is_none_or(|end| *next <= end));
+    let ever = schedule.after(now);
+    let next = ever.filter(|next| create.end_time.is_none_or(|end| *next <= end));
+    // An existing cron that has ended can still be changed.
+    if ever.is_none() || next.is_none() && there.is_none() {
+        let end = ever.and(create.end_time).map_or_else(String::new, |end| format!(" until {end}"));
+        let why = format!("schedule: no date matches this expression{end}: {text}");
+        return Err(Refusal(StatusCode::BAD_REQUEST, why));
+    }
     let enabled = create.enabled.unwrap_or(true);
     let Value::Object(mut payload) = body else {
         return Err(Refusal::invalid("the body must be an object"));
@@ -129,7 +129,7 @@ async fn put(
         maker: serde_json::to_value(app.service.who()).ok(),
         paused: None,
         payload: Value::Object(payload),
-        work: serde_json::to_value(work).map_err(|error| Refusal::invalid(error.to_string()))?,
+        work: serde_json::to_value(work).map_err(Refusal::invalid)?,
         metadata,
         enabled,
         next_at: next.filter(|_| enabled),
@@ -137,9 +137,17 @@ async fn put(
         created_at: there.as_ref().map_or(now, |there| there.created_at),
         updated_at: now,
     };
-    app.service.kept().put_cron(&cron).await?;
+    app.service.kept().put_cron(&cron, there.is_none()).await?;
     // As it is kept: databases have times of microseconds.
     found(app, &id.to_string()).await
+}
+
+/// Reads a time; without a zone, as Python clients write it, it is in UTC.
+fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DateTime<Utc>>, D::Error> {
+    let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
+    let plain = || text.parse().map(|time: NaiveDateTime| time.and_utc());
+    let time = text.parse().or_else(|_| plain());
+    time.map(Some).map_err(|error| D::Error::custom(format!("end_time: {error}: {text}")))
 }
 
 fn with_cron(config: Option<&Value>, id: Uuid) -> Value {
@@ -177,13 +185,11 @@ fn shown(cron: &Cron) -> Value {
 }
 
 async fn found(app: &AppState, id: &str) -> Result<Cron, Refusal> {
-    let id =
-        Uuid::parse_str(id).map_err(|_| Refusal::invalid("Invalid cron ID: must be a UUID"))?;
-    let cron = app.service.kept().cron(id).await?;
+    let cron = app.service.kept().cron(uuid("cron", id)?).await?;
     cron.ok_or_else(|| Refusal::missing(format!("Cron with ID {id} not found")))
 }
 
-/// Finds a cron for who is to change it: what asks in a user's thread is that user's.
+/// Finds a cron to change: a cron in a user's thread belongs to that user.
 async fn found_to_change(app: &AppState, id: &str) -> Result<Cron, Refusal> {
     let cron = found(app, id).await?;
     if let Some(thread) = cron.thread {
@@ -196,10 +202,7 @@ async fn found_to_change(app: &AppState, id: &str) -> Result<Cron, Refusal> {
     Ok(cron)
 }
 
-pub(super) async fn delete(
-    State(app): State<AppState>,
-    Path(id): Path<String>,
-) -> Result<StatusCode, Refusal> {
+pub(super) async fn delete(app: State<AppState>, Path(id): Path<String>) -> StatusResult {
     let cron = found_to_change(&app, &id).await?;
     app.service.kept().delete_cron(cron.id).await?;
     Ok(StatusCode::NO_CONTENT)
@@ -213,10 +216,7 @@ fn filter(app: &AppState, search: Search) -> Result<CronFilter, Refusal> {
         {
             Some(wire::assistant_of(name))
         }
-        Some(id) => Some(
-            Uuid::parse_str(id)
-                .map_err(|_| Refusal::invalid("Invalid assistant ID: must be a UUID"))?,
-        ),
+        Some(id) => Some(uuid("assistant", id)?),
     };
     let metadata = threads::object(search.metadata, "metadata")?;
     Ok(CronFilter {
@@ -234,7 +234,7 @@ fn filter(app: &AppState, search: Search) -> Result<CronFilter, Refusal> {
     })
 }
 
-pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
     let mut search: Search = body.read()?;
     let fields = wire::Fields(search.select.take().unwrap_or_default());
     let filter = filter(&app, search)?;
@@ -245,12 +245,11 @@ pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Re
     Ok(page(shown, filter.offset, total))
 }
 
-pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
+pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
     let filter = filter(&app, body.read()?)?;
     Ok(Json(app.service.kept().count_crons(&filter).await?))
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Create>("post /runs/crons");
     forms.body::<Create>("post /threads/{thread}/runs/crons");

@@ -8,7 +8,7 @@ use std::collections::VecDeque;
 use axum::body::{Body as Sent, Bytes};
 use axum::extract::State;
 use axum::http::header;
-use axum::response::{IntoResponse as _, Response};
+use axum::response::IntoResponse as _;
 use futures::{StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -18,7 +18,7 @@ use super::assistants::has_all;
 use super::threads::object;
 use super::wire::{self, Fields};
 use super::{AppState, Refusal};
-use crate::http::{Asked, Body, Forms, OfThread};
+use crate::http::{Asked, Body, Forms, OfThread, ResponseResult};
 use perihelion_engine::checkpoint::{StepRow, ThreadInfo};
 use perihelion_runtime::InterruptView;
 use perihelion_service::{Checkpoint, CheckpointIds, Error, Service, StepRun};
@@ -34,7 +34,7 @@ const AT_ONCE: u32 = 16;
 pub(super) struct History {
     limit: Option<u32>,
     before: Option<Value>,
-    /// What the metadata of the states must have.
+    /// The required metadata of the states.
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
     checkpoint: Option<Value>,
@@ -45,7 +45,7 @@ pub(super) async fn list(
     State(app): State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let info = app.service.info(thread).await?;
     answer(Listed::open(app.service, info, body.read()?).await?).await
 }
@@ -61,15 +61,15 @@ pub(super) async fn list_by_query(
     State(app): State<AppState>,
     OfThread(thread): OfThread,
     Asked(asked): Asked<HistoryQuery>,
-) -> Result<Response, Refusal> {
+) -> ResponseResult {
     let before = asked.before.map(Value::String);
     let asked = History { limit: asked.limit, before, ..History::default() };
     let info = app.service.info(thread).await?;
     answer(Listed::open(app.service, info, asked).await?).await
 }
 
-/// Sends a list as it is read; what cannot be read at all is refused.
-async fn answer(mut listed: Listed) -> Result<Response, Refusal> {
+/// Streams a list while it is read; an unreadable list is rejected.
+async fn answer(mut listed: Listed) -> ResponseResult {
     let first = listed.next().await?.map_or_else(String::new, |shown| shown.to_string());
     let begin = stream::once(async move { Ok(Bytes::from(format!("[{first}"))) });
     let rest = stream::try_unfold(listed, |mut listed| async {
@@ -90,16 +90,14 @@ struct Listed {
     ids: CheckpointIds,
     open: Vec<InterruptView>,
     asking: Vec<u32>,
-    /// What their metadata must have.
     metadata: Value,
     fields: Fields,
-    /// How many more are wanted.
     left: u32,
-    /// The step before which the next ones are read; none: the newest is among them.
+    /// The step before which the next ones are read; `None` includes the newest.
     before: Option<u64>,
-    /// Those that were read, newest first.
+    /// The steps that were read, newest first.
     read: VecDeque<Checkpoint>,
-    /// The one that was passed last, which has what the tasks of the one before it wrote.
+    /// The step that was passed last, which has the writes of the previous step's tasks.
     newer: Option<Checkpoint>,
 }
 
@@ -136,7 +134,6 @@ impl Listed {
         })
     }
 
-    /// Returns the next state, as it is shown.
     async fn next(&mut self) -> Result<Option<Value>, Error> {
         while self.left > 0 {
             let Some(at) = self.read.pop_front() else {
@@ -160,7 +157,7 @@ impl Listed {
         has_all(&wire::step_metadata(&self.info.graph, self.info.id, row, run), &self.metadata)
     }
 
-    /// Reads the next steps among which is one that is wanted; returns whether there are any.
+    /// Reads the next steps until one matches; returns whether there are any.
     async fn read_on(&mut self) -> Result<bool, Error> {
         let thread = self.info.id;
         loop {
@@ -194,7 +191,6 @@ impl Listed {
     }
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<History>("post /threads/{thread}/history");
     forms.query::<HistoryQuery>("get /threads/{thread}/history");

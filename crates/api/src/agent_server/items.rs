@@ -7,14 +7,31 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
-use serde::Deserialize;
+use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::threads::object;
 use super::{AppState, Refusal};
 use crate::http::{Asked, Body, Forms, JsonResult, StatusResult};
 use perihelion_engine::clock;
+use perihelion_runtime::OWN_NAMESPACES;
 use perihelion_service::kept::{Item, ItemFilter};
+
+/// Asks the store of hosted graphs, which their nodes share with clients; `None` without hosted graphs, and for the
+/// namespaces of the program itself.
+async fn hosted(
+    app: &AppState,
+    act: &str,
+    first: Option<&str>,
+    with: &impl Serialize,
+) -> Result<Option<Value>, Refusal> {
+    if first.is_some_and(|name| OWN_NAMESPACES.contains(&name)) {
+        return Ok(None);
+    }
+    let Some(graph) = app.service.runtime().hosted_graph() else { return Ok(None) };
+    let order = json!({ "tenant": app.service.tenant(), "do": act, "with": with });
+    Ok(graph.ask("store", order).await?)
+}
 
 /// Names of a path, and letters of one, at most.
 const LONGEST: usize = 64;
@@ -39,23 +56,29 @@ fn path(names: &[String]) -> Result<(), Refusal> {
     }
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Put {
     namespace: Vec<String>,
     key: String,
     value: Value,
-    /// Minutes until it is gone; reading it makes them no more.
+    /// Minutes until it expires; reading it does not extend them.
     ttl: Option<f64>,
+    /// The fields that a hosted graph's store embeds, or `false`.
+    index: Option<Value>,
 }
 
-pub(super) async fn put(State(app): State<AppState>, body: Body) -> StatusResult {
-    let Put { namespace, key, value, ttl } = body.read()?;
-    path(&namespace)?;
-    if namespace.is_empty() || key.is_empty() || !value.is_object() {
+pub(super) async fn put(app: State<AppState>, body: Body) -> StatusResult {
+    let put: Put = body.read()?;
+    path(&put.namespace)?;
+    if put.namespace.is_empty() || put.key.is_empty() || !put.value.is_object() {
         return Err(Refusal::invalid(
             "an item must have a namespace, a key, and an object as its value",
         ));
     }
+    if hosted(&app, "put", put.namespace.first().map(String::as_str), &put).await?.is_some() {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let Put { namespace, key, value, ttl, .. } = put;
     let now = clock::now();
     let expires_at = ttl.map(|minutes| ends_after(now, minutes)).transpose()?;
     let item = Item { namespace, key, value, created_at: now, updated_at: now, expires_at };
@@ -63,7 +86,7 @@ pub(super) async fn put(State(app): State<AppState>, body: Body) -> StatusResult
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Returns when so many minutes have passed.
+/// Returns the time after this number of minutes.
 fn ends_after(now: DateTime<Utc>, minutes: f64) -> Result<DateTime<Utc>, Refusal> {
     let seconds = (minutes > 0.0).then_some(minutes * 60.0);
     let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -71,33 +94,43 @@ fn ends_after(now: DateTime<Utc>, minutes: f64) -> Result<DateTime<Utc>, Refusal
     ends.ok_or_else(|| Refusal::invalid(format!("ttl must be minutes from now: {minutes}")))
 }
 
-#[derive(Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Named {
     namespace: String,
     key: String,
 }
 
-pub(super) async fn get(State(app): State<AppState>, Asked(named): Asked<Named>) -> JsonResult {
+pub(super) async fn get(app: State<AppState>, Asked(named): Asked<Named>) -> JsonResult {
+    if let Some(item) = hosted(&app, "get", named.namespace.split('.').next(), &named).await? {
+        return Ok(Json(item));
+    }
     let namespace: Vec<String> =
         named.namespace.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect();
     let item = app.service.kept().item(&namespace, &named.key, clock::now()).await?;
     Ok(Json(item.map_or(Value::Null, |item| shown(&item))))
 }
 
-#[derive(Deserialize, JsonSchema)]
+#[derive(Deserialize, Serialize, JsonSchema)]
 pub(super) struct Delete {
     namespace: Vec<String>,
     key: String,
 }
 
-pub(super) async fn delete(State(app): State<AppState>, body: Body) -> StatusResult {
-    let Delete { namespace, key } = body.read()?;
+pub(super) async fn delete(app: State<AppState>, body: Body) -> StatusResult {
+    let delete: Delete = body.read()?;
+    if hosted(&app, "delete", delete.namespace.first().map(String::as_str), &delete)
+        .await?
+        .is_some()
+    {
+        return Ok(StatusCode::NO_CONTENT);
+    }
+    let Delete { namespace, key } = delete;
     app.service.kept().delete_item(&namespace, &key).await?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-#[derive(Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Search {
     namespace_prefix: Vec<String>,
@@ -108,8 +141,13 @@ pub(super) struct Search {
     offset: Option<u32>,
 }
 
-pub(super) async fn search(State(app): State<AppState>, body: Body) -> JsonResult {
+pub(super) async fn search(app: State<AppState>, body: Body) -> JsonResult {
     let search: Search = body.read()?;
+    if let Some(found) =
+        hosted(&app, "search", search.namespace_prefix.first().map(String::as_str), &search).await?
+    {
+        return Ok(Json(found));
+    }
     let filter = ItemFilter {
         prefix: search.namespace_prefix,
         filter: Some(object(search.filter, "filter")?),
@@ -126,7 +164,7 @@ pub(super) async fn search(State(app): State<AppState>, body: Body) -> JsonResul
     Ok(Json(json!({ "items": scored.collect::<Vec<_>>() })))
 }
 
-#[derive(Default, Deserialize, JsonSchema)]
+#[derive(Default, Deserialize, Serialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Namespaces {
     prefix: Option<Vec<String>>,
@@ -136,8 +174,11 @@ pub(super) struct Namespaces {
     offset: Option<usize>,
 }
 
-pub(super) async fn namespaces(State(app): State<AppState>, body: Body) -> JsonResult {
+pub(super) async fn namespaces(app: State<AppState>, body: Body) -> JsonResult {
     let asked: Namespaces = body.read()?;
+    if let Some(found) = hosted(&app, "namespaces", None, &asked).await? {
+        return Ok(Json(found));
+    }
     let mut found = app.service.kept().namespaces(clock::now()).await?;
     let alike = |one: &[String], wanted: &[String]| {
         one.len() == wanted.len()

@@ -1,13 +1,14 @@
-//! The Agent Server API: threads, runs and their streams, as the clients of LangGraph ask for them.
+//! The Agent Server API: threads, runs and their streams, for LangGraph clients.
 //!
-//! [`router`] has the routes. Shapes and status codes are those of the reference server as it was recorded; `wire/`
-//! alone knows them. Deliberately absent: any decision about a run.
+//! [`router`] has the routes. Shapes and status codes are those recorded from the reference server; only `wire/` knows
+//! them. Deliberately absent: any decision about a run.
 
 mod accept;
 mod assistant_search;
 mod assistants;
 mod cancel;
 mod crons;
+mod drawings;
 mod history;
 mod items;
 mod protocol;
@@ -35,11 +36,10 @@ use perihelion_service::Service;
 /// Headers of answers that clients in browsers read.
 pub const EXPOSED: &str = "content-location, location, x-pagination-total, x-pagination-next";
 
-/// What the routes share.
 #[derive(Clone)]
 struct AppState {
     service: Service,
-    /// When the process began: the assistants that graphs have by themselves are as old.
+    /// The start of the process, which is the creation time of default assistants.
     since: DateTime<Utc>,
 }
 
@@ -55,10 +55,10 @@ pub fn router(service: Service) -> Router {
             "/assistants/{id}",
             get(assistants::get).patch(boxed(assistants::update)).delete(boxed(assistants::delete)),
         )
-        .route("/assistants/{id}/graph", get(assistants::graph))
-        .route("/assistants/{id}/schemas", get(assistants::schemas))
-        .route("/assistants/{id}/subgraphs", get(assistants::subgraphs))
-        .route("/assistants/{id}/subgraphs/{namespace}", get(assistants::subgraphs_of))
+        .route("/assistants/{id}/graph", get(drawings::graph))
+        .route("/assistants/{id}/schemas", get(drawings::schemas))
+        .route("/assistants/{id}/subgraphs", get(drawings::subgraphs))
+        .route("/assistants/{id}/subgraphs/{namespace}", get(drawings::subgraphs_of))
         .route("/assistants/{id}/versions", post(assistants::versions))
         .route("/assistants/{id}/latest", post(assistants::choose))
         .route("/threads", post(threads::create))
@@ -128,7 +128,7 @@ async fn info() -> Json<Value> {
     }))
 }
 
-/// Makes the answer of a search, with how many there are in all and where the next page begins.
+/// Makes the answer of a search, with the total number and the start of the next page.
 fn page(shown: Vec<Value>, offset: u32, total: u64) -> Response {
     let next = u64::from(offset) + shown.len() as u64;
     let mut response = Json(shown).into_response();
@@ -142,6 +142,7 @@ fn page(shown: Vec<Value>, offset: u32, total: u64) -> Response {
 pub(super) fn forms(forms: &mut Forms) {
     assistants::forms(forms);
     assistant_search::forms(forms);
+    drawings::forms(forms);
     threads::forms(forms);
     thread_search::forms(forms);
     state::forms(forms);

@@ -1,4 +1,4 @@
-//! Runs: begun in a thread or in one of their own, alone or several at once, looked at, deleted.
+//! Runs: created in a thread or in a new one, single or in batches, read, deleted.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -7,14 +7,13 @@ use axum::response::IntoResponse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
-use uuid::Uuid;
 
 use super::accept::{accept, check};
 use super::wire::RunBody;
 use super::{AppState, Refusal, stream, wait, wire};
 use crate::http::{
     Asked as Query, Body, Forms, JsonResult, MaybeOfThread, OfRun, OfThread, ResponseResult,
-    StatusResult,
+    StatusResult, uuid,
 };
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -38,7 +37,7 @@ pub(super) fn places(run: &Run, then: Option<&str>) -> HeaderMap {
 }
 
 pub(super) async fn create(
-    State(app): State<AppState>,
+    app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
 ) -> Result<impl IntoResponse, Refusal> {
@@ -47,7 +46,7 @@ pub(super) async fn create(
 }
 
 pub(super) async fn create_and_stream(
-    State(app): State<AppState>,
+    app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
 ) -> ResponseResult {
@@ -56,7 +55,7 @@ pub(super) async fn create_and_stream(
 }
 
 pub(super) async fn create_and_wait(
-    State(app): State<AppState>,
+    app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
     Body(body): Body,
 ) -> ResponseResult {
@@ -70,12 +69,12 @@ pub(super) struct List {
     limit: Option<u32>,
     offset: Option<u32>,
     status: Option<RunStatus>,
-    /// Fields that are shown, with commas or repeated; none: all.
+    /// Fields to show, separated by commas or repeated; all by default.
     select: Option<String>,
 }
 
 pub(super) async fn list(
-    State(app): State<AppState>,
+    app: State<AppState>,
     OfThread(thread): OfThread,
     Query(list): Query<List>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
@@ -89,11 +88,11 @@ pub(super) async fn list(
     Ok(Json(runs.iter().map(|run| fields.only(wire::shown_run(run))).collect()))
 }
 
-pub(super) async fn get(State(app): State<AppState>, OfRun(thread, run): OfRun) -> JsonResult {
+pub(super) async fn get(app: State<AppState>, OfRun(thread, run): OfRun) -> JsonResult {
     Ok(Json(wire::shown_run(&app.service.run(thread, run).await?)))
 }
 
-pub(super) async fn delete(State(app): State<AppState>, OfRun(thread, run): OfRun) -> StatusResult {
+pub(super) async fn delete(app: State<AppState>, OfRun(thread, run): OfRun) -> StatusResult {
     let found = app.service.run(thread, run).await?;
     if !found.status.is_terminal() {
         let why = "the run has not ended; cancel it first";
@@ -103,7 +102,7 @@ pub(super) async fn delete(State(app): State<AppState>, OfRun(thread, run): OfRu
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn join(State(app): State<AppState>, OfRun(thread, run): OfRun) -> ResponseResult {
+pub(super) async fn join(app: State<AppState>, OfRun(thread, run): OfRun) -> ResponseResult {
     Ok(wait::response(&app, app.service.run(thread, run).await?, false))
 }
 
@@ -111,7 +110,7 @@ pub(super) async fn join(State(app): State<AppState>, OfRun(thread, run): OfRun)
 const MOST_OF_BATCH: usize = 100;
 
 pub(super) async fn batch(
-    State(app): State<AppState>,
+    app: State<AppState>,
     Body(body): Body,
 ) -> Result<Json<Vec<Value>>, Refusal> {
     let list =
@@ -145,23 +144,20 @@ pub(super) async fn batch(
 }
 
 pub(super) async fn stream_by_id(
-    State(app): State<AppState>,
+    app: State<AppState>,
     Path(run): Path<String>,
     Query(asked): Query<stream::Join>,
     headers: HeaderMap,
 ) -> ResponseResult {
-    let run =
-        Uuid::parse_str(&run).map_err(|_| Refusal::invalid("Invalid run ID: must be a UUID"))?;
-    let found = app.service.kept().find_run(run).await?;
+    let found = app.service.kept().find_run(uuid("run", &run)?).await?;
     let found = found.ok_or_else(|| Refusal::missing(format!("Run with ID {run} not found")))?;
     stream::joined(&app, found, asked, &headers).await
 }
 
 /// Shows a webhook a run that has ended, with the state that it left.
-pub(crate) async fn called(service: &Service, run: &Run) -> Result<Value, String> {
+pub(crate) async fn called(service: &Service, run: &Run) -> Result<Value, Refusal> {
     let mut shown = wire::shown_run(run);
-    let values = wait::values_after(service, run).await;
-    shown["values"] = values.map_err(|refusal| refusal.1)?;
+    shown["values"] = wait::values_after(service, run).await?;
     shown["run_started_at"] = json!(run.created_at);
     shown["run_ended_at"] = json!(run.updated_at);
     shown["webhook_sent_at"] = json!(clock::now());

@@ -1,4 +1,4 @@
-//! Streams of runs: fed from a cursor over the thread's log, so a reader that is slow costs its buffer alone.
+//! Streams of runs: fed from a cursor over the thread's log, so a slow reader uses only its buffer.
 
 use std::collections::VecDeque;
 
@@ -27,7 +27,7 @@ pub(super) struct Join {
 }
 
 pub(super) async fn join(
-    State(app): State<AppState>,
+    app: State<AppState>,
     OfRun(thread, run): OfRun,
     Asked(asked): Asked<Join>,
     headers: HeaderMap,
@@ -41,7 +41,7 @@ pub(super) fn named_modes(list: &str) -> impl Iterator<Item = &str> {
     list.split(',').map(|mode| mode.trim().trim_matches(['[', ']', '"']))
 }
 
-/// Follows a run that was begun before, from where its client heard of it last.
+/// Follows an existing run, from the client's last event.
 pub(super) async fn joined(
     app: &AppState,
     run: Run,
@@ -70,18 +70,18 @@ pub(super) async fn begun(app: &AppState, accepted: Accepted) -> ResponseResult 
     response(app, run, modes, LastEvent::Nothing, stops_with_client).await
 }
 
-/// What a client has heard already.
+/// The events that a client has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastEvent {
     Nothing,
     /// Everything up to this event.
     UpTo((u64, u32)),
-    /// Whatever there was; it wants what comes.
+    /// None of the past ones; it wants future events.
     UpToNow,
 }
 
 impl LastEvent {
-    /// Reads the header in which a client names the last event that it heard; `-1` is none.
+    /// Reads the header with a client's last event; `-1` means none.
     pub(super) fn read(headers: &HeaderMap) -> Result<Self, Refusal> {
         let last = headers.get("last-event-id").and_then(|id| id.to_str().ok()).map(str::trim);
         match last {
@@ -131,12 +131,11 @@ async fn response(
     Ok(event_stream::response(headers, events))
 }
 
-/// One client that follows one run.
 struct Following {
     service: Service,
     listener: Listener,
     modes: Modes,
-    /// What the client has heard already.
+    /// The events that the client has.
     after: Option<(u64, u32)>,
     ready: VecDeque<Bytes>,
     guard: Option<StopWithClient>,
@@ -214,7 +213,6 @@ impl StopWithClient {
         Self(Some((service, run.clone())))
     }
 
-    /// Lets the run be.
     pub(super) fn disarm(mut self) {
         self.0 = None;
     }

@@ -1,8 +1,7 @@
-//! Threads are found: by what is noted of them, how they stand, their ids and their titles.
+//! Searches threads: by metadata, status, ID, title and words of the conversation.
 
 use axum::Json;
 use axum::extract::State;
-use axum::response::Response;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value;
@@ -11,7 +10,8 @@ use uuid::Uuid;
 use super::threads::{MOST, bounded, object, refuse};
 use super::wire::{self, Fields};
 use super::{AppState, Refusal, page};
-use crate::http::{Body, Forms};
+use crate::http::{Body, Forms, ResponseResult};
+use perihelion_service::Service;
 use perihelion_service::kept::{ThreadFilter, ThreadOrder};
 
 /// Fields of metadata that a search compares at most: each is a value of its statement.
@@ -28,8 +28,10 @@ pub(super) struct Search {
     values: Option<Value>,
     /// Of the protocol, and refused.
     extract: Option<Value>,
-    /// Words that the title has; beside what the protocol knows.
+    /// Words of the title; an extension of the protocol.
     title: Option<String>,
+    /// Words of the conversation, all of them, in any form; an extension of the protocol.
+    text: Option<String>,
     limit: Option<u32>,
     offset: Option<u32>,
     sort_by: Option<ThreadOrder>,
@@ -47,7 +49,7 @@ enum Status {
 }
 
 impl Search {
-    fn filter(self, graphs: Vec<String>) -> Result<(ThreadFilter, Fields), Refusal> {
+    fn filter(self, service: &Service) -> Result<(ThreadFilter, Fields), Refusal> {
         let statuses: &[&str] = match self.status {
             None => &[],
             Some(Status::Idle) => &["idle"],
@@ -67,10 +69,10 @@ impl Search {
             return Err(Refusal::invalid(why));
         }
         let filter = ThreadFilter {
-            graphs,
             ids,
             metadata,
             statuses: statuses.iter().map(|word| (*word).to_owned()).collect(),
+            words: service.conversation_words(self.text.as_deref().unwrap_or_default())?,
             order: self.sort_by.unwrap_or_default(),
             ascending: self.sort_order.is_some_and(|order| order.eq_ignore_ascii_case("asc")),
             limit: self.limit.unwrap_or(10).clamp(1, MOST),
@@ -80,24 +82,23 @@ impl Search {
     }
 }
 
-pub(super) async fn search(State(app): State<AppState>, body: Body) -> Result<Response, Refusal> {
+pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
     let mut search = body.read::<Search>()?;
     let title = search.title.take().map(|words| words.trim().to_owned());
-    let (filter, fields) = search.filter(app.service.runtime().graph_names())?;
+    let (filter, fields) = search.filter(&app.service)?;
     let (views, total) = match title.filter(|words| !words.is_empty()) {
-        Some(words) => app.service.find_titled(&filter, &words).await?,
-        None => app.service.find_threads(&filter).await?,
+        Some(words) => app.service.find_titled(&filter, &words, fields.states()).await?,
+        None => app.service.find_threads(&filter, fields.states()).await?,
     };
     let shown = views.iter().map(|view| wire::shown_thread(view, &fields)).collect();
     Ok(page(shown, filter.offset, total))
 }
 
-pub(super) async fn count(State(app): State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
-    let (filter, _) = body.read::<Search>()?.filter(app.service.runtime().graph_names())?;
+pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
+    let (filter, _) = body.read::<Search>()?.filter(&app.service)?;
     Ok(Json(app.service.kept().count_threads(&filter).await?))
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Search>("post /threads/search");
     forms.body::<Search>("post /threads/count");

@@ -1,8 +1,7 @@
-//! `GET /threads/{id}/stream`: what happens in all runs of a thread, as each was asked to show it.
+//! `GET /threads/{id}/stream`: the events of all runs of a thread, in the modes of each.
 //!
-//! It stays open between runs. Its events have the ids that they have in the streams of the runs, so that a client
-//! continues from the last one that it heard, on any process. Edits of the state stand in no log of events: they are told
-//! while they are made, without ids.
+//! It stays open between runs. Its events have the IDs of the runs' streams, so a client continues from its last event
+//! on any process. Edits of the state are not in the event log: they are sent while they are made, without IDs.
 
 use std::collections::VecDeque;
 
@@ -15,7 +14,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
 
-use super::state::snapshot_at;
+use super::state::{Below, snapshot_at};
 use super::stream::{LastEvent, named_modes};
 use super::wire::{self, Modes, Wire};
 use super::{AppState, Refusal};
@@ -35,7 +34,6 @@ pub(super) struct Which {
     stream_modes: Option<String>,
 }
 
-/// What a client is shown.
 #[derive(Clone, Copy, Default)]
 struct Shown {
     events: bool,
@@ -113,23 +111,22 @@ fn until_end(
     part.map(Some).chain(stream::once(async { None })).boxed()
 }
 
-/// What a client has heard already.
+/// The events that a client has.
 #[derive(Clone, Copy)]
 struct After {
     id: (u64, u32),
-    /// It wants what comes from now on, and heard nothing.
+    /// It wants future events, and has none.
     is_now: bool,
 }
 
 impl After {
-    /// Tells whether a run has nothing more for the client.
+    /// Returns whether the client has all of a run.
     fn is_past(self, run: &Run) -> bool {
         let last = run.last_event.filter(|_| run.status.is_terminal());
         last.is_some_and(|last| last < self.id.0 || (self.is_now && last == self.id.0))
     }
 }
 
-/// One client that follows one thread.
 struct Followed {
     service: Service,
     runs: BegunRuns,
@@ -159,7 +156,7 @@ impl Followed {
         }
     }
 
-    /// Hears one thing; it may be dropped at any moment, and loses nothing by that.
+    /// Receives one event; it can be dropped at any time without losing events.
     async fn advance(&mut self) -> Result<(), Error> {
         let Some((listener, modes)) = &mut self.now else {
             let Some(run) = self.runs.next().await? else { return Ok(()) };
@@ -194,7 +191,7 @@ impl Followed {
     }
 }
 
-/// Tells of the edits that are made from now on, until this process ends or the store fails.
+/// Sends later edits, until this process ends or the store fails.
 fn followed_edits(
     service: Service,
     thread: ThreadId,
@@ -206,7 +203,7 @@ fn followed_edits(
             loop {
                 let mut events = Vec::new();
                 for step in edits.look().await? {
-                    let state = snapshot_at(&service, thread, step).await?;
+                    let state = snapshot_at(&service, thread, step, &Below::default()).await?;
                     let data = json!({ "state": state, "thread_id": thread }).to_string();
                     events.push(sse::event("state_update", &data, None));
                 }

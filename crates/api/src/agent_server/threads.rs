@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::wire::{self, Fields};
 use super::{AppState, Refusal};
-use crate::http::{Body, Forms, Object, OfThread};
+use crate::http::{Body, Forms, JsonResult, Object, OfThread, StatusResult};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Edit, Served};
@@ -19,7 +19,7 @@ use perihelion_service::Error;
 /// Threads of one answer, and ids of one request, at most.
 pub(super) const MOST: u32 = 1_000;
 
-/// Why no thread has a time to live of its own.
+/// Why threads have no time to live.
 const NO_TTL: &str = "ttl: threads have no time to live; set [retention] and run `perihelion threads prune`, or send \
     POST /threads/prune";
 
@@ -57,10 +57,7 @@ struct StateUpdate {
     command: Option<Value>,
 }
 
-pub(super) async fn create(
-    State(app): State<AppState>,
-    body: Body,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
     let create: Create = body.read()?;
     refuse(create.ttl.as_ref(), NO_TTL)?;
     let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
@@ -89,7 +86,7 @@ pub(super) async fn create(
     get_shown(&app, thread, &Fields::default()).await
 }
 
-/// A step as it is to be written, and as if by which node.
+/// A step to write, and its author node.
 type Step<'a> = (Value, Option<&'a str>);
 
 /// Reads the steps that a client writes into a new thread.
@@ -114,18 +111,11 @@ async fn write(app: &AppState, thread: ThreadId, steps: Vec<Step<'_>>) -> Result
     Ok(())
 }
 
-pub(super) async fn get(
-    State(app): State<AppState>,
-    OfThread(thread): OfThread,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn get(app: State<AppState>, OfThread(thread): OfThread) -> JsonResult {
     get_shown(&app, thread, &Fields::default()).await
 }
 
-async fn get_shown(
-    app: &AppState,
-    thread: ThreadId,
-    fields: &Fields,
-) -> Result<Json<Value>, Refusal> {
+async fn get_shown(app: &AppState, thread: ThreadId, fields: &Fields) -> JsonResult {
     Ok(Json(wire::shown_thread(&app.service.thread(thread).await?, fields)))
 }
 
@@ -139,10 +129,10 @@ pub(super) struct Update {
 }
 
 pub(super) async fn update(
-    State(app): State<AppState>,
+    app: State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let Update { metadata, ttl } = body.read()?;
     refuse(ttl.as_ref(), NO_TTL)?;
     let metadata = object(metadata, "metadata")?;
@@ -151,10 +141,7 @@ pub(super) async fn update(
     get_shown(&app, thread, &Fields::default()).await
 }
 
-pub(super) async fn delete(
-    State(app): State<AppState>,
-    OfThread(thread): OfThread,
-) -> Result<StatusCode, Refusal> {
+pub(super) async fn delete(app: State<AppState>, OfThread(thread): OfThread) -> StatusResult {
     app.service.delete_thread(thread).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -175,7 +162,7 @@ enum Strategy {
     KeepLatest,
 }
 
-pub(super) async fn prune(State(app): State<AppState>, body: Body) -> Result<Json<Value>, Refusal> {
+pub(super) async fn prune(app: State<AppState>, body: Body) -> JsonResult {
     let Prune { thread_ids, strategy } = body.read()?;
     bounded(&thread_ids, "thread_ids")?;
     // All first, so that none is pruned beside one that is another user's.
@@ -203,15 +190,12 @@ pub(super) async fn prune(State(app): State<AppState>, body: Body) -> Result<Jso
     Ok(Json(json!({ "pruned_count": pruned })))
 }
 
-pub(super) async fn copy(
-    State(app): State<AppState>,
-    OfThread(thread): OfThread,
-) -> Result<Json<Value>, Refusal> {
+pub(super) async fn copy(app: State<AppState>, OfThread(thread): OfThread) -> JsonResult {
     let copy = app.service.copy_thread(thread).await?;
     get_shown(&app, copy, &Fields::default()).await
 }
 
-/// Reads a field that is an object or nothing.
+/// Reads a field that is an object or null.
 pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal> {
     match given {
         None | Some(Value::Null) => Ok(json!({})),
@@ -220,7 +204,7 @@ pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal>
     }
 }
 
-/// Refuses a field of the protocol that cannot be heeded here, unless it says nothing.
+/// Rejects an unsupported field of the protocol, unless it is empty.
 pub(super) fn refuse(given: Option<&Value>, why: &str) -> Result<(), Refusal> {
     match given {
         None | Some(Value::Null) => Ok(()),
@@ -240,7 +224,6 @@ pub(super) fn bounded<T>(ids: &[T], name: &str) -> Result<(), Refusal> {
     }
 }
 
-/// Names what the routes read.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Create>("post /threads");
     forms.body::<Update>("patch /threads/{thread}");

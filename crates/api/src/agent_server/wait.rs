@@ -46,10 +46,7 @@ async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
     Ok(values)
 }
 
-/// Waits for a run to end; none: it was rolled back, or deleted.
-///
-/// # Errors
-/// [`Refusal`] when this process ends before it.
+/// Waits for the end of a run; `None` if it was rolled back, or deleted.
 pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, Refusal> {
     match service.ended(ThreadId(run.thread), run.id).await? {
         None if service.stop().is_cancelled() => {
@@ -63,7 +60,7 @@ pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, R
 /// Returns the state that a run left, with the questions that were open then.
 pub(super) async fn values_after(service: &Service, run: &Run) -> Result<Value, Refusal> {
     let (state, open) = service.state_after(run).await?;
-    let mut values = state.as_ref().map_or_else(|| json!({}), wire::values);
+    let mut values = state.as_ref().map_or_else(|| json!({}), wire::output);
     if !open.is_empty() {
         values["__interrupt__"] = wire::shown_interrupts(&open);
     }

@@ -1,4 +1,4 @@
-//! The API keys of the one who asks; for those who manage a tenant all of its keys, its users, and who did what.
+//! The API keys of the caller; for managers of a tenant all of its keys, its users, and the audit log.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -14,7 +14,7 @@ use crate::http::{Body, JsonResult, Query, Refusal, StatusResult};
 use perihelion_runtime::Accounts;
 use perihelion_service::Service;
 
-/// Returns the users and keys of the tenant of the one who asks, who looks after them.
+/// Returns the users and keys of the tenant of the caller, who manages them.
 fn accounts(service: &Service) -> Accounts {
     Accounts::new(service.people().clone(), service.tenant(), &service.who().user)
 }
@@ -23,13 +23,13 @@ fn accounts(service: &Service) -> Accounts {
 #[serde(deny_unknown_fields)]
 pub(super) struct CreateKey {
     name: String,
-    /// Those of the one who asks by default, without `manage`, `act_as` and `operate`.
+    /// The caller's scopes by default, without `manage`, `act_as` and `operate`.
     #[schemars(with = "Option<Vec<String>>")]
     scopes: Option<Vec<Scope>>,
     expires_at: Option<DateTime<Utc>>,
 }
 
-/// Lists the keys that the one who asks may see to.
+/// Lists the keys that the caller can manage.
 async fn own(service: &Service) -> Result<Vec<ApiKey>, Refusal> {
     let mut keys = accounts(service).keys().await?;
     let who = service.who();
@@ -42,7 +42,6 @@ async fn own(service: &Service) -> Result<Vec<ApiKey>, Refusal> {
     Ok(keys)
 }
 
-/// Returns the key that somebody shows.
 fn own_key(who: &Principal) -> Option<Uuid> {
     match &who.proved_by {
         ProvedBy::Key { id, .. } => Some(*id),
@@ -50,11 +49,11 @@ fn own_key(who: &Principal) -> Option<Uuid> {
     }
 }
 
-pub(super) async fn keys(State(service): State<Service>) -> JsonResult {
+pub(super) async fn keys(service: State<Service>) -> JsonResult {
     Ok(Json(json!({ "keys": own(&service).await? })))
 }
 
-pub(super) async fn create_key(State(service): State<Service>, body: Body) -> JsonResult {
+pub(super) async fn create_key(service: State<Service>, body: Body) -> JsonResult {
     let create: CreateKey = body.read()?;
     let who = service.who();
     let scopes = create.scopes.unwrap_or_else(|| {
@@ -86,14 +85,14 @@ pub(super) async fn revoke_key(service: State<Service>, Path(name): Path<String>
     Ok(StatusCode::NO_CONTENT)
 }
 
-pub(super) async fn users(State(service): State<Service>) -> JsonResult {
+pub(super) async fn users(service: State<Service>) -> JsonResult {
     service.permit(Scope::Manage)?;
     Ok(Json(json!({ "users": accounts(&service).users().await? })))
 }
 
-/// Shuts a user out and ends the runs of their threads; nobody locks themselves out by it.
+/// Disables a user and ends the runs of their threads; the caller cannot disable themselves.
 pub(super) async fn disable_user(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(name): Path<String>,
 ) -> StatusResult {
     service.permit(Scope::Manage)?;

@@ -1,4 +1,4 @@
-//! What a request shows of who asks, and which scope it needs; what a decision needs beside it is the service's to know.
+//! The credential of a request, and the scope that it needs; further conditions of a decision belong to the service.
 
 use axum::http::{HeaderMap, Method, header};
 use perihelion_people::Scope;
@@ -9,20 +9,17 @@ pub(super) const SESSION: &str = "perihelion_session";
 /// Name of the cookie that the page sends back as a header; only pages of this service can read it.
 pub(super) const CSRF: &str = "perihelion_csrf";
 
-/// The header that repeats it.
 pub(super) const CSRF_HEADER: &str = "x-csrf-token";
 
 /// How every API key begins.
 const KEY: &str = "ph_";
 
-/// What a request shows; it has no `Debug`, for it is a secret.
+/// A credential; it has no `Debug`, because it is a secret.
 #[derive(Clone, PartialEq, Eq)]
 pub(super) enum Credential {
-    /// An API key.
     Key(String),
     /// The token of the settings, or one of another issuer.
     Bearer(String),
-    /// The cookie of a session.
     Session(String),
 }
 
@@ -39,7 +36,6 @@ impl Credential {
         cookie(headers, SESSION).map(|cookie| Self::Session(cookie.to_owned()))
     }
 
-    /// Returns what tells this credential from others without being it.
     pub(super) fn digest(&self) -> blake3::Hash {
         let (kind, text) = match self {
             Self::Key(text) => ("key", text),
@@ -68,7 +64,7 @@ pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
         .map(|(_, value)| value)
 }
 
-/// Ends of addresses to which a question is posted that changes nothing.
+/// Endings of addresses of POST requests that change nothing.
 const LOOKS: [&str; 7] = [
     "/search",
     "/count",
@@ -79,7 +75,8 @@ const LOOKS: [&str; 7] = [
     "/stream/events",
 ];
 
-/// Returns the scope that a request needs; none for what everybody known may do: see who they are, and see to their keys.
+/// Returns the scope that a request needs; `None` for requests that every authenticated caller can make: who they are,
+/// and their keys.
 pub(super) fn needed_scope(method: &Method, path: &str) -> Option<Scope> {
     if path.starts_with("/v1/auth/") || path == "/v1/keys" || path.starts_with("/v1/keys/") {
         return None;

@@ -1,14 +1,15 @@
 //! Finds out who asks, and leads them to the routes that they may see.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 
 use axum::Router;
 use axum::extract::Request;
 use axum::http::{HeaderMap, Method, StatusCode, Uri};
 use axum::response::{IntoResponse as _, Response};
 use chrono::Duration;
+use parking_lot::Mutex;
 use perihelion_people::{Error, Principal, ProvedBy, Scope};
 use tower_service::Service as _;
 
@@ -16,36 +17,30 @@ use super::Ends;
 use super::credential::{CSRF_HEADER, Credential, needed_scope};
 use super::issuer::Issuer;
 use super::limits::{Logins, OpenRequests, Rates, keeping, with_time};
+use super::oidc::Provider;
 use super::watch::Watches;
-use super::{session, unknown, watch};
+use super::{hosted, session, sign_on, unknown, watch};
 use crate::http::{Place, Refusal};
 use crate::refused_socket;
 use perihelion_engine::clock;
+use perihelion_runtime::Screens;
 use perihelion_service::Service;
 use perihelion_settings::config;
 
-/// Routes that are kept for those who ask; more are made again.
+/// Maximum number of cached routes; further callers get new ones.
 const KEPT: usize = 256;
-
-/// What a gate is made of.
-pub(crate) struct Setup<'a> {
-    /// The service as this process itself sees it.
-    pub service: Service,
-    pub settings: &'a config::Serve,
-    /// Makes the routes over a service as somebody sees it.
-    pub routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
-}
 
 pub(crate) struct Gate {
     /// The service as this process itself sees it.
     pub(super) service: Service,
     token: Option<blake3::Hash>,
     issuer: Option<Issuer>,
-    /// Whether users may register themselves.
+    /// Where people log in, other than by a password.
+    pub(super) provider: Option<Provider>,
     pub(super) registration: bool,
-    /// How long a session lasts.
     pub(super) lasts: Duration,
-    /// Whether only this machine can reach the service, so that nobody has to prove anything while nobody is known.
+    /// Whether only this machine can reach the service, so that no authentication is required while there are no users
+    /// and keys.
     is_local: bool,
     /// Whether a key or a user is known; there is no way back.
     is_anybody_known: AtomicBool,
@@ -53,27 +48,27 @@ pub(crate) struct Gate {
     rates: Rates,
     pub(super) logins: Logins,
     open: OpenRequests,
+    most_bytes: usize,
+    /// Makes the routes over a service for a caller.
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
 }
 
 /// A request that is led to the routes.
 struct Admitted {
-    /// The service as the one who asks sees it.
     seen: Service,
     credential: Option<Credential>,
     place: Option<Place>,
 }
 
-/// Why somebody was not let in.
-pub(super) enum Stranger {
+pub(super) enum AuthError {
     /// They did not prove who they are.
     Unknown(String),
     /// They did, and may not do this.
     Refused(Refusal),
 }
 
-impl From<Error> for Stranger {
+impl From<Error> for AuthError {
     fn from(error: Error) -> Self {
         match error {
             Error::NotAccepted(why) => Self::Unknown(why.to_owned()),
@@ -83,37 +78,48 @@ impl From<Error> for Stranger {
 }
 
 impl Gate {
-    pub(crate) fn new(setup: Setup<'_>) -> Arc<Self> {
-        let Setup { service, settings, routes } = setup;
+    pub(crate) fn new(
+        service: Service,
+        settings: &config::Serve,
+        routes: impl Fn(Service) -> Router + Send + Sync + 'static,
+    ) -> Arc<Self> {
         let token = settings.token.as_ref();
         Arc::new(Self {
             watches: Watches::default(),
             rates: Rates::new(settings.requests_per_minute),
             logins: Logins::new(),
             open: OpenRequests::new(settings.max_open_requests),
+            most_bytes: settings.max_body_bytes,
             token: token.map(|token| blake3::hash(token.expose().as_bytes())),
             issuer: settings.jwt.clone().map(|jwt| Issuer::new(jwt, service.tenant())),
+            provider: settings.oidc.clone().map(|oidc| Provider::new(oidc, service.tenant())),
             registration: settings.registration,
             lasts: Duration::milliseconds((settings.session_sec * 1e3) as i64),
             is_local: settings.addr.ip().is_loopback(),
             is_anybody_known: AtomicBool::new(false),
             service,
-            routes,
+            routes: Box::new(routes),
             kept: Mutex::default(),
         })
     }
 
     /// Leads all requests that no route of `open` takes through the gate.
     pub(crate) fn before(self: Arc<Self>, open: Router) -> Router {
-        let open = open.merge(session::router(Arc::clone(&self)));
+        let logins = session::router(Arc::clone(&self)).merge(sign_on::router(Arc::clone(&self)));
+        let open = open.merge(logins);
         open.fallback(move |request: Request| {
             let gate = Arc::clone(&self);
             async move { gate.pass(request).await }
         })
     }
 
-    async fn pass(self: Arc<Self>, mut request: Request) -> Response {
-        let admitted = self.admitted(request.method(), request.uri(), request.headers()).await;
+    async fn pass(self: Arc<Self>, request: Request) -> Response {
+        let (judged, mut request) = match self.judged(request).await {
+            Ok(judged) => judged,
+            Err(refusal) => return refusal.into_response(),
+        };
+        let method = request.method();
+        let admitted = self.admitted(method, request.uri(), request.headers(), judged).await;
         let Admitted { seen, credential, place } = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return refused_socket::answer(request, *refusal).await,
@@ -137,22 +143,46 @@ impl Gate {
         }
     }
 
+    /// Lets the process of hosted graphs decide about a request, unless there is nothing to decide.
+    async fn judged(&self, request: Request) -> Result<(Option<Principal>, Request), Refusal> {
+        let graph = self.service.runtime().hosted_graph();
+        let Some(graph) = graph.filter(|graph| graph.about().screens != Screens::Nothing) else {
+            return Ok((None, request));
+        };
+        let is_known = match Credential::of(request.headers()) {
+            Some(credential) => self.check(&credential).await.is_ok(),
+            None => false,
+        };
+        hosted::judged(&self.service, graph.as_ref(), request, is_known, self.most_bytes).await
+    }
+
+    /// Returns whether the process of hosted graphs decides who may use the service.
+    fn has_handler(&self) -> bool {
+        let graph = self.service.runtime().hosted_graph();
+        graph.is_some_and(|graph| graph.about().screens == Screens::Users)
+    }
+
     /// Decides whether a request is led to the routes.
     async fn admitted(
         &self,
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
+        judged: Option<Principal>,
     ) -> Result<Admitted, Box<Response>> {
         if uri.path_and_query().is_some_and(|written| written.as_str().contains("%00")) {
             // Postgres keeps no such text.
             let why = "addresses must not contain the character U+0000";
             return Err(Box::new(Refusal::invalid(why).into_response()));
         }
-        let (who, credential) = match self.who(method, headers).await {
+        let known = match judged {
+            Some(who) => Ok((who, None)),
+            None => self.who(method, headers).await,
+        };
+        let (who, credential) = match known {
             Ok(found) => found,
-            Err(Stranger::Unknown(why)) => return Err(Box::new(unknown(why))),
-            Err(Stranger::Refused(refusal)) => return Err(Box::new(refusal.into_response())),
+            Err(AuthError::Unknown(why)) => return Err(Box::new(unknown(why))),
+            Err(AuthError::Refused(refusal)) => return Err(Box::new(refusal.into_response())),
         };
         if let Some(refused) = self.rates.refusal(&who.tenant) {
             return Err(Box::new(refused));
@@ -165,7 +195,7 @@ impl Gate {
         Ok(Admitted { seen, credential, place })
     }
 
-    /// Answers for as long as a credential is accepted, streams included.
+    /// Answers while a credential is accepted, including streams.
     async fn watched(
         self: Arc<Self>,
         credential: Credential,
@@ -180,9 +210,9 @@ impl Gate {
         watch::until(response, watch::ended(self, credential))
     }
 
-    /// Finds the routes over the service as somebody sees it.
+    /// Finds the routes over the service for a caller.
     fn routes_of(&self, seen: Service) -> Router {
-        let mut kept = self.kept.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.kept.lock();
         let Ok(name) = serde_json::to_string(seen.who()) else { return (self.routes)(seen) };
         if let Some(routes) = kept.get(&name) {
             return routes.clone();
@@ -195,18 +225,18 @@ impl Gate {
         routes
     }
 
-    /// Finds out who sends a request, and by what they are to be recognised while it is answered.
+    /// Authenticates a request, and returns how to recognize its credential while it is answered.
     async fn who(
         &self,
         method: &Method,
         headers: &HeaderMap,
-    ) -> Result<(Principal, Option<Credential>), Stranger> {
+    ) -> Result<(Principal, Option<Credential>), AuthError> {
         if self.is_open().await? {
             return Ok((self.service.who().clone(), None));
         }
         let Some(credential) = Credential::of(headers) else {
             let why = "authentication required: send an API key as x-api-key or as Authorization: Bearer, or log in";
-            return Err(Stranger::Unknown(why.to_owned()));
+            return Err(AuthError::Unknown(why.to_owned()));
         };
         if let (Credential::Session(cookie), false) = (&credential, method.is_safe()) {
             let who = self.by_cookie_and_header(cookie, headers).await?;
@@ -217,9 +247,11 @@ impl Gate {
         Ok((who, (!is_fixed).then_some(credential)))
     }
 
-    /// Returns whether nobody has to prove anything.
-    async fn is_open(&self) -> Result<bool, Stranger> {
-        let is_wanted = self.token.is_some() || self.issuer.is_some() || !self.is_local;
+    /// Returns whether no authentication is required.
+    async fn is_open(&self) -> Result<bool, AuthError> {
+        let has_issuer = self.issuer.is_some() || self.provider.is_some();
+        let is_proved = self.token.is_some() || has_issuer || self.has_handler();
+        let is_wanted = is_proved || !self.is_local;
         if is_wanted || self.is_anybody_known.load(Ordering::Relaxed) {
             return Ok(false);
         }
@@ -228,8 +260,7 @@ impl Gate {
         Ok(!is_known)
     }
 
-    /// Finds out who shows a credential now.
-    pub(super) async fn check(&self, credential: &Credential) -> Result<Principal, Stranger> {
+    pub(super) async fn check(&self, credential: &Credential) -> Result<Principal, AuthError> {
         let people = self.service.people();
         let now = clock::now();
         match credential {
@@ -241,7 +272,7 @@ impl Gate {
             }
             Credential::Bearer(text) => match &self.issuer {
                 Some(issuer) => Ok(issuer.verify(text, now).await?),
-                None => Err(Stranger::Unknown(
+                None => Err(AuthError::Unknown(
                     "the credentials are not accepted: unknown key or token".to_owned(),
                 )),
             },
@@ -253,7 +284,7 @@ impl Gate {
         &self,
         cookie: &str,
         headers: &HeaderMap,
-    ) -> Result<Principal, Stranger> {
+    ) -> Result<Principal, AuthError> {
         let people = self.service.people();
         let now = clock::now();
         let given = headers.get(CSRF_HEADER).and_then(|text| text.to_str().ok());
@@ -261,7 +292,9 @@ impl Gate {
             Ok(who) => Ok(who),
             Err(error @ Error::NotAccepted(why)) => {
                 match people.by_session(cookie, None, now).await {
-                    Ok(_) => Err(Stranger::Refused(Refusal(StatusCode::FORBIDDEN, why.to_owned()))),
+                    Ok(_) => {
+                        Err(AuthError::Refused(Refusal(StatusCode::FORBIDDEN, why.to_owned())))
+                    }
                     Err(_) => Err(error.into()),
                 }
             }
@@ -270,5 +303,5 @@ impl Gate {
     }
 }
 
-/// What users who register themselves may do.
+/// The scopes of users who register themselves.
 pub(super) const REGISTERED: [Scope; 3] = [Scope::Read, Scope::Run, Scope::Approve];

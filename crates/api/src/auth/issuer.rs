@@ -1,10 +1,12 @@
 //! Another issuer whose tokens are accepted, with its published keys.
 
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use perihelion_people::{Error, JwtRules, JwtVerifier, Principal};
-use tokio::sync::Mutex;
+use serde_json::{Map, Value};
+use tokio::sync::{Mutex, RwLock};
 
 use perihelion_engine::clock;
 use perihelion_settings::config;
@@ -24,14 +26,10 @@ const BYTES: usize = 1 << 20;
 pub(super) struct Issuer {
     settings: config::Jwt,
     rules: JwtRules,
-    read: Mutex<Read>,
-}
-
-/// What was read last.
-#[derive(Default)]
-struct Read {
-    verifier: Option<JwtVerifier>,
-    at: Option<Instant>,
+    /// Has the keys that were read last.
+    verifier: RwLock<Option<Arc<JwtVerifier>>>,
+    /// When keys were last asked for; locked while they are read.
+    read_at: Mutex<Option<Instant>>,
 }
 
 impl Issuer {
@@ -44,52 +42,99 @@ impl Issuer {
             tenant: tenant.to_owned(),
             scope_claim: settings.scope_claim.clone(),
         };
-        Self { settings, rules, read: Mutex::default() }
+        Self { settings, rules, verifier: RwLock::default(), read_at: Mutex::default() }
     }
 
-    /// Checks a token, and reads the keys where that is due.
+    /// Checks a token and returns its owner.
     pub(super) async fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Principal, Error> {
-        let mut read = self.read.lock().await;
-        let age = read.at.map(|at| at.elapsed());
-        let is_unknown =
-            read.verifier.as_ref().is_none_or(|verifier| verifier.names_unknown_key(token));
-        let is_due = age.is_none_or(|age| age >= FRESH || (is_unknown && age >= PATIENCE));
-        if is_due {
-            read.at = Some(clock::monotonic());
-            match self.fetch().await {
-                Ok(verifier) => read.verifier = Some(verifier),
-                // The keys that are known stay good.
-                Err(error) if read.verifier.is_some() => {
-                    tracing::warn!(%error, "the issuer's keys could not be refreshed");
+        self.rules.principal(&self.claims(token, now).await?)
+    }
+
+    /// Checks a token and returns its claims, and reads the issuer's keys when they are due.
+    pub(super) async fn claims(
+        &self,
+        token: &str,
+        now: DateTime<Utc>,
+    ) -> Result<Map<String, Value>, Error> {
+        let known = self.verifier.read().await.clone();
+        let is_unknown = known.as_ref().is_none_or(|verifier| verifier.names_unknown_key(token));
+        // A token with a known key does not wait while the keys are read for another one.
+        let read_at =
+            if is_unknown { Some(self.read_at.lock().await) } else { self.read_at.try_lock().ok() };
+        if let Some(mut read_at) = read_at {
+            let age = read_at.map(|at| at.elapsed());
+            if age.is_none_or(|age| age >= FRESH || (is_unknown && age >= PATIENCE)) {
+                *read_at = Some(clock::monotonic());
+                match self.fetch().await {
+                    Ok(verifier) => *self.verifier.write().await = Some(Arc::new(verifier)),
+                    // The keys that are known stay good.
+                    Err(error) if known.is_some() => {
+                        tracing::warn!(%error, "the issuer's keys could not be refreshed");
+                    }
+                    Err(error) => return Err(error),
                 }
-                Err(error) => return Err(error),
             }
         }
-        match &read.verifier {
-            Some(verifier) => verifier.verify(token, now.timestamp()),
-            None => Err(Error::Jwks("they could not be read recently".to_owned())),
+        match self.verifier.read().await.as_ref() {
+            Some(verifier) => verifier.claims(token, now.timestamp()),
+            None => Err(Error::Jwks("they could not be read recently".into())),
         }
     }
 
     async fn fetch(&self) -> Result<JwtVerifier, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Jwks(error.to_string());
-        config::tls::install();
-        let client = reqwest::Client::builder()
-            .timeout(LONGEST)
-            .redirect(reqwest::redirect::Policy::none())
-            .build()
-            .map_err(|error| failed(&error))?;
-        let asked = client.get(self.settings.jwks_url.as_str()).send().await;
-        let mut answer =
-            asked.and_then(reqwest::Response::error_for_status).map_err(|error| failed(&error))?;
-        let mut document = Vec::new();
-        while let Some(piece) = answer.chunk().await.map_err(|error| failed(&error))? {
-            document.extend_from_slice(&piece);
-            if document.len() > BYTES {
-                return Err(failed(&format!("the document has more than {BYTES} bytes")));
-            }
-        }
-        let document = String::from_utf8(document).map_err(|error| failed(&error))?;
+        let failed = |error: &dyn std::fmt::Display| Error::Jwks(error.to_string().into());
+        let asked = client().map_err(|error| failed(&error))?.get(self.settings.jwks_url.as_str());
+        let document = answer(asked).await.map_err(|error| failed(&error))?;
         JwtVerifier::new(self.rules.clone(), &document)
+    }
+}
+
+/// Makes a client for an issuer's endpoints, which follows no redirects.
+pub(super) fn client() -> reqwest::Result<reqwest::Client> {
+    config::tls::install();
+    let client = reqwest::Client::builder().timeout(LONGEST);
+    client.redirect(reqwest::redirect::Policy::none()).build()
+}
+
+/// Reads the text of a successful answer of an issuer, up to a bound.
+pub(super) async fn answer(
+    request: reqwest::RequestBuilder,
+) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let mut answer = request.send().await.and_then(reqwest::Response::error_for_status)?;
+    let mut document = Vec::new();
+    while let Some(piece) = answer.chunk().await? {
+        document.extend_from_slice(&piece);
+        if document.len() > BYTES {
+            return Err(format!("the document has more than {BYTES} bytes").into());
+        }
+    }
+    Ok(String::from_utf8(document)?)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use futures::FutureExt as _;
+    use serde_json::json;
+
+    #[tokio::test]
+    async fn a_token_with_a_known_key_does_not_wait_while_keys_are_read_for_another_one() {
+        let settings = json!({ "issuer": "https://login.example", "audience": "perihelion",
+            "jwks_url": "http://127.0.0.1:1/jwks.json" });
+        let issuer = Issuer::new(serde_json::from_value(settings).unwrap(), "default");
+        let key = json!({ "kty": "EC", "crv": "P-256", "alg": "ES256", "kid": "k1",
+            "x": "f83OJ3D2xF1Bg8vub9tLe1gHMzV76e8Tus9uPHvRVEU", "y": "x_FEzRu9m36HLN_tue659LNpXW6pCyStikYjKIWI5a0" });
+        let document = json!({ "keys": [key] }).to_string();
+        let verifier = JwtVerifier::new(issuer.rules.clone(), &document).unwrap();
+        *issuer.verifier.write().await = Some(Arc::new(verifier));
+        // Somebody else's token makes the keys be read.
+        let _reading = issuer.read_at.lock().await;
+        // { "alg": "ES256", "kid": "k1" }, and with another key.
+        let [known, unknown] =
+            ["eyJhbGciOiAiRVMyNTYiLCAia2lkIjogImsxIn0", "eyJhbGciOiAiRVMyNTYiLCAia2lkIjogImsyIn0"]
+                .map(|header| format!("{header}.e30.AAAA"));
+        let checked = issuer.verify(&known, clock::now()).now_or_never().unwrap();
+        assert!(matches!(checked, Err(Error::NotAccepted(_))), "{checked:?}");
+        assert!(issuer.verify(&unknown, clock::now()).now_or_never().is_none());
     }
 }

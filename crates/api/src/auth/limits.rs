@@ -1,25 +1,26 @@
-//! How much a tenant may ask: requests in a minute, requests that are open at the same time, and logins that are tried.
+//! The limits of a tenant: requests per minute, concurrent requests, and login attempts.
 //!
-//! Requests are counted by tenant, not by address or credential; logins by tenant and name, whether there is such a user or
-//! not, and in all. Names share a fixed number of counters, to which a secret of the process leads each: strangers who try
-//! other names make the process neither forget what they tried before nor keep more.
+//! Requests are counted by tenant, not by address or credential; logins by tenant and name, for known and unknown
+//! users, and in total. Names share a fixed number of counters, which a secret of the process selects: attempts with
+//! other names neither reset a counter nor add one.
 
 use std::collections::HashMap;
 use std::hash::{BuildHasher as _, RandomState};
 use std::num::NonZeroU32;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 
 use crate::http::{Place, Places, Refusal};
 use perihelion_engine::clock::Rate;
 use perihelion_service::Service;
 
-/// What the limits of requests and logins count by.
+/// The keys for counting requests and logins.
 const MINUTE: Duration = Duration::from_secs(60);
 
 /// Tenants that are counted; of more, all begin again.
@@ -40,7 +41,7 @@ impl Rates {
     pub(super) fn refusal(&self, tenant: &str) -> Option<Response> {
         let most = self.per_minute?;
         let rate = {
-            let mut tenants = self.tenants.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut tenants = self.tenants.lock();
             if tenants.len() >= TENANTS && !tenants.contains_key(tenant) {
                 tenants.clear();
             }
@@ -57,12 +58,12 @@ fn early(rate: &Rate) -> Option<u64> {
     Some(rate.count().err()?.as_secs() + 1)
 }
 
-/// Refuses what is too much, and says when it is not.
+/// Rejects what exceeds a limit, with the time of the next attempt.
 pub(super) fn refused(what: &str, seconds: u64) -> Response {
     too_many(format!("too many {what}; send the next one in {seconds} s"), seconds)
 }
 
-/// Refuses what is too much for this reason, until some seconds have passed.
+/// Rejects a request for this reason, for some seconds.
 fn too_many(why: String, seconds: u64) -> Response {
     let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
     refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -82,7 +83,8 @@ pub(super) async fn with_time(mut response: Response, service: &Service) -> Resp
 /// Seconds after which who has too many open is to come again.
 const AGAIN: u64 = 5;
 
-/// The open requests of all tenants of one process; what outlives its answer, such as a socket, keeps its place too.
+/// The open requests of all tenants of one process; a connection that outlives its answer, such as a socket, keeps its
+/// place.
 pub(super) struct OpenRequests(Option<Places>);
 
 impl OpenRequests {
@@ -90,7 +92,7 @@ impl OpenRequests {
         Self(most.map(|most| Places::new(most, u32::MAX)))
     }
 
-    /// Takes a place for a request of a tenant; none where they are not counted.
+    /// Takes a place for a request of a tenant; `None` if they are not counted.
     pub(super) fn take(&self, tenant: &str) -> Result<Option<Place>, Box<Response>> {
         let Some(places) = &self.0 else { return Ok(None) };
         let place = places.take(tenant).ok_or_else(|| {
@@ -102,7 +104,7 @@ impl OpenRequests {
     }
 }
 
-/// Keeps a place for as long as the body of a response lasts.
+/// Keeps a place until the body of a response ends.
 pub(super) fn keeping(place: Option<Place>, response: Response) -> Response {
     let Some(place) = place else { return response };
     if response.body().size_hint().exact().is_some() {
@@ -119,13 +121,12 @@ pub(super) fn keeping(place: Option<Place>, response: Response) -> Response {
 /// Counters that the names share.
 const COUNTERS: u64 = 4_096;
 
-/// What is tried for one name in a minute.
+/// Attempts per name and minute.
 const OF_ONE: u32 = 10;
 
-/// What is tried for all names together in a minute.
+/// Attempts for all names per minute.
 const OF_ALL: u32 = 300;
 
-/// What was tried lately in one process.
 pub(super) struct Logins {
     of_one: Vec<Rate>,
     of_all: Rate,

@@ -1,22 +1,26 @@
-//! Who asks: token, API key, session or another issuer's token, and what they may see and do.
+//! Authentication: token, API key, session or another issuer's token, and the permissions of callers.
 //!
-//! Enter at [`Gate::before`], which stands before the routes of all faces. Invariant: a request reaches only routes over
-//! the service as its [`Principal`] sees it, so that no handler can name another tenant's thread; what a credential
-//! holds open ends within a second of its end. Deliberately absent: storage, which is the crate `perihelion_people`'s.
+//! Enter at [`Gate::before`], which wraps the routes of all APIs. Invariant: a request reaches only routes over the
+//! service as its [`Principal`] sees it, so no handler can name another tenant's thread. Streams and sockets of a
+//! credential end within a second of its end. Deliberately absent: storage, which is the crate `perihelion_people`'s.
 
 mod accounts;
 mod credential;
 mod gate;
+mod hosted;
 mod issuer;
 mod limits;
+mod oidc;
 mod session;
+mod sign_on;
 mod watch;
 
 use axum::Router;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-pub(super) use gate::{Gate, Setup};
+pub(super) use gate::Gate;
+pub(crate) use hosted::without_forged_users;
 pub(crate) use watch::Ends;
 
 use crate::http::Forms;
@@ -24,7 +28,8 @@ use crate::http::Refusal;
 use crate::http::routing::{boxed, delete, get, post};
 use perihelion_service::Service;
 
-/// Makes the routes for the one who is known already: who they are, their keys, and the end of their session; and what those who manage see.
+/// Makes the routes for authenticated callers: who they are, their keys, and the end of their session; and the routes
+/// for managers.
 pub(super) fn router(service: Service) -> Router {
     Router::new()
         .route("/v1/auth/me", get(session::me))
@@ -37,7 +42,6 @@ pub(super) fn router(service: Service) -> Router {
         .with_state(service)
 }
 
-/// Refuses somebody who did not prove who they are.
 fn unknown(why: impl std::fmt::Display) -> Response {
     let mut refused = Refusal(StatusCode::UNAUTHORIZED, why.to_string()).into_response();
     refused.headers_mut().insert(header::WWW_AUTHENTICATE, HeaderValue::from_static("Bearer"));
@@ -47,6 +51,8 @@ fn unknown(why: impl std::fmt::Display) -> Response {
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<session::Given>("post /v1/auth/register");
     forms.body::<session::Given>("post /v1/auth/login");
+    forms.query::<sign_on::Wanted>("get /v1/auth/oidc/login");
+    forms.query::<oidc::Returned>("get /v1/auth/oidc/callback");
     forms.body::<accounts::CreateKey>("post /v1/keys");
     forms.query::<accounts::AuditPage>("get /v1/audit");
 }

@@ -1,4 +1,4 @@
-//! Registration, login and logout.
+//! Registration, login and logout, and the ways to log in.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 use axum::{Json, Router};
-use perihelion_people::{Error, Principal, ProvedBy, User};
+use perihelion_people::{Error, Principal, ProvedBy, Session, User};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -14,16 +14,17 @@ use serde_json::{Value, json};
 use super::credential::{CSRF, SESSION, cookie};
 use super::gate::{Gate, REGISTERED};
 use super::limits;
-use crate::http::routing::post;
+use super::oidc::Provider;
+use crate::http::routing::{get, post};
 use crate::http::{Body, JsonResult, Refusal, ResponseResult};
 use perihelion_engine::clock;
 use perihelion_service::Service;
 
-/// Makes the routes for the one who is not known yet.
 pub(super) fn router(gate: Arc<Gate>) -> Router {
     Router::new()
         .route("/v1/auth/register", post(register))
         .route("/v1/auth/login", post(login))
+        .route("/v1/auth/ways", get(ways))
         .with_state(gate)
 }
 
@@ -36,7 +37,17 @@ pub(super) struct Given {
     tenant: Option<String>,
 }
 
-async fn register(State(gate): State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
+/// Returns how people can log in, for the login form.
+async fn ways(gate: State<Arc<Gate>>) -> JsonResult {
+    let has_users = gate.service.people().has_passwords(gate.service.tenant()).await?;
+    Ok(Json(json!({
+        "password": has_users || gate.registration,
+        "registration": gate.registration,
+        "single_sign_on": gate.provider.as_ref().map(Provider::name),
+    })))
+}
+
+async fn register(gate: State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
     let given: Given = body.read()?;
     if !gate.registration {
         let why = "registration is disabled; ask the operator to create a user with `perihelion users add`";
@@ -56,7 +67,7 @@ async fn register(State(gate): State<Arc<Gate>>, headers: HeaderMap, body: Body)
     entered(&gate, &headers, user).await
 }
 
-async fn login(State(gate): State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
+async fn login(gate: State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
     let given: Given = body.read()?;
     let tenant = given.tenant.as_deref().unwrap_or_else(|| gate.service.tenant());
     if let Some(refused) = gate.logins.refusal(tenant, &given.name) {
@@ -67,7 +78,7 @@ async fn login(State(gate): State<Arc<Gate>>, headers: HeaderMap, body: Body) ->
     entered(&gate, &headers, user).await
 }
 
-/// Begins the session of somebody who proved who they are, or says when they may try again.
+/// Begins the session of an authenticated user, or returns when another attempt is possible.
 async fn entered(gate: &Gate, headers: &HeaderMap, user: Result<User, Error>) -> ResponseResult {
     match user {
         Ok(user) => begun(gate, headers, &user).await,
@@ -78,8 +89,7 @@ async fn entered(gate: &Gate, headers: &HeaderMap, user: Result<User, Error>) ->
 
 /// Begins a session and answers with its cookies.
 async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> ResponseResult {
-    let people = gate.service.people();
-    let session = people.begin_session(user, gate.lasts, clock::now()).await?;
+    let (session, cookies) = begin(gate, headers, user).await?;
     let who = Principal {
         tenant: user.tenant.clone(),
         user: user.name.clone(),
@@ -89,22 +99,33 @@ async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> ResponseResult 
     let mut about = shown(&who);
     about["csrf_token"] = json!(session.csrf.expose());
     about["expires_at"] = json!(session.expires_at);
-    let seconds = gate.lasts.num_seconds();
-    let ends = format!("; Path=/; SameSite=Strict; Max-Age={seconds}{}", secure(headers));
-    let cookies = [
-        format!("{SESSION}={}{ends}; HttpOnly", session.cookie.expose()),
-        format!("{CSRF}={}{ends}", session.csrf.expose()),
-    ];
     Ok(with_cookies(Json(about).into_response(), &cookies))
 }
 
-/// Returns what keeps a cookie off unencrypted connections, where the browser's one is encrypted.
-fn secure(headers: &HeaderMap) -> &'static str {
+/// Begins a session and returns it with its cookies.
+pub(super) async fn begin(
+    gate: &Gate,
+    headers: &HeaderMap,
+    user: &User,
+) -> Result<(Session, Vec<String>), Refusal> {
+    let people = gate.service.people();
+    let session = people.begin_session(user, gate.lasts, clock::now()).await?;
+    let seconds = gate.lasts.num_seconds();
+    let ends = format!("; Path=/; SameSite=Strict; Max-Age={seconds}{}", secure(headers));
+    let cookies = vec![
+        format!("{SESSION}={}{ends}; HttpOnly", session.cookie.expose()),
+        format!("{CSRF}={}{ends}", session.csrf.expose()),
+    ];
+    Ok((session, cookies))
+}
+
+/// Returns the attribute that keeps a cookie off unencrypted connections, if the browser's connection is encrypted.
+pub(super) fn secure(headers: &HeaderMap) -> &'static str {
     let scheme = headers.get("x-forwarded-proto").and_then(|scheme| scheme.to_str().ok());
     if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) { "; Secure" } else { "" }
 }
 
-fn with_cookies(mut response: Response, cookies: &[String]) -> Response {
+pub(super) fn with_cookies(mut response: Response, cookies: &[String]) -> Response {
     let headers = response.headers_mut();
     for cookie in cookies {
         if let Ok(cookie) = HeaderValue::from_str(cookie) {
@@ -115,16 +136,22 @@ fn with_cookies(mut response: Response, cookies: &[String]) -> Response {
     response
 }
 
-pub(super) async fn logout(State(service): State<Service>, headers: HeaderMap) -> ResponseResult {
-    if let Some(cookie) = cookie(&headers, SESSION) {
-        service.people().end_session(cookie).await?;
-    }
+/// Ends the session; a user of an identity provider learns where to end the provider's, too.
+pub(super) async fn logout(service: State<Service>, headers: HeaderMap) -> ResponseResult {
+    let is_of_provider = match cookie(&headers, SESSION) {
+        Some(cookie) => service.people().end_session(cookie).await?,
+        None => false,
+    };
     let gone = [SESSION, CSRF].map(|name| format!("{name}=; Path=/; SameSite=Strict; Max-Age=0"));
-    Ok(with_cookies(StatusCode::NO_CONTENT.into_response(), &gone))
+    let response = if is_of_provider {
+        Json(json!({ "logout_url": "v1/auth/oidc/logout" })).into_response()
+    } else {
+        StatusCode::NO_CONTENT.into_response()
+    };
+    Ok(with_cookies(response, &gone))
 }
 
-/// Answers who asks, and what their tenant may have.
-pub(super) async fn me(State(service): State<Service>) -> JsonResult {
+pub(super) async fn me(service: State<Service>) -> JsonResult {
     let mut about = shown(service.who());
     about["limits"] = json!(service.limits().await?);
     Ok(Json(about))

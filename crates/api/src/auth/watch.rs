@@ -1,35 +1,36 @@
-//! Ends what a credential holds open once it is not accepted any more.
+//! Ends the streams and sockets of a credential that is no longer accepted.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use axum::body::{Body, HttpBody as _};
 use axum::http::header;
 use axum::response::Response;
 use futures::{StreamExt as _, future, stream};
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 
 use super::credential::Credential;
-use super::gate::{Gate, Stranger};
+use super::gate::{AuthError, Gate};
 use perihelion_engine::clock;
 
-/// How often a credential is looked at while something is open by it: what it holds open has ended within a second,
-/// the wait before the first look and the look itself included.
+/// How often a credential is checked while it has streams or sockets: they end within a second, including the wait
+/// before the first check and the check itself.
 const EVERY: Duration = Duration::from_millis(500);
 
 /// The credentials by which something has been open for a while: each is looked at once, however much it holds open.
 #[derive(Default)]
 pub(super) struct Watches(Mutex<HashMap<blake3::Hash, Weak<CancellationToken>>>);
 
-/// Waits until a credential is not accepted any more; what takes no time costs nothing.
+/// Waits until a credential is no longer accepted; a short wait is free.
 pub(super) async fn ended(gate: Arc<Gate>, credential: Credential) {
     clock::sleep(EVERY).await;
     let token = gate.watch(credential);
     token.cancelled().await;
 }
 
-/// Tells what outlives its answer, such as a socket, when the credential that opened it is not accepted any more.
+/// Notifies a connection that outlives its answer, such as a socket, when its credential is no longer accepted.
 #[derive(Clone)]
 pub(crate) struct Ends(Arc<Gate>, Credential);
 
@@ -38,16 +39,15 @@ impl Ends {
         Self(gate, credential)
     }
 
-    /// Waits until the credential is not accepted any more.
     pub(crate) async fn wait(self) {
         ended(self.0, self.1).await;
     }
 }
 
 impl Gate {
-    /// Looks after a credential for as long as somebody holds what is returned.
+    /// Watches a credential until the returned value is dropped.
     fn watch(self: Arc<Self>, credential: Credential) -> Arc<CancellationToken> {
-        let mut watched = self.watches.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut watched = self.watches.0.lock();
         let name = credential.digest();
         if let Some(token) = watched.get(&name).and_then(Weak::upgrade) {
             return token;
@@ -65,7 +65,7 @@ impl Gate {
                 let found = gate.check(&credential).await;
                 drop(gate);
                 // A database that does not answer says nothing of a credential.
-                if let Err(Stranger::Unknown(_)) = found {
+                if let Err(AuthError::Unknown(_)) = found {
                     if let Some(token) = weak.upgrade() {
                         token.cancel();
                     }
@@ -78,9 +78,9 @@ impl Gate {
     }
 }
 
-/// Ends the body of a response where it is a stream, at the moment given.
+/// Ends the body of a streamed response at a given moment.
 ///
-/// One that is not made of events is broken off, so that nobody takes it for a whole one.
+/// A stream without events is broken off, so that it does not look complete.
 pub(super) fn until(
     response: Response,
     ended: impl Future<Output = ()> + Send + 'static,
@@ -110,7 +110,7 @@ pub(super) fn until(
 mod tests {
     use super::*;
 
-    /// S3.04: what is documented of revoked keys.
+    /// S3.04: the documented behavior of revoked keys.
     #[test]
     fn a_credential_is_looked_at_at_least_twice_within_the_second_that_is_promised() {
         assert!(EVERY * 2 <= Duration::from_secs(1), "{EVERY:?}");

@@ -20,17 +20,16 @@ use perihelion_engine::ids::ThreadId;
 /// The header by which a request says whether it waits for people, where its body does not.
 const APPROVALS: &str = "x-perihelion-approvals";
 
-/// A JSON body; none at all is an empty object.
+/// A JSON body; an empty one is an empty object.
 pub(crate) struct Body(pub Value);
 
 impl Body {
-    /// Reads the body as a type.
     pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, Refusal> {
         // A list of the fields' values would be read, too.
         if !self.0.is_object() {
             return Err(Refusal::invalid("the body must be an object"));
         }
-        serde_json::from_value(self.0).map_err(|error| Refusal::invalid(error.to_string()))
+        serde_json::from_value(self.0).map_err(Refusal::invalid)
     }
 }
 
@@ -105,7 +104,6 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
     kind == "application/json" || kind.ends_with("+json")
 }
 
-/// The thread that a path names.
 pub(crate) struct OfThread(pub ThreadId);
 
 impl<S: Send + Sync> FromRequestParts<S> for OfThread {
@@ -116,7 +114,7 @@ impl<S: Send + Sync> FromRequestParts<S> for OfThread {
     }
 }
 
-/// The thread that a path names, where it names one: a run without a thread gets one of its own.
+/// The thread in a path, if there is one: a run without a thread gets a new one.
 pub(crate) struct MaybeOfThread(pub Option<ThreadId>);
 
 impl<S: Send + Sync> FromRequestParts<S> for MaybeOfThread {
@@ -147,11 +145,16 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRun {
 async fn id<S: Send + Sync>(name: &str, parts: &mut Parts, state: &S) -> Result<Uuid, Refusal> {
     let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
     let Path(names) = path.map_err(|error| Refusal(error.status(), error.body_text()))?;
-    let id = names.get(name).and_then(|text| Uuid::parse_str(text).ok());
-    id.ok_or_else(|| Refusal::invalid(format!("Invalid {name} ID: must be a UUID")))
+    uuid(name, names.get(name).map_or("", String::as_str))
 }
 
-/// What stands behind the question mark of an address.
+/// Reads the ID of a thing that clients know by this name.
+pub(crate) fn uuid(name: &str, text: &str) -> Result<Uuid, Refusal> {
+    let invalid = |_| Refusal::invalid(format!("Invalid {name} ID: must be a UUID"));
+    Uuid::parse_str(text).map_err(invalid)
+}
+
+/// The query of an address.
 pub(crate) struct Asked<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
@@ -159,7 +162,7 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
 
     async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
         let asked = as_lists(parts.uri.query().unwrap_or_default()).parse();
-        let asked = asked.map_err(|error: InvalidUri| Refusal::invalid(error.to_string()))?;
+        let asked = asked.map_err(|error: InvalidUri| Refusal::invalid(error))?;
         let query = Query::<T>::try_from_uri(&asked);
         query.map(|Query(read)| Self(read)).map_err(|error| Refusal::invalid(error.body_text()))
     }

@@ -1,4 +1,4 @@
-//! What routes read: bodies and queries, each described by the type that reads it.
+//! The forms of routes: bodies and queries, each described by its type.
 
 use std::collections::BTreeMap;
 
@@ -38,12 +38,10 @@ impl Forms {
         self.bodies.insert(route, ("application/json", schema));
     }
 
-    /// Says that a route reads a body of another kind.
     pub(crate) fn other_body(&mut self, route: &'static str, kind: &'static str, schema: Value) {
         self.bodies.insert(route, (kind, schema));
     }
 
-    /// Says that a route reads bytes.
     pub(crate) fn bytes(&mut self, route: &'static str) {
         let schema = json!({ "type": "string", "format": "binary" });
         self.other_body(route, "application/octet-stream", schema);
@@ -59,7 +57,6 @@ impl Forms {
         self.bodies.get(route)
     }
 
-    /// Returns the parameters of a route's query.
     pub(crate) fn query_of(&self, route: &str) -> Vec<Value> {
         let Some(schema) = self.queries.get(route) else { return Vec::new() };
         let required: Vec<&str> =

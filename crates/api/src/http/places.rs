@@ -1,16 +1,16 @@
 //! How many of something are under way at the same time, of one tenant and in all.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
-/// How many places are taken.
+use parking_lot::Mutex;
+
 #[derive(Default)]
 struct Counts {
     in_all: u32,
     by_tenant: HashMap<String, u32>,
 }
 
-/// A bounded number of places.
 #[derive(Clone)]
 pub(crate) struct Places {
     of_tenant: u32,
@@ -18,7 +18,7 @@ pub(crate) struct Places {
     counts: Arc<Mutex<Counts>>,
 }
 
-/// A place that is taken until its last copy is dropped.
+/// A place that is used until its last copy is dropped.
 #[derive(Clone)]
 pub(crate) struct Place(#[expect(dead_code, reason = "only held")] Arc<Taken>);
 
@@ -33,26 +33,24 @@ impl Places {
         Self { of_tenant, in_all, counts: Arc::default() }
     }
 
-    /// Returns how many places one tenant may take.
     pub(crate) fn of_tenant(&self) -> u32 {
         self.of_tenant
     }
 
-    /// Returns how many places are free.
     pub(crate) fn free(&self) -> u32 {
-        self.in_all.saturating_sub(locked(&self.counts).in_all)
+        self.in_all.saturating_sub(self.counts.lock().in_all)
     }
 
-    /// Returns the tenants that have as many as they may have.
+    /// Returns the tenants that have reached their limit.
     pub(crate) fn full(&self) -> Vec<String> {
-        let counts = locked(&self.counts);
+        let counts = self.counts.lock();
         let full = counts.by_tenant.iter().filter(|(_, taken)| **taken >= self.of_tenant);
         full.map(|(tenant, _)| tenant.clone()).collect()
     }
 
     /// Takes a place for a tenant, if there is one.
     pub(crate) fn take(&self, tenant: &str) -> Option<Place> {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         let of_tenant = counts.by_tenant.get(tenant).copied().unwrap_or_default();
         if of_tenant >= self.of_tenant || counts.in_all >= self.in_all {
             return None;
@@ -66,7 +64,7 @@ impl Places {
 
 impl Drop for Taken {
     fn drop(&mut self) {
-        let mut counts = locked(&self.counts);
+        let mut counts = self.counts.lock();
         counts.in_all = counts.in_all.saturating_sub(1);
         if let Some(of_tenant) = counts.by_tenant.get_mut(&self.tenant) {
             *of_tenant = of_tenant.saturating_sub(1);
@@ -75,10 +73,6 @@ impl Drop for Taken {
             }
         }
     }
-}
-
-fn locked(counts: &Mutex<Counts>) -> MutexGuard<'_, Counts> {
-    counts.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 #[cfg(test)]

@@ -16,12 +16,10 @@ use perihelion_service as service;
 pub struct Refusal(pub StatusCode, pub String);
 
 impl Refusal {
-    /// Refuses what a client sent.
-    pub(crate) fn invalid(why: impl Into<String>) -> Self {
-        Self(StatusCode::UNPROCESSABLE_ENTITY, why.into())
+    pub(crate) fn invalid(why: impl ToString) -> Self {
+        Self(StatusCode::UNPROCESSABLE_ENTITY, why.to_string())
     }
 
-    /// Says that something is not there.
     pub(crate) fn missing(what: impl Into<String>) -> Self {
         Self(StatusCode::NOT_FOUND, what.into())
     }
@@ -49,9 +47,9 @@ impl<E: Into<service::Error>> From<E> for Refusal {
                 StatusCode::TOO_MANY_REQUESTS
             }
             service::Error::People(error) => of_people(error),
-            service::Error::Answer(_) | service::Error::Update(_) => {
-                StatusCode::UNPROCESSABLE_ENTITY
-            }
+            service::Error::Answer(_)
+            | service::Error::Update(_)
+            | service::Error::Unsearchable => StatusCode::UNPROCESSABLE_ENTITY,
             service::Error::Rows(error) if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
             service::Error::Runtime(error) => of_runtime(error),
             service::Error::Rows(_) | service::Error::NoDatabase => {
@@ -66,7 +64,7 @@ impl<E: Into<service::Error>> From<E> for Refusal {
     }
 }
 
-/// What clients read of a thread that a process holds: not which one.
+/// The message about a busy thread, without the name of its process.
 const BUSY: &str = "the thread is at work; wait until its run has ended, or cancel it";
 
 fn is_busy(error: &service::Error) -> bool {
@@ -105,6 +103,7 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
                 checkpoint::Error::Busy { .. }
                 | checkpoint::Error::ThreadExists(_)
                 | checkpoint::Error::InterruptClosed(_) => StatusCode::CONFLICT,
+                error if error.is_of_another_writer() => StatusCode::CONFLICT,
                 error if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             }

@@ -1,8 +1,7 @@
 //! Routes whose handlers are boxed when they are registered.
 //!
-//! Axum wraps a handler in about twenty generic types. For each of them the compiler would prove again that the handler's
-//! future can be sent between threads, through everything that it awaits: two thirds of the time that this crate took to
-//! build.
+//! Axum wraps a handler in about twenty generic types. Otherwise the compiler would prove for each of them that the
+//! handler's future is `Send`, including everything that it awaits: two thirds of this crate's build time.
 
 use std::sync::Arc;
 

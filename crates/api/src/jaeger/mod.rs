@@ -1,10 +1,10 @@
-//! The read API of Jaeger: what its UI and Grafana's data source ask a query service for.
+//! Jaeger's read API: the requests of its UI and of Grafana's data source to a query service.
 //!
-//! [`router`] has both generations: `/api/v3/…`, by which the UI of Jaeger 2 searches, and `/api/…`, by which it
-//! reads a trace. Shapes are those of `jaegertracing/jaeger`: `internal/uimodel/model.go` and
-//! `api_v3/query_service.proto`. There is one service, this program; nodes and agents are told apart by span
-//! names and by the tags `agent_name`, `reflection_status` and `tool_usage`. Writing is absent, and so are metrics
-//! and dependencies: with one service there are none.
+//! [`router`] has both generations: `/api/v3/…`, by which the UI of Jaeger 2 searches, and `/api/…`, by which it reads
+//! a trace. Shapes are those of `jaegertracing/jaeger`: `internal/uimodel/model.go` and `api_v3/query_service.proto`.
+//! There is one service, this program; nodes and agents differ in span names and the tags `agent_name`,
+//! `reflection_status` and `tool_usage`. Writing is absent, and so are metrics and dependencies, which need several
+//! services.
 
 mod query;
 mod ui;
@@ -52,7 +52,7 @@ impl Refusal {
         Self { status: StatusCode::NOT_FOUND, message: message.into(), generation }
     }
 
-    /// Makes one of a failure of the store, which is told in the log as well.
+    /// Makes one from a failure of the store, and logs it.
     fn failed(generation: Generation, error: &telemetry::Error) -> Self {
         tracing::warn!(%error, "failed to read traces");
         let status = StatusCode::INTERNAL_SERVER_ERROR;
@@ -74,10 +74,9 @@ impl IntoResponse for Refusal {
     }
 }
 
-/// Tells a search that stopped at its bound, in a header that Jaeger's own clients do not look at.
+/// Marks a search that stopped at its limit, in a header that Jaeger's own clients ignore.
 const INCOMPLETE: &str = "x-perihelion-incomplete";
 
-/// Makes the routes over a finder of traces.
 pub fn router(finder: TraceFinder) -> Router {
     Router::new()
         .route("/api/services", get(v1::services))
@@ -97,7 +96,7 @@ pub fn router(finder: TraceFinder) -> Router {
 
 /// Serves a build of the Jaeger UI from a directory; its addresses that are no files are pages of it.
 ///
-/// What a symbolic link leads to is not served: it may lie anywhere.
+/// Symbolic links are not followed, because their targets can be anywhere.
 pub fn interface(directory: &Path) -> Router {
     let root: Arc<Path> = directory.into();
     let serve = move |uri: Uri| async move { file(&root, uri.path()).await };
@@ -114,7 +113,7 @@ async fn file(root: &Path, path: &str) -> Response {
     }
 }
 
-/// Returns where a file would be; `None` for a path that leaves the directory, or that leads over a link.
+/// Returns the path of a file; `None` for a path outside of the directory, or through a link.
 fn place(root: &Path, path: &str) -> Option<PathBuf> {
     let path = percent_decode_str(path).decode_utf8().ok()?;
     let mut place = root.to_owned();
@@ -130,7 +129,7 @@ fn place(root: &Path, path: &str) -> Option<PathBuf> {
     Some(place)
 }
 
-/// Lists the operations of a kind, as both generations show them; none of a service that is not here.
+/// Lists the operations of a kind, for both generations; empty for an unknown service.
 async fn operations(
     finder: &TraceFinder,
     asked: &Parameters,
@@ -146,7 +145,7 @@ async fn operations(
     Ok(named.map(|one| json!({ "name": one.name, "spanKind": one.kind })).collect())
 }
 
-/// Searches, and says in the headers when it stopped at its bound; without a query nothing is found.
+/// Searches, and marks in the headers if it stopped at its limit; without a query the result is empty.
 async fn search(
     finder: &TraceFinder,
     query: Option<Query>,
@@ -161,7 +160,6 @@ async fn search(
     Ok((headers, found.traces))
 }
 
-/// Reads the trace that a path names.
 async fn by_id(
     finder: &TraceFinder,
     id: &str,

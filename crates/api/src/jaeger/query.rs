@@ -1,4 +1,4 @@
-//! What is asked for, read from the address of a request.
+//! The query in the address of a request.
 
 use chrono::{DateTime, TimeDelta, Utc};
 
@@ -13,7 +13,7 @@ const LIMIT: usize = 100;
 /// Traces of any search.
 const MOST: usize = 1_000;
 
-/// The parameters of a request, in order; a name may stand more than once.
+/// The parameters of a request, in order; a name can be repeated.
 pub(super) struct Parameters {
     pub list: Vec<(String, String)>,
     pub generation: Generation,
@@ -67,7 +67,7 @@ impl Parameters {
     }
 }
 
-/// Reads the search of the first generation; none when it is for a service that is not here.
+/// Reads the search of the first generation; `None` for an unknown service.
 pub(super) fn v1(list: Vec<(String, String)>) -> Result<Option<Query>, Refusal> {
     let asked = Parameters { list, generation: V1 };
     let micros = |text: &str| text.parse().ok().and_then(DateTime::from_timestamp_micros);
@@ -92,13 +92,13 @@ pub(super) fn v1(list: Vec<(String, String)>) -> Result<Option<Query>, Refusal> 
     Ok(is_ours(asked.get(&["service"])).then_some(query))
 }
 
-/// Reads the ids of traces that a search of the first generation names instead of saying what is in them.
+/// Reads the trace IDs of a search of the first generation that names them.
 pub(super) fn ids(list: &[(String, String)]) -> Result<Vec<TraceId>, Refusal> {
     let named = list.iter().filter(|(name, _)| name == "traceID").map(|(_, value)| value);
     named.map(|value| id(V1, value)).collect()
 }
 
-/// Reads the search of the third generation; none when it is for a service that is not here.
+/// Reads the search of the third generation; `None` for an unknown service.
 pub(super) fn v3(list: Vec<(String, String)>) -> Result<Option<Query>, Refusal> {
     let asked = Parameters { list, generation: V3 };
     let moment = |text: &str| {
@@ -135,7 +135,7 @@ pub(super) fn id(generation: Generation, text: &str) -> Result<TraceId, Refusal>
 const UNITS: [(&str, f64); 7] =
     [("ns", 1.0), ("us", 1e3), ("µs", 1e3), ("ms", 1e6), ("s", 1e9), ("m", 60e9), ("h", 3_600e9)];
 
-/// Reads a duration that is not negative; none when it is not one, or is longer than can be counted.
+/// Reads a duration; `None` if it is negative, invalid or too long.
 fn duration(text: &str) -> Option<TimeDelta> {
     let mut rest = text.trim();
     let mut total = 0.0;

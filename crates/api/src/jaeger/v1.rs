@@ -45,7 +45,7 @@ pub(super) async fn operations(State(finder): Finder, Query(list): Asked) -> Jso
     Ok(structured(super::operations(&finder, &asked, &["spanKind"]).await?))
 }
 
-/// Services do not call each other where there is one.
+/// Calls between services, of which there are none with one service.
 pub(super) async fn dependencies() -> Json<Value> {
     structured(Vec::<String>::new())
 }
@@ -67,7 +67,7 @@ pub(super) async fn trace(State(finder): Finder, Path(id): Path<String>) -> Json
     Ok(structured(vec![ui::trace(&finder.to_otlp(&spans))]))
 }
 
-/// Answers what is not offered in a form that the UI can show.
+/// Answers a request for a missing feature in a form that the UI can show.
 pub(super) async fn unknown(Path(path): Path<String>) -> Refusal {
     Refusal::unknown(V1, format!("not supported: /api/{path}"))
 }

@@ -1,8 +1,8 @@
-//! The messages of clients before the library reads them: what is malformed gets an error of JSON-RPC, and a
-//! cancellation stops its run.
+//! Clients' messages before the library reads them: a malformed one gets a JSON-RPC error, and a cancellation stops its
+//! run.
 //!
-//! The server keeps no sessions, so a call may be cancelled through any process: its run's metadata has the session that
-//! the client was given, the user and the ID of the request.
+//! The server stores no sessions, so a call can be cancelled through any process: its run's metadata has the client's
+//! session, the user and the ID of the request.
 
 use std::time::Duration;
 
@@ -22,13 +22,12 @@ use perihelion_engine::clock;
 use perihelion_service::Service;
 use perihelion_service::kept::Cancel;
 
-/// Names the session of a client.
 const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 
 /// Bytes of a message at most, as the library has it.
 const LONGEST: usize = 4 << 20;
 
-/// Runs that are looked through for the one that is cancelled.
+/// Number of runs that are searched for the one to cancel.
 const MOST: u32 = 1_000;
 
 /// How often the run of a cancelled call is looked for: it may not have begun yet.
@@ -75,13 +74,13 @@ pub(super) async fn read(
     Ok(response)
 }
 
-/// Returns what the metadata of a run has of the call that began it.
+/// Returns the metadata of a run about its call.
 pub(super) fn call_key(service: &Service, headers: &HeaderMap, request: &Value) -> Value {
     let session = headers.get(SESSION).and_then(|session| session.to_str().ok());
     json!({ "session": session, "user": service.who().user, "request": request })
 }
 
-/// Stops the run of a call, if exactly one that has not ended is known.
+/// Stops the run of a call, if there is exactly one active run.
 async fn cancel(service: &Service, call: &Value) -> Result<(), Refusal> {
     for _ in 0..TRIES {
         let mut runs = service.kept().newest_runs(None, MOST).await?;

@@ -6,6 +6,7 @@
 mod messages;
 mod own_graph;
 
+use async_trait::async_trait;
 use axum::Router;
 use axum::body::HttpBody as _;
 use axum::http::request::Parts;
@@ -36,13 +37,13 @@ use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::KeptTeam;
 use perihelion_servers::{Serving, Toolbox, answer, config, failure};
+use perihelion_service::Service;
 use perihelion_service::kept::{Cancel, Run};
-use perihelion_service::{Service, Turn};
-use perihelion_star::{GRAPH, TEAM_PREFIX};
+use perihelion_star::{GRAPH, Request, TEAM_PREFIX};
 
 #[derive(Deserialize, JsonSchema)]
 struct Ask {
-    /// The question, or the answer to what the thread asked.
+    /// The question, or the answer to the thread's question.
     question: String,
     /// The thread to continue with, from an earlier result; a new one by default.
     #[serde(default)]
@@ -60,7 +61,7 @@ struct Answered {
     /// The first table that was found, where `include_data` asked for it.
     #[serde(skip_serializing_if = "Option::is_none")]
     data: Option<Value>,
-    /// What happened, where `trace` asked for it.
+    /// The events, if `trace` requested them.
     #[serde(skip_serializing_if = "Option::is_none")]
     trace: Option<Value>,
 }
@@ -71,25 +72,22 @@ struct Star {
     tool_router: ToolRouter<Self>,
 }
 
+#[async_trait]
 impl Toolbox for Star {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
     fn about(&self) -> ServerConfig {
         let how = "Ask a team of agents. When the status is `interrupted`, the answer is a question: call again with the \
                    thread_id and what is to be answered.";
         config("swarm", "Perihelion", how.to_owned())
     }
 
-    /// Lists what there is now: teams come and go while the service runs.
+    /// Lists the present tools: teams change while the service runs.
     async fn list(&self) -> Result<ListToolsResult, ErrorData> {
         let teams = team::all(&self.service).await.map_err(internal)?;
         let mut tools = self.tool_router.list_all();
         let whole = self.find(GRAPH);
         tools.extend(whole.iter().flat_map(|whole| teams.iter().map(|kept| of_team(whole, kept))));
-        let own = self.service.runtime().own_graphs().map(|graph| graph.about());
-        tools.extend(own.map(|about| own_graph::tool(whole.as_ref(), about)));
+        let own = self.service.runtime().graphs().skip(1);
+        tools.extend(own.map(|graph| own_graph::tool(whole.as_ref(), graph.about())));
         Ok(ListToolsResult::with_all_items(tools).with_ttl_ms(0))
     }
 
@@ -108,38 +106,41 @@ impl Toolbox for Star {
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
         let name = request.name.to_string();
-        if let Some(graph) = self.service.runtime().own_graph(&name) {
-            if graph.about().messages.is_none() {
-                return own_graph::call(self, graph.as_ref(), request, context).await;
-            }
-            request.name = GRAPH.into();
-            request.arguments.get_or_insert_default().insert(TEAM.to_owned(), name.clone().into());
+        let own = self.service.runtime().own_graph(&name);
+        if let Some(graph) = own.filter(|graph| graph.about().messages.is_none()) {
+            return own_graph::call(self, graph.as_ref(), request, context).await;
         }
-        if name.starts_with(TEAM_PREFIX) {
-            let teams = team::all(&self.service).await.map_err(internal)?;
-            if teams.iter().any(|kept| kept.team.agent_name() == name) {
-                request.name = GRAPH.into();
-                request.arguments.get_or_insert_default().insert(TEAM.to_owned(), name.into());
-            }
+        let is_named = own.is_some()
+            || name.starts_with(TEAM_PREFIX) && {
+                let teams = team::all(&self.service).await.map_err(internal)?;
+                teams.iter().any(|kept| kept.team.agent_name() == name)
+            };
+        if is_named {
+            request.name = GRAPH.into();
+            request.arguments.get_or_insert_default().insert(TEAM.to_owned(), name.into());
         }
         self.tool_router.call(ToolCallContext::new(self, request, context)).await
     }
 }
 
-/// The argument that names a team.
 const TEAM: &str = "team";
 
-/// Makes the tool of a team: that of the star, but for what is said of it and for the choice of a team.
 fn of_team(whole: &Tool, kept: &KeptTeam) -> Tool {
     let design = &kept.team.design;
+    let title = Some(design.name.clone());
+    asked_like(whole, kept.team.agent_name(), title, design.description.clone())
+}
+
+/// Makes the tool of a team or graph that is asked questions: that of the star, without the choice of a team.
+fn asked_like(whole: &Tool, name: String, title: Option<String>, description: String) -> Tool {
     let mut schema = (*whole.input_schema).clone();
     if let Some(Value::Object(properties)) = schema.get_mut("properties") {
         properties.remove(TEAM);
     }
     let mut tool = whole.clone();
-    tool.name = kept.team.agent_name().into();
-    tool.title = Some(design.name.clone());
-    tool.description = Some(design.description.clone().into());
+    tool.name = name.into();
+    tool.title = title;
+    tool.description = Some(description.into());
     tool.input_schema = schema.into();
     tool
 }
@@ -186,7 +187,7 @@ impl Star {
         ask: Ask,
         context: RequestContext<RoleServer>,
     ) -> Result<Answered, Refusal> {
-        let turn = Turn { question: ask.question, ..Turn::default() };
+        let turn = Request { question: ask.question, ..Request::default() };
         let turn = ask.fields.applied_to(&self.service, turn)?;
         let thread = match ask.thread_id {
             Some(id) => id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?,
@@ -298,7 +299,6 @@ struct Message {
     params: Option<serde_json::Map<String, serde_json::Value>>,
 }
 
-/// Names what the route reads.
 pub(super) fn forms(forms: &mut Forms) {
     forms.body::<Message>("post /mcp");
 }

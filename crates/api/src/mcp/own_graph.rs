@@ -5,15 +5,16 @@ use rmcp::service::RequestContext;
 use rmcp::{ErrorData, RoleServer};
 use serde_json::{Map, Value, json};
 
-use super::{Star, TEAM, call_metadata, status_after};
+use super::{Star, asked_like, call_metadata, status_after};
 use crate::conversation::{self, Begin};
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{AboutGraph, Served};
 use perihelion_servers::{answer, failure};
-use perihelion_service::{Asked, Turn};
+use perihelion_service::Asked;
+use perihelion_star::Request;
 
-/// The argument that names a thread, and the one that answers what it asks.
+/// The argument with a thread, and the one with the answer to its question.
 const THREAD: &str = "thread_id";
 const ANSWER: &str = "answer";
 
@@ -23,16 +24,7 @@ pub(super) fn tool(whole: Option<&Tool>, about: &AboutGraph) -> Tool {
     let description = description.unwrap_or_else(|| format!("Runs the graph {}", about.name));
     let name = about.name.clone();
     if let Some(whole) = whole.filter(|_| about.messages.is_some()) {
-        let mut schema = (*whole.input_schema).clone();
-        if let Some(Value::Object(properties)) = schema.get_mut("properties") {
-            properties.remove(TEAM);
-        }
-        let mut tool = whole.clone();
-        tool.name = name.into();
-        tool.title = None;
-        tool.description = Some(description.into());
-        tool.input_schema = schema.into();
-        return tool;
+        return asked_like(whole, name, None, description);
     }
     let mut schema = about.input_schema.as_object().cloned().unwrap_or_default();
     schema.entry("type").or_insert(json!("object"));
@@ -91,10 +83,11 @@ async fn ran(
         }
     };
     let metadata = call_metadata(service, &context);
-    let turn = Turn::default();
+    let turn = Request::default();
     let begin =
         Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
-    let run = conversation::accept_own(service, about, begin, asked).await?;
+    let view = service.thread(thread).await?;
+    let run = conversation::accept(service, &view, &about.name, begin, asked).await?;
     let outcome = star.followed(&run, context).await?;
     let status = status_after(outcome.ending)?;
     let state = service.state_after(&run).await?.0.map(|state| state.json());

@@ -41,7 +41,7 @@ struct StreamOptions {
 }
 
 pub(super) async fn create(
-    State(service): State<Service>,
+    service: State<Service>,
     Body(create): Body<Create>,
 ) -> Result<Response, Refusal> {
     let model = create.model.clone().unwrap_or_else(|| perihelion_star::GRAPH.into());
@@ -81,7 +81,6 @@ fn sent(message: &Value) -> Sent<'_> {
     Sent { role, content: Cow::Borrowed(&message["content"]) }
 }
 
-/// Returns how an answer ended.
 fn finish_reason(outcome: &Outcome) -> Result<&'static str, Refusal> {
     let failed = |why: &str| Err(Refusal::new(StatusCode::INTERNAL_SERVER_ERROR, why));
     match &outcome.ending {

@@ -109,7 +109,6 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Returns the same with another text.
     pub(super) fn with(&self, text: &'a str) -> Self {
         match self {
             Self::Answer(_) => Self::Answer(text),

@@ -1,4 +1,4 @@
-//! The messages that clients send: the question at their end, and what was said before it, which begins a thread.
+//! The messages of clients: the question at their end, and the earlier ones, which begin a thread.
 
 use std::borrow::Cow;
 
@@ -10,8 +10,8 @@ use crate::parts;
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::Edit;
-use perihelion_service::{Service, Turn};
-use perihelion_star::Message;
+use perihelion_service::Service;
+use perihelion_star::{Message, Request};
 
 /// A message as a client sends it.
 pub(super) struct Sent<'a> {
@@ -55,13 +55,10 @@ pub(super) fn of_input(input: &Value) -> Vec<Sent<'_>> {
 }
 
 /// Splits messages into the question at their end, with the instructions among them, and the conversation before.
-///
-/// # Errors
-/// [`Refusal`] of the parameter `place` if they do not end with a message of the user's, or contain an unusable part.
 pub(super) fn conversation_of(
     messages: &[Sent<'_>],
     place: &str,
-) -> Result<(Turn, Vec<Message>), Refusal> {
+) -> Result<(Request, Vec<Message>), Refusal> {
     let instructions = messages.iter().filter(|one| one.is_instruction()).map(Sent::text);
     let instructions: Vec<String> = instructions.collect();
     let talk: Vec<&Sent<'_>> = messages.iter().filter(|one| one.is_talk()).collect();
@@ -86,10 +83,10 @@ pub(super) fn conversation_of(
         attached: Vec::new(),
     });
     let system_prompt = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
-    Ok((Turn { question, system_prompt, attachments, ..Turn::default() }, before.collect()))
+    Ok((Request { question, system_prompt, attachments, ..Request::default() }, before.collect()))
 }
 
-/// Finds the thread that a request's metadata name, or makes one that begins with what was said before.
+/// Finds the thread in a request's metadata, or makes one that begins with the earlier messages.
 pub(super) async fn thread_for(
     service: &Service,
     metadata: Option<&Map<String, Value>>,

@@ -1,4 +1,4 @@
-//! The models there are: the star is one, and so is each team, and each graph of the program's own that has messages.
+//! The models there are: each graph that has messages, the star first, and each team.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -10,7 +10,7 @@ use crate::team;
 use perihelion_service::Service;
 use perihelion_star::{GRAPH, TEAM_PREFIX};
 
-/// When the star was made, as a client is told.
+/// The creation time of graphs for clients.
 const BEGINNING: i64 = 1_767_225_600;
 
 fn shown(name: &str, created: i64) -> Value {
@@ -21,25 +21,23 @@ async fn all(service: &Service) -> Result<Vec<Value>, Refusal> {
     let teams = team::all(service).await?;
     let teams =
         teams.iter().map(|kept| shown(&kept.team.agent_name(), kept.created_at.timestamp()));
-    let own = service.runtime().own_graphs().filter(|graph| graph.about().messages.is_some());
-    let own = own.map(|graph| shown(&graph.about().name, BEGINNING));
-    Ok([shown(GRAPH, BEGINNING)].into_iter().chain(own).chain(teams).collect())
+    let graphs = service.runtime().graphs().map(|graph| graph.about());
+    let graphs = graphs.filter(|about| about.messages.is_some());
+    Ok(graphs.map(|about| shown(&about.name, BEGINNING)).chain(teams).collect())
 }
 
-pub(super) async fn list(State(service): State<Service>) -> JsonResult<Refusal> {
+pub(super) async fn list(service: State<Service>) -> JsonResult<Refusal> {
     Ok(Json(json!({ "object": "list", "data": all(&service).await? })))
 }
 
-pub(super) async fn get(
-    State(service): State<Service>,
-    Path(model): Path<String>,
-) -> JsonResult<Refusal> {
+pub(super) async fn get(service: State<Service>, Path(model): Path<String>) -> JsonResult<Refusal> {
     let all = all(&service).await?;
     let found = all.iter().find(|one| one["id"] == model.as_str()).cloned();
     found.map(Json).ok_or_else(|| missing(&model, &all))
 }
 
-/// Finds what a model stands for: a team, a graph of the program's own, or the star, which leaves a team's thread the team's.
+/// Finds the target of a model name: a team, a program's own graph, or the star, which leaves a team's thread with the
+/// team.
 pub(super) async fn team(service: &Service, model: &str) -> Result<Option<String>, Refusal> {
     if model == GRAPH {
         return Ok(None);
@@ -50,7 +48,6 @@ pub(super) async fn team(service: &Service, model: &str) -> Result<Option<String
     is_team.then(|| Some(model.to_owned())).ok_or_else(|| missing(model, &all))
 }
 
-/// Refuses an unknown model.
 fn missing(model: &str, all: &[Value]) -> Refusal {
     let there: Vec<&str> = all.iter().filter_map(|one| one["id"].as_str()).collect();
     let there = there.join(", ");

@@ -1,4 +1,4 @@
-//! The parameters of OpenAI's requests: those that have an effect, those that need none, and those that are refused.
+//! The parameters of OpenAI's requests: effective ones, superfluous ones, and rejected ones.
 
 use std::collections::HashMap;
 use std::sync::LazyLock;
@@ -16,11 +16,11 @@ use super::refusal::Refusal;
 const HINTS: [&str; 4] =
     ["user", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"];
 
-/// Parameters without an effect, with the values that ask for none: what happens anyway.
+/// Parameters without an effect, with the values that request the default behavior.
 static REFUSED: LazyLock<HashMap<String, Vec<Value>>> =
     LazyLock::new(|| serde_json::from_str(include_str!("parameters.json")).unwrap_or_default());
 
-/// Checks that every parameter has an effect, as those of the type `T` have, or asks for none.
+/// Checks that every parameter has an effect, as those of the type `T` have, or requests the default.
 fn check<T: JsonSchema>(given: &Map<String, Value>) -> Result<(), Refusal> {
     let schema = schemars::schema_for!(T);
     let done = |name| schema.get("properties").is_some_and(|fields| fields.get(name).is_some());
@@ -49,7 +49,7 @@ fn check<T: JsonSchema>(given: &Map<String, Value>) -> Result<(), Refusal> {
     Ok(())
 }
 
-/// Compares values, numbers by what they are; an object of nulls is as good as an empty one.
+/// Compares values, numbers by their value; an object of nulls equals an empty one.
 fn same(one: &Value, other: &Value) -> bool {
     match (one, other) {
         (Value::Number(one), Value::Number(other)) => one.as_f64() == other.as_f64(),

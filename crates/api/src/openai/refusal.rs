@@ -20,7 +20,6 @@ const LONGEST: usize = 1 << 16;
 pub(super) struct Refusal {
     status: StatusCode,
     message: String,
-    /// The parameter that is wrong.
     param: Option<String>,
     /// The reason in one word; by default the one of the status.
     code: Option<&'static str>,
@@ -39,7 +38,6 @@ impl Refusal {
         Self::new(StatusCode::NOT_FOUND, what)
     }
 
-    /// Names the parameter that is wrong, and how.
     pub(super) fn about(self, param: impl Into<String>, code: &'static str) -> Self {
         Self { param: Some(param.into()), code: Some(code), ..self }
     }
@@ -97,7 +95,8 @@ impl<E: Into<Plain>> From<E> for Refusal {
     }
 }
 
-/// Adds the object `error` to every refusal below `/v1` that has none: of the gate, of our own routes, of unknown paths.
+/// Adds the object `error` to every refusal below `/v1` without one: from the gate, from our own routes, from unknown
+/// paths.
 pub(crate) async fn with_error(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let method = request.method().clone();

@@ -19,9 +19,9 @@ use crate::http::{JsonResult, Query};
 use crate::parts;
 use crate::request_fields::{self, RequestFields};
 use perihelion_engine::ids::ThreadId;
+use perihelion_service::Service;
 use perihelion_service::kept::{Cancel, Run};
-use perihelion_service::{Service, Turn};
-use perihelion_star::Message;
+use perihelion_star::{Message, Request};
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -59,7 +59,7 @@ impl Create {
 }
 
 pub(super) async fn create(
-    State(service): State<Service>,
+    service: State<Service>,
     Body(create): Body<Create>,
 ) -> Result<Response, Refusal> {
     let model = create.model.clone().unwrap_or_else(|| perihelion_star::GRAPH.into());
@@ -75,7 +75,7 @@ pub(super) async fn create(
     let (turn, before) = messages::conversation_of(&sent(&create), "input")?;
     let fields = RequestFields::of_metadata(&json!(create.metadata))?;
     let interactive = create.stream == Some(true);
-    let turn = Turn { team, interactive, answer_schema, ..turn };
+    let turn = Request { team, interactive, answer_schema, ..turn };
     let turn = fields.applied_to(&service, turn)?;
     let (thread, at) = the_thread(&service, &create, before).await?;
     let names_thread =
@@ -104,7 +104,7 @@ pub(super) async fn create(
     Ok(ended(&service, &run).await?.into_response())
 }
 
-/// Waits for a response, and answers with it and with what its request wants beside it.
+/// Waits for a response, and answers with it and the requested fields.
 async fn ended(service: &Service, run: &Run) -> JsonResult<Refusal> {
     let outcome = Conversation::follow(service, run.clone()).outcome().await;
     let mut shown = shapes::response(run, Some(&outcome));
@@ -117,7 +117,7 @@ async fn ended(service: &Service, run: &Run) -> JsonResult<Refusal> {
     Ok(Json(shown))
 }
 
-/// Finds the thread that continues, and where; or makes one that begins with what was said before.
+/// Finds the thread and step to continue; or makes a thread that begins with the earlier messages.
 async fn the_thread(
     service: &Service,
     create: &Create,
@@ -159,7 +159,7 @@ pub(super) struct Retrieve {
 }
 
 pub(super) async fn get(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(id): Path<String>,
     Query(Retrieve { stream, starting_after }): Query<Retrieve>,
 ) -> Result<Response, Refusal> {
@@ -211,7 +211,7 @@ pub(super) struct Page {
 
 /// Lists the input of a response, newest item first.
 pub(super) async fn input_items(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(id): Path<String>,
     Query(page): Query<Page>,
 ) -> JsonResult<Refusal> {

@@ -1,5 +1,5 @@
-//! The shapes of responses and of what they cost, whole, or as they are written: a stream of events, numbered the same for
-//! all who read it.
+//! The shapes of responses and of their usage, complete or as they are written: a stream of events with the same
+//! numbers for all readers.
 
 use axum::body::Bytes;
 use axum::response::Response;
@@ -121,7 +121,6 @@ fn usage(usage: Usage) -> Value {
     })
 }
 
-/// Shows what a chat completion has cost.
 pub(super) fn chat_usage(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.input_tokens,
@@ -160,7 +159,7 @@ impl Streamed {
         self.number += 1;
     }
 
-    /// Puts an event of the message's only part, with a field of its own.
+    /// Makes an event of the message's only part, with an additional field.
     fn put_part(&mut self, kind: &str, name: &str, value: Value) {
         let item = message_id(&self.run);
         let mut event = json!({ "item_id": item, "output_index": 0, "content_index": 0 });

@@ -1,7 +1,7 @@
 //! The description of all routes, OpenAPI 3.1.
 //!
-//! `routes.txt` has the purpose of each. What a route reads is described by the type that reads it, which the APIs name in
-//! their `forms`, so a new field of a type is described at once. `answers.json` describes what routes answer with; tests
+//! `routes.txt` has the purpose of each. A route's input is described by its type, which the APIs name in their
+//! `forms`, so a new field of a type is described at once. `answers.json` describes what routes answer with; tests
 //! compare it with real answers.
 
 mod operation;

@@ -5,19 +5,16 @@ use serde_json::{Map, Value, json};
 
 use crate::http::Forms;
 
-/// A row of `routes.txt`.
 pub(super) struct Route<'a> {
     pub method: &'a str,
     pub path: &'a str,
     group: &'a str,
-    /// What it answers.
     answer: &'a str,
-    /// What it is for.
     purpose: &'a str,
 }
 
 impl<'a> Route<'a> {
-    /// Reads a row; none for a comment.
+    /// Reads a row; `None` for a comment.
     pub(super) fn read(row: &'a str) -> Option<Self> {
         let mut cells = row.split('|').map(str::trim);
         let (method, path) = cells.next()?.split_once(' ').filter(|(method, _)| *method != "#")?;
@@ -108,7 +105,6 @@ fn content(kind: &str, schema: Value) -> Value {
     json!({ (kind): { "schema": schema } })
 }
 
-/// What a route answers when nothing is wrong.
 fn good(answer: &str, schemas: &Map<String, Value>) -> Value {
     let text = || json!({ "type": "string" });
     // Without a type: some readers take the whole text of a stream, and others each event.

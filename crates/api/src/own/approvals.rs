@@ -1,4 +1,4 @@
-//! What waits for a person, over all threads: approvals, questions, unknown outcomes.
+//! The open requests to people, over all threads: approvals, questions, unknown outcomes.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -12,8 +12,8 @@ use crate::http::{Body, JsonResult, Query, Refusal};
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, InterruptView};
-use perihelion_service::kept::{ThreadFilter, ThreadOrder};
-use perihelion_service::{Service, ThreadView};
+use perihelion_service::kept::ThreadFilter;
+use perihelion_service::{Service, StatesOf, ThreadView};
 use perihelion_star::question::kind;
 
 /// Waiting threads that are looked through.
@@ -21,16 +21,12 @@ const MOST: u32 = 1_000;
 
 async fn waiting(service: &Service) -> Result<Vec<ThreadView>, Refusal> {
     let filter = ThreadFilter {
-        graphs: service.runtime().graph_names(),
-        ids: Vec::new(),
-        metadata: json!({}),
         statuses: vec!["interrupted".into(), "busy".into(), "queued".into()],
-        order: ThreadOrder::Updated,
         ascending: true,
         limit: MOST,
-        offset: 0,
+        ..ThreadFilter::default()
     };
-    Ok(service.find_threads(&filter).await?.0)
+    Ok(service.find_threads(&filter, StatesOf::Asking).await?.0)
 }
 
 fn shown(view: &ThreadView, one: &InterruptView) -> Value {
@@ -42,11 +38,13 @@ fn shown(view: &ThreadView, one: &InterruptView) -> Value {
         "agent": one.agent,
         "payload": one.payload,
         "question": view.state.as_ref().map(|state| state.star().input_request.clone()),
+        "waiting_since": view.info.updated_at,
+        // The name of earlier versions.
         "waits_since": view.info.updated_at,
     })
 }
 
-pub(super) async fn list(State(service): State<Service>) -> JsonResult {
+pub(super) async fn list(service: State<Service>) -> JsonResult {
     let views = waiting(&service).await?;
     let all = views.iter().flat_map(|view| view.open.iter().map(|one| shown(view, one)));
     Ok(Json(all.collect()))
@@ -58,9 +56,9 @@ pub(super) struct Page {
     limit: Option<u32>,
 }
 
-/// Lists what was asked, and what became of it, newest first.
+/// Lists the requests and their results, newest first.
 pub(super) async fn history(
-    State(service): State<Service>,
+    service: State<Service>,
     Query(Page { limit }): Query<Page>,
 ) -> JsonResult {
     let requests = service.approvals(limit).await?;
@@ -75,7 +73,7 @@ async fn found(service: &Service, id: &str) -> Result<(ThreadView, InterruptView
     Err(Refusal(StatusCode::CONFLICT, format!("{why}: {id}")))
 }
 
-pub(super) async fn get(State(service): State<Service>, Path(id): Path<String>) -> JsonResult {
+pub(super) async fn get(service: State<Service>, Path(id): Path<String>) -> JsonResult {
     let (view, one) = found(&service, &id).await?;
     Ok(Json(shown(&view, &one)))
 }
@@ -85,7 +83,7 @@ pub(super) async fn get(State(service): State<Service>, Path(id): Path<String>) 
 pub(super) struct Given {
     decision: Option<String>,
     reason: Option<String>,
-    /// Arguments in the place of those that were shown.
+    /// Arguments that replace the ones that were shown.
     arguments: Option<Map<String, Value>>,
     answer: Option<Value>,
 }
@@ -101,7 +99,7 @@ impl Given {
 }
 
 pub(super) async fn approve(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(id): Path<String>,
     body: Body,
 ) -> JsonResult {
@@ -110,7 +108,7 @@ pub(super) async fn approve(
 }
 
 pub(super) async fn deny(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(id): Path<String>,
     body: Body,
 ) -> JsonResult {
@@ -119,7 +117,7 @@ pub(super) async fn deny(
 }
 
 pub(super) async fn answer(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(id): Path<String>,
     body: Body,
 ) -> JsonResult {

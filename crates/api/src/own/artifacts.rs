@@ -14,7 +14,7 @@ async fn state_of(service: &Service, thread: ThreadId) -> Result<ThreadState, Re
     Ok(state.unwrap_or_else(|| service.runtime().supervisor().empty()))
 }
 
-pub(super) async fn list(State(service): State<Service>, OfThread(thread): OfThread) -> JsonResult {
+pub(super) async fn list(service: State<Service>, OfThread(thread): OfThread) -> JsonResult {
     let state = state_of(&service, thread).await?;
     let shown = state.star().global_state.iter().map(|(key, one)| {
         json!({ "key": key, "source": one.source, "bytes": one.bytes, "preview": one.preview })
@@ -23,7 +23,7 @@ pub(super) async fn list(State(service): State<Service>, OfThread(thread): OfThr
 }
 
 pub(super) async fn get(
-    State(service): State<Service>,
+    service: State<Service>,
     OfThread(thread): OfThread,
     Path((_, key)): Path<(String, String)>,
 ) -> JsonResult {

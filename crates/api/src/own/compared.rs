@@ -1,4 +1,4 @@
-//! Recorded threads beside what they would do now, and beside each other.
+//! Comparisons of recorded threads with their replay, and with each other.
 
 use axum::Json;
 use axum::extract::State;
@@ -19,20 +19,16 @@ pub(super) struct Again {
     run: Option<u32>,
 }
 
-/// Runs a recorded thread again, offline, and says where it would go otherwise.
+/// Runs a recorded thread again, offline, and reports the first difference.
 pub(super) async fn replay(
-    State(service): State<Service>,
+    service: State<Service>,
     OfThread(thread): OfThread,
     Query(Again { run }): Query<Again>,
 ) -> JsonResult {
     service.info(thread).await?;
-    let kinds = service.runtime().kinds().clone();
     let runtime = service.runtime();
-    let graph = runtime.own_graph(&runtime.store().info(thread).await?.graph);
-    let report = match graph {
-        Some(graph) => runtime.traces().replay_own(graph.as_ref(), thread, run).await?,
-        None => runtime.traces().replay(thread, run, kinds).await?,
-    };
+    let graph = runtime.graph_to_replay(thread).await?;
+    let report = runtime.traces().replay(graph.as_ref(), thread, run).await?;
     let mut shown = json!(report);
     if let Some(divergence) = &report.divergence {
         let changes = runtime::changes(&divergence.expected, &divergence.actual);
@@ -53,7 +49,7 @@ pub(super) struct Other {
 
 /// Compares two threads, or runs of them, step by step.
 pub(super) async fn diff(
-    State(service): State<Service>,
+    service: State<Service>,
     OfThread(thread): OfThread,
     Query(Other { with, run, with_run }): Query<Other>,
 ) -> JsonResult {

@@ -1,4 +1,4 @@
-//! Documents: added, as the body itself or as a file of a form; listed, read, found by what they say, deleted.
+//! Documents: added, as the body itself or as a file of a form; listed, read, searched, deleted.
 
 use axum::body::{Body, Bytes};
 use axum::extract::multipart::{Multipart, MultipartError};
@@ -26,15 +26,19 @@ pub(super) struct Which {
     collection: Option<String>,
 }
 
-pub(super) async fn list(State(kept): State<Kept>, Query(which): Query<Which>) -> JsonResult {
+pub(super) async fn list(kept: State<Kept>, Query(which): Query<Which>) -> JsonResult {
     let documents = kept.documents().await?;
     let found = documents.list(which.collection.as_deref()).await.map_err(without_document)?;
     let room = documents.room().await.map_err(without_document)?;
-    Ok(Json(json!({ "documents": found, "used": room.used, "permitted": room.permitted })))
+    Ok(Json(json!({
+        "documents": found, "usage": room.used, "limits": room.permitted,
+        // The names of earlier versions.
+        "used": room.used, "permitted": room.permitted,
+    })))
 }
 
 /// Writes a document a line, with its text; one is in memory at a time.
-pub(super) async fn export(State(kept): State<Kept>, Query(which): Query<Which>) -> ResponseResult {
+pub(super) async fn export(kept: State<Kept>, Query(which): Query<Which>) -> ResponseResult {
     let documents = kept.documents().await?;
     let found = documents.list(which.collection.as_deref()).await.map_err(without_document)?;
     let lines = stream::iter(found).then(move |document| {
@@ -101,7 +105,7 @@ pub(super) struct Part {
 }
 
 pub(super) async fn get(
-    State(kept): State<Kept>,
+    kept: State<Kept>,
     Path(id): Path<String>,
     Query(part): Query<Part>,
 ) -> JsonResult {
@@ -114,7 +118,7 @@ pub(super) async fn get(
     Ok(Json(shown))
 }
 
-/// Which page is meant: its number, or what stands on it.
+/// The page: its number, or a text on it.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct WhichPage {
@@ -125,7 +129,7 @@ pub(super) struct WhichPage {
 }
 
 pub(super) async fn page(
-    State(kept): State<Kept>,
+    kept: State<Kept>,
     Path(id): Path<String>,
     Query(which): Query<WhichPage>,
 ) -> JsonResult {
@@ -141,7 +145,7 @@ pub(super) async fn page(
     Ok(Json(json!(page)))
 }
 
-pub(super) async fn delete(State(kept): State<Kept>, Path(id): Path<String>) -> StatusResult {
+pub(super) async fn delete(kept: State<Kept>, Path(id): Path<String>) -> StatusResult {
     kept.documents().await?.delete(&id).await.map_err(without_document)?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -152,18 +156,18 @@ pub(super) const LONGEST: usize = 64 << 20;
 /// Longest name, title or collection of a form.
 const LONGEST_FIELD: usize = 4 << 10;
 
-/// What is said of a document beside its bytes; a form says it in fields of these names.
+/// The metadata of a document; a form has fields of these names.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct About {
-    /// The file's name, which says what kind of document it is; the same name replaces it.
+    /// The file's name, which determines the kind of document; the same name replaces it.
     name: Option<String>,
     collection: Option<String>,
     title: Option<String>,
 }
 
 pub(super) async fn add(
-    State(kept): State<Kept>,
+    kept: State<Kept>,
     Query(mut about): Query<About>,
     request: Request,
 ) -> JsonResult {
@@ -228,7 +232,7 @@ async fn read_form(mut form: Multipart, about: &mut About) -> Result<Vec<u8>, Re
     })
 }
 
-/// Leaves of a name what stands behind its last slash: nobody's directories are of interest.
+/// Returns the part of a name after its last slash, without the directories.
 fn plain(name: &str) -> String {
     let last = name.rsplit(['/', '\\']).next().unwrap_or_default();
     last.chars().filter(|letter| !letter.is_control()).collect::<String>().trim().to_owned()

@@ -1,4 +1,4 @@
-//! All threads, runs and processes of a tenant at a glance, what they took, and what somebody should look at.
+//! The status of all threads, runs and processes of a tenant, their usage, and alerts; models on this machine.
 
 use axum::Json;
 use axum::extract::State;
@@ -11,48 +11,43 @@ use serde_json::{Map, Value, json};
 use crate::http::{JsonResult, Query};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_llm::openai::{self, LOCAL};
 use perihelion_runtime::{Phase, usage};
 use perihelion_service::Service;
-use perihelion_service::kept::{Driver, ThreadFilter, ThreadOrder};
+use perihelion_service::kept::{Driver, ThreadFilter};
 
-/// How threads stand, as lists name it.
+/// The statuses of threads, by their names in lists.
 const STATES: [&str; 6] = ["idle", "busy", "interrupted", "failed", "stopped", "queued"];
 
-/// Failed runs that are shown.
 const FAILED: u32 = 20;
 
-/// Threads whose journals are read for what they took, newest first.
+/// Number of threads whose journals are read for their usage, newest first.
 const THREADS: u32 = 200;
 
-/// Tenants that are compared, those that took most tokens.
+/// Number of compared tenants, by the most tokens.
 const TENANTS: u32 = 200;
 
 /// After this a run that could begin has waited long.
 const WAITED: TimeDelta = TimeDelta::minutes(1);
 
-/// After this a process that was not heard of has gone.
+/// A process without a heartbeat for this long has ended.
 const UNHEARD: TimeDelta = TimeDelta::seconds(30);
 
-fn of_states(service: &Service, states: &[&str], limit: u32) -> ThreadFilter {
+fn of_states(states: &[&str], limit: u32) -> ThreadFilter {
     ThreadFilter {
-        graphs: service.runtime().graph_names(),
-        ids: Vec::new(),
-        metadata: json!({}),
         statuses: states.iter().map(|&state| state.to_owned()).collect(),
-        order: ThreadOrder::Updated,
-        ascending: false,
         limit,
-        offset: 0,
+        ..ThreadFilter::default()
     }
 }
 
-/// Answers how threads, runs and processes stand now.
-pub(super) async fn get(State(service): State<Service>) -> JsonResult {
+/// Returns the present status of threads, runs and processes.
+pub(super) async fn get(service: State<Service>) -> JsonResult {
     let kept = service.kept();
     let now = clock::now();
     let mut threads = Map::new();
     for state in STATES {
-        let count = kept.count_threads(&of_states(&service, &[state], 1)).await?;
+        let count = kept.count_threads(&of_states(&[state], 1)).await?;
         if count > 0 {
             threads.insert(state.to_owned(), json!(count));
         }
@@ -70,12 +65,14 @@ pub(super) async fn get(State(service): State<Service>) -> JsonResult {
         })
     });
     let workers = drivers.iter().map(
-        |driver| json!({ "name": driver.owner, "runs": driver.runs, "seen_at": driver.seen_at }),
+        |driver| json!({ "name": driver.owner, "runs": driver.runs, "last_seen_at": driver.seen_at, "seen_at": driver.seen_at }),
     );
     Ok(Json(json!({
         "tenant": service.tenant(),
         "threads": threads,
         "runs": runs,
+        "waiting_since": waits_since,
+        // As each `seen_at` and `about`, a name of earlier versions.
         "waits_since": waits_since,
         "workers": workers.collect::<Vec<_>>(),
         "failures": failures.collect::<Vec<_>>(),
@@ -83,7 +80,10 @@ pub(super) async fn get(State(service): State<Service>) -> JsonResult {
     })))
 }
 
-/// Says what stands that somebody should look at.
+fn alert(name: &str, since: Option<DateTime<Utc>>, message: &str) -> Value {
+    json!({ "name": name, "since": since, "message": message, "about": message })
+}
+
 fn alerts(
     service: &Service,
     now: DateTime<Utc>,
@@ -93,7 +93,7 @@ fn alerts(
     let mut alerts = Vec::new();
     if let Some(since) = waits_since.filter(|since| now - *since > WAITED) {
         let about = "a run is waiting for a worker; start more workers";
-        alerts.push(json!({ "name": "queue", "since": since, "about": about }));
+        alerts.push(alert("queue", Some(since), about));
     }
     for driver in drivers {
         if let Some(seen) = driver.seen_at.filter(|seen| now - *seen > UNHEARD) {
@@ -101,14 +101,14 @@ fn alerts(
                 "a worker sends no heartbeat; other workers take over its runs: {}",
                 driver.owner
             );
-            alerts.push(json!({ "name": "worker", "since": seen, "about": about }));
+            alerts.push(alert("worker", Some(seen), &about));
         }
     }
     for state in service.runtime().agents().states() {
         if matches!(state.phase, Phase::Failed | Phase::BreakerOpen | Phase::NeedsLogin) {
             let problem = state.problem.as_deref().unwrap_or(state.phase.as_str());
             let about = format!("MCP server {}: {problem}", state.server);
-            alerts.push(json!({ "name": "server", "since": null, "about": about }));
+            alerts.push(alert("server", None, &about));
         }
     }
     alerts
@@ -127,14 +127,11 @@ impl Window {
     }
 }
 
-/// Answers what the model calls of the newest threads took, by day, agent and model.
-pub(super) async fn spent(
-    State(service): State<Service>,
-    Query(window): Query<Window>,
-) -> JsonResult {
+/// Returns the usage of the newest threads' model calls, by day, agent and model.
+pub(super) async fn spent(service: State<Service>, Query(window): Query<Window>) -> JsonResult {
     let days = window.days();
     let since = clock::now() - TimeDelta::days(i64::from(days));
-    let (listed, total) = service.kept().threads(&of_states(&service, &[], THREADS)).await?;
+    let (listed, total) = service.kept().threads(&of_states(&[], THREADS)).await?;
     let threads: Vec<ThreadId> = listed.iter().map(|one| ThreadId(one.id)).collect();
     let runtime = service.runtime();
     let spent = usage(runtime.store().as_ref(), runtime.settings(), &threads, since).await?;
@@ -146,11 +143,15 @@ pub(super) async fn spent(
     Ok(Json(shown))
 }
 
-/// Answers what the runs of every tenant took, for who runs the service: from the sums that are kept of each run.
-pub(super) async fn tenants(
-    State(service): State<Service>,
-    Query(window): Query<Window>,
-) -> JsonResult {
+/// Finds the servers of models on the machine of this process, for the operator of the service.
+pub(super) async fn local_models(State(service): State<Service>) -> JsonResult {
+    service.permit(Scope::Operate)?;
+    let found = openai::find_local(&service.runtime().settings().models, &LOCAL).await;
+    Ok(Json(json!({ "found": found })))
+}
+
+/// Returns the usage of every tenant's runs, for the operator of the service, from the stored sums of each run.
+pub(super) async fn tenants(service: State<Service>, Query(window): Query<Window>) -> JsonResult {
     service.permit(Scope::Operate)?;
     let days = window.days().min(SPENDING_DAYS);
     let since = (clock::now() - TimeDelta::days(i64::from(days) - 1)).date_naive();

@@ -1,5 +1,4 @@
-//! What outlives a thread, opened when it is first asked for: skills that agents learned, what is remembered of a user,
-//! and documents.
+//! Data that outlives a thread, opened on first use: skills of agents, memories about a user, and documents.
 
 use std::sync::Arc;
 
@@ -43,7 +42,6 @@ impl Kept {
         self.service.who()
     }
 
-    /// Returns the tenant whose things are shown.
     pub(super) fn tenant(&self) -> &str {
         self.service.tenant()
     }
@@ -65,7 +63,6 @@ impl Kept {
     }
 }
 
-/// Says why skills and memories could not be had.
 fn refused(error: MemoryError) -> Refusal {
     match error {
         MemoryError::UnknownSkill(_) | MemoryError::UnknownKey(_) => {
@@ -76,7 +73,6 @@ fn refused(error: MemoryError) -> Refusal {
     }
 }
 
-/// Says why documents could not be had.
 pub(super) fn without_document(error: runtime::Error) -> Refusal {
     let class = match &error {
         runtime::Error::Documents(error) => error.class(),
@@ -122,7 +118,7 @@ fn shown_skill(skill: &Skill) -> Value {
     shown
 }
 
-pub(super) async fn skills(State(kept): State<Kept>, Query(words): Query<Words>) -> JsonResult {
+pub(super) async fn skills(kept: State<Kept>, Query(words): Query<Words>) -> JsonResult {
     let skills = kept.skills().await?;
     let found = match words.text.as_deref().map(str::trim).filter(|text| !text.is_empty()) {
         Some(text) => skills.search(kept.tenant(), text, FOUND).await,
@@ -132,23 +128,23 @@ pub(super) async fn skills(State(kept): State<Kept>, Query(words): Query<Words>)
     Ok(Json(json!({ "skills": shown })))
 }
 
-pub(super) async fn skill(State(kept): State<Kept>, Path(id): Path<String>) -> JsonResult {
+pub(super) async fn skill(kept: State<Kept>, Path(id): Path<String>) -> JsonResult {
     let skill = kept.skills().await?.show(kept.tenant(), &id).await.map_err(refused)?;
     Ok(Json(shown_skill(&skill)))
 }
 
-pub(super) async fn forget_skill(State(kept): State<Kept>, Path(id): Path<String>) -> StatusResult {
+pub(super) async fn forget_skill(kept: State<Kept>, Path(id): Path<String>) -> StatusResult {
     kept.skills().await?.forget(kept.tenant(), &id).await.map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Where what a person enters comes from.
+/// The source of memories that a person enters.
 const SOURCE: &str = "user";
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Whose {
-    /// The user, as a request or `run --user` names one; who is a user sees their own alone.
+    /// The user, as in a request or `run --user`; a caller who is a user sees only their own.
     user: String,
 }
 
@@ -156,14 +152,12 @@ impl Whose {
     fn scope(&self, who: &Principal) -> Result<Scope, Refusal> {
         match who.acting_as(Some(&self.user))? {
             None => Err(Refusal::invalid("pass the user whose memories to use: ?user=NAME")),
-            Some(user) => {
-                Scope::new(&who.tenant, &user).map_err(|error| Refusal::invalid(error.to_string()))
-            }
+            Some(user) => Scope::new(&who.tenant, &user).map_err(Refusal::invalid),
         }
     }
 }
 
-pub(super) async fn memories(State(kept): State<Kept>, Query(whose): Query<Whose>) -> JsonResult {
+pub(super) async fn memories(kept: State<Kept>, Query(whose): Query<Whose>) -> JsonResult {
     let entries = kept.memory().await?.list(&whose.scope(kept.who())?).await.map_err(refused)?;
     Ok(Json(json!({ "memories": entries })))
 }
@@ -172,13 +166,13 @@ pub(super) async fn memories(State(kept): State<Kept>, Query(whose): Query<Whose
 #[serde(deny_unknown_fields)]
 pub(super) struct Given {
     value: String,
-    /// Whether it is a wish, such as a tone or a language; a fact by default.
+    /// Whether it is a preference, such as a tone or a language; a fact by default.
     #[serde(default)]
     preference: bool,
 }
 
 pub(super) async fn remember(
-    State(kept): State<Kept>,
+    kept: State<Kept>,
     Path(key): Path<String>,
     Query(whose): Query<Whose>,
     body: Body,
@@ -192,7 +186,7 @@ pub(super) async fn remember(
 }
 
 pub(super) async fn forget_memory(
-    State(kept): State<Kept>,
+    kept: State<Kept>,
     Path(key): Path<String>,
     Query(whose): Query<Whose>,
 ) -> StatusResult {

@@ -1,14 +1,17 @@
-//! Our own few routes, beside those of the protocols: approvals, audit, agents, servers, teams, traces, export, fleet, what is known.
+//! Our own few routes, in addition to the protocols: approvals, audit, agents, servers, teams, runs, traces, export,
+//! fleet, evaluations, skills and memories.
 //!
-//! [`router`] has them, all below `/v1`. What waits for a person is listed over all threads, and a decision continues
-//! the thread at once. Deliberately absent: anything that another face has already.
+//! [`router`] has them, all below `/v1`. Open requests to people are listed over all threads, and a decision continues
+//! the thread at once. Deliberately absent: features that another API has.
 
 mod approvals;
 mod artifacts;
 mod compared;
 mod documents;
+mod evaluations;
 mod fleet;
 mod kept;
+mod runs;
 mod servers;
 mod teams;
 mod traces;
@@ -33,9 +36,12 @@ pub fn router(service: Service) -> Router {
         .route("/v1/servers", get(servers::list))
         .route("/v1/servers/{name}/changes", get(servers::changes))
         .route("/v1/servers/{name}/approve", post(servers::approve))
+        .route("/v1/evaluations/data", get(evaluations::data))
         .route("/v1/fleet", get(fleet::get))
         .route("/v1/fleet/usage", get(fleet::spent))
         .route("/v1/fleet/tenants", get(fleet::tenants))
+        .route("/v1/fleet/local-models", get(fleet::local_models))
+        .route("/v1/runs", get(runs::list))
         .route("/v1/teams", get(teams::list).post(boxed(teams::create)))
         .route("/v1/teams/{name}", get(teams::get).delete(boxed(teams::delete)))
         .route("/v1/threads/{thread}/report", get(traces::report))
@@ -43,6 +49,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
         .route("/v1/threads/{thread}/replay", get(compared::replay))
         .route("/v1/threads/{thread}/diff", get(compared::diff))
+        .route("/v1/threads/{thread}/again", post(evaluations::again))
         .route("/v1/threads/{thread}/artifacts", get(artifacts::list))
         .route("/v1/threads/{thread}/artifacts/{*key}", get(artifacts::get))
         .route("/v1/threads/{thread}/export", get(traces::export))
@@ -51,7 +58,7 @@ pub fn router(service: Service) -> Router {
         .merge(known(service))
 }
 
-/// Makes the routes to what outlives a thread: skills, memories, documents.
+/// Makes the routes to data that outlives a thread: skills, memories, documents.
 fn known(service: Service) -> Router {
     Router::new()
         .route("/v1/skills", get(kept::skills))
@@ -75,6 +82,7 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.body::<approvals::Given>("post /v1/approvals/{id}/approve");
     forms.body::<approvals::Given>("post /v1/approvals/{id}/deny");
     forms.query::<approvals::Page>("get /v1/approvals/history");
+    forms.query::<runs::Search>("get /v1/runs");
     forms.body::<teams::Wanted>("post /v1/teams");
     forms.query::<traces::Wanted>("get /v1/threads/{thread}/report");
     forms.query::<traces::Which>("get /v1/threads/{thread}/trace");
@@ -89,6 +97,8 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<fleet::Window>("get /v1/fleet/usage");
     forms.query::<fleet::Window>("get /v1/fleet/tenants");
     forms.query::<compared::Again>("get /v1/threads/{thread}/replay");
+    forms.query::<evaluations::Source>("get /v1/evaluations/data");
+    forms.body::<evaluations::Trial>("post /v1/threads/{thread}/again");
     forms.query::<compared::Other>("get /v1/threads/{thread}/diff");
     forms.query::<documents::Which>("get /v1/documents");
     forms.query::<documents::Which>("get /v1/documents/export");

@@ -1,4 +1,4 @@
-//! Agents and MCP servers as they stand, what changed of a server since it was pinned, and the approval of that.
+//! Agents and MCP servers with their status, changes of a server since it was pinned, and their approval.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -34,7 +34,7 @@ fn shown_agent(agent: &AgentInfo, states: &[ServerState]) -> Value {
     })
 }
 
-pub(super) async fn agents(State(service): State<Service>) -> Json<Value> {
+pub(super) async fn agents(service: State<Service>) -> Json<Value> {
     let there = service.runtime().agents();
     let states = there.states();
     let agents: Vec<Value> = there.list().iter().map(|agent| shown_agent(agent, &states)).collect();
@@ -46,7 +46,7 @@ pub(super) async fn agents(State(service): State<Service>) -> Json<Value> {
     Json(json!({ "agents": agents, "problems": problems }))
 }
 
-pub(super) async fn agent(State(service): State<Service>, Path(name): Path<String>) -> JsonResult {
+pub(super) async fn agent(service: State<Service>, Path(name): Path<String>) -> JsonResult {
     let agents = service.runtime().agents();
     agents
         .find(&name)
@@ -54,7 +54,7 @@ pub(super) async fn agent(State(service): State<Service>, Path(name): Path<Strin
         .ok_or_else(|| Refusal::missing(format!("unknown agent: {name}")))
 }
 
-pub(super) async fn list(State(service): State<Service>) -> Json<Value> {
+pub(super) async fn list(service: State<Service>) -> Json<Value> {
     Json(json!({ "servers": service.runtime().agents().states() }))
 }
 
@@ -62,7 +62,7 @@ fn environment(name: &str) -> Option<String> {
     std::env::var(name).ok()
 }
 
-/// Looks at a server beside its pin, for those who manage the service itself: its servers are everybody's.
+/// Compares a server with its pin, for managers of the service itself, because all tenants share its servers.
 async fn looked(service: &Service, server: &str) -> Result<Review, Refusal> {
     service.permit(Scope::Manage)?;
     if service.tenant() != service.runtime().runner().tenant() {
@@ -72,7 +72,7 @@ async fn looked(service: &Service, server: &str) -> Result<Review, Refusal> {
     Ok(review(service.runtime().settings(), &environment, server).await?)
 }
 
-/// Starts the server and says what it is now beside its pin.
+/// Starts the server and returns its definitions with its pin.
 pub(super) async fn changes(service: State<Service>, Path(name): Path<String>) -> JsonResult {
     let found = looked(&service, &name).await?;
     Ok(Json(json!({
@@ -88,9 +88,9 @@ pub(super) struct Seen {
     text: String,
 }
 
-/// Pins a server as it was read; what changed since then is refused, to be read first.
+/// Pins a server as it was read; later changes are rejected, and must be read first.
 pub(super) async fn approve(
-    State(service): State<Service>,
+    service: State<Service>,
     Path(name): Path<String>,
     body: Body,
 ) -> JsonResult {

@@ -11,12 +11,12 @@ use crate::http::{Body, JsonResult, Refusal, StatusResult};
 use perihelion_runtime::{Error, KeptTeam, TeamDesign, find_team};
 use perihelion_service::Service;
 
-/// What is to become a team: a goal for the architect, or a design.
+/// The basis of a team: a goal for the architect, or a design.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Wanted {
     goal: Option<String>,
-    /// Whether the architect's design is kept at once.
+    /// Whether the architect's design is stored at once.
     save: bool,
     design: Option<TeamDesign>,
 }
@@ -33,16 +33,17 @@ fn shown(kept: &KeptTeam) -> Value {
     })
 }
 
-pub(super) async fn list(State(service): State<Service>) -> JsonResult {
-    let teams = service.runtime().workflows(service.tenant())?.list().await.map_err(Error::from)?;
+pub(super) async fn list(service: State<Service>) -> JsonResult {
+    let teams =
+        service.runtime().team_store(service.tenant())?.list().await.map_err(Error::from)?;
     Ok(Json(teams.iter().map(shown).collect()))
 }
 
-pub(super) async fn get(State(service): State<Service>, Path(name): Path<String>) -> JsonResult {
+pub(super) async fn get(service: State<Service>, Path(name): Path<String>) -> JsonResult {
     Ok(Json(shown(&found(&service, &name).await?)))
 }
 
-pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonResult {
+pub(super) async fn create(service: State<Service>, body: Body) -> JsonResult {
     let wanted: Wanted = body.read()?;
     let runtime = service.runtime();
     let (design, save) = match (wanted.goal, wanted.design) {
@@ -66,13 +67,13 @@ pub(super) async fn create(State(service): State<Service>, body: Body) -> JsonRe
 
 pub(super) async fn delete(service: State<Service>, Path(name): Path<String>) -> StatusResult {
     let team = found(&service, &name).await?.team;
-    let kept = service.runtime().workflows(service.tenant())?;
+    let kept = service.runtime().team_store(service.tenant())?;
     kept.delete(&team.design.name).await.map_err(Error::from)?;
     Ok(StatusCode::NO_CONTENT)
 }
 
 async fn found(service: &Service, name: &str) -> Result<KeptTeam, Refusal> {
-    let kept = service.runtime().workflows(service.tenant())?;
+    let kept = service.runtime().team_store(service.tenant())?;
     find_team(&kept, name).await.map_err(|error| match error {
         Error::NoTeam { .. } => Refusal::missing(error.to_string()),
         other => other.into(),

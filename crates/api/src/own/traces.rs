@@ -28,7 +28,7 @@ async fn read(service: &Service, thread: ThreadId, run: Option<u32>) -> Result<T
 }
 
 pub(super) async fn get(
-    State(service): State<Service>,
+    service: State<Service>,
     OfThread(thread): OfThread,
     Query(which): Query<Which>,
 ) -> Result<Json<Trace>, Refusal> {
@@ -42,9 +42,9 @@ pub(super) struct Wanted {
     trace: bool,
 }
 
-/// Answers with the object that `run --json` prints, as the thread stands.
+/// Returns the object that `run --json` prints, for the present state of the thread.
 pub(super) async fn report(
-    State(service): State<Service>,
+    service: State<Service>,
     OfThread(thread): OfThread,
     Query(Wanted { include_data, trace }): Query<Wanted>,
 ) -> Result<Json<RunReport>, Refusal> {
@@ -58,12 +58,12 @@ pub(super) async fn report(
 }
 
 pub(super) async fn page(
-    State(service): State<Service>,
+    service: State<Service>,
     OfThread(thread): OfThread,
     Query(which): Query<Which>,
 ) -> ResponseResult {
     let trace = read(&service, thread, which.run).await?;
-    let page = trace.to_page().map_err(|error| Refusal::invalid(error.to_string()))?;
+    let page = trace.to_page().map_err(Refusal::invalid)?;
     Ok(([(header::CONTENT_TYPE, "text/html; charset=utf-8")], page).into_response())
 }
 
@@ -80,8 +80,8 @@ pub(super) async fn export(service: State<Service>, OfThread(thread): OfThread) 
     Ok((headers, text).into_response())
 }
 
-pub(super) async fn import(State(service): State<Service>, file: Bytes) -> JsonResult {
-    let dump = read_dump(file.as_ref()).map_err(|error| Refusal::invalid(error.to_string()))?;
+pub(super) async fn import(service: State<Service>, file: Bytes) -> JsonResult {
+    let dump = read_dump(file.as_ref()).map_err(Refusal::invalid)?;
     let info = service.import_thread(dump).await.map_err(|error| match error {
         // What is wrong with a file is what its sender can change.
         service::Error::Runtime(Error::Store(checkpoint::Error::Corrupt { .. })) => {

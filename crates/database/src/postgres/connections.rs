@@ -1,23 +1,20 @@
 //! Connections to one server, kept between calls.
 //!
-//! A pool of our own because sqlx's sends a ping whenever a connection comes back, which is a second
-//! round trip per commit. A connection goes back only after a complete answer; one whose call was
-//! cancelled or broke is closed instead, and so is one that stays silent: a network that swallows packets
-//! tells nobody, so each wait for the server has a bound.
+//! This pool exists because sqlx's sends a ping whenever a connection is returned, which is a second round trip per
+//! commit. A connection is returned only after a complete answer. After a cancelled or broken call it is closed, and so
+//! is one that stays silent: each wait for the server has a bound, because a network can lose packets without an error.
 
-use std::{
-    future::Future,
-    ops::{Deref, DerefMut},
-    sync::{Mutex, PoisonError},
-    time::{Duration, Instant},
-};
+use std::future::Future;
+use std::ops::{Deref, DerefMut};
+use std::time::{Duration, Instant};
 
 use futures::stream::{Stream, TryStreamExt as _};
-use sqlx::{Connection, PgConnection, postgres::PgDatabaseError};
+use parking_lot::Mutex;
+use sqlx::{AssertSqlSafe, Connection, PgConnection, postgres::PgDatabaseError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::server::{Server, within};
-use crate::{Error, clock};
+use crate::{Error, acting::Acting, clock};
 
 /// Connections held at most by one process; a server accepts 100 by default, and several processes share it.
 const MOST: usize = 16;
@@ -34,15 +31,9 @@ const PER_THREAD: u32 = 60;
 /// How many times as long it may work on all of them: migrations build indexes.
 const PER_DATABASE: u32 = 360;
 
-/// What a new connection is prepared by, in one message: the server keeps a transaction, and the locks with it, for a while when its
-/// client is gone without a word, and compiles no statement, because ours are short and the planner takes policies for expensive.
-macro_rules! greeting {
-    ($more:literal) => {
-        concat!("SET idle_in_transaction_session_timeout = '60s'; SET jit = off", $more)
-    };
-}
-const GREETING: &str = greeting!("");
-const GREETING_OF_ALL: &str = greeting!("; SET perihelion.all_tenants = 'on'");
+/// The setup of a new connection. The server ends the transaction and its locks some time after its client has
+/// disappeared. It compiles no statement, because ours are short and the planner overestimates policies.
+const GREETING: &str = "SET idle_in_transaction_session_timeout = '60s'; SET jit = off; ";
 
 /// Waits between attempts to reach a server that is restarting.
 const PATIENCE: [Duration; 5] = [
@@ -57,27 +48,29 @@ const PATIENCE: [Duration; 5] = [
 pub struct Connections {
     server: Server,
     silence: Duration,
-    /// What a new connection is prepared by.
-    greeting: &'static str,
+    /// For whom those act that are lent without a name.
+    acting: Acting,
     resting: Mutex<Vec<Resting>>,
     permits: Semaphore,
 }
 
 struct Resting {
     connection: PgConnection,
+    acting: Acting,
     since: Instant,
 }
 
 /// A borrowed connection; [`Borrowed::settle`] gives it back.
 pub struct Borrowed<'a> {
     connection: PgConnection,
+    acting: Acting,
     home: &'a Connections,
     _permit: SemaphorePermit<'a>,
 }
 
 impl Connections {
-    /// Reads an address and connects to nothing yet; `silence` bounds how long the server may be silent on a statement that a run
-    /// waits for.
+    /// Reads an address without connecting; `silence` bounds how long the server can be silent on a statement for which
+    /// a run waits.
     ///
     /// # Errors
     /// [`Error::Unreachable`] for an address that cannot be read.
@@ -85,72 +78,107 @@ impl Connections {
         let server = Server::read(url, "perihelion")?;
         let resting = Mutex::default();
         let permits = Semaphore::new(MOST);
-        Ok(Self { server, silence, greeting: GREETING, resting, permits })
+        Ok(Self { server, silence, acting: Acting::Nobody, resting, permits })
     }
 
-    /// Has the statements on these connections act for all tenants, for as long as each connection lasts.
+    /// Makes the statements on these connections act for all tenants.
     ///
-    /// For those who address rows by ids that nobody guesses and check a fencing token: no statement takes longer for it.
+    /// For code that addresses rows by unguessable IDs and checks a fencing token: it costs no statement time.
     #[must_use]
     pub fn of_all_tenants(self) -> Self {
-        Self { greeting: GREETING_OF_ALL, ..self }
+        Self { acting: Acting::All, ..self }
     }
 
-    /// Borrows a connection, opening one when none rests; waits while all are in use.
+    /// Borrows a connection, and opens one if none is idle; waits while all are in use.
     pub async fn take(&self) -> Result<Borrowed<'_>, Error> {
-        self.take_trusting(TRUSTED_FOR).await
+        self.take_as(&self.acting).await
+    }
+
+    /// Borrows a connection that acts for somebody.
+    pub(crate) async fn take_as(&self, acting: &Acting) -> Result<Borrowed<'_>, Error> {
+        self.take_trusting(acting, TRUSTED_FOR).await
     }
 
     /// Borrows a connection that has just answered: for statements that cannot be repeated when it breaks.
-    pub async fn take_tested(&self) -> Result<Borrowed<'_>, Error> {
-        self.take_trusting(Duration::ZERO).await
+    pub(crate) async fn take_tested_as(&self, acting: &Acting) -> Result<Borrowed<'_>, Error> {
+        self.take_trusting(acting, Duration::ZERO).await
     }
 
-    async fn take_trusting(&self, trusted_for: Duration) -> Result<Borrowed<'_>, Error> {
+    async fn take_trusting(
+        &self,
+        acting: &Acting,
+        trusted_for: Duration,
+    ) -> Result<Borrowed<'_>, Error> {
+        let acting = self.named(acting);
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
-        while let Some(Resting { mut connection, since }) = self.pop() {
-            if clock::monotonic().duration_since(since) < trusted_for {
-                return Ok(Borrowed { connection, home: self, _permit: permit });
-            }
-            match self.brief(connection.ping()).await {
-                Ok(()) => return Ok(Borrowed { connection, home: self, _permit: permit }),
+        while let Some(Resting { mut connection, acting: before, since }) =
+            self.pop(acting, trusted_for)
+        {
+            let answered = if before != *acting {
+                self.set(&mut connection, &acting.setting()).await
+            } else if clock::monotonic().duration_since(since) < trusted_for {
+                Ok(())
+            } else {
+                self.brief(connection.ping()).await
+            };
+            match answered {
+                Ok(()) => return Ok(self.lent(connection, acting, permit)),
                 // What swallowed this answer would swallow the others', each with a wait of its own.
-                Err(error) if is_silence(&error) => self.lock().clear(),
+                Err(error) if is_silence(&error) => self.resting.lock().clear(),
                 Err(_) => {}
             }
         }
-        let connection = self.connect().await.map_err(|e| self.unreachable(&e))?;
-        Ok(Borrowed { connection, home: self, _permit: permit })
+        let connection = self.connect(acting).await.map_err(|e| self.server.unreachable(&e))?;
+        Ok(self.lent(connection, acting, permit))
     }
 
     /// Opens a new connection after another one broke, waiting a few seconds for a server that restarts.
     ///
-    /// One that does not even refuse is not waited for again.
+    /// A server that does not even refuse gets no second attempt.
     pub async fn fresh(&self) -> Result<Borrowed<'_>, Error> {
+        self.fresh_as(&self.acting).await
+    }
+
+    /// Opens a new connection that acts for somebody, as [`Connections::fresh`] does.
+    pub(crate) async fn fresh_as(&self, acting: &Acting) -> Result<Borrowed<'_>, Error> {
+        let acting = self.named(acting);
         // The others that rest here were likely cut by the same event.
-        self.lock().clear();
+        self.resting.lock().clear();
         let permit = self.permits.acquire().await.map_err(|_| sqlx::Error::PoolClosed)?;
         let mut waits = PATIENCE.iter();
         loop {
-            match (self.connect().await, waits.next()) {
-                (Ok(connection), _) => {
-                    return Ok(Borrowed { connection, home: self, _permit: permit });
-                }
+            match (self.connect(acting).await, waits.next()) {
+                (Ok(connection), _) => return Ok(self.lent(connection, acting, permit)),
                 (Err(error), Some(wait)) if is_broken(&error) && !is_silence(&error) => {
                     clock::sleep(*wait).await;
                 }
-                (Err(error), _) => return Err(self.unreachable(&error)),
+                (Err(error), _) => return Err(self.server.unreachable(&error)),
             }
         }
     }
 
-    async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
-        let connect = async {
-            let mut connection = self.server.connect().await?;
-            sqlx::raw_sql(self.greeting).execute(&mut connection).await?;
-            Ok(connection)
-        };
-        self.brief(connect).await
+    fn named<'a>(&'a self, acting: &'a Acting) -> &'a Acting {
+        if *acting == Acting::Nobody { &self.acting } else { acting }
+    }
+
+    fn lent<'a>(
+        &'a self,
+        connection: PgConnection,
+        acting: &Acting,
+        permit: SemaphorePermit<'a>,
+    ) -> Borrowed<'a> {
+        Borrowed { connection, acting: acting.clone(), home: self, _permit: permit }
+    }
+
+    async fn connect(&self, acting: &Acting) -> Result<PgConnection, sqlx::Error> {
+        let mut connection = self.brief(self.server.connect()).await?;
+        self.set(&mut connection, &(GREETING.to_owned() + &acting.setting())).await?;
+        Ok(connection)
+    }
+
+    async fn set(&self, connection: &mut PgConnection, setting: &str) -> Result<(), sqlx::Error> {
+        let set = sqlx::raw_sql(AssertSqlSafe(setting)).execute(connection);
+        self.brief(set).await.map(|_| ())
     }
 
     /// Waits for the end of a statement that a run waits for.
@@ -158,7 +186,7 @@ impl Connections {
         within(self.silence, statement).await
     }
 
-    /// Reads all rows, however many, as long as they keep coming.
+    /// Reads any number of rows, while they keep arriving.
     pub async fn rows<T>(
         &self,
         mut rows: impl Stream<Item = Result<T, sqlx::Error>> + Unpin,
@@ -170,12 +198,12 @@ impl Connections {
         Ok(read)
     }
 
-    /// Waits for the end of what is done to a whole thread, or reads one.
+    /// Waits for the end of work on a whole thread.
     pub async fn long<T>(&self, work: impl Answer<T>) -> Result<T, sqlx::Error> {
         within(self.silence * PER_THREAD, work).await
     }
 
-    /// Waits for the end of what is done to the whole database.
+    /// Waits for the end of work on the whole database.
     pub async fn longest<T, E: From<sqlx::Error>>(
         &self,
         work: impl Future<Output = Result<T, E>>,
@@ -183,7 +211,7 @@ impl Connections {
         within(self.silence * PER_DATABASE, work).await
     }
 
-    /// Names a database failure by what the reader can do about it.
+    /// Classifies a database failure by the reader's possible fix.
     pub fn refine(&self, error: sqlx::Error) -> Error {
         match code(&error) {
             // disk_full, and the server's own words for a write that the disk refused.
@@ -194,33 +222,31 @@ impl Connections {
         }
     }
 
-    fn unreachable(&self, error: &sqlx::Error) -> Error {
-        self.server.unreachable(error)
-    }
-
-    /// Returns the address without passwords.
     pub fn shown(&self) -> &str {
         self.server.shown()
     }
 
-    /// Waits for what is under way and closes all connections.
     pub async fn close(&self) {
         // Anyone who still works holds a permit; each is awaited before its connection is closed.
         let _all = self.permits.acquire_many(MOST as u32).await;
         self.permits.close();
-        let resting = std::mem::take(&mut *self.lock());
+        let resting = std::mem::take(&mut *self.resting.lock());
         for Resting { connection, .. } in resting {
             // The socket is gone either way; a failed farewell changes nothing.
             let _ = self.brief(connection.close()).await;
         }
     }
 
-    fn pop(&self) -> Option<Resting> {
-        self.lock().pop()
-    }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<Resting>> {
-        self.resting.lock().unwrap_or_else(PoisonError::into_inner)
+    /// Returns the connection that was given back last; before it, one that acts so already and needs no test.
+    fn pop(&self, acting: &Acting, trusted_for: Duration) -> Option<Resting> {
+        let mut resting = self.resting.lock();
+        let now = clock::monotonic();
+        let is_ready =
+            |one: &Resting| one.acting == *acting && now.duration_since(one.since) < trusted_for;
+        match resting.iter().rposition(is_ready) {
+            Some(at) => Some(resting.remove(at)),
+            None => resting.pop(),
+        }
     }
 }
 
@@ -244,8 +270,8 @@ impl Borrowed<'_> {
 
     /// Gives the connection back; every call on it must have ended with an answer.
     pub fn give_back(self) {
-        let resting = Resting { connection: self.connection, since: clock::monotonic() };
-        self.home.lock().push(resting);
+        let Self { connection, acting, home, .. } = self;
+        home.resting.lock().push(Resting { connection, acting, since: clock::monotonic() });
     }
 }
 
@@ -262,7 +288,7 @@ impl DerefMut for Borrowed<'_> {
     }
 }
 
-/// What a server answers to.
+/// The commands of a server.
 pub trait Answer<T>: Future<Output = Result<T, sqlx::Error>> {}
 
 impl<T, F: Future<Output = Result<T, sqlx::Error>>> Answer<T> for F {}
@@ -271,7 +297,6 @@ fn is_silence(error: &sqlx::Error) -> bool {
     matches!(error, sqlx::Error::Io(error) if error.kind() == std::io::ErrorKind::TimedOut)
 }
 
-/// Returns the server's error code.
 pub fn code(error: &sqlx::Error) -> Option<&str> {
     let database = error.as_database_error()?.try_downcast_ref::<PgDatabaseError>()?;
     Some(database.code())
@@ -289,22 +314,27 @@ pub fn is_broken(error: &sqlx::Error) -> bool {
     }
 }
 
-/// Runs an idempotent statement on `$connection`, and once more on a new connection when the first one broke
-/// or stayed silent; with `each row of`, a query whose rows may be many or large.
+/// Runs an idempotent statement on `$connection`, and once more on a new connection if the first one broke or stayed
+/// silent; with `each row of`, a query whose rows can be many or large.
 #[macro_export]
 macro_rules! idempotent {
-    ($connections:expr, |$connection:ident| each row of $query:expr) => {
-        $crate::idempotent!(@ $connections, $connection, $connections.rows($query.fetch(&mut *$connection)))
+    ($connections:ident as $acting:expr, |$connection:ident| each row of $query:expr) => {
+        $crate::idempotent!(@ $connections.take_as($acting), $connections.fresh_as($acting), $connection,
+            $connections.rows($query.fetch(&mut *$connection)))
+    };
+    ($connections:ident as $acting:expr, |$connection:ident| $statement:expr) => {
+        $crate::idempotent!(@ $connections.take_as($acting), $connections.fresh_as($acting), $connection,
+            $connections.brief($statement))
     };
     ($connections:expr, |$connection:ident| $statement:expr) => {
-        $crate::idempotent!(@ $connections, $connection, $connections.brief($statement))
+        $crate::idempotent!(@ $connections.take(), $connections.fresh(), $connection, $connections.brief($statement))
     };
-    (@ $connections:expr, $connection:ident, $answer:expr) => {{
-        let mut $connection = $connections.take().await?;
+    (@ $taken:expr, $fresh:expr, $connection:ident, $answer:expr) => {{
+        let mut $connection = $taken.await?;
         match $answer.await {
             Err(error) if $crate::postgres::is_broken(&error) => {
                 drop($connection);
-                let mut $connection = $connections.fresh().await?;
+                let mut $connection = $fresh.await?;
                 let result = $answer.await;
                 $connection.settle(result)
             }

@@ -1,21 +1,19 @@
-//! Where a server is, and connections to it for what no statement is borrowed for: hearing calls, and calling.
+//! The address of a server, and connections for work without a borrowed statement: receiving and sending calls.
 //!
-//! The address is read here and nowhere else, with what it says of TLS; each wait for the server has a bound, because a
-//! network that swallows packets tells nobody.
+//! Only this module reads the address and its TLS parameters; each wait for the server has a bound, because a network
+//! can lose packets without an error.
 
 use std::{future::Future, time::Duration};
 
-use sqlx::{
-    ConnectOptions as _, Connection as _, PgConnection,
-    postgres::{PgConnectOptions, PgListener, PgPoolOptions},
-};
+use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
+use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
 use crate::{Error, redact_url};
 
 /// How long the server may be silent on a statement that a run waits for, or in greeting: well within a lease.
 pub const SILENCE: Duration = Duration::from_secs(10);
 
-/// Waits for the server's answer for so long; then it counts as broken off.
+/// Waits for the server's answer up to a limit, after which the connection counts as broken.
 pub async fn within<T, E: From<sqlx::Error>>(
     bound: Duration,
     work: impl Future<Output = Result<T, E>>,
@@ -30,7 +28,7 @@ pub async fn within<T, E: From<sqlx::Error>>(
     }
 }
 
-/// A server's address, read; it says nothing of passwords when it is shown.
+/// A parsed server address; its text contains no password.
 #[derive(Clone)]
 pub struct Server {
     options: PgConnectOptions,
@@ -44,7 +42,7 @@ impl std::fmt::Debug for Server {
 }
 
 impl Server {
-    /// Reads an address and connects to nothing yet; `application` is what the server shows its connections as.
+    /// Reads an address without connecting; `application` is the server's name for its connections.
     ///
     /// # Errors
     /// [`Error::Unreachable`] for an address that cannot be read.
@@ -52,31 +50,26 @@ impl Server {
         let shown = redact_url(url);
         let options = url
             .parse::<PgConnectOptions>()
-            .map_err(|e| Error::Unreachable { url: shown.clone(), reason: e.to_string() })?
+            .map_err(|error| Error::Unreachable { url: shown.clone(), reason: error.into() })?
             .application_name(application)
             .disable_statement_logging();
         Ok(Self { options, shown })
     }
 
-    /// Returns the address without passwords.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Opens a connection, waiting as long as the caller's bound says.
+    /// Opens a connection, within the caller's limit.
     pub(super) async fn connect(&self) -> Result<PgConnection, sqlx::Error> {
         PgConnection::connect_with(&self.options).await
     }
 
-    /// Names why there is no connection.
     pub(super) fn unreachable(&self, error: &sqlx::Error) -> Error {
-        Error::Unreachable { url: self.shown.clone(), reason: error.to_string() }
+        Error::Unreachable { url: self.shown.clone(), reason: error.to_string().into() }
     }
 
     /// Calls all processes that listen on a channel; it is for what happens rarely, and opens a connection each time.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`], [`Error::Failed`].
     pub async fn notify(&self, channel: &str, payload: &str) -> Result<(), Error> {
         let opened = within(SILENCE, self.connect()).await;
         let mut connection = opened.map_err(|error| self.unreachable(&error))?;
@@ -85,10 +78,7 @@ impl Server {
         Ok(within(SILENCE, connection.close()).await?)
     }
 
-    /// Opens a connection that hears what is called on a channel from now on.
-    ///
-    /// # Errors
-    /// [`Error::Unreachable`], [`Error::Failed`].
+    /// Opens a connection that listens on a channel from now on.
     pub async fn listen(&self, channel: &str) -> Result<Listener, Error> {
         let opened = async {
             // A connection of its own: the listener asks for a pool, and keeps the only one that it has.
@@ -103,15 +93,15 @@ impl Server {
     }
 }
 
-/// A connection that hears calls.
+/// A connection that receives calls.
 #[derive(Debug)]
 pub struct Listener(PgListener);
 
 impl Listener {
-    /// Waits for the next call and returns what it says; there is no bound, because nobody may call for days.
+    /// Waits for the next call and returns its content; without a limit, because calls can be days apart.
     ///
     /// # Errors
-    /// [`Error::Failed`] when the connection is gone: what was called since is not heard.
+    /// [`Error::Failed`] if the connection is lost: later calls are missed.
     pub async fn next(&mut self) -> Result<String, Error> {
         match self.0.try_recv().await? {
             Some(call) => Ok(call.payload().to_owned()),

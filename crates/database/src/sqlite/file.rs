@@ -1,37 +1,31 @@
-//! One database file: the writing connection of the process, and a few for reading beside it.
+//! One database file: the writing connection of the process, and a few reading ones.
 
-use std::{
-    io::ErrorKind,
-    path::{Path, PathBuf},
-    sync::{
-        Arc, Mutex, PoisonError,
-        atomic::{AtomicBool, Ordering},
-    },
-};
+use std::io::ErrorKind;
+use std::path::{Path, PathBuf};
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
-use sqlx::{
-    ConnectOptions, Connection, Sqlite, SqliteConnection,
-    query::Query,
-    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous},
-};
+use parking_lot::Mutex;
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
+use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection};
 use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 
 use super::writing::{PATIENCE, WriterState, Writing};
-use crate::Error;
+use crate::{Cause, Error};
 
 /// Readers at once in one process; each is a thread.
 const READERS: usize = 4;
 
-/// What becomes of the bytes of a deleted row.
+/// The handling of a deleted row's bytes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Deleted {
-    /// They stay in the file until they are written over by others, as SQLite does by itself.
+    /// They stay in the file until they are overwritten, as in SQLite by default.
     Left,
     /// They are overwritten at once (`secure_delete`), at the price of writing the page.
     Overwritten,
 }
 
-/// A database file, or a database in memory.
 pub struct File {
     shown: String,
     options: SqliteConnectOptions,
@@ -40,9 +34,9 @@ pub struct File {
     is_closed: AtomicBool,
     readers: Mutex<Vec<SqliteConnection>>,
     permits: Semaphore,
-    /// Where the file is and which one it was when it was opened; none where nothing is written to it by name.
+    /// The path of the file and its identity when it was opened; `None` if it is never written by name.
     place: Option<(PathBuf, Key)>,
-    /// Whether the one connection is the database: nothing else sees it, and it is never replaced.
+    /// Whether the one connection is the database: it is private, and never replaced.
     pub(super) is_in_memory: bool,
 }
 
@@ -62,7 +56,7 @@ enum Lent {
     Writing(OwnedMutexGuard<WriterState>),
 }
 
-/// What a file is, by whatever name it is opened.
+/// The identity of a file, independent of its name.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Key(#[cfg(unix)] (u64, u64), #[cfg(not(unix))] PathBuf);
 
@@ -89,16 +83,17 @@ impl File {
     /// [`Error::Unreachable`] when it cannot be opened.
     pub async fn open(path: &Path, deleted: Deleted) -> Result<Self, Error> {
         let shown = format!("sqlite:{}", path.display());
-        let unreachable = |reason: String| Error::Unreachable { url: shown.clone(), reason };
+        let unreachable = |reason: Cause| Error::Unreachable { url: shown.clone(), reason };
         let is_read_only = match make_private(path) {
             Ok(()) => false,
             // A copy on a read-only file system can be looked at.
             Err(error) if error.kind() == ErrorKind::ReadOnlyFilesystem && path.is_file() => true,
-            Err(error) => return Err(unreachable(error.to_string())),
+            Err(error) => return Err(unreachable(error.into())),
         };
         let options = SqliteConnectOptions::new()
             .filename(path)
             .foreign_keys(true)
+            .with_regexp()
             .busy_timeout(PATIENCE)
             .synchronous(SqliteSynchronous::Full)
             // Steps of 1 to 2 KiB leave less of a page unused than in the default 4 KiB.
@@ -127,9 +122,7 @@ impl File {
         };
         match file.writing.alone(file.overwrites).await {
             Ok(_) => Ok(file),
-            Err(error) => {
-                Err(Error::Unreachable { url: file.shown.clone(), reason: error.to_string() })
-            }
+            Err(error) => Err(Error::Unreachable { url: file.shown.clone(), reason: error.into() }),
         }
     }
 
@@ -142,11 +135,10 @@ impl File {
         let options = SqliteConnectOptions::new()
             .in_memory(true)
             .foreign_keys(true)
+            .with_regexp()
             .disable_statement_logging();
-        let unreachable = |e: sqlx::Error| Error::Unreachable {
-            url: "memory:".to_owned(),
-            reason: e.to_string(),
-        };
+        let unreachable =
+            |e: sqlx::Error| Error::Unreachable { url: "memory:".to_owned(), reason: e.into() };
         let connection = options.connect().await.map_err(unreachable)?;
         Ok(Self {
             writing: Writing::in_memory(&shown, &options, connection),
@@ -173,10 +165,11 @@ impl File {
 
     /// Runs one statement that writes and returns how many rows it changed; when this returns, the change is on disk.
     ///
-    /// Statements that wait for each other share a transaction, and so a flush. One that a constraint refuses undoes itself alone.
+    /// Statements that wait for each other share a transaction, and so a flush. A statement that a constraint rejects
+    /// is undone alone.
     ///
     /// # Errors
-    /// What the database says; those who call it ask [`File::check_place`] first.
+    /// The database's error; callers check [`File::check_place`] first.
     pub async fn write(
         &self,
         statement: Query<'_, Sqlite, SqliteArguments>,
@@ -185,7 +178,7 @@ impl File {
         self.writing.write(statement, self.overwrites).await
     }
 
-    /// Refuses to continue with a file that is not at its place any more: others would use another one there.
+    /// Refuses to continue with a file that was moved or replaced: other processes would use another one there.
     ///
     /// # Errors
     /// [`Error::Unreachable`].
@@ -195,7 +188,7 @@ impl File {
                 url: self.shown.clone(),
                 reason: "its file was moved, removed or replaced while this process used it, and nothing was \
                          written; put it back, or stop this process and name the file's new place"
-                    .to_owned(),
+                    .into(),
             }),
             _ => Ok(()),
         }
@@ -217,7 +210,7 @@ impl File {
             let connection = Lent::Writing(place);
             return Ok(Reader { connection, home: self, _permit: permit });
         }
-        let resting = self.lock().pop();
+        let resting = self.readers.lock().pop();
         let connection = match resting {
             Some(connection) => connection,
             None => self.options.connect().await.map_err(|e| self.refine(e))?,
@@ -226,7 +219,6 @@ impl File {
         Ok(Reader { connection, home: self, _permit: permit })
     }
 
-    /// Names a database failure by what the reader of the message can do about it.
     pub fn refine(&self, error: sqlx::Error) -> Error {
         match code(&error).as_deref() {
             // SQLITE_FULL
@@ -239,17 +231,15 @@ impl File {
         }
     }
 
-    /// Returns the address.
     pub fn shown(&self) -> &str {
         &self.shown
     }
 
-    /// Waits for what is under way and closes all connections.
     pub async fn close(&self) {
         // A failed farewell changes nothing: what was acknowledged is on disk.
         let _all = self.permits.acquire_many(READERS as u32).await;
         self.permits.close();
-        let readers = std::mem::take(&mut *self.lock());
+        let readers = std::mem::take(&mut *self.readers.lock());
         for reader in readers {
             let _ = reader.close().await;
         }
@@ -257,17 +247,13 @@ impl File {
             self.writing.leave().await;
         }
     }
-
-    fn lock(&self) -> std::sync::MutexGuard<'_, Vec<SqliteConnection>> {
-        self.readers.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
-/// Makes the file, and directories that are missing, readable by their owner alone: threads hold
-/// whatever people said. SQLite gives the files beside it the same mode.
+/// Makes the file, and directories that are missing, readable by their owner alone: threads hold whatever people said.
+/// SQLite gives the files next to it the same mode.
 ///
-/// A file that is there is not opened: the locks of this process on it, which keep other programs from removing the
-/// write-ahead log that is in use, would end when it was closed again, whichever connection they are of.
+/// An existing file is not opened here: this process's locks on it, which protect the active write-ahead log, would end
+/// when it is closed, for all connections.
 fn make_private(path: &Path) -> std::io::Result<()> {
     let mut directories = std::fs::DirBuilder::new();
     let mut file = std::fs::OpenOptions::new();
@@ -296,7 +282,7 @@ fn may_write(path: &Path) -> std::io::Result<()> {
     std::fs::OpenOptions::new().append(true).open(path).map(|_| ())
 }
 
-/// Reads a file of which nothing can be changed, nor made beside it.
+/// Reads a file that cannot be changed, in a directory that cannot be changed.
 fn to_read(options: SqliteConnectOptions, path: &Path) -> SqliteConnectOptions {
     let mut log = path.as_os_str().to_owned();
     log.push("-wal");
@@ -331,9 +317,6 @@ impl Reader<'_> {
     }
 
     /// Gives the connection back, unless it could not end its transaction, and names the failure.
-    ///
-    /// # Errors
-    /// The failure, as [`File::refine`] names it.
     pub fn settle<T>(self, result: Result<T, sqlx::Error>) -> Result<T, Error> {
         let result = result.map_err(|error| self.home.refine(error));
         self.give_back();
@@ -345,7 +328,7 @@ impl Reader<'_> {
         if let Lent::Own(connection) = self.connection
             && !connection.is_in_transaction()
         {
-            self.home.lock().push(connection);
+            self.home.readers.lock().push(connection);
         }
     }
 }

@@ -1,8 +1,8 @@
 //! One SQLite file, shared by the processes of one machine.
 //!
-//! Enter at [`File`]. Invariant: one connection of a process writes, however often the file was opened, a write is on disk when the call returns (write-ahead log,
-//! `synchronous = FULL`), and what is deleted is overwritten where the opener asks for it. Deliberately absent: any lock of our own
-//! between processes; SQLite's does, and a writer waits for it.
+//! Enter at [`File`]. Invariant: one connection of a process writes, for all openers of the file. A write is on disk
+//! when the call returns (write-ahead log, `synchronous = FULL`). Deleted data is overwritten if the opener requires
+//! it. Deliberately absent: a lock between processes; SQLite has one, and a writer waits for it.
 
 mod file;
 mod writing;

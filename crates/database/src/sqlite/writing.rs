@@ -1,22 +1,18 @@
 //! The one connection of a process that writes to a file, however often the file was opened, and how writers share its transactions.
 //!
-//! SQLite has one writer at a time. Two connections of a process that both write would find that out by sleeping and trying again,
-//! so all that open a file share one, and wait for it in the order in which they came. A single statement that finds others waiting
-//! behind it opens a transaction that they join, so that one flush serves them all; a lone one is a transaction of its own.
+//! SQLite has one writer at a time. Two writing connections of a process would collide and retry after a sleep, so all
+//! openers of a file share one, and wait for it in the order of their arrival. A single statement that has others
+//! waiting behind it opens a transaction that they join, so that one flush serves them all; a lone one is a separate
+//! transaction.
 
-use std::{
-    sync::{
-        Arc, Mutex, PoisonError, Weak,
-        atomic::{AtomicUsize, Ordering},
-    },
-    time::Duration,
-};
+use std::sync::atomic::{AtomicUsize, Ordering};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
-use sqlx::{
-    AssertSqlSafe, ConnectOptions, Connection, Execute, Sqlite, SqliteConnection,
-    query::Query,
-    sqlite::{SqliteArguments, SqliteConnectOptions, SqliteTransactionManager},
-};
+use parking_lot::Mutex;
+use sqlx::query::Query;
+use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteTransactionManager};
+use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Execute, Sqlite, SqliteConnection};
 use sqlx_core::{sql_str::SqlSafeStr as _, transaction::TransactionManager};
 use tokio::sync::{OwnedMutexGuard, watch};
 
@@ -26,29 +22,28 @@ use crate::{Error, clock};
 /// How long a write waits for another process's write.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What is open in this process, by what the file is.
+/// The open files of this process, by their identity.
 static OPEN: Mutex<Vec<(Key, Weak<Writing>)>> = Mutex::new(Vec::new());
 
-/// How long it waits for those who read what was there before, in all and at a time.
+/// How long it waits for readers of the earlier state, in total and per attempt.
 const SCRUBBING: Duration = Duration::from_secs(5);
 const BETWEEN_ATTEMPTS: Duration = Duration::from_millis(20);
 
-/// The writing side of a file in this process.
 pub(super) struct Writing {
     shown: String,
     options: SqliteConnectOptions,
     place: Arc<tokio::sync::Mutex<WriterState>>,
     /// Single statements that wait for the connection.
     waiting: AtomicUsize,
-    /// Those who have the file open; the last one closes the connection.
+    /// The openers of the file; the last one closes the connection.
     users: AtomicUsize,
-    /// The one connection is the database: nothing else sees it, it is never replaced, and it flushes nothing.
+    /// The one connection is the database: it is private, never replaced, and never flushed.
     is_in_memory: bool,
 }
 
 /// Where the connection is.
 pub(super) struct WriterState {
-    /// Empty until somebody writes, while it is replaced, and once all are gone.
+    /// Empty until the first write, while it is replaced, and after the last opener.
     connection: Option<SqliteConnection>,
     /// The transaction that single statements share, while one is open.
     group: Option<Group>,
@@ -56,13 +51,13 @@ pub(super) struct WriterState {
     overwrites: bool,
 }
 
-/// What became of a shared transaction: nothing yet, or whether it was committed.
+/// The result of a shared transaction: unknown yet, or whether it was committed.
 struct Group(watch::Sender<Option<bool>>);
 
 impl Writing {
     /// Returns the writing side of a file, the same for all who have it open.
     pub(super) fn of(key: Option<Key>, shown: &str, options: &SqliteConnectOptions) -> Arc<Self> {
-        let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut open = OPEN.lock();
         open.retain(|(_, writing)| writing.strong_count() > 0);
         let found = key.as_ref().and_then(|key| open.iter().find(|(other, _)| other == key));
         if let Some(writing) = found.and_then(|(_, writing)| writing.upgrade()) {
@@ -100,7 +95,7 @@ impl Writing {
         }
     }
 
-    /// Takes the connection for as long as the guard lives; what others share is committed first.
+    /// Takes the connection while the guard lives; a shared transaction is committed first.
     pub(super) async fn alone(
         &self,
         overwrites: bool,
@@ -110,7 +105,7 @@ impl Writing {
         Ok(place)
     }
 
-    /// Runs a statement, in a transaction that others who wait may share; when this returns, the change is on disk.
+    /// Runs a statement, in a transaction that waiting ones can share; when this returns, the change is on disk.
     pub(super) async fn write(
         &self,
         mut query: Query<'_, Sqlite, SqliteArguments>,
@@ -204,7 +199,7 @@ impl Writing {
         }
     }
 
-    /// Waits for the connection's place, and has what others share there committed, in a task of its own: a commit that was broken off
+    /// Waits for the connection, and commits the shared transaction there, in a separate task: an interrupted commit
     /// would be neither done nor undone.
     async fn settled(&self) -> Result<OwnedMutexGuard<WriterState>, sqlx::Error> {
         let place = Arc::clone(&self.place).lock_owned().await;
@@ -236,7 +231,7 @@ impl WriterState {
     }
 }
 
-/// Commits the shared transaction, and tells those who share it.
+/// Commits the shared transaction, and notifies its members.
 async fn commit(mut place: OwnedMutexGuard<WriterState>) -> OwnedMutexGuard<WriterState> {
     let done = match place.connection() {
         Ok(connection) => SqliteTransactionManager::commit(connection).await,
@@ -272,7 +267,7 @@ impl Drop for Waits<'_> {
     }
 }
 
-/// Connects to write; the change to write-ahead logging does not wait for other processes by itself.
+/// Connects to write; the change to write-ahead logging does not wait for other processes.
 async fn connect_to_write(options: &SqliteConnectOptions) -> Result<SqliteConnection, sqlx::Error> {
     let deadline = clock::monotonic() + PATIENCE;
     loop {
@@ -287,8 +282,8 @@ async fn connect_to_write(options: &SqliteConnectOptions) -> Result<SqliteConnec
 
 /// Takes a connection out that is still within a transaction after every call on it has ended.
 ///
-/// SQLite rolls back by itself when the disk is full or fails; the driver's own attempt then fails, and it
-/// counts the transaction as open for ever.
+/// SQLite rolls back automatically when the disk is full or fails; the driver's own attempt then fails, and it counts
+/// the transaction as open forever.
 async fn take_stuck(place: &mut Option<SqliteConnection>) -> Option<SqliteConnection> {
     let connection = place.as_mut().filter(|connection| connection.is_in_transaction())?;
     // A call that was given up may only now be rolling back; the answer comes after that.
@@ -308,9 +303,9 @@ fn is(error: &sqlx::Error, plain: i32) -> bool {
 }
 
 impl File {
-    /// Moves the write-ahead log into the file and empties it, so that no byte of what was deleted stays there.
+    /// Moves the write-ahead log into the file and empties it, so that no byte of deleted data stays there.
     ///
-    /// Waits for others who read what was there before, for some seconds and letting everybody write meanwhile.
+    /// Waits some seconds for readers of the earlier state, without blocking writers.
     ///
     /// # Errors
     /// [`Error::Unscrubbed`] when they do not end; [`Error::Failed`], [`Error::Full`].
@@ -328,7 +323,7 @@ impl File {
         Ok(())
     }
 
-    /// Tries to empty the log, and tells whether nobody was in the way.
+    /// Tries to empty the log, and returns whether it succeeded.
     async fn empty_log(&self) -> Result<bool, Error> {
         let mut writer = self.writer().await?;
         let connection = writer.connection()?;

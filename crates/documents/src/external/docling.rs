@@ -1,8 +1,8 @@
 //! A docling-serve that reads documents: <https://github.com/docling-project/docling-serve>, API `v1`.
 //!
-//! The document is sent as base64, its task is asked for until it ends, and Markdown comes back with a mark between two pages. Which numbers
-//! the pages have docling says in its own form of the document only: a page without text gets no mark. Where the two do not agree, pages are
-//! left out rather than guessed.
+//! The document is sent as base64, its task is asked for until it ends, and Markdown comes back with a mark between two
+//! pages. Which numbers the pages have docling says in its own form of the document only: a page without text gets no
+//! mark. If the two differ, pages are left out instead of guessed.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -48,7 +48,7 @@ struct Task {
     error_message: Option<String>,
 }
 
-/// What a task came to.
+/// The result of a task.
 #[derive(Deserialize)]
 struct Outcome {
     #[serde(default)]
@@ -75,7 +75,7 @@ struct Document {
     json_content: Option<Places>,
 }
 
-/// What of docling's own form of a document says where things stand.
+/// The parts of docling's own document format that contain positions.
 #[derive(Default, Deserialize)]
 struct Places {
     #[serde(default)]
@@ -109,9 +109,9 @@ impl Docling {
         &self.url
     }
 
-    /// Returns what the server makes of a document, at most so many bytes of Markdown; why it does not as the error.
+    /// Returns the server's Markdown for a document, up to a number of bytes; the error has the reason of a failure.
     ///
-    /// It has no end of its own: who asks decides how long.
+    /// It has no time limit; the caller decides how long.
     pub(super) async fn read(
         &self,
         path: &str,
@@ -214,7 +214,7 @@ impl Outcome {
 }
 
 impl Places {
-    /// Returns the pages on which something of the body stands.
+    /// Returns the pages with text of the body.
     fn pages(&self) -> BTreeSet<u32> {
         let items = self.texts.iter().chain(&self.tables).chain(&self.pictures);
         let is_body = |item: &&Item| item.content_layer.as_deref().is_none_or(|at| at == "body");
@@ -227,7 +227,7 @@ async fn pause() {
     tokio::time::sleep(PAUSE).await;
 }
 
-/// Reads an answer of at most so many bytes.
+/// Reads an answer up to a number of bytes.
 async fn body(mut response: Response, most: usize) -> Result<Vec<u8>, Failure> {
     let mut read = Vec::new();
     while let Some(piece) = response.chunk().await? {

@@ -1,7 +1,7 @@
-//! Asks somebody else's parser to read documents that ours cannot, or not as well.
+//! Uses an external parser for documents that ours cannot read, or not as well.
 //!
-//! Enter at [`External`]: a program of this machine, or a docling-serve. What comes back is Markdown in UTF-8 with a form feed between two
-//! pages, where the reader knows of pages, and is parsed like any other document.
+//! Enter at [`External`]: a program of this machine, or a docling-serve. Its result is Markdown in UTF-8 with a form
+//! feed between two pages, if the parser knows pages, and is parsed like any other document.
 
 mod docling;
 mod pages;
@@ -11,17 +11,18 @@ use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
 
-use crate::Error;
+use crate::{Error, Result};
 
 pub use docling::Docling;
 pub(crate) use pages::Paged;
+pub(crate) use program::{Ended, run};
 
-/// A parser of somebody else's.
+/// An external parser.
 #[derive(Clone, Debug)]
 pub struct External {
     pub reader: Reader,
-    /// Endings of names whose documents it reads in place of our parser, without the dot; what our parser finds no text in
-    /// or does not know it reads in any case.
+    /// File name endings, without the dot, whose documents it reads instead of our parser; it also reads documents in
+    /// which our parser finds no text or whose format it does not know.
     pub endings: Vec<String>,
     pub timeout: Duration,
 }
@@ -33,7 +34,7 @@ pub enum Reader {
     Docling(Docling),
 }
 
-/// Tells whether a name ends in one of the endings, which may begin with their dot; capitals make no difference.
+/// Returns whether a name has one of the endings, with or without their dot, in upper or lower case.
 pub fn ends_in(name: &str, endings: &[String]) -> bool {
     let ending = name.rsplit_once('.').map(|(_, ending)| ending);
     let is_it = |one: &String| {
@@ -43,7 +44,7 @@ pub fn ends_in(name: &str, endings: &[String]) -> bool {
 }
 
 impl External {
-    /// Tells whether documents of this name are read by it in the first place.
+    /// Returns whether it is the first parser for documents of this name.
     pub(crate) fn is_for(&self, path: &str) -> bool {
         ends_in(path, &self.endings)
     }
@@ -67,26 +68,23 @@ impl External {
         }
     }
 
-    /// Returns what it writes about a document, at most so many bytes, and where its pages lie if it knows.
-    ///
-    /// # Errors
-    /// [`Error::External`].
-    pub(crate) async fn read(&self, path: &str, bytes: &[u8], most: usize) -> Result<Paged, Error> {
-        let reading = async {
-            match &self.reader {
-                Reader::Program(program) => {
-                    program::read(program, path, bytes, most).await.map(pages::at_form_feeds)
-                }
-                Reader::Docling(docling) => docling.read(path, bytes, most).await,
+    /// Returns its text for a document, up to a number of bytes, and the positions of pages if it knows them.
+    pub(crate) async fn read(&self, path: &str, bytes: &[u8], most: usize) -> Result<Paged> {
+        let time = self.timeout;
+        let read = match &self.reader {
+            Reader::Program(program) => {
+                program::read(program, path, bytes, most, time).await.map(pages::at_form_feeds)
+            }
+            Reader::Docling(docling) => {
+                let read = tokio::time::timeout(time, docling.read(path, bytes, most)).await;
+                read.unwrap_or_else(|_| Err(Failure::Timeout(time.as_secs_f64())))
             }
         };
-        let read = tokio::time::timeout(self.timeout, reading).await;
-        let read = read.unwrap_or_else(|_| Err(Failure::Timeout(self.timeout.as_secs_f64())));
         read.map_err(|source| self.failed(path, source))
     }
 }
 
-/// Why a parser of somebody else's did not read a document.
+/// Why an external parser did not read a document.
 #[derive(Debug, thiserror::Error)]
 pub enum Failure {
     #[error("it cannot be started: {0}")]

@@ -1,11 +1,11 @@
-//! Where pages lie in a text that was read page by page.
+//! The positions of pages in a text that was read page by page.
 
 use perihelion_parse::{Page, Parsed};
 
-/// What stands between two pages in the text of one whole.
+/// The separator of pages in the text of a whole.
 const BETWEEN: &str = "\n\n";
 
-/// A text, and where its pages lie; none where they are not known.
+/// A text, and the positions of its pages; `None` if they are unknown.
 #[derive(Debug, PartialEq)]
 pub(crate) struct Paged {
     pub text: Vec<u8>,
@@ -33,7 +33,7 @@ impl Paged {
         Self { pages: starts.iter().zip(ends).map(page).collect(), text: whole.into() }
     }
 
-    /// Gives what was parsed of the text its pages.
+    /// Adds pages to a parsed text.
     pub(crate) fn place(self, parsed: &mut Parsed) {
         // Only where they were found in the very text that is kept.
         if parsed.text.as_bytes() == self.text {
@@ -54,7 +54,7 @@ pub(super) fn at_form_feeds(text: Vec<u8>) -> Paged {
     }
 }
 
-/// Leaves of a text what a document keeps: every other control character would move what follows it.
+/// Removes control characters that a document does not store, because they would shift the following text.
 fn kept_of(text: &str) -> impl Iterator<Item = char> + '_ {
     let text = text.trim_matches(['\r', '\n']);
     let after = text.chars().skip(1).map(Some).chain([None]);

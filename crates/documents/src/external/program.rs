@@ -1,10 +1,11 @@
 //! A program of this machine that reads documents.
 //!
-//! It gets a document on standard input and its name as the only argument, and writes Markdown. Invariant: nothing of it is
-//! left running, whatever becomes of the request.
+//! It gets a document on standard input and its name as the only argument, and writes Markdown. Invariant: no process
+//! of it stays, with any end of the request.
 
 use std::path::Path;
-use std::process::Stdio;
+use std::process::{ExitStatus, Stdio};
+use std::time::Duration;
 
 use nix::sys::signal::{Signal, killpg};
 use nix::unistd::Pid;
@@ -19,32 +20,61 @@ const PASSED: [&str; 5] = ["PATH", "HOME", "TMPDIR", "LANG", "LC_ALL"];
 /// Bytes of its last words that an error repeats.
 const LAST_WORDS: usize = 400;
 
-/// Returns what the program writes about a document, at most so many bytes; why it does not as the error.
+/// Returns the program's output for a document, up to a number of bytes; the error has the reason of a failure.
 pub(crate) async fn read(
     program: &Path,
     path: &str,
     bytes: &[u8],
     most: usize,
+    time: Duration,
 ) -> Result<Vec<u8>, Failure> {
     let passed = PASSED.iter().filter_map(|name| Some((*name, std::env::var_os(name)?)));
     let mut command = Command::new(program);
     command.arg(plain_name(path)).env_clear().envs(passed);
-    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
-    command.process_group(0).kill_on_drop(true);
-    let mut child = command.spawn().map_err(Failure::Start)?;
-    // Dropped with this future, so that an end of the time ends them all.
-    let _group = Group::of(&child);
-    let stdin = child.stdin.take();
-    let stdout = child.stdout.take();
-    let stderr = child.stderr.take();
-    let ((), read, output) =
-        tokio::join!(write(stdin, bytes), take(stdout, most), last_words(stderr));
-    let text = read?;
+    let Ended { output: text, status, last_words: output } =
+        run(command, bytes, most, time).await?;
     if text.len() > most {
         return Err(Failure::TooLong(most));
     }
-    let status = child.wait().await?;
     if status.success() { Ok(text) } else { Err(Failure::Exit { status, output }) }
+}
+
+/// The output of a program, and its exit status.
+pub(crate) struct Ended {
+    /// One byte more than wanted, if there are more.
+    pub output: Vec<u8>,
+    pub status: ExitStatus,
+    last_words: String,
+}
+
+/// Runs a program with bytes for its standard input, and reads a number of bytes of its output.
+pub(crate) async fn run(
+    mut command: Command,
+    bytes: &[u8],
+    most: usize,
+    time: Duration,
+) -> Result<Ended, Failure> {
+    command.stdin(Stdio::piped()).stdout(Stdio::piped()).stderr(Stdio::piped());
+    command.process_group(0).kill_on_drop(true);
+    let mut child = command.spawn().map_err(Failure::Start)?;
+    // Dropped with this future, so that an end of the request ends them all.
+    let group = Group::of(&child);
+    let stdin = child.stdin.take();
+    let stdout = child.stdout.take();
+    let stderr = child.stderr.take();
+    let exchange = async {
+        let ((), read, last_words) =
+            tokio::join!(write(stdin, bytes), take(stdout, most), last_words(stderr));
+        Ok(Ended { output: read?, status: child.wait().await?, last_words })
+    };
+    match tokio::time::timeout(time, exchange).await {
+        Ok(ended) => ended,
+        Err(_) => {
+            drop(group);
+            child.wait().await?;
+            Err(Failure::Timeout(time.as_secs_f64()))
+        }
+    }
 }
 
 /// Returns the last part of a path with letters that no shell takes for anything else.
@@ -73,7 +103,7 @@ async fn take(stdout: Option<ChildStdout>, most: usize) -> std::io::Result<Vec<u
     Ok(text)
 }
 
-/// Reads all that is said on standard error and returns the end of it, in one line.
+/// Reads standard error and returns its end, in one line.
 async fn last_words(stderr: Option<ChildStderr>) -> String {
     let Some(mut stderr) = stderr else { return String::new() };
     let mut kept = Vec::new();

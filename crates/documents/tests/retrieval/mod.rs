@@ -83,7 +83,14 @@ async fn the_page_of_a_hit_is_the_one_on_which_the_words_are() {
             "<draw:page><draw:frame><draw:text-box><text:p>{text}</text:p></draw:text-box></draw:frame></draw:page>"
         )
     };
-    let slides = [slide("The rent is due."), slide("Tomatoes want sun."), slide("Zebras run far.")];
+    let texts = [
+        "The rent is due.",
+        "Tomatoes want sun.",
+        "Zebras run far.",
+        "Take beacon1x.",
+        "Take beacon2x.",
+    ];
+    let slides = texts.map(slide);
     let text = format!(
         "<office:document xmlns:office='o' xmlns:draw='d' xmlns:text='t' office:mimetype=\"application/vnd.oasis.opendocument.presentation\">\
          <office:body><office:presentation>{}</office:presentation></office:body></office:document>",
@@ -91,9 +98,14 @@ async fn the_page_of_a_hit_is_the_one_on_which_the_words_are() {
     );
     for kind in kinds().await {
         kind.library.add(input("slides.fodp", &text), None, None, &|_| {}).await.unwrap();
-        for (words, page) in
-            [("rent", 1), ("tomato", 2), ("zebras", 3), ("zebras and tomatoes want sun", 2)]
-        {
+        for (words, page) in [
+            ("rent", 1),
+            ("tomato", 2),
+            ("zebras", 3),
+            ("zebras and tomatoes want sun", 2),
+            ("beacon1x", 4),
+            ("beacon2x", 5),
+        ] {
             let query = Query::new(words);
             let hits = kind.library.search(&query, None).await.unwrap().hits;
             assert_eq!((hits[0].page, hits.len()), (Some(page), 1), "{words}");
@@ -119,6 +131,18 @@ async fn a_search_reports_an_endpoint_that_does_not_answer() {
         let found = kind.library.search(&query, Some(&down)).await.unwrap();
         assert_eq!(found.hits.len(), 1);
         assert!(found.by_words_only.unwrap().contains("503"));
+        let mut other = Endpoint::default();
+        other.model = "other";
+        let mut shorter = Endpoint::default();
+        shorter.numbers = 9;
+        for (model, reason) in [
+            (other, "no document has a vector of the model other"),
+            (shorter, "a vector of 9 numbers does not fit the model test"),
+        ] {
+            let found = kind.library.search(&query, Some(&model)).await.unwrap();
+            assert_eq!(found.hits.len(), 1);
+            assert!(found.by_words_only.unwrap().contains(reason));
+        }
         let found = kind.library.retrieve(&query, Some(&down), None).await.unwrap();
         assert_eq!((found.passages.len(), found.by_meaning), (1, false));
         assert!(found.by_words_only.unwrap().contains("503"));

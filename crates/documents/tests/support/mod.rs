@@ -156,6 +156,9 @@ pub fn input(path: &str, text: &str) -> Input {
 
 /// Stands for an endpoint of others: vectors of letters, counted, and gone after some requests.
 pub struct Endpoint {
+    pub model: &'static str,
+    /// Numbers of a vector.
+    pub numbers: usize,
     texts: AtomicU64,
     requests: AtomicU64,
     most: u64,
@@ -169,7 +172,8 @@ impl Default for Endpoint {
 
 impl Endpoint {
     pub fn failing_after(most: u64) -> Self {
-        Self { texts: AtomicU64::new(0), requests: AtomicU64::new(0), most }
+        let none = AtomicU64::default;
+        Self { model: "test", numbers: 26, texts: none(), requests: none(), most }
     }
 
     pub fn texts(&self) -> u64 {
@@ -180,11 +184,11 @@ impl Endpoint {
 #[async_trait]
 impl EmbeddingModel for Endpoint {
     fn model(&self) -> &str {
-        "test"
+        self.model
     }
 
     fn dimension(&self) -> Option<usize> {
-        Some(26)
+        Some(self.numbers)
     }
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
@@ -197,6 +201,7 @@ impl EmbeddingModel for Endpoint {
             for byte in text.to_lowercase().bytes().filter(u8::is_ascii_lowercase) {
                 vector[usize::from(byte - b'a')] += 1.0;
             }
+            vector.truncate(self.numbers);
             vector
         };
         Ok(texts.iter().map(vector).collect())

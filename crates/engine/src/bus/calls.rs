@@ -1,21 +1,22 @@
-//! Calls those who wait for one of many things, and nobody else.
+//! Wakes the tasks that wait for one key of many.
 
 use std::collections::HashMap;
 use std::hash::Hash;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::watch;
 
 type Waiting<K, N> = HashMap<K, watch::Sender<N>>;
 
-/// Who waits for what, by its key; cheap to clone.
+/// The waiting tasks by key; cheap to clone.
 ///
-/// A call costs as much as there are who wait for its key: of thousands that wait for others nobody is woken. It carries
-/// news, of which one who was called several times hears the newest.
+/// A call costs as much as the number of tasks that wait for its key; tasks that wait for other keys stay asleep. It
+/// carries a value; a task that was called several times gets the newest one.
 #[derive(Debug)]
 pub struct Calls<K: Eq + Hash + Copy, N = ()>(Arc<Mutex<Waiting<K, N>>>);
 
-/// One who waits for the calls of a key.
+/// A task that waits for the calls of a key.
 #[derive(Debug)]
 pub struct CallReceiver<K: Eq + Hash + Copy, N = ()> {
     key: K,
@@ -36,49 +37,45 @@ impl<K: Eq + Hash + Copy, N> Default for Calls<K, N> {
 }
 
 impl<K: Eq + Hash + Copy, N: Clone + Default> Calls<K, N> {
-    /// Calls those who wait for a key; nobody is no failure.
+    /// Wakes the tasks that wait for a key; a key without tasks is no error.
     pub fn call(&self, key: K, notice: N) {
-        if let Some(sender) = self.lock().get(&key) {
+        if let Some(sender) = self.0.lock().get(&key) {
             sender.send_replace(notice);
         }
     }
 
     /// Waits for the calls of a key from now on.
     pub fn wait_for(&self, key: K) -> CallReceiver<K, N> {
-        let mut waiting = self.lock();
+        let mut waiting = self.0.lock();
         let sender = waiting.entry(key).or_insert_with(|| watch::channel(N::default()).0);
         CallReceiver { key, calls: self.clone(), heard: sender.subscribe() }
     }
 }
 
 impl<K: Eq + Hash + Copy, N> Calls<K, N> {
-    /// Returns whether somebody waits for a key.
+    /// Returns whether a task waits for a key.
     pub fn is_waited_for(&self, key: K) -> bool {
-        self.lock().contains_key(&key)
+        self.0.lock().contains_key(&key)
     }
 
     /// Returns how many keys are waited for.
     pub fn len(&self) -> usize {
-        self.lock().len()
+        self.0.lock().len()
     }
 
     /// Returns whether nobody waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
-
-    fn lock(&self) -> MutexGuard<'_, Waiting<K, N>> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl<K: Eq + Hash + Copy, N: Clone> CallReceiver<K, N> {
-    /// Takes the calls so far for heard.
+    /// Marks the calls so far as received.
     pub fn forget(&mut self) {
         self.heard.mark_unchanged();
     }
 
-    /// Returns the newest call's news; at once where there was a call since the last that was heard.
+    /// Returns the value of the newest call; immediately if there was a call since the last one received.
     pub async fn called(&mut self) -> N {
         // The sender stays for as long as somebody waits.
         if self.heard.changed().await.is_err() {
@@ -90,7 +87,7 @@ impl<K: Eq + Hash + Copy, N: Clone> CallReceiver<K, N> {
 
 impl<K: Eq + Hash + Copy, N> Drop for CallReceiver<K, N> {
     fn drop(&mut self) {
-        let mut waiting = self.calls.lock();
+        let mut waiting = self.calls.0.lock();
         // This one is still counted.
         if waiting.get(&self.key).is_some_and(|sender| sender.receiver_count() <= 1) {
             waiting.remove(&self.key);

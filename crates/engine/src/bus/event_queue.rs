@@ -1,8 +1,9 @@
-//! Where a run leaves its events for the publisher: bounded, and nobody ever waits at it.
+//! The queue of a run's events for the publisher: bounded, and its senders never wait.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde::Serialize;
 use serde_json::Value;
 use serde_json::value::{RawValue, to_raw_value};
@@ -13,7 +14,8 @@ use crate::graph::{EndStatus, RunEvent, State, StreamMode, join_pieces};
 /// Events that may wait for the database; a run of a second makes some dozens.
 const EVENTS: usize = 1_024;
 
-/// Bytes of JSON that may wait, as far as [`weight`] tells, so that long previews cannot fill memory while the database is slow.
+/// Bytes of JSON that can wait, by the estimate of [`weight`], so that long previews cannot fill memory while the
+/// database is slow.
 const BYTES: usize = 1 << 20;
 
 /// Bytes of text that pieces of an answer are joined to.
@@ -22,15 +24,15 @@ const PIECE: usize = 16 << 10;
 /// An event that waits to be written.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
-    /// The step whose end it tells, if it is such an event.
+    /// The step that the event ends, if it ends one.
     pub(super) ends: Option<u64>,
     pub(super) event: EventJson,
-    /// The task that told it, by step and index.
+    /// The task of the event, by step and index.
     of: Option<(u64, u32)>,
     size: usize,
 }
 
-/// An event as JSON: written once, unless it is a piece of an answer that others are joined to.
+/// An event as JSON: serialized once, unless it is a piece of an answer that later pieces extend.
 #[derive(Clone, Debug, Serialize)]
 #[serde(untagged)]
 pub(super) enum EventJson {
@@ -39,12 +41,10 @@ pub(super) enum EventJson {
 }
 
 impl EventJson {
-    /// Writes an event down.
     pub(super) fn whole<S: State>(event: &RunEvent<S>) -> Option<Self> {
         to_raw_value(event).ok().map(Self::Whole)
     }
 
-    /// Returns how many bytes it takes, about.
     fn size(&self) -> usize {
         match self {
             Self::Whole(text) => text.get().len(),
@@ -53,10 +53,9 @@ impl EventJson {
     }
 }
 
-/// How a run ended.
 #[derive(Clone, Debug)]
 pub(super) struct Ending {
-    /// Newest committed step, where it is known.
+    /// Newest committed step, if it is known.
     pub(super) head: Option<u64>,
     pub(super) status: EndStatus,
     pub(super) error: Option<String>,
@@ -86,8 +85,8 @@ pub struct EventSender(pub(super) Arc<EventQueue>);
 impl EventSender {
     /// Takes an event without ever waiting.
     ///
-    /// Pieces of an answer are joined while they wait. When the publisher is too far behind, an event is left
-    /// out; the end of a step is told all the same, by the step's row. States and updates are left out always.
+    /// Pieces of an answer are joined while they wait. If the publisher is too far behind, an event is left out; the
+    /// end of a step is still published from the step's row. States and updates are left out always.
     pub fn tell<S: State>(&self, event: &RunEvent<S>) {
         let mut ends = None;
         let mut of = None;
@@ -115,13 +114,9 @@ impl EventSender {
 }
 
 impl EventQueue {
-    fn lock(&self) -> MutexGuard<'_, Queue> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     fn put(&self, new: Waiting) {
         {
-            let mut queue = self.lock();
+            let mut queue = self.queue.lock();
             let is_full = queue.waiting.len() >= EVENTS || queue.bytes + new.size > BYTES;
             if let EventJson::Piece(piece) = &new.event
                 && queue.bytes + new.size <= BYTES
@@ -147,7 +142,7 @@ impl EventQueue {
     }
 
     pub(super) fn end(&self, ending: Ending) {
-        self.lock().ending = Some(ending);
+        self.queue.lock().ending = Some(ending);
         self.filled.notify_one();
         self.ended.notify_one();
     }
@@ -156,7 +151,7 @@ impl EventQueue {
     pub(super) async fn filled(&self) {
         loop {
             {
-                let queue = self.lock();
+                let queue = self.queue.lock();
                 if !queue.waiting.is_empty() || queue.ending.is_some() {
                     return;
                 }
@@ -165,27 +160,25 @@ impl EventQueue {
         }
     }
 
-    /// Returns when the run has ended.
     pub(super) async fn ended(&self) {
-        while self.lock().ending.is_none() {
+        while self.queue.lock().ending.is_none() {
             self.ended.notified().await;
         }
     }
 
     /// Takes everything that waits, with how the run ended if it has.
     pub(super) fn take(&self) -> (Vec<Waiting>, Option<Ending>) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         queue.bytes = 0;
         (queue.waiting.drain(..).collect(), queue.ending.take())
     }
 
-    /// Returns how many events were left out.
     pub(super) fn dropped(&self) -> u64 {
-        self.lock().dropped
+        self.queue.lock().dropped
     }
 }
 
-/// Returns about how many bytes an event takes as JSON: what is long in it is text.
+/// Returns the approximate size of an event as JSON, in bytes: its texts determine it.
 fn weight(value: &Value) -> usize {
     match value {
         Value::String(text) => text.len() + 2,

@@ -1,22 +1,23 @@
-//! The bus of a database: its log of events, and calls to those who wait, in this process and in others as far as they
-//! hear them.
+//! The bus of a database: its log of events, and calls to waiting tasks in this process and, if possible, in other
+//! processes.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
 use futures::StreamExt as _;
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use super::postgres::Listener;
 use super::{Bus, CallReceiver, Calls, Notice, Subscription, ThreadEvent};
-use crate::checkpoint::{Error, EventRow, Fence, Store};
+use crate::checkpoint::{EventRow, Fence, Result, Store};
 use crate::clock;
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
-/// How often a subscriber looks for what other processes told: one indexed read of a local file.
+/// How often a subscriber polls for events of other processes: one indexed read of a local file.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
 /// How often it looks without being called, for when the connection that listens is broken.
@@ -25,11 +26,11 @@ const LOOK_BESIDE: Duration = Duration::from_millis(500);
 /// Batches of one read.
 const PAGE: u32 = 64;
 
-/// After so many looks in vain the pause between them is not doubled again: eight times the shortest one.
+/// After this number of polls without events, the interval is not doubled again: it is eight times the shortest one.
 const MOST_VAIN: u32 = 3;
 
-/// For each of the threads that are waited for, the pause between two looks at a silent one is longer by this: all of a
-/// process's subscribers together look 250 times a second, and not the more often the more they are.
+/// The interval grows by this for each thread with subscribers, so that all subscribers of a process together poll at
+/// most 250 times a second.
 const FOR_EACH: Duration = Duration::from_millis(4);
 
 /// How seldom a silent thread is looked at, however many are waited for.
@@ -41,7 +42,7 @@ const PRUNE_EVERY: Duration = Duration::from_secs(60);
 /// Batches dropped at a time: an amount that no run's end notices.
 const PRUNED: u32 = 1_000;
 
-/// Bytes of a batch that is handed on to those who wait for it, beside the log: what is longer, they read there.
+/// Bytes of a batch that is passed directly to waiting tasks; they read a longer batch from the log.
 const HANDED_ON: usize = 16 << 10;
 
 /// A bus over a store; on one machine the subscribers of other processes look, by Postgres they are called.
@@ -50,9 +51,9 @@ pub(super) struct StoreBus(Arc<Log>);
 /// The logs of one store, and who is called when one grows.
 struct Log {
     store: Arc<dyn Store>,
-    /// Calls those who wait for a thread that told something, in this process or, as far as it is heard of, in others.
+    /// Wakes the tasks that wait for a thread with new events, in this process and, if possible, in other processes.
     calls: Calls<ThreadId, Notice>,
-    /// Hears the calls of other processes, and calls them.
+    /// Receives the calls of other processes and passes them on.
     others: Option<Listener>,
     /// How often subscribers look without being called.
     every: Duration,
@@ -67,7 +68,7 @@ impl std::fmt::Debug for StoreBus {
 }
 
 impl StoreBus {
-    /// Makes a bus over a store, which drops events of threads at rest that are older than `kept`.
+    /// Makes a bus over a store, which drops events of idle threads that are older than `kept`.
     pub(super) fn new(store: Arc<dyn Store>, kept: Duration, others: Option<Listener>) -> Self {
         let every = if others.is_some() { LOOK_BESIDE } else { LOOK_EVERY };
         let calls = Calls::default();
@@ -81,7 +82,7 @@ impl Bus for StoreBus {
         &self.0.store
     }
 
-    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+    async fn publish(&self, fence: Fence, batch: &EventRow) -> Result<()> {
         let Log { store, calls, .. } = &*self.0;
         wrap(Point::EventCommit, store.append_events(fence, batch)).await?;
         let thread = fence.thread;
@@ -96,7 +97,7 @@ impl Bus for StoreBus {
         Ok(())
     }
 
-    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>> {
         self.0.read(thread, after).await
     }
 
@@ -130,7 +131,7 @@ impl Bus for StoreBus {
     async fn prune(&self) {
         let Log { store, kept, pruned, .. } = &*self.0;
         {
-            let mut pruned = pruned.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut pruned = pruned.lock();
             let now = clock::monotonic();
             if pruned.is_some_and(|last| now.duration_since(last) < PRUNE_EVERY) {
                 return;
@@ -150,7 +151,7 @@ impl Bus for StoreBus {
 }
 
 impl Log {
-    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error> {
+    async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>> {
         let mut all = Vec::new();
         for row in self.store.events_after(thread, after, PAGE).await? {
             all.extend(events_of(&row)?.filter(|event| event.id > after));
@@ -159,8 +160,7 @@ impl Log {
     }
 }
 
-/// Returns the events of a batch.
-fn events_of(batch: &EventRow) -> Result<impl Iterator<Item = ThreadEvent>, Error> {
+fn events_of(batch: &EventRow) -> Result<impl Iterator<Item = ThreadEvent>> {
     let first = batch.first;
     let run = batch.run;
     let events: Vec<Value> = batch.body.decode()?;
@@ -179,12 +179,12 @@ struct Reading {
     is_read: bool,
     /// The last look was called for.
     is_called: bool,
-    /// Looks in a row that found nothing: a silent thread is looked at less often.
+    /// Polls in a row without events: an idle thread is polled less often.
     vain: u32,
 }
 
 impl Reading {
-    async fn next(&mut self) -> Result<ThreadEvent, Error> {
+    async fn next(&mut self) -> Result<ThreadEvent> {
         loop {
             if let Some(events_of) = self.ready.pop_front() {
                 return Ok(events_of);
@@ -215,12 +215,12 @@ impl Reading {
         }
     }
 
-    /// Returns whether events continue from what was read, with none left out between.
+    /// Returns whether events continue the ones that were read, without a gap.
     fn joins(&self, events: &[ThreadEvent]) -> bool {
         events.first().is_some_and(|first| first.id <= self.after + 1)
     }
 
-    /// Returns when the thread may have told more.
+    /// Returns when the thread may have new events.
     async fn called(&mut self) -> Notice {
         let mut pause = self.log.every * (1 << self.vain);
         if self.vain == MOST_VAIN {

@@ -1,11 +1,10 @@
-//! Who hears what happened: the events of runs, durable and in order, for any process of the database.
+//! The events of runs, durable and in order, for any process of the database.
 //!
-//! Enter at [`open`], which gives the [`Bus`] of a store, and at [`Publisher`], which tells a run on it.
-//! Invariants: a thread's events are numbered from 1 without a gap, under the fencing token and in the statement
-//! that writes them, so a process that lost the thread tells nothing; a step's end is told once, whichever
-//! processes died, because it is told by the step's row where nobody told it in time; no step waits for its
-//! events. Deliberately absent: states and updates, which the steps themselves hold, and any account of
-//! subscribers: each knows the id up to which it has heard.
+//! Enter at [`open`], which returns the [`Bus`] of a store, and at [`Publisher`], which publishes a run on it.
+//! Invariants: the events of a thread are numbered from 1 without a gap. The statement that writes them checks the
+//! fencing token, so a process that lost the thread publishes no events. The end of a step is published once, by a
+//! later process from the step's row if necessary. Steps never wait for their events. Deliberately absent: states and
+//! updates, which are in the steps, and a list of subscribers: each one knows its last event ID.
 
 mod calls;
 mod event_queue;
@@ -33,31 +32,31 @@ use crate::ids::{RunId, ThreadId};
 pub struct ThreadEvent {
     /// Its number in the thread, from 1.
     pub id: u64,
-    /// The run that told it.
+    /// The run of the events.
     pub run: RunId,
     /// The JSON form of a [`RunEvent`](crate::graph::RunEvent).
     pub event: Value,
 }
 
-/// What those hear who wait for a thread.
+/// The calls that a subscriber of a thread receives.
 #[derive(Clone, Debug, Default)]
 pub enum Notice {
-    /// It may have told something, or changed otherwise.
+    /// The thread may have new events, or it changed in another way.
     #[default]
     Look,
     /// Its log reaches up to this event.
     UpTo(u64),
-    /// What this process just wrote to its log.
+    /// The events that this process just wrote to the log.
     Reported(Arc<[ThreadEvent]>),
 }
 
-/// Events as they come; it ends after an error, and a new subscription continues from the last id heard.
+/// A stream of events; it ends after an error, and a new subscription continues from the last ID.
 pub type Subscription = BoxStream<'static, Result<ThreadEvent, Error>>;
 
-/// Carries events of threads from the one who runs them to the one who wants to hear them.
+/// Carries the events of threads from the process that runs them to their subscribers.
 #[async_trait]
 pub trait Bus: std::fmt::Debug + Send + Sync {
-    /// Returns the store whose threads it tells of.
+    /// Returns the store of its threads.
     fn store(&self) -> &Arc<dyn Store>;
 
     /// Appends a batch to a thread's log and calls the subscribers.
@@ -72,31 +71,30 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     /// [`Error::UnknownThread`], and whatever the store reports.
     async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>, Error>;
 
-    /// Hears a thread's events with ids above `after`, those that are there and those to come.
+    /// Subscribes to a thread's events with IDs above `after`, stored and future.
     ///
     /// Each comes once and in order. Events that retention dropped are left out; otherwise ids have no gap.
     fn subscribe(&self, thread: ThreadId, after: u64) -> Subscription;
 
-    /// Calls anyone who waits for a thread of which nothing was told, on every process that hears calls.
+    /// Wakes the subscribers of a thread that changed without an event, on every process that receives calls.
     async fn call(&self, thread: ThreadId);
 
-    /// Waits for a thread to tell something or to be called.
+    /// Waits for new events of a thread, or for a call.
     ///
-    /// On one machine calls are heard within a process alone; by Postgres on all, while the connection that listens
-    /// stands.
+    /// SQLite calls reach subscribers of the same process only; Postgres calls reach all processes while their
+    /// connection listens.
     fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice>;
 
     /// Drops events that are older than the retention allows, now and then; a bounded number of them.
     async fn prune(&self);
 
-    /// Closes connections of its own.
+    /// Closes its own connections.
     async fn close(&self);
 }
 
 /// Opens the bus that goes with a database address and the store that was opened there.
 ///
-/// Events of threads at rest are dropped when they are older than `kept`. Nothing is connected before
-/// somebody subscribes.
+/// Events of idle threads are dropped when they are older than `kept`. It connects when the first subscriber appears.
 pub fn open(url: &str, store: Arc<dyn Store>, kept: Duration) -> Arc<dyn Bus> {
     let is_shared = url.starts_with("postgres:") || url.starts_with("postgresql:");
     Arc::new(StoreBus::new(store, kept, is_shared.then(|| Listener::new(url))))

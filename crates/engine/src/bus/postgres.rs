@@ -1,12 +1,12 @@
-//! Calls between the processes of a Postgres database, which tell whose log grew.
+//! Calls between the processes of a Postgres database, with the thread whose log grew.
 //!
 //! One notification per batch, never per token: a commit that notifies takes a lock that all such commits
 //! share. Its payload is the thread's id and that of its newest event. One connection per process listens, from the first
 //! subscription on; while it is broken, subscribers look.
 
-use std::sync::{Mutex, PoisonError};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use perihelion_database::{self as database, postgres::Server};
 use tokio_util::task::AbortOnDropHandle;
 
@@ -20,7 +20,7 @@ const CHANNEL: &str = "perihelion_events";
 /// How long it is until the next attempt to listen.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// Hears the calls of the processes on a database, and calls them; it connects when somebody first wants to hear.
+/// Receives the calls of other processes and passes them on; it connects for the first subscriber.
 pub(super) struct Listener {
     url: String,
     task: Mutex<Option<AbortOnDropHandle<()>>>,
@@ -38,15 +38,15 @@ impl Listener {
         Self { url: url.to_owned(), task: Mutex::default() }
     }
 
-    /// Begins to hear calls, where nobody wanted to before.
+    /// Starts to listen, if this is the first subscriber.
     pub(super) fn be_listening(&self, calls: &Calls<ThreadId, Notice>) {
-        let mut task = self.task.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut task = self.task.lock();
         task.get_or_insert_with(|| {
             AbortOnDropHandle::new(tokio::spawn(listen(self.url.clone(), calls.clone())))
         });
     }
 
-    /// Calls all processes that listen. It is rare: what is told calls by itself.
+    /// Calls all processes that listen. This is rare, because events wake their subscribers.
     pub(super) async fn call(&self, thread: ThreadId) {
         let called = async { server(&self.url)?.notify(CHANNEL, &thread.to_string()).await };
         if let Err(error) = called.await {
@@ -55,7 +55,7 @@ impl Listener {
     }
 
     pub(super) async fn close(&self) {
-        let task = self.task.lock().unwrap_or_else(PoisonError::into_inner).take();
+        let task = self.task.lock().take();
         if let Some(task) = task {
             task.abort();
             // It has been told to end; that it was is no failure.
@@ -68,7 +68,7 @@ fn server(url: &str) -> Result<Server, database::Error> {
     Server::read(url, "perihelion bus")
 }
 
-/// Passes notifications on for as long as somebody may want them.
+/// Passes notifications on while there can be subscribers.
 async fn listen(url: String, calls: Calls<ThreadId, Notice>) {
     loop {
         let Err(error) = pass_on(&url, &calls).await;

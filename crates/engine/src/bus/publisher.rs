@@ -1,4 +1,5 @@
-//! Tells a run on the bus, in a task of its own: its events in order, and by the steps' rows what nobody told in time.
+//! Publishes a run on the bus in a separate task: its events in order, and from the steps' rows the events that were
+//! left out.
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -10,7 +11,7 @@ use tracing::Instrument as _;
 
 use super::Bus;
 use super::event_queue::{Ending, EventJson, EventQueue, EventSender, Waiting};
-use crate::checkpoint::{Encoded, Error, EventRow, Fence, StepKind, StepRow};
+use crate::checkpoint::{Encoded, Error, EventRow, Fence, Result, StepKind, StepRow};
 use crate::clock;
 use crate::graph::{EndStatus, RunEvent, State};
 use crate::ids::RunId;
@@ -21,66 +22,71 @@ const BATCH_WINDOW: Duration = Duration::from_millis(75);
 /// How long it is until a write that failed is tried again.
 const PATIENCE: Duration = Duration::from_millis(200);
 
-/// How long the end of a run waits for its last events; the next run tells what is missing then.
+/// How long the end of a run waits for its last events; the next run publishes missing ones.
 const FAREWELL: Duration = Duration::from_secs(5);
 
-/// What a publisher must know of a claimed thread.
-#[derive(Clone, Copy, Debug)]
+/// The facts about a claimed thread that a publisher needs.
+#[derive(Clone, Debug)]
 pub struct RunToPublish {
+    /// The right to write to the thread.
     pub fence: Fence,
+    /// ID of the run.
     pub run: RunId,
     /// Newest committed step.
     pub head: u64,
-    /// Whether the run continues with what an earlier one began, without a new input.
+    /// The nodes that run after it.
+    pub next: Vec<String>,
+    /// Whether the run continues an earlier one, without a new input.
     pub continues: bool,
 }
 
-/// Tells one run; dropping it ends it where it is, as the end of the process would.
+/// Publishes one run; dropping it ends it immediately, as the end of the process would.
 pub struct Publisher {
     event_queue: Arc<EventQueue>,
     task: AbortOnDropHandle<()>,
 }
 
 impl Publisher {
-    /// Begins to tell a run.
+    /// Starts to publish a run.
     pub fn begin<S: State>(bus: Arc<dyn Bus>, published: RunToPublish) -> Self {
         let event_queue = Arc::<EventQueue>::default();
         let working = work::<S>(bus, published, Arc::clone(&event_queue));
         Self { event_queue, task: AbortOnDropHandle::new(tokio::spawn(working.in_current_span())) }
     }
 
-    /// Returns where the run leaves its events.
+    /// Returns the queue for the run's events.
     pub fn sender(&self) -> EventSender {
         EventSender(Arc::clone(&self.event_queue))
     }
 
-    /// Tells the run's end after everything before it, and waits for that within a bound.
+    /// Publishes the run's end after all its events, and waits for that within a bound.
     ///
-    /// `head` is the newest committed step, where it is known. To be called while the thread is still held.
+    /// `head` is the newest committed step, if it is known. To be called while the thread is still held.
     pub async fn end(self, head: Option<u64>, status: EndStatus, error: Option<String>) {
         self.event_queue.end(Ending { head, status, error });
         if tokio::time::timeout(FAREWELL, self.task).await.is_err() {
-            tracing::warn!("the run's last events could not be told; the next run tells its steps");
+            tracing::warn!(
+                "the run's last events could not be published; the next run publishes its steps"
+            );
         }
     }
 }
 
-/// Writes what is left in the queue until the run has ended or lost its thread.
+/// Writes the queue until the run has ended or lost its thread.
 async fn work<S: State>(bus: Arc<dyn Bus>, published: RunToPublish, event_queue: Arc<EventQueue>) {
-    let Some(()) = write_to_end::<S>(&bus, published, &event_queue).await else { return };
+    let thread = published.fence.thread;
+    let Some(()) = write_to_end::<S>(&bus, &published, &event_queue).await else { return };
     match event_queue.dropped() {
         0 => {}
-        dropped => {
-            tracing::warn!(dropped, thread = %published.fence.thread, "events were left out")
-        }
+        dropped => tracing::warn!(dropped, %thread, "events were left out"),
     }
     bus.prune().await;
 }
 
-/// Writes until the run has ended; none where the thread is another process's now, or no more.
+/// Writes until the run has ended; `None` if another process has claimed the thread, or it was deleted.
 async fn write_to_end<S: State>(
     bus: &Arc<dyn Bus>,
-    published: RunToPublish,
+    published: &RunToPublish,
     event_queue: &EventQueue,
 ) -> Option<()> {
     let mut log_writer = loop {
@@ -114,7 +120,7 @@ async fn write_to_end<S: State>(
     }
 }
 
-/// Waits until a write that failed may be tried again; none where that is in vain.
+/// Waits until a failed write can be tried again; `None` if that cannot succeed.
 async fn wait_after(error: &Error) -> Option<()> {
     if is_over(error) {
         return None;
@@ -123,52 +129,56 @@ async fn wait_after(error: &Error) -> Option<()> {
     Some(())
 }
 
-/// Returns whether trying again is in vain: the thread is another process's now, or no more.
+/// Returns whether another attempt cannot succeed: another process has claimed the thread, or it was deleted.
 fn is_over(error: &Error) -> bool {
     let is_over = matches!(
         error,
         Error::Fenced { .. } | Error::UnknownThread(_) | Error::EventGap { .. } | Error::Damaged(_)
     );
-    tracing::debug!(%error, is_over, "events could not be told");
+    tracing::debug!(%error, is_over, "events could not be published");
     is_over
 }
 
 /// Events of one batch at most.
 const BATCH: usize = 256;
 
-/// Steps read at a time, to tell their ends.
+/// Steps read at a time, to publish their ends.
 const STEPS: u32 = 64;
 
-/// An event ready to be written, with the newest step whose end is told by then.
+/// An event ready to be written, with the newest step whose end is published with it.
 struct Line {
     step: u64,
     event: EventJson,
 }
 
-/// The one writer of a thread's log, for as long as its run holds the thread.
-struct EventLogWriter {
+/// The only writer of a thread's log while its run holds the thread.
+struct EventLogWriter<'a> {
     bus: Arc<dyn Bus>,
-    published: RunToPublish,
+    published: &'a RunToPublish,
     /// Id of the newest event.
     last: u64,
-    /// Newest step whose end has been told.
+    /// Newest step whose end was published.
     step: u64,
-    /// Nothing was ever told of the thread: its log begins with the input under way.
+    /// The thread has no events yet: its log begins with the current input.
     is_new: bool,
     lines: VecDeque<Line>,
 }
 
-impl EventLogWriter {
-    /// Finds the end of the log, and what is to be told first: steps that were committed and not told, and
-    /// that a step is resumed.
-    async fn open<S: State>(bus: &Arc<dyn Bus>, published: RunToPublish) -> Result<Self, Error> {
+impl<'a> EventLogWriter<'a> {
+    /// Finds the end of the log, and the events to publish first: the ends of steps that were committed before, and the
+    /// restart of a step.
+    async fn open<S: State>(bus: &Arc<dyn Bus>, published: &'a RunToPublish) -> Result<Self> {
         let store = bus.store();
         let mark = store.event_position(published.fence.thread).await?;
-        let mut step = mark.step;
-        if mark.last == 0 {
+        let step = if mark.last > 0 {
+            mark.step
+        } else if published.continues {
             let forked_from = store.info(published.fence.thread).await?.forked_from;
-            step = forked_from.map_or(0, |(_, seq)| seq);
-        }
+            forked_from.map_or(0, |(_, seq)| seq)
+        } else {
+            // The input is the head.
+            published.head.saturating_sub(1)
+        };
         let bus = Arc::clone(bus);
         let lines = VecDeque::new();
         let is_new = mark.last == 0;
@@ -182,8 +192,8 @@ impl EventLogWriter {
         Ok(log_writer)
     }
 
-    /// Puts events in line: the end of each step once, those that were left out before it included.
-    async fn line_up<S: State>(&mut self, waiting: &[Waiting]) -> Result<(), Error> {
+    /// Queues events: the end of each step once, with the ends that were left out before it.
+    async fn line_up<S: State>(&mut self, waiting: &[Waiting]) -> Result<()> {
         let mut step = self.newest();
         let mut lines = Vec::new();
         for one in waiting {
@@ -202,8 +212,7 @@ impl EventLogWriter {
         Ok(())
     }
 
-    /// Puts the run's end in line.
-    async fn line_up_end<S: State>(&mut self, ending: &Ending) -> Result<(), Error> {
+    async fn line_up_end<S: State>(&mut self, ending: &Ending) -> Result<()> {
         let step = self.newest();
         let head = ending.head.unwrap_or(step);
         let lines = self.missing::<S>(step, head).await?;
@@ -218,7 +227,7 @@ impl EventLogWriter {
     /// Writes everything in line; after an error the rest stays in line.
     ///
     /// The same batch may be written again after an error: it is known by its ids and its run.
-    async fn write(&mut self) -> Result<(), Error> {
+    async fn write(&mut self) -> Result<()> {
         while !self.lines.is_empty() {
             let lines: Vec<&Line> = self.lines.iter().take(BATCH).collect();
             let events: Vec<&EventJson> = lines.iter().map(|line| &line.event).collect();
@@ -239,13 +248,19 @@ impl EventLogWriter {
         Ok(())
     }
 
-    /// Returns the newest step whose end is told or in line.
+    /// Returns the newest step whose end is published or queued.
     fn newest(&self) -> u64 {
         self.lines.back().map_or(self.step, |line| line.step)
     }
 
-    /// Tells the ends of the steps after `after` up to `upto` by their rows.
-    async fn missing<S: State>(&self, after: u64, upto: u64) -> Result<Vec<Line>, Error> {
+    /// Publishes the ends of the steps after `after` up to `upto` from their rows.
+    async fn missing<S: State>(&self, after: u64, upto: u64) -> Result<Vec<Line>> {
+        let RunToPublish { head, ref next, .. } = *self.published;
+        // That of an input, as a rule: it needs no read.
+        if upto == head && after + 1 == head {
+            let event = event_of(&RunEvent::<S>::Checkpoint { step: head, next: next.clone() });
+            return Ok(vec![Line { step: head, event }]);
+        }
         let mut lines = Vec::new();
         let mut before = upto + 1;
         'reading: while before > after + 1 {
@@ -271,8 +286,8 @@ impl EventLogWriter {
     }
 }
 
-/// Tells a step's end as the run did that committed it.
-fn end_of<S: State>(row: &StepRow) -> Result<EventJson, Error> {
+/// Publishes a step's end as the run that committed it would.
+fn end_of<S: State>(row: &StepRow) -> Result<EventJson> {
     let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
     Ok(event_of(&RunEvent::<S>::Checkpoint { step: row.seq, next }))
 }

@@ -12,8 +12,8 @@ use super::{Error, Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore
 /// when missing), `postgres://` and `postgresql://` name a server.
 ///
 /// # Errors
-/// [`Error::Database`] for an address that is none of these or cannot be opened, and for a database that a newer
-/// version migrated.
+/// [`Error::Database`] for an address of another form or a database that cannot be opened, and for a database that a
+/// newer version migrated.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
     Ok(match address::read(url)? {
         Address::Memory => Arc::new(MemoryStore::new()),
@@ -22,7 +22,7 @@ pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
     })
 }
 
-/// Opens the store an address names, behind encryption where there are keys.
+/// Opens the store of an address, with encryption if there are keys.
 ///
 /// # Errors
 /// As [`open`].

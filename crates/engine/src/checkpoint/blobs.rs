@@ -1,14 +1,14 @@
-//! Texts that steps name and do not hold: made into rows, read back, and missed where one is gone.
+//! Texts that steps reference: turned into rows, read back, and reported if missing.
 //!
-//! A step names its texts in its delta, which the hash chain covers; a snapshot has a list of its own under its
-//! checksum. So whatever reads a whole thread knows which texts there must be, and a text's name is its hash.
+//! A step names its texts in its delta, which the hash chain covers; a snapshot has a separate list under its checksum.
+//! So whatever reads a whole thread knows which texts there must be, and a text's name is its hash.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
 use serde::Deserialize;
 
-use super::{BlobRow, Codec, Encoded, Error, Steps, ThreadDump};
+use super::{BlobRow, Cause, Codec, Encoded, Error, Result, Steps, ThreadDump};
 use crate::graph::{Blob, BlobName, BlobText, State, step_at_the_top};
 use crate::ids::ThreadId;
 
@@ -21,7 +21,7 @@ pub fn blob_row(
     step: u64,
     text: &BlobText,
     compress_above: usize,
-) -> Result<BlobRow, Error> {
+) -> Result<BlobRow> {
     let body = Encoded::json(&*text.text, compress_above)?;
     Ok(BlobRow { owner, step, hash: text.name.hash, body })
 }
@@ -30,54 +30,50 @@ pub fn blob_row(
 ///
 /// # Errors
 /// As [`Encoded::json`].
-pub fn names_of_state<S: State>(
-    state: &S,
-    compress_above: usize,
-) -> Result<Option<Encoded>, Error> {
+pub fn names_of_state<S: State>(state: &S, compress_above: usize) -> Result<Option<Encoded>> {
     let mut names: BTreeSet<BlobName> = BTreeSet::new();
     state.each_blob(&mut |blob| names.extend(blob.kept()));
     if names.is_empty() { Ok(None) } else { Encoded::json(&names, compress_above).map(Some) }
 }
 
-/// Returns the text of a blob of a thread; `called` says what it is, where it cannot be read.
+/// Returns the text of a blob of a thread; `called` is its name in an error.
 ///
 /// # Errors
-/// [`Error::Blob`] when it is missing or not the one that was named, and whatever the store reports.
+/// [`Error::Blob`] if it is missing or has another hash, and any error of the store.
 pub async fn read_blob(
     store: &dyn Steps,
     thread: ThreadId,
     blob: &Blob,
     called: &str,
-) -> Result<Arc<str>, Error> {
+) -> Result<Arc<str>> {
     let name = match (blob.text(), blob.kept()) {
         (Some(text), _) => return Ok(Arc::clone(text)),
         (None, name) => name.unwrap_or_else(|| blob.name()),
     };
-    let refused = |reason: String| Error::Blob { thread, what: called.to_owned(), reason };
+    let refused = |reason: Cause| Error::Blob { thread, what: called.to_owned(), reason };
     let row = match store.blob(thread, &name.hash).await {
-        Ok(row) => row.ok_or_else(|| refused("it is missing in the database".to_owned()))?,
+        Ok(row) => row.ok_or_else(|| refused("it is missing in the database".into()))?,
         Err(error @ (Error::Damaged(_) | Error::Forged { .. })) => {
-            return Err(refused(error.to_string()));
+            return Err(refused(error.into()));
         }
         Err(error) => return Err(error),
     };
     let text = text_of(&row).map_err(|error| match error {
         Error::NoKey { .. } => error,
-        other => refused(other.to_string()),
+        other => refused(other.into()),
     })?;
     if BlobName::of(&text) == name {
         Ok(text.into())
     } else {
-        Err(refused("its hash does not fit its content".to_owned()))
+        Err(refused("its hash does not fit its content".into()))
     }
 }
 
-/// Reads the text of a row.
-pub(super) fn text_of(row: &BlobRow) -> Result<String, Error> {
+pub(super) fn text_of(row: &BlobRow) -> Result<String> {
     row.body.decode()
 }
 
-/// What one task wrote, as far as its texts go.
+/// The part of a task's write that concerns texts.
 #[derive(Deserialize)]
 struct Named {
     #[serde(rename = "b", default)]
@@ -92,7 +88,7 @@ struct Names {
 }
 
 impl Names {
-    fn of(dump: &ThreadDump) -> Result<Self, Error> {
+    fn of(dump: &ThreadDump) -> Result<Self> {
         let mut names = Self { first: BTreeMap::new(), is_sealed: false };
         for one in std::iter::once(dump).chain(&dump.children) {
             let place = &one.info.namespace;
@@ -116,7 +112,7 @@ impl Names {
         Ok(names)
     }
 
-    fn decode<T: for<'de> Deserialize<'de>>(&mut self, body: &Encoded) -> Result<Option<T>, Error> {
+    fn decode<T: for<'de> Deserialize<'de>>(&mut self, body: &Encoded) -> Result<Option<T>> {
         if body.codec == Codec::Sealed {
             self.is_sealed = true;
             return Ok(None);
@@ -132,8 +128,8 @@ impl Names {
     }
 }
 
-/// Leaves in a dump those texts that its rows name, as far as they can be read.
-pub(super) fn keep_named(dump: &mut ThreadDump) -> Result<(), Error> {
+/// Keeps in a dump only those texts that its readable rows reference.
+pub(super) fn keep_named(dump: &mut ThreadDump) -> Result<()> {
     if dump.blobs.is_empty() {
         return Ok(());
     }
@@ -154,13 +150,13 @@ pub(super) fn keep_named(dump: &mut ThreadDump) -> Result<(), Error> {
     Ok(())
 }
 
-/// Checks that each text is there that the rows of a dump name, and is what they name.
+/// Checks that a dump contains each referenced text, with the right hash.
 ///
-/// What is named by encrypted rows is not seen; anyone who encrypted them checks first.
-pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
+/// References in encrypted rows are not visible; the process that encrypted them checks first.
+pub(super) fn verify(dump: &ThreadDump) -> Result<()> {
     let names = Names::of(dump)?;
     let thread = dump.info.id;
-    let refused = |name: &BlobName, reason: String| Error::Blob {
+    let refused = |name: &BlobName, reason: Cause| Error::Blob {
         thread,
         what: format!("a text of {} bytes that step {} names", name.bytes, names.first[name]),
         reason,
@@ -168,14 +164,14 @@ pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
     let kept: HashMap<[u8; 32], &BlobRow> = dump.blobs.iter().map(|row| (row.hash, row)).collect();
     for name in names.first.keys() {
         let Some(row) = kept.get(&name.hash) else {
-            return Err(refused(name, "it is missing in the database".to_owned()));
+            return Err(refused(name, "it is missing in the database".into()));
         };
         if row.body.codec == Codec::Sealed {
             continue;
         }
-        let text = text_of(row).map_err(|error| refused(name, error.to_string()))?;
+        let text = text_of(row).map_err(|error| refused(name, error.into()))?;
         if BlobName::of(&text) != *name {
-            return Err(refused(name, "its hash does not fit its content".to_owned()));
+            return Err(refused(name, "its hash does not fit its content".into()));
         }
     }
     Ok(())

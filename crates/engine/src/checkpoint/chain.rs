@@ -3,10 +3,10 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 
-use super::{Codec, Error, SnapshotRow, StepKind, StepRow, ThreadDump, blobs};
+use super::{Codec, Error, Result, SnapshotRow, StepKind, StepRow, ThreadDump, blobs};
 use crate::ids::ThreadId;
 
-/// A fencing token above this leaves too little room for further claims; nobody gets there by claiming.
+/// A fencing token above this leaves too few numbers for further claims; claims alone never reach it.
 const MOST_CLAIMS: u64 = 1 << 48;
 
 /// Computes a step's hash from the hash before it (32 zero bytes before step 1), its decoded delta and its frontier.
@@ -26,12 +26,12 @@ pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8])
 ///
 /// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
 /// then taken as given. Of encrypted steps only the order is seen; anyone who encrypted them checks first.
-pub(super) fn verify(dump: &ThreadDump) -> Result<(), Error> {
+pub(super) fn verify(dump: &ThreadDump) -> Result<()> {
     verify_rows(dump)?;
     blobs::verify(dump)
 }
 
-fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
+fn verify_rows(dump: &ThreadDump) -> Result<()> {
     let thread = dump.info.id;
     let base = dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
     let mut prev = (base == 0).then_some([0; 32]);
@@ -39,7 +39,7 @@ fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
     for step in &dump.steps {
         expected += 1;
         let corrupt =
-            |reason: &str| Error::Corrupt { thread, seq: step.seq, reason: reason.to_owned() };
+            |reason: &str| Error::Corrupt { thread, seq: step.seq, reason: reason.into() };
         if step.seq != expected {
             return Err(corrupt(&format!("step {expected} was expected in its place")));
         }
@@ -52,7 +52,7 @@ fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
         return Err(Error::Corrupt {
             thread,
             seq: expected + 1,
-            reason: format!("it is missing, though the thread has {} steps", dump.info.head),
+            reason: format!("it is missing, though the thread has {} steps", dump.info.head).into(),
         });
     }
     if dump.info.fence > MOST_CLAIMS {
@@ -74,8 +74,8 @@ fn verify_rows(dump: &ThreadDump) -> Result<(), Error> {
     dump.children.iter().try_for_each(verify_rows)
 }
 
-/// Checks that a step follows another one, by the other one's hash; of an encrypted one only those who can read it check.
-fn verify_step(thread: ThreadId, prev: &[u8; 32], step: &StepRow) -> Result<(), Error> {
+/// Checks that a step follows another one, by its hash; encrypted steps are checked only by readers with the key.
+fn verify_step(thread: ThreadId, prev: &[u8; 32], step: &StepRow) -> Result<()> {
     if step.delta.codec == Codec::Sealed {
         return Ok(());
     }
@@ -88,12 +88,12 @@ fn verify_step(thread: ThreadId, prev: &[u8; 32], step: &StepRow) -> Result<(), 
 
 /// Checks a part of a thread's history, newest step first, and returns its first `limit` steps.
 ///
-/// A step is checked by the one before it, so that one more than is wanted is to be read.
+/// A step is checked with the previous one, so one more step must be read.
 pub(super) fn verified(
     thread: ThreadId,
     mut steps: Vec<StepRow>,
     limit: u32,
-) -> Result<Vec<StepRow>, Error> {
+) -> Result<Vec<StepRow>> {
     for pair in steps.windows(2) {
         if let [step, before] = pair {
             if step.seq != before.seq + 1 {
@@ -109,12 +109,12 @@ pub(super) fn verified(
     Ok(steps)
 }
 
-/// Checks that no row is there twice, by what names it.
+/// Checks that each row exists once, by its key.
 fn once<T: Eq + Hash>(
     thread: ThreadId,
     what: &str,
     mut names: impl Iterator<Item = T>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut seen = HashSet::new();
     if names.all(|name| seen.insert(name)) {
         Ok(())
@@ -124,15 +124,16 @@ fn once<T: Eq + Hash>(
 }
 
 /// Checks that the thread has no step beyond its head: the head moves with the step, in one write.
-pub(super) fn not_beyond(thread: ThreadId, step: Option<i64>) -> Result<(), Error> {
+pub(super) fn not_beyond(thread: ThreadId, step: Option<i64>) -> Result<()> {
     let Some(step) = step else { return Ok(()) };
     let reason = "it lies beyond the newest step that the thread says it has".to_owned();
-    Err(Error::Corrupt { thread, seq: step.unsigned_abs(), reason })
+    Err(Error::Corrupt { thread, seq: step.unsigned_abs(), reason: reason.into() })
 }
 
-/// Picks of a thread's snapshots, by their steps in order, those that the returns to earlier steps are read from.
+/// Selects those of a thread's snapshots, in the order of their steps, from which returns to earlier steps are read.
 ///
-/// That of each return itself; where an older version wrote none, the next one, for what can still be read.
+/// The snapshot of each return itself; if an older version wrote none, the next one, for the steps that can still be
+/// read.
 pub(super) fn of_returns(steps: &[StepRow], snapshots: &[u64]) -> BTreeSet<u64> {
     let returns = steps.iter().filter(|step| step.kind == StepKind::Fork);
     returns
@@ -141,12 +142,7 @@ pub(super) fn of_returns(steps: &[StepRow], snapshots: &[u64]) -> BTreeSet<u64> 
 }
 
 /// Returns the last step that steps after `from` reach; an error when one is missing before `wanted`.
-pub(super) fn reached(
-    thread: ThreadId,
-    from: u64,
-    steps: &[StepRow],
-    wanted: u64,
-) -> Result<u64, Error> {
+pub(super) fn reached(thread: ThreadId, from: u64, steps: &[StepRow], wanted: u64) -> Result<u64> {
     let mut reached = from;
     for step in steps {
         if step.seq != reached + 1 {

@@ -1,16 +1,18 @@
-//! What a stored row says of itself, so that damage is found where the row is read.
+//! The checksum of a stored row, so that damage is found when the row is read.
 //!
-//! The hash chain covers the steps that are committed; these cover what lies beside it: the journal, pending writes and
-//! snapshots. A row of a version that had no checksums has none, and is taken as it is. There is no secret in them:
-//! they find damage, not forgery; that is what encryption is for.
+//! The hash chain covers committed steps; checksums cover the journal, pending writes and snapshots. A row of a version
+//! without checksums has none, and is accepted. They contain no secret: they find damage, not forgery, which encryption
+//! finds.
 
 use std::collections::BTreeMap;
 
 use super::limits::{moment, text};
-use super::{EffectRow, EffectSettlement, EffectStatus, Encoded, Error, PendingRow, SnapshotRow};
+use super::{
+    EffectRow, EffectSettlement, EffectStatus, Encoded, Error, PendingRow, Result, SnapshotRow,
+};
 use crate::ids::ThreadId;
 
-/// 128 bits: enough for damage, and small beside any row.
+/// 128 bits: enough to find damage, and small compared with any row.
 pub(super) type Sum = [u8; 16];
 
 struct Hasher(blake3::Hasher);
@@ -57,7 +59,7 @@ pub(super) fn request(thread: ThreadId, row: &EffectRow) -> Sum {
         .end()
 }
 
-/// Sums up how an effect stands.
+/// Computes the checksum of an effect's status.
 pub(super) fn outcome(
     key: &[u8],
     status: EffectStatus,
@@ -72,22 +74,19 @@ pub(super) fn outcome(
     }
 }
 
-/// Sums up how an effect stands, as its row has it.
 pub(super) fn outcome_of(row: &EffectRow) -> Sum {
     outcome(&row.key, row.status, row.attempt, row.outcome.as_ref())
 }
 
-/// Sums up how an effect stands once it is settled.
+/// Computes the checksum of an effect's status after it is settled.
 pub(super) fn outcome_at(end: &EffectSettlement) -> Sum {
     outcome(&end.key, end.status, end.attempt, end.outcome.as_ref())
 }
 
-/// Sums up a pending write.
 pub(super) fn pending(row: &PendingRow) -> Sum {
     Hasher::new("pending").number(row.step).number(row.task.into()).body(&row.body).end()
 }
 
-/// Sums up a snapshot.
 pub(super) fn snapshot(row: &SnapshotRow) -> Sum {
     let version = u64::from(row.schema_version);
     let hasher = Hasher::new("snapshot").number(row.seq).number(version).body(&row.state);
@@ -97,12 +96,12 @@ pub(super) fn snapshot(row: &SnapshotRow) -> Sum {
     }
 }
 
-/// Checks an effect against what its row says of it.
+/// Compares an effect with the checksum of its row.
 pub(super) fn check_effect(
     thread: ThreadId,
     row: &EffectRow,
     sums: [Option<Vec<u8>>; 2],
-) -> Result<(), Error> {
+) -> Result<()> {
     let [of_request, of_outcome] = sums;
     let expected = outcome_of(row);
     let damaged = if is_other(of_request, request(thread, row)) {
@@ -116,7 +115,7 @@ pub(super) fn check_effect(
         "the {damaged} of its recorded call {} (task {}, call {}) does not fit its checksum",
         row.name, row.task, row.number
     );
-    Err(Error::Corrupt { thread, seq: row.step, reason })
+    Err(Error::Corrupt { thread, seq: row.step, reason: reason.into() })
 }
 
 /// Checks any other row of a step; `what` names it.
@@ -126,12 +125,12 @@ pub(super) fn check(
     stored: Option<Vec<u8>>,
     expected: Sum,
     what: &str,
-) -> Result<(), Error> {
+) -> Result<()> {
     if is_other(stored, expected) {
         return Err(Error::Corrupt {
             thread,
             seq,
-            reason: format!("{what} does not fit its checksum"),
+            reason: format!("{what} does not fit its checksum").into(),
         });
     }
     Ok(())
@@ -154,7 +153,7 @@ pub(super) fn check_counts(
     thread: ThreadId,
     counted: &[Counted],
     rows: &[EffectRow],
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut found: BTreeMap<(u64, u32), u64> = BTreeMap::new();
     for row in rows {
         *found.entry((row.step, row.task)).or_default() += 1;
@@ -168,5 +167,5 @@ pub(super) fn check_counts(
         "of the {} recorded calls of its task {} only {there} are there",
         one.effects, one.task
     );
-    Err(Error::Corrupt { thread, seq: one.step, reason })
+    Err(Error::Corrupt { thread, seq: one.step, reason: reason.into() })
 }

@@ -1,14 +1,16 @@
-//! Who may write to a thread: a claim of its lease, and the fencing token that the claim gives.
+//! The right to write to a thread: a claim of its lease, and the fencing token of the claim.
 
 use std::time::Duration;
 
-use super::{Error, ThreadInfo};
+use super::{Error, Result, ThreadInfo};
 use crate::ids::ThreadId;
 
 /// The right to write to a thread: the fencing token of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Fence {
+    /// The thread.
     pub thread: ThreadId,
+    /// The fencing token: a number that grows with each claim of the thread.
     pub token: u64,
 }
 
@@ -19,7 +21,7 @@ impl Fence {
     }
 
     /// Refuses the token where another one is the thread's newest.
-    pub(crate) fn check(self, current: u64) -> Result<(), Error> {
+    pub(crate) fn check(self, current: u64) -> Result<()> {
         if current == self.token { Ok(()) } else { Err(self.stale(current)) }
     }
 
@@ -39,10 +41,12 @@ impl From<&ThreadInfo> for Fence {
 /// A claim of a thread's lease.
 #[derive(Clone, Copy, Debug)]
 pub struct Claim<'a> {
+    /// The thread.
     pub thread: ThreadId,
-    /// Only while this is the newest fencing token and the thread is queued or busy: for a caller that decided by what
-    /// it saw under that token.
+    /// Condition of the claim: this is the newest fencing token and the thread is queued or busy. For a caller that
+    /// decided by the status under that token.
     pub seen: Option<u64>,
+    /// Name of the new holder, from [`owner_name`](crate::runner::owner_name).
     pub owner: &'a str,
     /// How long the lease lasts without renewal, in the database's time.
     pub ttl: Duration,
@@ -51,7 +55,7 @@ pub struct Claim<'a> {
 }
 
 impl<'a> Claim<'a> {
-    /// Claims a thread that nobody holds.
+    /// Claims a thread without a holder.
     pub fn new(thread: ThreadId, owner: &'a str, ttl: Duration) -> Self {
         Self { thread, seen: None, owner, ttl, force: false }
     }

@@ -1,13 +1,13 @@
-//! Bytes as they are stored: JSON, compressed where that pays.
+//! Stored bytes: JSON, compressed if that saves space.
 
 use std::cell::RefCell;
 
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use zstd::bulk::Compressor;
 
-use super::{Error, sealed::key_name};
+use super::{Error, Result, sealed::key_name};
 
-/// How [`Encoded::bytes`] are to be read.
+/// The encoding of [`Encoded::bytes`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[repr(i16)]
 pub enum Codec {
@@ -15,7 +15,7 @@ pub enum Codec {
     Json = 0,
     /// UTF-8 JSON in one zstd frame.
     JsonZstd = 1,
-    /// Encrypted by a [`SealedStore`](super::SealedStore), which knows what is inside.
+    /// Encrypted by a [`SealedStore`](super::SealedStore), which also knows the inner encoding.
     Sealed = 2,
 }
 
@@ -34,7 +34,9 @@ impl Codec {
 /// A value ready to be stored.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Encoded {
+    /// How `bytes` are encoded.
     pub codec: Codec,
+    /// The encoded value.
     pub bytes: Vec<u8>,
 }
 
@@ -56,7 +58,7 @@ impl Encoded {
     ///
     /// # Errors
     /// [`Error::Encode`] when the value has no JSON form (a map with keys that are not strings).
-    pub fn json<T: Serialize + ?Sized>(value: &T, compress_above: usize) -> Result<Self, Error> {
+    pub fn json<T: Serialize + ?Sized>(value: &T, compress_above: usize) -> Result<Self> {
         Self::json_text(serde_json::to_vec(value).map_err(Error::Encode)?, compress_above)
     }
 
@@ -64,7 +66,7 @@ impl Encoded {
     ///
     /// # Errors
     /// [`Error::Compress`] when memory for the compressor is short.
-    pub fn json_text(bytes: Vec<u8>, compress_above: usize) -> Result<Self, Error> {
+    pub fn json_text(bytes: Vec<u8>, compress_above: usize) -> Result<Self> {
         if bytes.len() <= compress_above {
             return Ok(Self { codec: Codec::Json, bytes });
         }
@@ -74,8 +76,8 @@ impl Encoded {
 
     /// Encodes a large value, packed as it is written; returns the JSON's length as well.
     ///
-    /// `expected` is about how many bytes of JSON it will be: the packer's tables are made for that size.
-    /// A store that wants nothing compressed (`compress_above` is `usize::MAX`) gets plain JSON.
+    /// `expected` is about how many bytes of JSON it will be: the packer's tables are made for that size. A store
+    /// without compression (`compress_above` is `usize::MAX`) gets plain JSON.
     ///
     /// # Errors
     /// As [`Encoded::json`].
@@ -83,7 +85,7 @@ impl Encoded {
         value: &T,
         compress_above: usize,
         expected: usize,
-    ) -> Result<(Self, usize), Error> {
+    ) -> Result<(Self, usize)> {
         if compress_above == usize::MAX {
             let whole = Self::json(value, compress_above)?;
             let size = whole.bytes.len();
@@ -104,21 +106,20 @@ impl Encoded {
     /// Returns the JSON text's bytes.
     ///
     /// # Errors
-    /// [`Error::Damaged`] when the bytes are not what the codec says, [`Error::NoKey`] when they are encrypted.
-    pub fn to_json_bytes(&self) -> Result<std::borrow::Cow<'_, [u8]>, Error> {
+    /// [`Error::Damaged`] if the bytes do not match the codec, [`Error::NoKey`] if they are encrypted.
+    pub fn to_json_bytes(&self) -> Result<std::borrow::Cow<'_, [u8]>> {
         match self.codec {
             Codec::Json => Ok((&self.bytes[..]).into()),
             Codec::JsonZstd => {
                 let mut out = Vec::new();
-                let decoder = zstd::Decoder::new(&self.bytes[..])
-                    .map_err(|e| Error::Damaged(e.to_string()))?;
+                let decoder = zstd::Decoder::new(&self.bytes[..]).map_err(Error::damaged)?;
                 std::io::Read::read_to_end(
                     &mut std::io::Read::take(decoder, MAX_DECODED as u64 + 1),
                     &mut out,
                 )
-                .map_err(|e| Error::Damaged(e.to_string()))?;
+                .map_err(Error::damaged)?;
                 if out.len() > MAX_DECODED {
-                    return Err(Error::Damaged(format!(
+                    return Err(Error::damaged(format!(
                         "a stored value is longer than {MAX_DECODED} bytes"
                     )));
                 }
@@ -132,13 +133,13 @@ impl Encoded {
     ///
     /// # Errors
     /// [`Error::Damaged`] when the bytes do not hold a `T`.
-    pub fn decode<T: DeserializeOwned>(&self) -> Result<T, Error> {
-        serde_json::from_slice(&self.to_json_bytes()?).map_err(|e| Error::Damaged(e.to_string()))
+    pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
+        serde_json::from_slice(&self.to_json_bytes()?).map_err(Error::damaged)
     }
 }
 
 thread_local! {
-    /// Made once per thread: making one costs several times what compressing a step does.
+    /// Made once per thread, because making one costs several times as much as compressing a step.
     static PACKER: RefCell<Option<Compressor<'static>>> = const { RefCell::new(None) };
 }
 
@@ -149,8 +150,8 @@ fn pack(bytes: &[u8]) -> std::io::Result<Vec<u8>> {
     })
 }
 
-/// Returns the exponent of the smallest window that holds `expected` bytes, within 128 KiB and the 2 MiB
-/// that the level uses by itself; tables follow it, and clearing them costs as much as packing a small state.
+/// Returns the exponent of the smallest window for `expected` bytes, between 128 KiB and the 2 MiB that the level uses
+/// by default. The tables have the same size, and clearing them costs as much as packing a small state.
 fn window_log(expected: usize) -> u32 {
     expected.saturating_add(expected / 4).max(1).next_power_of_two().ilog2().clamp(17, 21)
 }

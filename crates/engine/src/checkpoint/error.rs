@@ -2,20 +2,28 @@
 
 use chrono::{DateTime, Utc};
 use perihelion_database as database;
+pub use perihelion_database::Cause;
 
 use crate::ids::{InterruptId, ThreadId};
 
-/// Why a store refused or failed; the text tells the reader what to do next.
+/// Why a store refused or failed; the text contains the next step for the reader.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum Error {
+    /// There is no thread with this ID.
     #[error("unknown thread: {0}; run `perihelion threads` to list threads")]
     UnknownThread(ThreadId),
-    #[error("the thread exists already: {0}")]
+    /// A thread with this ID exists.
+    #[error(
+        "the thread exists already: {0}; use another ID, or run `perihelion threads delete {0}` first"
+    )]
     ThreadExists(ThreadId),
+    /// The thread has no step with this number.
     #[error(
         "the thread {thread} has no step {seq}; its newest is {head}, and `perihelion threads history` lists them"
     )]
     UnknownStep { thread: ThreadId, seq: u64, head: u64 },
+    /// The thread has no run with this number.
     #[error(
         "the thread {thread} has no run {number}; it has {newest}, and `perihelion threads show` lists them"
     )]
@@ -30,17 +38,17 @@ pub enum Error {
         "this process lost the thread {thread} to another one (its fencing token {token} was replaced by {current}); nothing was written"
     )]
     Fenced { thread: ThreadId, token: u64, current: u64 },
-    /// The thread is not any more as it was when somebody decided over it.
+    /// The thread changed between the decision about it and the write.
     #[error(
-        "the thread {thread} was taken up since it was looked at; it was left as it is, look at it again"
+        "the thread {thread} changed after it was read, so it was left unchanged; read it and try again"
     )]
     Moved { thread: ThreadId },
-    /// Nobody keeps what a return to an earlier step came to, and that step would be dropped.
+    /// The step returns to an earlier step that would be deleted, and has no snapshot of its state.
     #[error(
-        "step {seq} of the thread {thread} goes back to an earlier one and has no snapshot; nothing was dropped, shorten the thread again"
+        "step {seq} of the thread {thread} returns to an earlier step and has no snapshot, so no step was deleted; shorten the thread again"
     )]
     BareReturn { thread: ThreadId, seq: u64 },
-    /// The step does not follow the head: somebody else committed first.
+    /// The step does not follow the head: another process committed first.
     #[error(
         "the thread {thread} is at step {head}, so step {seq} cannot be committed; nothing was written"
     )]
@@ -50,11 +58,13 @@ pub enum Error {
         "the events of the thread {thread} reach to {last}, so a batch cannot begin at {first}; nothing was written"
     )]
     EventGap { thread: ThreadId, first: u64, last: u64 },
+    /// There is no question with this ID.
     #[error("unknown interrupt: {0}; `perihelion threads show` lists the open ones")]
     UnknownInterrupt(InterruptId),
+    /// The question has an answer, which is final.
     #[error("the interrupt {0} was already answered; each is answered once")]
     InterruptClosed(InterruptId),
-    /// There is no started effect to settle at that place, or it has ended with another outcome.
+    /// The task has no started effect with that key, or the effect has ended with another outcome.
     #[error(
         "the thread {thread} has no unfinished effect with that key at step {step}, task {task}; nothing was written"
     )]
@@ -68,25 +78,36 @@ pub enum Error {
     #[error(
         "step {seq} of the thread {thread} is damaged: {reason}; restore it from a backup or fork an earlier step"
     )]
-    Corrupt { thread: ThreadId, seq: u64, reason: String },
-    /// A text that a state only names is missing, or is not the one that was named.
+    Corrupt {
+        thread: ThreadId,
+        seq: u64,
+        #[source]
+        reason: Cause,
+    },
+    /// A text that the state references is missing, or does not have its hash.
     #[error(
         "{what} of the thread {thread} cannot be read: {reason}; restore it from a backup or fork an earlier step"
     )]
-    Blob { thread: ThreadId, what: String, reason: String },
+    Blob {
+        thread: ThreadId,
+        what: String,
+        #[source]
+        reason: Cause,
+    },
+    /// A stored value cannot be decoded.
     #[error("a stored value cannot be read: {0}")]
-    Damaged(String),
-    /// A stored value is encrypted, and the key is not there.
+    Damaged(#[source] Cause),
+    /// A stored value is encrypted with a key that is not configured.
     #[error(
-        "the stored data is encrypted with the key {key}, which is not configured; name it in encryption.keys, nothing is lost"
+        "the stored data is encrypted with the key {key}, which is not configured; add it to encryption.keys. The data is intact"
     )]
     NoKey { key: String },
-    /// The key configured under a name is not the one that was.
+    /// The key under this name did not encrypt the value.
     #[error(
-        "the stored data is encrypted with another key than the one configured under the name {key}; configure the right one, nothing is lost"
+        "the stored data is encrypted with another key than the one configured under the name {key}; configure the right key. The data is intact"
     )]
     WrongKey { key: String },
-    /// This process would write in the open what is encrypted otherwise.
+    /// The database is encrypted, and this process would write plain text.
     #[error(
         "the database is encrypted with the key {key}, which is not configured. Add it to `[encryption] keys`, or use another database"
     )]
@@ -99,16 +120,18 @@ pub enum Error {
     /// The keys cannot be used together.
     #[error("the encryption keys cannot be used: {0}")]
     Keys(String),
+    /// A value has no JSON form.
     #[error("a value cannot be stored as JSON: {0}")]
     Encode(#[source] serde_json::Error),
+    /// The compression of a value failed.
     #[error("a value cannot be compressed: {0}")]
     Compress(#[source] std::io::Error),
-    /// Nothing can be read from a database that was never made.
+    /// The database does not exist.
     #[error(
         "there is no database at {url}; `perihelion run` makes one, --database or DATABASE_URL names another"
     )]
     NoDatabase { url: String },
-    /// The database could not be used, or answered with an error of its own.
+    /// The database could not be used, or reported an error.
     #[error(transparent)]
     Database(database::Error),
     /// The file or stream that a thread is exported to refused it.
@@ -119,19 +142,26 @@ pub enum Error {
     Import(String),
 }
 
+/// The result of a store.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
-    /// Says that a step is missing.
+    /// Makes the error for a stored value that cannot be read.
+    pub fn damaged(cause: impl Into<Cause>) -> Self {
+        Self::Damaged(cause.into())
+    }
+
     pub(crate) fn missing(thread: ThreadId, seq: u64) -> Self {
-        Self::Corrupt { thread, seq, reason: "it is missing in the database".to_owned() }
+        Self::Corrupt { thread, seq, reason: "it is missing in the database".into() }
     }
 
-    /// Says that the hash of a step does not fit.
+    /// Makes the error for a step whose hash does not match.
     pub(super) fn unfit(thread: ThreadId, seq: u64) -> Self {
-        Self::Corrupt { thread, seq, reason: "its hash does not fit its content".to_owned() }
+        Self::Corrupt { thread, seq, reason: "its hash does not fit its content".into() }
     }
 
-    /// Returns whether what is stored of one thread is to blame: damaged, altered, or written under a key or by a
-    /// version that is not here.
+    /// Returns whether the stored data of one thread is the cause: it is damaged or altered, or it needs a missing key or a
+    /// later version.
     pub fn is_of_thread(&self) -> bool {
         matches!(
             self,
@@ -145,7 +175,7 @@ impl Error {
         )
     }
 
-    /// Returns whether the database is to blame, not what was asked of it.
+    /// Returns whether the database is the cause, and not the request.
     pub fn is_of_database(&self) -> bool {
         match self {
             Self::NoDatabase { .. } => true,
@@ -154,12 +184,12 @@ impl Error {
         }
     }
 
-    /// Returns whether the database could not be reached, which may pass by itself.
+    /// Returns whether the database could not be reached; a later attempt may succeed.
     pub fn is_unreachable(&self) -> bool {
         matches!(self, Self::Database(database::Error::Unreachable { .. }))
     }
 
-    /// Returns whether another process wrote to the thread since it was taken or read.
+    /// Returns whether another process wrote to the thread after it was claimed or read.
     pub fn is_of_another_writer(&self) -> bool {
         matches!(
             self,
@@ -172,7 +202,7 @@ impl Error {
 
     /// Returns whether the database could not be used for now: gone, restarting, busy or full.
     ///
-    /// Whatever was to be written may be tried again as it is, once that has passed.
+    /// The same write can be tried again later.
     pub fn is_passing(&self) -> bool {
         matches!(self, Self::Database(error) if error.is_passing())
     }
@@ -181,7 +211,7 @@ impl Error {
 impl From<database::Error> for Error {
     fn from(error: database::Error) -> Self {
         match error {
-            column @ database::Error::Column { .. } => Self::Damaged(column.to_string()),
+            column @ database::Error::Column { .. } => Self::Damaged(column.into()),
             other => Self::Database(other),
         }
     }

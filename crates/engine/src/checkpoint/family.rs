@@ -1,44 +1,77 @@
 //! The subgraphs' threads of a thread: each has an id that follows from its place.
 
-use std::collections::BTreeSet;
+use std::collections::BTreeMap;
 
-use super::{Error, ThreadDump};
+use super::{Error, Result, StepRow, ThreadDump, ThreadInfo, Threads};
 use crate::graph::subgraph_namespace;
 use crate::ids::ThreadId;
 
-/// Lists the ids that subgraphs of a thread and of its children would have, and that are not in the dump.
+/// A thread of a family with the steps that are read of it.
+type Member<'a> = (&'a ThreadInfo, &'a [StepRow]);
+
+/// Lists the threads of a dump, the one at the top first.
+pub(super) fn members(dump: &ThreadDump) -> Vec<Member<'_>> {
+    std::iter::once(dump).chain(&dump.children).map(|one| (&one.info, &*one.steps)).collect()
+}
+
+/// Lists the ids and places that subgraphs of these threads would have, and that are none of them.
 ///
-/// A row that says that it is another thread's is found by these, at a cost that depends on this thread alone. Steps
-/// that are encrypted name no nodes; the one who can read them looks.
-pub(super) fn places(dump: &ThreadDump) -> BTreeSet<ThreadId> {
-    let mut places = BTreeSet::new();
-    let members = || std::iter::once(dump).chain(&dump.children);
-    for one in members() {
+/// A row that says that it is another thread's is found by these, at a cost that depends on this thread alone.
+/// Encrypted steps name no nodes; only a reader with the key can check them.
+///
+/// # Errors
+/// [`Error::Corrupt`] where one of the threads names another place than its own.
+fn places(members: &[Member<'_>]) -> Result<BTreeMap<ThreadId, String>> {
+    let mut places = BTreeMap::new();
+    for (info, steps) in members {
         let mut add = |step: u64, task: usize, node: &str| {
             let task = u32::try_from(task).unwrap_or(u32::MAX);
-            let namespace = subgraph_namespace(&one.info.namespace, node, step, task);
-            places.insert(one.info.id.child(&namespace));
+            let namespace = subgraph_namespace(&info.namespace, node, step, task);
+            places.insert(info.id.child(&namespace), namespace);
         };
-        for row in &one.steps {
+        for row in *steps {
             for (task, next) in row.frontier().unwrap_or_default().tasks.iter().enumerate() {
                 add(row.seq + 1, task, &next.node);
             }
         }
         // What led to the first step that is kept was dropped: its own writes name its nodes.
-        if let Some(row) = one.steps.first() {
+        if let Some(row) = steps.first() {
             for (task, written) in row.written().unwrap_or_default().iter().enumerate() {
                 add(row.seq, task, &written.node);
             }
         }
     }
-    for one in members() {
-        places.remove(&one.info.id);
+    let is_elsewhere = |(info, _): &&Member<'_>| {
+        places.remove(&info.id).is_some_and(|place| place != info.namespace)
+    };
+    match (members.iter().find(is_elsewhere), members.first()) {
+        (Some((child, _)), Some((top, _))) => Err(stray(top, child.id)),
+        _ => Ok(places),
     }
-    places
 }
 
-/// Refuses a thread of which a subgraph's thread says that it is another thread's.
-pub(super) fn stray(dump: &ThreadDump, child: ThreadId) -> Error {
-    let reason = format!("its subgraph's thread {child} says that it is another thread's");
-    Error::Corrupt { thread: dump.info.id, seq: dump.info.head, reason }
+/// Checks that the threads of the subgraphs that these steps ran are all among these, with their places.
+///
+/// # Errors
+/// [`Error::Corrupt`] where a thread names another root or place than its own.
+pub async fn check_family(
+    store: &(impl Threads + ?Sized),
+    members: &[(&ThreadInfo, &[StepRow])],
+) -> Result<()> {
+    let Some((top, _)) = members.first() else { return Ok(()) };
+    for (id, place) in places(members)? {
+        match store.info(id).await {
+            Err(Error::UnknownThread(_)) => {}
+            // Made since the others were read, or by a step that is not among these.
+            Ok(found) if found.namespace == place && found.root == Some(top.top()) => {}
+            found => return Err(stray(top, found?.id)),
+        }
+    }
+    Ok(())
+}
+
+/// Refuses a thread of which a subgraph's thread is not where it says that it is.
+fn stray(top: &ThreadInfo, child: ThreadId) -> Error {
+    let reason = format!("its subgraph's thread {child} says that it is at another place");
+    Error::Corrupt { thread: top.id, seq: top.head, reason: reason.into() }
 }

@@ -1,15 +1,16 @@
-//! Group commit: writers that arrive while others write share the next write.
+//! Group commit: writers that arrive during a write share the next one.
 //!
-//! A writer that finds a free lane writes alone, at once. One that finds none waits; anyone who leaves a lane
-//! hands it, with everything that waits by then, to the first in the queue, which writes for all of them.
-//! So a lone writer pays nothing for the grouping, and a group takes fewer and larger writes (the idea of group
-//! commit: DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984).
+//! A writer that finds a free lane writes alone, at once. A writer without a free lane waits. A writer that leaves a
+//! lane gives it, with all waiting jobs, to the first writer in the queue, which writes for all of them. A single
+//! writer therefore pays no cost for the grouping, and a group makes fewer and larger writes (the idea of group commit:
+//! DeWitt et al., "Implementation Techniques for Main Memory Database Systems", 1984).
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use tokio::sync::oneshot;
 
-/// The writers of one store; `J` is what is to be written, `R` what became of it.
+/// The writers of one store; `J` is the data to write, `R` its result.
 pub(super) struct GroupCommit<J, R> {
     queue: Arc<Mutex<Queue<J, R>>>,
     /// Jobs written together at most.
@@ -17,7 +18,7 @@ pub(super) struct GroupCommit<J, R> {
 }
 
 struct Queue<J, R> {
-    /// Lanes that nobody uses; while there is one, nobody waits.
+    /// Free lanes; while there is one, writers do not wait.
     free: usize,
     waiting: Vec<Waiting<J, R>>,
 }
@@ -27,14 +28,13 @@ struct Waiting<J, R> {
     hears: oneshot::Sender<Word<J, R>>,
 }
 
-/// What a waiting writer is told.
+/// The message to a waiting writer.
 enum Word<J, R> {
     Written(R),
-    /// Its job comes back, with those of the others.
+    /// It leads the next write: its job returns, with the jobs of the other writers.
     Lead(Batch<J, R>),
 }
 
-/// What a writer is to do.
 pub(super) enum Turn<J, R> {
     /// Write your own, and keep the lane until that has ended.
     Alone(Lane<J, R>),
@@ -42,7 +42,7 @@ pub(super) enum Turn<J, R> {
     Lead(Batch<J, R>),
     /// Somebody else wrote it.
     Written(R),
-    /// The one who was to write it was given up; it may be written or not.
+    /// The future of its leader was dropped; the job may be written or not.
     Lost,
 }
 
@@ -71,10 +71,10 @@ impl<J, R> GroupCommit<J, R> {
         Self { queue: Arc::new(Mutex::new(queue)), most }
     }
 
-    /// Waits for a turn; `job` is asked for only when there is somebody to wait for.
+    /// Waits for a turn; `job` is called only if the writer has to wait.
     pub(super) async fn turn(&self, job: impl FnOnce() -> J) -> Turn<J, R> {
         let heard = {
-            let mut queue = self.lock();
+            let mut queue = self.queue.lock();
             if queue.free > 0 {
                 queue.free -= 1;
                 return Turn::Alone(self.lane());
@@ -94,13 +94,9 @@ impl<J, R> GroupCommit<J, R> {
         Lane(Some(self.clone()))
     }
 
-    fn lock(&self) -> MutexGuard<'_, Queue<J, R>> {
-        self.queue.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Hands a lane to the first who waits, or sets it free.
     fn pass_on(&self) {
-        let mut queue = self.lock();
+        let mut queue = self.queue.lock();
         // Those who stopped waiting never began to write.
         queue.waiting.retain(|waiting| !waiting.hears.is_closed());
         while !queue.waiting.is_empty() {
@@ -148,7 +144,7 @@ impl<J, R> Batch<J, R> {
         if self.others.is_empty() { Ok(self.lane) } else { Err(self) }
     }
 
-    /// Tells every other writer what became of its job, in the order of the jobs; returns the leader's.
+    /// Sends every other writer the result of its job, in the order of the jobs; returns the leader's result.
     pub(super) fn tell(self, results: impl IntoIterator<Item = R>) -> Option<R> {
         let Self { lane, others, .. } = self;
         let mut results = results.into_iter();

@@ -1,4 +1,4 @@
-//! Values of the trait within what a database can hold.
+//! Values of the trait within the range of a database.
 
 use std::{borrow::Cow, time::Duration};
 
@@ -7,12 +7,11 @@ use chrono::{DateTime, SubsecRound, Utc};
 /// A lease never needs to be longer; far longer ones overflow the database's time.
 const LONGEST_LEASE: Duration = Duration::from_secs(10 * 365 * 24 * 3600);
 
-/// Converts a step number or a fencing token; those beyond the database's range fit nothing and match nothing.
+/// Converts a step number or a fencing token; a number beyond the database's range matches no row.
 pub(super) fn big(number: u64) -> i64 {
     i64::try_from(number).unwrap_or(i64::MAX)
 }
 
-/// Bounds a lease time.
 pub(super) fn lease(ttl: Duration) -> Duration {
     ttl.min(LONGEST_LEASE)
 }

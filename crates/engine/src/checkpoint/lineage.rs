@@ -2,10 +2,10 @@
 
 use std::collections::HashSet;
 
-use super::{EffectRow, Effects, Error, StepRow, Store, ThreadInfo};
+use super::{EffectRow, Effects, Result, StepRow, Store, ThreadInfo};
 use crate::ids::{RunId, ThreadId};
 
-/// A thread and those it was forked from, as far as they are still there.
+/// A thread and its origins, if they still exist.
 #[derive(Clone, Debug)]
 pub struct Lineage {
     threads: Vec<Ancestor>,
@@ -24,7 +24,7 @@ impl Lineage {
     ///
     /// # Errors
     /// Whatever the store reports.
-    pub async fn read(store: &dyn Store, thread: ThreadId) -> Result<Self, Error> {
+    pub async fn read(store: &dyn Store, thread: ThreadId) -> Result<Self> {
         let mut threads = Vec::new();
         let mut next = Some((thread, u64::MAX));
         while let Some((id, upto)) = next {
@@ -45,15 +45,11 @@ impl Lineage {
         ancestor.runs.contains(&step.run).then_some(&ancestor.info)
     }
 
-    /// Returns the recorded effects of a step, in order; none where nobody keeps them.
+    /// Returns the recorded effects of a step, in order; `None` if they were deleted.
     ///
     /// # Errors
     /// Whatever the store reports.
-    pub async fn effects(
-        &self,
-        store: &dyn Effects,
-        step: &StepRow,
-    ) -> Result<Vec<EffectRow>, Error> {
+    pub async fn effects(&self, store: &dyn Effects, step: &StepRow) -> Result<Vec<EffectRow>> {
         match self.owner(step) {
             Some(owner) => store.effects(owner.id, Some(step.seq)).await,
             None => Ok(Vec::new()),

@@ -1,9 +1,9 @@
 //! Keeps threads: every committed step, every recorded effect, every open question.
 //!
-//! Enter at [`Store`], the union of a few small traits that memory, SQLite and Postgres implement and one
-//! conformance suite holds them to. Invariant: what a method acknowledged survives a crash, and a writer whose fencing
-//! token is stale changes nothing. Deliberately absent: any typed state (a store moves bytes; see
-//! [`Encoded`]) and any decision about what to run next.
+//! Enter at [`Store`], the union of a few small traits that memory, SQLite and Postgres implement and one conformance
+//! suite holds them to. Invariant: an acknowledged write survives a crash, and a writer with a stale fencing token
+//! changes no row. Deliberately absent: any typed state (a store moves bytes; see [`Encoded`]) and any decision about
+//! what to run next.
 
 mod address;
 mod blobs;
@@ -15,6 +15,7 @@ mod dump;
 mod encoded;
 mod error;
 mod family;
+mod filters;
 mod group_commit;
 mod hex;
 mod limits;
@@ -37,7 +38,10 @@ pub use chain::chain_hash;
 pub use claim::{Claim, Fence};
 pub use dump::{ThreadDump, read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
-pub use error::Error;
+pub(crate) use error::Result;
+pub use error::{Cause, Error};
+pub use family::check_family;
+pub use filters::{ThreadFilter, Waiting, WorkFilter};
 pub use lineage::Lineage;
 pub use memory::MemoryStore;
 pub use perihelion_database::{is_there, redact_url};
@@ -46,8 +50,7 @@ pub use questions::{awaited_interrupts, check_newest};
 pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
     BlobRow, Commit, EffectRow, EffectSettlement, EventPosition, EventRow, Loaded, NewThread,
-    OpenInterrupt, PendingExport, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, ThreadFilter,
-    ThreadInfo, Waiting, WorkFilter,
+    OpenInterrupt, PendingExport, PendingRow, RunEnd, RunRow, SnapshotRow, StepRow, ThreadInfo,
 };
 pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;

@@ -1,11 +1,11 @@
 //! Which recorded questions still wait for an answer.
 
-use super::{Error, OpenInterrupt, StepRow, Steps, Store, ThreadInfo, Threads};
+use super::{OpenInterrupt, Result, StepRow, Steps, Store, ThreadInfo, Threads};
 use crate::ids::ThreadId;
 
 /// Refuses a thread of which the newest of its steps that could be read is not its head.
 ///
-/// It was shortened to its last step, which is no fault, or it is damaged: reading the state tells.
+/// The thread was shortened to its last step, which is no error, or it is damaged: reading the state shows which.
 ///
 /// # Errors
 /// As [`Steps::load`].
@@ -13,7 +13,7 @@ pub async fn check_newest(
     store: &dyn Steps,
     info: &ThreadInfo,
     newest: Option<&StepRow>,
-) -> Result<(), Error> {
+) -> Result<()> {
     if newest.is_none_or(|newest| newest.seq < info.head) {
         store.load(info.id, None).await?;
     }
@@ -22,15 +22,12 @@ pub async fn check_newest(
 
 /// Returns the questions that wait for a person, of a thread and of its subgraphs, oldest first.
 ///
-/// A question waits while the step that asked it is the next one to finish, up to the top: one whose
-/// step was abandoned by an edit is left out, though its row stays in the journal.
+/// A question is open while its step is the next one to finish, up to the top. A question of a step that an edit
+/// abandoned is left out, although its row stays in the journal.
 ///
 /// # Errors
 /// Whatever the store reports.
-pub async fn awaited_interrupts(
-    store: &dyn Store,
-    thread: ThreadId,
-) -> Result<Vec<OpenInterrupt>, Error> {
+pub async fn awaited_interrupts(store: &dyn Store, thread: ThreadId) -> Result<Vec<OpenInterrupt>> {
     let mut awaited = Vec::new();
     for question in store.open_interrupts(thread).await? {
         if is_awaited(store, &question).await? {
@@ -40,7 +37,7 @@ pub async fn awaited_interrupts(
     Ok(awaited)
 }
 
-async fn is_awaited(store: &dyn Threads, question: &OpenInterrupt) -> Result<bool, Error> {
+async fn is_awaited(store: &dyn Threads, question: &OpenInterrupt) -> Result<bool> {
     let asking = store.info(question.thread).await?;
     if question.step != asking.head + 1 {
         return Ok(false);

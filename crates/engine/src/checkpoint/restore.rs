@@ -7,20 +7,23 @@ use serde_json::Value;
 
 use super::state_cache::KnownState;
 use super::{
-    Encoded, Error, Loaded, PendingRow, StepKind, StepRow, Steps, ThreadInfo, ThreadStatus,
-    chain_hash,
+    Cause, Encoded, Error, Loaded, PendingRow, Result, StepKind, StepRow, Steps, ThreadInfo,
+    ThreadStatus, chain_hash,
 };
 use crate::graph::{Frontier, State, Target, Written};
 use crate::ids::ThreadId;
 use crate::observer::report;
 
-/// A thread's state at a step, with what a writer needs to continue from there.
+/// A thread's state at a step, with the data that a writer needs to continue.
 #[derive(Clone, Debug)]
 pub struct Restored<S: State> {
+    /// The thread.
     pub info: ThreadInfo,
+    /// The state after step `seq`.
     pub state: Arc<S>,
     /// The step that `state` belongs to.
     pub seq: u64,
+    /// The tasks of the next step.
     pub frontier: Frontier,
     /// Hash of step `seq`.
     pub hash: [u8; 32],
@@ -33,7 +36,6 @@ pub struct Restored<S: State> {
 }
 
 impl<S: State> Restored<S> {
-    /// Returns what is kept for the next reader.
     fn known(&self) -> KnownState {
         KnownState {
             state: Arc::<S>::clone(&self.state),
@@ -48,9 +50,9 @@ impl<S: State> Restored<S> {
 
 /// Reads a thread at a step (its head by default) and folds the stored rows into a state.
 ///
-/// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot
-/// stands for the steps before it: it is guarded by its own checksum, and they are not read. A store that keeps restored
-/// states ([`Steps::state_cache`]) gives only what came after the newest of them.
+/// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot replaces the steps
+/// before it: it has its own checksum, and they are not read. A store with a cache of states ([`Steps::state_cache`])
+/// reads only the steps after the newest cached one.
 ///
 /// # Errors
 /// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a
@@ -59,7 +61,7 @@ pub async fn restore<S: State>(
     store: &dyn Steps,
     thread: ThreadId,
     at: Option<u64>,
-) -> Result<Restored<S>, Error> {
+) -> Result<Restored<S>> {
     if let Some(cache) = store.state_cache()
         && let Some((known, snapshot)) = cache.find(thread, at)
     {
@@ -76,14 +78,14 @@ pub async fn restore<S: State>(
     Ok(restored)
 }
 
-/// Folds what came after a state that is known, where the thread still has the step that it belongs to.
+/// Folds the steps after a cached state, if the thread still has the step of that state.
 async fn restore_since<S: State>(
     store: &dyn Steps,
     thread: ThreadId,
     at: Option<u64>,
     known: KnownState,
     snapshot: Option<(u64, usize)>,
-) -> Result<Option<Restored<S>>, Error> {
+) -> Result<Option<Restored<S>>> {
     let Some(mut state) = known.state::<S>() else { return Ok(None) };
     let Loaded { info, steps, pending, .. } = match store.load_since(thread, known.seq, at).await {
         // The thread was shortened, or deleted and made again; a read of the whole says what is wrong, if anything is.
@@ -114,7 +116,7 @@ async fn restore_from_snapshot<S: State>(
     store: &dyn Steps,
     thread: ThreadId,
     at: Option<u64>,
-) -> Result<Restored<S>, Error> {
+) -> Result<Restored<S>> {
     let Loaded { info, snapshot, steps, pending } = store.load(thread, at).await?;
     let seq = at.unwrap_or(info.head);
     let mut state = Arc::new(S::default());
@@ -138,20 +140,20 @@ fn read_pending<S: State>(
     thread: ThreadId,
     seq: u64,
     rows: Vec<PendingRow>,
-) -> Result<Vec<(u32, Written<S>)>, Error> {
+) -> Result<Vec<(u32, Written<S>)>> {
     rows.into_iter().map(|row| Ok((row.task, from_pending(thread, seq + 1, &row.body)?))).collect()
 }
 
 /// The name under which a return to an earlier step is stored.
 const FORK: &str = "__fork__";
 
-/// Makes what is stored of a return to an earlier step.
+/// Makes the stored form of a return to an earlier step.
 pub fn fork_to<S: State>(to: u64) -> Written<S> {
     let goto = Some(vec![Target::send(FORK, Value::from(to))]);
     Written { node: FORK.to_owned(), update: S::Update::default(), goto, blobs: Vec::new() }
 }
 
-/// Returns the earlier step that a step returns to, if it is such a one.
+/// Returns the earlier step that a step returns to, if it is a return.
 pub fn forked_to<S: State>(step: &StepRow, written: &[Written<S>]) -> Option<u64> {
     let goto = written.first().filter(|_| step.kind == StepKind::Fork)?.goto.as_deref()?;
     match goto {
@@ -160,21 +162,21 @@ pub fn forked_to<S: State>(step: &StepRow, written: &[Written<S>]) -> Option<u64
     }
 }
 
-/// Reads what the tasks of a step wrote, in frontier order, whatever schema version wrote it.
+/// Reads the writes of a step's tasks, in frontier order, from any schema version.
 ///
 /// # Errors
 /// [`Error::Corrupt`] when the row cannot be read, [`Error::NewerState`] when a newer version wrote it.
-pub fn read_delta<S: State>(thread: ThreadId, step: &StepRow) -> Result<Vec<Written<S>>, Error> {
+pub fn read_delta<S: State>(thread: ThreadId, step: &StepRow) -> Result<Vec<Written<S>>> {
     let json = step.delta.to_json_bytes();
     let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
     current_form::<S, Vec<Written<S>>>(thread, step.seq, step.schema_version, &json)
 }
 
-fn corrupt(thread: ThreadId, seq: u64, reason: String) -> Error {
-    Error::Corrupt { thread, seq, reason }
+fn corrupt(thread: ThreadId, seq: u64, reason: impl Into<Cause>) -> Error {
+    Error::Corrupt { thread, seq, reason: reason.into() }
 }
 
-/// Says which step cannot be read; one that only lacks its key is not damaged.
+/// Names the step that cannot be read; a step whose key is missing is not damaged.
 fn unreadable(thread: ThreadId, seq: u64, what: &str, error: Error) -> Error {
     match error {
         Error::NoKey { .. } => error,
@@ -182,17 +184,17 @@ fn unreadable(thread: ThreadId, seq: u64, what: &str, error: Error) -> Error {
     }
 }
 
-/// The hash chain as far as it was followed.
+/// The hash chain up to a step.
 struct Chain {
     thread: ThreadId,
     last: Option<StepRow>,
-    /// The step of the snapshot, where the steps up to it were dropped.
+    /// The step of the snapshot, if earlier steps were dropped.
     cut: Option<u64>,
 }
 
 impl Chain {
     /// Begins at the step of a snapshot, which carries the hash and the frontier that the snapshot lacks.
-    async fn begin_at(&mut self, store: &dyn Steps, seq: u64) -> Result<(), Error> {
+    async fn begin_at(&mut self, store: &dyn Steps, seq: u64) -> Result<()> {
         let mut rows = store.history(self.thread, Some(seq + 1), 2).await?.into_iter();
         match rows.next().filter(|row| row.seq == seq) {
             None => self.cut = Some(seq),
@@ -208,14 +210,15 @@ impl Chain {
         Ok(())
     }
 
-    /// Follows the chain along steps and merges what they wrote into a state; returns the JSON bytes of those after `uncovered`.
+    /// Follows the chain along steps and merges their writes into a state; returns the JSON bytes of the steps after
+    /// `uncovered`.
     async fn fold<S: State>(
         &mut self,
         store: &dyn Steps,
         state: &mut Arc<S>,
         steps: Vec<StepRow>,
         uncovered: u64,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize> {
         let thread = self.thread;
         report(|observer| observer.steps_folded(thread, steps.len()));
         let mut bytes = 0;
@@ -246,8 +249,8 @@ impl Chain {
         Ok(bytes)
     }
 
-    /// Checks a step against its predecessor; the first one after a cut has none to check against.
-    fn verify(&self, step: &StepRow, json: &[u8]) -> Result<(), Error> {
+    /// Checks a step against its predecessor; the first one after a cut has no predecessor.
+    fn verify(&self, step: &StepRow, json: &[u8]) -> Result<()> {
         let previous = match &self.last {
             Some(last) if last.seq + 1 == step.seq => last.hash,
             None if step.seq == 1 => [0; 32],
@@ -265,8 +268,8 @@ impl Chain {
 
     /// Returns the frontier and the hash at the end, which must be the wanted step.
     ///
-    /// At a cut the frontier is not known any more: that is no loss where nothing runs on from there.
-    fn end(self, seq: u64, may_be_cut: bool) -> Result<(Frontier, [u8; 32]), Error> {
+    /// At a cut the frontier is unknown, which matters only if tasks would run from there.
+    fn end(self, seq: u64, may_be_cut: bool) -> Result<(Frontier, [u8; 32])> {
         let thread = self.thread;
         match self.last {
             Some(last) if last.seq == seq => {
@@ -286,21 +289,17 @@ impl Chain {
 }
 
 /// Reads a pending write, whatever schema version wrote it.
-fn from_pending<S: State>(
-    thread: ThreadId,
-    step: u64,
-    body: &Encoded,
-) -> Result<Written<S>, Error> {
+fn from_pending<S: State>(thread: ThreadId, step: u64, body: &Encoded) -> Result<Written<S>> {
     let unreadable =
-        |error: String| corrupt(thread, step, format!("a pending write cannot be read: {error}"));
+        |error: Cause| corrupt(thread, step, format!("a pending write cannot be read: {error}"));
     let (version, written): (u32, Value) =
-        body.decode().map_err(|error| unreadable(error.to_string()))?;
-    let json = serde_json::to_vec(&[written]).map_err(|error| unreadable(error.to_string()))?;
+        body.decode().map_err(|error| unreadable(error.into()))?;
+    let json = serde_json::to_vec(&[written]).map_err(Error::Encode)?;
     let mut list = current_form::<S, Vec<Written<S>>>(thread, step, version, &json)?;
     list.pop().ok_or_else(|| unreadable("it is empty".into()))
 }
 
-/// What can be stored under a schema version and rewritten when the version is older.
+/// Data that is stored under a schema version and migrated if the version is older.
 trait Stored<S: State>: for<'de> Deserialize<'de> {
     fn upcast(version: u32, stored: Value) -> Result<Value, String>;
 }
@@ -327,18 +326,17 @@ fn current_form<S: State, T: Stored<S>>(
     seq: u64,
     version: u32,
     json: &[u8],
-) -> Result<T, Error> {
+) -> Result<T> {
     if version > S::SCHEMA_VERSION {
         return Err(Error::NewerState { thread, found: version, known: S::SCHEMA_VERSION });
     }
-    let unreadable = |reason: String| corrupt(thread, seq, reason);
     if version == S::SCHEMA_VERSION {
-        return serde_json::from_slice(json).map_err(|error| unreadable(error.to_string()));
+        return serde_json::from_slice(json).map_err(|error| corrupt(thread, seq, error));
     }
     let mut value: Value =
-        serde_json::from_slice(json).map_err(|error| unreadable(error.to_string()))?;
+        serde_json::from_slice(json).map_err(|error| corrupt(thread, seq, error))?;
     for older in version..S::SCHEMA_VERSION {
-        value = T::upcast(older, value).map_err(unreadable)?;
+        value = T::upcast(older, value).map_err(|reason| corrupt(thread, seq, reason))?;
     }
-    serde_json::from_value(value).map_err(|error| unreadable(error.to_string()))
+    serde_json::from_value(value).map_err(|error| corrupt(thread, seq, error))
 }

@@ -2,18 +2,20 @@
 
 use std::any::Any;
 use std::collections::{HashMap, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
+
+use parking_lot::Mutex;
 
 use crate::graph::{Frontier, State};
 use crate::ids::ThreadId;
 
-/// Threads of which states are kept.
+/// Number of threads with cached states.
 const THREADS: usize = 256;
 
 /// States of one thread: the newest, and the one before it, which listeners of a run begin with.
 const STATES: usize = 2;
 
-/// JSON bytes of all states that are kept. States of one thread share most of their parts.
+/// JSON bytes of all cached states. States of one thread share most of their parts.
 const BYTES: usize = 64 << 20;
 
 /// Keeps the states that were restored last, for one store.
@@ -46,7 +48,6 @@ impl Entry {
     }
 }
 
-/// A state of a thread that was restored before.
 #[derive(Clone)]
 pub(super) struct KnownState {
     pub(super) state: Arc<dyn Any + Send + Sync>,
@@ -68,17 +69,13 @@ impl KnownState {
 }
 
 impl StateCache {
-    fn kept(&self) -> MutexGuard<'_, Kept> {
-        self.0.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
     /// Finds the newest state of a thread at or before a step, and the newest snapshot that was written since.
     pub(super) fn find(
         &self,
         thread: ThreadId,
         at: Option<u64>,
     ) -> Option<(KnownState, Option<(u64, usize)>)> {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         kept.uses += 1;
         let uses = kept.uses;
         let entry = kept.threads.get_mut(&thread)?;
@@ -87,13 +84,12 @@ impl StateCache {
         Some((known.clone(), entry.snapshot))
     }
 
-    /// Keeps a state that is newer than those that are there.
     pub(super) fn keep(&self, thread: ThreadId, known: KnownState) {
         // A state after steps that were dropped has no hash to be checked by.
         if known.hash == [0; 32] || known.bytes() > BYTES / 2 {
             return;
         }
-        let kept = &mut *self.kept();
+        let kept = &mut *self.0.lock();
         kept.uses += 1;
         let entry = kept.threads.entry(thread).or_default();
         entry.used = kept.uses;
@@ -110,9 +106,9 @@ impl StateCache {
         kept.shrink();
     }
 
-    /// Takes note of a snapshot that was written: what is restored from here on counts the deltas since.
+    /// Notes a written snapshot, from which later restores count the deltas.
     pub(crate) fn note_snapshot(&self, thread: ThreadId, seq: u64, size: usize) {
-        let kept = &mut *self.kept();
+        let kept = &mut *self.0.lock();
         let Some(entry) = kept.threads.get_mut(&thread) else { return };
         kept.bytes -= entry.bytes();
         entry.snapshot = Some((seq, size));
@@ -122,9 +118,8 @@ impl StateCache {
         kept.bytes += entry.bytes();
     }
 
-    /// Drops what is kept of a thread.
     pub(super) fn forget(&self, thread: ThreadId) {
-        let mut kept = self.kept();
+        let mut kept = self.0.lock();
         if let Some(entry) = kept.threads.remove(&thread) {
             kept.bytes -= entry.bytes();
         }
@@ -132,7 +127,7 @@ impl StateCache {
 }
 
 impl Kept {
-    /// Drops the threads that were not used for longest, until the others are within the bounds.
+    /// Drops the least recently used threads until the rest is within the bounds.
     fn shrink(&mut self) {
         while self.threads.len() > THREADS || self.bytes > BYTES {
             let oldest = self.threads.iter().min_by_key(|(_, entry)| entry.used);

@@ -1,17 +1,17 @@
-//! How what a store keeps stands, by the words that are stored.
+//! Statuses and kinds of stored rows, by the words that are stored.
 
 use perihelion_database::stored_words;
 
 stored_words! {
-    /// Where a thread stands between and during runs.
+    /// The status of a thread, between and during runs.
     ThreadStatus {
         /// Never run, or its last run is done.
         Idle = "idle",
-        /// A run is under way, or was when its process died (then the lease has run out).
+        /// A run is active, or its process died (then the lease has expired).
         Busy = "busy",
-        /// Handed to the workers: anyone who claims it first continues with it.
+        /// It waits for a worker; the first worker that claims it continues it.
         Queued = "queued",
-        /// Waits for a person's answer.
+        /// It waits for a person's answer.
         Interrupted = "interrupted",
         /// The last run failed; a resume tries the failed step again.
         Failed = "failed",
@@ -21,14 +21,19 @@ stored_words! {
 }
 
 stored_words! {
-    /// How a run stands.
+    /// The status of a run.
     RunStatus {
+        /// It is active.
         Running = "running",
-        /// It ended for another to continue: submitted to the workers, or handed over by one that stopped.
+        /// Another run continues it: it was submitted to the workers, or its process stopped.
         Queued = "queued",
+        /// It reached the end of the graph.
         Done = "done",
+        /// It waits for a person.
         Interrupted = "interrupted",
+        /// It failed.
         Failed = "failed",
+        /// It was stopped.
         Cancelled = "cancelled",
     }
 }
@@ -48,21 +53,25 @@ stored_words! {
 }
 
 stored_words! {
-    /// What kind of outside thing an effect touched.
+    /// The kind of an effect.
     EffectKind {
+        /// A model call.
         Model = "model",
+        /// A tool call, or another action.
         Tool = "tool",
+        /// A reading of the clock.
         Clock = "clock",
+        /// A random number.
         Random = "random",
         /// A question to a person; its key is the [`InterruptId`].
         Interrupt = "interrupt",
-        /// What a node observed; only a replay reads it back.
+        /// An observation of a node; only a replay reads it back.
         Observed = "observed",
     }
 }
 
 stored_words! {
-    /// How an effect stands.
+    /// The status of an effect.
     EffectStatus {
         /// Recorded before it was sent (a tool call), or asked and not yet answered (an interrupt).
         Started = "started",

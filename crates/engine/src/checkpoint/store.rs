@@ -1,4 +1,4 @@
-//! What a store is: all of the traits in [`traits`](super::traits), and what it says of itself.
+//! The interface of a store: all of the traits in [`traits`](super::traits), and facts about the store itself.
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
@@ -9,24 +9,24 @@ use crate::clock::{self, Clock};
 /// Keeps threads durably.
 ///
 /// Crash contract, which each of its traits spells out for itself: a writing method is one atomic write. A crash before
-/// its future resolves leaves either nothing or the whole write behind; after it resolved with `Ok`, the whole write is
-/// durable. What needs one part of a store takes that trait: any `&dyn Store` is one.
+/// its future resolves leaves either no change or the whole write; after it resolved with `Ok`, the whole write is
+/// durable. Code that needs one part of a store takes the trait of that part: any `&dyn Store` implements it.
 #[async_trait]
 pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Transfer {
     /// Refuses a process that would write what anyone who encrypts this database could not read, or in the open.
     ///
-    /// The newest threads tell whether encryption is in use; finding them reads the row of each thread, so this is
-    /// for the start of a process. [`Error::Unsealed`] without a key that fits any of them.
+    /// The newest threads show whether encryption is in use. Finding them reads the row of each thread, so call this at
+    /// the start of a process. [`Error::Unsealed`] without a key that fits any of them.
     async fn check_keys(&self) -> Result<(), Error> {
         sealed::check(self, None).await
     }
 
-    /// Returns the export cursor; none for a store that keeps none, whose undelivered traces are lost.
+    /// Returns the export cursor; `None` for a store without one, whose undelivered traces are lost.
     fn outbox(&self) -> Option<&dyn Outbox> {
         None
     }
 
-    /// Says where the data lies, for messages; never with a password.
+    /// Returns the location of the data, for messages; never with a password.
     fn describe(&self) -> String;
 
     /// Returns the time by the clock that dates this store's rows.
@@ -51,6 +51,6 @@ pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Trans
         64 * 1024
     }
 
-    /// Closes connections after what is under way has finished.
+    /// Closes connections after their active statements have finished.
     async fn close(&self);
 }

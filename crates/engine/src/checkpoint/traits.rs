@@ -1,8 +1,8 @@
-//! What a store is made of: a few traits with one purpose each, and what a crash leaves of each.
+//! The parts of a store: a few traits with one purpose each, and the state that a crash leaves.
 //!
-//! [`Store`](super::Store) is all of them but [`Outbox`]. Invariant: a writing method is one atomic write, and one that takes a `fence`
-//! changes nothing under a token that is not the thread's newest. Deliberately absent: any statement; each store writes
-//! its own, or those that both databases share.
+//! [`Store`](super::Store) is all of them but [`Outbox`]. Invariant: a writing method is one atomic write, and a method
+//! that takes a `fence` changes no row unless the token is the thread's newest. Deliberately absent: statements; each
+//! store has its own, or the ones that both databases share.
 
 use std::time::Duration;
 
@@ -18,9 +18,12 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// Makes, finds and removes threads.
 ///
-/// Crash contract: a thread is there whole or not at all, and so is what a fork shares or is handed when the thread it
-/// was forked from goes. Nothing here asks for a fencing token: who removes a thread says what it was seen as, and who
-/// runs it finds it gone.
+/// Crash contract: a thread is stored completely or not at all. The same applies to the rows that a fork shares, or
+/// receives when its origin is deleted. These methods need no fencing token: to remove a thread, pass the status that
+/// you saw; a process that runs it finds it deleted.
+///
+/// # Errors
+/// [`Error::UnknownThread`] for a missing thread, [`Error::ThreadExists`] for an ID that exists, and [`Error::Database`].
 #[async_trait]
 pub trait Threads: Send + Sync {
     /// Makes a thread at head 0, status idle, fence 0.
@@ -35,7 +38,7 @@ pub trait Threads: Send + Sync {
     /// Lists threads, newest update first.
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error>;
 
-    /// Counts the threads at the top by status; a status that none has may be missing.
+    /// Counts the threads at the top by status; a status without threads may be missing.
     async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error>;
 
     /// Deletes a thread, its subgraphs' threads and everything of them; forks keep the history they share.
@@ -43,35 +46,38 @@ pub trait Threads: Send + Sync {
 
     /// Deletes a thread as [`Threads::delete`] does, but only while it is as it was seen.
     ///
-    /// For a caller that decided by what it saw: that nobody runs the thread, that it is old. Otherwise
-    /// [`Error::Moved`], and nothing is deleted.
+    /// For a caller that decided by the status that it saw, such as that the thread is idle or old. Otherwise
+    /// [`Error::Moved`], and the thread stays.
     async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error>;
 
     /// Drops steps, effects and snapshots older than the snapshot at `seq`, which must exist; forks keep theirs.
     ///
-    /// Each return to an earlier step that stays needs a snapshot too, since that step may be dropped: otherwise
-    /// [`Error::BareReturn`], and nothing is dropped.
+    /// Each remaining return to an earlier step needs a snapshot too, since that step may be dropped: otherwise
+    /// [`Error::BareReturn`], and all steps stay.
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error>;
 }
 
 /// Gives a thread to one writer at a time.
 ///
-/// Crash contract: a claim that was acknowledged is there with its token, and one that was not may be: its lease runs
-/// out. A run that was begun and never ended stays so, with its thread busy, until the next claim. The fenced methods
-/// write nothing and return [`Error::Fenced`] when the token is not the thread's newest; the check and the write are
-/// one.
+/// Crash contract: an acknowledged claim is stored with its token. An unacknowledged claim may be stored: its lease
+/// expires. A run that was begun and never ended stays so, with its thread busy, until the next claim. The fenced
+/// methods write no row and return [`Error::Fenced`] if the token is not the thread's newest; the check and the write
+/// are one.
+///
+/// # Errors
+/// [`Error::UnknownThread`], [`Error::Busy`] and [`Error::Fenced`] as described, and [`Error::Database`].
 #[async_trait]
 pub trait Leases: Send + Sync {
     /// Takes the thread's lease, raises its fencing token and sets the status to busy.
     ///
-    /// Succeeds when no lease is held, it has run out, or the claim is forced, and the token is still the one that was
-    /// seen, where one is named. Otherwise [`Error::Busy`], and nothing is written.
+    /// Succeeds if there is no lease, it has expired, or the claim is forced, and if the token is still the one in
+    /// `seen`, if set. Otherwise [`Error::Busy`], without a write.
     async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error>;
 
     /// Lists threads at the top that are queued, or busy under a lease that has run out, or busy with a
     /// holder on the given machine; in the database's time.
     ///
-    /// The queue of a store is this status alone: whatever is written with it survives a crash with it.
+    /// The queue of a store is this status alone, so it survives a crash with the other columns of the write.
     async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error>;
 
     /// Extends the lease to `ttl` from now, unless it was given back. Fenced.
@@ -79,38 +85,42 @@ pub trait Leases: Send + Sync {
 
     /// Starts a run under the claim and returns it. Fenced.
     ///
-    /// One that `exports` its trace is in the [`Outbox`] from then on, by the same write.
+    /// A run that `exports` its trace is in the [`Outbox`] from then on, by the same write.
     async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error>;
 
     /// Ends a run, sets the thread's status and error, and gives the lease back, in one write. Fenced.
     ///
-    /// A thread that was to be interrupted is queued instead when an answer came while it was busy. With
-    /// the status queued, the workers' wake-up call is part of the same write. Of a run that has ended nothing changes: it may
-    /// be sent twice, and what came in between stands.
+    /// A thread that would become interrupted is queued instead if an answer arrived while it was busy. With the status
+    /// queued, the workers' wake-up call is part of the same write. A run that has ended does not change: the call can
+    /// be repeated, and later changes stay.
     async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error>;
 
     /// Returns the runs of a thread, oldest first.
     async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error>;
 }
 
-/// Keeps the steps of threads.
+/// The steps of threads.
 ///
-/// Crash contract: a step is there with the head, the status and the texts that came with it, or none of them is; after
-/// `Ok` it is durable. The fenced methods write nothing and return [`Error::Fenced`] when the token is not the thread's
-/// newest; the check and the write are one statement.
+/// Crash contract: a step is stored together with the head, the status and its texts, or not at all; after `Ok` it is
+/// durable. The fenced methods write no row and return [`Error::Fenced`] if the token is not the thread's newest; the
+/// check and the write are one statement.
+///
+/// # Errors
+/// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Conflict`] for a step that does not follow the head,
+/// [`Error::Fenced`], [`Error::Damaged`] for unreadable rows, and [`Error::Database`].
 #[async_trait]
 pub trait Steps: Send + Sync {
     /// Commits one step: row, head move, status and fencing check in one statement, one round trip.
     ///
-    /// After a lost reply (the connection broke) the store reads the head back and compares the hash,
-    /// so `Ok` means committed and an error other than a broken database means not committed.
+    /// After a lost reply (the connection broke), the store reads the head back and compares the hash. `Ok` therefore
+    /// means committed, and an error other than a database failure means not committed.
     ///
-    /// The texts that the step brings are part of the same write; one that is there already stays, and counts from the
-    /// earlier of the two steps.
+    /// The texts of the step are part of the same write; a text that is stored already stays, with the earlier of the
+    /// two steps.
     async fn commit(&self, commit: &Commit) -> Result<(), Error>;
 
-    /// Keeps what a finished task wrote while others of its step still run, with the texts that it brings. Fenced,
-    /// idempotent per task.
+    /// Stores the write of a finished task while other tasks of its step still run, with its texts. Fenced, idempotent
+    /// per task.
     async fn save_pending(
         &self,
         fence: Fence,
@@ -118,10 +128,10 @@ pub trait Steps: Send + Sync {
         blobs: &[BlobRow],
     ) -> Result<(), Error>;
 
-    /// Reads what is needed to restore the thread at `at`, or at its head.
+    /// Reads the rows that restore the thread at `at`, or at its head.
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error>;
 
-    /// Reads what a reader lacks who knows the state at the step `since`: that step and those after it, and no snapshot.
+    /// Reads the rows that a reader with the state at step `since` needs: that step and later ones, and no snapshot.
     async fn load_since(
         &self,
         thread: ThreadId,
@@ -129,7 +139,7 @@ pub trait Steps: Send + Sync {
         at: Option<u64>,
     ) -> Result<Loaded, Error>;
 
-    /// Returns the states that were restored from this store; none for a store that keeps none.
+    /// Returns the cache of states that were restored from this store; `None` for a store without a cache.
     fn state_cache(&self) -> Option<&StateCache> {
         None
     }
@@ -147,31 +157,35 @@ pub trait Steps: Send + Sync {
 
     /// Returns a text that a step of the thread names, of the thread at the top or of those it was forked from.
     ///
-    /// Not checked against its hash: [`read_blob`](super::read_blob) does that. `None` where it is not kept.
+    /// Not checked against its hash: [`read_blob`](super::read_blob) does that. `None` if it is not stored.
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error>;
 }
 
 /// Keeps the effects of a thread's tasks.
 ///
-/// Crash contract: an effect that was recorded is found by the one who continues with the thread; one whose end was lost
-/// stands as started. The writing methods write nothing and return [`Error::Fenced`] when the token is not the
-/// thread's newest; the check and the write are one statement.
+/// Crash contract: the next lease holder finds each recorded effect; an effect whose end was lost has the status
+/// `started`. The writing methods write no row and return [`Error::Fenced`] if the token is not the thread's newest;
+/// the check and the write are one statement.
+///
+/// # Errors
+/// [`Error::Fenced`] and [`Error::UnknownEffect`] as described, [`Error::Damaged`] for unreadable rows, and
+/// [`Error::Database`].
 #[async_trait]
 pub trait Effects: Send + Sync {
     /// Records effects of one task: started tool calls, open interrupts, finished calls of any kind, notes. Fenced.
     ///
-    /// One that is there already stays as it is.
+    /// An effect that exists stays unchanged.
     async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error>;
 
     /// Records the end or a further attempt of an effect that is started or failed. Fenced.
     ///
-    /// One that is done stays as it is: [`Error::UnknownEffect`], unless the settlement is the same one.
+    /// An effect that is done stays unchanged: [`Error::UnknownEffect`], unless the settlement is the same one.
     async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error>;
 
-    /// Returns the effects of one step, or of all, in order of step, task and number; own rows only.
+    /// Returns the effects of one step, or of all steps, in order of step, task and number; without shared history.
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error>;
 
-    /// Returns the effects of `step` and of any later one, which a crash may have left uncommitted.
+    /// Returns the effects of `step` and of any later one; after a crash these can be uncommitted.
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error>;
 }
 
@@ -179,6 +193,9 @@ pub trait Effects: Send + Sync {
 ///
 /// Crash contract: an answer that was acknowledged is there, and its thread is queued or will be by the end of its run;
 /// a second one is refused.
+///
+/// # Errors
+/// [`Error::UnknownInterrupt`] and [`Error::InterruptClosed`] as described, and [`Error::Database`].
 #[async_trait]
 pub trait Questions: Send + Sync {
     /// Returns the open interrupts of the thread and of its subgraphs' threads, oldest first.
@@ -187,27 +204,30 @@ pub trait Questions: Send + Sync {
     /// Returns the thread at the top below which an open interrupt is asked; `None` when it is not open.
     async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error>;
 
-    /// Answers an interrupt; not fenced, since a person answers while nobody holds the thread.
+    /// Answers an interrupt; not fenced, because a person answers while the thread has no holder.
     ///
-    /// The same write queues the thread at the top if it is interrupted, wake-up call included, and marks
-    /// it if it is busy, so that the end of its run queues it: an answer is never waited for in vain.
+    /// The same write queues the thread at the top, with a wake-up call, if it is interrupted. If it is busy, the write
+    /// marks it, so that the end of its run queues it.
     ///
-    /// [`Error::InterruptClosed`] on a second answer, [`Error::UnknownInterrupt`] when there is none.
+    /// [`Error::InterruptClosed`] on a second answer, [`Error::UnknownInterrupt`] for an unknown ID.
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error>;
 }
 
 /// Keeps a log of events for each thread.
 ///
-/// Crash contract: a batch is there whole or not at all, and the log has no gap. Appending writes nothing and returns
-/// [`Error::Fenced`] when the token is not the thread's newest; the check and the write are one statement.
+/// Crash contract: a batch is there whole or not at all, and the log has no gap. Appending writes no row and returns
+/// [`Error::Fenced`] if the token is not the thread's newest; the check and the write are one statement.
+///
+/// # Errors
+/// [`Error::Fenced`], [`Error::EventGap`] for a batch that does not follow the log, and [`Error::Database`].
 #[async_trait]
 pub trait Events: Send + Sync {
     /// Appends a batch of events to the thread's log. Fenced.
     ///
-    /// The batch takes the ids `first` to `first + count - 1`, which must follow the newest one; that is
-    /// checked in the statement that writes, as is the fence. [`Error::EventGap`] otherwise, unless this very
-    /// batch is there already: a repetition after a lost reply succeeds. A crash leaves the whole batch or
-    /// nothing of it. On Postgres the same write tells anyone who listens, by the thread's id alone.
+    /// The batch takes the ids `first` to `first + count - 1`, which must follow the newest one; that is checked in the
+    /// statement that writes, as is the fence. [`Error::EventGap`] otherwise, unless this very batch is there already:
+    /// a repetition after a lost reply succeeds. After a crash, the batch is stored completely or not at all. On
+    /// Postgres the same write notifies all listeners, with the thread's ID alone.
     async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error>;
 
     /// Returns how far the thread's log of events reaches; it does not go back when rows are dropped.
@@ -225,36 +245,42 @@ pub trait Events: Send + Sync {
 
     /// Drops batches that were written longer ago than `kept`, at most `most`, and returns how many.
     ///
-    /// Those of threads that are busy or queued stay. In the database's time.
+    /// Events of busy and queued threads stay. In the database's time.
     async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error>;
 }
 
 /// Reads and writes threads as a whole.
 ///
-/// Crash contract: an export changes nothing and is of one moment; an import leaves the thread with its subgraphs'
-/// threads, or nothing.
+/// Crash contract: an export changes no row and shows one moment; an import stores the thread with its subgraphs'
+/// threads, or no row.
+///
+/// # Errors
+/// [`Error::UnknownThread`], [`Error::Corrupt`], [`Error::ThreadExists`], [`Error::Import`] and [`Error::Database`].
 #[async_trait]
 pub trait Transfer: Send + Sync {
     /// Reads a whole thread; [`Error::Corrupt`] where [`Transfer::import`] would refuse it.
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error>;
 
-    /// Writes a whole thread in one transaction; [`Error::ThreadExists`] when its id is taken.
+    /// Writes a whole thread in one transaction; [`Error::ThreadExists`] if its ID exists.
     async fn import(&self, dump: &ThreadDump) -> Result<(), Error>;
 }
 
-/// The export cursor: one row per thread with a pending export, none for the others.
+/// The export cursor: one row per thread with a pending export.
 ///
 /// It is written with the beginning of a run ([`Leases::begin_run`]) and after a
 /// delivery, never by a step. A crash before `paid` delivers the same spans, under the same ids, again.
+///
+/// # Errors
+/// [`Error::Database`].
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Returns what is pending, longest first, at most `limit`.
+    /// Returns the pending exports, oldest first, at most `limit`.
     async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error>;
 
     /// Returns how many threads have something pending.
     async fn count(&self) -> Result<u64, Error>;
 
-    /// Returns what a thread has pending.
+    /// Returns the pending export of a thread.
     async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error>;
 
     /// Notes that all runs up to this number were delivered as they will stay.

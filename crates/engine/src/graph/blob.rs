@@ -1,8 +1,8 @@
 //! Long texts of a state, which the state itself only names.
 //!
-//! A node writes a [`Blob`] that holds its text. When the engine takes the update, it takes the text out and leaves
-//! the name there: the store keeps the text in the transaction that keeps the step, and whatever reads the thread later
-//! loads it when it is wanted ([`TaskContext::read`](super::TaskContext::read)).
+//! A node writes a [`Blob`] that holds its text. When the engine accepts the update, it replaces the text by its name.
+//! The store writes the text in the transaction of the step, and later readers load it on demand
+//! ([`TaskContext::read`](super::TaskContext::read)).
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
@@ -12,10 +12,10 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Dict, Log, Update};
 
-/// Bytes up to which a text stays where it is: below that a row of its own would cost more than it saves.
+/// Largest text in bytes that stays in the state; a separate row for a smaller text would cost more than it saves.
 pub const KEPT_ABOVE: usize = 1024;
 
-/// A text of a state: held here until its step is taken, and from then on named.
+/// A text of a state: it contains the text until its step is merged, and the name of the text from then on.
 #[derive(Clone, PartialEq, Eq)]
 pub struct Blob(Content);
 
@@ -25,7 +25,7 @@ enum Content {
     Kept(BlobName),
 }
 
-/// Names a text that a store keeps, by what it is.
+/// Names a stored text by its hash and length.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Hash)]
 pub struct BlobName {
     /// BLAKE3 of the text.
@@ -37,7 +37,9 @@ pub struct BlobName {
 /// A text on its way to the store.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct BlobText {
+    /// Hash and length.
     pub name: BlobName,
+    /// The text.
     pub text: Arc<str>,
 }
 
@@ -49,12 +51,12 @@ impl BlobName {
 }
 
 impl Blob {
-    /// Holds a text; one of more than [`KEPT_ABOVE`] bytes is kept beside the state once its step is taken.
+    /// Wraps a text; a text above [`KEPT_ABOVE`] bytes is stored next to the state when its step is merged.
     pub fn new(text: impl Into<Arc<str>>) -> Self {
         Self(Content::Text(text.into()))
     }
 
-    /// Returns the text where it is still here.
+    /// Returns the text if the store does not have it yet.
     pub fn text(&self) -> Option<&Arc<str>> {
         match &self.0 {
             Content::Text(text) => Some(text),
@@ -62,7 +64,7 @@ impl Blob {
         }
     }
 
-    /// Returns the name of the text that the store keeps; none where it is still here.
+    /// Returns the name of the stored text; `None` before it is stored.
     pub fn kept(&self) -> Option<BlobName> {
         match &self.0 {
             Content::Text(_) => None,
@@ -70,7 +72,7 @@ impl Blob {
         }
     }
 
-    /// Returns the name that the text has, or would have if it were kept.
+    /// Returns the name that the text has, or will have in the store.
     pub fn name(&self) -> BlobName {
         match &self.0 {
             Content::Text(text) => BlobName::of(text),
@@ -126,7 +128,6 @@ impl From<&str> for Blob {
     }
 }
 
-/// The form in which a name is stored.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StoredName {
@@ -175,12 +176,12 @@ impl<'de> Deserialize<'de> for Blob {
     }
 }
 
-/// A value in which blobs may stand.
+/// A value that can contain blobs.
 pub trait Blobs {
     /// Shows each blob.
     fn each_blob(&self, see: &mut dyn FnMut(&Blob));
 
-    /// Shows each blob to somebody who may put another in its place.
+    /// Calls a function with each blob, which can replace it.
     fn each_blob_mut(&mut self, see: &mut dyn FnMut(&mut Blob));
 }
 

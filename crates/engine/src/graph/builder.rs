@@ -4,58 +4,11 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{END, Node, State, Target};
-
-/// How often and how fast a failed node is tried again.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct RetryPolicy {
-    /// Attempts in all; 1 means no retry.
-    pub max_attempts: u32,
-    /// Wait before the second attempt.
-    pub initial: Duration,
-    /// What each further wait is multiplied by.
-    pub factor: f64,
-    /// Longest wait.
-    pub max_delay: Duration,
-}
-
-impl RetryPolicy {
-    /// Tries once.
-    pub const NONE: Self =
-        Self { max_attempts: 1, initial: Duration::ZERO, factor: 1.0, max_delay: Duration::ZERO };
-
-    /// Tries so often in all, and waits a second, then twice as long each time, at most a minute.
-    #[must_use]
-    pub fn attempts(max_attempts: u32) -> Self {
-        Self { max_attempts, ..Self::default() }
-    }
-
-    /// Returns the wait after a failed attempt (1-based), or `None` when it was the last.
-    pub fn delay_after(&self, attempt: u32) -> Option<Duration> {
-        if attempt >= self.max_attempts {
-            return None;
-        }
-        let factor = self.factor.max(1.0).powi(attempt.saturating_sub(1).min(64).cast_signed());
-        let seconds = (self.initial.as_secs_f64() * factor).min(self.max_delay.as_secs_f64());
-        Some(Duration::from_secs_f64(seconds))
-    }
-}
-
-impl Default for RetryPolicy {
-    /// Tries three times in all, after a second and after two.
-    fn default() -> Self {
-        Self {
-            max_attempts: 3,
-            initial: Duration::from_secs(1),
-            factor: 2.0,
-            max_delay: Duration::from_secs(60),
-        }
-    }
-}
+use super::{END, Node, RetryPolicy, State, Target};
 
 type RouteFn<S> = Arc<dyn Fn(&S) -> Vec<Target> + Send + Sync>;
 
-/// Where a node's branch goes when the node does not say.
+/// The successors of a node that does not choose them with `goto`.
 pub(super) enum Next<S> {
     Edges(Vec<String>),
     Route(RouteFn<S>),
@@ -76,7 +29,7 @@ pub struct NodeEntry<S: State> {
     pub(super) node: Arc<dyn Node<S>>,
     pub(super) next: Next<S>,
     pub(super) retry: RetryPolicy,
-    pub(super) timeout: Option<Duration>,
+    pub(crate) timeout: Option<Duration>,
 }
 
 impl<S: State> std::fmt::Debug for NodeEntry<S> {
@@ -97,11 +50,6 @@ impl<S: State> NodeEntry<S> {
     /// Returns the node itself.
     pub fn node(&self) -> &Arc<dyn Node<S>> {
         &self.node
-    }
-
-    /// Returns the bound on one attempt.
-    pub fn time_limit(&self) -> Option<Duration> {
-        self.timeout
     }
 
     /// Follows the node with another one.
@@ -134,7 +82,7 @@ pub trait Resolver<S: State>: Send + Sync {
     /// Returns the node of that name, if it exists now.
     fn resolve(&self, name: &str) -> Option<Arc<NodeEntry<S>>>;
 
-    /// Returns why a node is not there now, where that is known; the thread that needs it is told.
+    /// Returns why a node is missing, if the reason is known; the error of the thread contains it.
     fn absence(&self, _name: &str) -> Option<String> {
         None
     }
@@ -142,29 +90,39 @@ pub trait Resolver<S: State>: Send + Sync {
 
 /// Why a graph could not be built.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum BuildError {
+    /// Two nodes have the same name.
     #[error("two nodes have the same name: {0}")]
     Duplicate(String),
+    /// An edge leads to a node that was not added.
     #[error("{from} leads to an unknown node: {to}")]
     UnknownTarget { from: String, to: String },
+    /// An edge leaves a node that was not added before it.
     #[error("an edge leaves a node that is not declared yet: {0}")]
     UnknownSource(String),
-    #[error("a node may not be named {END}: it is where a run ends")]
+    /// A node has the name of the end, [`END`].
+    #[error("a node cannot have the name {END}, which is the end of a run")]
     Reserved,
+    /// The graph has no entry node.
     #[error("the graph {0} has no entry: call .entry(NODE)")]
     NoEntry(String),
+    /// A node has both edges and a route.
     #[error("the node has both edges and a route: {0}")]
     Mixed(String),
-    #[error("a node is the target of two joins, or of a join of nothing: {0}")]
+    /// A node is the target of two joins, or of a join without sources.
+    #[error("a node is the target of two joins, or of a join without sources: {0}")]
     Join(String),
 }
 
 /// A way from one node to another one, or to [`END`].
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Edge {
+    /// The node that the edge leaves.
     pub from: String,
+    /// The node that it leads to.
     pub to: String,
-    /// Whether a function of the state decides if it is taken.
+    /// Whether a function of the state decides if the edge is followed.
     pub is_conditional: bool,
 }
 
@@ -174,6 +132,8 @@ pub struct Graph<S: State> {
     nodes: BTreeMap<String, Arc<NodeEntry<S>>>,
     entry: Vec<String>,
     joins: BTreeMap<String, BTreeSet<String>>,
+    /// Where routes lead, as far as it is declared.
+    ways: BTreeMap<String, Vec<String>>,
     resolver: Option<Arc<dyn Resolver<S>>>,
 }
 
@@ -209,7 +169,7 @@ impl<S: State> Graph<S> {
 
     /// Returns the ways between the fixed nodes, as they are declared; a join's sources lead to it, too.
     ///
-    /// A function decides after a node with a route, so it may lead to any node and to the end.
+    /// A route may lead to any node and to the end, unless [`GraphBuilder::leads_to`] says where.
     pub fn edges(&self) -> Vec<Edge> {
         let edge = |from: &str, to: &str, is_conditional| Edge {
             from: from.to_owned(),
@@ -222,8 +182,9 @@ impl<S: State> Graph<S> {
             let joins: Vec<Edge> = joins.map(|(to, _)| edge(name, to, false)).collect();
             match &entry.next {
                 Next::Route(_) => {
-                    let others = self.nodes.keys().map(String::as_str).chain([END]);
-                    edges.extend(others.map(|to| edge(name, to, true)));
+                    let all = || self.nodes.keys().cloned().chain([END.to_owned()]).collect();
+                    let ways = self.ways.get(name).cloned().unwrap_or_else(all);
+                    edges.extend(ways.iter().map(|to| edge(name, to, true)));
                 }
                 Next::Edges(next) if next.is_empty() && joins.is_empty() => {
                     edges.push(edge(name, END, false));
@@ -249,7 +210,7 @@ impl<S: State> Graph<S> {
     }
 }
 
-/// Declares a graph step by step; errors are reported by [`GraphBuilder::build`].
+/// Builds a graph; [`GraphBuilder::build`] reports the errors.
 pub struct GraphBuilder<S: State> {
     graph: Graph<S>,
     errors: Vec<BuildError>,
@@ -269,6 +230,7 @@ impl<S: State> GraphBuilder<S> {
             nodes: BTreeMap::new(),
             entry: Vec::new(),
             joins: BTreeMap::new(),
+            ways: BTreeMap::new(),
             resolver: None,
         };
         Self { graph, errors: Vec::new() }
@@ -327,10 +289,17 @@ impl<S: State> GraphBuilder<S> {
         self
     }
 
+    /// Names the nodes that the route of a node leads to, as drawings show them.
+    #[must_use]
+    pub fn leads_to<'a>(mut self, from: &str, to: impl IntoIterator<Item = &'a str>) -> Self {
+        self.graph.ways.insert(from.to_owned(), to.into_iter().map(str::to_owned).collect());
+        self
+    }
+
     /// Runs `to` once all of `from` have finished, however many steps apart within one run's input.
     ///
-    /// Arrivals count whatever route a node takes besides. A join that one of its nodes never reaches
-    /// does not hold the run: it ends when nothing else is left to do.
+    /// Arrivals count even if the node also follows a route. A join that one of its nodes never reaches does not block
+    /// the run, which ends when no other task is left.
     #[must_use]
     pub fn join<'a>(
         mut self,
@@ -356,7 +325,7 @@ impl<S: State> GraphBuilder<S> {
     /// Checks and finishes the graph.
     ///
     /// # Errors
-    /// The first [`BuildError`]; unknown targets are only errors where there is no resolver.
+    /// The first [`BuildError`]; an unknown target is an error only without a resolver.
     pub fn build(mut self) -> Result<Arc<Graph<S>>, BuildError> {
         let graph = &self.graph;
         if graph.entry.is_empty() {
@@ -376,6 +345,7 @@ impl<S: State> GraphBuilder<S> {
                 edges.iter().for_each(|to| check(name, to));
             }
         }
+        graph.ways.iter().for_each(|(from, to)| to.iter().for_each(|to| check(from, to)));
         for (to, sources) in &graph.joins {
             check("a join", to);
             sources.iter().for_each(|from| check("a join", from));

@@ -29,7 +29,7 @@
 /// let _ = U::new().totl(3);
 /// ```
 ///
-/// Nor does a reducer that does not fit its field:
+/// A reducer that does not fit its field does not compile either:
 /// ```compile_fail
 /// perihelion_engine::graph_state! { pub struct S, update U, version 1 { total: i64 => append } }
 /// ```
@@ -43,8 +43,8 @@
 /// older stored forms (states and updates alike): `version 2, upcast path`, with
 /// `fn(version: u32, stored: serde_json::Value) -> Result<serde_json::Value, String>`.
 ///
-/// Fields in which a [`Blob`](crate::graph::Blob) may stand are named behind that, so that its text is kept beside the
-/// state: `version 1, blobs [papers]`.
+/// List the fields that can contain a [`Blob`](crate::graph::Blob), so that its text is stored next to the state:
+/// `version 1, blobs [papers]`.
 #[macro_export]
 macro_rules! graph_state {
     ($($declaration:tt)*) => {
@@ -95,7 +95,7 @@ macro_rules! __graph_state {
         }
 
         impl $Update {
-            /// Starts an update that changes nothing.
+            /// Makes an update without fields.
             pub fn new() -> Self {
                 Self::default()
             }

@@ -1,8 +1,8 @@
 //! The engine: turns events into commands, super-step by super-step, without any I/O.
 //!
-//! A super-step runs every task of the frontier over one immutable state; when all have finished their
-//! updates are merged in frontier order, the next frontier is decided, and one commit is asked for
-//! (bulk-synchronous: L. G. Valiant, "A bridging model for parallel computation", CACM 33 (8), 1990).
+//! A super-step runs every task of the frontier over one immutable state. When all have finished, the updates are
+//! merged in frontier order, the next frontier is decided, and one commit is requested (bulk-synchronous: L. G.
+//! Valiant, "A bridging model for parallel computation", CACM 33 (8), 1990).
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -11,8 +11,8 @@ use serde_json::Value;
 
 use super::{
     BlobText, Command, EngineError, Event, Finished, Frontier, Graph, Interrupt, Limits, Merged,
-    NodeEntry, NodeError, NodeOutput, NodeRun, Pauses, Position, RunEvent, State, Wants, Written,
-    merge,
+    NodeEntry, NodeError, NodeOutput, NodeRun, Pauses, Position, Result, RunEvent, State, Wants,
+    Written, merge,
 };
 
 #[cfg(test)]
@@ -24,7 +24,7 @@ enum Slot<S: State> {
     Running {
         attempt: u32,
     },
-    /// What it wrote, with the texts of it that are not kept yet.
+    /// Its write, with the texts that are not stored yet.
     Done(Written<S>, Vec<BlobText>),
     Interrupted(Vec<Interrupt>),
     Failed {
@@ -51,9 +51,9 @@ pub struct Engine<S: State> {
     steps_done: u64,
     frontier: Frontier,
     slots: Vec<Slot<S>>,
-    /// The frontier's nodes, resolved once per step: what ran is also what routes.
+    /// The nodes of the frontier, resolved once per step, so that the node that ran also determines the route.
     entries: Vec<Arc<NodeEntry<S>>>,
-    /// Updates of the merged step, told once it is committed.
+    /// Updates of the merged step; listeners receive them when it is committed.
     untold: Vec<RunEvent<S>>,
     running: usize,
     next_ready: usize,
@@ -163,7 +163,7 @@ impl<S: State> Engine<S> {
         self.settle(out);
     }
 
-    /// Returns whether the run pauses between the step that was merged and the one that would start.
+    /// Returns whether the run pauses between the merged step and the next one.
     fn is_pause(&self) -> bool {
         let is_first = self.steps_done == 0;
         let before = || self.frontier.tasks.iter().any(|task| self.pauses.before.has(&task.node));
@@ -219,12 +219,7 @@ impl<S: State> Engine<S> {
         out.push(Command::Run(NodeRun { task, node, entry, input, attempt, after, state, step }));
     }
 
-    fn ended(
-        &mut self,
-        task: u32,
-        result: Result<NodeOutput<S>, NodeError>,
-        out: &mut Vec<Command<S>>,
-    ) {
+    fn ended(&mut self, task: u32, result: Result<NodeOutput<S>>, out: &mut Vec<Command<S>>) {
         let index = task as usize;
         let Some(Slot::Running { attempt }) = self.slots.get(index) else { return };
         let attempt = *attempt;
@@ -262,7 +257,7 @@ impl<S: State> Engine<S> {
         self.settle(out);
     }
 
-    /// Takes what a task wrote, and has it kept where its step continues without it.
+    /// Accepts the write of a task, and stores it as pending if the step continues.
     fn keep(
         &self,
         index: usize,
@@ -278,7 +273,7 @@ impl<S: State> Engine<S> {
                     out.push(Command::SavePending { task, body, texts });
                 }
                 Err(error) => {
-                    let message = format!("what it wrote cannot be stored as JSON: {error}");
+                    let message = format!("its update cannot be stored as JSON: {error}");
                     return Slot::Failed { kind: "encode".into(), message };
                 }
             }
@@ -286,7 +281,7 @@ impl<S: State> Engine<S> {
         Slot::Done(written, texts)
     }
 
-    /// Ends the step when nothing of it can run any more.
+    /// Ends the step when no task of it can run.
     ///
     /// Questions come before failures: once they are answered, a resume runs the failed tasks again too.
     fn settle(&mut self, out: &mut Vec<Command<S>>) {

@@ -1,4 +1,4 @@
-//! What a run tells while it runs: one stream of typed events, and the modes that filter it.
+//! The events of a run: one typed stream, and the modes that filter it.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use super::{Interrupt, State};
 
-/// A filter on the events of a run; the names are those of the field's leading platform.
+/// A filter on the events of a run, with the names of LangGraph's stream modes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum StreamMode {
@@ -15,13 +15,13 @@ pub enum StreamMode {
     Values,
     /// What each node wrote.
     Updates,
-    /// Pieces of a streamed answer: objects whose `text` continues the one before, where all else in them is alike.
+    /// Pieces of a streamed answer: objects whose `text` continues the previous object with the same other fields.
     Messages,
     /// Starts and ends of tasks.
     Tasks,
     /// Commits.
     Checkpoints,
-    /// What nodes publish themselves.
+    /// Payloads of [`TaskContext::emit`](super::TaskContext::emit).
     Custom,
     /// Tasks and checkpoints.
     Debug,
@@ -31,25 +31,32 @@ pub enum StreamMode {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum EndStatus {
+    /// It reached the end of the graph.
     Done,
     /// It waits for a person.
     Interrupted,
     /// It is left to the workers.
     Queued,
+    /// It was stopped and can be resumed.
     Cancelled,
+    /// It failed; a resume tries the failed step again.
     Failed,
-    /// A word of a later version: it has ended, too.
+    /// A status of a later version; the run has ended.
     #[serde(other)]
     Other,
 }
 
-/// One event of a run; its JSON form carries its name as `type`.
+/// One event of a run; the field `type` of its JSON form is its name.
+///
+/// `step` is the number of the super-step in its thread, from 1. `task` is the index of the task in the frontier of the step,
+/// from 0, and `node` is the name of its node. `attempt` is 1 for the first attempt under the retry policy.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case", bound = "")]
+#[expect(missing_docs, reason = "the enum describes the fields that its variants share")]
 pub enum RunEvent<S: State> {
     /// A task starts (or starts again, with a higher attempt).
     TaskStarted { step: u64, task: u32, node: String, attempt: u32, input: Option<Value> },
-    /// A task ended; `error` when it failed for good, `retry` when another attempt follows.
+    /// A task ended; `error` is set if it failed finally, `retry` if another attempt follows.
     TaskEnded { step: u64, task: u32, node: String, error: Option<String>, retry: bool },
     /// A task's update, in frontier order, when its step is complete.
     Update { step: u64, node: String, update: Value },
@@ -57,24 +64,24 @@ pub enum RunEvent<S: State> {
     Values { step: u64, state: Arc<S> },
     /// A step is durable.
     Checkpoint { step: u64, next: Vec<String> },
-    /// A node published something: `Messages` or `Custom`.
+    /// A node published a payload in the mode `Messages` or `Custom`.
     Published { mode: StreamMode, step: u64, task: u32, node: String, payload: Value },
-    /// The run waits for a person; `asking` has the task that asks each question, and nothing where an older version told it.
+    /// The run waits for a person; `asking` has the task of each question, or is empty in events of older versions.
     Interrupted {
         step: u64,
         interrupts: Vec<Interrupt>,
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         asking: Vec<u32>,
     },
-    /// A step begins again in a later run: its tasks that start after this replace what they told before.
+    /// A step begins again in a later run; events of its tasks after this one replace their earlier events.
     StepRestarted { step: u64 },
-    /// The run has ended at a step, and how.
+    /// The run has ended; only the [`bus`](crate::bus) has this event.
     RunEnded { step: u64, status: EndStatus, error: Option<String> },
-    /// An event of a subgraph in its JSON form, with the place of the subgraph and the modes that show it.
+    /// An event of a subgraph as JSON, with the namespace of the subgraph and the modes that show the event.
     Nested { namespace: String, modes: Vec<StreamMode>, event: Value },
 }
 
-/// What is read of a subgraph's event, whose state is of another type.
+/// The parts of a subgraph's event that do not depend on the type of its state.
 #[derive(Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 enum SubgraphEvent {
@@ -87,7 +94,7 @@ enum SubgraphEvent {
 }
 
 impl<S: State> RunEvent<S> {
-    /// Returns what a node published in the `custom` mode, of this graph or of a subgraph.
+    /// Returns the payload that a node of this graph or of a subgraph published in the `custom` mode.
     pub fn custom(&self) -> Option<Value> {
         match self {
             Self::Published { mode: StreamMode::Custom, payload, .. } => Some(payload.clone()),
@@ -115,7 +122,7 @@ impl<S: State> RunEvent<S> {
         }
     }
 
-    /// Returns the step it belongs to; a subgraph's event has the numbers of its own thread, so none here.
+    /// Returns its step; `None` for an event of a subgraph, whose thread has its own numbers.
     pub fn step(&self) -> Option<u64> {
         match self {
             Self::TaskStarted { step, .. }
@@ -136,7 +143,7 @@ impl<S: State> RunEvent<S> {
         self.modes().contains(&mode)
     }
 
-    /// Makes this event of a subgraph one of its parent; an event from deeper down keeps its place.
+    /// Makes this event of a subgraph an event of the parent graph; a nested event keeps its namespace.
     pub fn into_nested<P: State>(self, namespace: &str) -> RunEvent<P> {
         match self {
             Self::Nested { namespace, modes, event } => {
@@ -151,7 +158,7 @@ impl<S: State> RunEvent<S> {
     }
 }
 
-/// Appends a piece of an answer to the one before it, both as the JSON of their events, if they differ in their text alone.
+/// Appends a piece of an answer to the previous one, both as the JSON of their events, if only their texts differ.
 pub(crate) fn join_pieces(before: &mut Value, next: &Value) -> bool {
     let (Some(old), Some(new)) = (before["payload"].as_object_mut(), next["payload"].as_object())
     else {

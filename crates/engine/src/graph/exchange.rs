@@ -1,4 +1,4 @@
-//! What the runner tells the engine, what the engine asks of it, and where a run pauses for somebody to look.
+//! The events and commands between runner and engine, and the pauses of a run.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::{
-    BlobText, Frontier, Interrupt, NodeEntry, NodeError, NodeOutput, RunEvent, State, Written,
+    BlobText, Frontier, Interrupt, NodeEntry, NodeOutput, Result, RunEvent, State, Written,
 };
 
 /// Bounds that the engine enforces itself.
@@ -26,12 +26,12 @@ impl Default for Limits {
     }
 }
 
-/// Which events somebody listens to; the others are not made, because some cost time.
+/// The events that a listener wants; other events are not made, because some cost time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Wants {
     /// Starts and ends of tasks.
     pub tasks: bool,
-    /// What each node wrote; costs one serialization per update.
+    /// The update of each node; costs one serialization per update.
     pub updates: bool,
     /// The state after each step; costs a clone of the state while a listener holds an older one.
     pub values: bool,
@@ -44,12 +44,14 @@ impl Wants {
     pub const ALL: Self = Self { tasks: true, updates: true, values: true, checkpoints: true };
 }
 
-/// Where a run begins: a state, the number of its step, what runs next and what of it is done already.
+/// The start of a run: a state, the number of its step, the next tasks, and their pending writes.
 #[derive(Clone, Debug)]
 pub struct Position<S: State> {
+    /// The state after step `head`.
     pub state: Arc<S>,
     /// Newest committed step.
     pub head: u64,
+    /// The tasks of the next step.
     pub frontier: Frontier,
     /// Pending writes of step head + 1, by task.
     pub done: Vec<(u32, Written<S>)>,
@@ -60,8 +62,11 @@ pub struct Position<S: State> {
 pub struct NodeRun<S: State> {
     /// Index in the step's frontier.
     pub task: u32,
+    /// Name of the node.
     pub node: String,
+    /// The node with its policies.
     pub entry: Arc<NodeEntry<S>>,
+    /// The input of a task that a fan-out made.
     pub input: Option<Value>,
     /// 1 for the first attempt.
     pub attempt: u32,
@@ -69,36 +74,39 @@ pub struct NodeRun<S: State> {
     pub after: Option<Duration>,
     /// The state at the start of the step.
     pub state: Arc<S>,
+    /// Number of the step.
     pub step: u64,
 }
 
-/// What happened, as the runner tells it.
+/// An event that the runner passes to the engine.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Event<S: State> {
     /// A task ended, well or not.
-    Ended { task: u32, result: Result<NodeOutput<S>, NodeError> },
+    Ended { task: u32, result: Result<NodeOutput<S>> },
     /// The commit that was asked for is durable (or, in a laxer mode, on its way).
     Committed,
     /// The run is to stop at the next chance.
     Stop,
-    /// The run's deadline passed: nothing new starts.
+    /// The run's deadline passed: no other task starts.
     Deadline,
 }
 
-/// What the runner is to do.
+/// A command of the engine to the runner.
 #[derive(Debug)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Command<S: State> {
     /// Run a task.
     Run(NodeRun<S>),
-    /// Keep what a task wrote, because its step continues; `body` comes from [`Written::to_pending`].
+    /// Store the write of a task, because its step continues; `body` comes from [`Written::to_pending`].
     SavePending { task: u32, body: Vec<u8>, texts: Vec<BlobText> },
     /// Commit the step; `delta` is the JSON list of what its tasks wrote.
     ///
-    /// `texts` are those that its tasks wrote and no [`Command::SavePending`] handed over.
+    /// `texts` are the texts of its tasks that no [`Command::SavePending`] contained.
     Commit { seq: u64, delta: Vec<u8>, frontier: Vec<u8>, texts: Vec<BlobText>, finished: bool },
     /// Tell the listeners.
     Emit(RunEvent<S>),
-    /// Nothing more can run until these are answered.
+    /// Suspend the run until these questions are answered.
     Suspend(Vec<Interrupt>),
     /// The run is done.
     Finish,
@@ -110,26 +118,29 @@ pub enum Command<S: State> {
 
 /// Why a run cannot continue.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum EngineError {
-    /// A node failed for good.
+    /// A node failed, and no further attempt follows.
     #[error("the node {node} failed: {message}")]
     Node { node: String, kind: String, message: String },
     /// A node of the frontier cannot be resolved: the thread is parked.
     #[error("{}", missing(node, why.as_deref()))]
     Missing { node: String, why: Option<String> },
-    /// A node or its route named a node that no one declared; nothing of the step was committed.
+    /// A node or its route named a node that does not exist; the step was not committed.
     #[error(
-        "the node {node} leads to an unknown node: {target}; correct where it leads and resume the thread"
+        "the node {node} leads to an unknown node: {target}; correct its target and resume the thread"
     )]
     UnknownTarget { node: String, target: String },
+    /// The run made as many steps as [`Limits::max_steps`] permits.
     #[error(
         "the run reached its limit of {0} steps; resume to continue, or raise limits.max_steps"
     )]
     StepLimit(u64),
+    /// The run took longer than its deadline.
     #[error("the run passed its deadline; resume to continue, or raise limits.deadline_sec")]
     Deadline,
     /// A written value has no JSON form (a map with keys that are not strings).
-    #[error("what the node {node} wrote cannot be stored as JSON: {reason}")]
+    #[error("the update of the node {node} cannot be stored as JSON: {reason}")]
     Encode { node: String, reason: String },
 }
 
@@ -155,7 +166,7 @@ fn missing(node: &str, why: Option<&str>) -> String {
 /// The word for all nodes.
 const ALL: &str = "*";
 
-/// Some nodes of a graph, by name; as JSON a list of names, in which `*` stands for all.
+/// Nodes of a graph, by name; as JSON a list of names, in which `*` means all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Vec<String>", into = "Vec<String>")]
 pub enum Nodes {
@@ -164,12 +175,12 @@ pub enum Nodes {
     None,
     /// Every node.
     All,
-    /// These; a name that no node has is that of one that may appear.
+    /// These nodes; a name can belong to a node that is added later.
     Named(BTreeSet<String>),
 }
 
 impl Nodes {
-    /// Tells whether a node is among them.
+    /// Returns whether it includes a node.
     pub fn has(&self, node: &str) -> bool {
         match self {
             Self::None => false,
@@ -208,7 +219,7 @@ impl From<Nodes> for Vec<String> {
     }
 }
 
-/// Where a run pauses: it then ends as interrupted, with no question open, and a resume continues it.
+/// The pauses of a run: it then ends as interrupted, without a question, and a resume continues it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Pauses {
@@ -216,14 +227,14 @@ pub struct Pauses {
     pub before: Nodes,
     /// After a step in which one of these ran is committed, unless the graph has come to its end.
     pub after: Nodes,
-    /// Whether a resumed run may pause before its first step as well; else it passes that one, at which an earlier run
-    /// may have paused.
+    /// Whether a resumed run can pause before its first step too; otherwise it passes this step, before which the
+    /// previous run may have paused.
     #[serde(skip)]
     pub at_start: bool,
 }
 
 impl Pauses {
-    /// Tells whether it pauses nowhere.
+    /// Returns whether there are no pauses.
     pub fn is_empty(&self) -> bool {
         self.before == Nodes::None && self.after == Nodes::None
     }

@@ -1,4 +1,4 @@
-//! What runs next, and what a finished task wrote: the parts of a run that are stored.
+//! The next tasks and the writes of finished tasks: the parts of a run that are stored.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,10 +10,11 @@ use super::{BlobName, BlobText, END, State};
 
 /// Where a route leads.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum Target {
     /// To a node, once per step however many routes lead there.
     Node(String),
-    /// To a node with an input of its own: fan-out; each one is a task.
+    /// To a node with a separate input (fan-out); each target is a task.
     Send { node: String, input: Value },
     /// This branch ends.
     End,
@@ -26,7 +27,7 @@ impl Target {
         if name == END { Self::End } else { Self::Node(name) }
     }
 
-    /// Leads to a node with an input of its own.
+    /// Leads to a node with a separate input.
     pub fn send(node: impl Into<String>, input: Value) -> Self {
         Self::Send { node: node.into(), input }
     }
@@ -35,9 +36,10 @@ impl Target {
 /// One task of a frontier.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Task {
+    /// Name of the node.
     #[serde(rename = "n")]
     pub node: String,
-    /// The input of its own that a fan-out gave it.
+    /// The separate input from a fan-out.
     #[serde(rename = "i", default, skip_serializing_if = "Option::is_none")]
     pub input: Option<Value>,
 }
@@ -45,6 +47,7 @@ pub struct Task {
 /// The tasks of the next super-step, and the joins that still wait.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Frontier {
+    /// The tasks, in the order in which their updates are merged.
     #[serde(rename = "t")]
     pub tasks: Vec<Task>,
     /// Join target → the nodes that have arrived.
@@ -60,7 +63,7 @@ impl Frontier {
         frontier
     }
 
-    /// Adds a target, keeping plain nodes single; the end of a branch adds nothing.
+    /// Adds a target; a plain node is added once, and the end of a branch adds no task.
     pub(super) fn push(&mut self, target: Target) {
         match target {
             Target::End => {}
@@ -75,29 +78,34 @@ impl Frontier {
     }
 }
 
-/// What one task wrote and where it wants to go.
+/// The write of a task, with the targets that it chose.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(bound = "")]
 pub struct Written<S: State> {
+    /// Name of the node.
     #[serde(rename = "n")]
     pub node: String,
+    /// The partial update of the state.
     #[serde(rename = "u")]
     pub update: S::Update,
+    /// The targets that the node chose in place of its edges.
     #[serde(rename = "g", default, skip_serializing_if = "Option::is_none")]
     pub goto: Option<Vec<Target>>,
-    /// The texts that the update names, which the store keeps beside it.
+    /// The texts that the update references and the store contains.
     #[serde(rename = "b", default, skip_serializing_if = "Vec::is_empty")]
     pub blobs: Vec<BlobName>,
 }
 
-/// What one task wrote, of whichever state and in the form of whichever version it was stored.
+/// The write of a task of any graph, in the form of the version that stored it.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 pub struct StoredWrite {
+    /// Name of the node.
     #[serde(rename = "n")]
     pub node: String,
     /// The fields that were written, by name.
     #[serde(rename = "u", default)]
     pub update: Value,
+    /// The targets that the node chose in place of its edges.
     #[serde(rename = "g", default)]
     pub goto: Option<Vec<Target>>,
 }

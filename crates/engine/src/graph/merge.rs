@@ -9,17 +9,20 @@ use super::{END, EngineError, Frontier, Graph, NodeEntry, State, Target, Written
 /// A task's part in a step that is complete.
 #[derive(Clone, Debug)]
 pub struct Finished<S: State> {
+    /// The update and targets of the task.
     pub written: Written<S>,
-    /// The node as it was when it ran, whose routes count; none for an input or an edit.
+    /// The node at the time when it ran, whose routes count; `None` for an input or an edit.
     pub entry: Option<Arc<NodeEntry<S>>>,
 }
 
-/// A step's writes, merged: what is to be stored and what runs next.
+/// The merged writes of a step: the data to store, and the next tasks.
 #[derive(Debug)]
 pub struct Merged {
     /// JSON list of the writes in frontier order.
     pub delta: Vec<u8>,
+    /// The tasks of the next step.
     pub frontier: Frontier,
+    /// `frontier` as it is stored.
     pub encoded_frontier: Vec<u8>,
 }
 
@@ -29,9 +32,8 @@ pub struct Merged {
 /// overtook each other.
 ///
 /// # Errors
-/// [`EngineError::Encode`] when a written value has no JSON form and [`EngineError::UnknownTarget`]
-/// when a `goto` or a route names a node nobody declared. Only a route's unknown target leaves the
-/// state merged; it must then be read again.
+/// [`EngineError::Encode`] if a value has no JSON form, and [`EngineError::UnknownTarget`] if a `goto` or a route names
+/// a node that does not exist. Only a route's unknown target leaves the state merged; it must then be read again.
 pub fn merge<S: State>(
     graph: &Graph<S>,
     state: &mut Arc<S>,
@@ -72,7 +74,7 @@ pub fn merge<S: State>(
     Ok(Merged { delta, frontier, encoded_frontier })
 }
 
-/// Refuses targets that nobody declared; a resolver may still bring them, so it lets all pass.
+/// Rejects targets that do not exist; with a resolver it accepts all targets, because they can appear later.
 fn check<S: State>(graph: &Graph<S>, node: &str, targets: &[Target]) -> Result<(), EngineError> {
     let unknown = targets.iter().find_map(|target| match target {
         Target::Node(to) if to != END && !graph.may_have(to) => Some(to),
@@ -93,7 +95,7 @@ fn unstorable<S: State>(written: &[Written<S>], error: &serde_json::Error) -> En
     EngineError::Encode { node, reason: error.to_string() }
 }
 
-/// Marks the arrivals of one step at the joins that wait for them, and opens those that are complete.
+/// Marks the arrivals of a step at the joins that wait for them, and opens complete joins.
 ///
 /// All arrivals count before any join opens, so that a node run many times in the step arrives once.
 fn arrive<'a, S: State>(

@@ -1,4 +1,4 @@
-//! Nodes, and what they can do while they run.
+//! Nodes, and their context while they run.
 
 use std::sync::Arc;
 
@@ -6,7 +6,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Blob, EffectRequest, Outcome, Perform, Port, State, StreamMode, Target};
+use super::{Blob, EffectRequest, Outcome, Perform, Port, Request, State, StreamMode, Target};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// One unit of work of a graph.
@@ -15,13 +15,14 @@ pub trait Node<S: State>: Send + Sync {
     /// Runs once; may run again after a crash, and then reads its recorded effects back through `ctx`.
     ///
     /// # Errors
-    /// [`NodeError`]; the other nodes of the step finish all the same.
-    async fn run(&self, ctx: Context<S>) -> Result<NodeOutput<S>, NodeError>;
+    /// [`NodeError`]; the other nodes of the step still finish.
+    async fn run(&self, ctx: Context<S>) -> Result<NodeOutput<S>>;
 }
 
-/// What a node hands back: a partial update and, where it decides itself, where to go.
+/// The output of a node: a partial update, and the next nodes if the node chooses them.
 #[derive(Clone, Debug)]
 pub struct NodeOutput<S: State> {
+    /// The partial update of the state; fields that are not set stay unchanged.
     pub update: S::Update,
     /// Overrides the graph's edges; an empty list ends this branch.
     pub goto: Option<Vec<Target>>,
@@ -33,28 +34,33 @@ impl<S: State> NodeOutput<S> {
         Self { update, goto: None }
     }
 
-    /// Writes an update and goes where the node says.
+    /// Writes an update and continues with the chosen targets.
     pub fn goto(update: S::Update, targets: impl IntoIterator<Item = Target>) -> Self {
         Self { update, goto: Some(targets.into_iter().collect()) }
     }
 }
 
-/// Where in a thread a node runs.
+/// The place in a thread at which a node runs.
 #[derive(Clone, Debug)]
 pub struct NodeLocation {
+    /// The thread.
     pub thread: ThreadId,
+    /// The run.
     pub run: RunId,
     /// Number of the step under way.
     pub step: u64,
     /// Index of the task in the step's frontier.
     pub task: u32,
+    /// Name of the node.
     pub node: Arc<str>,
     /// 1 for the first attempt under the retry policy.
     pub attempt: u32,
     /// Place of a subgraph in its parent; empty at the top.
     pub namespace: Arc<str>,
-    /// Whose thread it is; no part of any key.
+    /// The tenant that owns the thread; not a part of any key.
     pub tenant: Arc<str>,
+    /// A value that the caller of the run passes to its nodes; not part of any key.
+    pub request: Option<Request>,
 }
 
 impl NodeLocation {
@@ -77,24 +83,34 @@ pub fn subgraph_namespace(outer: &str, node: &str, step: u64, task: u32) -> Stri
 
 /// Returns the step of the thread at the top that a subgraph's step belongs to, by the subgraph's place.
 pub fn step_at_the_top(namespace: &str, step: u64) -> u64 {
-    let first = namespace.split('|').next().unwrap_or_default();
-    let own = first.rsplit(':').nth(1).and_then(|number| number.parse().ok());
-    own.unwrap_or(step)
+    subgraph_step(namespace, "").unwrap_or(step)
+}
+
+/// Returns the step of the graph at `outer` in which the one at `namespace` was run: 3 for `team:3:0|deep:2:0`.
+pub fn subgraph_step(namespace: &str, outer: &str) -> Option<u64> {
+    let below = match outer {
+        "" => namespace,
+        outer => namespace.strip_prefix(outer)?.strip_prefix('|')?,
+    };
+    below.split('|').next()?.rsplit(':').nth(1)?.parse().ok()
 }
 
 /// A question to a person that stops a node until it is answered.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Interrupt {
+    /// The ID, by which the answer names the question.
     pub id: InterruptId,
     /// `clarification`, `approval`, `outcome_unknown`, `elicitation`, or a graph's own kind.
     pub kind: String,
     /// The node that asks.
     pub node: String,
+    /// The question itself, as the client receives it.
     pub payload: Value,
 }
 
 /// Why a node did not finish.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum NodeError {
     /// It waits for answers; not a failure.
     #[error("waits for {} answer(s)", .0.len())]
@@ -105,10 +121,13 @@ pub enum NodeError {
     /// It failed; `retryable` failures are tried again under the node's retry policy.
     #[error("{message}")]
     Failed { kind: String, message: String, retryable: bool },
-    /// The recorder of effects failed, so nothing more may be done in this run.
+    /// Effects can no longer be recorded, so the run must not perform any.
     #[error(transparent)]
     Recorder(Box<dyn std::error::Error + Send + Sync>),
 }
+
+/// The result of a node.
+pub(crate) type Result<T, E = NodeError> = std::result::Result<T, E>;
 
 impl NodeError {
     /// Makes a final failure.
@@ -122,7 +141,7 @@ impl NodeError {
     }
 }
 
-/// What a node sees while it runs: the state as it was at the start of the step, its input, its task.
+/// The context of a running node: the state at the start of the step, its input, its task.
 ///
 /// It reads like its [`TaskContext`], through which everything outside the node is reached.
 #[derive(Clone)]
@@ -170,8 +189,8 @@ impl<S: State> Context<S> {
     /// Reads the input that a fan-out gave to this task.
     ///
     /// # Errors
-    /// [`NodeError::Failed`] of kind `input` when there is none or it does not fit `T`.
-    pub fn input<T: DeserializeOwned>(&self) -> Result<T, NodeError> {
+    /// [`NodeError::Failed`] of kind `input` if there is no input or it does not fit `T`.
+    pub fn input<T: DeserializeOwned>(&self) -> Result<T> {
         let node = &self.task.place.node;
         let value = self
             .input
@@ -185,7 +204,7 @@ impl<S: State> Context<S> {
         })
     }
 
-    /// Returns whether this task was given an input of its own.
+    /// Returns whether this task has a separate input.
     pub fn has_input(&self) -> bool {
         self.input.is_some()
     }
@@ -205,12 +224,12 @@ impl std::fmt::Debug for TaskContext {
 }
 
 impl TaskContext {
-    /// Returns where the node runs.
+    /// Returns the place at which the node runs.
     pub fn place(&self) -> &NodeLocation {
         &self.place
     }
 
-    /// Returns the port itself, for those who wrap it.
+    /// Returns the port, for code that wraps it.
     pub fn port(&self) -> &Arc<dyn Port> {
         &self.port
     }
@@ -219,11 +238,7 @@ impl TaskContext {
     ///
     /// # Errors
     /// [`NodeError`] when the recorder failed, the run is cancelled, or a person must decide.
-    pub async fn effect(
-        &self,
-        request: EffectRequest,
-        perform: Perform<'_>,
-    ) -> Result<Outcome, NodeError> {
+    pub async fn effect(&self, request: EffectRequest, perform: Perform<'_>) -> Result<Outcome> {
         self.port.effect(request, perform).await
     }
 
@@ -231,11 +246,7 @@ impl TaskContext {
     ///
     /// # Errors
     /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
-    pub async fn interrupt(
-        &self,
-        kind: &str,
-        payload: impl Serialize + Send,
-    ) -> Result<Value, NodeError> {
+    pub async fn interrupt(&self, kind: &str, payload: impl Serialize + Send) -> Result<Value> {
         let payload = as_json(payload)?;
         self.port.interrupt(kind, payload.clone(), payload).await
     }
@@ -251,7 +262,7 @@ impl TaskContext {
         kind: &str,
         what: impl Serialize + Send,
         payload: impl Serialize + Send,
-    ) -> Result<Value, NodeError> {
+    ) -> Result<Value> {
         let what = as_json(what)?;
         let payload = as_json(payload)?;
         self.port.interrupt(kind, what, payload).await
@@ -261,7 +272,7 @@ impl TaskContext {
     ///
     /// # Errors
     /// As [`Self::effect`].
-    pub async fn now(&self) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
+    pub async fn now(&self) -> Result<chrono::DateTime<chrono::Utc>> {
         moment(self.port.now_micros().await?)
     }
 
@@ -271,7 +282,7 @@ impl TaskContext {
     ///
     /// # Errors
     /// As [`Self::effect`].
-    pub async fn note_time(&self) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
+    pub async fn note_time(&self) -> Result<chrono::DateTime<chrono::Utc>> {
         moment(self.port.noted_micros().await?)
     }
 
@@ -279,38 +290,37 @@ impl TaskContext {
     ///
     /// # Errors
     /// As [`Self::effect`].
-    pub async fn random(&self) -> Result<u64, NodeError> {
+    pub async fn random(&self) -> Result<u64> {
         self.port.random().await
     }
 
-    /// Makes durable what the node noted so far, for one that passes it on by other means than an effect.
+    /// Makes the notes of the node durable, for a node that passes them on by other means than an effect.
     ///
     /// # Errors
     /// [`NodeError::Recorder`] when it cannot be written.
-    pub async fn keep_notes(&self) -> Result<(), NodeError> {
+    pub async fn keep_notes(&self) -> Result<()> {
         self.port.keep_notes().await
     }
 
-    /// Notes what the node observes, such as the agents there are, and returns it.
+    /// Notes an observation of the node, such as the list of agents, and returns it.
     ///
     /// It is written with the task's next effect, before that is sent, or when the node ends.
     ///
-    /// A run always sees what is there now, also after a crash; a replay sees what the recorded run saw,
-    /// so that it needs none of it.
+    /// A run always observes the present, even after a crash; a replay observes what was recorded, so it works offline.
     ///
     /// # Errors
-    /// [`NodeError::Recorder`] when it cannot be noted, [`NodeError::Failed`] of kind `observation` when it
-    /// is not JSON or what was noted does not fit `T`.
+    /// [`NodeError::Recorder`] if it cannot be noted, [`NodeError::Failed`] of kind `observation` if it has no JSON
+    /// form or the recorded value does not fit `T`.
     pub async fn observe<T: Serialize + DeserializeOwned>(
         &self,
         name: &str,
         seen: &T,
-    ) -> Result<T, NodeError> {
+    ) -> Result<T> {
         let seen = seen_as_json(name, seen)?;
         read_seen(name, self.port.observed(name, seen).await?)
     }
 
-    /// Notes what the node sees when it first looks, and returns that however often the node runs again.
+    /// Notes the first observation of the node, and returns it each time the node runs again.
     ///
     /// # Errors
     /// As [`Self::observe`].
@@ -318,14 +328,14 @@ impl TaskContext {
         &self,
         name: &str,
         seen: &T,
-    ) -> Result<T, NodeError> {
+    ) -> Result<T> {
         let seen = seen_as_json(name, seen)?;
         read_seen(name, self.port.observed_first(name, seen).await?)
     }
 
-    /// Notes what the node sees where it is not `usual`, which follows from what was noted before, and returns it.
+    /// Notes an observation that differs from `usual`, a value that earlier notes determine, and returns it.
     ///
-    /// It costs nothing while all is as usual; a replay sees what is usual where nothing was noted.
+    /// The usual value costs no note; a replay without a note returns it.
     ///
     /// # Errors
     /// As [`Self::observe`].
@@ -334,7 +344,7 @@ impl TaskContext {
         name: &str,
         usual: &T,
         seen: &T,
-    ) -> Result<T, NodeError> {
+    ) -> Result<T> {
         let usual = seen_as_json(name, usual)?;
         let seen = seen_as_json(name, seen)?;
         read_seen(name, self.port.observed_unless(name, usual, seen).await?)
@@ -342,11 +352,11 @@ impl TaskContext {
 
     /// Returns the text of a blob: as the node itself holds it, or as the store keeps it since the step that wrote it.
     ///
-    /// `called` says what it is, where it cannot be read.
+    /// `called` is the name of the text in an error.
     ///
     /// # Errors
-    /// [`NodeError::Recorder`] when it is not in the store any more, or altered there, or the store failed.
-    pub async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError> {
+    /// [`NodeError::Recorder`] if the store no longer has the text, or has an altered one, or failed.
+    pub async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>> {
         match blob.text() {
             Some(text) => Ok(Arc::clone(text)),
             None => self.port.read(blob, called).await,
@@ -359,26 +369,26 @@ impl TaskContext {
     }
 }
 
-fn as_json(payload: impl Serialize) -> Result<Value, NodeError> {
+fn as_json(payload: impl Serialize) -> Result<Value> {
     serde_json::to_value(payload).map_err(|error| {
         NodeError::failed("payload", format!("an interrupt's payload is not JSON: {error}"))
     })
 }
 
-fn moment(micros: i64) -> Result<chrono::DateTime<chrono::Utc>, NodeError> {
+fn moment(micros: i64) -> Result<chrono::DateTime<chrono::Utc>> {
     chrono::DateTime::from_timestamp_micros(micros).ok_or_else(|| {
         NodeError::failed("clock", format!("a recorded time is out of range: {micros}"))
     })
 }
 
-fn seen_as_json(name: &str, seen: &impl Serialize) -> Result<Value, NodeError> {
+fn seen_as_json(name: &str, seen: &impl Serialize) -> Result<Value> {
     serde_json::to_value(seen).map_err(|error| unfit(name, &error))
 }
 
-fn read_seen<T: DeserializeOwned>(name: &str, seen: Value) -> Result<T, NodeError> {
+fn read_seen<T: DeserializeOwned>(name: &str, seen: Value) -> Result<T> {
     serde_json::from_value(seen).map_err(|error| unfit(name, &error))
 }
 
 fn unfit(name: &str, error: &serde_json::Error) -> NodeError {
-    NodeError::failed("observation", format!("what is seen of {name} does not fit: {error}"))
+    NodeError::failed("observation", format!("the observation {name} does not fit: {error}"))
 }

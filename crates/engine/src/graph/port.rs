@@ -1,4 +1,4 @@
-//! What a running node reaches outside itself, and how each of it is recorded.
+//! The interface through which a running node reaches the outside, and how each use is recorded.
 
 use std::sync::Arc;
 
@@ -8,19 +8,24 @@ use serde_json::Value;
 
 use super::{Blob, NodeError, StreamMode, Wants};
 
-/// What an effect touches, which decides how it is recorded.
+/// The class of an effect, which decides how it is recorded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[expect(missing_docs, reason = "the variants describe their fields")]
 pub enum EffectClass {
-    /// Answers and changes nothing; recorded when it is done.
+    /// It reads and changes nothing; recorded when it is done.
     Inquiry,
     /// May change the world; its intent is recorded before it is sent. `repeatable` when the operator
     /// declared that sending it again does no harm.
     Action { repeatable: bool },
 }
 
+/// A value of the caller of a run, whose type only the caller and the nodes know; dropped with the run.
+pub type Request = Arc<dyn std::any::Any + Send + Sync>;
+
 /// An outside effect that a node asks for.
 #[derive(Clone, Debug)]
 pub struct EffectRequest {
+    /// The class of the effect.
     pub class: EffectClass,
     /// Model role or `server.tool`.
     pub name: String,
@@ -34,7 +39,7 @@ pub enum EffectFailure {
     /// It certainly had no effect; may be tried again.
     #[error("{0}")]
     NoEffect(String),
-    /// It may have had its effect.
+    /// It may have happened.
     #[error("{0}")]
     Unknown(String),
 }
@@ -46,12 +51,17 @@ pub type Perform<'a> =
 /// How an effect ended for the node that asked.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Outcome {
+    /// The value that it returned.
     Value(Value),
     /// It failed, certainly without effect, or a person decided to skip it.
     Failed(String),
 }
 
-/// What a running node reaches through its [`Context`](super::Context): recorded effects, questions, live events.
+/// The interface behind [`Context`](super::Context): recorded effects, questions, live events.
+///
+/// # Errors
+/// [`NodeError::Interrupted`] until a question is answered, [`NodeError::Cancelled`] if the run is stopped, and
+/// [`NodeError::Recorder`] if the journal cannot be read or written.
 #[async_trait]
 pub trait Port: Send + Sync {
     /// Performs an effect once, or reads its recorded outcome back.
@@ -61,10 +71,10 @@ pub trait Port: Send + Sync {
         perform: Perform<'_>,
     ) -> Result<Outcome, NodeError>;
 
-    /// Asks a person, or returns the recorded answer; `what` tells one question of the task from another.
+    /// Asks a person, or returns the recorded answer; `what` distinguishes the questions of the task.
     async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError>;
 
-    /// Makes durable what was noted so far, which otherwise is written with the task's next effect or its end.
+    /// Makes the notes so far durable; otherwise they are written with the task's next effect or its end.
     async fn keep_notes(&self) -> Result<(), NodeError> {
         Ok(())
     }
@@ -77,7 +87,7 @@ pub trait Port: Send + Sync {
         self.now_micros().await
     }
 
-    /// Returns the time of the same clock without recording it, for bounding a wait; none where there is no such clock.
+    /// Returns the time of the same clock without recording it, to bound a wait; `None` without such a clock.
     fn unrecorded_now_micros(&self) -> Option<i64> {
         None
     }
@@ -85,17 +95,17 @@ pub trait Port: Send + Sync {
     /// Draws 64 random bits, recorded.
     async fn random(&self) -> Result<u64, NodeError>;
 
-    /// Notes what the node observes and returns it; a replay returns what was noted.
+    /// Notes an observation of the node and returns it; a replay returns the recorded one.
     async fn observed(&self, _name: &str, seen: Value) -> Result<Value, NodeError> {
         Ok(seen)
     }
 
-    /// Notes the same when the node first looks, and returns what was noted then whenever it looks again.
+    /// Notes the first observation, and returns it each time the node runs again.
     async fn observed_first(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
         self.observed(name, seen).await
     }
 
-    /// Notes the same where it is not as usual, which a replay goes by where nothing was noted.
+    /// Notes an observation that is not the usual one; a replay without a note returns the usual one.
     async fn observed_unless(
         &self,
         _name: &str,
@@ -105,13 +115,13 @@ pub trait Port: Send + Sync {
         Ok(seen)
     }
 
-    /// Returns the text of a blob that an earlier step wrote; `called` says what it is.
+    /// Returns the text of a blob that an earlier step wrote; `called` is its name in an error.
     async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError>;
 
     /// Publishes a live event; never waits.
     fn emit(&self, mode: StreamMode, payload: Value);
 
-    /// Returns which events somebody listens to; `None` when nobody does.
+    /// Returns the events that listeners want; `None` without listeners.
     fn wants(&self) -> Option<Wants> {
         None
     }
@@ -119,7 +129,7 @@ pub trait Port: Send + Sync {
     /// Passes an event of a subgraph on; waits while the listener is behind.
     async fn nested(&self, _namespace: String, _modes: Vec<StreamMode>, _event: Value) {}
 
-    /// Returns whether a recorded run is being replayed, so that nothing may be written.
+    /// Returns whether this is a replay of a recorded run, which writes nothing.
     fn is_replay(&self) -> bool {
         false
     }

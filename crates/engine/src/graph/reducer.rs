@@ -10,12 +10,12 @@ use super::{Blob, Dict, Log};
 
 /// A graph's state: a struct with one reducer per field, declared by [`graph_state!`](crate::graph_state).
 ///
-/// `Clone` should be cheap: the runner clones a state when somebody still reads an older one. [`Log`]
-/// and [`Dict`] clone in constant time.
+/// `Clone` should be cheap: the runner clones a state while an older one is still in use. [`Log`] and [`Dict`] clone in
+/// constant time.
 pub trait State:
     std::fmt::Debug + Clone + Default + Serialize + DeserializeOwned + Send + Sync + 'static
 {
-    /// What a node returns and what is stored: every field optional.
+    /// The update that a node returns and the store contains: every field is optional.
     type Update: Update;
 
     /// Version of the stored form; raise it when a field is renamed, removed or changes its type.
@@ -27,10 +27,10 @@ pub trait State:
     /// Rewrites a stored state or update of an older schema version into the present form.
     ///
     /// # Errors
-    /// A sentence that says what cannot be rewritten.
+    /// A sentence with the reason why the data cannot be migrated.
     fn upcast(version: u32, stored: Value) -> Result<Value, String>;
 
-    /// Shows each [`Blob`] of the state; by default there is none.
+    /// Calls a function with each [`Blob`] of the state; the default has no blobs.
     fn each_blob(&self, _see: &mut dyn FnMut(&Blob)) {}
 }
 
@@ -41,7 +41,7 @@ pub trait Update:
     /// Returns whether no field is set.
     fn is_empty(&self) -> bool;
 
-    /// Shows each [`Blob`] of the update to the engine, which takes long texts out; by default there is none.
+    /// Calls a function with each [`Blob`] of the update, which removes long texts; the default has no blobs.
     fn each_blob_mut(&mut self, _see: &mut dyn FnMut(&mut Blob)) {}
 }
 
@@ -51,14 +51,14 @@ pub trait Update:
     note = "`append` takes Vec and Log, `merge` takes maps and Dict, `overwrite` takes anything; use `with(path)` for your own function"
 )]
 pub trait Reducer<T> {
-    /// What a node writes for such a field.
+    /// The type of updates of such a field.
     type Update;
 
     /// Merges `update` into `current`.
     fn reduce(current: &mut T, update: Self::Update);
 }
 
-/// Items are added at the end; nothing is ever lost.
+/// Items are added at the end; items are never lost.
 #[derive(Debug)]
 pub struct Append;
 
@@ -78,7 +78,7 @@ impl<T: Clone> Reducer<Log<T>> for Append {
     }
 }
 
-/// Keys of the update replace or join those of the dictionary.
+/// Keys of the update replace or extend the keys of the dictionary.
 #[derive(Debug)]
 pub struct Merge;
 

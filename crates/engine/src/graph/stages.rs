@@ -6,11 +6,15 @@ use std::collections::HashMap;
 
 /// Why a task list has no stages.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum StageError {
+    /// Two tasks have the same ID.
     #[error("two tasks have the same id: {0}")]
     Duplicate(String),
+    /// A task depends on an ID that no task has.
     #[error("the task {task} depends on an unknown task: {dependency}")]
     UnknownDependency { task: String, dependency: String },
+    /// Tasks depend on each other in a cycle; the IDs are in its order.
     #[error("the tasks depend on each other in a cycle: {}", .0.join(" → "))]
     Cycle(Vec<String>),
 }

@@ -1,4 +1,4 @@
-//! Effects and questions with types: what goes out and what comes back are the caller's own. Functions as nodes.
+//! Effects and questions with the caller's own types. Functions as nodes.
 
 use std::error::Error as StdError;
 use std::future::Future;
@@ -14,7 +14,7 @@ use super::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, State};
 /// Kind of the failures of nodes whose effect failed.
 const FAILED: &str = "effect";
 
-/// Why an effect failed; made of any error by `?`, and then one whose effect may have happened.
+/// Why an effect failed; `?` makes it of any error, and then the effect may have happened.
 #[derive(Debug)]
 pub struct EffectError(EffectFailure);
 
@@ -55,8 +55,9 @@ impl TaskContext {
     effects! {
         /// Performs an effect that must not happen twice, or reads its recorded outcome back.
         ///
-        /// Its intent is committed before `perform` is called with a key that is stable over all attempts. Where a crash
-        /// or an error leaves open whether it happened, a person is asked; [`EffectError::no_effect`] says that it did not.
+        /// Its intent is committed before `perform` is called with a key that is stable over all attempts. If a crash
+        /// or an error leaves the outcome unknown, a person is asked; [`EffectError::no_effect`] states that the effect
+        /// did not happen.
         ///
         /// # Errors
         /// [`NodeError`] when it failed, a person must decide, the run is cancelled, or its outcome does not fit `T`.
@@ -64,22 +65,19 @@ impl TaskContext {
 
         /// Performs an effect that may be sent again under the same key, or reads its recorded outcome back.
         ///
-        /// Where a crash leaves open whether it happened it is sent again, with the key by which the other side knows it.
-        ///
-        /// # Errors
-        /// As [`TaskContext::once`].
+        /// If a crash leaves the outcome unknown, the effect is sent again, with the same key.
         idempotent: EffectClass::Action { repeatable: true };
 
-        /// Asks something that changes nothing, or reads its recorded answer back.
+        /// Performs a request that changes nothing, or returns its recorded answer.
         ///
         /// # Errors
-        /// As [`TaskContext::once`]; nobody is ever asked about it.
+        /// As [`TaskContext::once`], but without a question to a person.
         read_only: EffectClass::Inquiry;
     }
 
-    /// Asks a person and returns the answer once there is one that fits `A`.
+    /// Asks a person and returns the answer when it fits `A`.
     ///
-    /// An answer that does not fit is followed by the same question with the `problem` beside it.
+    /// If an answer does not fit, the same question is asked again, with a `problem`.
     ///
     /// # Errors
     /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
@@ -137,11 +135,10 @@ impl TaskContext {
 
 fn as_json(name: &str, value: &(impl Serialize + ?Sized)) -> Result<Value, NodeError> {
     serde_json::to_value(value).map_err(|error| {
-        NodeError::failed(FAILED, format!("what is sent as {name} is not JSON: {error}"))
+        NodeError::failed(FAILED, format!("the request {name} is not JSON: {error}"))
     })
 }
 
-/// Joins an error with what caused it.
 fn with_sources(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut source = error.source();
@@ -176,7 +173,7 @@ where
     Arc::new(FnNode(function))
 }
 
-/// Makes a node of an async function that gets a client, or whatever else it needs, beside the context.
+/// Makes a node of an async function that takes a client, or any other value, and the context.
 pub fn node_with<S, C, F, Fut>(client: C, function: F) -> Arc<dyn Node<S>>
 where
     S: State,
@@ -187,9 +184,9 @@ where
     node_fn(move |ctx| function(client.clone(), ctx))
 }
 
-/// Makes a node of an async function with an error of its own, which hands back an update or an output.
+/// Makes a node of an async function with its own error type, which returns an update or an output.
 ///
-/// A [`NodeError`] among its errors stays what it is; any other one is a final failure of kind `error`.
+/// A [`NodeError`] stays unchanged; any other error is a final failure of kind `error`.
 pub fn try_node_fn<S, F, Fut, O, E>(function: F) -> Arc<dyn Node<S>>
 where
     S: State,

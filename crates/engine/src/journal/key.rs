@@ -1,23 +1,23 @@
-//! The key of an effect: where it happens and what is asked; and whether recorded effects stand under their own.
+//! The key of an effect: its place and its request; and a check that recorded effects have the right key.
 //!
-//! A key is made of the thread, its making, the place and the request, so it is a checksum of all of them: a call
-//! recorded under another key would not be found when its node runs again, and be made a second time.
+//! A key is made of the thread, its creation time, the place and the request, so it is a checksum of all of them. A
+//! node that runs again would not find a call under another key, and would repeat it.
 
 use std::collections::HashMap;
 
 use serde_json::Value;
 
-use crate::checkpoint::{EffectKind, EffectRow, Error, ThreadDump, ThreadInfo};
+use crate::checkpoint::{EffectKind, EffectRow, Error, Result, ThreadDump, ThreadInfo};
 use crate::graph::NodeLocation;
 use crate::ids::RunId;
 
-/// Names one effect for ever: BLAKE3 over thread, its making, step, task, name, request and occurrence.
+/// Computes the permanent key of an effect: BLAKE3 over thread, its creation time, step, task, name, request and
+/// occurrence.
 ///
-/// When the thread was made is part of it, because its id alone is not: a name stands for the same id in every
-/// database, and again after the thread was deleted, and receivers remember keys for longer than that.
-/// Position within the task is not part of it, so that a node whose prompts changed between two
-/// versions of the program still finds the calls it already made; nor is the order of an object's
-/// fields, which a hash map draws again in every process.
+/// The creation time of the thread is included because a name gives the same ID in every database, and again after the
+/// thread was deleted, and receivers remember keys for longer than that. The position within the task is not included,
+/// so that a node whose prompts changed between two versions still finds its earlier calls. The order of an object's
+/// fields is not included either, because a hash map changes it in every process.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash)]
 pub struct EffectKey([u8; 32]);
 
@@ -113,7 +113,7 @@ fn value(hasher: &mut blake3::Hasher, json: &Value) {
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the step and the call.
-pub fn verify_keys(info: &ThreadInfo, rows: &[EffectRow]) -> Result<(), Error> {
+pub fn verify_keys(info: &ThreadInfo, rows: &[EffectRow]) -> Result<()> {
     let mut of_task: HashMap<(u64, u32), u32> = HashMap::new();
     for row in rows {
         *of_task.entry((row.step, row.task)).or_default() += 1;
@@ -127,7 +127,7 @@ pub fn verify_keys(info: &ThreadInfo, rows: &[EffectRow]) -> Result<(), Error> {
                 "its recorded call {} (task {}, call {}) does not stand under the key of its request",
                 row.name, row.task, row.number
             );
-            return Err(Error::Corrupt { thread: info.id, seq: row.step, reason });
+            return Err(Error::Corrupt { thread: info.id, seq: row.step, reason: reason.into() });
         }
     }
     Ok(())
@@ -137,12 +137,12 @@ pub fn verify_keys(info: &ThreadInfo, rows: &[EffectRow]) -> Result<(), Error> {
 ///
 /// # Errors
 /// As [`verify_keys`].
-pub fn verify_dump(dump: &ThreadDump) -> Result<(), Error> {
+pub fn verify_dump(dump: &ThreadDump) -> Result<()> {
     verify_keys(&dump.info, &dump.effects)?;
     dump.children.iter().try_for_each(verify_dump)
 }
 
-fn stands_under_its_key(info: &ThreadInfo, row: &EffectRow, most: u32) -> Result<bool, Error> {
+fn stands_under_its_key(info: &ThreadInfo, row: &EffectRow, most: u32) -> Result<bool> {
     let (name, request) = match row.kind {
         EffectKind::Model | EffectKind::Tool => (row.name.clone(), row.request.decode()?),
         EffectKind::Clock | EffectKind::Random => (row.kind.as_str().to_owned(), Value::Null),
@@ -163,6 +163,7 @@ fn stands_under_its_key(info: &ThreadInfo, row: &EffectRow, most: u32) -> Result
         attempt: 1,
         namespace: "".into(),
         tenant: "".into(),
+        request: None,
     };
     let made_at = info.created_at.timestamp_micros();
     Ok((0..most).any(|number| {
@@ -201,6 +202,7 @@ mod tests {
             attempt: 1,
             namespace: Arc::from(""),
             tenant: Arc::from(""),
+            request: None,
         };
         let key = |request| EffectKey::derive(&place, 7, "files.read", &request, 0);
         let plain = key(json!({ "path": "a", "deep": { "x": 1, "y": [1, 2] } }));

@@ -1,10 +1,9 @@
 //! Makes effects happen once: records what nodes do to the outside, and reads it back after a crash.
 //!
-//! Enter at [`TaskJournal`], the [`Port`](crate::graph::Port) of one running task. Invariants: an action's
-//! intent is durable before it is sent; a recorded outcome is never fetched again, nor a recorded failure
-//! except by a retry of its node; an action whose outcome is unknown is repeated only if the operator
-//! declared it repeatable, and is otherwise put to a person. Deliberately absent: any knowledge of models
-//! and tools; it records names and JSON.
+//! Enter at [`TaskJournal`], the [`Port`](crate::graph::Port) of one running task. Invariants: an action's intent is
+//! durable before it is sent. A recorded outcome is never requested again, and a recorded failure only by a retry of
+//! its node. An action whose outcome is unknown is repeated only if the operator declared it repeatable; otherwise a
+//! person decides. Deliberately absent: any knowledge of models and tools; it records names and JSON.
 
 mod key;
 mod notes;

@@ -1,29 +1,29 @@
-//! Rows on their way into the journal: those that nothing depends on yet are written with the next one.
+//! Rows that wait for the journal: rows without dependents are written with the next one.
 
 use serde_json::{Value, json};
 
 use super::task::{Mode, TaskJournal, recorder};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
 use crate::failpoint::{Point, wrap};
-use crate::graph::NodeError;
+use crate::graph::Result;
 use crate::observer::report;
 
 /// When a drawn value is durable.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Kept {
     AtOnce,
-    /// With what the task writes next, or when it ends.
+    /// With the task's next write, or when it ends.
     WithTheNext,
 }
 
 impl TaskJournal {
-    /// Leaves a row to the task's next write: until then nothing that anybody else sees depends on it.
+    /// Leaves a row to the task's next write, because until then no visible effect depends on it.
     pub(super) async fn note(&self, row: EffectRow) {
         self.notes.lock().await.push(row);
     }
 
-    /// Records an effect, and in the same write what was noted before it.
-    pub(super) async fn record(&self, point: Point, row: EffectRow) -> Result<(), NodeError> {
+    /// Records an effect, and in the same write the earlier notes.
+    pub(super) async fn record(&self, point: Point, row: EffectRow) -> Result<()> {
         let mut notes = self.notes.lock().await;
         if notes.is_empty() {
             // Effects beside each other do not wait for each other.
@@ -35,8 +35,8 @@ impl TaskJournal {
         self.write(point, &rows).await
     }
 
-    /// Writes what was noted and is not kept yet: the task passes it on, or ends.
-    pub(crate) async fn keep_notes(&self) -> Result<(), NodeError> {
+    /// Writes the notes that are not stored yet, when the task passes them on or ends.
+    pub(crate) async fn keep_notes(&self) -> Result<()> {
         let mut notes = self.notes.lock().await;
         match std::mem::take(&mut *notes) {
             none if none.is_empty() => Ok(()),
@@ -44,7 +44,7 @@ impl TaskJournal {
         }
     }
 
-    async fn write(&self, point: Point, rows: &[EffectRow]) -> Result<(), NodeError> {
+    async fn write(&self, point: Point, rows: &[EffectRow]) -> Result<()> {
         let recorded = self.store.record_effects(self.claimed.fence, rows);
         wrap(point, recorded).await.map_err(recorder)?;
         for row in rows {
@@ -57,7 +57,7 @@ impl TaskJournal {
     }
 
     /// Returns the time of the store's clock, or the one recorded for the same draw.
-    pub(super) async fn micros(&self, kept: Kept) -> Result<i64, NodeError> {
+    pub(super) async fn micros(&self, kept: Kept) -> Result<i64> {
         let now = || json!(self.claimed.clock.now().timestamp_micros());
         let value = self.draw(EffectKind::Clock, kept, now).await?;
         Ok(value.as_i64().unwrap_or_default())
@@ -69,7 +69,7 @@ impl TaskJournal {
         kind: EffectKind,
         kept: Kept,
         draw: impl FnOnce() -> Value,
-    ) -> Result<Value, NodeError> {
+    ) -> Result<Value> {
         let key = self.key(kind.as_str(), &Value::Null);
         if let Some(row @ EffectRow { outcome: Some(value), .. }) = self.found(key.as_bytes()) {
             self.count_read_back(row);

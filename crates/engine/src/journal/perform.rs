@@ -1,4 +1,4 @@
-//! Performing effects: inquiries, which change nothing, and actions, which may.
+//! Performing effects: inquiries, which change nothing outside, and actions, which may.
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -8,7 +8,7 @@ use super::task::{Mode, TaskJournal, recorder};
 use super::unknown::{OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, verdict};
 use crate::checkpoint::{EffectKind, EffectRow, EffectStatus};
 use crate::failpoint::{Point, Side, reach, wrap};
-use crate::graph::{EffectFailure, EffectRequest, Interrupt, NodeError, Outcome, Perform};
+use crate::graph::{EffectFailure, EffectRequest, Interrupt, NodeError, Outcome, Perform, Result};
 use crate::ids::InterruptId;
 
 /// How often a repeatable action is sent in one attempt at its node while its outcome stays unknown.
@@ -18,12 +18,11 @@ const REPEATS: u32 = 3;
 const BROKEN_OFF: &str =
     "the run was broken off between sending the call and recording its outcome";
 
-/// A failure as its row has it.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(default)]
 struct RecordedFailure {
     error: String,
-    /// Whether it stands though its node is tried again: a person said so.
+    /// Whether the failure stays when its node is tried again, because a person decided so.
     #[serde(rename = "final", skip_serializing_if = "std::ops::Not::not")]
     is_final: bool,
 }
@@ -35,15 +34,12 @@ impl From<String> for RecordedFailure {
 }
 
 impl TaskJournal {
-    /// Reads a recorded outcome back; `None` means that the effect is to be performed (again).
+    /// Returns a recorded outcome; `None` if the effect must be performed (again).
     ///
-    /// A recorded failure is part of the history of its node, which continued from it: a re-run after a
-    /// crash or an answer must see it again. Only a retry of the node itself tries once more, except
-    /// where a person said to leave it.
-    pub(super) fn read_back(
-        &self,
-        found: Option<&EffectRow>,
-    ) -> Result<Option<Outcome>, NodeError> {
+    /// A recorded failure is part of the history of its node, which continued from it: a re-run after a crash or an
+    /// answer must see it again. Only a retry of the node itself tries again, except after the decision of a person to
+    /// skip it.
+    pub(super) fn read_back(&self, found: Option<&EffectRow>) -> Result<Option<Outcome>> {
         let Some(EffectRow { status, outcome: Some(outcome), .. }) = found else {
             return Ok(None);
         };
@@ -58,14 +54,14 @@ impl TaskJournal {
         }
     }
 
-    /// Performs something that changes nothing and records how it ended.
+    /// Performs a request that changes nothing outside, and records its outcome.
     pub(super) async fn inquire(
         &self,
         request: &EffectRequest,
         key: EffectKey,
         found: Option<&EffectRow>,
         mut perform: Perform<'_>,
-    ) -> Result<Outcome, NodeError> {
+    ) -> Result<Outcome> {
         self.check_after_pause().await?;
         let clock = self.claimed.clock;
         let started_at = clock.now();
@@ -111,7 +107,7 @@ impl TaskJournal {
         key: EffectKey,
         found: Option<&EffectRow>,
         mut perform: Perform<'_>,
-    ) -> Result<Outcome, NodeError> {
+    ) -> Result<Outcome> {
         let mut attempt = match found {
             None => {
                 let name = &request.name;
@@ -175,7 +171,7 @@ impl TaskJournal {
         key: &EffectKey,
         failure: RecordedFailure,
         attempt: u32,
-    ) -> Result<Outcome, NodeError> {
+    ) -> Result<Outcome> {
         let record = json!(failure);
         self.settle(Point::ToolCommit, key, EffectStatus::Failed, Some(&record), attempt).await?;
         Ok(Outcome::Failed(failure.error))
@@ -190,7 +186,7 @@ impl TaskJournal {
         key: &EffectKey,
         attempt: u32,
         reason: &str,
-    ) -> Result<Option<Outcome>, NodeError> {
+    ) -> Result<Option<Outcome>> {
         let mut question = OutcomeUnknown {
             idempotency_key: Some(key.to_string()),
             attempt: Some(attempt),
@@ -222,12 +218,7 @@ impl TaskJournal {
     }
 
     /// Asks a person, or returns the recorded answer to the same question.
-    pub(super) async fn ask(
-        &self,
-        kind: &str,
-        payload: Value,
-        what: &[u8],
-    ) -> Result<Value, NodeError> {
+    pub(super) async fn ask(&self, kind: &str, payload: Value, what: &[u8]) -> Result<Value> {
         let id = self.question_id(what);
         let payload = match self.found(id.0.as_bytes()) {
             Some(row @ EffectRow { outcome: Some(answer), .. }) => {

@@ -1,8 +1,9 @@
-//! What earlier attempts at a step left in the journal.
+//! The journal entries of earlier attempts at a step.
 
 use std::collections::{BTreeMap, HashMap, HashSet};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use serde_json::Value;
 
 use crate::checkpoint::{EffectKind, EffectRow};
@@ -11,7 +12,7 @@ use crate::checkpoint::{EffectKind, EffectRow};
 #[derive(Debug, Default)]
 pub struct Recorded {
     rows: HashMap<u32, HashMap<Vec<u8>, EffectRow>>,
-    /// What a replay of the step came to so far.
+    /// The results of a replayed step so far.
     replayed: Mutex<Replayed>,
 }
 
@@ -25,14 +26,13 @@ struct Replayed {
 /// The first thing a task asked for in a replay that the journal does not hold.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Missed {
-    /// What the recorded run had asked for under that name, next in order; `None` when there is nothing left.
+    /// The next recorded request under that name; `None` if there are no more.
     pub recorded: Option<Value>,
-    /// What the replay asks for.
+    /// The request of the replay.
     pub asked: Value,
 }
 
 impl Recorded {
-    /// Tells whether anything of a task is recorded.
     pub(super) fn knows(&self, task: u32) -> bool {
         self.rows.contains_key(&task)
     }
@@ -45,16 +45,16 @@ impl Recorded {
     /// Returns the effect of a task under a key to a replay, which has then asked for it.
     pub(super) fn find_again(&self, task: u32, key: &[u8]) -> Option<&EffectRow> {
         let row = self.find(task, key)?;
-        self.replayed().found.insert((task, key.to_vec()));
+        self.replayed.lock().found.insert((task, key.to_vec()));
         Some(row)
     }
 
-    /// Returns what a task noted last of what it observed under a name.
+    /// Returns the task's last recorded observation under a name.
     pub(super) fn observed(&self, task: u32, name: &str) -> Option<&EffectRow> {
         self.all_observed(task, name).max_by_key(|row| row.number)
     }
 
-    /// Returns how often a task noted what it observed under a name.
+    /// Returns how often a task noted an observation under a name.
     pub(super) fn times_observed(&self, task: u32, name: &str) -> u32 {
         u32::try_from(self.all_observed(task, name).count()).unwrap_or(u32::MAX)
     }
@@ -64,9 +64,9 @@ impl Recorded {
         rows.filter(move |row| row.kind == EffectKind::Observed && row.name == name)
     }
 
-    /// Takes note of what a replay asked for in vain; returns whether the recorded run asked for the like.
+    /// Notes a request of a replay without a recorded outcome; returns whether the recorded run has a similar one.
     pub(super) fn miss(&self, task: u32, name: &str, asked: &Value) -> bool {
-        let mut replayed = self.replayed();
+        let mut replayed = self.replayed.lock();
         let rows = self.rows.get(&task).into_iter().flat_map(HashMap::values);
         let is_left = |row: &&EffectRow| {
             !replayed.found.contains(&(task, row.key.clone())) && row.name == name
@@ -80,11 +80,7 @@ impl Recorded {
 
     /// Returns the first task, in frontier order, that asked in vain in a replay, and for what.
     pub fn missed(&self) -> Option<(u32, Missed)> {
-        self.replayed().missed.first_key_value().map(|(task, missed)| (*task, missed.clone()))
-    }
-
-    fn replayed(&self) -> MutexGuard<'_, Replayed> {
-        self.replayed.lock().unwrap_or_else(PoisonError::into_inner)
+        self.replayed.lock().missed.first_key_value().map(|(task, missed)| (*task, missed.clone()))
     }
 
     /// Returns the first free number of a task's effects.

@@ -1,11 +1,12 @@
 //! The journal of one running task.
 
 use std::collections::HashMap;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU32, Ordering};
-use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
@@ -18,26 +19,26 @@ use crate::checkpoint::{
 use crate::clock::{self, Clock};
 use crate::failpoint::{Point, wrap};
 use crate::graph::{
-    Blob, EffectClass, EffectRequest, NodeError, NodeLocation, Outcome, Perform, Port, StreamMode,
-    Wants,
+    Blob, EffectClass, EffectRequest, NodeError, NodeLocation, Outcome, Perform, Port, Result,
+    StreamMode, Wants,
 };
 use crate::observer::report;
 
-/// A pause after which somebody else may have taken the thread over; no lease is much shorter.
+/// A pause after which another process may have claimed the thread; no lease is much shorter.
 const PAUSE: Duration = Duration::from_secs(5);
 
 /// Whether effects may be performed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Mode {
-    /// What is not recorded is performed and recorded; recorded failures are read back like results.
+    /// An effect without a record is performed and recorded; recorded failures are returned like results.
     Live,
     /// The same, but recorded failures are tried again: a retry, or a resume after a failure.
     Again,
-    /// Only what is recorded; anything else is a divergence.
+    /// Only recorded effects; any other one is a divergence.
     Replay,
 }
 
-/// What the holder of a thread writes with.
+/// The parts with which the holder of a thread writes.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct Claimed {
     /// The thread's fencing token.
@@ -48,10 +49,10 @@ pub struct Claimed {
     pub made_at: i64,
 }
 
-/// Hears the live events of one task.
+/// Receives the live events of a task.
 #[async_trait]
 pub trait Live: Send + Sync {
-    /// Publishes a piece; never waits, and drops it where the listener is too far behind.
+    /// Publishes a piece; never waits, and drops it if the listener is too far behind.
     fn publish(&self, mode: StreamMode, payload: Value);
 
     /// Returns which events are listened to.
@@ -70,7 +71,7 @@ pub struct TaskJournal {
     pub(super) recorded: Arc<Recorded>,
     occurrences: Mutex<HashMap<EffectKey, u32>>,
     next_number: AtomicU32,
-    /// What was drawn and seen since the last write: it is part of the next one.
+    /// Random numbers, times and observations since the last write, which the next write includes.
     pub(super) notes: tokio::sync::Mutex<Vec<EffectRow>>,
     /// When the task was last seen to be alive.
     pub(super) alive_at: Mutex<Instant>,
@@ -113,13 +114,13 @@ impl TaskJournal {
         }
     }
 
-    /// Names the next effect of this kind: equal requests of one task are told apart by counting.
+    /// Computes the key of the next effect of this kind: equal requests of a task are numbered.
     pub(super) fn key(&self, name: &str, request: &Value) -> EffectKey {
         self.next_key(name, request, request, |key| self.is_recorded(key.as_bytes()))
     }
 
-    /// Names the next effect of this kind, as `is_recorded` knows it where an earlier version recorded it by
-    /// `request_v1`.
+    /// Computes the key of the next effect of this kind; `is_recorded` finds an effect that an earlier version recorded
+    /// by `request_v1`.
     fn next_key(
         &self,
         name: &str,
@@ -128,7 +129,7 @@ impl TaskJournal {
         is_recorded: impl Fn(&EffectKey) -> bool,
     ) -> EffectKey {
         let base = EffectKey::derive(&self.place, self.claimed.made_at, name, request, 0);
-        let mut seen = self.occurrences.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut seen = self.occurrences.lock();
         let occurrence = seen.entry(base).or_insert(0);
         let number = *occurrence;
         *occurrence += 1;
@@ -156,7 +157,7 @@ impl TaskJournal {
         }
     }
 
-    /// Counts an outcome that is used again; a replay uses nothing else, and is not counted.
+    /// Counts an outcome that is used again; a replay uses only those, and is not counted.
     pub(super) fn count_read_back(&self, row: &EffectRow) {
         if self.mode != Mode::Replay {
             report(|observer| observer.effect_read_back(row.kind.as_str()));
@@ -169,7 +170,7 @@ impl TaskJournal {
         kind: EffectKind,
         name: &str,
         request: &Value,
-    ) -> Result<EffectRow, NodeError> {
+    ) -> Result<EffectRow> {
         Ok(EffectRow {
             step: self.place.step,
             task: self.place.task,
@@ -193,7 +194,7 @@ impl TaskJournal {
         status: EffectStatus,
         outcome: Option<&Value>,
         attempt: u32,
-    ) -> Result<(), NodeError> {
+    ) -> Result<()> {
         self.keep_notes().await?;
         let outcome = outcome.map(|value| self.encode(value)).transpose()?;
         let step = self.place.step;
@@ -204,17 +205,17 @@ impl TaskJournal {
         wrap(point, settled).await.map_err(recorder)
     }
 
-    /// Notes that the task continues; returns how long nothing was seen of it.
+    /// Notes that the task is active; returns how long it was not.
     pub(super) fn seen_alive(&self) -> Duration {
-        let mut alive_at = self.alive_at.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut alive_at = self.alive_at.lock();
         std::mem::replace(&mut *alive_at, clock::monotonic()).elapsed()
     }
 
-    /// Checks after a pause that the thread was not taken over meanwhile: a process that was stopped may be behind.
+    /// Checks after a pause that the process still holds the thread: a stopped process may have lost it.
     ///
     /// # Errors
     /// [`NodeError::Recorder`] with the store's refusal.
-    pub(super) async fn check_after_pause(&self) -> Result<(), NodeError> {
+    pub(super) async fn check_after_pause(&self) -> Result<()> {
         if self.seen_alive() < PAUSE {
             return Ok(());
         }
@@ -222,11 +223,11 @@ impl TaskJournal {
         self.claimed.fence.check(current).map_err(recorder)
     }
 
-    pub(super) fn encode(&self, value: &Value) -> Result<Encoded, NodeError> {
+    pub(super) fn encode(&self, value: &Value) -> Result<Encoded> {
         Encoded::json(value, self.store.compress_above()).map_err(recorder)
     }
 
-    /// Says that a replay asks for what the journal does not hold.
+    /// Reports a request of a replay that is not in the journal.
     pub(super) fn diverged(&self, name: &str, what: &str, asked: &Value) -> NodeError {
         let message = if self.recorded.miss(self.place.task, name, asked) {
             format!("it asked for {what} with another request than the recorded run")
@@ -243,11 +244,7 @@ pub(super) fn recorder(error: crate::checkpoint::Error) -> NodeError {
 
 #[async_trait]
 impl Port for TaskJournal {
-    async fn effect(
-        &self,
-        request: EffectRequest,
-        perform: Perform<'_>,
-    ) -> Result<Outcome, NodeError> {
+    async fn effect(&self, request: EffectRequest, perform: Perform<'_>) -> Result<Outcome> {
         let key = self.key(&request.name, &request.request);
         let found = self.found(key.as_bytes());
         if let Some(outcome) = self.read_back(found)? {
@@ -268,18 +265,18 @@ impl Port for TaskJournal {
         }
     }
 
-    async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError> {
+    async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value> {
         let is_asked =
             |key: &EffectKey| self.is_recorded(self.question_id(key.as_bytes()).0.as_bytes());
         let key = self.next_key(kind, &what, &payload, is_asked);
         self.ask(kind, payload, key.as_bytes()).await
     }
 
-    async fn now_micros(&self) -> Result<i64, NodeError> {
+    async fn now_micros(&self) -> Result<i64> {
         self.micros(Kept::AtOnce).await
     }
 
-    async fn noted_micros(&self) -> Result<i64, NodeError> {
+    async fn noted_micros(&self) -> Result<i64> {
         self.micros(Kept::WithTheNext).await
     }
 
@@ -287,12 +284,12 @@ impl Port for TaskJournal {
         Some(self.claimed.clock.now().timestamp_micros())
     }
 
-    async fn random(&self) -> Result<u64, NodeError> {
+    async fn random(&self) -> Result<u64> {
         let value = self.draw(EffectKind::Random, Kept::AtOnce, || json!(random_bits())).await?;
         Ok(value.as_u64().unwrap_or_default())
     }
 
-    async fn observed(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
+    async fn observed(&self, name: &str, seen: Value) -> Result<Value> {
         if self.mode == Mode::Replay {
             // A graph that has begun to look only now was not looking then: the present has to do.
             let noted = self.recorded.observed(self.place.task, name);
@@ -314,19 +311,14 @@ impl Port for TaskJournal {
         Ok(seen)
     }
 
-    async fn observed_first(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
+    async fn observed_first(&self, name: &str, seen: Value) -> Result<Value> {
         match self.recorded.observed(self.place.task, name) {
             Some(row) => row.request.decode().map_err(recorder),
             None => self.observed(name, seen).await,
         }
     }
 
-    async fn observed_unless(
-        &self,
-        name: &str,
-        usual: Value,
-        seen: Value,
-    ) -> Result<Value, NodeError> {
+    async fn observed_unless(&self, name: &str, usual: Value, seen: Value) -> Result<Value> {
         if self.mode == Mode::Replay {
             return self.observed(name, usual).await;
         }
@@ -334,11 +326,11 @@ impl Port for TaskJournal {
         if was_noted || seen != usual { self.observed(name, seen).await } else { Ok(seen) }
     }
 
-    async fn keep_notes(&self) -> Result<(), NodeError> {
+    async fn keep_notes(&self) -> Result<()> {
         Self::keep_notes(self).await
     }
 
-    async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError> {
+    async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>> {
         let read = read_blob(self.store.as_ref(), self.place.thread, blob, called);
         read.await.map_err(recorder)
     }

@@ -1,4 +1,4 @@
-//! What a person is asked, and can answer, when nobody knows whether an action happened.
+//! The question about an action with an unknown outcome, and the possible answers.
 
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -12,25 +12,26 @@ pub const OUTCOME_UNKNOWN: &str = "outcome_unknown";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "outcome", rename_all = "snake_case", deny_unknown_fields)]
 pub enum Verdict {
-    /// It happened; `result` is what it gave, as far as the person knows.
+    /// It happened; `result` is its result, if the person knows it.
     Done {
+        /// The result; null if it is not known.
         #[serde(default)]
         result: Value,
     },
     /// It did not happen, or may happen twice: send it again.
     Retry,
-    /// Leave it; the agent is told.
+    /// Skip it; the agent receives the decision.
     Skip,
 }
 
-/// An answer to the question what became of an action, which does not say it.
+/// An answer to the question about an unknown outcome that has another form.
 #[derive(Debug, thiserror::Error)]
 #[error(
     "the answer must be {{\"outcome\": \"done\", \"result\": …}}, {{\"outcome\": \"retry\"}} or {{\"outcome\": \"skip\"}}: {0}"
 )]
 pub struct NoVerdict(serde_json::Error);
 
-/// Checks that an answer fits the kind of its question, before it is recorded for good.
+/// Checks that an answer fits the kind of its question, before it is recorded permanently.
 ///
 /// # Errors
 /// [`NoVerdict`].
@@ -41,7 +42,6 @@ pub fn check_answer(kind: &str, answer: &Value) -> Result<(), NoVerdict> {
     Ok(())
 }
 
-/// Reads a verdict.
 pub(super) fn verdict(answer: &Value) -> Result<Verdict, NoVerdict> {
     Verdict::deserialize(answer).map_err(NoVerdict)
 }
@@ -51,16 +51,20 @@ pub(super) fn verdict(answer: &Value) -> Result<Verdict, NoVerdict> {
 pub struct OutcomeUnknown {
     /// `server.tool`, or the effect's name.
     pub tool: String,
+    /// The request, as it was sent.
     pub request: Value,
+    /// The key that each attempt carries.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub idempotency_key: Option<String>,
+    /// How many times it was sent.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub attempt: Option<u32>,
     /// Why nobody knows.
     pub reason: String,
+    /// The outcomes that an answer can name: `done`, `retry`, `skip`.
     #[serde(default)]
     pub choices: Vec<String>,
-    /// What was wrong with the answer before.
+    /// The problem with the previous answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }

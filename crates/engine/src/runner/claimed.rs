@@ -8,7 +8,7 @@ use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
 use super::lease::{self, LeaseGuard};
-use super::outcome::{Durability, Error, RunOutcome, RunResult};
+use super::outcome::{Durability, Error, Result, RunOutcome, RunResult};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
 use crate::checkpoint::{
@@ -24,9 +24,9 @@ use crate::observer::report;
 /// A claimed thread, ready to be driven; dropping it lets the next one take the thread at once.
 pub(super) struct ClaimedThread<S: State> {
     pub restored: Restored<S>,
-    /// The thread's status before it was taken.
+    /// The thread's status before the claim.
     pub was: ThreadStatus,
-    /// It was taken from the process that held it when it was read, at this time or later.
+    /// It was claimed from the process that held it when it was read, at this time or later.
     from_holder: Option<DateTime<Utc>>,
     pub run: RunId,
     /// The store's clock.
@@ -41,24 +41,38 @@ pub(super) struct ClaimedThread<S: State> {
 
 impl<S: State> Runner<S> {
     /// Reads a thread after checking that it is one of this graph's.
-    pub(super) async fn read(&self, thread: ThreadId) -> Result<Restored<S>, Error> {
-        let info = self.store().info(thread).await?;
-        if info.graph != self.graph().name() {
-            let found = info.graph;
-            let wanted = self.graph().name().to_owned();
-            return Err(Error::WrongGraph { thread, found, wanted });
+    pub(super) async fn read(&self, thread: ThreadId) -> Result<Restored<S>> {
+        match restore::<S>(self.store().as_ref(), thread, None).await {
+            Ok(read) => self.check_own(&read.info).map(|()| read),
+            // The state of another graph may be unreadable as one of this.
+            Err(error) => self.own(thread).await.and(Err(error.into())),
         }
-        Ok(restore::<S>(self.store().as_ref(), thread, None).await?)
     }
 
-    /// Takes the lease of a thread that was read, reads it again if it moved meanwhile, and starts a run.
+    /// Returns the row of a thread, which must be one of this graph's.
+    pub(super) async fn own(&self, thread: ThreadId) -> Result<ThreadInfo> {
+        let info = self.store().info(thread).await?;
+        self.check_own(&info).map(|()| info)
+    }
+
+    fn check_own(&self, info: &ThreadInfo) -> Result<()> {
+        let wanted = self.graph().name().to_owned();
+        let found = info.graph.clone();
+        if found == wanted {
+            Ok(())
+        } else {
+            Err(Error::WrongGraph { thread: info.id, found, wanted })
+        }
+    }
+
+    /// Claims the lease of a thread that was read, reads it again if it has changed, and starts a run.
     ///
     /// Reading comes first: a thread that cannot be read is left as it is.
     pub(super) async fn claim(
         &self,
         read: Restored<S>,
         cancel: &CancellationToken,
-    ) -> Result<ClaimedThread<S>, Error> {
+    ) -> Result<ClaimedThread<S>> {
         let store = self.store();
         let thread = read.info.id;
         let guard = LeaseGuard::new(&self.process);
@@ -66,12 +80,12 @@ impl<S: State> Runner<S> {
         self.claimed(read, info, guard, cancel).await
     }
 
-    /// Takes the lease of a thread that was read, unless somebody else took it meanwhile, and starts a run.
+    /// Claims the lease of a thread that was read, unless another process claimed it since, and starts a run.
     pub(super) async fn claim_as_read(
         &self,
         read: Restored<S>,
         cancel: &CancellationToken,
-    ) -> Result<ClaimedThread<S>, Error> {
+    ) -> Result<ClaimedThread<S>> {
         let guard = LeaseGuard::new(&self.process);
         let store = self.store().as_ref();
         let owner = guard.owner();
@@ -85,7 +99,7 @@ impl<S: State> Runner<S> {
         info: ThreadInfo,
         guard: LeaseGuard,
         cancel: &CancellationToken,
-    ) -> Result<ClaimedThread<S>, Error> {
+    ) -> Result<ClaimedThread<S>> {
         let store = self.store();
         let before = &read.info;
         let thread = before.id;
@@ -127,11 +141,7 @@ impl<S: State> Runner<S> {
         Writer::new(Arc::clone(self.store()), claim, durability, claimed.restored.hash)
     }
 
-    pub(super) async fn release(
-        &self,
-        claimed: &ClaimedThread<S>,
-        end: RunEnd<'_>,
-    ) -> Result<(), Error> {
+    pub(super) async fn release(&self, claimed: &ClaimedThread<S>, end: RunEnd<'_>) -> Result<()> {
         let fence = Fence::from(&claimed.restored.info);
         let ended = self.store().end_run(fence, claimed.run, end);
         Ok(wrap(Point::RunEnd, ended).await?)
@@ -146,7 +156,7 @@ impl<S: State> Runner<S> {
         self.give_back(claimed, error, left).await
     }
 
-    /// Gives a thread back whose run broke on the store, as far as the store still answers.
+    /// Gives back a thread whose run failed in the store, if the store still responds.
     pub(super) async fn give_back(
         &self,
         claimed: &ClaimedThread<S>,
@@ -177,11 +187,8 @@ pub(super) enum Broken<S: State> {
 }
 
 impl<S: State> Runner<S> {
-    /// Gives a thread back that has nothing to run because the run before lost its process before its input was stored.
-    ///
-    /// # Errors
-    /// [`Error::NeverAsked`].
-    pub(super) async fn refuse_unasked(&self, claimed: &ClaimedThread<S>) -> Result<(), Error> {
+    /// Gives back a thread without tasks, because the process of the last run died before its input was stored.
+    pub(super) async fn refuse_unasked(&self, claimed: &ClaimedThread<S>) -> Result<()> {
         let restored = &claimed.restored;
         if !restored.frontier.tasks.is_empty() {
             return Ok(());
@@ -214,17 +221,14 @@ impl<S: State> Runner<S> {
         Err(error)
     }
 
-    /// Refuses to resume a thread when so many runs before this one died in a row and committed nothing.
+    /// Refuses to resume a thread if the last runs ended with the death of their process and without a commit.
     ///
-    /// Whatever ended those processes (memory, a crash in a library) may well end this one too, and the next.
-    ///
-    /// # Errors
-    /// [`Error::CrashLoop`].
+    /// The cause of those deaths (memory, a crash in a library) can end this process too, and the next one.
     pub(super) async fn refuse_crash_loop(
         &self,
         claimed: &ClaimedThread<S>,
         most: u32,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         // Without a node to run only the run's end is missing, which kills nobody.
         if claimed.was != ThreadStatus::Busy || claimed.restored.frontier.tasks.is_empty() {
             return Ok(());
@@ -242,8 +246,8 @@ impl<S: State> Runner<S> {
 
     /// Reads how a run that broke leaves its thread.
     ///
-    /// A database that could not be used for a while fails no thread: the run was broken off, and one that `hands_over`
-    /// is left to the workers. A thread whose input was not stored is at rest, as before.
+    /// An unavailable database fails no thread: the run is broken off, and a worker continues it if `hands_over` is
+    /// set. A thread whose input was not stored is at rest, as before.
     pub(super) async fn broken(
         &self,
         claimed: &ClaimedThread<S>,
@@ -262,11 +266,13 @@ impl<S: State> Runner<S> {
             Ok(now) if !now.frontier.tasks.is_empty() => {}
             Ok(now) if now.seq == before.seq => return Broken::Left(run, ThreadStatus::Idle),
             Ok(now) if of_store.is_some() => {
-                let Restored { state, seq: head, .. } = now;
+                let Restored { info, state, seq: head, .. } = now;
                 let steps = head - before.seq;
                 let result = RunResult::Done;
                 let run = claimed.run;
-                return Broken::AtEnd(RunOutcome { thread, run, result, state, head, steps });
+                let tenant = info.tenant.into();
+                let ended = RunOutcome { thread, tenant, run, result, state, head, steps };
+                return Broken::AtEnd(ended);
             }
             _ => {}
         }
@@ -278,7 +284,6 @@ impl<S: State> Runner<S> {
     }
 }
 
-/// Returns how listeners hear that a run has ended.
 pub(super) fn end_status(run: RunStatus) -> EndStatus {
     match run {
         RunStatus::Done => EndStatus::Done,

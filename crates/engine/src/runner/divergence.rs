@@ -1,11 +1,11 @@
-//! What a replay reports: how far it came, and how the first step that went otherwise differs.
+//! The report of a replay: how far it went, and how the first different step differs.
 
 use std::sync::Arc;
 
 use serde::Serialize;
 use serde_json::{Value, json};
 
-use super::outcome::Error;
+use super::outcome::Result;
 use crate::checkpoint::StepRow;
 use crate::graph::{BlobText, Command, EngineError, Frontier, State, StoredWrite};
 use crate::ids::ThreadId;
@@ -14,6 +14,7 @@ use crate::journal::Missed;
 /// How a replay went.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ReplayReport {
+    /// The thread.
     #[serde(rename = "thread_id")]
     pub thread: ThreadId,
     /// The first step that was looked at.
@@ -22,11 +23,11 @@ pub struct ReplayReport {
     pub left_out: Option<LeftOut>,
     /// Steps that were run again and committed the same bytes.
     pub replayed: u64,
-    /// Inputs and edits, which are taken as they are stored.
+    /// Inputs and edits, which are not computed again.
     pub taken: u64,
     /// Recorded effects that the steps run again can read.
     pub effects: u64,
-    /// The first step that went otherwise, if any; nothing after it was looked at.
+    /// The first step that differs, if any; later steps were not checked.
     pub divergence: Option<Divergence>,
 }
 
@@ -36,48 +37,49 @@ pub struct ReplayReport {
 pub enum LeftOut {
     /// The steps before were dropped.
     Pruned,
-    /// They were taken over from a thread that is not here, whose recorded effects stayed with it.
+    /// They belong to a thread that is missing here, whose recorded effects were not shared.
     Foreign,
     /// Another run was asked for.
     OtherRun,
 }
 
-/// Where and how a replay left the recorded run.
+/// The place and kind of a difference between a replay and the recorded run.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Divergence {
+    /// Number of the step.
     pub step: u64,
-    /// The first node, in frontier order, that did not do what it had done.
+    /// The first node, in frontier order, that differs from the record.
     pub node: String,
-    /// What is different, in a sentence.
+    /// The difference, in a sentence.
     pub reason: String,
-    /// What `expected` and `actual` are.
+    /// The kind of `expected` and `actual`.
     pub about: About,
     /// What is stored.
     pub expected: Value,
-    /// What the replay came to; null where it came to nothing.
+    /// The result of the replay; null without one.
     pub actual: Value,
 }
 
-/// What a divergence shows itself in.
+/// The part of a step in which the replay differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum About {
     /// The request of an effect: of a model or tool call, or a question.
     Request,
-    /// What the node wrote to the state.
+    /// The node's update of the state.
     Update,
     /// What runs next.
     Next,
 }
 
-/// What a step came to when it ran again.
+/// The result of a step that was computed again.
 pub(super) enum Again {
     Same,
     Other { delta: Vec<u8>, frontier: Vec<u8> },
     Failed { node: String, message: String, missed: Option<(u32, Missed)> },
 }
 
-/// Says why a step that was committed then does not come to its commit now.
+/// Explains why a step that was committed cannot be committed by the replay.
 pub(super) fn why<S: State>(command: Command<S>) -> (String, String) {
     match command {
         Command::Fail(EngineError::Node { node, message, .. }) => (node, message),
@@ -96,12 +98,12 @@ pub(super) fn why<S: State>(command: Command<S>) -> (String, String) {
     }
 }
 
-/// Compares bytes, and where they differ the values: a hash map's order is no divergence.
+/// Compares bytes, and if they differ the values, because the order of a hash map is not a difference.
 pub(super) fn same_json(one: &[u8], other: &[u8]) -> bool {
     one == other || (!one.is_empty() && value(one) == value(other))
 }
 
-/// Compares what a step of an earlier version wrote, whose long texts stand in it, with what it writes now.
+/// Compares a step of an earlier version, which contains its long texts, with the step that is written now.
 pub(super) fn same_with_texts(recorded: &[u8], delta: &[u8], texts: &[BlobText]) -> bool {
     if texts.is_empty() {
         return false;
@@ -115,7 +117,7 @@ pub(super) fn same_with_texts(recorded: &[u8], delta: &[u8], texts: &[BlobText])
     whole == value(recorded)
 }
 
-/// Puts texts where they are named.
+/// Replaces references by their texts.
 fn put_back(value: &mut Value, texts: &[(Value, &Arc<str>)]) {
     if let Some((_, text)) = texts.iter().find(|(name, _)| name == value) {
         *value = Value::String(text.to_string());
@@ -132,12 +134,8 @@ fn value(json: &[u8]) -> Value {
     serde_json::from_slice(json).unwrap_or(Value::Null)
 }
 
-/// Names the first node that did otherwise, with what it wrote then and now.
-pub(super) fn divergence(
-    row: &StepRow,
-    frontier: &Frontier,
-    again: Again,
-) -> Result<Divergence, Error> {
+/// Names the first node that differs, with its recorded and its present write.
+pub(super) fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Result<Divergence> {
     let stored = row.written()?;
     let step = row.seq;
     let (delta, next) = match again {

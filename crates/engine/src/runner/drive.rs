@@ -11,13 +11,12 @@ use super::outcome::RunResult;
 use super::snapshots::Snapshots;
 use super::task::{Ended, RunContext};
 use super::writer::{Step, Writer};
-use crate::checkpoint::{Codec, Encoded, Error, PendingRow, StepKind};
+use crate::checkpoint::{Codec, Encoded, Error, PendingRow, Result, StepKind};
 use crate::clock;
 use crate::failpoint::{self, Point};
 use crate::graph::{BlobText, Command, Engine, Event, NodeError, NodeRun, State};
 use crate::journal::{Mode, Recorded};
 
-/// One run under way.
 pub(super) struct Drive<S: State> {
     pub context: RunContext<S>,
     pub deadline: Option<Duration>,
@@ -25,24 +24,24 @@ pub(super) struct Drive<S: State> {
     pub lease: Duration,
     pub writer: Writer,
     pub snapshots: Snapshots,
-    /// Effects recorded before this run, by step.
+    /// Effects recorded before this run, grouped by their step.
     pub recorded: BTreeMap<u64, Arc<Recorded>>,
-    /// Whether the run continues after a failure, whose causes are to be tried again.
+    /// Whether the run continues after a failure, so that failed effects are tried again.
     pub again: bool,
     /// The step at which the run begins.
     pub first_step: u64,
     pub has_pending: bool,
-    /// Texts of finished tasks whose writes could not be kept before their step.
+    /// Texts of finished tasks whose writes could not be stored before their step.
     pub texts: Vec<BlobText>,
 }
 
 /// The tasks of the step under way.
 ///
-/// They live in this future and move only while it polls them, so whatever it awaits beside them it
-/// awaits through [`Tasks::beside`]: one of them may hold the store's only connection.
+/// They are in this future and advance only while it polls them. It therefore awaits everything else through
+/// [`Tasks::beside`], because a task can hold the store's only connection.
 struct Tasks<S: State> {
     running: FuturesUnordered<BoxFuture<'static, Ended<S>>>,
-    /// Those that ended while something else was awaited.
+    /// Tasks that ended during another await.
     ended: VecDeque<Ended<S>>,
 }
 
@@ -51,7 +50,7 @@ impl<S: State> Tasks<S> {
         Self { running: FuturesUnordered::new(), ended: VecDeque::new() }
     }
 
-    /// Returns the next task that ended; `None` when there are no more.
+    /// Returns the next task that ended; `None` if no task is left.
     async fn next(&mut self) -> Option<Ended<S>> {
         match self.ended.pop_front() {
             Some(ended) => Some(ended),
@@ -73,11 +72,11 @@ impl<S: State> Tasks<S> {
 }
 
 impl<S: State> Drive<S> {
-    /// Runs until the engine has nothing more to do.
+    /// Runs until the engine issues no more commands.
     ///
     /// # Errors
-    /// [`Error`] when the store failed; what was acknowledged before stays.
-    pub(super) async fn drive(&mut self, engine: &mut Engine<S>) -> Result<RunResult, Error> {
+    /// [`Error`] if the store failed; acknowledged steps stay.
+    pub(super) async fn drive(&mut self, engine: &mut Engine<S>) -> Result<RunResult> {
         let mut tasks = Tasks::new();
         let result = self.work(engine, &mut tasks).await;
         if let Err(error) = &result
@@ -91,11 +90,7 @@ impl<S: State> Drive<S> {
         result
     }
 
-    async fn work(
-        &mut self,
-        engine: &mut Engine<S>,
-        tasks: &mut Tasks<S>,
-    ) -> Result<RunResult, Error> {
+    async fn work(&mut self, engine: &mut Engine<S>, tasks: &mut Tasks<S>) -> Result<RunResult> {
         let mut out = Vec::new();
         let mut queue: VecDeque<Command<S>> = VecDeque::new();
         let stop = self.context.stop.clone();
@@ -149,7 +144,7 @@ impl<S: State> Drive<S> {
         engine: &mut Engine<S>,
         tasks: &mut Tasks<S>,
         out: &mut Vec<Command<S>>,
-    ) -> Result<Option<RunResult>, Error> {
+    ) -> Result<Option<RunResult>> {
         match command {
             Command::Emit(event) => tasks.beside(self.context.listeners.tell(event)).await,
             Command::Run(run) => {
@@ -181,14 +176,14 @@ impl<S: State> Drive<S> {
         Ok(None)
     }
 
-    /// Keeps what a task wrote, unless the steps before it are themselves not kept yet.
+    /// Stores the write of a task, unless earlier steps are not stored yet.
     async fn keep(
         &mut self,
         step: u64,
         task: u32,
         body: Vec<u8>,
         mut texts: Vec<BlobText>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if !self.writer.settle().await? {
             self.texts.append(&mut texts);
             return Ok(());
@@ -203,8 +198,8 @@ impl<S: State> Drive<S> {
         Ok(())
     }
 
-    /// Finds what the journal holds for a task, and how it is to be used.
-    async fn history_of(&self, run: &NodeRun<S>) -> Result<(Mode, Arc<Recorded>), Error> {
+    /// Finds the recorded effects of a task, and how they are used.
+    async fn history_of(&self, run: &NodeRun<S>) -> Result<(Mode, Arc<Recorded>)> {
         if run.attempt > 1 {
             let rows = self.context.store.effects(self.context.thread, Some(run.step)).await?;
             return Ok((Mode::Again, Arc::new(rows.into_iter().collect())));
@@ -217,6 +212,6 @@ impl<S: State> Drive<S> {
 fn as_store_error(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
     match error.downcast::<Error>() {
         Ok(error) => *error,
-        Err(error) => Error::Damaged(error.to_string()),
+        Err(error) => Error::damaged(error),
     }
 }

@@ -6,7 +6,7 @@ use serde_json::Value;
 
 use super::claimed::ClaimedThread;
 use super::input::{INPUT, encoded, entry_frontier};
-use super::outcome::{Durability, Error, RunOptions};
+use super::outcome::{Durability, Error, Result, RunOptions};
 use super::run::Runner;
 use super::snapshots::snapshot_of;
 use super::writer::Step;
@@ -22,22 +22,24 @@ use crate::journal::check_answer;
 /// A thread's state at one step.
 #[derive(Clone, Debug)]
 pub struct StateView<S: State> {
+    /// The thread.
     pub info: ThreadInfo,
     /// The step that `state` belongs to.
     pub seq: u64,
+    /// The state after step `seq`.
     pub state: Arc<S>,
     /// The nodes that run next.
     pub next: Vec<String>,
 }
 
-/// What runs after an edit of a thread's state.
+/// The continuation after an edit of a thread's state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AfterEdit {
-    /// What the routes of the node lead to that is named as the writer.
+    /// The routes of the author node.
     Routes,
     /// These.
     Goto(Vec<Target>),
-    /// What would have run without the edit.
+    /// The tasks that were next before the edit.
     Unchanged,
 }
 
@@ -46,7 +48,7 @@ impl<S: State> Runner<S> {
     ///
     /// # Errors
     /// As [`restore`].
-    pub async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<StateView<S>, Error> {
+    pub async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<StateView<S>> {
         let Restored { info, seq, state, frontier, .. } =
             restore::<S>(self.store().as_ref(), thread, at).await?;
         Ok(StateView { info, seq, state, next: names(&frontier) })
@@ -54,9 +56,9 @@ impl<S: State> Runner<S> {
 
     /// Edits a thread's state as if `as_node` had written it; the edit is a step, and that node's routes are next.
     ///
-    /// `__input__` stands for a new input, which leads to the entry nodes, and [`END`] for an edit after
-    /// which nothing runs. The step that was under way is abandoned: what its finished tasks wrote is
-    /// dropped, and its open questions can no longer be answered, those of its subgraphs included.
+    /// `__input__` means a new input, which leads to the entry nodes, and [`END`] an edit without a next node. The
+    /// active step is abandoned: the writes of its finished tasks are dropped, and its open questions, with those in
+    /// its subgraphs, can no longer be answered.
     ///
     /// # Errors
     /// [`Error::UnknownNode`], [`Error::Update`] when the update cannot be stored or leads nowhere, and
@@ -66,25 +68,38 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         update: S::Update,
         as_node: &str,
-    ) -> Result<StateView<S>, Error> {
-        self.update_state_and_go(thread, update, as_node, AfterEdit::Routes).await
+    ) -> Result<StateView<S>> {
+        self.update_state_and_go(thread, None, update, as_node, AfterEdit::Routes).await
     }
 
-    /// Edits a thread's state as [`Runner::update_state`] does, and says what runs next.
+    /// Edits a thread's state as [`Runner::update_state`] does, with a chosen continuation.
+    ///
+    /// An update that is based on a state names the step that was then the head in `seen`.
     ///
     /// # Errors
-    /// As [`Runner::update_state`].
+    /// [`StoreError::Moved`] if the thread has left `seen`, and as [`Runner::update_state`].
     pub async fn update_state_and_go(
         &self,
         thread: ThreadId,
+        seen: Option<u64>,
         update: S::Update,
         as_node: &str,
         after: AfterEdit,
-    ) -> Result<StateView<S>, Error> {
+    ) -> Result<StateView<S>> {
         let read = self.read(thread).await?;
+        let has_moved = |head| seen.is_some_and(|seen| seen != head);
+        if has_moved(read.seq) {
+            return Err(StoreError::Moved { thread }.into());
+        }
         let stays = after == AfterEdit::Unchanged;
         let (edit, texts) = self.tried(&read, update, as_node, &after).await?;
         let claimed = self.claim(read, &RunOptions::<S>::default().cancel).await?;
+        if has_moved(claimed.restored.seq) {
+            let is_at_end = claimed.restored.frontier.tasks.is_empty();
+            let status = if is_at_end { ThreadStatus::Idle } else { ThreadStatus::Interrupted };
+            self.release(&claimed, RunEnd::new(RunStatus::Cancelled, status)).await?;
+            return Err(StoreError::Moved { thread }.into());
+        }
         let seq = claimed.restored.seq + 1;
         let mut state = Arc::clone(&claimed.restored.state);
         let joins = claimed.restored.frontier.joins.clone();
@@ -118,7 +133,7 @@ impl<S: State> Runner<S> {
         Ok(StateView { info, seq, state, next })
     }
 
-    /// Checks an edit of a thread as it stood at a step, as [`Runner::update_state_and_go`] would, and writes nothing.
+    /// Checks an edit of a thread at a step as [`Runner::update_state_and_go`] does, without writing.
     ///
     /// # Errors
     /// As [`Runner::update_state_and_go`].
@@ -129,7 +144,7 @@ impl<S: State> Runner<S> {
         update: S::Update,
         as_node: &str,
         after: &AfterEdit,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let read = restore::<S>(self.store().as_ref(), thread, Some(at)).await?;
         self.tried(&read, update, as_node, after).await?;
         Ok(())
@@ -146,13 +161,8 @@ impl<S: State> Runner<S> {
         source: ThreadId,
         at: u64,
         title: Option<String>,
-    ) -> Result<ThreadInfo, Error> {
-        let info = self.store().info(source).await?;
-        if info.graph != self.graph().name() {
-            let found = info.graph;
-            let wanted = self.graph().name().to_owned();
-            return Err(Error::WrongGraph { thread: source, found, wanted });
-        }
+    ) -> Result<ThreadInfo> {
+        let info = self.own(source).await?;
         let row = self.store().history(source, Some(at.saturating_add(1)), 1).await?.pop();
         if at > 0 && row.is_none_or(|row| row.seq != at) {
             // Beyond the head, or dropped: then nobody knows any more what ran next.
@@ -164,13 +174,13 @@ impl<S: State> Runner<S> {
         Ok(self.store().fork(source, at, new).await?)
     }
 
-    /// Makes a thread stand as it did at an earlier step; a resume continues from there.
+    /// Returns a thread to an earlier step, from which a resume continues.
     ///
-    /// The steps in between stay, and can be gone back to in the same way. At the head nothing is written.
+    /// The steps in between stay, and can be gone back to in the same way. At the head this writes nothing.
     ///
     /// # Errors
     /// [`StoreError::UnknownStep`] for a step that is not there, and whatever else the store reports.
-    pub async fn go_back(&self, thread: ThreadId, to: u64) -> Result<StateView<S>, Error> {
+    pub async fn go_back(&self, thread: ThreadId, to: u64) -> Result<StateView<S>> {
         let read = self.read(thread).await?;
         if to == read.info.head {
             let next = names(&read.frontier);
@@ -220,11 +230,11 @@ impl<S: State> Runner<S> {
 
     /// Returns the questions that wait for a person, of the thread and of its subgraphs, oldest first.
     ///
-    /// Those of steps that an edit abandoned are not among them.
+    /// Questions of abandoned steps are not included.
     ///
     /// # Errors
     /// Whatever the store reports.
-    pub async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+    pub async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>> {
         Ok(awaited_interrupts(self.store().as_ref(), thread).await?)
     }
 
@@ -238,7 +248,7 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         interrupt: InterruptId,
         answer: &Value,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let open = self.open_interrupts(thread).await?;
         let Some(question) = open.into_iter().find(|question| question.id == interrupt) else {
             return Err(if self.was_asked(thread, interrupt).await? {
@@ -254,7 +264,7 @@ impl<S: State> Runner<S> {
     }
 
     /// Returns whether a thread, or a subgraph of it, ever asked this; only looked up to explain a refusal.
-    async fn was_asked(&self, thread: ThreadId, interrupt: InterruptId) -> Result<bool, Error> {
+    async fn was_asked(&self, thread: ThreadId, interrupt: InterruptId) -> Result<bool> {
         let filter = ThreadFilter { root: Some(thread), ..ThreadFilter::default() };
         let children = self.store().list(&filter).await?;
         for id in children.iter().map(|child| child.id).chain([thread]) {
@@ -269,14 +279,14 @@ impl<S: State> Runner<S> {
 }
 
 impl<S: State> Runner<S> {
-    /// Tries an edit on the state as it was read: one that cannot be merged takes nothing and changes nothing.
+    /// Tries an edit on the state; an edit that cannot be merged claims no lease and changes nothing.
     async fn tried(
         &self,
         read: &Restored<S>,
         update: S::Update,
         as_node: &str,
         after: &AfterEdit,
-    ) -> Result<(Finished<S>, Vec<BlobText>), Error> {
+    ) -> Result<(Finished<S>, Vec<BlobText>)> {
         let entry = match as_node {
             INPUT | END => None,
             node => match self.graph().resolve(node) {
@@ -302,7 +312,7 @@ impl<S: State> Runner<S> {
         Ok((edit, texts))
     }
 
-    async fn write_edit(&self, claimed: &ClaimedThread<S>, step: Step) -> Result<(), Error> {
+    async fn write_edit(&self, claimed: &ClaimedThread<S>, step: Step) -> Result<()> {
         match self.writer(claimed, Durability::Sync).write(step).await {
             Ok(()) => Ok(()),
             Err(error) => Err(self.break_off(claimed, error.into()).await),
@@ -315,7 +325,7 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         written: &Written<S>,
         new: &[BlobText],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         for name in &written.blobs {
             if new.iter().any(|text| text.name == *name) {
                 continue;

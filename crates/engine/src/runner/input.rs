@@ -1,5 +1,5 @@
-//! Takes an input, a step of its own that leads to the entry nodes, while the state has room for it; hands runs to the
-//! workers, and continues with what was handed over.
+//! Commits an input as a separate step that leads to the entry nodes, if the state has space for it; submits runs to
+//! the workers, and continues submitted runs.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
-use super::outcome::{Durability, Error, RunOptions, RunOutcome};
+use super::outcome::{Durability, Error, Result, RunOptions, RunOutcome};
 use super::run::Runner;
 use super::snapshots::Snapshots;
 use super::writer::{Step, Writer};
@@ -29,7 +29,7 @@ impl<S: State> Runner<S> {
         input: S::Update,
         writer: &mut Writer,
         snapshots: &mut Snapshots,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let (written, texts) = Written::<S>::new(INPUT, input, None);
         // What a subgraph is given comes from the steps above it.
         if restored.info.root.is_none() {
@@ -66,7 +66,7 @@ impl<S: State> Runner<S> {
     ///
     /// # Errors
     /// As [`Runner::start`].
-    pub async fn submit(&self, thread: ThreadId, input: S::Update) -> Result<RunId, Error> {
+    pub async fn submit(&self, thread: ThreadId, input: S::Update) -> Result<RunId> {
         let claimed = self.claim_finished(thread, &CancellationToken::new()).await?;
         let restored = &claimed.restored;
         let mut writer = self.writer(&claimed, Durability::Sync);
@@ -99,9 +99,8 @@ impl<S: State> Runner<S> {
 
     /// Resumes a thread that was handed to the workers, or whose run lost its process.
     ///
-    /// `None` when there is nothing to do for this caller: the thread is at rest, waits for a person, has a
-    /// holder that may live, or was taken by somebody else at this moment. A wake-up call is a hint; what
-    /// the store says decides.
+    /// `None` if this caller has no work: the thread is idle, waits for a person, has a holder that may be alive, or
+    /// was just claimed by another process. A wake-up call is only a hint; the stored status decides.
     ///
     /// # Errors
     /// As [`Runner::resume`].
@@ -109,7 +108,7 @@ impl<S: State> Runner<S> {
         &self,
         thread: ThreadId,
         options: RunOptions<S>,
-    ) -> Result<Option<RunOutcome<S>>, Error> {
+    ) -> Result<Option<RunOutcome<S>>> {
         if !may_continue(&self.store().info(thread).await?) {
             return Ok(None);
         }
@@ -133,14 +132,9 @@ impl<S: State> Runner<S> {
 
     /// Refuses what made `state` of the state that was restored, when it has more bytes than the bound.
     ///
-    /// A state has at most the bytes that it was restored from and those that were added to it, so that most are
-    /// never measured. The texts that it names count as if they stood in it.
-    pub(super) fn check_room(
-        &self,
-        restored: &Restored<S>,
-        added: usize,
-        state: &S,
-    ) -> Result<(), Error> {
+    /// A state has at most the bytes of the restored state plus the added bytes, so most states are never measured.
+    /// Referenced texts count as part of it.
+    pub(super) fn check_room(&self, restored: &Restored<S>, added: usize, state: &S) -> Result<()> {
         let Some(most) = self.most_bytes else { return Ok(()) };
         let named = texts(state);
         if restored.snapshot_size + restored.since_snapshot + added + named <= most {
@@ -157,12 +151,11 @@ impl<S: State> Runner<S> {
 }
 
 /// Makes the frontier that an input starts.
-pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Vec<u8>), Error> {
+pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Vec<u8>)> {
     encoded(Frontier::of(graph.entry().iter().map(String::as_str)))
 }
 
-/// Returns a frontier with its form in the store.
-pub(super) fn encoded(frontier: Frontier) -> Result<(Frontier, Vec<u8>), Error> {
+pub(super) fn encoded(frontier: Frontier) -> Result<(Frontier, Vec<u8>)> {
     let encoded = serde_json::to_vec(&frontier).map_err(|error| EngineError::Encode {
         node: INPUT.to_owned(),
         reason: error.to_string(),
@@ -170,26 +163,25 @@ pub(super) fn encoded(frontier: Frontier) -> Result<(Frontier, Vec<u8>), Error> 
     Ok((frontier, encoded))
 }
 
-/// Returns whether a thread waits for somebody to continue with it; of a lease, only the database can tell.
+/// Returns whether a thread waits for a process that continues it; only the database knows if a lease has expired.
 fn may_continue(info: &ThreadInfo) -> bool {
     matches!(info.status, ThreadStatus::Queued | ThreadStatus::Busy)
 }
 
-/// Returns how many bytes a state has as JSON; one that cannot be written is refused where it is stored.
+/// Returns the size of a state as JSON in bytes; a state without a JSON form is rejected when it is stored.
 fn size<S: State>(state: &S) -> usize {
     let mut counted = Counted(0);
     let _ = serde_json::to_writer(&mut counted, state);
     counted.0
 }
 
-/// Returns how many bytes the texts have that a state names.
 fn texts<S: State>(state: &S) -> usize {
     let mut named = BTreeSet::new();
     state.each_blob(&mut |blob| named.extend(blob.kept()));
     named.into_iter().map(|name| name.bytes as usize).sum()
 }
 
-/// Counts what is written to it.
+/// Counts the bytes that are written to it.
 struct Counted(usize);
 
 impl Write for Counted {

@@ -1,23 +1,24 @@
-//! Holds a thread while a run is under way: who holds it, and keeping hold of it.
+//! The lease of a thread during a run: its holder, and its renewal.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
-use std::sync::{Arc, Mutex, OnceLock, PoisonError};
+use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
+use parking_lot::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
-use crate::checkpoint::{Claim, Error, Fence, Leases, Store, ThreadInfo};
+use crate::checkpoint::{Claim, Error, Fence, Leases, Result, Store, ThreadInfo};
 use crate::clock;
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
-/// How long a lease lasts without renewal, unless the runner is told otherwise.
+/// How long a lease lasts without renewal, by default.
 pub const LEASE: Duration = Duration::from_secs(15);
 
-/// The holds of this process that are under way, so that one whose run was dropped is known to be dead.
+/// The active leases of this process, so that the lease of a dropped run is known to be dead.
 static GUARDS: Mutex<BTreeSet<u64>> = Mutex::new(BTreeSet::new());
 
 /// One hold on a thread; it dies with the future that runs the thread, however that ends.
@@ -30,7 +31,7 @@ pub(super) struct LeaseGuard {
 impl LeaseGuard {
     /// Starts a hold under the name of this process.
     pub(super) fn new(process: &str) -> Self {
-        let mut guards = GUARDS.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut guards = GUARDS.lock();
         // Never a number twice: a dropped hold must not come alive again under a new run.
         static LAST: std::sync::atomic::AtomicU64 = std::sync::atomic::AtomicU64::new(0);
         let number = LAST.fetch_add(1, std::sync::atomic::Ordering::Relaxed) + 1;
@@ -38,7 +39,6 @@ impl LeaseGuard {
         Self { number, owner: format!("{process}/{number}") }
     }
 
-    /// Returns the name under which the lease is held.
     pub(super) fn owner(&self) -> &str {
         &self.owner
     }
@@ -46,7 +46,7 @@ impl LeaseGuard {
 
 impl Drop for LeaseGuard {
     fn drop(&mut self) {
-        GUARDS.lock().unwrap_or_else(PoisonError::into_inner).remove(&self.number);
+        GUARDS.lock().remove(&self.number);
     }
 }
 
@@ -78,15 +78,12 @@ pub fn holder_is_dead(owner: &str) -> bool {
         return true;
     }
     let is_mine = pid == std::process::id();
-    is_mine
-        && claim.is_some_and(|claim| {
-            !GUARDS.lock().unwrap_or_else(PoisonError::into_inner).contains(&claim)
-        })
+    is_mine && claim.is_some_and(|claim| !GUARDS.lock().contains(&claim))
 }
 
 /// Identifies the boot and the pid namespace, so that pids of other machines and containers never match.
 ///
-/// The names of holders contain it between slashes; empty where the system does not tell.
+/// Names of holders contain it between slashes; empty if the system does not provide it.
 pub fn machine() -> String {
     let boot = std::fs::read_to_string("/proc/sys/kernel/random/boot_id").unwrap_or_default();
     let namespace = std::fs::read_link("/proc/self/ns/pid").unwrap_or_else(|_| PathBuf::new());
@@ -109,7 +106,7 @@ pub(super) async fn claim(
     thread: ThreadId,
     owner: &str,
     ttl: Duration,
-) -> Result<ThreadInfo, Error> {
+) -> Result<ThreadInfo> {
     let refused = match wrap(Point::Claim, store.claim(Claim::new(thread, owner, ttl))).await {
         Err(error @ Error::Busy { .. }) => error,
         other => return other,
@@ -121,7 +118,7 @@ pub(super) async fn claim(
     }
 }
 
-/// Takes a thread unless somebody else took it since it was looked at.
+/// Claims a thread unless another process claimed it since it was read.
 ///
 /// That its holder is dead, which this machine may know, does not become untrue; that its lease has run
 /// out is asked of the database.
@@ -130,7 +127,7 @@ pub(super) async fn claim_as_seen(
     seen: &ThreadInfo,
     owner: &str,
     ttl: Duration,
-) -> Result<ThreadInfo, Error> {
+) -> Result<ThreadInfo> {
     let is_dead = seen.owner.as_deref().is_some_and(holder_is_dead);
     if is_dead {
         tracing::info!(thread = %seen.id, holder = ?seen.owner, "taking the thread over from a dead process");

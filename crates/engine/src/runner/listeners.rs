@@ -1,4 +1,4 @@
-//! Who hears a run: a listener in this process, and the publisher that tells other processes.
+//! The receivers of a run's events: a listener in this process, and the publisher for other processes.
 
 use tokio::sync::mpsc;
 
@@ -6,7 +6,6 @@ use crate::bus::EventSender;
 use crate::failpoint::{self, Point};
 use crate::graph::{RunEvent, State, Wants};
 
-/// Everybody who hears a run.
 pub(super) struct Listeners<S: State> {
     listener: Option<mpsc::Sender<RunEvent<S>>>,
     /// What the listener wants.
@@ -32,12 +31,11 @@ impl<S: State> Listeners<S> {
         Self { listener, wanted, sender }
     }
 
-    /// Returns whether anybody hears anything.
     pub(super) fn are_open(&self) -> bool {
         self.listener.is_some() || self.sender.is_some()
     }
 
-    /// Returns which events are to be made: the publisher wants starts, ends and commits.
+    /// Returns the events to make: the publisher needs starts, ends and commits.
     pub(super) fn wants(&self) -> Wants {
         match self.sender {
             None => self.wanted,
@@ -45,7 +43,7 @@ impl<S: State> Listeners<S> {
         }
     }
 
-    /// Tells everybody; waits while the listener is behind, and never for the publisher.
+    /// Sends an event to all receivers; waits for a slow listener, never for the publisher.
     pub(super) async fn tell(&self, event: RunEvent<S>) {
         if let Some(sender) = &self.sender {
             sender.tell(&event);
@@ -59,7 +57,7 @@ impl<S: State> Listeners<S> {
         }
     }
 
-    /// Tells everybody a live piece, which a listener that is too far behind misses.
+    /// Sends live text to all receivers; a listener whose queue is full does not get it.
     pub(super) fn try_send(&self, event: RunEvent<S>) {
         if let Some(sender) = &self.sender {
             sender.tell(&event);

@@ -1,4 +1,4 @@
-//! What a run is given, and how it can end.
+//! The options of a run, and the ways in which it ends.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -8,11 +8,11 @@ use tokio_util::sync::CancellationToken;
 
 use crate::bus::Bus;
 use crate::checkpoint::{self, RunStatus, ThreadStatus};
-use crate::graph::{EngineError, Interrupt, Limits, Pauses, RunEvent, State, Wants};
+use crate::graph::{EngineError, Interrupt, Limits, Pauses, Request, RunEvent, State, Wants};
 use crate::ids::{InterruptId, RunId, ThreadId};
 use crate::journal::NoVerdict;
 
-/// When a step counts as done.
+/// When a step counts as done, and the next one can start.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Durability {
     /// It is committed before the next step starts.
@@ -20,35 +20,37 @@ pub enum Durability {
     Sync,
     /// Its commit overlaps the next step; a crash loses at most that one step.
     Async,
-    /// Steps are committed when the run ends; a crash loses them, but neither the input nor recorded effects.
+    /// Steps are committed when the run ends; a crash loses them, but it keeps the input and recorded effects.
     Exit,
 }
 
-/// How a run is to be driven; the default is durable, unheard and bounded by [`Limits`] alone.
+/// How a run is driven; the default is durable, without listeners, and bounded by [`Limits`] alone.
 #[derive(Clone, Debug)]
 pub struct RunOptions<S: State> {
     /// When a step counts as done.
     pub durability: Durability,
     /// Bounds on steps and parallel tasks.
     pub limits: Limits,
-    /// Wall-clock bound on the run; what runs then is stopped as by `cancel`, and a resume has it again.
+    /// Longest duration of the run, by wall clock. Then it is stopped as by `cancel`; a resume has the full duration again.
     pub deadline: Option<Duration>,
-    /// Which events are made.
+    /// The events that are made; the rest costs no time.
     pub wants: Wants,
-    /// Where events go; bounded, so that a slow listener slows the run instead of filling memory.
+    /// The receiver of the events. The channel is bounded, so a slow reader slows the run instead of filling memory.
     pub events: Option<mpsc::Sender<RunEvent<S>>>,
-    /// Where the run is told to other processes; nowhere by default, which costs nothing.
+    /// The log that makes the events available to other processes; not written by default.
     pub publish: Option<Arc<dyn Bus>>,
     /// Nodes before and after which the run pauses: it ends as interrupted without a question, and a resume continues it.
     pub pauses: Pauses,
-    /// Stops the run at the next chance: running tool calls finish, nothing new starts.
+    /// Stops the run: active tool calls finish, and no other work starts.
     pub cancel: CancellationToken,
-    /// Leaves a run that is stopped to the workers, in place of the one who resumes it.
+    /// Leaves a stopped run to the workers instead of a later [`Runner::resume`](super::Runner::resume).
     pub hands_over: bool,
-    /// Stops the run as `cancel` does, and for good: it is not handed over.
+    /// Stops the run as `cancel` does, and never leaves it to the workers.
     pub withdrawn: CancellationToken,
-    /// Fails a thread taken over from a dead process when so many runs before died as well and committed nothing.
+    /// Fails a thread after this number of runs in a row whose process died before a commit; no bound by default.
     pub max_crashes: Option<u32>,
+    /// A value that the caller passes to the nodes of the run; not recorded.
+    pub request: Option<Request>,
 }
 
 impl<S: State> Default for RunOptions<S> {
@@ -65,6 +67,7 @@ impl<S: State> Default for RunOptions<S> {
             hands_over: false,
             withdrawn: CancellationToken::new(),
             max_crashes: None,
+            request: None,
         }
     }
 }
@@ -74,33 +77,38 @@ impl<S: State> Default for RunOptions<S> {
 pub enum RunResult {
     /// It reached the end of the graph.
     Done,
-    /// It waits for answers to these; none: it paused where it was to, and a resume continues it.
+    /// It waits for answers to these questions. Without questions, it paused as [`RunOptions::pauses`] requested.
     Interrupted(Vec<Interrupt>),
-    /// It was stopped as asked and can be resumed.
+    /// It was stopped and can be resumed.
     Cancelled,
-    /// It was stopped as asked and is left to the workers.
+    /// It was stopped, and a worker continues it.
     Queued,
     /// It cannot continue; a resume tries the failed step again.
     Failed(EngineError),
 }
 
-/// What a graph's own judgement says of a run that has ended.
+/// The judgement of a graph on a run that has ended.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Verdict {
     /// Why the run failed, although it reached the end of the graph.
     pub failure: Option<String>,
-    /// Why it ended, in a word that is kept with the run.
+    /// Why it ended, in a word that is stored with the run.
     pub finish_reason: Option<&'static str>,
 }
 
-/// Judges a run by its result and the state that it leaves.
+/// Judges a run by its result and its last state.
 pub type Judge<S> = fn(&RunResult, &S) -> Verdict;
 
 /// A run that has ended.
 #[derive(Clone, Debug)]
 pub struct RunOutcome<S: State> {
+    /// The thread.
     pub thread: ThreadId,
+    /// The tenant of the thread.
+    pub tenant: Arc<str>,
+    /// The run.
     pub run: RunId,
+    /// How it ended.
     pub result: RunResult,
     /// The state as of the newest completed step.
     pub state: Arc<S>,
@@ -115,7 +123,9 @@ pub const STOPPED: &str = "the run was stopped; resume it to continue";
 
 /// Why a run could not be started or was broken off.
 #[derive(Debug, thiserror::Error)]
+#[expect(missing_docs, reason = "the message of each variant names its fields")]
 pub enum Error {
+    /// The store refused or failed.
     #[error(transparent)]
     Store(#[from] checkpoint::Error),
     /// A new input for a thread whose last run has not ended.
@@ -123,18 +133,18 @@ pub enum Error {
         "the thread {thread} has an unfinished run ({status}); resume it first: perihelion resume {thread}"
     )]
     Unfinished { thread: ThreadId, status: &'static str },
-    /// Nothing to resume.
+    /// The thread has no unfinished run.
     #[error(
-        "the thread {thread} is finished, there is nothing to resume; ask on with: perihelion run --thread {thread} QUESTION"
+        "the thread {thread} is finished; to ask another question, run: perihelion run --thread {thread} QUESTION"
     )]
     Finished { thread: ThreadId },
-    /// The process that took the thread for a question ended before the question was stored.
+    /// The process of the last run ended before its input was stored.
     #[error(
         "the last question to the thread {thread} was never stored because its process ended; \
          ask again: perihelion run --thread {thread} QUESTION"
     )]
     NeverAsked { thread: ThreadId },
-    /// Every process that resumes the thread dies.
+    /// As many runs in a row as [`RunOptions::max_crashes`] permits ended with the death of their process.
     #[error(
         "the last {crashes} runs of the thread {thread} crashed without a commit, so workers skip it. \
          See its next node with `perihelion trace {thread}`, fix the cause, then run `perihelion resume {thread}`"
@@ -143,24 +153,28 @@ pub enum Error {
     /// The thread belongs to another graph.
     #[error("the thread {thread} belongs to the graph {found}, not to {wanted}")]
     WrongGraph { thread: ThreadId, found: String, wanted: String },
+    /// The update has no JSON form, or leads to an unknown node.
     #[error("the update cannot be merged: {0}")]
     Update(#[from] EngineError),
-    /// An input or an edit after which the state would be too large; nothing was written.
+    /// The state would be too large after this input or edit; the store was not changed. Sizes are bytes of JSON.
     #[error(
         "the state of the thread {thread} would have {bytes} bytes, the limit is {most}. \
          Continue in another thread, or raise limits.max_state_bytes"
     )]
     StateFull { thread: ThreadId, bytes: usize, most: usize },
-    /// An edit in the name of a node that does not exist.
+    /// The edit names an author node that does not exist.
     #[error("the graph {graph} has no node of that name: {node}")]
     UnknownNode { graph: String, node: String },
-    /// An answer that its question cannot take; the question stays open.
+    /// The answer does not fit its question, which stays open.
     #[error("the interrupt {interrupt} stays open: {reason}")]
     Answer { interrupt: InterruptId, reason: NoVerdict },
 }
 
+/// The result of a runner.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl RunResult {
-    /// Returns what is stored of the run, of its thread, and why it did not end well.
+    /// Returns the statuses of the run and its thread, and the error, as they are stored.
     pub(super) fn statuses(&self) -> (RunStatus, ThreadStatus, Option<String>) {
         match self {
             Self::Done => (RunStatus::Done, ThreadStatus::Idle, None),

@@ -10,7 +10,7 @@ use super::divergence::{
     Again, LeftOut, ReplayReport, divergence, same_json, same_with_texts, why,
 };
 use super::listeners::Listeners;
-use super::outcome::Error;
+use super::outcome::{Error, Result};
 use super::run::Runner;
 use super::task::{Ended, RunContext};
 use crate::checkpoint::{
@@ -26,16 +26,12 @@ const PAGE: u64 = 64;
 impl<S: State> Runner<S> {
     /// Runs a recorded thread again from its journal, without performing or writing anything; one run of it where named.
     ///
-    /// Inputs and edits are taken as stored; subgraphs are read as they ended, replay theirs on their
-    /// own thread. Every other step must commit the bytes it committed then.
+    /// Inputs and edits are read as stored. Subgraphs are read with their result; replay them on their own thread.
+    /// Every other step must commit the bytes it committed then.
     ///
     /// # Errors
-    /// Whatever the store reports; a divergence is not an error but part of the report.
-    pub async fn replay(
-        &self,
-        thread: ThreadId,
-        run: Option<RunId>,
-    ) -> Result<ReplayReport, Error> {
+    /// Any error of the store; a divergence is not an error but part of the report.
+    pub async fn replay(&self, thread: ThreadId, run: Option<RunId>) -> Result<ReplayReport> {
         let info = self.read(thread).await?.info;
         let store = self.store().as_ref();
         // Of the step under way, which is not run again.
@@ -85,7 +81,7 @@ impl<S: State> Runner<S> {
     }
 
     /// Reads the next steps from `seq` on, oldest first and at least one.
-    async fn page(&self, thread: ThreadId, seq: u64, upto: u64) -> Result<Vec<StepRow>, Error> {
+    async fn page(&self, thread: ThreadId, seq: u64, upto: u64) -> Result<Vec<StepRow>> {
         let before = seq.saturating_add(PAGE).min(upto.saturating_add(1));
         let mut page = self.store().history(thread, Some(before), PAGE as u32).await?;
         page.retain(|row| row.seq >= seq);
@@ -100,13 +96,13 @@ impl<S: State> Runner<S> {
         }
     }
 
-    /// Finds the first and the last step that can and are to be run again, and why earlier ones cannot.
+    /// Finds the first and the last step to compute again, and why earlier ones are left out.
     async fn extent(
         &self,
         info: &ThreadInfo,
         lineage: &Lineage,
         run: Option<RunId>,
-    ) -> Result<(u64, u64, Option<LeftOut>), Error> {
+    ) -> Result<(u64, u64, Option<LeftOut>)> {
         let thread = info.id;
         let head = info.head;
         let (mut from, mut left_out) = match self.first_known(thread, head).await? {
@@ -141,7 +137,7 @@ impl<S: State> Runner<S> {
     }
 
     /// Finds the oldest step whose predecessor can still be restored.
-    async fn first_known(&self, thread: ThreadId, head: u64) -> Result<u64, Error> {
+    async fn first_known(&self, thread: ThreadId, head: u64) -> Result<u64> {
         if head == 0 || !self.store().history(thread, Some(2), 1).await?.is_empty() {
             return Ok(1);
         }
@@ -158,7 +154,7 @@ impl<S: State> Runner<S> {
         row: &StepRow,
         effects: Vec<EffectRow>,
         (state, frontier): (Arc<S>, Frontier),
-    ) -> Result<(Again, Arc<S>), Error> {
+    ) -> Result<(Again, Arc<S>)> {
         let recorded: Arc<Recorded> = Arc::new(effects.into_iter().collect());
         let position = Position { state, head: row.seq - 1, frontier, done: Vec::new() };
         let limits = Limits { max_steps: 1, ..Limits::default() };
@@ -171,6 +167,7 @@ impl<S: State> Runner<S> {
             claimed: Claimed { made_at: owner.created_at.timestamp_micros(), ..Claimed::default() },
             namespace: owner.namespace.clone().into(),
             tenant: owner.tenant.clone().into(),
+            request: None,
             stop: CancellationToken::new(),
             listeners: Listeners::new(None, Wants::default(), None),
             spans: None,
@@ -234,15 +231,15 @@ fn unreadable(
         Ok(error) if !matches!(*error, StoreError::Damaged(_)) => (*error).into(),
         Ok(error) => {
             let reason = format!("a recorded effect of it cannot be read: {error}");
-            StoreError::Corrupt { thread, seq, reason }.into()
+            StoreError::Corrupt { thread, seq, reason: reason.into() }.into()
         }
-        Err(other) => StoreError::Damaged(other.to_string()).into(),
+        Err(other) => StoreError::Damaged(other).into(),
     }
 }
 
-fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier, Error> {
+fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier> {
     row.frontier().map_err(|error| {
         let reason = format!("its frontier cannot be read: {error}");
-        StoreError::Corrupt { thread, seq: row.seq, reason }.into()
+        StoreError::Corrupt { thread, seq: row.seq, reason: reason.into() }.into()
     })
 }

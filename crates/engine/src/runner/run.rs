@@ -12,7 +12,7 @@ use super::claimed::{Broken, ClaimedThread, end_status};
 use super::drive::Drive;
 use super::lease;
 use super::listeners::Listeners;
-use super::outcome::{Error, Judge, RunOptions, RunOutcome, RunResult};
+use super::outcome::{Error, Judge, Result, RunOptions, RunOutcome, RunResult};
 use super::snapshots::Snapshots;
 use super::task::{RunContext, Spans};
 use crate::bus::{Publisher, RunToPublish};
@@ -32,19 +32,20 @@ pub struct Runner<S: State> {
     graph: Arc<Graph<S>>,
     store: Arc<dyn Store>,
     pub(super) process: Arc<str>,
-    /// Whose the threads are that this runner creates.
+    /// The tenant of the threads that this runner creates.
     pub tenant: Arc<str>,
     /// How long leases last without renewal, by default 15 seconds; they are renewed each third of it.
     ///
-    /// A process that died on another machine is waited for this long; one that is stopped for longer loses its threads.
+    /// This is the wait for a process that died on another machine; a process that is stopped for longer loses its
+    /// threads.
     pub lease: Duration,
-    /// Whether each run that begins is one whose trace is due, so that it is delivered even if this process dies.
+    /// Whether each new run has a trace to export, so that it is delivered even if this process dies.
     pub exports_traces: bool,
-    /// The live spans in which runs and tasks are worked on, so that logs can say where they were written.
+    /// The live spans of runs and tasks, so that log lines have their context.
     pub spans: Option<Arc<dyn Spans>>,
-    /// Says of each run at the top why it ended, and whether one that reached the end of the graph failed.
+    /// Decides the finish reason of each run at the top, and whether a run that reached the end of the graph failed.
     pub judge: Option<Judge<S>>,
-    /// Bytes of JSON that a state may have after an input or an edit; without it none is refused.
+    /// Largest size of a state after an input or an edit, in bytes of JSON; no bound by default.
     pub most_bytes: Option<usize>,
 }
 
@@ -89,11 +90,7 @@ impl<S: State> Runner<S> {
     ///
     /// # Errors
     /// As [`Threads::create`](crate::checkpoint::Threads::create).
-    pub async fn create(
-        &self,
-        thread: ThreadId,
-        title: Option<String>,
-    ) -> Result<ThreadInfo, Error> {
+    pub async fn create(&self, thread: ThreadId, title: Option<String>) -> Result<ThreadInfo> {
         self.create_for(&self.tenant, thread, title).await
     }
 
@@ -106,7 +103,7 @@ impl<S: State> Runner<S> {
         tenant: &str,
         thread: ThreadId,
         title: Option<String>,
-    ) -> Result<ThreadInfo, Error> {
+    ) -> Result<ThreadInfo> {
         let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
         Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
     }
@@ -126,13 +123,14 @@ impl<S: State> Runner<S> {
     ///
     /// # Errors
     /// As [`Runner::start`].
-    pub async fn run_new(&self, input: S::Update) -> Result<RunOutcome<S>, Error> {
+    pub async fn run_new(&self, input: S::Update) -> Result<RunOutcome<S>> {
         let thread = ThreadId::new();
         self.create(thread, None).await?;
         self.start(thread, input, RunOptions::default()).await
     }
 
-    /// Gives a thread a new input and runs it to its end or its next interrupt; makes the thread where there is none.
+    /// Gives a thread a new input and runs it to its end or its next interrupt; creates the thread if it does not
+    /// exist.
     ///
     /// The input is merged like a node's update, is itself a step, and starts the graph's entry nodes. It
     /// is durable before the first of them starts, in every mode.
@@ -144,7 +142,7 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         input: S::Update,
         options: RunOptions<S>,
-    ) -> Result<RunOutcome<S>, Error> {
+    ) -> Result<RunOutcome<S>> {
         let claimed = self.claim_finished(thread, &options.cancel).await?;
         self.drive(claimed, Some(input), options).await
     }
@@ -154,7 +152,7 @@ impl<S: State> Runner<S> {
         &self,
         thread: ThreadId,
         cancel: &CancellationToken,
-    ) -> Result<ClaimedThread<S>, Error> {
+    ) -> Result<ClaimedThread<S>> {
         let read = match self.read(thread).await {
             Err(Error::Store(StoreError::UnknownThread(_))) => {
                 self.create(thread, None).await?;
@@ -170,7 +168,8 @@ impl<S: State> Runner<S> {
         }
         let claimed = self.claim(read, cancel).await?;
         if !claimed.restored.frontier.tasks.is_empty() {
-            let status = self.status_between_runs(&claimed).await?;
+            let asks = !self.open_interrupts(claimed.restored.info.id).await?.is_empty();
+            let status = if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed };
             let error = "its run was broken off; resume it to continue";
             let end = RunEnd { error: Some(error), ..RunEnd::new(RunStatus::Cancelled, status) };
             self.release(&claimed, end).await?;
@@ -181,17 +180,13 @@ impl<S: State> Runner<S> {
 
     /// Resumes a thread after a crash, a failure, a stop, a fork, or answers to its interrupts.
     ///
-    /// What its unfinished step already has is not run again. Without answers the open questions are
-    /// asked again, under the same ids.
+    /// Finished tasks of the incomplete step do not run again. Without answers the open questions are asked again,
+    /// under the same ids.
     ///
     /// # Errors
-    /// [`Error::Finished`] when there is nothing to continue with, [`Error::NeverAsked`] when the last run ended before its
-    /// input was stored, and whatever the store reports.
-    pub async fn resume(
-        &self,
-        thread: ThreadId,
-        options: RunOptions<S>,
-    ) -> Result<RunOutcome<S>, Error> {
+    /// [`Error::Finished`] if the thread has no work left, [`Error::NeverAsked`] if the last run ended before its input
+    /// was stored, and any error of the store.
+    pub async fn resume(&self, thread: ThreadId, options: RunOptions<S>) -> Result<RunOutcome<S>> {
         let read = self.read(thread).await?;
         // One at rest has its end written; of any other only the end may be missing.
         if read.frontier.tasks.is_empty() && read.info.status == ThreadStatus::Idle {
@@ -208,19 +203,13 @@ impl<S: State> Runner<S> {
         self.drive(claimed, None, options).await
     }
 
-    /// Says how an unfinished thread stands that nobody runs.
-    async fn status_between_runs(&self, claimed: &ClaimedThread<S>) -> Result<ThreadStatus, Error> {
-        let asks = !self.open_interrupts(claimed.restored.info.id).await?.is_empty();
-        Ok(if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed })
-    }
-
-    /// Drives a thread that was taken, and counts how that ends; a subgraph's run is a part of its parent's.
+    /// Drives a claimed thread, and counts how that ends; the run of a subgraph is a part of the parent's run.
     pub(super) async fn drive(
         &self,
         claimed: ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
-    ) -> Result<RunOutcome<S>, Error> {
+    ) -> Result<RunOutcome<S>> {
         let is_top = claimed.restored.info.namespace.is_empty();
         let counted = is_top.then(|| ActiveRun::start(self.graph.name()));
         let span = match &self.spans {
@@ -246,7 +235,7 @@ impl<S: State> Runner<S> {
         claimed: ClaimedThread<S>,
         input: Option<S::Update>,
         options: RunOptions<S>,
-    ) -> Result<RunOutcome<S>, Error> {
+    ) -> Result<RunOutcome<S>> {
         let withdrawn = options.withdrawn.clone();
         let stop = claimed.stop.clone();
         let stopping = async {
@@ -303,7 +292,7 @@ impl<S: State> Runner<S> {
         input: Option<S::Update>,
         options: RunOptions<S>,
         publisher: &mut Option<Publisher>,
-    ) -> Result<RunOutcome<S>, Error> {
+    ) -> Result<RunOutcome<S>> {
         let restored = &claimed.restored;
         let thread = restored.info.id;
         let fence = Fence::from(&restored.info);
@@ -335,7 +324,9 @@ impl<S: State> Runner<S> {
         *publisher = options.publish.map(|bus| {
             let run = claimed.run;
             let head = position.head;
-            Publisher::begin::<S>(bus, RunToPublish { fence, run, head, continues })
+            let tasks = position.frontier.tasks.iter();
+            let next = tasks.map(|task| task.node.clone()).collect();
+            Publisher::begin::<S>(bus, RunToPublish { fence, run, head, next, continues })
         });
         if let Some(most) = options.max_crashes {
             self.refuse_crash_loop(claimed, most).await?;
@@ -350,6 +341,7 @@ impl<S: State> Runner<S> {
         let mut engine =
             Engine::new(Arc::clone(&self.graph), position, options.limits, listeners.wants())
                 .pausing(options.pauses, passes_first);
+        let tenant: Arc<str> = restored.info.tenant.clone().into();
         let context = RunContext {
             store: Arc::clone(&self.store),
             thread,
@@ -360,7 +352,8 @@ impl<S: State> Runner<S> {
                 made_at: restored.info.created_at.timestamp_micros(),
             },
             namespace: restored.info.namespace.clone().into(),
-            tenant: restored.info.tenant.clone().into(),
+            tenant: Arc::clone(&tenant),
+            request: options.request,
             stop: claimed.stop.clone(),
             listeners,
             spans: self.spans.clone(),
@@ -392,6 +385,6 @@ impl<S: State> Runner<S> {
         if is_ahead {
             state = restore::<S>(self.store.as_ref(), thread, Some(head)).await?.state;
         }
-        Ok(RunOutcome { thread, run: claimed.run, result, state, head, steps })
+        Ok(RunOutcome { thread, tenant, run: claimed.run, result, state, head, steps })
     }
 }

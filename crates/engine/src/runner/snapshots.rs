@@ -1,11 +1,11 @@
-//! Writes snapshots beside the run, when the deltas since the last one outweigh it, and shortens threads to one.
+//! Writes snapshots during the run when the deltas since the last one outweigh it, and shortens threads to a snapshot.
 
 use std::sync::Arc;
 
 use tokio::task::JoinHandle;
 use tracing::Instrument as _;
 
-use crate::checkpoint::{Encoded, Error, SnapshotRow, Store, names_of_state, restore};
+use crate::checkpoint::{Encoded, Error, Result, SnapshotRow, Store, names_of_state, restore};
 use crate::failpoint::{Point, wrap};
 use crate::graph::State;
 use crate::ids::ThreadId;
@@ -18,7 +18,7 @@ pub(super) fn snapshot_of<S: State>(
     seq: u64,
     compress_above: usize,
     expected: usize,
-) -> Result<(SnapshotRow, usize), Error> {
+) -> Result<(SnapshotRow, usize)> {
     let blobs = names_of_state(state, compress_above)?;
     let (state, size) = Encoded::json_streamed(state, compress_above, expected)?;
     Ok((SnapshotRow { seq, schema_version: S::SCHEMA_VERSION, state, blobs }, size))
@@ -28,7 +28,7 @@ pub(super) fn snapshot_of<S: State>(
 #[derive(Debug)]
 pub(super) struct Snapshots {
     thread: ThreadId,
-    /// Below this many bytes of deltas a snapshot saves nothing.
+    /// Below this number of bytes of deltas, a snapshot has no benefit.
     smallest: usize,
     /// JSON bytes of the newest snapshot that was written.
     last_size: usize,
@@ -39,7 +39,7 @@ pub(super) struct Snapshots {
 
 #[derive(Debug)]
 struct UnderWay {
-    task: JoinHandle<Result<usize, Error>>,
+    task: JoinHandle<Result<usize>>,
     /// Bytes of deltas it covers.
     covers: usize,
 }
@@ -71,7 +71,7 @@ impl Snapshots {
         let writing = async move {
             let encode = move || snapshot_of(&*state, seq, above, expected);
             let encoded = tokio::task::spawn_blocking(encode).await;
-            let (row, size) = encoded.map_err(|error| Error::Damaged(error.to_string()))??;
+            let (row, size) = encoded.map_err(Error::damaged)??;
             wrap(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
             if let Some(cache) = store.state_cache() {
                 cache.note_snapshot(thread, seq, size);
@@ -82,10 +82,10 @@ impl Snapshots {
         self.under_way = Some(UnderWay { task, covers: std::mem::take(&mut self.since) });
     }
 
-    /// Waits for a snapshot under way, and writes the one that is due at the end of a run, if any.
+    /// Waits for an active snapshot, and writes the one that is due at the end of a run, if any.
     ///
-    /// A run that outpaced its snapshots, or held its steps back, leaves a thread that opens fast all
-    /// the same. A failure only costs reading time later.
+    /// A thread opens quickly even if its run was faster than its snapshots, or deferred its steps. A failure only
+    /// costs reading time later.
     pub(super) async fn finish<S: State>(mut self, end: Option<(&Arc<dyn Store>, u64, &Arc<S>)>) {
         self.conclude().await;
         if let Some((store, head, state)) = end
@@ -98,7 +98,7 @@ impl Snapshots {
 
     async fn conclude(&mut self) {
         let Some(UnderWay { task, covers }) = self.under_way.take() else { return };
-        let result = task.await.unwrap_or_else(|error| Err(Error::Damaged(error.to_string())));
+        let result = task.await.unwrap_or_else(|error| Err(Error::damaged(error)));
         match result {
             Ok(size) => self.last_size = size,
             Err(error) => {
@@ -109,13 +109,13 @@ impl Snapshots {
     }
 }
 
-/// Drops all but the newest `keep` steps of a thread; returns the first step that is kept.
+/// Drops all but the newest `keep` steps of a thread; returns the first remaining step.
 ///
-/// The newest step always stays: only its row says what runs next.
+/// The newest step always stays, because its row has the next tasks.
 ///
-/// What the dropped steps wrote lives on in a snapshot, which is durable before anything is dropped:
-/// a crash in between leaves the thread whole. `None` when no more than `keep` are there. A run
-/// under way is not disturbed, since it only writes behind the head.
+/// A snapshot preserves the writes of the dropped steps. It is durable before any step is dropped, so a crash in
+/// between leaves the thread complete. `None` if the thread has at most `keep` steps. A run under way is not disturbed,
+/// since it only writes behind the head.
 ///
 /// # Errors
 /// As [`restore`], [`Steps::put_snapshot`](crate::checkpoint::Steps::put_snapshot) and
@@ -124,7 +124,7 @@ pub async fn compact<S: State>(
     store: &dyn Store,
     thread: ThreadId,
     keep: u64,
-) -> Result<Option<u64>, Error> {
+) -> Result<Option<u64>> {
     let head = store.info(thread).await?.head;
     let seq = head.saturating_sub(keep.max(1));
     // An earlier call may have kept fewer: then there is nothing left to drop, and no state to restore.
@@ -147,11 +147,7 @@ pub async fn compact<S: State>(
 }
 
 /// Restores a thread at a step and keeps that as a snapshot.
-async fn keep_snapshot<S: State>(
-    store: &dyn Store,
-    thread: ThreadId,
-    seq: u64,
-) -> Result<(), Error> {
+async fn keep_snapshot<S: State>(store: &dyn Store, thread: ThreadId, seq: u64) -> Result<()> {
     let restored = restore::<S>(store, thread, Some(seq)).await?;
     let expected = restored.snapshot_size + restored.since_snapshot;
     let (snapshot, _) = snapshot_of(&*restored.state, seq, store.compress_above(), expected)?;

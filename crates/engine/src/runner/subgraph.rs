@@ -1,4 +1,4 @@
-//! A graph as a node of another: its steps are checkpointed in a thread of its own under the parent's.
+//! A graph as a node of another one: its steps are checkpointed in a separate thread below the parent's.
 
 use std::sync::Arc;
 
@@ -9,11 +9,10 @@ use super::outcome::{Error, RunOptions, RunOutcome, RunResult};
 use super::run::Runner;
 use crate::checkpoint::{Error as StoreError, NewThread, ThreadInfo, ThreadStatus};
 use crate::clock;
-use crate::graph::{Context, Limits, Node, NodeError, NodeOutput, RunEvent, State};
+use crate::graph::{Context, Limits, Node, NodeError, NodeOutput, Result, RunEvent, State};
 
-type Enter<P, C> =
-    Arc<dyn Fn(&Context<P>) -> Result<<C as State>::Update, NodeError> + Send + Sync>;
-type Leave<P, C> = Arc<dyn Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeError> + Send + Sync>;
+type Enter<P, C> = Arc<dyn Fn(&Context<P>) -> Result<<C as State>::Update> + Send + Sync>;
+type Leave<P, C> = Arc<dyn Fn(&Context<P>, &C) -> Result<NodeOutput<P>> + Send + Sync>;
 
 /// Events of a subgraph under way to the parent's listener.
 const EVENTS: usize = 64;
@@ -45,8 +44,8 @@ impl<P: State, C: State> Subgraph<P, C> {
     /// The runner's store must be the parent's: the child's thread refers to the parent's.
     pub fn new(
         runner: Runner<C>,
-        enter: impl Fn(&Context<P>) -> Result<C::Update, NodeError> + Send + Sync + 'static,
-        leave: impl Fn(&Context<P>, &C) -> Result<NodeOutput<P>, NodeError> + Send + Sync + 'static,
+        enter: impl Fn(&Context<P>) -> Result<C::Update> + Send + Sync + 'static,
+        leave: impl Fn(&Context<P>, &C) -> Result<NodeOutput<P>> + Send + Sync + 'static,
     ) -> Self {
         let enter = Arc::new(enter);
         let leave = Arc::new(leave);
@@ -60,13 +59,13 @@ impl<P: State, C: State> Subgraph<P, C> {
         self
     }
 
-    /// Runs the subgraph to its end, from wherever it stands, and returns its state.
+    /// Runs the subgraph from its last step to its end, and returns its state.
     ///
     /// A replay runs the recorded steps of the subgraph again and compares them.
     ///
     /// # Errors
     /// [`NodeError`], also while questions of the subgraph are open.
-    pub async fn run_to_end(&self, ctx: &Context<P>) -> Result<Arc<C>, NodeError> {
+    pub async fn run_to_end(&self, ctx: &Context<P>) -> Result<Arc<C>> {
         let state = self.run_child(ctx).await?;
         if ctx.port().is_replay() {
             self.replay_child(ctx).await?;
@@ -103,7 +102,7 @@ impl<P: State, C: State> Subgraph<P, C> {
                     id,
                     graph: self.runner.graph().name().to_owned(),
                     title: None,
-                    root: Some(parent.root.unwrap_or(parent.id)),
+                    root: Some(parent.top()),
                     namespace: namespace.to_owned(),
                     tenant: parent.tenant,
                 };
@@ -113,7 +112,7 @@ impl<P: State, C: State> Subgraph<P, C> {
         }
     }
 
-    /// Runs the child to its end, from wherever it stands.
+    /// Runs the child from its last step to its end.
     async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>, Stop> {
         let namespace = ctx.place().subgraph();
         ctx.keep_notes().await?;
@@ -221,7 +220,7 @@ impl From<Stop> for NodeError {
 
 #[async_trait]
 impl<P: State, C: State> Node<P> for Subgraph<P, C> {
-    async fn run(&self, ctx: Context<P>) -> Result<NodeOutput<P>, NodeError> {
+    async fn run(&self, ctx: Context<P>) -> Result<NodeOutput<P>> {
         let state = self.run_child(&ctx).await?;
         (self.leave)(&ctx, &state)
     }

@@ -13,18 +13,19 @@ use super::listeners::Listeners;
 use crate::checkpoint::Store;
 use crate::clock;
 use crate::graph::{
-    Context, NodeError, NodeLocation, NodeOutput, NodeRun, Port, RunEvent, State, StreamMode, Wants,
+    Context, NodeError, NodeLocation, NodeOutput, NodeRun, Port, Request, Result, RunEvent, State,
+    StreamMode, Wants,
 };
 use crate::ids::{RunId, ThreadId};
 use crate::journal::{Claimed, Live, Mode, Recorded, TaskJournal};
 
 /// A task that ended: its index, and how.
-pub(super) type Ended<S> = (u32, Result<NodeOutput<S>, NodeError>);
+pub(super) type Ended<S> = (u32, Result<NodeOutput<S>>);
 
 /// Makes the live `tracing` spans in which runs and tasks are worked on.
 #[async_trait]
 pub trait Spans: Send + Sync {
-    /// Returns the span of a run of a thread at the top that has begun; [`Span::none`] where nobody wants one.
+    /// Returns the span of a run of a thread at the top; [`Span::none`] if spans are off.
     async fn run(&self, thread: ThreadId, run: RunId) -> Span;
 
     /// Returns the span of a task, made while its run's is entered.
@@ -39,6 +40,7 @@ pub(super) struct RunContext<S: State> {
     pub claimed: Claimed,
     pub namespace: Arc<str>,
     pub tenant: Arc<str>,
+    pub request: Option<Request>,
     pub stop: CancellationToken,
     pub listeners: Listeners<S>,
     pub spans: Option<Arc<dyn Spans>>,
@@ -62,6 +64,7 @@ impl<S: State> RunContext<S> {
             attempt,
             namespace: Arc::clone(&self.namespace),
             tenant: Arc::clone(&self.tenant),
+            request: self.request.clone(),
         };
         let stop = self.stop.clone();
         let live = self.listeners.are_open().then(|| {
@@ -94,7 +97,7 @@ impl<S: State> RunContext<S> {
             // The call itself is inside, so that a panic before the first await is caught too.
             let running =
                 AssertUnwindSafe(async { entry.node().run(context).await }).catch_unwind();
-            let result = match entry.time_limit() {
+            let result = match entry.timeout {
                 None => running.await,
                 Some(limit) => tokio::time::timeout(limit, running).await.unwrap_or_else(|_| {
                     let message = format!("it did not finish within {limit:?}");
@@ -117,7 +120,7 @@ fn panicked(panic: &(dyn std::any::Any + Send)) -> NodeError {
     NodeError::failed("panic", format!("it panicked: {}", text.unwrap_or("without a message")))
 }
 
-/// Hears what a task publishes and passes it to the run's listener.
+/// Receives the payloads that a task publishes, and passes them to the run's listener.
 struct Listener<S: State> {
     listeners: Listeners<S>,
     place: NodeLocation,

@@ -7,8 +7,8 @@ use tracing::Instrument as _;
 
 use super::outcome::Durability;
 use crate::checkpoint::{
-    BlobRow, Commit, Encoded, Error, StepKind, StepRow, Steps, Store, ThreadInfo, ThreadStatus,
-    blob_row, chain_hash,
+    BlobRow, Commit, Encoded, Error, Result, StepKind, StepRow, Steps, Store, ThreadInfo,
+    ThreadStatus, blob_row, chain_hash,
 };
 use crate::clock;
 use crate::failpoint::{Point, wrap};
@@ -20,7 +20,7 @@ use crate::observer::{Timer, report};
 #[derive(Clone, Debug)]
 pub(super) struct Claim {
     pub thread: ThreadId,
-    /// The thread at the top, whose texts are kept.
+    /// The thread at the top, which owns the texts.
     pub top: ThreadId,
     pub namespace: String,
     pub fence: u64,
@@ -29,11 +29,10 @@ pub(super) struct Claim {
 }
 
 impl Claim {
-    /// Reads what the writer must know of a thread as it was claimed.
     pub(super) fn of(info: &ThreadInfo, run: RunId, schema_version: u32) -> Self {
         Self {
             thread: info.id,
-            top: info.root.unwrap_or(info.id),
+            top: info.top(),
             namespace: info.namespace.clone(),
             fence: info.fence,
             run,
@@ -54,13 +53,12 @@ pub(super) struct Step {
     pub texts: Vec<BlobText>,
 }
 
-/// Writes the steps of one run.
 pub(super) struct Writer {
     store: Arc<dyn Store>,
     claim: Claim,
     durability: Durability,
     hash: [u8; 32],
-    under_way: Option<JoinHandle<Result<(), Error>>>,
+    under_way: Option<JoinHandle<Result<()>>>,
     deferred: Vec<Commit>,
 }
 
@@ -74,17 +72,17 @@ impl Writer {
         Self { store, claim, durability, hash, under_way: None, deferred: Vec::new() }
     }
 
-    /// Writes an input: at once in every mode, so that a crash never loses what somebody asked.
-    pub(super) async fn write_now(&mut self, step: Step) -> Result<(), Error> {
+    /// Writes an input immediately in every mode, so that a crash never loses it.
+    pub(super) async fn write_now(&mut self, step: Step) -> Result<()> {
         let commit = self.link(step)?;
         self.flush().await?;
         commit_at(Point::InputCommit, self.store.as_ref(), &commit).await
     }
 
-    /// Writes a step: now, beside what follows, or at the end of the run.
+    /// Writes a step now, during the next one, or at the end of the run.
     ///
     /// One with texts is written now in every mode, with all before it: the step that follows may read them.
-    pub(super) async fn write(&mut self, step: Step) -> Result<(), Error> {
+    pub(super) async fn write(&mut self, step: Step) -> Result<()> {
         let commit = self.link(step)?;
         match self.durability {
             Durability::Async | Durability::Exit if !commit.blobs.is_empty() => {
@@ -108,7 +106,7 @@ impl Writer {
     }
 
     /// Makes everything durable that can be without giving the mode up; says whether all of it is.
-    pub(super) async fn settle(&mut self) -> Result<bool, Error> {
+    pub(super) async fn settle(&mut self) -> Result<bool> {
         if self.durability == Durability::Async {
             self.flush().await?;
         }
@@ -116,7 +114,7 @@ impl Writer {
     }
 
     /// Links a step to the chain.
-    fn link(&mut self, step: Step) -> Result<Commit, Error> {
+    fn link(&mut self, step: Step) -> Result<Commit> {
         let Step { seq, kind, delta, frontier, clears_pending, texts } = step;
         let blobs = self.blobs(seq, &texts)?;
         let hash = chain_hash(&self.hash, seq, &delta, &frontier);
@@ -141,26 +139,26 @@ impl Writer {
     }
 
     /// Makes rows of the texts that a step of the thread names.
-    pub(super) fn blobs(&self, step: u64, texts: &[BlobText]) -> Result<Vec<BlobRow>, Error> {
+    pub(super) fn blobs(&self, step: u64, texts: &[BlobText]) -> Result<Vec<BlobRow>> {
         let step = step_at_the_top(&self.claim.namespace, step);
         let above = self.store.compress_above();
         texts.iter().map(|text| blob_row(self.claim.top, step, text, above)).collect()
     }
 
     /// Waits until everything handed over is durable.
-    pub(super) async fn flush(&mut self) -> Result<(), Error> {
+    pub(super) async fn flush(&mut self) -> Result<()> {
         for commit in self.deferred.drain(..) {
             commit_at(Point::StepCommit, self.store.as_ref(), &commit).await?;
         }
         match self.under_way.take() {
             None => Ok(()),
-            Some(task) => task.await.unwrap_or_else(|error| Err(Error::Damaged(error.to_string()))),
+            Some(task) => task.await.unwrap_or_else(|error| Err(Error::damaged(error))),
         }
     }
 }
 
-/// Commits a step, at a point where a test may cut the process short, and measures how long that took.
-async fn commit_at(point: Point, store: &dyn Steps, commit: &Commit) -> Result<(), Error> {
+/// Commits a step, at a failpoint, and measures the duration.
+async fn commit_at(point: Point, store: &dyn Steps, commit: &Commit) -> Result<()> {
     let timer = Timer::start();
     let committed = wrap(point, store.commit(commit)).await;
     if let Some(took) = timer.elapsed() {

@@ -1,18 +1,17 @@
 //! Anthropic's Messages API.
 //!
-//! A JSON answer is asked for as the input of a tool that the model has to call, which every model of the API knows. The
-//! prefix of a request (tools, system, the conversation so far) is marked to be cached, so that the next request of a tool
-//! loop, which repeats it, pays a tenth for it.
+//! A JSON answer is asked for as the input of a tool that the model has to call, which every model of the API knows.
+//! The prefix of a request (tools, system, the conversation so far) is marked for the cache, so the next request of a
+//! tool loop, which repeats it, costs a tenth for it.
 
 use serde_json::{Map, Value, json};
 
 use super::{append, arguments, bound, items};
 use crate::attached::{self, Part};
 
-/// Tokens an answer may have where the settings say nothing: the API wants a number, and every current model takes this one.
+/// Default for the tokens of an answer: the API requires a number, and every current model accepts this one.
 const MAX_TOKENS: u32 = 8192;
 
-/// Returns the body of a request.
 pub(super) fn body(chat: &Value) -> Value {
     let (mut system, mut messages) = messages(chat);
     if messages.is_empty() {
@@ -66,7 +65,7 @@ pub(super) fn body(chat: &Value) -> Value {
     body.into()
 }
 
-/// Marks where a prefix ends that the next request is likely to repeat.
+/// Marks the end of a prefix that the next request will likely repeat.
 fn mark(block: Option<&mut Value>) {
     if let Some(block) = block {
         block["cache_control"] = json!({ "type": "ephemeral" });
@@ -82,7 +81,6 @@ fn block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-/// Writes what a user says and sends.
 fn blocks(content: &Value) -> Vec<Value> {
     let source = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data });
     let block = |part: Part<'_>| match part {
@@ -97,7 +95,7 @@ fn blocks(content: &Value) -> Vec<Value> {
     attached::parts(content).into_iter().filter_map(block).collect()
 }
 
-/// Returns what stands before the conversation, and the conversation, in which users and assistants take turns.
+/// Returns the system part, and the conversation, in which users and assistants take turns.
 fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
     let mut system = Vec::new();
     let mut messages = Vec::new();
@@ -136,7 +134,6 @@ fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
     (system, messages)
 }
 
-/// Reads an answer.
 pub(crate) struct Reader {
     /// The tool whose input is the answer.
     answer: Option<String>,
@@ -254,7 +251,7 @@ impl Reader {
     }
 }
 
-/// Returns the tokens under the usual names; those that were read from or written to the cache were sent as well.
+/// Returns the tokens under the usual names; tokens from or to the cache count as sent.
 fn usage(usage: &Map<String, Value>) -> Value {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
     let cached = count("cache_read_input_tokens");

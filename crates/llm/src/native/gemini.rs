@@ -1,7 +1,7 @@
 //! Gemini's `generateContent` and `streamGenerateContent`.
 //!
-//! Deliberately absent: the model's thought signatures, which would have to be kept in the state. Where one is checked
-//! the documented word for "none is there" stands in its place.
+//! Deliberately absent: the model's thought signatures, which the state would have to store. If one is checked, the
+//! documented word for a missing one replaces it.
 
 use std::collections::HashMap;
 
@@ -10,10 +10,9 @@ use serde_json::{Map, Value, json};
 use super::{append, arguments, bound, items};
 use crate::attached::{self, Part};
 
-/// What stands in place of a thought signature that was not kept.
+/// The replacement of a thought signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
-/// Returns the body of a request; the model stands in the address.
 pub(super) fn body(chat: &Value) -> Value {
     let (mut system, mut contents) = contents(chat);
     if contents.is_empty() {
@@ -66,7 +65,6 @@ pub(super) fn body(chat: &Value) -> Value {
     body.into()
 }
 
-/// Writes what a user says and sends.
 fn parts(content: &Value) -> Vec<Value> {
     let part = |part: Part<'_>| match part {
         Part::Text(text) => (!text.is_empty()).then(|| json!({ "text": text })),

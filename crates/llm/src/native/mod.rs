@@ -1,8 +1,8 @@
 //! Speaks to endpoints whose wire is not Chat Completions, by translating both ways.
 //!
-//! Enter at [`body`] and [`Reader`]: a request is written as Chat Completions first, and what an endpoint answers is
-//! read as that, so that both sides of the adapter stay as they are. Sources: Anthropic's Messages API
-//! (version 2023-06-01), Gemini's `generateContent` (v1beta). Deliberately absent: anything that is sent or waited for.
+//! Enter at [`body`] and [`Reader`]: a request is written as Chat Completions first, and an endpoint's answer is read
+//! as that, so both sides of the adapter are unchanged. Sources: Anthropic's Messages API (version 2023-06-01),
+//! Gemini's `generateContent` (v1beta). Deliberately absent: anything that is sent or waited for.
 
 mod anthropic;
 mod gemini;
@@ -55,7 +55,7 @@ impl Reader {
     }
 }
 
-/// Returns the arguments of a call in a request, which stand there as text, as the object that other wires want.
+/// Returns the arguments of a call in a request, which are text there, as the object for other protocols.
 fn arguments(function: &Value) -> Value {
     let text = function["arguments"].as_str().unwrap_or_default();
     match serde_json::from_str(text) {
@@ -66,17 +66,16 @@ fn arguments(function: &Value) -> Value {
     }
 }
 
-/// Returns the tokens that an answer may have, under whichever of its names.
+/// Returns the maximum tokens of the answer, under any of its names.
 fn bound(chat: &Value) -> Option<&Value> {
     ["max_completion_tokens", "max_tokens"].iter().find_map(|key| chat.get(key))
 }
 
-/// Returns the items of an array; none where it is something else.
 fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
 }
 
-/// Appends parts to the last message where it is of the same role, and as a new message otherwise.
+/// Appends parts to the last message if it has the same role, otherwise as a new message.
 fn append(messages: &mut Vec<Value>, role: &str, key: &str, parts: Vec<Value>) {
     if parts.is_empty() {
         return;

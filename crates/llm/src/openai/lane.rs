@@ -1,4 +1,4 @@
-//! One role's way to its endpoint: attempts, waits, and errors that say what to do.
+//! The path of one role to its endpoint: attempts, waits, and errors with a fix.
 
 use std::sync::Arc;
 
@@ -11,17 +11,31 @@ use super::transport::{self, BodyError, Events, SendError, Transport};
 use super::wire::{self, Unusable};
 use crate::cleaning::{Cleaned, Cleaner};
 use crate::native::{self, Reader};
-use crate::{ChatRequest, ChatResponse, Error, TokenSink, fit, types::BROKEN, written_calls};
+use crate::repetition::Watch;
+use crate::types::{BROKEN, FILLED, REPEATED};
+use crate::{ChatRequest, ChatResponse, Error, TokenSink, bounds, fit, written_calls};
 use perihelion_engine::clock;
 use perihelion_http::reach;
 use perihelion_settings::config::ModelSettings;
 use perihelion_settings::metrics;
 
-/// What an endpoint sends after the last piece of a streamed answer.
+/// An endpoint's data after the last piece of a streamed answer.
 const DONE: &str = "[DONE]";
 
-/// How what is said of a stream begins that did not arrive.
+/// The beginning of the message about an incomplete stream.
 const CUT_OFF: &str = "the answer was cut off: ";
+
+/// Parts of refusals that no wait fixes, though their statuses are those of passing ones: a spent quota, what a local
+/// server was started without, what its model cannot do or its machine cannot hold.
+const LASTING: [&str; 7] = [
+    "insufficient_quota",
+    "exceeded your current quota",
+    "requires --jinja",
+    "not supported",
+    "does not support",
+    "missing data required for image input",
+    "requires more system memory",
+];
 
 /// Reaches one endpoint with one role's settings.
 pub(super) struct Lane {
@@ -29,17 +43,22 @@ pub(super) struct Lane {
     settings: ModelSettings,
     /// The address as errors show it: without query.
     endpoint: String,
-    dialect: Arc<Dialect>,
+    pub dialect: Arc<Dialect>,
 }
 
-/// One attempt that failed.
 pub(super) struct Failed {
     pub error: Error,
     /// The next attempt may go better.
     transient: bool,
     retry_after: Option<std::time::Duration>,
-    /// What there is of an answer, empty or cut off: better than nothing after the last attempt.
+    /// A partial answer, empty or cut off: the result after the last attempt.
     rest: Option<Box<ChatResponse>>,
+}
+
+/// An answer as the endpoint sends it.
+enum Answer {
+    Whole(String),
+    Stream(reqwest::Response),
 }
 
 impl Failed {
@@ -84,20 +103,23 @@ impl Lane {
         loop {
             let request = fitted.as_ref().unwrap_or(request);
             let forms = self.dialect.forms();
-            let chat = wire::body(request, &self.settings, forms, sink.is_some());
+            let is_streamed = sink.is_some() || request.manner.is_watched;
+            let chat = wire::body(request, &self.settings, forms, is_streamed);
             let reader = Reader::new(self.settings.api, &chat);
             let body = native::body(self.settings.api, chat);
-            let outcome = match sink.as_mut() {
-                Some(sink) => self.stream(request, &body, reader, *sink, &mut handed_out).await,
-                None => self.whole(request, &body, &reader).await,
+            let mut unseen = 0;
+            let shown = match sink.as_mut() {
+                Some(sink) => Shown { sink: &mut **sink, bytes: &mut handed_out },
+                None => Shown { sink: &mut |_: &str| {}, bytes: &mut unseen },
             };
+            let outcome = self.ask(request, &body, reader, is_streamed, shown).await;
             let failed = match outcome {
                 Ok(response) => return Ok(response),
                 Err(failed) => failed,
             };
             if let Error::Refused { status, message, .. } = &failed.error
                 && handed_out == 0
-                && self.dialect.learn(forms, request.format.is_some(), *status, message)
+                && self.dialect.learn(forms, request, *status, message)
             {
                 tracing::info!(endpoint = %self.endpoint, %message, "asking the model in a simpler form");
                 metrics::model_retried(request.role.as_str(), "simpler_form");
@@ -135,52 +157,47 @@ impl Lane {
         }
     }
 
-    async fn whole(
-        &self,
-        request: &ChatRequest,
-        body: &Value,
-        reader: &Reader,
-    ) -> Result<ChatResponse, Failed> {
-        let asked = async {
-            let sent = self.transport.chat(request, body, false).await;
-            let response = sent.map_err(|error| self.failed(error))?;
-            transport::read_whole(response).await.map_err(|error| self.broken("", error))
-        };
-        match tokio::time::timeout(self.settings.timeout, asked).await {
-            Ok(text) => self.read_text(request, reader, &text?),
-            Err(_) => Err(Failed::for_now(self.timeout())),
-        }
-    }
-
-    async fn stream(
+    /// Asks once, and reads the answer in whichever way the endpoint sends it.
+    async fn ask(
         &self,
         request: &ChatRequest,
         body: &Value,
         mut reader: Reader,
-        sink: &mut (dyn FnMut(&str) + Send),
-        handed_out: &mut usize,
+        is_streamed: bool,
+        mut shown: Shown<'_>,
     ) -> Result<ChatResponse, Failed> {
-        let mut shown = Shown { sink, bytes: handed_out };
         let timeout = self.settings.timeout;
-        let open = self.transport.chat(request, body, true);
-        let response = match tokio::time::timeout(timeout, open).await {
-            Ok(sent) => sent.map_err(|error| self.failed(error))?,
+        let asked = async {
+            let sent = self.transport.chat(request, body, is_streamed).await;
+            let response = sent.map_err(|error| self.failed(error))?;
+            if transport::is_stream(response.headers(), is_streamed) {
+                return Ok(Answer::Stream(response));
+            }
+            let before = if is_streamed { CUT_OFF } else { "" };
+            let text = transport::read_whole(response).await;
+            text.map(Answer::Whole).map_err(|error| self.broken(before, error))
+        };
+        let response = match tokio::time::timeout(timeout, asked).await {
+            Ok(Ok(Answer::Stream(response))) => response,
+            Ok(Ok(Answer::Whole(text))) => {
+                if is_streamed {
+                    self.dialect.ignore_streaming();
+                }
+                let whole = self.read_text(request, &reader, &text)?;
+                shown.piece(&whole.content);
+                return Ok(whole);
+            }
+            Ok(Err(failed)) => return Err(failed),
             Err(_) => return Err(Failed::for_now(self.timeout())),
         };
-        if transport::is_json(response.headers()) {
-            // The endpoint ignores `stream`.
-            let text = transport::read_whole(response).await;
-            let text = text.map_err(|error| self.broken(CUT_OFF, error))?;
-            let whole = self.read_text(request, &reader, &text)?;
-            shown.piece(&whole.content);
-            return Ok(whole);
-        }
         let mut events = Events::new(response);
         let mut parser = Parser::default();
         let mut cleaner = Cleaner::new(request, self.dialect.expects_reasoning());
         let mut streamed = StreamedAnswer::default();
         let mut has_ended = false;
-        loop {
+        let mut watch = Watch::new(request.manner);
+        let mut is_repeated = false;
+        while !is_repeated {
             let event = match tokio::time::timeout(timeout, events.next()).await {
                 Ok(Ok(Some(event))) => event,
                 Ok(Ok(None)) => break,
@@ -201,15 +218,19 @@ impl Lane {
                 return Err(self.refused(code.unwrap_or(500), &message, None));
             }
             let piece = streamed.take(&chunk);
+            is_repeated = watch.push(&piece);
             shown.piece(&cleaner.push(&piece, streamed.has_reasoning()));
         }
         if streamed.calls() > wire::MAX_CALLS {
             return Err(Failed::for_good(self.malformed(&wire::too_many_calls(streamed.calls()))));
         }
         has_ended |= streamed.has_ended();
+        shown.piece(&cleaner.push(&streamed.rest(), streamed.has_reasoning()));
         let (last, cleaned) = cleaner.finish();
         let mut response = streamed.finish(&self.settings.model);
-        if !has_ended {
+        if is_repeated {
+            response.finish_reason = Some(REPEATED.to_owned());
+        } else if !has_ended {
             response.finish_reason = Some(BROKEN.to_owned());
         }
         let text = cleaned.content.clone();
@@ -249,7 +270,7 @@ impl Lane {
         self.accept(request, response, cleaned)
     }
 
-    /// Puts an answer together; one that is empty or was broken off is no answer, and asked for again.
+    /// Composes an answer; an empty or broken one is requested again.
     fn accept(
         &self,
         request: &ChatRequest,
@@ -269,6 +290,12 @@ impl Lane {
             response.tool_calls = wire::written(written);
         }
         wire::settle(&mut response.tool_calls, request);
+        if response.finish_reason.as_deref() != Some(BROKEN) && self.is_filled(request, &response) {
+            response.finish_reason = Some(FILLED.to_owned());
+        }
+        if response.usage.total() == 0 {
+            response.usage = fit::estimate(request, &response);
+        }
         let cut = response.cut();
         if cut.is_some() {
             // The last call may be cut as well, and read like one without arguments.
@@ -286,7 +313,15 @@ impl Lane {
         Err(Failed { rest: Some(Box::new(response)), ..Failed::for_now(error) })
     }
 
-    /// Reads why a body did not arrive; `before` begins what is said of it.
+    /// Returns whether the schema ended a text of the answer, and not the model.
+    fn is_filled(&self, request: &ChatRequest, response: &ChatResponse) -> bool {
+        let Some(format) = &request.format else { return false };
+        let bounded = wire::bounded(request, format, &self.settings);
+        serde_json::from_str::<Value>(&response.content)
+            .is_ok_and(|answer| bounds::is_filled(&format.schema, &bounded, &answer))
+    }
+
+    /// Reads why a body did not arrive; `before` begins the message.
     fn broken(&self, before: &str, error: BodyError) -> Failed {
         let reason = match &error {
             BodyError::Broken(error) if before.is_empty() => reach::cause(error),
@@ -324,12 +359,8 @@ impl Lane {
         if matches!(status, 401 | 403) {
             message = format!("{message}; {}", transport::about_the_key(&self.settings));
         }
-        // A spent quota answers 429 as well, and no wait fixes it.
-        let spent = message.contains("insufficient_quota")
-            || message.contains("exceeded your current quota");
-        // llama.cpp's server was started without what tools need.
-        let is_setup = message.contains("requires --jinja");
-        let transient = reach::is_transient(status) && !spent && !is_setup;
+        let is_lasting = LASTING.iter().any(|words| message.contains(words));
+        let transient = reach::is_transient(status) && status != 501 && !is_lasting;
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
         Failed { error, transient, retry_after, rest: None }
     }
@@ -354,7 +385,7 @@ impl Lane {
         }
     }
 
-    /// Makes a text fit for an error: one line, bounded, and without the API key where it is echoed.
+    /// Prepares a text for an error: one line, bounded, and without the API key if it is echoed.
     ///
     /// The key goes first: a text that was cut before could end during it.
     fn clean(&self, text: &str) -> String {

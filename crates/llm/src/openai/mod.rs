@@ -1,11 +1,15 @@
 //! Calls model endpoints over HTTP: compatible ones, and those whose wire `native` translates.
 //!
 //! Enter at [`OpenAiModel::new`]. `transport` sends and receives, `wire` reads JSON as leniently as compatible endpoints
-//! need it, `lane` decides on attempts and waits. Invariant: no error text carries the API key, and a streamed answer is
+//! need it, `stream` collects answers and `pieces` their texts, `lane` decides on attempts and waits, `probe` finds out
+//! what an endpoint does, `local` finds endpoints. Invariant: no error text carries the API key, and a streamed answer is
 //! never begun twice. Deliberately absent: a provider's own client library, whose typed answers refuse what endpoints send.
 
 mod dialect;
 mod lane;
+mod local;
+mod pieces;
+mod probe;
 mod stream;
 mod transport;
 mod wire;
@@ -17,22 +21,25 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use serde_json::Value;
+use strum::VariantArray as _;
 
 use self::dialect::Dialect;
 use self::lane::Lane;
 use super::{ChatModel, ChatRequest, ChatResponse, Error, Role, TokenSink};
+pub use local::{LOCAL, Local, find_local};
 use perihelion_http::reach;
 use perihelion_settings::config::{self, Api, ModelSettings};
+pub use probe::{Abilities, Schemas, Tools, probe};
 
 /// The models of all roles: one lane per role, each with its own address, model and limits.
 pub struct OpenAiModel {
     lanes: BTreeMap<Role, Lane>,
-    /// Of agents with settings of their own, by their server's name.
+    /// Of agents with their own settings, by their server's name.
     agents: BTreeMap<String, Lane>,
 }
 
 impl OpenAiModel {
-    /// Prepares the lanes; connects to nothing.
+    /// Prepares the lanes without connecting.
     ///
     /// # Errors
     /// [`Error::Unreachable`] when no HTTP client can be made, such as without any root certificates.
@@ -55,7 +62,7 @@ impl OpenAiModel {
         };
         let mut lanes = BTreeMap::new();
         let mut agents = BTreeMap::new();
-        for role in Role::ALL {
+        for role in Role::VARIANTS.iter().copied() {
             if let Some(lane) = lane(models.for_role(role.as_str()))? {
                 lanes.insert(role, lane);
             }
@@ -68,7 +75,7 @@ impl OpenAiModel {
         Ok(Self { lanes, agents })
     }
 
-    /// Returns the way of an agent's own calls where it has one, and of its role otherwise.
+    /// Returns the lane of an agent's own calls if it has one, otherwise that of its role.
     fn lane(&self, request: &ChatRequest) -> Option<&Lane> {
         let agent = request.agent.as_deref().filter(|_| request.role == Role::Agent);
         let own = agent.and_then(|agent| {
@@ -92,11 +99,29 @@ impl ChatModel for OpenAiModel {
     }
 }
 
-/// Longest wait for the list; it is asked for by somebody who waits.
+/// Longest wait for the list, because a person waits for it.
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// Statuses of endpoints that serve chats but no list of models.
 const NO_LIST: [u16; 2] = [405, 501];
+
+/// A model in an endpoint's list, as the endpoint describes it.
+struct Listed(Value);
+
+impl Listed {
+    fn name(&self) -> Option<&str> {
+        let name = ["id", "name"].iter().find_map(|key| self.0[key].as_str())?;
+        Some(name.trim_start_matches("models/"))
+    }
+}
+
+/// Makes the way to one endpoint with settings of its own.
+fn lane(url: &str, settings: ModelSettings) -> Result<Lane, Error> {
+    config::tls::install();
+    let http = reach::client(settings.connect_timeout, url)?;
+    let dialect = Arc::new(Dialect::new(settings.json_mode, &settings.model));
+    Ok(Lane::new(http, url, settings, dialect))
+}
 
 /// Lists the models of an endpoint; `None` when it answers but has no such list.
 ///
@@ -106,13 +131,14 @@ pub async fn list_models(
     url: &str,
     settings: &ModelSettings,
 ) -> Result<Option<Vec<String>>, Error> {
-    config::tls::install();
-    let http = reach::client(settings.connect_timeout, url)?;
-    let dialect = Arc::new(Dialect::new(settings.json_mode, &settings.model));
     let patience = settings.timeout.min(PATIENCE);
-    let api = settings.api;
-    let settings = ModelSettings { timeout: patience, ..settings.clone() };
-    let lane = Lane::new(http, url, settings, dialect);
+    let lane = lane(url, ModelSettings { timeout: patience, ..settings.clone() })?;
+    let listed = list(&lane, settings.api, patience).await?;
+    let name = |one: &Listed| one.name().map(str::to_owned);
+    Ok(listed.map(|listed| listed.iter().filter_map(name).collect()))
+}
+
+async fn list(lane: &Lane, api: Api, patience: Duration) -> Result<Option<Vec<Listed>>, Error> {
     let asked = tokio::time::timeout(patience, lane.transport.models()).await;
     let asked = asked.map_err(|_| lane.timeout())?;
     let (status, body) = asked.map_err(|error| lane.failed(error).error)?;
@@ -122,14 +148,10 @@ pub async fn list_models(
     if status >= 300 {
         return Err(lane.refused(status, &reach::refusal_message(&body), None).error);
     }
-    let listed: Option<Value> = serde_json::from_str(&body).ok();
-    let (list, name) = match api {
-        Api::Gemini => ("models", "name"),
-        Api::ChatCompletions | Api::Anthropic => ("data", "id"),
-    };
-    let names = listed.as_ref().and_then(|listed| listed[list].as_array()).map(|models| {
-        let names = models.iter().filter_map(|one| one[name].as_str());
-        names.map(|name| name.trim_start_matches("models/").to_owned()).collect()
-    });
-    Ok(names)
+    let mut listed: Value = serde_json::from_str(&body).unwrap_or_default();
+    let key = if api == Api::Gemini { "models" } else { "data" };
+    Ok(match listed[key].take() {
+        Value::Array(models) => Some(models.into_iter().map(Listed).collect()),
+        _ => None,
+    })
 }

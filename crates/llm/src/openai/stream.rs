@@ -1,57 +1,74 @@
 //! Collects a streamed answer from its chunks, and parses them.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
+use super::pieces::Pieces;
 use super::wire::{self, PartialCall};
 use crate::{ChatResponse, Usage};
 
-/// What has arrived of an answer so far, beside its text.
+/// A call by its index, with the last piece of its arguments.
+type StreamedCall = (u64, PartialCall, String);
+
+/// The received parts of an answer, without its text.
 #[derive(Default)]
 pub(super) struct StreamedAnswer {
-    reasoning: String,
-    calls: Vec<(u64, PartialCall)>,
+    text: Pieces,
+    reasoning: Pieces,
+    calls: Vec<StreamedCall>,
     model: Option<String>,
     finish_reason: Option<String>,
     usage: Option<Usage>,
+    /// Whether a choice had the index 0: some endpoints number the chunks of a single answer instead.
+    has_first: bool,
 }
 
 impl StreamedAnswer {
-    /// Takes a chunk in; returns its piece of text, empty where it carries none.
+    /// Accepts a chunk; returns its piece of text, which can be empty.
     pub(super) fn take(&mut self, chunk: &Value) -> String {
         if let Some(usage) = wire::usage(chunk) {
             self.usage = Some(usage);
         }
         self.model = self.model.take().or_else(|| wire::model_name(chunk));
-        let Some(choice) = chunk.get("choices").and_then(|choices| choices.get(0)) else {
-            return String::new();
-        };
+        // Only the first answer was requested.
+        let is_first = |choice: &&Value| choice["index"].as_u64().is_none_or(|index| index == 0);
+        let choices = chunk["choices"].as_array().map_or(&[][..], Vec::as_slice);
+        let first = choices.iter().find(is_first);
+        self.has_first |= first.is_some();
+        let only = choices.first().filter(|_| !self.has_first);
+        let Some(choice) = first.or(only) else { return String::new() };
         if let Some(reason) = wire::finish_reason(choice) {
             self.finish_reason = Some(reason);
         }
-        // Some endpoints send the last chunk, or the only one, as a whole message.
-        let Some(delta) = choice.get("delta").or_else(|| choice.get("message")) else {
-            return String::new();
-        };
+        // Some endpoints send the last chunk, or the only one, as a whole message, or the text alone.
+        let delta = choice.get("delta").or_else(|| choice.get("message")).unwrap_or(choice);
+        let is_whole = choice.get("delta").is_none();
         if let Some(piece) = wire::reasoning(delta) {
-            self.reasoning.push_str(&piece);
+            self.reasoning.take(piece, is_whole);
         }
         for call in delta.get("tool_calls").and_then(Value::as_array).into_iter().flatten() {
             self.take_call(call);
         }
-        wire::answer_text(delta)
+        self.text.take(wire::answer_text(delta), is_whole)
+    }
+
+    /// Returns the text that was kept back when the stream ended.
+    pub(super) fn rest(&mut self) -> String {
+        self.reasoning.rest();
+        self.text.rest()
     }
 
     fn take_call(&mut self, call: &Value) {
         let id = call.get("id").and_then(Value::as_str).filter(|id| !id.is_empty());
         let function = call.get("function").unwrap_or(call);
         let name = function.get("name").and_then(Value::as_str).unwrap_or_default();
-        let last = self.calls.last().map_or(0, |(index, _)| *index);
+        let last = self.calls.last().map_or(0, |(index, ..)| *index);
+        let is_last =
+            self.calls.last().is_none_or(|(_, of, _)| id.is_some() && of.id.as_deref() == id);
         // Without an index, a name begins a new call and anything else continues the last.
-        let index = call.get("index").and_then(Value::as_u64).unwrap_or_else(|| {
-            if name.is_empty() || self.calls.is_empty() { last } else { last + 1 }
-        });
+        let index = call.get("index").and_then(Value::as_u64);
+        let index = index.unwrap_or(if name.is_empty() || is_last { last } else { last + 1 });
         // The pieces of a call come one after the other.
-        let known = self.calls.iter().rposition(|(at, _)| *at == index);
+        let known = self.calls.iter().rposition(|(at, ..)| *at == index);
         // Some endpoints give every call the same index.
         let is_another = |at: &usize| {
             let earlier = self.calls[*at].1.id.as_deref();
@@ -64,16 +81,23 @@ impl StreamedAnswer {
         }
         let at = known.unwrap_or_else(|| {
             let fresh = PartialCall { id: None, name: String::new(), arguments: Value::Null };
-            self.calls.push((index, fresh));
+            self.calls.push((index, fresh, String::new()));
             self.calls.len() - 1
         });
-        let streamed = &mut self.calls[at].1;
+        let (_, streamed, last) = &mut self.calls[at];
         if let Some(id) = id {
             streamed.id = Some(id.to_owned());
         }
+        // Some endpoints repeat it with every piece.
+        if name.starts_with(&streamed.name) {
+            streamed.name.clear();
+        }
         streamed.name.push_str(name);
         match (function.get("arguments"), &mut streamed.arguments) {
-            (Some(Value::String(piece)), Value::String(text)) => text.push_str(piece),
+            (Some(Value::String(piece)), Value::String(text)) => {
+                text.push_str(piece);
+                last.clone_from(piece);
+            }
             (Some(Value::Null) | None, _) => {}
             (Some(value), slot) => *slot = value.clone(),
         }
@@ -84,25 +108,33 @@ impl StreamedAnswer {
         self.calls.len()
     }
 
-    /// Tells whether the endpoint sends the model's reasoning beside the answer.
+    /// Returns whether the endpoint sends the model's reasoning separately.
     pub(super) fn has_reasoning(&self) -> bool {
-        !self.reasoning.is_empty()
+        !self.reasoning.whole.is_empty()
     }
 
-    /// Tells whether the endpoint said that the answer has ended.
+    /// Returns whether the endpoint marked the end of the answer.
     pub(super) fn has_ended(&self) -> bool {
         self.finish_reason.is_some()
     }
 
-    /// Returns the whole answer without its text; `model` names it where no chunk did.
+    /// Returns the whole answer without its text; `model` names it if no chunk did.
     pub(super) fn finish(self, model: &str) -> ChatResponse {
+        let is_object = |text: &str| serde_json::from_str::<Map<String, Value>>(text).is_ok();
+        let calls = self.calls.into_iter().map(|(_, mut call, last)| {
+            // Where each piece repeats those before it, the last is the whole.
+            if call.arguments.as_str().is_some_and(|text| !is_object(text)) && is_object(&last) {
+                call.arguments = last.into();
+            }
+            call
+        });
         ChatResponse {
             content: String::new(),
-            tool_calls: wire::finish_calls(self.calls.into_iter().map(|(_, call)| call)),
+            tool_calls: wire::finish_calls(calls),
             model: self.model.unwrap_or_else(|| model.to_owned()),
             finish_reason: self.finish_reason,
             usage: self.usage.unwrap_or_default(),
-            reasoning: Some(self.reasoning).filter(|text| !text.is_empty()),
+            reasoning: Some(self.reasoning.whole).filter(|text| !text.is_empty()),
         }
     }
 }
@@ -122,7 +154,7 @@ impl Shown<'_> {
         }
     }
 
-    /// Hands out what is left of an answer: its last piece, and what was added to the text that arrived.
+    /// Returns the rest of an answer: its last piece, and the text added to it.
     pub(super) fn rest(&mut self, answer: &ChatResponse, text: &str, last: &str) {
         if *self.bytes == 0 {
             return self.piece(&answer.content);
@@ -146,7 +178,7 @@ impl Parser {
         })
     }
 
-    /// Joins halves where the pieces meet and replaces other lone ones; none if there are none.
+    /// Joins surrogate halves at the borders of pieces and replaces lone ones; `None` without any.
     fn repaired(&mut self, json: &str, is_piece: bool) -> Option<String> {
         let unit = |at: usize| {
             let escape = json.get(at..at + 6).filter(|escape| escape.starts_with("\\u"))?;
@@ -200,7 +232,83 @@ mod tests {
         for delta in deltas {
             streamed.take(&json!({ "choices": [{ "delta": delta }] }));
         }
-        streamed.finish("m")
+        let text = streamed.rest();
+        ChatResponse { content: text, ..streamed.finish("m") }
+    }
+
+    /// Returns what a stream of these texts is read as; the last can come as a whole message.
+    fn read(texts: &[&str], last: Option<&str>) -> String {
+        let mut streamed = StreamedAnswer::default();
+        let mut read = String::new();
+        let pieces = texts.iter().map(|text| json!({ "delta": { "content": text } }));
+        let last = last.map(|text| json!({ "message": { "content": text } }));
+        for choice in pieces.chain(last) {
+            read += &streamed.take(&json!({ "choices": [choice] }));
+        }
+        read + &streamed.rest()
+    }
+
+    #[test]
+    fn a_text_is_read_once_whether_its_pieces_repeat_what_came_before_or_not() {
+        for (texts, last, expected) in [
+            (&["Pay", " 1,0", "00"][..], None, "Pay 1,000"),
+            (&["P", "Pay 1", "Pay 1,000 to", "Pay 1,000 to Bob"], None, "Pay 1,000 to Bob"),
+            (
+                &["", "Zahle 100", "Zahle 100", "Zahle 100 an Ä", "Zahle 100 an Ärzte"],
+                None,
+                "Zahle 100 an Ärzte",
+            ),
+            (&["Yes", "Yes."], None, "Yes."),
+            (&["ha", "ha", "ha!"], None, "hahaha!"),
+            (&["{", "{\"next\":", "{\"next\": \"END\"}"], None, "{\"next\": \"END\"}"),
+            (&["1", "10", "0"], None, "1100"),
+            (&["----------", "----------"], None, "--------------------"),
+            (&["Pay 1,000", " to Bob"], Some("Pay 1,000 to Bob"), "Pay 1,000 to Bob"),
+            (
+                &["Pay 1,000", "Pay 1,000 to", "Pay 1,000 to Bob"],
+                Some("Pay 1,000 to Bob"),
+                "Pay 1,000 to Bob",
+            ),
+            (&["the whole text", "the whole text"], None, "the whole text"),
+            (
+                &["Begun whole", "Begun whole, then", " in pieces"],
+                None,
+                "Begun whole, then in pieces",
+            ),
+            (&["one"], None, "one"),
+            (&[], Some("alone"), "alone"),
+        ] {
+            assert_eq!(read(texts, last), expected, "{texts:?}");
+        }
+    }
+
+    #[test]
+    fn only_the_first_of_several_answers_is_read() {
+        // An endpoint numbers the chunks of its only answer, and another has several answers.
+        let numbered = [(1, "Pay "), (2, "one "), (3, "hundred"), (4, ".")];
+        let several = [(0, "Pay "), (1, "Ask "), (1, "2"), (0, "1")];
+        for (pieces, expected) in [(numbered, "Pay one hundred."), (several, "Pay 1")] {
+            let mut streamed = StreamedAnswer::default();
+            let mut read = String::new();
+            for (index, text) in pieces {
+                let choice = json!({ "index": index, "delta": { "content": text } });
+                read += &streamed.take(&json!({ "choices": [choice] }));
+            }
+            assert_eq!(read + &streamed.rest(), expected);
+        }
+    }
+
+    #[test]
+    fn calls_and_reasoning_whose_pieces_repeat_what_came_before_are_read_once() {
+        let call = |arguments: &str| {
+            let function = json!({ "name": "read", "arguments": arguments });
+            json!({ "reasoning": format!("I read {arguments}"), "tool_calls": [{ "id": "a", "function": function }] })
+        };
+        let pieces = ["{", "{\"a\": ", "{\"a\": {\"a\"", "{\"a\": {\"a\": 1}}"];
+        let response = assembled(&pieces.map(call));
+        assert_eq!(response.reasoning.unwrap(), "I read {\"a\": {\"a\": 1}}");
+        let [call] = response.tool_calls.as_slice() else { panic!("{:?}", response.tool_calls) };
+        assert_eq!((call.name.as_str(), &call.arguments), ("read", &json!({ "a": { "a": 1 } })));
     }
 
     #[test]

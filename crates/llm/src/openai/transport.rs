@@ -1,4 +1,4 @@
-//! Sends requests to one endpoint, and reads what comes back: whole bodies, refusals, streams.
+//! Sends requests to one endpoint, and reads the responses: whole bodies, refusals, streams.
 
 use std::time::Duration;
 
@@ -79,6 +79,13 @@ impl Transport {
         Err(SendError::Refused { status, retry_after, body })
     }
 
+    /// Reads JSON from another address of a local server, without a key; none if there is none.
+    pub(super) async fn local(&self, url: &str) -> Option<Value> {
+        let answer = self.http.get(url).timeout(Duration::from_secs(2)).send().await.ok()?;
+        let body = reach::read_up_to(answer.error_for_status().ok()?, WHOLE_BYTES).await.ok()?;
+        serde_json::from_str(&body).ok()
+    }
+
     /// Asks which models there are; returns status and body.
     pub(super) async fn models(&self) -> Result<(u16, String), SendError> {
         let response = self.credentials.get(&self.http, "/models").send().await?;
@@ -87,7 +94,7 @@ impl Transport {
     }
 }
 
-/// Says where the key comes from, and whether there is one.
+/// Names the source of the key, and whether there is one.
 pub(super) fn about_the_key(settings: &ModelSettings) -> String {
     match (&settings.api_key_env, &settings.api_key) {
         (Some(variable), Some(_)) => format!("the key is read from {variable}, which is set"),
@@ -98,7 +105,7 @@ pub(super) fn about_the_key(settings: &ModelSettings) -> String {
     }
 }
 
-/// Why no more of a body could be read.
+/// Why the rest of a body could not be read.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum BodyError {
     #[error("the connection broke: {}", reach::cause(.0))]
@@ -141,12 +148,12 @@ impl Events {
         Self { body, pending: Vec::new(), data: None, bytes: 0, is_over: false }
     }
 
-    /// Tells whether the last event came without the empty line that ends one.
+    /// Returns whether the last event arrived without the empty line at its end.
     pub(super) fn is_over(&self) -> bool {
         self.is_over
     }
 
-    /// Returns the data of the next event; none after the last one.
+    /// Returns the data of the next event; `None` after the last one.
     pub(super) async fn next(&mut self) -> Result<Option<String>, BodyError> {
         loop {
             while let Some(end) = self.line_end() {
@@ -188,7 +195,13 @@ impl Events {
         let line = String::from_utf8_lossy(line);
         let line = line.trim_end_matches(['\n', '\r']).trim_start_matches(BOM);
         if line.is_empty() {
+            self.data.take_if(|data| data.trim().is_empty());
             return self.data.is_some();
+        }
+        // Some endpoints send bare lines of JSON.
+        if self.data.is_none() && line.starts_with('{') {
+            self.data = Some(line.to_owned());
+            return true;
         }
         if let Some(data) = line.strip_prefix("data:") {
             let data = data.strip_prefix(' ').unwrap_or(data);
@@ -219,7 +232,7 @@ fn headers(request: &ChatRequest) -> HeaderMap {
     headers
 }
 
-/// Percent-encodes what a header cannot carry everywhere.
+/// Percent-encodes characters that headers cannot always contain.
 fn printable(text: &str) -> String {
     text.bytes()
         .map(|byte| match byte {
@@ -229,9 +242,14 @@ fn printable(text: &str) -> String {
         .collect()
 }
 
-/// Tells whether a body is JSON, whatever the letters and parameters of its type.
-pub(super) fn is_json(headers: &HeaderMap) -> bool {
+/// Returns whether a body is a stream: anything but JSON where one was requested, as some endpoints name no type, and
+/// events where none was.
+pub(super) fn is_stream(headers: &HeaderMap, is_requested: bool) -> bool {
     let content_type = headers.get(CONTENT_TYPE).and_then(|value| value.to_str().ok());
-    content_type
-        .is_some_and(|kind| kind.trim_start().to_lowercase().starts_with("application/json"))
+    let kind = content_type.unwrap_or_default().trim_start().to_lowercase();
+    if is_requested {
+        !kind.starts_with("application/json")
+    } else {
+        kind.starts_with("text/event-stream")
+    }
 }

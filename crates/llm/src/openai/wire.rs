@@ -1,4 +1,4 @@
-//! Writes requests, and reads answers leniently: whatever compatible endpoints really send.
+//! Writes requests, and reads answers leniently, in the variants of compatible endpoints.
 
 use std::collections::HashSet;
 
@@ -12,9 +12,10 @@ use super::dialect::{Forms, JsonForm};
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
     ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
-    attached, prompts, schema::sendable,
+    attached, bounds, prompts,
+    schema::{self, sendable},
 };
-use perihelion_settings::config::{Inputs, ModelSettings};
+use perihelion_settings::config::{Inputs, ModelSettings, Protocol};
 
 pub(super) fn body(
     request: &ChatRequest,
@@ -29,7 +30,9 @@ pub(super) fn body(
     if let Some(format) = &request.format {
         match forms.json {
             JsonForm::Schema => {
-                let schema = json!({ "name": format.name, "strict": true, "schema": sendable(&format.schema) });
+                let schema = sendable(&bounded(request, format, settings));
+                let schema = if forms.bounds { schema } else { schema::unbounded(schema) };
+                let schema = json!({ "name": format.name, "strict": true, "schema": schema });
                 let value = json!({ "type": "json_schema", "json_schema": schema });
                 body.insert("response_format".into(), value);
             }
@@ -42,10 +45,17 @@ pub(super) fn body(
     }
     body.insert("messages".into(), messages.into());
     if !request.tools.is_empty() {
-        let tools: Vec<Value> = request.tools.iter().map(tool).collect();
+        let tools: Vec<Value> =
+            request.tools.iter().map(|spec| tool(spec, forms.plain_tools)).collect();
         body.insert("tools".into(), tools.into());
     }
-    if let Some(temperature) = settings.temperature.filter(|_| forms.temperature) {
+    let temperature = match settings.temperature {
+        // A model that is certain of a bad answer has to wander, and one that wanders to settle.
+        Some(..0.5) if request.manner.is_varied => Some(0.8),
+        _ if request.manner.is_varied => Some(0.2),
+        usual => usual,
+    };
+    if let Some(temperature) = temperature.filter(|_| forms.temperature) {
         body.insert("temperature".into(), temperature.into());
     }
     if let Some(max) = settings.max_tokens {
@@ -59,11 +69,32 @@ pub(super) fn body(
     body.into()
 }
 
-fn tool(tool: &ToolSpec) -> Value {
+/// Returns the schema of an answer as it is enforced: short enough for the output limit of these settings.
+pub(super) fn bounded(
+    request: &ChatRequest,
+    format: &OutputFormat,
+    settings: &ModelSettings,
+) -> Value {
+    let Some(tokens) = settings.max_tokens.filter(|_| request.manner.is_bounded) else {
+        return format.schema.clone();
+    };
+    // Small models ramble on in digits, each a token; good ones write words.
+    let chars_per_token = if request.manner.is_watched {
+        1
+    } else if settings.protocol == Protocol::Compact {
+        2
+    } else {
+        3
+    };
+    bounds::fitted(&format.schema, tokens, chars_per_token)
+}
+
+fn tool(tool: &ToolSpec, is_plain: bool) -> Value {
+    let parameters = sendable(&tool.parameters);
     let function = FunctionObject {
         name: tool.name.clone(),
         description: Some(tool.description.clone()),
-        parameters: Some(sendable(&tool.parameters)),
+        parameters: Some(if is_plain { schema::plain(&parameters) } else { parameters }),
         strict: None,
     };
     json!(ChatCompletionTools::Function(ChatCompletionTool { function }))
@@ -128,7 +159,7 @@ pub(super) fn too_many_calls(calls: usize) -> String {
     format!("it calls {calls} tools or more in one answer, at most: {MAX_CALLS}")
 }
 
-/// Why an answer could not be taken for one; of any length, as the end of a sentence.
+/// Why an answer was unreadable; of any length, as the end of a sentence.
 pub(super) enum Unusable {
     /// The same request may be answered properly.
     Hiccup(String),
@@ -136,7 +167,6 @@ pub(super) enum Unusable {
     Refused(String),
 }
 
-/// Reads a whole answer.
 pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, Unusable> {
     let Some(choices) = value.get("choices").filter(|choices| !choices.is_null()) else {
         return Err(Unusable::Refused(format!("it has no `choices`: {value}")));
@@ -171,7 +201,7 @@ pub(super) fn answer_text(message: &Value) -> String {
 }
 
 fn content_text(message: &Value) -> String {
-    match message.get("content") {
+    match message.get("content").or_else(|| message.get("text")) {
         Some(Value::String(text)) => text.clone(),
         Some(Value::Array(parts)) => parts
             .iter()
@@ -184,12 +214,12 @@ fn content_text(message: &Value) -> String {
     }
 }
 
-/// Tells whether a part of a message's content is the model's reasoning.
+/// Returns whether a part of a message's content is the model's reasoning.
 fn is_reasoning(part: &Value) -> bool {
     matches!(part["type"].as_str(), Some("reasoning" | "thinking"))
 }
 
-/// Returns the model's reasoning where the endpoint sends it beside the answer.
+/// Returns the model's reasoning if the endpoint sends it separately.
 pub(super) fn reasoning(message: &Value) -> Option<String> {
     let beside = ["reasoning_content", "reasoning", "thinking"];
     let beside = beside.iter().find_map(|key| message.get(key).and_then(Value::as_str));
@@ -201,7 +231,7 @@ pub(super) fn reasoning(message: &Value) -> Option<String> {
     Some(beside.map_or(within, str::to_owned)).filter(|text| !text.is_empty())
 }
 
-/// Returns why the answer ended; what servers call a limit, a filter or a failure has one name each.
+/// Returns why the answer ended; servers' words for a limit, a filter or a failure become one name each.
 pub(super) fn finish_reason(choice: &Value) -> Option<String> {
     let reason = choice.get("finish_reason")?.as_str().filter(|reason| !reason.is_empty())?;
     Some(match reason.to_lowercase().as_str() {
@@ -251,6 +281,7 @@ pub(super) fn usage(value: &Value) -> Option<Usage> {
         input_tokens,
         output_tokens: count(["completion_tokens", "output_tokens"]),
         cached_tokens: cached.unwrap_or_default().min(input_tokens),
+        estimated: false,
     })
 }
 
@@ -271,14 +302,14 @@ fn tool_calls(message: &Value) -> Vec<ToolCall> {
     finish_calls(read)
 }
 
-/// A tool call as it stood in an answer or was collected from a stream.
+/// A tool call from an answer or collected from a stream.
 pub(super) struct PartialCall {
     pub id: Option<String>,
     pub name: String,
     pub arguments: Value,
 }
 
-/// Reads the arguments of calls; those that have no id yet have an empty one.
+/// Reads the arguments of calls; those without an ID have an empty one.
 pub(super) fn finish_calls(calls: impl Iterator<Item = PartialCall>) -> Vec<ToolCall> {
     let finished = calls.filter(|call| !call.name.is_empty()).map(|call| ToolCall {
         id: call.id.unwrap_or_default(),
@@ -313,7 +344,7 @@ pub(super) fn settle(calls: &mut [ToolCall], request: &ChatRequest) {
     }
 }
 
-/// Reads arguments: an object, or a string that holds one; any other text is kept as it is.
+/// Reads arguments: an object, or a string with one; any other text stays unchanged.
 pub(super) fn arguments(value: Value) -> Value {
     match value {
         Value::Null => json!({}),
@@ -321,6 +352,8 @@ pub(super) fn arguments(value: Value) -> Value {
         Value::String(text) => match serde_json::from_str(&text) {
             Ok(Value::Object(object)) => object.into(),
             Ok(Value::Null) => json!({}),
+            // Some endpoints encode them twice.
+            Ok(Value::String(inner)) if inner.starts_with('{') => arguments(inner.into()),
             _ => Value::String(text),
         },
         other => other,

@@ -1,38 +1,32 @@
-//! Finds the reply to a request: what was asked, and which rule matches first.
+//! Finds the reply to a request: the first rule that matches.
 
 use std::collections::HashMap;
 
 use axum::http::HeaderMap;
 use serde_json::Value;
 
-use super::native::Wire;
 use super::script::{Reply, Rule, Script};
 
 /// A request as the server received it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedRequest {
-    /// `x-perihelion-role`; empty where it was not sent.
+    /// `x-perihelion-role`; empty if it was not sent.
     pub role: String,
-    /// `x-perihelion-thread`; empty where it was not sent.
+    /// `x-perihelion-thread`; empty if it was not sent.
     pub thread: String,
-    /// `x-perihelion-agent`, where it was sent.
+    /// `x-perihelion-agent`, if it was sent.
     pub agent: Option<String>,
-    /// `x-perihelion-stage`, where it was sent.
+    /// `x-perihelion-stage`, if it was sent.
     pub stage: Option<String>,
     /// All headers, names in lower case.
     pub headers: HashMap<String, String>,
-    /// The body; one of another wire as Chat Completions would have it.
     pub body: Value,
-    /// The body as it was sent, where it came over another wire.
-    pub sent: Option<Value>,
-    /// The wire it came over.
-    pub wire: Wire,
     /// Which call of this role and agent on this thread it is, from 1.
     pub nth: u64,
 }
 
 impl RecordedRequest {
-    pub(super) fn new(headers: &HeaderMap, wire: Wire, body: Value, sent: Option<Value>) -> Self {
+    pub(super) fn new(headers: &HeaderMap, body: Value) -> Self {
         let headers: HashMap<String, String> = headers
             .iter()
             .map(|(name, value)| {
@@ -47,23 +41,19 @@ impl RecordedRequest {
             stage: header("x-perihelion-stage"),
             headers,
             body,
-            sent,
-            wire,
             nth: 0,
         }
     }
 
-    /// Returns the texts of all messages in order.
     pub fn texts(&self) -> Vec<&str> {
         self.messages().iter().map(text_of).collect()
     }
 
-    /// Returns the last message's text; empty where there is none.
+    /// Returns the last message's text; empty without one.
     pub fn last_text(&self) -> &str {
         self.messages().last().map_or("", text_of)
     }
 
-    /// Returns the number of tool messages.
     pub fn tool_results(&self) -> usize {
         self.messages().iter().filter(|message| message["role"] == "tool").count()
     }
@@ -72,14 +62,8 @@ impl RecordedRequest {
         self.messages().iter().any(|message| text_of(message).contains(text))
     }
 
-    /// Returns whether the answer is to be streamed.
     pub fn is_streamed(&self) -> bool {
         self.body["stream"] == true
-    }
-
-    /// Returns the tool that must be called, where the wire has it so.
-    pub(super) fn demanded_tool(&self) -> Option<&str> {
-        self.sent.as_ref()?["tool_choice"]["name"].as_str()
     }
 
     fn messages(&self) -> &[Value] {
@@ -126,17 +110,9 @@ fn matches(rule: &Rule, request: &RecordedRequest) -> bool {
     rule.role.is_none_or(|role| role.as_str() == request.role)
         && rule.agent.as_ref().is_none_or(|agent| Some(agent) == request.agent.as_ref())
         && rule.stage.as_ref().is_none_or(|stage| Some(stage) == request.stage.as_ref())
-        && rule.contains.iter().flat_map(|texts| texts.iter()).all(|text| request.contains(text))
-        && rule
-            .last_contains
-            .iter()
-            .flat_map(|texts| texts.iter())
-            .all(|text| request.last_text().contains(text))
-        && !rule
-            .not_contains
-            .iter()
-            .flat_map(|texts| texts.iter())
-            .any(|text| request.contains(text))
+        && rule.contains.iter().all(|text| request.contains(text))
+        && rule.last_contains.iter().all(|text| request.last_text().contains(text))
+        && !rule.not_contains.iter().any(|text| request.contains(text))
         && rule.after_tool_results.is_none_or(|count| request.tool_results() == count)
         && rule.response_format.as_deref().is_none_or(|kind| Some(kind) == format)
         && rule.nth.is_none_or(|nth| nth == request.nth)
@@ -155,7 +131,7 @@ mod tests {
         if let Some(agent) = agent {
             headers.insert("x-perihelion-agent", agent.parse().unwrap());
         }
-        RecordedRequest::new(&headers, Wire::default(), json!({ "messages": messages }), None)
+        RecordedRequest::new(&headers, json!({ "messages": messages }))
     }
 
     fn answer(

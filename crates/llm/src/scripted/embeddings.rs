@@ -4,13 +4,12 @@ use axum::Json;
 use perihelion_recall::words;
 use serde_json::{Value, json};
 
-/// Numbers of a vector where the request names none.
+/// Default for the dimensions of a vector.
 const DIMENSION: usize = 256;
 
 /// Numbers of a vector at most.
 const MOST: u64 = 4096;
 
-/// Answers `POST /embeddings`.
 pub(super) async fn embed(Json(request): Json<Value>) -> Json<Value> {
     let dimension = request["dimensions"].as_u64().map_or(DIMENSION, |n| n.clamp(1, MOST) as usize);
     let texts: Vec<&str> = match &request["input"] {

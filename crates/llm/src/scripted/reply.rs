@@ -7,7 +7,6 @@ use axum::response::Response;
 use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
-use super::native::{self, Wire};
 use super::{choose::RecordedRequest, script::Reply};
 use crate::Usage;
 use perihelion_engine::clock;
@@ -23,11 +22,11 @@ pub(super) fn response(reply: &Reply, request: &RecordedRequest, number: usize) 
         let sse = raw.starts_with("data:");
         (if sse { "text/event-stream" } else { "application/json" }, vec![raw.clone()])
     } else if status >= 400 {
-        ("application/json", vec![native::error(request.wire, status, &text(reply)).to_string()])
+        ("application/json", vec![error(status, &text(reply)).to_string()])
     } else if streamed {
-        ("text/event-stream", events(reply, request, number))
+        ("text/event-stream", chunks(reply, request, number))
     } else {
-        ("application/json", vec![whole(reply, request, number).to_string()])
+        ("application/json", vec![completion(reply, request, number).to_string()])
     };
     let mut response = Response::new(body(parts, reply.drop_connection));
     *response.status_mut() = StatusCode::from_u16(status).unwrap_or(StatusCode::OK);
@@ -46,7 +45,7 @@ pub(super) fn error(status: u16, message: &str) -> Value {
     json!({ "error": { "message": message, "type": kind, "param": null, "code": status } })
 }
 
-/// Sends the parts one by one; where the connection is to break, only the first half of them.
+/// Sends the parts one by one; for a broken connection, only the first half of them.
 fn body(mut parts: Vec<String>, drop_connection: bool) -> Body {
     if parts.len() == 1 && !drop_connection {
         return Body::from(parts.remove(0));
@@ -79,7 +78,7 @@ fn usage(reply: &Reply, request: &RecordedRequest) -> Value {
             reply.tool_calls.iter().map(|call| call.arguments.to_string().len()).sum();
         let words = text(reply).chars().count() + calls;
         let tokens = |characters: usize| u64::try_from(characters.div_ceil(4)).unwrap_or(u64::MAX);
-        Usage { input_tokens: tokens(asked), output_tokens: tokens(words), cached_tokens: 0 }
+        Usage { input_tokens: tokens(asked), output_tokens: tokens(words), ..Usage::default() }
     };
     let usage = reply.usage.unwrap_or_else(estimate);
     let mut counted = json!({
@@ -140,24 +139,6 @@ fn completion(reply: &Reply, request: &RecordedRequest, number: usize) -> Value 
     completion
 }
 
-/// Writes a whole answer in the form of the request's wire.
-fn whole(reply: &Reply, request: &RecordedRequest, number: usize) -> Value {
-    let completion = completion(reply, request, number);
-    match request.wire {
-        Wire::ChatCompletions => completion,
-        Wire::Anthropic => native::to_anthropic(&completion, request.demanded_tool()),
-        Wire::Gemini => native::to_gemini(&completion),
-    }
-}
-
-fn events(reply: &Reply, request: &RecordedRequest, number: usize) -> Vec<String> {
-    match request.wire {
-        Wire::ChatCompletions => chunks(reply, request, number),
-        Wire::Anthropic => native::anthropic_events(&whole(reply, request, number)),
-        Wire::Gemini => native::gemini_events(&whole(reply, request, number)),
-    }
-}
-
 fn chunks(reply: &Reply, request: &RecordedRequest, number: usize) -> Vec<String> {
     let chunk = |delta: Value, finish_reason: Value| {
         let mut chunk = envelope("chat.completion.chunk", request, number);
@@ -184,7 +165,7 @@ fn chunks(reply: &Reply, request: &RecordedRequest, number: usize) -> Vec<String
 }
 
 /// Cuts a text into pieces that end after a space where possible; joined they are the text.
-pub(super) fn pieces(text: &str) -> impl Iterator<Item = &str> {
+fn pieces(text: &str) -> impl Iterator<Item = &str> {
     let mut rest = text;
     std::iter::from_fn(move || {
         if rest.is_empty() {

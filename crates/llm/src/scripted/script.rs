@@ -1,28 +1,21 @@
-//! The script: rules that say which request gets which reply; plain data, with short ways to write it.
+//! The script: rules that assign replies to requests; plain data, with short constructors.
 
 use std::collections::BTreeMap;
-use std::path::Path;
 use std::sync::Arc;
 
-use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use super::choose::RecordedRequest;
-use crate::{Error, Role, Usage};
-use perihelion_settings::config::strict;
+use crate::{Role, Usage};
 
 /// Answers requests in place of rules; `None` leaves the request to the rules.
 pub(super) type Responder = Arc<dyn Fn(&RecordedRequest) -> Option<Reply> + Send + Sync>;
 
-/// What a scripted model says: the first rule that matches a request gives the reply.
-#[derive(Clone, Default, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+/// The rules of a scripted model: the first rule that matches a request gives the reply.
+#[derive(Clone, Default)]
 pub struct Script {
-    #[serde(default)]
     pub rules: Vec<Rule>,
-    #[serde(skip)]
     pub(super) responder: Option<Responder>,
-    #[serde(skip)]
     pub(super) keep: Option<usize>,
 }
 
@@ -30,14 +23,6 @@ impl Script {
     /// Makes a script without rules.
     pub fn new() -> Self {
         Self::default()
-    }
-
-    /// Reads a script from TOML; `path` only names it in errors.
-    ///
-    /// # Errors
-    /// [`Error::Script`] with line, column and the nearest valid key.
-    pub fn from_toml(path: &Path, text: &str) -> Result<Self, Error> {
-        strict::parse(path, text).map_err(|error| Error::Script(error.to_string()))
     }
 
     /// Appends a rule.
@@ -62,69 +47,28 @@ impl Script {
     }
 }
 
-/// One text, or several that must all hold.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(untagged)]
-pub enum TextOrTexts {
-    One(String),
-    All(Vec<String>),
-}
-
-impl TextOrTexts {
-    /// Iterates over the texts.
-    pub fn iter(&self) -> impl Iterator<Item = &str> {
-        match self {
-            Self::One(text) => std::slice::from_ref(text).iter(),
-            Self::All(texts) => texts.iter(),
-        }
-        .map(String::as_str)
-    }
-
-    fn push(slot: &mut Option<Self>, text: String) {
-        *slot = Some(match slot.take() {
-            None => Self::One(text),
-            Some(Self::One(first)) => Self::All(vec![first, text]),
-            Some(Self::All(mut texts)) => {
-                texts.push(text);
-                Self::All(texts)
-            }
-        });
-    }
-}
-
 /// When a reply is given; a condition that is absent holds.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
     /// `x-perihelion-role` of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub role: Option<Role>,
     /// `x-perihelion-agent` of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub agent: Option<String>,
     /// `x-perihelion-stage` of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub stage: Option<String>,
-    /// Texts that stand in some message. Prompts escape what is dynamic: `<` reads `&lt;` there.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub contains: Option<TextOrTexts>,
-    /// Texts that stand in the last message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub last_contains: Option<TextOrTexts>,
-    /// Texts of which none stands in any message.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    pub not_contains: Option<TextOrTexts>,
+    /// Texts that a message contains. Prompts escape dynamic text: `<` becomes `&lt;` there.
+    pub contains: Vec<String>,
+    /// Texts that the last message contains.
+    pub last_contains: Vec<String>,
+    /// Texts that no message contains.
+    pub not_contains: Vec<String>,
     /// Number of tool messages in the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub after_tool_results: Option<usize>,
     /// `response_format.type` of the request.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub response_format: Option<String>,
     /// Which call of this role and agent on this thread it is, from 1; counted by this server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub nth: Option<u64>,
     /// How often the rule may be used; counted by this server.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub times: Option<u64>,
     pub reply: Reply,
 }
@@ -151,21 +95,21 @@ impl Rule {
         self
     }
 
-    /// Demands a text in some message; may be said several times.
+    /// Requires a text in some message; repeatable.
     pub fn contains(mut self, text: impl Into<String>) -> Self {
-        TextOrTexts::push(&mut self.contains, text.into());
+        self.contains.push(text.into());
         self
     }
 
-    /// Demands a text in the last message; may be said several times.
+    /// Requires a text in the last message; repeatable.
     pub fn last_contains(mut self, text: impl Into<String>) -> Self {
-        TextOrTexts::push(&mut self.last_contains, text.into());
+        self.last_contains.push(text.into());
         self
     }
 
-    /// Refuses a text in any message; may be said several times.
+    /// Excludes a text in any message; repeatable.
     pub fn not_contains(mut self, text: impl Into<String>) -> Self {
-        TextOrTexts::push(&mut self.not_contains, text.into());
+        self.not_contains.push(text.into());
         self
     }
 
@@ -195,43 +139,34 @@ impl Rule {
 }
 
 /// A tool call in a reply.
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedCall {
     pub name: String,
-    #[serde(default)]
     pub arguments: Value,
 }
 
 /// What a request gets.
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
-#[serde(deny_unknown_fields, default)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The answer: a string as it is, any other value as its JSON text.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub content: Option<Value>,
-    #[serde(skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ScriptedCall>,
     /// HTTP status; from 400 on the content is the error's message.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub status: Option<u16>,
-    #[serde(skip_serializing_if = "BTreeMap::is_empty")]
     pub headers: BTreeMap<String, String>,
     /// A body that is sent as it is, in place of a completion.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub raw: Option<String>,
     /// Milliseconds before the answer begins.
     pub delay_ms: u64,
     /// Never answers; the connection stays open until the server stops.
     pub hang: bool,
-    /// Breaks the connection: at once, or during the content where there is some.
+    /// Breaks the connection: at once, or during the content if there is some.
     pub drop_connection: bool,
-    /// Answers with a whole completion also where a stream was asked for.
+    /// Answers with a whole completion even if a stream was requested.
     pub ignore_stream: bool,
     /// Leaves the token counts out.
     pub without_usage: bool,
     /// Token counts; by default about a quarter of the characters.
-    #[serde(skip_serializing_if = "Option::is_none")]
     pub usage: Option<Usage>,
 }
 
@@ -255,7 +190,7 @@ impl Reply {
         Self { status: Some(status), ..Self::text(message) }
     }
 
-    /// Answers with a body that need not be a completion.
+    /// Answers with any body, which need not be a completion.
     pub fn raw(body: impl Into<String>) -> Self {
         Self { raw: Some(body.into()), ..Self::default() }
     }
@@ -284,11 +219,11 @@ impl Reply {
 
     /// Sets the token counts.
     pub fn usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
-        self.usage = Some(Usage { input_tokens, output_tokens, cached_tokens: 0 });
+        self.usage = Some(Usage { input_tokens, output_tokens, ..Usage::default() });
         self
     }
 
-    /// Says how many of the input's tokens were kept from an earlier request, where token counts are set.
+    /// Sets the number of cached input tokens, if token counts are set.
     pub fn cached(mut self, cached_tokens: u64) -> Self {
         if let Some(usage) = &mut self.usage {
             usage.cached_tokens = cached_tokens;

@@ -1,15 +1,16 @@
 //! The server behind the scripted model: loopback, a free port, every request recorded.
 
 use std::collections::VecDeque;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::Duration;
 
-use axum::extract::{DefaultBodyLimit, Path, State};
+use axum::extract::{DefaultBodyLimit, State};
 use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post};
 use axum::serve::ListenerExt as _;
 use axum::{Json, Router};
+use parking_lot::Mutex;
 use serde_json::{Value, json};
 use tokio::net::TcpListener;
 use tokio::sync::watch;
@@ -17,12 +18,11 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::choose::{Counts, RecordedRequest};
-use super::native::{self, Wire};
 use super::{embeddings, reply, script::Script};
 use crate::Error;
 use perihelion_engine::clock;
 
-/// Bytes a request may have; prompts with whole files in them stay well below.
+/// Maximum bytes of a request; prompts with whole files are far smaller.
 const BODY_BYTES: usize = 64 * 1024 * 1024;
 
 /// Characters of the last message that the error for an unscripted request shows.
@@ -34,7 +34,7 @@ impl ScriptedModel {
     /// Serves a script on a free loopback port.
     ///
     /// # Errors
-    /// [`Error::Script`] when no loopback port can be had.
+    /// [`Error::Script`] if no loopback port is available.
     pub async fn start(script: Script) -> Result<ScriptedServer, Error> {
         let refused = |error: std::io::Error| Error::Script(format!("no loopback port: {error}"));
         let listener = TcpListener::bind(("127.0.0.1", 0)).await.map_err(refused)?;
@@ -54,8 +54,6 @@ impl ScriptedModel {
         });
         let router = Router::new()
             .route("/v1/chat/completions", post(complete))
-            .route("/v1/messages", post(messages))
-            .route("/v1beta/models/{call}", post(generate))
             .route("/v1/embeddings", post(embeddings::embed))
             .route("/v1/models", get(models))
             .layer(DefaultBodyLimit::max(BODY_BYTES))
@@ -85,14 +83,9 @@ impl ScriptedServer {
         &self.url
     }
 
-    /// Returns the address to give as that of an endpoint with Gemini's wire.
-    pub fn gemini_url(&self) -> String {
-        self.url.replace("/v1", "/v1beta")
-    }
-
-    /// Returns the requests so far that are kept, in the order of their arrival.
+    /// Returns the stored requests so far, in the order of their arrival.
     pub fn requests(&self) -> Vec<RecordedRequest> {
-        self.shared.log().requests.iter().cloned().collect()
+        self.shared.log.lock().requests.iter().cloned().collect()
     }
 
     /// Waits until `count` requests have arrived, answered or not.
@@ -129,16 +122,9 @@ struct Shared {
 #[derive(Default)]
 struct Log {
     requests: VecDeque<RecordedRequest>,
-    /// Requests so far, those that are not kept included.
+    /// Requests so far, including those that were not stored.
     arrived: usize,
     counts: Counts,
-}
-
-impl Shared {
-    fn log(&self) -> MutexGuard<'_, Log> {
-        // A responder that panicked in a test must not turn every later request into a panic.
-        self.log.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 async fn complete(
@@ -146,52 +132,9 @@ async fn complete(
     headers: HeaderMap,
     Json(body): Json<Value>,
 ) -> Response {
-    let request = RecordedRequest::new(&headers, Wire::ChatCompletions, body, None);
-    answer(&shared, request).await
-}
-
-/// Answers over Anthropic's wire.
-async fn messages(
-    State(shared): State<Arc<Shared>>,
-    headers: HeaderMap,
-    Json(sent): Json<Value>,
-) -> Response {
-    if !headers.contains_key("anthropic-version") {
-        return refused(Wire::Anthropic, "anthropic-version: header is required");
-    }
-    match native::from_anthropic(&sent) {
-        Ok(body) => {
-            let request = RecordedRequest::new(&headers, Wire::Anthropic, body, Some(sent));
-            answer(&shared, request).await
-        }
-        Err(message) => refused(Wire::Anthropic, &message),
-    }
-}
-
-/// Answers over Gemini's wire; `call` is `MODEL:generateContent` or `MODEL:streamGenerateContent`.
-async fn generate(
-    State(shared): State<Arc<Shared>>,
-    Path(call): Path<String>,
-    headers: HeaderMap,
-    Json(sent): Json<Value>,
-) -> Response {
-    let (model, method) = call.split_once(':').unwrap_or((&call, ""));
-    match native::from_gemini(&sent, model, method == "streamGenerateContent") {
-        Ok(body) => {
-            let request = RecordedRequest::new(&headers, Wire::Gemini, body, Some(sent));
-            answer(&shared, request).await
-        }
-        Err(message) => refused(Wire::Gemini, &message),
-    }
-}
-
-fn refused(wire: Wire, message: &str) -> Response {
-    (StatusCode::BAD_REQUEST, Json(native::error(wire, 400, message))).into_response()
-}
-
-async fn answer(shared: &Shared, mut request: RecordedRequest) -> Response {
+    let mut request = RecordedRequest::new(&headers, body);
     let (reply, number) = {
-        let mut log = shared.log();
+        let mut log = shared.log.lock();
         log.counts.number(&mut request);
         let reply = log.counts.choose(&shared.script, &request);
         log.arrived += 1;
@@ -219,7 +162,7 @@ async fn answer(shared: &Shared, mut request: RecordedRequest) -> Response {
     }
 }
 
-/// Refuses a request that no rule matches, saying what the script would have to match.
+/// Rejects a request that no rule matches, with the text that a rule would have to match.
 fn unscripted(request: &RecordedRequest) -> Response {
     let last: String = request.last_text().chars().take(SHOWN_CHARS).collect();
     let message = format!(
@@ -229,7 +172,7 @@ fn unscripted(request: &RecordedRequest) -> Response {
         request.nth,
         request.tool_results(),
     );
-    refused(request.wire, &message)
+    (StatusCode::BAD_REQUEST, Json(reply::error(400, &message))).into_response()
 }
 
 async fn models() -> Json<Value> {

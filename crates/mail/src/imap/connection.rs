@@ -12,27 +12,24 @@ use tokio_rustls::rustls::{ClientConfig, RootCertStore};
 use super::session::{Imap, Stream};
 use crate::account::LIMIT;
 use crate::query::quoted;
-use crate::{Account, Endpoint, Error, Security};
+use crate::{Account, Endpoint, Error, Result, Security};
 
-/// Connects and logs in.
-pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
+pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<Imap> {
     within(log_in(endpoint, account)).await
 }
 
 /// Bounds an exchange.
-pub async fn within<T>(exchange: impl Future<Output = Result<T, Error>>) -> Result<T, Error> {
+pub async fn within<T>(exchange: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(LIMIT, exchange).await.map_err(|_| Error::Timeout(LIMIT.as_secs()))?
 }
 
-async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
+async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap> {
     let server = format!("{}:{}", endpoint.host, endpoint.port);
     if endpoint.security == Security::Plain && !endpoint.is_local() {
         return Err(Error::Unprotected(server));
     }
-    let unreachable = |error: std::io::Error| Error::Unreachable {
-        server: server.clone(),
-        reason: error.to_string(),
-    };
+    let unreachable =
+        |error: std::io::Error| Error::Unreachable { server: server.clone(), reason: error.into() };
     let address = (endpoint.host.trim_matches(['[', ']']), endpoint.port);
     let stream = TcpStream::connect(address).await.map_err(unreachable)?;
     let mut session = match endpoint.security {
@@ -57,20 +54,19 @@ async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap, Error> {
     Ok(session)
 }
 
-async fn encrypted(endpoint: &Endpoint, stream: TcpStream) -> Result<TlsStream<TcpStream>, Error> {
+async fn encrypted(endpoint: &Endpoint, stream: TcpStream) -> Result<TlsStream<TcpStream>> {
     let server = format!("{}:{}", endpoint.host, endpoint.port);
-    let failed = |reason: String| Error::Unreachable { server: server.clone(), reason };
+    let failed = |reason| Error::Unreachable { server: server.clone(), reason };
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.to_string()))?
+        .map_err(|error| failed(error.into()))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let name =
-        ServerName::try_from(endpoint.host.clone()).map_err(|error| failed(error.to_string()))?;
+    let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| failed(error.into()))?;
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await
-        .map_err(|error| failed(error.to_string()))
+        .map_err(|error| failed(error.into()))
 }

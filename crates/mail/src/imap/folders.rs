@@ -3,9 +3,8 @@
 use imap_proto::{MailboxDatum, NameAttribute, Response};
 
 use super::session::Imap;
-use crate::Error;
+use crate::{Error, Result};
 
-/// The folders of a mailbox.
 #[derive(Clone, Debug, Default)]
 pub struct Folders {
     pub all: Vec<String>,
@@ -14,8 +13,8 @@ pub struct Folders {
 }
 
 impl Folders {
-    /// Asks the server; what it does not say is guessed from the usual names.
-    pub async fn read(imap: &mut Imap) -> Result<Self, Error> {
+    /// Asks the server; missing roles are guessed from the usual names.
+    pub async fn read(imap: &mut Imap) -> Result<Self> {
         let mut folders = Self::default();
         for response in imap.run("LIST \"\" \"*\"").await? {
             let Response::MailboxData(MailboxDatum::List(found)) = response else { continue };
@@ -45,7 +44,7 @@ impl Folders {
     }
 
     /// Finds a folder by what people call it.
-    pub fn named(&self, name: &str) -> Result<String, Error> {
+    pub fn named(&self, name: &str) -> Result<String> {
         let wanted = name.trim().to_ascii_lowercase();
         let special = match wanted.as_str() {
             "" | "inbox" => Some("INBOX".to_owned()),
@@ -60,8 +59,8 @@ impl Folders {
     }
 }
 
-/// Makes the folder for drafts or sent mail where there is none.
-pub async fn ensure(imap: &mut Imap, found: Option<String>, name: &str) -> Result<String, Error> {
+/// Creates the folder for drafts or sent mail if it is missing.
+pub async fn ensure(imap: &mut Imap, found: Option<String>, name: &str) -> Result<String> {
     match found {
         Some(found) => Ok(found),
         None => {

@@ -12,11 +12,11 @@ use crate::compose::Written;
 use crate::message::{self, bracketed};
 use crate::query::{imap_key, quoted};
 use crate::written::Draft;
-use crate::{Account, Error, Message, Summary};
+use crate::{Account, Error, Message, Result, Summary};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
-/// What a list needs of a message.
+/// The fields of a message for a list.
 const HEADERS: &str = "(UID FLAGS BODY.PEEK[HEADER])";
 /// A whole message, left as unread as it was.
 const WHOLE: &str = "(UID FLAGS BODY.PEEK[])";
@@ -35,18 +35,18 @@ pub struct MessageLocation {
 
 impl ImapMailbox {
     /// Logs in once to see that it works.
-    pub async fn open(account: Account, servers: Servers) -> Result<Self, Error> {
+    pub async fn open(account: Account, servers: Servers) -> Result<Self> {
         let mailbox = Self { account, servers };
         mailbox.log_in().await?.log_out().await?;
         Ok(mailbox)
     }
 
-    pub async fn log_in(&self) -> Result<Imap, Error> {
+    pub async fn log_in(&self) -> Result<Imap> {
         connect(&self.servers.imap, &self.account).await
     }
 
-    /// Returns the folders of sent mail and of drafts, where there are some.
-    pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>), Error> {
+    /// Returns the folders of sent mail and of drafts, if there are any.
+    pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>)> {
         let mut imap = self.log_in().await?;
         let folders = within(Folders::read(&mut imap)).await;
         let _ = imap.log_out().await;
@@ -55,12 +55,7 @@ impl ImapMailbox {
     }
 
     /// Finds messages in a folder, newest first.
-    pub async fn search(
-        &self,
-        query: &str,
-        folder: &str,
-        limit: usize,
-    ) -> Result<Vec<Summary>, Error> {
+    pub async fn search(&self, query: &str, folder: &str, limit: usize) -> Result<Vec<Summary>> {
         let key = imap_key(query)?;
         let mut imap = self.log_in().await?;
         let found = within(async {
@@ -83,7 +78,7 @@ impl ImapMailbox {
     }
 
     /// Reads the messages of a thread, oldest first, from all folders.
-    pub async fn thread(&self, id: &str) -> Result<Vec<Message>, Error> {
+    pub async fn thread(&self, id: &str) -> Result<Vec<Message>> {
         let mut imap = self.log_in().await?;
         let read = within(async {
             let folders = Folders::read(&mut imap).await?;
@@ -118,8 +113,7 @@ impl ImapMailbox {
         read
     }
 
-    /// Keeps a draft and returns it.
-    pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message, Error> {
+    pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message> {
         let mut imap = self.log_in().await?;
         let kept = within(async {
             let folders = Folders::read(&mut imap).await?;
@@ -135,12 +129,7 @@ impl ImapMailbox {
         kept
     }
 
-    async fn keep(
-        &self,
-        imap: &mut Imap,
-        folders: &Folders,
-        written: &Written,
-    ) -> Result<Message, Error> {
+    async fn keep(&self, imap: &mut Imap, folders: &Folders, written: &Written) -> Result<Message> {
         let drafts = ensure(imap, folders.drafts.clone(), "Drafts").await?;
         // The same id is the same message: a repeated call finds what the first one kept.
         if let Some(uid) = find(imap, &drafts, &written.id).await? {
@@ -153,13 +142,13 @@ impl ImapMailbox {
         Ok(message::read(&written.bytes, &drafts, 0))
     }
 
-    /// Reads a message wherever it lies; returns it with its bytes.
+    /// Reads a message from any folder; returns it with its bytes.
     async fn message(
         &self,
         imap: &mut Imap,
         folders: &Folders,
         id: &str,
-    ) -> Result<(Message, Vec<u8>), Error> {
+    ) -> Result<(Message, Vec<u8>)> {
         let place = locate(imap, folders, id).await?;
         let found = fetch(imap, &[place.uid], WHOLE).await?.into_iter().next();
         let (uid, _, bytes) = found.ok_or_else(|| Error::NoMessage(id.to_owned()))?;
@@ -168,11 +157,7 @@ impl ImapMailbox {
 }
 
 /// Finds a message in all folders, and leaves the folder of it open for reading.
-pub async fn locate(
-    imap: &mut Imap,
-    folders: &Folders,
-    id: &str,
-) -> Result<MessageLocation, Error> {
+pub async fn locate(imap: &mut Imap, folders: &Folders, id: &str) -> Result<MessageLocation> {
     if let Some(rest) = id.strip_prefix("uid:") {
         let bad = || Error::BadId(id.to_owned());
         let (uid, folder) = rest.split_once(':').ok_or_else(bad)?;
@@ -189,7 +174,7 @@ pub async fn locate(
 }
 
 /// Finds a message in one folder by its Message-ID, and leaves the folder open for reading.
-pub async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>, Error> {
+pub async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>> {
     let id = bracketed(id);
     if id.len() < 5 || id.chars().any(char::is_whitespace) {
         return Err(Error::BadId(id));
@@ -201,11 +186,7 @@ pub async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>
 }
 
 /// Fetches parts of messages: their number, whether they are unread, the bytes.
-pub async fn fetch(
-    imap: &mut Imap,
-    uids: &[u32],
-    what: &str,
-) -> Result<Vec<(u32, bool, Vec<u8>)>, Error> {
+pub async fn fetch(imap: &mut Imap, uids: &[u32], what: &str) -> Result<Vec<(u32, bool, Vec<u8>)>> {
     if uids.is_empty() {
         return Ok(Vec::new());
     }

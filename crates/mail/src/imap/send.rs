@@ -19,18 +19,18 @@ use super::smtp;
 use crate::compose::{address, recipients};
 use crate::message;
 use crate::sent::{SENDING, Sent, SentState};
-use crate::{Account, Error, Shown};
+use crate::{Account, Error, Result, Shown};
 
 impl ImapMailbox {
-    pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
+    pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent> {
         let mut imap = self.log_in().await?;
         let sent = self.send_once(&mut imap, id, shown, resend).await;
         let _ = imap.log_out().await;
         sent
     }
 
-    /// Logs in where mail is sent, and sends nothing.
-    pub async fn check_outgoing(&self) -> Result<(), Error> {
+    /// Logs in to the outgoing server without sending.
+    pub async fn check_outgoing(&self) -> Result<()> {
         let mut connection = smtp::connect(&self.servers.smtp, &self.account).await?;
         let _ = connection.quit().await;
         Ok(())
@@ -42,7 +42,7 @@ impl ImapMailbox {
         id: &str,
         shown: Option<&Shown>,
         resend: bool,
-    ) -> Result<Sent, Error> {
+    ) -> Result<Sent> {
         let folders = within(Folders::read(imap)).await?;
         let drafts = within(ensure(imap, folders.drafts.clone(), "Drafts")).await?;
         let sent = within(ensure(imap, folders.sent.clone(), "Sent")).await?;
@@ -85,24 +85,21 @@ impl ImapMailbox {
     }
 }
 
-fn envelope(account: &Account, recipients: &[String]) -> Result<Envelope, Error> {
+fn envelope(account: &Account, recipients: &[String]) -> Result<Envelope> {
     let addresses = recipients.iter().map(|text| address(text)).collect::<Result<Vec<_>, _>>()?;
     Envelope::new(Some(address(&account.from)?), addresses).map_err(|_| Error::NoRecipient)
 }
 
 /// Reads a draft with its mark.
-async fn whole(imap: &mut Imap, uid: u32) -> Result<(Vec<u8>, bool), Error> {
-    let (_, _, bytes) = fetch(imap, &[uid], "(UID FLAGS BODY.PEEK[])")
-        .await?
-        .into_iter()
-        .next()
-        .ok_or(Error::NoDraft(uid.to_string()))?;
+async fn whole(imap: &mut Imap, uid: u32) -> Result<(Vec<u8>, bool)> {
+    let fetched = fetch(imap, &[uid], "(UID FLAGS BODY.PEEK[])").await?.into_iter().next();
+    let (_, _, bytes) = fetched.ok_or_else(|| Error::NoDraft(uid.to_string()))?;
     let marked = imap.search(&format!("UID {uid} KEYWORD {SENDING}")).await?;
     Ok((bytes, !marked.is_empty()))
 }
 
-/// Returns the number of a message's last change, where the server counts them (RFC 7162).
-async fn last_change(imap: &mut Imap, uid: u32) -> Result<Option<u64>, Error> {
+/// Returns the number of a message's last change, if the server counts them (RFC 7162).
+async fn last_change(imap: &mut Imap, uid: u32) -> Result<Option<u64>> {
     let counts = |response: &Response<'_>| {
         let Response::Capabilities(able) = response else { return false };
         able.iter().any(
@@ -123,10 +120,11 @@ async fn last_change(imap: &mut Imap, uid: u32) -> Result<Option<u64>, Error> {
     }))
 }
 
-/// Marks a draft, and returns whether nobody touched it since that change: of two senders, the other one finds this mark.
+/// Marks a draft, and returns whether it is unchanged since the given number: of two senders, the second one finds this
+/// mark.
 ///
 /// A process whose parent was killed may still be sending when its successor begins.
-async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool, Error> {
+async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool> {
     let Some(change) = change else {
         mark(imap, uid, '+').await?;
         return Ok(true);
@@ -140,11 +138,11 @@ async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool, E
     Ok(true)
 }
 
-async fn mark(imap: &mut Imap, uid: u32, sign: char) -> Result<(), Error> {
+async fn mark(imap: &mut Imap, uid: u32, sign: char) -> Result<()> {
     imap.run(&format!("UID STORE {uid} {sign}FLAGS ({SENDING})")).await.map(drop)
 }
 
-async fn remove(imap: &mut Imap, folder: &str, uid: u32) -> Result<(), Error> {
+async fn remove(imap: &mut Imap, folder: &str, uid: u32) -> Result<()> {
     imap.select(folder).await?;
     imap.run(&format!("UID STORE {uid} +FLAGS (\\Deleted)")).await?;
     // A server without the extension keeps it as deleted; it is not sent again because it is in Sent.
@@ -158,16 +156,10 @@ fn without_bcc(bytes: &[u8]) -> Vec<u8> {
     let mut is_head = true;
     let mut skips = false;
     for line in bytes.split_inclusive(|byte| *byte == b'\n') {
-        if is_head {
-            let is_folded = line.first().is_some_and(|byte| *byte == b' ' || *byte == b'\t');
-            is_head = !matches!(line, b"\r\n" | b"\n");
-            skips = if is_folded {
-                skips
-            } else {
-                line.get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"bcc:"))
-            };
-        } else {
-            skips = false;
+        is_head &= !matches!(line, b"\r\n" | b"\n");
+        let is_folded = line.starts_with(b" ") || line.starts_with(b"\t");
+        if !(is_head && is_folded) {
+            skips = is_head && line.get(..4).is_some_and(|name| name.eq_ignore_ascii_case(b"bcc:"));
         }
         if !skips {
             kept.extend_from_slice(line);

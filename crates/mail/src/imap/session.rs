@@ -3,8 +3,8 @@
 use imap_proto::{MailboxDatum, Response, Status};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
-use crate::Error;
 use crate::query::quoted;
+use crate::{Error, Result};
 
 /// Most bytes of one response.
 const LARGEST: usize = 512 << 20;
@@ -12,7 +12,7 @@ const LARGEST: usize = 512 << 20;
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// What a session runs over.
+/// The transport of a session.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
@@ -33,7 +33,7 @@ pub struct Answer {
 
 impl<S: Stream> Imap<S> {
     /// Begins a session with a server that was connected to.
-    pub async fn begin(stream: S) -> Result<Self, Error> {
+    pub async fn begin(stream: S) -> Result<Self> {
         let mut session = Self::greeted(stream);
         session.response().await?;
         Ok(session)
@@ -44,39 +44,39 @@ impl<S: Stream> Imap<S> {
         Self { stream, unread: Vec::new(), commands: 0 }
     }
 
-    /// Returns the stream. Bytes that were read beyond the last answer are dropped: before encryption anyone may have sent them.
+    /// Returns the stream. Bytes after the last answer are dropped, because before encryption any host could have sent
+    /// them.
     pub fn into_stream(self) -> S {
         self.stream
     }
 
     /// Runs a command that must succeed.
-    pub async fn run(&mut self, command: &str) -> Result<Vec<Response<'static>>, Error> {
+    pub async fn run(&mut self, command: &str) -> Result<Vec<Response<'static>>> {
         self.ask(command).await?.succeeded()
     }
 
     /// Runs a command, whatever it is answered.
-    pub async fn ask(&mut self, command: &str) -> Result<Answer, Error> {
+    pub async fn ask(&mut self, command: &str) -> Result<Answer> {
         let tag = self.send(command).await?;
         self.answer(&tag).await
     }
 
     /// Opens a folder for changes.
-    pub async fn select(&mut self, folder: &str) -> Result<(), Error> {
+    pub async fn select(&mut self, folder: &str) -> Result<()> {
         self.run(&format!("SELECT {}", name(folder)?)).await.map(drop)
     }
 
     /// Opens a folder for reading.
-    pub async fn examine(&mut self, folder: &str) -> Result<(), Error> {
+    pub async fn examine(&mut self, folder: &str) -> Result<()> {
         self.run(&format!("EXAMINE {}", name(folder)?)).await.map(drop)
     }
 
-    /// Makes a folder.
-    pub async fn create(&mut self, folder: &str) -> Result<(), Error> {
+    pub async fn create(&mut self, folder: &str) -> Result<()> {
         self.run(&format!("CREATE {}", name(folder)?)).await.map(drop)
     }
 
     /// Returns the numbers of the messages in the open folder that match a key.
-    pub async fn search(&mut self, key: &str) -> Result<Vec<u32>, Error> {
+    pub async fn search(&mut self, key: &str) -> Result<Vec<u32>> {
         let responses = self.run(&format!("UID SEARCH {key}")).await?;
         let found = responses.into_iter().filter_map(|response| match response {
             Response::MailboxData(MailboxDatum::Search(found)) => Some(found),
@@ -86,7 +86,7 @@ impl<S: Stream> Imap<S> {
     }
 
     /// Puts a message into a folder.
-    pub async fn append(&mut self, folder: &str, flags: &str, bytes: &[u8]) -> Result<(), Error> {
+    pub async fn append(&mut self, folder: &str, flags: &str, bytes: &[u8]) -> Result<()> {
         let command = format!("APPEND {} ({flags}) {{{}}}", name(folder)?, bytes.len());
         let tag = self.send(&command).await?;
         let mut responses = Vec::new();
@@ -105,23 +105,23 @@ impl<S: Stream> Imap<S> {
     }
 
     /// Ends the session.
-    pub async fn log_out(mut self) -> Result<(), Error> {
+    pub async fn log_out(mut self) -> Result<()> {
         self.run("LOGOUT").await.map(drop)
     }
 
-    async fn send(&mut self, command: &str) -> Result<String, Error> {
+    async fn send(&mut self, command: &str) -> Result<String> {
         self.commands += 1;
         let tag = format!("P{}", self.commands);
         self.write(format!("{tag} {command}\r\n").as_bytes()).await?;
         Ok(tag)
     }
 
-    async fn write(&mut self, bytes: &[u8]) -> Result<(), Error> {
+    async fn write(&mut self, bytes: &[u8]) -> Result<()> {
         self.stream.write_all(bytes).await.map_err(Error::Broken)?;
         self.stream.flush().await.map_err(Error::Broken)
     }
 
-    async fn answer(&mut self, tag: &str) -> Result<Answer, Error> {
+    async fn answer(&mut self, tag: &str) -> Result<Answer> {
         let mut responses = Vec::new();
         loop {
             match self.response().await? {
@@ -133,8 +133,8 @@ impl<S: Stream> Imap<S> {
         }
     }
 
-    /// Reads one response; of one that ends a command, its line as well.
-    async fn response(&mut self) -> Result<(Response<'static>, String), Error> {
+    /// Reads one response; with its line if it ends a command.
+    async fn response(&mut self) -> Result<(Response<'static>, String)> {
         loop {
             match Response::parse(&self.unread) {
                 Ok((rest, response)) => {
@@ -163,13 +163,12 @@ impl<S: Stream> Imap<S> {
 }
 
 impl Answer {
-    /// Returns the responses if the command succeeded.
-    pub fn succeeded(self) -> Result<Vec<Response<'static>>, Error> {
+    pub fn succeeded(self) -> Result<Vec<Response<'static>>> {
         if self.status == Status::Ok { Ok(self.responses) } else { Err(Error::Server(self.line)) }
     }
 }
 
-fn name(folder: &str) -> Result<String, Error> {
+fn name(folder: &str) -> Result<String> {
     quoted("the name of a folder", folder)
 }
 

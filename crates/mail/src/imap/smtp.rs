@@ -8,7 +8,7 @@ use lettre::transport::smtp::extension::ClientId;
 use secrecy::ExposeSecret;
 
 use crate::account::LIMIT;
-use crate::{Account, Endpoint, Error, Security};
+use crate::{Account, Endpoint, Error, Result, Security};
 
 /// Sends a message; only [`Error::Refused`] says that it did not leave.
 pub async fn hand_over(
@@ -16,7 +16,7 @@ pub async fn hand_over(
     endpoint: &Endpoint,
     envelope: &Envelope,
     bytes: &[u8],
-) -> Result<(), Error> {
+) -> Result<()> {
     match connection.send(envelope, bytes).await {
         Ok(_) => {
             let _ = connection.quit().await;
@@ -28,8 +28,8 @@ pub async fn hand_over(
     }
 }
 
-/// Connects and logs in. A server of this machine that asks for no login gets none.
-pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<AsyncSmtpConnection, Error> {
+/// Connects and logs in. A server of this machine without a login gets no credentials.
+pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<AsyncSmtpConnection> {
     let lost = |error: SmtpError| unreachable(endpoint, &error);
     let tls = || TlsParameters::new(endpoint.host.clone()).map_err(lost);
     let wrapper = match endpoint.security {
@@ -67,5 +67,5 @@ fn is_answer(error: &SmtpError) -> bool {
 }
 
 fn unreachable(endpoint: &Endpoint, error: &SmtpError) -> Error {
-    Error::Unreachable { server: endpoint.to_string(), reason: error.to_string() }
+    Error::Unreachable { server: endpoint.to_string(), reason: error.to_string().into() }
 }

@@ -9,14 +9,14 @@ use url::Url;
 
 use super::wire::{CORE, Failure, MAIL, Response, SUBMISSION, Session, Uploaded};
 use crate::account::{JmapServer, LIMIT, is_protected};
-use crate::{Account, Error};
+use crate::{Account, Error, Result};
 
 /// Largest answer that is read, in bytes.
 const LARGEST: usize = 64 << 20;
 /// Most redirections on the way to the session.
 const HOPS: usize = 5;
 
-/// A client that knows where the server takes what.
+/// A client that knows the server's URLs.
 pub struct JmapClient {
     http: Client,
     login: Login,
@@ -34,7 +34,7 @@ enum Login {
 
 impl JmapClient {
     /// Asks for the session.
-    pub async fn open(account: &Account, server: &JmapServer) -> Result<Self, Error> {
+    pub async fn open(account: &Account, server: &JmapServer) -> Result<Self> {
         if !is_protected(&server.session) {
             return Err(Error::Unprotected(server.session.to_string()));
         }
@@ -93,7 +93,7 @@ impl JmapClient {
     }
 
     /// Makes calls in one request; each is about the account.
-    pub async fn call(&self, calls: Vec<(&str, Value)>) -> Result<Answers, Error> {
+    pub async fn call(&self, calls: Vec<(&str, Value)>) -> Result<Answers> {
         let calls: Vec<Value> = calls
             .into_iter()
             .enumerate()
@@ -113,7 +113,7 @@ impl JmapClient {
     }
 
     /// Keeps a message's bytes at the server and returns their name.
-    pub async fn upload(&self, bytes: Vec<u8>) -> Result<String, Error> {
+    pub async fn upload(&self, bytes: Vec<u8>) -> Result<String> {
         let url = self.url(&self.upload, &[])?;
         let request = self.http.post(url).header("content-type", "message/rfc822").body(bytes);
         let bytes = taken(self.login.on(request).send().await?).await?;
@@ -123,13 +123,13 @@ impl JmapClient {
     }
 
     /// Reads a whole message.
-    pub async fn download(&self, blob: &str) -> Result<Vec<u8>, Error> {
+    pub async fn download(&self, blob: &str) -> Result<Vec<u8>> {
         let fields = [("blobId", blob), ("name", "message.eml"), ("type", "message/rfc822")];
         let url = self.url(&self.download, &fields)?;
         taken(self.login.on(self.http.get(url)).send().await?).await
     }
 
-    fn url(&self, template: &str, fields: &[(&str, &str)]) -> Result<Url, Error> {
+    fn url(&self, template: &str, fields: &[(&str, &str)]) -> Result<Url> {
         let mut text = template.to_owned();
         for (name, value) in [("accountId", self.account.as_str())].iter().chain(fields) {
             let value: String = url::form_urlencoded::byte_serialize(value.as_bytes()).collect();
@@ -152,12 +152,12 @@ impl Login {
     }
 }
 
-fn protected(url: &Url) -> Result<(), Error> {
+fn protected(url: &Url) -> Result<()> {
     if is_protected(url) { Ok(()) } else { Err(Error::Unprotected(url.to_string())) }
 }
 
 /// Reads the body of an answer that took the request.
-async fn taken(answer: reqwest::Response) -> Result<Vec<u8>, Error> {
+async fn taken(answer: reqwest::Response) -> Result<Vec<u8>> {
     let status = answer.status();
     match status {
         StatusCode::UNAUTHORIZED => Err(Error::Login),
@@ -168,7 +168,7 @@ async fn taken(answer: reqwest::Response) -> Result<Vec<u8>, Error> {
     }
 }
 
-async fn body(mut answer: reqwest::Response) -> Result<Vec<u8>, Error> {
+async fn body(mut answer: reqwest::Response) -> Result<Vec<u8>> {
     let mut bytes = Vec::new();
     while let Some(piece) = answer.chunk().await? {
         if bytes.len() + piece.len() > LARGEST {
@@ -184,19 +184,16 @@ pub struct Answers(Vec<(String, Value, String)>);
 
 impl Answers {
     /// Reads the answer to a call by its number.
-    pub fn get<T: DeserializeOwned>(&self, call: usize) -> Result<T, Error> {
-        match self.read(call, None)? {
-            Ok(answer) => Ok(answer),
-            Err(failure) => Err(Error::Server(failure.text())),
-        }
+    pub fn get<T: DeserializeOwned>(&self, call: usize) -> Result<T> {
+        self.read(call, None)?.map_err(|failure: Failure| Error::Server(failure.text()))
     }
 
-    /// Reads the answer to a call, or why it failed; `name` tells apart the answers to one call.
+    /// Reads the answer to a call, or why it failed; `name` distinguishes the answers to one call.
     pub fn read<T: DeserializeOwned>(
         &self,
         call: usize,
         name: Option<&str>,
-    ) -> Result<Result<T, Failure>, Error> {
+    ) -> Result<Result<T, Failure>> {
         let odd = |error: serde_json::Error| Error::Server(format!("invalid JMAP: {error}"));
         let id = call.to_string();
         let (method, value, _) = self

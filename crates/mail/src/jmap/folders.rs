@@ -4,13 +4,13 @@ use serde_json::json;
 
 use super::client::JmapClient;
 use super::wire::{Changed, Got, MailFolder};
-use crate::Error;
+use crate::{Error, Result};
 
 /// The folders of a mailbox, each with its path.
 pub struct Folders(Vec<(String, MailFolder)>);
 
 impl Folders {
-    pub async fn read(client: &JmapClient) -> Result<Self, Error> {
+    pub async fn read(client: &JmapClient) -> Result<Self> {
         let properties = json!({ "ids": null, "properties": ["id", "name", "parentId", "role"] });
         let answers = client.call(vec![("Mailbox/get", properties)]).await?;
         let got: Got<MailFolder> = answers.get(0)?;
@@ -35,7 +35,7 @@ impl Folders {
     }
 
     /// Finds a folder by what people call it; returns its path and its id.
-    pub fn named(&self, name: &str) -> Result<(String, String), Error> {
+    pub fn named(&self, name: &str) -> Result<(String, String)> {
         let wanted = name.trim().to_lowercase();
         let special = match wanted.as_str() {
             "" | "inbox" => self.with_role("inbox"),
@@ -52,13 +52,13 @@ impl Folders {
         Ok((path.clone(), folder.id.clone()))
     }
 
-    /// Returns path and id of the folder with a role, and makes one where there is none.
+    /// Returns path and ID of the folder with a role, and creates a missing one.
     pub async fn ensure(
         &self,
         client: &JmapClient,
         role: &str,
         name: &str,
-    ) -> Result<(String, String), Error> {
+    ) -> Result<(String, String)> {
         if let Some((path, folder)) = self.with_role(role) {
             return Ok((path.clone(), folder.id.clone()));
         }
@@ -67,11 +67,8 @@ impl Folders {
         }
         let create = json!({ "create": { "f": { "name": name, "role": role } } });
         let changed: Changed = client.call(vec![("Mailbox/set", create)]).await?.get(0)?;
-        let id = changed
-            .created
-            .iter()
-            .flatten()
-            .find_map(|(_, made)| made.as_ref()?.get("id")?.as_str().map(str::to_owned));
+        let mut created = changed.created.iter().flatten();
+        let id = created.find_map(|(_, made)| Some(made.as_ref()?["id"].as_str()?.to_owned()));
         match (id, changed.failure()) {
             (Some(id), _) => Ok((name.to_owned(), id)),
             (None, Some(failure)) => Err(Error::Server(failure.text())),

@@ -10,7 +10,7 @@ use crate::compose::{self, Written};
 use crate::message::{self, bracketed};
 use crate::query::jmap_conditions;
 use crate::written::Draft;
-use crate::{Account, Error, Message, Summary};
+use crate::{Account, Error, Message, Result, Summary};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
@@ -28,7 +28,7 @@ pub struct Found {
 }
 
 impl JmapMailbox {
-    pub async fn open(account: Account, server: &JmapServer) -> Result<Self, Error> {
+    pub async fn open(account: Account, server: &JmapServer) -> Result<Self> {
         let client = JmapClient::open(&account, server).await?;
         Ok(Self { account, client })
     }
@@ -37,15 +37,15 @@ impl JmapMailbox {
         self.client.host()
     }
 
-    /// Returns the folders of sent mail and of drafts, where there are some.
-    pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>), Error> {
+    /// Returns the folders of sent mail and of drafts, if there are any.
+    pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>)> {
         let folders = Folders::read(&self.client).await?;
         let named = |role| folders.role(role).map(str::to_owned);
         Ok((named("sent"), named("drafts")))
     }
 
     /// Returns the identity to send as: that of the sender's address, or the server's first.
-    pub async fn identity(&self) -> Result<String, Error> {
+    pub async fn identity(&self) -> Result<String> {
         let answers = self.client.call(vec![("Identity/get", json!({ "ids": null }))]).await?;
         let got: Got<Identity> = answers.get(0)?;
         let from = compose::plain_address(&self.account.from)?;
@@ -56,12 +56,7 @@ impl JmapMailbox {
             .ok_or_else(|| Error::Server("this account may not send".to_owned()))
     }
 
-    pub async fn search(
-        &self,
-        query: &str,
-        folder: &str,
-        limit: usize,
-    ) -> Result<Vec<Summary>, Error> {
+    pub async fn search(&self, query: &str, folder: &str, limit: usize) -> Result<Vec<Summary>> {
         let mut conditions = jmap_conditions(query)?;
         let (path, folder) = Folders::read(&self.client).await?.named(folder)?;
         conditions.push(json!({ "inMailbox": folder }));
@@ -70,7 +65,7 @@ impl JmapMailbox {
         Ok(found.map(|email| email.summary(&path)).collect())
     }
 
-    pub async fn thread(&self, id: &str) -> Result<Vec<Message>, Error> {
+    pub async fn thread(&self, id: &str) -> Result<Vec<Message>> {
         let folders = Folders::read(&self.client).await?;
         let first = self.locate(id).await?.email;
         let back = |call: &str, name: &str, path: &str| json!({ "resultOf": call, "name": name, "path": path });
@@ -97,7 +92,7 @@ impl JmapMailbox {
         Ok(messages)
     }
 
-    pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message, Error> {
+    pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message> {
         let folders = Folders::read(&self.client).await?;
         let followed = match draft.follows() {
             Some(id) => Some(self.message(&folders, id).await?),
@@ -106,7 +101,7 @@ impl JmapMailbox {
         self.keep(&folders, draft.write(&self.account, followed.as_ref(), id)?).await
     }
 
-    async fn keep(&self, folders: &Folders, written: Written) -> Result<Message, Error> {
+    async fn keep(&self, folders: &Folders, written: Written) -> Result<Message> {
         let (path, drafts) = folders.ensure(&self.client, "drafts", "Drafts").await?;
         // The same id is the same message: a repeated call finds what the first one kept.
         if let Some(found) = self.find(Some(&drafts), &written.id).await? {
@@ -125,23 +120,19 @@ impl JmapMailbox {
         }
     }
 
-    /// Reads a message wherever it lies; returns it with its bytes.
-    async fn message(&self, folders: &Folders, id: &str) -> Result<(Message, Vec<u8>), Error> {
+    /// Reads a message from any folder; returns it with its bytes.
+    async fn message(&self, folders: &Folders, id: &str) -> Result<(Message, Vec<u8>)> {
         let found = self.locate(id).await?;
         self.read(&found.email, folders).await
     }
 
-    pub async fn read(
-        &self,
-        email: &Email,
-        folders: &Folders,
-    ) -> Result<(Message, Vec<u8>), Error> {
+    pub async fn read(&self, email: &Email, folders: &Folders) -> Result<(Message, Vec<u8>)> {
         let bytes = self.client.download(&email.blob_id).await?;
         let folder = folders.path(email.mailbox_ids.keys());
         Ok((message::parse(&bytes, &folder, email.fallback()), bytes))
     }
 
-    async fn locate(&self, id: &str) -> Result<Found, Error> {
+    async fn locate(&self, id: &str) -> Result<Found> {
         let found = match id.strip_prefix("jmap:") {
             Some(own) => {
                 let get = json!({ "ids": [own], "properties": EMAIL });
@@ -155,7 +146,7 @@ impl JmapMailbox {
     }
 
     /// Finds a message by its Message-ID, in one folder or in all.
-    pub async fn find(&self, folder: Option<&str>, id: &str) -> Result<Option<Found>, Error> {
+    pub async fn find(&self, folder: Option<&str>, id: &str) -> Result<Option<Found>> {
         let id = bracketed(id);
         if id.len() < 5 || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
             return Err(Error::BadId(id));
@@ -172,7 +163,7 @@ impl JmapMailbox {
         &self,
         conditions: Vec<Value>,
         limit: usize,
-    ) -> Result<(Vec<String>, Got<Email>), Error> {
+    ) -> Result<(Vec<String>, Got<Email>)> {
         let query = json!({
             "filter": { "operator": "AND", "conditions": conditions },
             "sort": [{ "property": "receivedAt", "isAscending": false }], "limit": limit,

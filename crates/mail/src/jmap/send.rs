@@ -6,8 +6,8 @@
 //! | after the mark, before the server files it | a marked draft that is not in Sent: nobody knows; a person decides |
 //! | after the server filed it | it is in Sent: it says so |
 //!
-//! The server files what it took in the same request. The mark is set only if nothing changed since the draft was read, so that of two
-//! senders one finds the other's mark.
+//! The server files the sent message in the same request. The mark is set only if the draft is unchanged since it was
+//! read, so that of two senders one finds the other's mark.
 
 use serde_json::{Value, json};
 
@@ -16,9 +16,9 @@ use super::mailbox::{Found, JmapMailbox};
 use super::wire::Changed;
 use crate::compose::{plain_address, recipients};
 use crate::sent::{SENDING, Sent, SentState};
-use crate::{Error, Shown};
+use crate::{Error, Result, Shown};
 
-/// How often a draft is looked at again because other mail arrived meanwhile.
+/// How often a draft is read again because other mail arrived.
 const LOOKS: usize = 20;
 
 /// Ids of the folders that a sending is about.
@@ -28,7 +28,7 @@ struct Places {
 }
 
 impl JmapMailbox {
-    pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
+    pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent> {
         let folders = Folders::read(&self.client).await?;
         let (_, drafts) = folders.ensure(&self.client, "drafts", "Drafts").await?;
         let (_, sent) = folders.ensure(&self.client, "sent", "Sent").await?;
@@ -61,40 +61,37 @@ impl JmapMailbox {
         Err(Error::Server("the mailbox changed at every attempt".to_owned()))
     }
 
-    fn envelope(&self, recipients: &[String]) -> Result<Value, Error> {
+    fn envelope(&self, recipients: &[String]) -> Result<Value> {
         if recipients.is_empty() {
             return Err(Error::NoRecipient);
         }
         let to = recipients.iter().map(|text| Ok(json!({ "email": plain_address(text)? })));
-        let to = to.collect::<Result<Vec<Value>, Error>>()?;
+        let to = to.collect::<Result<Vec<Value>>>()?;
         let from = plain_address(&self.account.from)?;
         Ok(json!({ "mailFrom": { "email": from }, "rcptTo": to }))
     }
 
     /// Marks a draft, and returns whether it was as it had been read.
-    async fn mark(&self, draft: &Found) -> Result<bool, Error> {
+    async fn mark(&self, draft: &Found) -> Result<bool> {
         let update = json!({ "ifInState": draft.state, "update": {
             draft.email.id.clone(): { (format!("keywords/{SENDING}")): true },
         } });
         let answers = self.client.call(vec![("Email/set", update)]).await?;
         match answers.read::<Changed>(0, None)? {
-            Ok(changed) => match changed.failure() {
-                Some(failure) => Err(Error::Server(failure.text())),
-                None => Ok(true),
-            },
+            Ok(changed) => changed.succeeded().map(|()| true),
             Err(failure) if failure.kind == "stateMismatch" => Ok(false),
             Err(failure) => Err(Error::Server(failure.text())),
         }
     }
 
-    /// Has the server send it and file it; takes the mark away where it clearly did not leave.
+    /// Makes the server send it and file it; removes the mark if it was certainly not sent.
     async fn submit(
         &self,
         draft: &Found,
         places: &Places,
         identity: &str,
         envelope: Value,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let submission = json!({
             "create": { "s": { "identityId": identity, "emailId": draft.email.id, "envelope": envelope } },
             "onSuccessUpdateEmail": { "#s": places.filed() },
@@ -118,35 +115,38 @@ impl JmapMailbox {
             self.unmark(draft).await?;
             return Err(Error::Refused(failure.text()));
         }
-        match answers.read::<Changed>(0, Some("Email/set")) {
-            Ok(Ok(changed)) if !changed.has_failed() => Ok(()),
-            _ => self.update(draft, places.filed()).await,
+        let filed =
+            answers.read::<Changed>(0, Some("Email/set")).map(|read| read.map(Changed::failure));
+        if matches!(filed, Ok(Ok(None))) {
+            return Ok(());
         }
+        self.update(draft, places.filed()).await
     }
 
-    /// Takes a draft away that lies in Sent as well.
-    async fn remove(&self, draft: &Found, places: &Places) -> Result<(), Error> {
+    /// Removes a draft that is also in Sent.
+    async fn remove(&self, draft: &Found, places: &Places) -> Result<()> {
         if draft.email.mailbox_ids.contains_key(&places.sent) {
             return self.update(draft, places.filed()).await;
         }
-        let destroy = json!({ "destroy": [draft.email.id] });
-        let changed: Changed = self.client.call(vec![("Email/set", destroy)]).await?.get(0)?;
-        changed.failure().map_or(Ok(()), |failure| Err(Error::Server(failure.text())))
+        self.set(json!({ "destroy": [draft.email.id] })).await
     }
 
-    async fn unmark(&self, draft: &Found) -> Result<(), Error> {
+    async fn unmark(&self, draft: &Found) -> Result<()> {
         self.update(draft, json!({ (format!("keywords/{SENDING}")): null })).await
     }
 
-    async fn update(&self, draft: &Found, patch: Value) -> Result<(), Error> {
-        let update = json!({ "update": { draft.email.id.clone(): patch } });
-        let changed: Changed = self.client.call(vec![("Email/set", update)]).await?.get(0)?;
-        changed.failure().map_or(Ok(()), |failure| Err(Error::Server(failure.text())))
+    async fn update(&self, draft: &Found, patch: Value) -> Result<()> {
+        self.set(json!({ "update": { draft.email.id.clone(): patch } })).await
+    }
+
+    async fn set(&self, changes: Value) -> Result<()> {
+        let changed: Changed = self.client.call(vec![("Email/set", changes)]).await?.get(0)?;
+        changed.succeeded()
     }
 }
 
 impl Places {
-    /// What makes a draft a sent message.
+    /// The properties that make a draft a sent message.
     fn filed(&self) -> Value {
         json!({
             (format!("mailboxIds/{}", self.drafts)): null,

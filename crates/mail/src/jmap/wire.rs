@@ -1,19 +1,19 @@
-//! What a JMAP server says, as far as it is needed.
+//! The necessary part of a JMAP server's responses.
 
 use std::collections::BTreeMap;
 
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::Summary;
 use crate::message::bracketed;
 use crate::sent::SENDING;
+use crate::{Error, Result, Summary};
 
 pub const CORE: &str = "urn:ietf:params:jmap:core";
 pub const MAIL: &str = "urn:ietf:params:jmap:mail";
 pub const SUBMISSION: &str = "urn:ietf:params:jmap:submission";
 
-/// Where a server takes what, and for which account.
+/// A server's URLs, and the account.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
@@ -31,19 +31,18 @@ pub struct Response {
     pub method_responses: Vec<(String, Value, String)>,
 }
 
-/// Why a call, or what one object of it asked for, failed.
+/// Why a call, or its change of one object, failed.
 #[derive(Debug, Deserialize)]
 pub struct Failure {
     #[serde(rename = "type")]
     pub kind: String,
-    #[serde(default)]
     pub description: Option<String>,
     #[serde(rename = "existingId")]
     pub existing: Option<String>,
 }
 
 impl Failure {
-    /// Tells it in one line.
+    /// Describes it in one line.
     pub fn text(&self) -> String {
         match &self.description {
             Some(description) => format!("{}: {description}", self.kind),
@@ -51,7 +50,7 @@ impl Failure {
         }
     }
 
-    /// Returns whether something may have been done all the same.
+    /// Returns whether the change may still have happened.
     pub fn is_unclear(&self) -> bool {
         matches!(self.kind.as_str(), "serverFail" | "serverPartialFail")
     }
@@ -73,20 +72,16 @@ pub struct Queried {
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Changed {
-    #[serde(default)]
     pub created: Option<BTreeMap<String, Option<Value>>>,
-    #[serde(default)]
     pub not_created: Option<BTreeMap<String, Failure>>,
-    #[serde(default)]
     pub not_updated: Option<BTreeMap<String, Failure>>,
-    #[serde(default)]
     pub not_destroyed: Option<BTreeMap<String, Failure>>,
 }
 
 impl Changed {
-    pub fn has_failed(&self) -> bool {
-        let lists = [&self.not_created, &self.not_updated, &self.not_destroyed];
-        lists.into_iter().flatten().any(|list| !list.is_empty())
+    /// Fails if one of the objects was not changed.
+    pub fn succeeded(self) -> Result<()> {
+        self.failure().map_or(Ok(()), |failure| Err(Error::Server(failure.text())))
     }
 
     /// Returns why one of the objects was not changed.
@@ -124,7 +119,7 @@ pub struct Person {
     pub email: String,
 }
 
-/// What a list and a search need of a message.
+/// The fields of a message for lists and searches.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Email {
@@ -141,12 +136,11 @@ pub struct Email {
     pub sent_at: Option<String>,
 }
 
-/// The properties of [`Email`].
 pub const EMAIL: [&str; 9] =
     ["id", "blobId", "mailboxIds", "keywords", "messageId", "from", "to", "subject", "sentAt"];
 
 impl Email {
-    /// Names it: its Message-ID, or what the server calls it.
+    /// Returns its name: its Message-ID, or the server's ID.
     pub fn name(&self) -> String {
         let id = self.message_id.iter().flatten().next();
         id.map_or_else(|| self.fallback(), |id| bracketed(id))

@@ -1,8 +1,8 @@
-//! Reads what servers ask of people, and answers those that ask during a call.
+//! Reads the questions of servers to people, and answers those that come during a call.
 //!
-//! Before protocol 2026-07-28 a question comes as a request while the call waits. A person may take days,
-//! so it is never held open: with no answer at hand the server is told `cancel`, the call ends in its own
-//! way, the question is kept, and the call that is made again finds its answers here.
+//! Before protocol 2026-07-28 a question comes as a request while the call waits. A person may take days, so the
+//! question is never held open. Without an answer the server gets `cancel` and the call ends. The question is stored,
+//! and the repeated call finds its answers here.
 
 use parking_lot::Mutex;
 use rmcp::model::{ElicitRequestParams, ElicitResult, ElicitationAction};
@@ -16,10 +16,10 @@ use crate::{configuration::redact::Secrets, transport::open_calls::Askable};
 const MAX_QUESTIONS: usize = 20;
 /// Longest question with its form, as JSON.
 const MAX_QUESTION_BYTES: usize = 64 * 1024;
-/// Longest state that is kept for a server.
+/// Longest state that is stored for a server.
 const MAX_STATE_BYTES: usize = 1024 * 1024;
 
-/// Why questions of a server are not put to anybody, in words for the model.
+/// Why questions of a server are not shown to a person, as text for the model.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum Unaskable {
     #[error("it asked more than {MAX_QUESTIONS} questions at once")]
@@ -86,7 +86,7 @@ pub(crate) fn read(answer: &Value, secrets: &Secrets) -> Result<Asked, Unaskable
     Ok(asked)
 }
 
-/// Reads one question; an error says why it is not put to a person.
+/// Reads one question; an error explains why it is not shown to a person.
 fn question(key: &str, params: &Value, secrets: &Secrets) -> Result<Question, Unaskable> {
     if text::json_bytes(params) > MAX_QUESTION_BYTES {
         return Err(Unaskable::LongQuestion);
@@ -127,7 +127,7 @@ pub(super) fn required_urls(data: Option<&Value>, secrets: &Secrets) -> Option<A
     (!questions.is_empty()).then(|| Asked { questions, ..Asked::default() })
 }
 
-/// What a call can answer while it is in flight, and what it was asked in vain.
+/// The answers that a call has during its flight, and the questions without an answer.
 pub(super) struct OpenCall {
     answers: Answers,
     secrets: Secrets,
@@ -139,14 +139,13 @@ impl OpenCall {
         Self { answers, secrets: secrets.clone(), asked: Mutex::default() }
     }
 
-    /// Returns what was asked in vain.
     pub fn asked(&self) -> Vec<Question> {
         self.asked.lock().clone()
     }
 }
 
 impl Askable for OpenCall {
-    /// Answers a question from what is at hand; otherwise keeps it and says `cancel`.
+    /// Answers a question with a stored answer; otherwise stores it and returns `cancel`.
     fn answer(&self, params: &ElicitRequestParams) -> ElicitResult {
         let cancel = ElicitResult::new(ElicitationAction::Cancel);
         let Ok(params) = serde_json::to_value(params) else { return cancel };

@@ -1,4 +1,4 @@
-//! Reads what a failed call means: not sent, refused, failed, or possibly done.
+//! Classifies a failed call: not sent, refused, failed, or possibly done.
 //!
 //! In doubt the outcome is unknown: to say "not sent" of a call that ran would have it run twice.
 
@@ -11,20 +11,20 @@ use crate::transport::oauth::Access;
 use crate::transport::request::Failure;
 use crate::transport::session::Session;
 use crate::trust::hidden;
-use crate::types::{Error, Reason, ToolOutcome, text};
+use crate::types::{Error, Reason, Result, ToolOutcome, text};
 
-/// Longer reasons are somebody's dump.
+/// Longer reasons are dumps.
 const REASON_CHARS: usize = 2000;
 
 /// The call of a tool, and what of its server has a part in it.
 pub(crate) struct Call<'a> {
     pub config: &'a ServerConfig,
     pub tool: &'a str,
-    /// What gives out the server's tokens, if anything does.
+    /// The source of the server's tokens, if there is one.
     pub access: Option<&'a Access>,
     /// The server is this program itself.
     pub is_bundled: bool,
-    /// Its connections are closed for good.
+    /// Its connections are closed permanently.
     pub closed: &'a CancellationToken,
 }
 
@@ -53,7 +53,7 @@ impl Call<'_> {
     }
 }
 
-/// Tells whether a request failed by the server's own refusal, which shows that it answers.
+/// Returns whether the server itself refused a request, which shows that it responds.
 pub(super) fn is_refusal(failure: &Failure) -> bool {
     match failure {
         Failure::Service(ServiceError::McpError(_)) => true,
@@ -69,7 +69,7 @@ pub(super) async fn judge(
     call: &Call<'_>,
     failure: Failure,
     session: &Session,
-) -> Result<ToolOutcome, Error> {
+) -> Result<ToolOutcome> {
     Err(match failure {
         Failure::NotHandedOver => call.not_sent("the connection is closed"),
         Failure::TimedOut(limit) => {
@@ -96,7 +96,7 @@ pub(super) async fn judge(
 }
 
 /// An error that rejects the request itself means that the tool did not run; any other is the tool's own.
-fn rpc_error(call: &Call<'_>, error: &ErrorData) -> Result<ToolOutcome, Error> {
+fn rpc_error(call: &Call<'_>, error: &ErrorData) -> Result<ToolOutcome> {
     let message = text::one_line(&error.message);
     let rejects = matches!(
         error.code,

@@ -1,7 +1,8 @@
-//! A call on an open connection: sent once, bounded, and judged by what came back.
+//! A call on an open connection: sent once, bounded, and judged by its response.
 //!
-//! Enter at [`round::send`] and [`task::TaskCall`]. Invariant: "not sent" is said only of a call that certainly did not
-//! run. Deliberately absent: the server's life; what a round says of it is told as a value ([`round::Health`]).
+//! Enter at [`round::send`] and [`task::TaskCall`]. Invariant: "not sent" is reported only for a call that certainly
+//! did not run. Deliberately absent: the server's life cycle; a round returns its findings as a value
+//! ([`round::Health`]).
 
 pub(super) mod elicitation;
 pub(super) mod failure;

@@ -1,4 +1,4 @@
-//! Reads the answer to a tool call: text, structured content, and what is wrong with them.
+//! Reads the answer to a tool call: text, structured content, and their problems.
 
 use rmcp::model::ServerResult;
 use serde_json::Value;
@@ -54,12 +54,20 @@ pub(crate) fn complete(
     output: Option<&Checker>,
     secrets: &Secrets,
 ) -> ToolOutcome {
-    let is_error = answer.get("isError").and_then(Value::as_bool).unwrap_or(false);
+    let is_error = match answer.get("isError") {
+        Some(Value::String(word)) => word.eq_ignore_ascii_case("true"),
+        other => other.and_then(Value::as_bool).unwrap_or(false),
+    };
     let structured = answer.get("structuredContent").cloned();
-    let blocks = answer.get("content").and_then(Value::as_array);
+    let blocks = match answer.get("content") {
+        Some(Value::Array(blocks)) => Some(blocks.as_slice()),
+        Some(one @ (Value::String(_) | Value::Object(_))) => Some(std::slice::from_ref(one)),
+        _ => None,
+    };
     if structured.is_none() && blocks.is_none() {
+        let words = text::cut(&text::one_line(&secrets.redact(&answer.to_string())), 300);
         return ToolOutcome::failed(format!(
-            "the server did not answer with the result of a tool: {tool}"
+            "the server did not answer with the result of a tool: {tool}: {words}"
         ));
     }
     // A tool that failed gives nobody the structure of a success.
@@ -97,13 +105,14 @@ pub(crate) fn complete(
     }
 }
 
-/// Returns the text of a block, or describes in brackets what it is.
+/// Returns the text of a block, or a description in brackets.
 fn text_of(block: &Value, secrets: &Secrets) -> String {
     let field = |name: &str| block.get(name).and_then(Value::as_str);
     // What is cut first would leave the beginning of a secret that is not known by it.
     let short = |text: &str| text::cut(&text::one_line(&secrets.redact(text)), 300);
-    match (field("type"), field("text")) {
-        (Some("text"), Some(text)) => text.to_owned(),
+    match (field("type"), block.get("text").unwrap_or(block)) {
+        (Some("text") | None, Value::String(text)) => text.clone(),
+        (Some("text") | None, Value::Number(number)) => number.to_string(),
         (Some(kind @ ("image" | "audio")), _) => {
             let size = field("data").map_or(0, |data| data.len() / 4 * 3);
             let mime = short(field("mimeType").unwrap_or("of unknown type"));
@@ -126,7 +135,6 @@ fn text_of(block: &Value, secrets: &Secrets) -> String {
     }
 }
 
-/// An outcome that says that the result was over the bound.
 pub(super) fn too_large(tool: &str, size: usize, max_bytes: usize) -> ToolOutcome {
     ToolOutcome::failed(format!(
         "the result of {tool} is too large ({size} bytes, at most {max_bytes}); \
@@ -157,15 +165,23 @@ mod tests {
             {"type": "image", "mimeType": "image/png", "data": "AAAAAAAA"},
             {"type": "resource", "resource": {"uri": "file:///a", "text": "inside"}},
             {"type": "resource_link", "name": "b", "uri": "file:///b"},
-            {"type": "hologram"}, 7
+            {"type": "hologram"}, [], "bare", {"text": "untyped"}, {"type": "text", "text": 4.5}
         ]}));
         assert!(!outcome.is_error);
         assert_eq!(
             outcome.text,
             "seen:\n[image: image/png, about 6 bytes, left out]\n[resource: file:///a]\ninside\n\
              [link to a resource: b file:///b]\n[content of a kind not known here, left out: hologram]\n\
-             [malformed content, left out]"
+             [malformed content, left out]\nbare\nuntyped\n4.5"
         );
+    }
+
+    #[test]
+    fn content_that_is_no_list_and_an_error_in_words_are_understood() {
+        for content in [json!("full"), json!({"type": "text", "text": "full"})] {
+            let outcome = outcome(json!({"content": content, "isError": "true"}));
+            assert_eq!((outcome.text.as_str(), outcome.is_error), ("full", true));
+        }
     }
 
     #[test]

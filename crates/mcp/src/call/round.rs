@@ -1,4 +1,4 @@
-//! Sends the round that makes a call, and reads what it came to: an end, a question or a task.
+//! Sends the round of a call, and reads its result: an end, a question or a task.
 
 use std::sync::Arc;
 
@@ -16,12 +16,14 @@ use crate::configuration::redact::Secrets;
 use crate::transport::delivery::{self, Delivery};
 use crate::transport::open_calls::Reports;
 use crate::transport::request::{self, Answer, Bounds, Failure};
-use crate::types::{Answers, Asked, CallContext, Error, Reply, TENANT_META, ToolOutcome, text};
+use crate::types::{
+    Answers, Asked, CallContext, Error, Reply, Result, TENANT_META, ToolOutcome, text,
+};
 
 /// The call needs an address to be visited first (protocol 2025-11-25).
 const URL_ELICITATION_REQUIRED: ErrorCode = ErrorCode(-32042);
 
-/// What a call is made with, for the first time or with answers to what it asked.
+/// The content of a call, for the first time or with answers to its questions.
 #[derive(Clone)]
 pub(crate) struct Given {
     pub arguments: Map<String, Value>,
@@ -29,17 +31,17 @@ pub(crate) struct Given {
     pub state: Option<String>,
 }
 
-/// What a round says of its server.
+/// The findings of a round about its server.
 pub(crate) enum Verdict {
     /// It answers, if only with a refusal.
     Well,
-    /// It does not do what it should; why.
+    /// It misbehaves, with the reason.
     Failed(String),
 }
 
-/// How a round ended, and what that says of the server; nothing where it was not sent, or others have said it.
+/// How a round ended, and its findings about the server; `None` if it was not sent, or the findings are known.
 pub(crate) struct RoundOutcome {
-    pub reply: Result<Reply, Error>,
+    pub reply: Result<Reply>,
     pub verdict: Option<Verdict>,
     /// The connection was lost before the call was handed to it.
     pub is_connection_lost: bool,
@@ -110,7 +112,7 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
     }
 }
 
-/// Reads what a call without a proper answer means.
+/// Interprets a call without a proper answer.
 async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
     let is_refusal = failure::is_refusal(&reason);
     let is_gone = matches!(reason, Failure::NotHandedOver | Failure::Closed);
@@ -137,7 +139,7 @@ async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutco
     RoundOutcome { reply: judged.map(Reply::Done), verdict, is_connection_lost }
 }
 
-/// Returns the addresses to be visited before the call is made again, if that is what it failed for.
+/// Returns the addresses to visit before the call is repeated, if it failed for that reason.
 fn needs_a_visit(reason: &Failure, secrets: &Secrets) -> Option<Asked> {
     let Failure::Service(ServiceError::McpError(error)) = reason else { return None };
     if error.code != URL_ELICITATION_REQUIRED {
@@ -148,8 +150,8 @@ fn needs_a_visit(reason: &Failure, secrets: &Secrets) -> Option<Asked> {
     Some(Asked { broken_off, ..asked })
 }
 
-/// Puts what was asked during a call in the place of its end, which is only what the tool made of `cancel`.
-fn broken_off(reply: Result<Reply, Error>, call: &OpenCall) -> Result<Reply, Error> {
+/// Replaces the end of a call by its questions, because the end is only the tool's reaction to `cancel`.
+fn broken_off(reply: Result<Reply>, call: &OpenCall) -> Result<Reply> {
     let questions = call.asked();
     if questions.is_empty() {
         return reply;
@@ -162,8 +164,8 @@ fn broken_off(reply: Result<Reply, Error>, call: &OpenCall) -> Result<Reply, Err
     Ok(Reply::Asked { asked: Asked { questions, broken_off: Some(words), ..Asked::default() } })
 }
 
-/// What travels beside the arguments: stable key and trace, both for the server's own use; whose call it is, for a
-/// server that is this program itself.
+/// Data next to the arguments: a stable key and the trace, for the server's use; the owner of the call, for a bundled
+/// server.
 fn meta(context: CallContext, is_bundled: bool) -> RequestMetaObject {
     let mut meta = RequestMetaObject::new();
     if is_bundled && !context.tenant.is_empty() {

@@ -1,4 +1,4 @@
-//! Follows tasks: calls that a server carries out by itself, asked after until they end.
+//! Follows tasks: calls that a server performs in the background, polled until they end.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -12,13 +12,13 @@ use serde_json::Value;
 
 use super::{elicitation, failure::Call, outcome};
 use crate::transport::request::{self, Answer, Bounds, Failure};
-use crate::types::{Answers, Error, Reply, TaskHandle, ToolOutcome, text};
+use crate::types::{Answers, Reply, Result, TaskHandle, ToolOutcome, text};
 use crate::{catalog::listing::Opened, transport::delivery};
 use perihelion_engine::clock;
 
 /// How often a server that names no interval is asked.
 const INTERVAL: Duration = Duration::from_secs(1);
-/// Bounds of the interval that a server may wish for.
+/// Bounds of the interval that a server can request.
 const SHORTEST: Duration = Duration::from_millis(20);
 const LONGEST: Duration = Duration::from_secs(60);
 /// Questions in a row without an answer after which a task counts as lost: half a minute, pauses added up.
@@ -28,7 +28,6 @@ const PATIENCE: Duration = Duration::from_millis(250);
 /// How long the delivery of a cancellation is tried.
 const CANCEL: Duration = Duration::from_secs(2);
 
-/// What is known of a task that was asked after.
 enum TaskProgress {
     Working { interval: Option<u64> },
     Over(Reply),
@@ -42,23 +41,22 @@ enum Silence {
     ForGood(String),
 }
 
-/// What gives an open connection, made again where it was lost.
+/// A source of open connections, which reconnects after a loss.
 pub(crate) trait Connects: Sync {
-    /// Returns an open session and its tools.
-    fn opened(&self) -> impl Future<Output = Result<Opened, Error>> + Send;
+    fn opened(&self) -> impl Future<Output = Result<Opened>> + Send;
 }
 
 /// A call whose server made a task of it.
 pub(crate) struct TaskCall<'a, S> {
     pub call: &'a Call<'a>,
     pub task: &'a TaskHandle,
-    /// The server's connection: a task outlives the one that it was made on.
+    /// The server's connection, because a task outlives the connection of its call.
     pub server: &'a S,
 }
 
 impl<S: Connects> TaskCall<'_, S> {
     /// Waits until a task ends, or asks something that is not in `answered`.
-    pub async fn wait(&self, answered: &BTreeSet<String>) -> Result<Reply, Error> {
+    pub async fn wait(&self, answered: &BTreeSet<String>) -> Result<Reply> {
         let Self { call, task, .. } = *self;
         let config = call.config;
         let started = clock::monotonic();
@@ -159,8 +157,8 @@ impl<S: Connects> TaskCall<'_, S> {
         }
     }
 
-    /// Answers a task's questions; the next wait shows what it made of them.
-    pub async fn tell(&self, answers: Answers) -> Result<Reply, Error> {
+    /// Answers a task's questions; the next wait shows the result.
+    pub async fn tell(&self, answers: Answers) -> Result<Reply> {
         let Self { call, task, server } = *self;
         let opened = server.opened().await?;
         let params = UpdateTaskParams::new(task.id.clone(), answers);
@@ -173,7 +171,6 @@ impl<S: Connects> TaskCall<'_, S> {
         }
     }
 
-    /// Tells a task to stop; whether it does is its own affair.
     async fn stop(&self) {
         let Ok(opened) = self.server.opened().await else { return };
         let params = CancelTaskParams::new(self.task.id.clone());

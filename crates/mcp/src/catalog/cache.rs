@@ -1,4 +1,4 @@
-//! Keeps what servers said of themselves on disk, so that a menu can be made without starting them.
+//! Stores the definitions of servers on disk, so that an agent catalog can be made without starting them.
 //!
 //! One file per server, named by a digest of what decides which server is reached. Losing a file costs a start,
 //! never more, so whatever cannot be read or written is passed over.
@@ -11,13 +11,12 @@ use serde::{Deserialize, Serialize};
 use super::definitions::Definitions;
 use crate::configuration::{ServerConfig, Transport};
 
-/// The form of the files; others are passed over.
+/// The version of the files; other versions are ignored.
 const FORMAT: u32 = 1;
 
-/// Files that nobody wrote for so long are of servers that are not used any longer, or have changed.
+/// Files that were not written for this long belong to unused or changed servers.
 const KEPT: Duration = Duration::from_secs(30 * 86_400);
 
-/// The definitions of all servers of a user.
 #[derive(Clone, Debug)]
 pub(crate) struct Cache {
     directory: PathBuf,
@@ -34,7 +33,7 @@ impl Cache {
         Self { directory }
     }
 
-    /// Returns what a server said of itself when it was last listed, fresh or not.
+    /// Returns a server's definitions as last listed, fresh or not.
     pub async fn load(
         &self,
         config: &ServerConfig,
@@ -45,7 +44,6 @@ impl Cache {
         (entry.format == FORMAT).then_some(entry.definitions)
     }
 
-    /// Keeps what a server said, in place of what it said before.
     pub async fn store(
         &self,
         config: &ServerConfig,
@@ -71,13 +69,12 @@ impl Cache {
         }
     }
 
-    /// Forgets what a server said.
     pub async fn remove(&self, config: &ServerConfig, executable: Option<&Path>) {
         // What is not there is forgotten already.
         let _ = tokio::fs::remove_file(self.path(config, executable)).await;
     }
 
-    /// Removes what was not written for long.
+    /// Removes files that were not written for long.
     async fn clear(&self) -> std::io::Result<()> {
         let mut files = tokio::fs::read_dir(&self.directory).await?;
         while let Some(file) = files.next_entry().await? {

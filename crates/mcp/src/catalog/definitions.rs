@@ -1,4 +1,4 @@
-//! What a server says of itself and its tools, as it said it: the form that is kept and compared.
+//! A server's description and tools in their original form, which is stored and compared.
 
 use std::time::Duration;
 
@@ -9,14 +9,13 @@ use serde_json::Value;
 
 use crate::{configuration::ServerConfig, transport::connect::Era, trust::hidden, types::text};
 
-/// Characters of what a server says of itself; more would crowd every prompt of its agent.
+/// Characters of a server's description; more would crowd every prompt of its agent.
 const MAX_WORDS: usize = 16_000;
-/// Characters of a name or a version.
 const MAX_NAME: usize = 200;
-/// Stands where words were cut.
+/// Marks a cut.
 const CUT: &str = "… [cut: the server says more than is used]";
 
-/// How long a tool list is fresh if neither the operator nor the server says.
+/// How long a tool list is fresh by default, if neither the operator nor the server sets it.
 const UNSAID_TTL: Duration = Duration::from_secs(86_400);
 /// A clock that went back must not keep a list fresh for longer than this.
 const SKEW: TimeDelta = TimeDelta::minutes(5);
@@ -27,16 +26,16 @@ pub(crate) struct Definitions {
     pub protocol_version: String,
     pub identity: Identity,
     pub instructions: Option<String>,
-    /// The tools in the server's order, each as it stands on the wire, malformed ones too.
+    /// The tools in the server's order, each in its wire form, including malformed ones.
     pub tools: Vec<Value>,
-    /// Why the list may not be whole, where it may not.
+    /// Why the list may be incomplete, if so.
     pub incomplete: Option<String>,
-    /// How long the server says that the list is fresh; none where it does not say.
+    /// How long the list is fresh according to the server; `None` if it does not say.
     pub ttl_ms: Option<u64>,
     pub listed_at: DateTime<Utc>,
 }
 
-/// Who a server says that it is.
+/// The server's name for itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub name: String,
@@ -46,7 +45,6 @@ pub(crate) struct Identity {
 }
 
 impl Identity {
-    /// Keeps what is said in bounds.
     pub fn bounded(self) -> Self {
         Self {
             name: text::cut(&self.name, MAX_NAME),
@@ -57,7 +55,7 @@ impl Identity {
     }
 }
 
-/// Keeps words in bounds, and says where they were cut.
+/// Cuts a text to its bound, and marks the cut.
 pub(crate) fn bounded(words: String) -> String {
     match words.char_indices().nth(MAX_WORDS) {
         None => words,
@@ -66,14 +64,14 @@ pub(crate) fn bounded(words: String) -> String {
 }
 
 impl Definitions {
-    /// Returns what the server says of itself, in the words that it wants to be known by; none that hide something.
+    /// Returns the server's own description; `None` if it contains hidden characters.
     pub fn own_words(&self) -> Option<&str> {
         let Identity { title, description, .. } = &self.identity;
         let content = [&self.instructions, description, title].into_iter().flatten();
         content.map(String::as_str).find(|words| hidden::find_in(words).is_none())
     }
 
-    /// Says what of its words is not used as the server said it.
+    /// Lists the parts of its text that are not used unchanged.
     pub fn left_out(&self) -> Option<String> {
         let content = self.instructions.as_deref()?;
         if let Some(letter) = hidden::find_in(content) {
@@ -91,14 +89,13 @@ impl Definitions {
         config.definitions_ttl.or(content).unwrap_or(UNSAID_TTL)
     }
 
-    /// Tells whether the list is still fresh.
     pub fn is_fresh(&self, config: &ServerConfig, now: DateTime<Utc>) -> bool {
         let ttl = TimeDelta::from_std(self.ttl(config)).unwrap_or(TimeDelta::MAX);
         let until = self.listed_at.checked_add_signed(ttl).unwrap_or(DateTime::<Utc>::MAX_UTC);
         self.listed_at <= now + SKEW && now < until
     }
 
-    /// Tells whether both say the same, whenever they were listed.
+    /// Returns whether both have the same content, at any time of listing.
     pub fn same_as(&self, other: &Self) -> bool {
         self.protocol_version == other.protocol_version
             && self.identity == other.identity

@@ -1,10 +1,10 @@
-//! Reads what a server lists, tool by tool, keeping the good ones and reporting the bad ones; an open session with it.
+//! Reads a server's list, tool by tool, with the valid tools and a report on invalid ones; an open session with it.
 
 use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use super::definitions::{Definitions, Identity};
 use crate::configuration::{ServerConfig, ToolPolicy};
@@ -17,10 +17,9 @@ use crate::{transport::session::Session, trust::hidden};
 /// A longer definition would crowd the model's context; as JSON.
 const MAX_TOOL_BYTES: usize = 64 * 1024;
 const MAX_NAME_CHARS: usize = 128;
-/// Of a tool's description; what is beyond is cut, and its end shows it.
+/// Longest tool description; a longer one is cut, with a mark at its end.
 const MAX_DESCRIPTION_CHARS: usize = 8_000;
 
-/// A server's tools, ready to be called.
 pub(crate) struct Listing {
     pub info: ServerInfo,
     /// Compiled output schemas, by tool name.
@@ -28,7 +27,7 @@ pub(crate) struct Listing {
     pub definitions: Definitions,
 }
 
-/// A tool as it stands on the wire; fields unknown here are passed over, and so are words that are no text.
+/// A tool in its wire form; unknown fields are ignored, and so are texts of another type.
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Tool {
@@ -37,6 +36,7 @@ struct Tool {
     title: Option<String>,
     #[serde(default, deserialize_with = "words")]
     description: Option<String>,
+    #[serde(default)]
     input_schema: Value,
     output_schema: Option<Value>,
     #[serde(default)]
@@ -57,14 +57,15 @@ fn hint(tool: &Value, name: &str) -> Option<bool> {
     }
 }
 
-/// Tells whether a tool claims to reach the open world.
+/// Returns whether a tool claims to reach the open world.
 fn is_hinted(definitions: &Definitions) -> bool {
     let claims = |tool: &Value| hint(&tool["annotations"], "openWorldHint") == Some(true);
     definitions.tools.iter().any(claims)
 }
 
 impl Listing {
-    /// Reads what a server said of itself, as far as the operator lets it; what it said `before` is not compiled again.
+    /// Reads a server's definitions, limited by the operator's settings; schemas of definitions in `before` are not
+    /// compiled again.
     pub fn of(definitions: Definitions, config: &ServerConfig, before: Option<&Self>) -> Self {
         let Identity { name, version, .. } = &definitions.identity;
         let open_world = config.tools.open_world == Some(true);
@@ -182,7 +183,11 @@ fn read(
     if let Some(letter) = hidden::find(&tool) {
         return Err(Rejected::Hidden(letter));
     }
-    let tool: Tool = serde_json::from_value(tool)?;
+    let mut tool: Tool = serde_json::from_value(tool)?;
+    // A tool without arguments.
+    if matches!(tool.input_schema, Value::Null | Value::Bool(true)) {
+        tool.input_schema = json!({ "type": "object" });
+    }
     let well_named = !tool.name.trim().is_empty()
         && tool.name.chars().count() <= MAX_NAME_CHARS
         && !tool.name.contains(char::is_control);
@@ -250,7 +255,6 @@ fn compiled(schema: &Value) -> Result<Checker, schema::Unusable> {
     })
 }
 
-/// A session that listed its tools.
 #[derive(Clone)]
 pub(crate) struct Opened {
     pub session: Arc<Session>,
@@ -258,7 +262,6 @@ pub(crate) struct Opened {
 }
 
 impl Opened {
-    /// Says what a request that was just answered ran over.
     pub fn via(&self, request_id: String) -> Via {
         self.session.via(self.listing.info.protocol_version.clone(), request_id)
     }
@@ -266,8 +269,6 @@ impl Opened {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
-
     use super::*;
     use crate::catalog::listing_tests::listing_of;
 

@@ -1,4 +1,4 @@
-//! For tests: what a server lists.
+//! For tests: the list of a server.
 
 use std::sync::Arc;
 
@@ -9,7 +9,7 @@ use super::listing::Listing;
 use crate::configuration::ServersFile;
 use perihelion_engine::clock;
 
-/// Reads a list of tools as a server called `x` sends it; `before` is what it sent last.
+/// Reads a list of tools from a server `x`; `before` is its previous list.
 pub(crate) fn listing_of(tools: &Value, before: Option<&Listing>) -> Arc<Listing> {
     let text = "[mcp_servers.x]\ncommand = \"x\"\n";
     let file = ServersFile::parse("f".as_ref(), text, &|_| None).unwrap();

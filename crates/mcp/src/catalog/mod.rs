@@ -1,7 +1,7 @@
-//! What servers say of their tools: asked for, read, and kept on disk.
+//! The tool definitions of servers: requested, read, and stored on disk.
 //!
-//! Enter at [`listing::Listing`]. Invariant: what a server said is a value ([`definitions::Definitions`]), and all that
-//! is shown or checked is computed from it; its schemas are compiled here, once. Deliberately absent: calls.
+//! Enter at [`listing::Listing`]. Invariant: a server's definitions are a value ([`definitions::Definitions`]), from
+//! which all displays and checks are computed; its schemas are compiled here, once. Deliberately absent: calls.
 
 pub(super) mod cache;
 pub(super) mod definitions;

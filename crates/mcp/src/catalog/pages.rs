@@ -1,6 +1,6 @@
 //! Asks a server for its tools page by page, within bounds.
 //!
-//! `list_all_tools` of rmcp neither ends on a cursor that repeats nor survives one malformed tool.
+//! `list_all_tools` of rmcp never ends on a repeated cursor, and fails on one malformed tool.
 
 use std::collections::HashSet;
 use std::time::Duration;
@@ -16,14 +16,13 @@ use crate::types::text;
 use crate::{configuration::ServerConfig, transport::delivery, transport::session::Session};
 use perihelion_engine::clock;
 
-/// A list of more pages is one that does not end.
+/// A list with more pages counts as endless.
 const MAX_PAGES: usize = 100;
 /// No model can choose among more tools.
 const MAX_TOOLS: usize = 2000;
 /// More than all of them together need.
 const MAX_LIST_BYTES: usize = 16 * 1024 * 1024;
 
-/// Why a server's tools are not known.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ListError {
     #[error("its tool list is longer than {MAX_LIST_BYTES} bytes")]

@@ -1,4 +1,4 @@
-//! Where a server comes from, as written, and what it may see of this machine.
+//! The origin of a server, as written, and its view of this machine.
 
 use std::path::{Path, PathBuf};
 
@@ -13,29 +13,27 @@ use perihelion_settings::config::Error;
 /// Less than this starts no program; more than this is a mistake of unit.
 const MEMORY_MB: std::ops::RangeInclusive<u64> = 8..=1_048_576;
 
-/// Where a server comes from, each part hashed as it is written: the same on every machine, and without secrets'
-/// values.
+/// The origin of a server, with each part hashed as written: the same on every machine, and without values of secrets.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Origin {
     /// Of command and arguments, or of the address.
     pub source: String,
     /// Of directory, environment, the names of headers and of variables with tokens, and the sandbox.
     pub setting: String,
-    /// The same as it is written, so that a change can be shown; values of the environment only where they are
-    /// references.
+    /// The same as written, so that a change can be shown; values of the environment only as references.
     pub written: Value,
 }
 
-/// What a confined server may see and do.
+/// The permissions of a confined server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
     /// Absolute paths that it may read.
     pub read_only: Vec<PathBuf>,
     /// Absolute paths that it may read and write.
     pub writable: Vec<PathBuf>,
-    /// The network of this machine; without it there is none, not even loopback of others.
+    /// The network of this machine; otherwise there is no network, not even loopback to other processes.
     pub network: bool,
-    /// Bytes that its scratch directory, which is in memory, may hold; none: half of the machine's memory.
+    /// Maximum bytes of its scratch directory, which is in memory; half of the machine's memory by default.
     pub scratch_bytes: Option<u64>,
 }
 
@@ -74,7 +72,7 @@ fn drop_empty(value: &mut Value) {
     }
 }
 
-/// Leaves of a variable's value what shows that it changed, where it could be a secret in plain text.
+/// Removes a variable's value except a part that shows changes, if it can be a secret in plain text.
 fn veil(value: &mut Value) {
     let text = value.as_str().unwrap_or_default();
     if !text.contains("${") {
@@ -83,7 +81,7 @@ fn veil(value: &mut Value) {
     }
 }
 
-/// Expands and checks the paths of a sandbox; relative ones start where the server would.
+/// Expands and checks the paths of a sandbox; relative ones start in the server's directory.
 pub(super) fn sandbox(
     place: &EntryLocation<'_>,
     table: &Table,
@@ -113,7 +111,6 @@ pub(super) fn sandbox(
     }))
 }
 
-/// Reads the bound on the memory of a server that is started here.
 pub(super) fn memory(place: &EntryLocation<'_>, table: &Table) -> Result<Option<u64>, Error> {
     match table.memory_mb {
         Some(_) if table.command.is_none() => {

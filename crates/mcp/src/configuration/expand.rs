@@ -1,13 +1,13 @@
-//! Replaces `${VAR}` and `${VAR:-default}` in the values of the servers file, and says where in which file something stands.
+//! Replaces `${VAR}` and `${VAR:-default}` in the values of the servers file, and locates values in their files.
 
 use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
 
-use super::{Error, Secrets};
+use super::{Error, Result, Secrets};
 use perihelion_settings::config::strict;
 
-/// Where variables are looked up; the process environment outside of tests.
+/// The lookup of variables; the process environment outside of tests.
 pub(super) type Environment<'a> = &'a dyn Fn(&str) -> Option<String>;
 
 /// Defaults within defaults; more of them are a mistake.
@@ -15,12 +15,12 @@ const DEEPEST: usize = 8;
 
 /// Variables that every server started here receives; their values are no secrets.
 pub(super) const INHERITED: &str = "PATH HOME USER LOGNAME SHELL TERM TZ TMPDIR LANG LANGUAGE LC_ALL \
-     LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME LC_PAPER";
+     LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME LC_PAPER XDG_CONFIG_HOME XDG_DATA_HOME";
 
 /// Expands every variable in `text`; values taken from the environment are noted as secrets.
 ///
-/// An unset or empty variable takes its default, in which there may be variables again. A `$` that opens no `${` stands
-/// for itself.
+/// An unset or empty variable takes its default, in which there may be variables again. A `$` without `{` stays
+/// unchanged.
 pub(super) fn expand(
     text: &str,
     env: Environment<'_>,
@@ -29,7 +29,6 @@ pub(super) fn expand(
     expand_within(text, env, secrets, DEEPEST)
 }
 
-/// Why a text cannot be expanded.
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
 pub(super) enum Unexpanded {
     #[error("a `${{` is not closed: {0}")]
@@ -52,7 +51,7 @@ impl EntryLocation<'_> {
         variable: Option<&str>,
         env: Environment<'_>,
         secrets: &mut Secrets,
-    ) -> Result<Option<String>, Error> {
+    ) -> Result<Option<String>> {
         let Some(variable) = variable else { return Ok(None) };
         let found = env(variable).filter(|secret| !secret.trim().is_empty()).ok_or_else(|| {
             self.error(key, format!("this environment variable is not set: {variable}"))
@@ -124,7 +123,7 @@ fn parts(reference: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Splits what follows a `${` at the brace that closes it.
+/// Splits the text after a `${` at its closing brace.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let mut open = 0;
     for (at, letter) in text.char_indices() {
@@ -154,7 +153,7 @@ fn is_variable_name(name: &str) -> bool {
 /// Names the file and the server in errors.
 pub(super) struct EntryLocation<'a> {
     pub path: &'a Path,
-    /// What the key is called under which the servers stand.
+    /// The key of the servers' table.
     pub section: &'a str,
     pub server: &'a str,
 }
@@ -165,8 +164,8 @@ impl EntryLocation<'_> {
         Error::value(self.path, format!("{}.{}{dot}{key}", self.section, self.server), reason)
     }
 
-    /// Says of a value that could not be read where it is.
-    pub fn at<T>(&self, key: &str, read: Result<T, impl Into<Reason>>) -> Result<T, Error> {
+    /// Locates a value that could not be read.
+    pub fn at<T>(&self, key: &str, read: Result<T, impl Into<Reason>>) -> Result<T> {
         read.map_err(|reason| self.error(key, reason))
     }
 }
@@ -174,18 +173,14 @@ impl EntryLocation<'_> {
 type Reason = Box<dyn std::error::Error + Send + Sync>;
 
 /// Refuses the first key that is set and has no business there.
-pub(super) fn refuse(
-    place: &EntryLocation<'_>,
-    keys: &[(&str, bool)],
-    why: &str,
-) -> Result<(), Error> {
+pub(super) fn refuse(place: &EntryLocation<'_>, keys: &[(&str, bool)], why: &str) -> Result<()> {
     match keys.iter().find(|(_, set)| *set) {
         Some((key, _)) => Err(place.error(key, why)),
         None => Ok(()),
     }
 }
 
-/// Gives an error about a value of the file at `path` the line and column of its key, where that can be found.
+/// Adds the line and column of its key to an error about a value of the file at `path`, if the key can be found.
 pub(super) fn locate(path: &Path, text: &str, error: Error) -> Error {
     match error {
         Error::Value { path: named, key, source, .. } if named == path => {
@@ -196,7 +191,7 @@ pub(super) fn locate(path: &Path, text: &str, error: Error) -> Error {
     }
 }
 
-/// Returns where the deepest part of a dotted key that is written begins.
+/// Returns the position of the deepest existing part of a dotted key.
 fn offset(text: &str, key: &str) -> Option<usize> {
     let document = Document::parse(text).ok()?;
     let mut table: &dyn TableLike = document.as_table();

@@ -1,4 +1,4 @@
-//! The servers file as a whole: its own tables, those that it imports, and servers that are left out with the reason.
+//! The servers file as a whole: its own tables, the imported ones, and excluded servers with the reason.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
@@ -17,11 +17,11 @@ use perihelion_settings::config::strict::{self, Error};
 pub struct ServersFile {
     /// All servers, the disabled ones too, in the order in which they are written, imported ones last.
     pub servers: Vec<ServerConfig>,
-    /// Servers that cannot be used as things stand; the others can.
+    /// Servers that cannot be used at present; the rest can.
     pub unusable: Vec<Unusable>,
-    /// What was understood but has no effect or should not stand there, for the operator's eyes.
+    /// Warnings about entries without effect, or in the wrong place.
     pub warnings: Vec<Warning>,
-    /// The files that it was read from: itself and what it imports.
+    /// The files that it was read from: itself and its imports.
     pub sources: Vec<PathBuf>,
 }
 
@@ -82,7 +82,7 @@ impl ServersFile {
         Ok(())
     }
 
-    /// Adds the servers of another program's file as they stand there now.
+    /// Adds the servers of another program's present file.
     fn import(
         &mut self,
         path: &Path,
@@ -130,17 +130,17 @@ impl ServersFile {
     }
 }
 
-/// A server that is left out until somebody does something about it.
+/// A server that is excluded until a person fixes it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Unusable {
     pub server: String,
-    /// What is wrong, and the way out.
+    /// The problem, and the fix.
     pub reason: String,
     /// The start of the program fails because of it.
     pub required: bool,
 }
 
-/// Lists the variables that a table needs and that are not set; nothing is demanded of a disabled server.
+/// Lists the unset variables of a table; a disabled server needs none.
 pub(super) fn missing(table: &Table, env: Environment<'_>) -> Vec<String> {
     if !table.is_enabled() {
         return Vec::new();
@@ -160,7 +160,6 @@ pub(super) fn missing(table: &Table, env: Environment<'_>) -> Vec<String> {
     names
 }
 
-/// Says what is missing, all of it at once.
 pub(super) fn reason(place: &EntryLocation<'_>, missing: &[String]) -> String {
     let path = place.path.display();
     match missing {

@@ -1,16 +1,16 @@
 //! Reads the servers that other programs are configured with: Claude, VS Code, and what writes like them.
 //!
-//! Their files are JSON, with comments where people wrote them. Keys that mean nothing here are noted, not refused:
-//! the files belong to others.
+//! Their files are JSON, with comments where people wrote them. Unknown keys are noted, not rejected, because the files
+//! belong to other programs.
 
 use std::path::Path;
 
 use serde_json::{Map, Value};
 use toml_edit::{Array, InlineTable, Table, value as item};
 
-use super::{Error, expand::EntryLocation};
+use super::{Error, Result, expand::EntryLocation};
 
-/// Whose form a file has.
+/// The program whose format a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `mcpServers` in JSON: Claude's `.mcp.json`, and many more.
@@ -22,7 +22,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the key under which the servers are.
     pub(super) fn section(self) -> &'static str {
         match self {
             Self::Claude => "mcpServers",
@@ -38,13 +37,13 @@ pub(super) struct Foreign {
     pub name: String,
     /// As the servers file would have it.
     pub table: Table,
-    /// What was not taken over, one sentence each.
+    /// The parts that were not imported, one sentence each.
     pub notes: Vec<String>,
     /// Why it cannot be used at all.
     pub unusable: Option<String>,
 }
 
-/// Finds out whose form a file has: by its name where that says it, else by its keys.
+/// Detects the format of a file: by its name if possible, otherwise by its keys.
 pub(super) fn detect(path: &Path, text: &str) -> Option<Format> {
     if path.extension().is_some_and(|extension| extension == "toml") {
         return Some(Format::Codex);
@@ -60,7 +59,7 @@ pub(super) fn detect(path: &Path, text: &str) -> Option<Format> {
 }
 
 /// Reads the servers of a JSON file, in its order.
-pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreign>, Error> {
+pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreign>> {
     let keys: Map<String, Value> =
         serde_json::from_str(&without_comments(text)).map_err(|error| Error::Parse {
             path: path.to_owned(),
@@ -148,7 +147,7 @@ struct Reader<'a> {
 }
 
 impl Reader<'_> {
-    fn text(&self, key: &str, value: &Value) -> Result<String, Error> {
+    fn text(&self, key: &str, value: &Value) -> Result<String> {
         match (value, self.folder) {
             (Value::String(text), Some(folder)) => Ok(vs_code(text, folder)),
             (Value::String(text), None) => Ok(text.clone()),
@@ -157,12 +156,12 @@ impl Reader<'_> {
         }
     }
 
-    fn texts(&self, key: &str, value: &Value) -> Result<Array, Error> {
+    fn texts(&self, key: &str, value: &Value) -> Result<Array> {
         let texts = value.as_array().map(|texts| texts.iter().map(|text| self.text(key, text)));
         texts.ok_or_else(|| self.place.error(key, "expected a list of texts"))?.collect()
     }
 
-    fn pairs(&self, key: &str, value: &Value) -> Result<InlineTable, Error> {
+    fn pairs(&self, key: &str, value: &Value) -> Result<InlineTable> {
         let pairs = value
             .as_object()
             .ok_or_else(|| self.place.error(key, "expected an object of texts"))?;
@@ -171,7 +170,7 @@ impl Reader<'_> {
         given.map(|(name, text)| Ok((name, self.text(&format!("{key}.{name}"), text)?))).collect()
     }
 
-    fn server(&self, entry: &Value) -> Result<Foreign, Error> {
+    fn server(&self, entry: &Value) -> Result<Foreign> {
         let name = self.place.server;
         let entry = entry.as_object().ok_or_else(|| self.place.error("", "expected an object"))?;
         let mut server = Foreign { name: server_name(name), ..Foreign::default() };
@@ -200,8 +199,7 @@ impl Reader<'_> {
         Ok(server)
     }
 
-    /// Says why a transport is not spoken here, if it is not.
-    fn unusable(&self, key: &str, transport: &Value) -> Result<Option<String>, Error> {
+    fn unusable(&self, key: &str, transport: &Value) -> Result<Option<String>> {
         match transport.as_str().unwrap_or_default() {
             "stdio" | "http" | "streamable-http" | "streamableHttp" => Ok(None),
             "sse" => {
@@ -224,7 +222,7 @@ fn server_name(name: &str) -> String {
     name.chars().map(plain).take(64).collect()
 }
 
-/// Writes VS Code's variables as those of the environment: an input becomes one in capital letters.
+/// Writes VS Code's variables as environment variables: an input becomes one in capital letters.
 fn vs_code(text: &str, folder: &str) -> String {
     let mut written = String::with_capacity(text.len());
     let mut rest = text;

@@ -6,7 +6,7 @@ use secrecy::{ExposeSecret as _, SecretString};
 
 use super::expand::{EntryLocation, Environment, expand, refuse};
 use super::table::{Grant, Table};
-use super::{Error, Secrets, Transport};
+use super::{Result, Secrets, Transport};
 
 /// Reads the keys of a server that is elsewhere.
 pub(super) fn http(
@@ -15,7 +15,7 @@ pub(super) fn http(
     table: &Table,
     env: Environment<'_>,
     secrets: &mut Secrets,
-) -> Result<Transport, Error> {
+) -> Result<Transport> {
     let stdio_only: [(&str, bool); 5] = [
         ("args", !table.args.is_empty()),
         ("env", !table.env.is_empty()),
@@ -66,7 +66,7 @@ pub(super) fn has_token(table: &Table) -> bool {
 }
 
 /// Checks that the address is one of HTTP, and notes the parts of it that may be secret.
-fn check_url(place: &EntryLocation<'_>, url: &str, secrets: &mut Secrets) -> Result<(), Error> {
+fn check_url(place: &EntryLocation<'_>, url: &str, secrets: &mut Secrets) -> Result<()> {
     let Ok(parsed) = reqwest::Url::parse(url) else {
         return Err(place.error("url", "not a URL"));
     };
@@ -79,19 +79,18 @@ fn check_url(place: &EntryLocation<'_>, url: &str, secrets: &mut Secrets) -> Res
     Ok(())
 }
 
-/// How a token for an HTTP server is got.
 #[derive(Clone, Debug, Default)]
 pub struct OAuth {
     pub grant: Grant,
-    /// Scopes to ask for; empty: those that the server wants.
+    /// Scopes to request; empty means those that the server wants.
     pub scopes: Vec<String>,
     /// `None`: the program makes itself known, by `client_metadata_url` or by registering.
     pub client_id: Option<String>,
     pub client_secret: Option<SecretString>,
-    /// The one authorization server that is spoken to; `None`: the one that the server first named.
+    /// The only authorization server to use; `None` means the first one that the server names.
     pub issuer: Option<String>,
     pub client_metadata_url: Option<String>,
-    /// Where on this machine the browser comes back; `None`: on a free port.
+    /// The loopback address for the browser's redirect; `None` means a free port.
     pub callback_port: Option<u16>,
 }
 
@@ -117,7 +116,7 @@ pub(super) fn oauth(
     table: &Table,
     env: Environment<'_>,
     secrets: &mut Secrets,
-) -> Result<OAuth, Error> {
+) -> Result<OAuth> {
     let written = table.oauth.as_ref();
     let mut oauth = OAuth { scopes: table.scopes.clone(), ..OAuth::default() };
     if let Some(bad) = oauth.scopes.iter().find(|scope| !is_scope(scope)) {
@@ -161,7 +160,7 @@ pub(super) fn oauth(
     Ok(oauth)
 }
 
-/// Tells whether it is a scope as RFC 6749 writes them.
+/// Returns whether it is a scope in the form of RFC 6749.
 fn is_scope(scope: &str) -> bool {
     !scope.is_empty()
         && scope.bytes().all(|byte| byte.is_ascii_graphic() && !matches!(byte, b'"' | b'\\'))

@@ -7,20 +7,19 @@ use toml_edit::{DocumentMut, Item, Table, TableLike, value};
 
 use super::foreign::{self, Foreign, Format, variable};
 use super::table::{CodexFile, File};
-use super::{Error, secret};
+use super::{Error, Result, secret};
 use perihelion_settings::config::strict;
 
 #[derive(Debug)]
 pub struct Imported {
     /// The tables, as TOML.
     pub tables: String,
-    /// The servers file with the tables added at its end; nothing else in it is changed.
+    /// The servers file with the tables added at its end, otherwise unchanged.
     pub file: String,
-    /// Names of the servers.
     pub servers: Vec<String>,
-    /// Secrets that stood there in plain text and were not copied.
+    /// Secrets in plain text, which were not copied.
     pub secrets: Vec<LeftOut>,
-    /// What was not taken over, one sentence each, after the server's name.
+    /// The parts that were not imported, one sentence each, after the server's name.
     pub notes: Vec<(String, String)>,
 }
 
@@ -39,13 +38,13 @@ pub struct LeftOut {
 /// Without a `format` it is found out. Nothing is written.
 ///
 /// # Errors
-/// [`Error::Parse`] and [`Error::Value`] for files that cannot be read or hold what cannot be used, also for
-/// a server whose name is taken.
+/// [`Error::Parse`] and [`Error::Value`] for files that cannot be read or have invalid values, also for a server whose
+/// name exists.
 pub fn import(
     servers: (&Path, &str),
     from: (&Path, &str),
     format: Option<Format>,
-) -> Result<Imported, Error> {
+) -> Result<Imported> {
     let (path, text) = from;
     let format = format.or_else(|| foreign::detect(path, text)).ok_or_else(|| {
         let reason = "no MCP servers are found in this file; expected `mcpServers`, `servers` or \
@@ -106,7 +105,7 @@ impl Import {
     }
 
     /// Keeps the tables as they are written, comments included.
-    fn codex(&mut self, path: &Path, text: &str) -> Result<DocumentMut, Error> {
+    fn codex(&mut self, path: &Path, text: &str) -> Result<DocumentMut> {
         let checked: CodexFile = strict::parse(path, text)?;
         if checked.mcp_servers.is_empty() {
             return Err(Error::value(path, "mcp_servers", "there is no server in this file"));
@@ -186,7 +185,7 @@ impl Import {
         written
     }
 
-    /// Tells two servers apart whose names are the same here, and says so.
+    /// Distinguishes two servers whose names are the same here, and reports it.
     fn free_name(&mut self, name: String) -> String {
         if !self.names.contains(&name) {
             return name;
@@ -199,7 +198,7 @@ impl Import {
         free
     }
 
-    /// Notes a secret and returns the variable that stands for it, named after the server as well.
+    /// Notes a secret and returns the variable that replaces it, named after the server.
     fn refer(&mut self, server: &str, key: &str, name: &str) -> String {
         let own = variable(server);
         let name = variable(name);

@@ -1,7 +1,7 @@
 //! Reads `mcp-servers.toml`: which servers there are, how to reach them, what their tools may do.
 //!
-//! Enter at [`ServersFile`]. Invariant: what is read is whole, checked and without a variable left in it, and its
-//! secrets are known as such ([`redact::Secrets`]). Deliberately absent: anything that is started or reached.
+//! Enter at [`ServersFile`]. Invariant: read values are complete, checked and without variables, and their secrets are
+//! registered ([`redact::Secrets`]). Deliberately absent: anything that is started or reached.
 
 mod confinement;
 mod expand;
@@ -26,3 +26,5 @@ pub use import::{Imported, LeftOut, import};
 use redact::Secrets;
 pub use server::{BreakerPolicy, RateLimit, ServerConfig, ToolPolicy, Transport, Warning};
 pub use table::{ApprovalMode, Effect, Grant, schema};
+
+type Result<T, E = Error> = std::result::Result<T, E>;

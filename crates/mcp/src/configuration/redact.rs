@@ -1,4 +1,4 @@
-//! Keeps the secrets of a server's configuration out of everything that leaves this room.
+//! Keeps the secrets of a server's configuration out of all output of this module.
 
 use std::{collections::VecDeque, sync::Arc};
 
@@ -13,12 +13,12 @@ const SHORTEST: usize = 6;
 const SHORTEST_ENCODED: usize = 8;
 /// A secret and how else it may be written.
 const FORMS: usize = 10;
-/// Secrets of the process that the log is kept free of; those of a few hundred servers.
+/// Secrets of the process that are removed from the log; those of a few hundred servers.
 const KNOWN: usize = 10_000;
-/// Tokens are renewed; of those before, somebody may still speak.
+/// Tokens are renewed, and older ones can still appear.
 const LEARNT: usize = 16;
 
-/// The secret values of one server's configuration, and those that were got for it since.
+/// The secret values of one server's configuration, and those that were obtained for it since.
 #[derive(Clone, Default)]
 pub(crate) struct Secrets {
     written: Vec<String>,
@@ -26,7 +26,7 @@ pub(crate) struct Secrets {
     learnt: Arc<Mutex<VecDeque<String>>>,
 }
 
-/// What was got since is not part of the configuration.
+/// The latter are not part of the configuration.
 impl PartialEq for Secrets {
     fn eq(&self, other: &Self) -> bool {
         self.written == other.written
@@ -36,7 +36,7 @@ impl PartialEq for Secrets {
 impl Secrets {
     /// Notes a secret; values under six bytes are too common to be searched for and are skipped.
     ///
-    /// Of one with several lines, such as a key, each line is one too: it may be told line by line.
+    /// In a secret with several lines, such as a key, each line is also a secret, because lines can appear separately.
     pub fn add(&mut self, value: &str) {
         let value = value.trim();
         for line in value.lines().filter(|line| *line != value) {
@@ -65,7 +65,6 @@ impl Secrets {
         }
     }
 
-    /// Replaces every secret in a text by `[redacted]`.
     pub fn redact(&self, text: &str) -> String {
         let learnt = self.learnt.lock();
         self.written.iter().chain(learnt.iter()).fold(text.to_owned(), |text, secret| {
@@ -73,7 +72,8 @@ impl Secrets {
         })
     }
 
-    /// As [`Secrets::redact`] for the beginning of a longer text: what may begin a secret at its end is left out.
+    /// As [`Secrets::redact`] for the beginning of a longer text: a possible beginning of a secret at its end is
+    /// removed.
     pub fn redact_beginning(&self, text: &str) -> String {
         let learnt = self.learnt.lock().clone();
         let secrets: Vec<&String> = self.written.iter().chain(&learnt).collect();
@@ -96,7 +96,6 @@ impl Secrets {
         self.redact(&text[..end])
     }
 
-    /// Replaces every secret in the strings and keys of a JSON value.
     pub fn redact_json(&self, value: Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.redact(&text)),
@@ -128,7 +127,7 @@ fn know(secrets: &[String]) {
     }
 }
 
-/// Replaces the secrets of all servers of this process in a line of the log, where libraries write what they like.
+/// Replaces the secrets of all servers of this process in a log line, because libraries can log any text.
 pub fn redact_log(line: &str) -> String {
     let all = ALL.lock();
     let mut found: Vec<&String> =
@@ -137,7 +136,7 @@ pub fn redact_log(line: &str) -> String {
     found.into_iter().fold(line.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
 }
 
-/// Returns how a secret looks in hexadecimal and in base64, wherever in an encoded text it stands.
+/// Returns a secret's forms in hexadecimal and in base64, at any position of an encoded text.
 fn encoded(secret: &str) -> Vec<String> {
     if secret.len() < SHORTEST_ENCODED {
         return Vec::new();

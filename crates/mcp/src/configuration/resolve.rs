@@ -5,16 +5,16 @@ use std::{collections::BTreeMap, num::NonZeroU32, path::Path, time::Duration};
 use super::expand::{EntryLocation, Environment, INHERITED, expand, note, refuse};
 use super::table::Table;
 use super::{
-    AgentBinding, BreakerPolicy, Effect, Error, Knowledge, RateLimit, Secrets, ServerConfig,
-    ToolPolicy, Transport, Warning, confinement, http, secret,
+    AgentBinding, BreakerPolicy, Effect, Error, Knowledge, RateLimit, Result, Secrets,
+    ServerConfig, ToolPolicy, Transport, Warning, confinement, http, secret,
 };
 use perihelion_settings::config::strict;
 
 const STARTUP_TIMEOUT: Duration = Duration::from_secs(20);
 const TOOL_TIMEOUT: Duration = Duration::from_secs(60);
-/// Without a limit of its own, a call that reports progress lives this many tool timeouts.
+/// The default limit of a call that reports progress, as a multiple of the tool timeout.
 const TOTAL_FACTOR: u32 = 10;
-/// Tasks are for what takes long; in this time somebody wants to know.
+/// Tasks take long; this is the longest useful wait.
 const TASK_TIMEOUT: Duration = Duration::from_secs(3600);
 const MAX_RESULT_BYTES: usize = 8 * 1024 * 1024;
 const MAX_CONCURRENT_CALLS: usize = 8;
@@ -24,13 +24,12 @@ const BREAKER_COOLDOWN: Duration = Duration::from_secs(30);
 /// No timeout is longer than a week: larger numbers are mistakes of unit.
 const LONGEST_SECONDS: f64 = 604_800.0;
 
-/// Checks one table and fills in what it leaves out.
 pub(super) fn server(
     place: &EntryLocation<'_>,
     table: Table,
     env: Environment<'_>,
     warnings: &mut Vec<Warning>,
-) -> Result<ServerConfig, Error> {
+) -> Result<ServerConfig> {
     if !is_server_name(place.server) {
         return Err(place.error("", "use 1 to 64 of A-Z a-z 0-9 _ - for a server's name"));
     }
@@ -38,8 +37,11 @@ pub(super) fn server(
     let mut secrets = Secrets::default();
     let transport = transport(place, &table, env, &mut secrets)?;
     let sandbox = confinement::sandbox(place, &table, env)?;
-    let tool_timeout = place.seconds("tool_timeout_sec", table.tool_timeout_sec)?;
-    let tool_timeout = tool_timeout.unwrap_or(TOOL_TIMEOUT);
+    let seconds =
+        |key, value, default| Ok::<_, Error>(place.seconds(key, value)?.unwrap_or(default));
+    let number =
+        |key, value, default| Ok::<_, Error>(place.positive(key, value)?.unwrap_or(default));
+    let tool_timeout = seconds("tool_timeout_sec", table.tool_timeout_sec, TOOL_TIMEOUT)?;
     let total = place.seconds("tool_total_timeout_sec", table.tool_total_timeout_sec)?;
     let at_once = place.positive("max_concurrent_calls", table.max_concurrent_calls)?;
     let serial = table.supports_parallel_tool_calls == Some(false);
@@ -52,17 +54,15 @@ pub(super) fn server(
     Ok(ServerConfig {
         enabled: table.is_enabled(),
         required: table.required,
-        startup_timeout: place
-            .seconds("startup_timeout_sec", table.startup_timeout_sec)?
-            .unwrap_or(STARTUP_TIMEOUT),
+        startup_timeout: seconds(
+            "startup_timeout_sec",
+            table.startup_timeout_sec,
+            STARTUP_TIMEOUT,
+        )?,
         tool_timeout,
         tool_total_timeout: total.unwrap_or(tool_timeout * TOTAL_FACTOR).max(tool_timeout),
-        task_timeout: place
-            .seconds("task_timeout_sec", table.task_timeout_sec)?
-            .unwrap_or(TASK_TIMEOUT),
-        max_result_bytes: place
-            .positive("max_result_bytes", table.max_result_bytes)?
-            .unwrap_or(MAX_RESULT_BYTES),
+        task_timeout: seconds("task_timeout_sec", table.task_timeout_sec, TASK_TIMEOUT)?,
+        max_result_bytes: number("max_result_bytes", table.max_result_bytes, MAX_RESULT_BYTES)?,
         memory_mb: confinement::memory(place, &table)?,
         max_concurrent_calls: at_once.unwrap_or(if serial { 1 } else { MAX_CONCURRENT_CALLS }),
         rate_limit: match &table.rate_limit {
@@ -77,12 +77,12 @@ pub(super) fn server(
             None => Some(IDLE_TIMEOUT),
         },
         breaker: BreakerPolicy {
-            failures: place
-                .positive("breaker_failures", table.breaker_failures)?
-                .unwrap_or(BREAKER_FAILURES),
-            cooldown: place
-                .seconds("breaker_cooldown_sec", table.breaker_cooldown_sec)?
-                .unwrap_or(BREAKER_COOLDOWN),
+            failures: number("breaker_failures", table.breaker_failures, BREAKER_FAILURES)?,
+            cooldown: seconds(
+                "breaker_cooldown_sec",
+                table.breaker_cooldown_sec,
+                BREAKER_COOLDOWN,
+            )?,
         },
         definitions_ttl: place.seconds("definitions_ttl_sec", table.definitions_ttl_sec)?,
         tools: policy(&table, agent.bundled.is_some()),
@@ -97,7 +97,7 @@ pub(super) fn server(
     })
 }
 
-/// Notes secrets that stand in the table in plain text: a server may echo them all the same.
+/// Registers secrets that the table contains in plain text, because a server may echo them.
 fn note_literals(table: &Table, secrets: &mut Secrets) {
     for found in secret::in_args(&table.args) {
         let part = table.args.get(found.index).and_then(|arg| arg.get(found.part));
@@ -151,7 +151,7 @@ fn fingerprint(transport: &Transport, table: &Table, secrets: &Secrets) -> Strin
 }
 
 impl EntryLocation<'_> {
-    fn seconds(&self, key: &str, value: Option<f64>) -> Result<Option<Duration>, Error> {
+    fn seconds(&self, key: &str, value: Option<f64>) -> Result<Option<Duration>> {
         match value {
             Some(seconds) if seconds > 0.0 && seconds <= LONGEST_SECONDS => {
                 Ok(Some(Duration::from_secs_f64(seconds)))
@@ -164,7 +164,7 @@ impl EntryLocation<'_> {
         }
     }
 
-    fn positive(&self, key: &str, value: Option<usize>) -> Result<Option<usize>, Error> {
+    fn positive(&self, key: &str, value: Option<usize>) -> Result<Option<usize>> {
         match value {
             // Also keeps the number within what a semaphore can count.
             Some(number) if number == 0 || u32::try_from(number).is_err() => {
@@ -180,7 +180,7 @@ fn transport(
     table: &Table,
     env: Environment<'_>,
     secrets: &mut Secrets,
-) -> Result<Transport, Error> {
+) -> Result<Transport> {
     match (&table.command, &table.url) {
         (Some(command), None) => stdio(place, command, table, env, secrets),
         (None, Some(url)) => http::http(place, url, table, env, secrets),
@@ -197,7 +197,7 @@ fn stdio(
     table: &Table,
     env: Environment<'_>,
     secrets: &mut Secrets,
-) -> Result<Transport, Error> {
+) -> Result<Transport> {
     let http_only: [(&str, bool); 5] = [
         ("bearer_token_env_var", table.bearer_token_env_var.is_some()),
         ("http_headers", !table.http_headers.is_empty()),
@@ -246,7 +246,7 @@ fn stdio(
 }
 
 /// Reads how the server's agent works, and which bundled server it is if it is one.
-fn binding(place: &EntryLocation<'_>, table: &Table) -> Result<AgentBinding, Error> {
+fn binding(place: &EntryLocation<'_>, table: &Table) -> Result<AgentBinding> {
     let program = table.command.as_deref().map(Path::new).and_then(Path::file_name);
     let is_own = program.is_some_and(|name| name == "perihelion");
     let bundled = match table.args.as_slice() {
@@ -259,10 +259,10 @@ fn binding(place: &EntryLocation<'_>, table: &Table) -> Result<AgentBinding, Err
     Ok(AgentBinding { kind, tools, knowledge, bundled })
 }
 
-/// Reads the file that the operator wrote about what the server holds.
-fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge, Error> {
+/// Reads the operator's file about the contents of the server.
+fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge> {
     let path = place.path.parent().unwrap_or(Path::new("")).join(file);
-    let text = strict::read(&path)?;
+    let text = strict::read(&path).map_err(|error| place.error("knowledge", error.to_string()))?;
     let content = serde_saphyr::from_str(&text).map_err(|error| {
         let message = error.to_string();
         let message = message.lines().next().unwrap_or_default();
@@ -313,14 +313,14 @@ fn warn(place: &EntryLocation<'_>, table: &Table, warnings: &mut Vec<Warning>) {
     let env = table.env.iter().map(|(name, text)| ("env", name, text));
     let headers = table.http_headers.iter().map(|(name, text)| ("http_headers", name, text));
     for (key, name, text) in env.chain(headers) {
-        if secret::is_plain(name, text) {
+        if !secret::in_value(name, text).is_empty() {
             warn(&format!("{key}.{name}"), plain);
         }
     }
     if !secret::in_args(&table.args).is_empty() {
         warn("args", plain);
     }
-    if table.url.as_deref().is_some_and(secret::is_in_address) {
+    if table.url.as_deref().is_some_and(|url| !secret::in_address("url", url).is_empty()) {
         warn("url", plain);
     }
 }

@@ -1,11 +1,11 @@
-//! Tells values that look like secrets, so that they are written as references and shown nowhere.
+//! Recognizes values that look like secrets, so that they are written as references and never shown.
 
 use std::ops::Range;
 
 /// Words in a variable's, header's or option's name that announce a secret.
 const NAMES: &str = "KEY TOKEN SECRET PASS PWD CREDENTIAL AUTH DSN DATABASE_URL COOKIE BEARER";
 
-/// The same as words of their own, because they stand in the middle of harmless ones.
+/// The same words separately, because they can be next to harmless ones.
 const WHOLE_NAMES: [&str; 3] = ["PAT", "SIG", "JWT"];
 
 /// How the keys and tokens of well-known services begin.
@@ -14,23 +14,18 @@ const BEGINNINGS: &str = "sk- sk_live_ sk_test_ rk_live_ rk_test_ whsec_ ghp_ gh
      dckr_pat_ dop_v1_ shpat_ SG. ATATT lin_api_ ntn_ figd_ xai- gsk_ tvly- nvapi- pplx- PMAK- \
      -----BEGIN";
 
-/// What stands before a secret in a header.
+/// The prefixes of a secret in a header.
 const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
 
 /// Shorter values are modes and switches.
 const SHORTEST: usize = 6;
 
-/// Tells whether a variable of that name usually holds a secret.
+/// Returns whether a variable with that name usually contains a secret.
 pub(super) fn is_named(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
     NAMES.split(' ').any(|word| name.contains(word))
         || words.any(|word| WHOLE_NAMES.contains(&word))
-}
-
-/// Tells whether a value written under a name holds a secret in plain text rather than a reference to one.
-pub(super) fn is_plain(name: &str, value: &str) -> bool {
-    !in_value(name, value).is_empty()
 }
 
 /// Returns the parts of a value that are secrets in plain text, in order; each with a name for it.
@@ -65,7 +60,7 @@ pub(super) fn in_value(name: &str, value: &str) -> Vec<(Range<usize>, String)> {
     if secret.contains("${") || secret.len() < SHORTEST {
         return Vec::new();
     }
-    let known = BEGINNINGS.split(' ').any(|start| secret.starts_with(start)) || !scheme.is_empty();
+    let known = is_known(secret) || !scheme.is_empty();
     // A cookie is several words.
     let is_cookie = name.to_ascii_uppercase().contains("COOKIE");
     let shaped = (is_cookie || !secret.contains(char::is_whitespace))
@@ -79,7 +74,6 @@ pub(super) fn in_value(name: &str, value: &str) -> Vec<(Range<usize>, String)> {
     }
 }
 
-/// Splits `NAME=VALUE` and `Header: VALUE`.
 fn named_part(text: &str) -> Option<(&str, &str)> {
     let is_name = |name: &str, more: char| {
         name.starts_with(|first: char| first.is_ascii_alphabetic())
@@ -92,13 +86,8 @@ fn named_part(text: &str) -> Option<(&str, &str)> {
     })
 }
 
-/// Tells whether an address holds a secret.
-pub(super) fn is_in_address(value: &str) -> bool {
-    !in_address("url", value).is_empty()
-}
-
-/// Finds the secrets of an address: all of it where a password stands in it, else values of its query.
-fn in_address(name: &str, value: &str) -> Vec<(Range<usize>, String)> {
+/// Finds the secrets of an address: all of it if it contains a password, otherwise values of its query.
+pub(super) fn in_address(name: &str, value: &str) -> Vec<(Range<usize>, String)> {
     let Some((_, rest)) = value.split_once("://") else { return Vec::new() };
     let authority = rest.split(['/', '?', '#']).next().unwrap_or_default();
     let user = authority.rsplit_once('@').map(|(user, _)| user).filter(|user| !user.contains("${"));
@@ -127,12 +116,10 @@ fn is_known(text: &str) -> bool {
     BEGINNINGS.split(' ').any(|start| text.starts_with(start))
 }
 
-/// A secret among arguments.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct InArgs {
     /// Of the argument.
     pub index: usize,
-    /// Where in it the secret stands.
     pub part: Range<usize>,
     /// The option's, variable's or header's name.
     pub name: String,
@@ -181,7 +168,7 @@ mod tests {
             ("REMOTE", "https://ghp_0123456789@github.com/x"),
             ("ENDPOINT", "https://h/mcp?region=eu&api_key=abcdef123"),
         ] {
-            assert!(is_plain(name, value), "{name}={value}");
+            assert!(!in_value(name, value).is_empty(), "{name}={value}");
         }
         for (name, value) in [
             ("API_KEY", "${API_KEY}"),
@@ -195,7 +182,7 @@ mod tests {
             ("URL", "https://h/mcp?region=eu-west&api_key=${KEY}"),
             ("authorization", "Bearer ${TOKEN}"),
         ] {
-            assert!(!is_plain(name, value), "{name}={value}");
+            assert!(in_value(name, value).is_empty(), "{name}={value}");
         }
     }
 

@@ -9,12 +9,11 @@ use super::table::{ApprovalMode, Effect};
 use super::{http::OAuth, redact::Secrets};
 use crate::types::AgentBinding;
 
-/// One server as the operator configured it.
 #[derive(Clone, PartialEq)]
 pub struct ServerConfig {
     /// Name of its table: 1 to 64 of `A-Z a-z 0-9 _ -`.
     pub name: String,
-    /// The operator's words for the menu.
+    /// The operator's description for the agent catalog.
     pub description: Option<String>,
     pub transport: Transport,
     pub enabled: bool,
@@ -32,7 +31,6 @@ pub struct ServerConfig {
     pub max_result_bytes: usize,
     /// Megabytes of memory for a server started here; `None`: not bounded.
     pub memory_mb: Option<u64>,
-    /// Calls in flight at once.
     pub max_concurrent_calls: usize,
     /// Calls over time; `None`: not bounded.
     pub rate_limit: Option<RateLimit>,
@@ -42,7 +40,6 @@ pub struct ServerConfig {
     /// How long a tool list counts as fresh, whatever the server says.
     pub definitions_ttl: Option<Duration>,
     pub tools: ToolPolicy,
-    /// How the server's agent works.
     pub agent: AgentBinding,
     /// Hashes of what starts or reaches it, as written; variables are not expanded.
     pub origin: Origin,
@@ -54,14 +51,14 @@ pub struct ServerConfig {
 }
 
 impl ServerConfig {
-    /// Returns how many calls of one answer are sent at a time: no more than are let through without waiting.
+    /// Returns how many calls of one answer are sent concurrently: at most the number that need not wait.
     pub(crate) fn calls_at_once(&self) -> usize {
         let burst = self.rate_limit.map_or(u32::MAX, |limit| limit.calls.get());
         self.max_concurrent_calls.min(usize::try_from(burst).unwrap_or(usize::MAX))
     }
 }
 
-/// Shows nothing that could hold a secret.
+/// Shows no value that can contain a secret.
 impl std::fmt::Debug for ServerConfig {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("ServerConfig")
@@ -72,7 +69,6 @@ impl std::fmt::Debug for ServerConfig {
     }
 }
 
-/// So many calls in so long.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct RateLimit {
     pub calls: NonZeroU32,
@@ -88,7 +84,6 @@ pub struct BreakerPolicy {
     pub cooldown: Duration,
 }
 
-/// How a server is reached.
 #[derive(Clone, PartialEq, Eq)]
 pub enum Transport {
     /// A child process, over its stdin and stdout.
@@ -111,7 +106,7 @@ pub enum Transport {
     },
 }
 
-/// Which tools are offered and what the operator declares of them.
+/// The offered tools, and the operator's declarations about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolPolicy {
     /// `None`: all.
@@ -123,16 +118,15 @@ pub struct ToolPolicy {
     pub approvals: BTreeMap<String, ApprovalMode>,
     /// Seconds for which a call's approval can be given, by tool.
     pub approval_timeouts: BTreeMap<String, u32>,
-    /// The server is this program itself, whose word that a tool only reads is taken.
+    /// The server is a bundled one, whose read-only claims are trusted.
     pub is_bundled: bool,
     /// The server's hints may make rules milder, and not only stricter.
     pub trust_annotations: bool,
-    /// Whether anybody may have written what the server says; `None`: the tools' own hints decide.
+    /// Whether the server's content is open world; `None` means that the tools' hints decide.
     pub open_world: Option<bool>,
 }
 
 impl ToolPolicy {
-    /// Tells why a tool is not offered, if it is not.
     pub fn refusal(&self, tool: &str) -> Option<&'static str> {
         if self.disabled.iter().any(|name| name == tool) {
             Some("disabled by disabled_tools")
@@ -144,7 +138,7 @@ impl ToolPolicy {
         }
     }
 
-    /// Returns the tools that the file names, to be compared with those that the server lists.
+    /// Returns the tools that the file names, to compare them with the server's list.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> = self
             .enabled

@@ -1,4 +1,4 @@
-//! Lets calls through to one server: a few at a time, at its rate, and none while its circuit breaker is open.
+//! Admits calls to one server: a few at a time, at its rate, and none while its circuit breaker is open.
 
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 use std::time::{Duration, Instant};
@@ -12,17 +12,16 @@ use super::breaker::{Breaker, Open};
 use crate::configuration::ServerConfig;
 use perihelion_engine::clock::{self, Rate};
 
-/// What is counted of one server's calls.
+/// The counters of one server's calls.
 pub(super) struct Admission {
     breaker: Mutex<Breaker>,
     rate: Option<Rate>,
     permits: Semaphore,
     most: usize,
-    /// How long a call waits for its turn.
     patience: Duration,
-    /// The server asks during calls, so that only one may be in flight for its questions to be told apart.
+    /// The server asks questions during calls, so only one can be in flight, to match its questions.
     one_by_one: AtomicBool,
-    /// Tasks that are waited for; the server is in use meanwhile.
+    /// Tasks in progress, during which the server is in use.
     tasks: AtomicUsize,
     last_used: Mutex<Instant>,
 }
@@ -65,7 +64,7 @@ impl Admission {
         Ok(permit)
     }
 
-    /// Waits until no call is in flight, at most for `limit`, and lets none through while what is returned is held.
+    /// Waits at most for `limit` until no call is in flight, and admits none until the result is dropped.
     pub async fn none(&self, limit: Duration) -> Option<SemaphorePermit<'_>> {
         timeout(limit, self.permits.acquire_many(self.all())).await.ok()?.ok()
     }
@@ -81,27 +80,23 @@ impl Admission {
         Ok(Trial { admission: self, decides })
     }
 
-    /// Tells why calls are refused now, if they are.
     pub fn refusal(&self) -> Option<Open> {
         self.breaker.lock().refusal(clock::monotonic())
     }
 
-    /// Notes that the server answered, or that somebody is at it: the next call is to be tried.
+    /// Notes that the server responded, or that a person works on it: the next call is a trial.
     pub fn succeeded(&self) {
         self.breaker.lock().succeeded();
     }
 
-    /// Notes a failure of the server, and returns whether calls are refused from now on that were not before.
     pub fn failed(&self, reason: &str) -> bool {
         self.breaker.lock().failed(clock::monotonic(), reason)
     }
 
-    /// Returns how long to wait before the server is started again.
     pub fn pause(&self) -> Duration {
         self.breaker.lock().pause(clock::monotonic())
     }
 
-    /// Lets calls go one by one from now on.
     pub fn go_one_by_one(&self) {
         self.one_by_one.store(true, Ordering::Relaxed);
     }
@@ -112,7 +107,7 @@ impl Admission {
         InUse(self)
     }
 
-    /// Returns for how long no call was in flight and no task was waited for; none while one is.
+    /// Returns the time since the last call or task ended; `None` while one is active.
     pub fn idle_for(&self) -> Option<Duration> {
         let is_idle = self.permits.available_permits() == self.most
             && self.tasks.load(Ordering::Relaxed) == 0;
@@ -120,7 +115,6 @@ impl Admission {
         is_idle.then(|| last.elapsed())
     }
 
-    /// Notes that the server is used.
     pub fn use_now(&self) {
         *self.last_used.lock() = clock::monotonic();
     }
@@ -140,7 +134,6 @@ impl Drop for Trial<'_> {
     }
 }
 
-/// A task that is waited for.
 pub(super) struct InUse<'a>(&'a Admission);
 
 impl Drop for InUse<'_> {

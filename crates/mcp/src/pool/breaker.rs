@@ -9,10 +9,9 @@ use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 
 use crate::configuration::BreakerPolicy;
 
-/// First wait before a server is started again; the very first time there is none.
+/// First wait before another start of a server; the very first start has none.
 const FIRST_WAIT: Duration = Duration::from_millis(250);
 
-/// Counts failures in a row.
 pub(super) struct Breaker {
     policy: BreakerPolicy,
     failures: usize,
@@ -26,7 +25,7 @@ pub(super) struct Breaker {
     waits: ExponentialBackoff,
 }
 
-/// Why a call is refused, shown without what the server said: it goes into prompts of threads that never asked it.
+/// Why a call is refused, without the server's text, because prompts of other threads contain it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) struct Open {
     failures: usize,
@@ -47,7 +46,7 @@ impl fmt::Display for Open {
 }
 
 impl Open {
-    /// Tells operators of the last failure as well, which may be in the server's words.
+    /// Also describes the last failure, for operators, with the server's text.
     pub fn with_last_failure(&self) -> String {
         format!("{self}; the last failure: {}", self.last)
     }
@@ -67,7 +66,7 @@ impl Breaker {
         }
     }
 
-    /// Lets a call pass, or says why not; after the cool-down one call passes and decides for the others.
+    /// Admits a call, or explains the refusal; after the cool-down one call passes and decides for the rest.
     ///
     /// Returns whether the call is that one.
     pub fn admit(&mut self, now: Instant) -> Result<bool, Open> {
@@ -81,7 +80,7 @@ impl Breaker {
         }
     }
 
-    /// Tells why calls are refused now, if they are.
+    /// Returns why calls are refused now, if they are.
     pub fn refusal(&self, now: Instant) -> Option<Open> {
         let left = self.open_until?.saturating_duration_since(now);
         (!left.is_zero() || self.probing).then(|| self.open(left))
@@ -91,7 +90,6 @@ impl Breaker {
         Open { failures: self.failures, last: self.last.clone(), again_in }
     }
 
-    /// Notes that the server answered.
     pub fn succeeded(&mut self) {
         *self = Self::new(self.policy);
     }
@@ -116,7 +114,6 @@ impl Breaker {
         self.probing = false;
     }
 
-    /// Returns how long to wait before the server is started.
     pub fn pause(&self, now: Instant) -> Duration {
         // Who is let through an open breaker has waited long enough.
         if self.open_until.is_some() {

@@ -25,35 +25,33 @@ pub(super) struct Connection(State);
 
 #[derive(Default)]
 enum State {
-    /// There is none, and nothing went wrong: the next call opens one.
+    /// There is no session, and no failure: the next call opens one.
     #[default]
     Closed,
     /// The last attempt to open one failed, for all who waited for it; the next call tries again.
     Failed(Error),
-    /// A session stands, and has not told its tools.
+    /// A session is open, and has not listed its tools.
     Greeted(Arc<Session>),
-    /// A session stands, and its tools can be called.
+    /// A session is open, and its tools can be called.
     Open(Opened),
 }
 
-/// What there is of a connection for somebody who wants a session.
+/// The connection for a caller that needs a session.
 pub(super) enum SessionSlot<'a> {
     Taken(Arc<Session>),
     Free(FreeSlot<'a>),
 }
 
-/// The place of a session: who has it can open one, and nobody can open a second one beside it.
+/// The place of a session: its holder can open one, and no second one can be opened in parallel.
 pub(super) struct FreeSlot<'a>(&'a mut State);
 
 impl FreeSlot<'_> {
-    /// Takes a session that was opened.
     pub fn greeted(self, session: Arc<Session>) {
         *self.0 = State::Greeted(session);
     }
 }
 
 impl Connection {
-    /// Returns the session that stands, or the place for one.
     pub fn place(&mut self) -> SessionSlot<'_> {
         match self.session() {
             Some(session) => SessionSlot::Taken(session.clone()),
@@ -61,7 +59,6 @@ impl Connection {
         }
     }
 
-    /// Returns the session with the tools that it told.
     pub fn opened(&self) -> Option<&Opened> {
         match &self.0 {
             State::Open(opened) => Some(opened),
@@ -69,7 +66,6 @@ impl Connection {
         }
     }
 
-    /// Returns why the last attempt failed, if it did.
     pub fn failure(&self) -> Option<&Error> {
         match &self.0 {
             State::Failed(error) => Some(error),
@@ -77,17 +73,15 @@ impl Connection {
         }
     }
 
-    /// Tells whether this session stands, and no other.
     pub fn is_on(&self, session: &Arc<Session>) -> bool {
         self.session().is_some_and(|current| Arc::ptr_eq(current, session))
     }
 
-    /// Tells whether the server closed the session that stands.
     pub fn is_lost(&self) -> bool {
         self.session().is_some_and(|session| !session.is_open())
     }
 
-    /// Takes the tools that a session told; those of a session that does not stand any longer are nobody's.
+    /// Accepts the tools that a session listed, unless the session is closed by now.
     ///
     /// Returns whether it stands.
     pub fn listed(&mut self, session: &Arc<Session>, listing: Arc<Listing>) -> bool {
@@ -98,7 +92,7 @@ impl Connection {
         is_current
     }
 
-    /// Notes why an attempt failed; a session that stands, stands all the same.
+    /// Notes why an attempt failed; an open session stays open.
     pub fn failed(&mut self, error: Error) {
         if self.session().is_none() {
             self.0 = State::Failed(error);

@@ -1,20 +1,22 @@
 //! The servers of a file, each with its life: started when it is needed, watched, replaced, closed.
 //!
-//! Enter at [`Pool`]. Invariant: a server's connection is moved from state to state by the one who holds its lock
-//! ([`connection::Connection`]), and what is shown of it needs no lock ([`view::View`]). Deliberately absent: what a call
-//! sends and what comes back.
+//! Enter at [`Pool`]. Invariant: only the holder of its lock changes the state of a server's connection
+//! ([`connection::Connection`]), and its display needs no lock ([`view::View`]). Deliberately absent: the content of
+//! calls and responses.
 
 mod admission;
 mod breaker;
 mod connection;
-mod looking;
+mod discovery;
 mod monitor;
 mod opening;
+mod options;
 mod reload;
 mod server;
 mod servers;
 mod view;
 
+pub use options::{DiscoveryProgress, PoolOptions};
 pub use reload::Reloaded;
-pub use servers::{Absent, Looked, Pool, PoolOptions};
+pub use servers::{Absent, Pool};
 pub use view::{agent_name, menu_line};

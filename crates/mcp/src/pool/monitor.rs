@@ -1,12 +1,9 @@
-//! Looks after one open session: lists the tools again when they changed, stops a server that nobody uses,
-//! and takes away one that died.
+//! Monitors one open session: lists changed tools again, stops an unused server, and removes a dead one.
 //!
-//! Holds neither server nor session while it waits, so that dropping them still ends the process.
+//! It keeps neither server nor session alive while it waits, so that dropping them ends the process.
 
-use std::{
-    sync::{Arc, Weak},
-    time::Duration,
-};
+use std::sync::{Arc, Weak};
+use std::time::Duration;
 
 use rmcp::{Peer, RoleClient, model::SubscriptionFilter, service::Subscription};
 use tokio::time::timeout;
@@ -26,7 +23,7 @@ const MOST_OFTEN: Duration = Duration::from_secs(30);
 const SUBSCRIBE: Duration = Duration::from_secs(5);
 /// How long a server that did not list its tools is not asked again.
 const UNHEARD: Duration = Duration::from_secs(10);
-/// A server that says all the time that its tools changed is asked for them no more often than this; after the first time.
+/// Shortest interval between lists of a server that always reports changes, after the first one.
 const AFTER_CHANGE: Duration = Duration::from_secs(3);
 /// Shortest wait, so that a moment that has passed is no busy loop.
 const SHORTEST: Duration = Duration::from_millis(5);
@@ -44,8 +41,7 @@ pub(super) fn keep(server: &Arc<Server>, session: &Arc<Session>, era: Era) {
     });
 }
 
-/// How a session was found.
-enum Looked {
+enum CheckResult {
     Well,
     /// Its tools could not be listed; not to be asked again at once.
     Unheard,
@@ -87,9 +83,9 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
         }
         let (Some(server), Some(session)) = (server.upgrade(), session.upgrade()) else { return };
         pause = match server.check(&session, has_changed).await {
-            Looked::Well => Duration::ZERO,
-            Looked::Unheard => UNHEARD,
-            Looked::Ended => return,
+            CheckResult::Well => Duration::ZERO,
+            CheckResult::Unheard => UNHEARD,
+            CheckResult::Ended => return,
         };
     }
 }
@@ -106,7 +102,7 @@ async fn overhear(changes: &ListChanges, subscription: &mut Option<Subscription>
     }
 }
 
-/// Asks a server of the newer protocol to tell of changes; not all that offer it do.
+/// Subscribes to changes of a server with the newer protocol; some of these servers do not support it.
 async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     let available = peer.peer_info()?.capabilities.tools.as_ref()?.list_changed;
     if available != Some(true) {
@@ -116,7 +112,7 @@ async fn subscribe(peer: &Peer<RoleClient>) -> Option<Subscription> {
     timeout(SUBSCRIBE, peer.listen(filter)).await.ok()?.ok()
 }
 
-/// Returns at the next change that a subscription tells, and at its end; never without one.
+/// Returns at the next change of a subscription, and at its end; never without one.
 async fn next(subscription: &mut Option<Subscription>) {
     let Some(open) = subscription else { return std::future::pending().await };
     if !matches!(open.next().await, Ok(Some(_))) {
@@ -125,7 +121,6 @@ async fn next(subscription: &mut Option<Subscription>) {
 }
 
 impl Server {
-    /// Returns how long nothing needs to be looked after.
     fn next_look(&self) -> Duration {
         let mut wait = LOOK;
         if let Some(limit) = self.config.idle_timeout {
@@ -138,7 +133,6 @@ impl Server {
         wait.max(SHORTEST)
     }
 
-    /// Returns when a list is to be asked for again.
     fn stale_in(&self, listing: &Listing) -> Duration {
         let ttl = match self.config.definitions_ttl {
             Some(ttl) => ttl,
@@ -148,26 +142,25 @@ impl Server {
         ttl.saturating_sub(age.to_std().unwrap_or_default())
     }
 
-    /// Does what is due.
-    async fn check(&self, session: &Arc<Session>, has_changed: bool) -> Looked {
+    async fn check(&self, session: &Arc<Session>, has_changed: bool) -> CheckResult {
         let mut link = self.link.lock().await;
         if !link.connection.is_on(session) {
-            return Looked::Ended;
+            return CheckResult::Ended;
         }
         let is_lost = link.connection.is_lost();
         let limit = self.config.idle_timeout;
         let idle = self.admission.idle_for();
         let is_unused = idle.zip(limit).is_some_and(|(idle, limit)| idle >= limit);
         if is_lost || is_unused {
-            let patience = if is_lost { Duration::ZERO } else { self.context.patience };
+            let patience = if is_lost { Duration::ZERO } else { self.context.options.patience };
             self.part(&mut link, patience).await;
             tracing::debug!(server = %self.config.name, is_lost, "MCP server is no longer running");
-            return Looked::Ended;
+            return CheckResult::Ended;
         }
         let opened = link.connection.opened();
         let is_stale = opened.is_some_and(|opened| self.stale_in(&opened.listing).is_zero());
         if !has_changed && !is_stale {
-            return Looked::Well;
+            return CheckResult::Well;
         }
         drop(link);
         // Calls continue meanwhile.
@@ -175,27 +168,27 @@ impl Server {
             Ok(definitions) => self.list_again(session, definitions).await,
             Err(reason) => {
                 tracing::debug!(server = %self.config.name, %reason, "the tool list could not be read again");
-                Looked::Unheard
+                CheckResult::Unheard
             }
         }
     }
 
-    /// Takes over what a session said of its tools since it was opened.
-    async fn list_again(&self, session: &Arc<Session>, definitions: Definitions) -> Looked {
+    /// Accepts the changes of a session's tools since it was opened.
+    async fn list_again(&self, session: &Arc<Session>, definitions: Definitions) -> CheckResult {
         let learnt = self.learn(definitions).await;
         let mut link = self.link.lock().await;
         match learnt {
             Ok(listing) if link.connection.listed(session, listing.clone()) => {
                 self.tell(listing);
-                Looked::Well
+                CheckResult::Well
             }
             Err(quarantined) if link.connection.is_on(session) => {
                 self.change(|view| view.fail(&quarantined));
-                link.connection.close(self.context.patience).await;
-                Looked::Ended
+                link.connection.close(self.context.options.patience).await;
+                CheckResult::Ended
             }
             // The session after it has listed and was judged for itself.
-            Ok(_) | Err(_) => Looked::Ended,
+            Ok(_) | Err(_) => CheckResult::Ended,
         }
     }
 }

@@ -1,4 +1,4 @@
-//! Opens a server's session when it is needed and again when it was lost, and lists its tools; what is against its pin is held.
+//! Opens a server's session on demand and after a loss, and lists its tools; withholds those that differ from the pin.
 
 use std::sync::Arc;
 use std::sync::atomic::Ordering;
@@ -10,25 +10,25 @@ use crate::catalog::listing::{Listing, Opened};
 use crate::configuration::{Origin, Transport};
 use crate::transport::connect::{self, Era};
 use crate::trust::{Pins, ServerPin, Untrusted};
-use crate::types::{Error, Reason, text};
+use crate::types::{Error, Reason, Result, text};
 use crate::{
     call::task::Connects, catalog::definitions::Definitions, catalog::pages,
     transport::session::Session,
 };
 use perihelion_engine::clock;
 
-/// Longer reasons are somebody's dump.
+/// Longer reasons are dumps.
 pub(super) const REASON_CHARS: usize = 2000;
 
 impl Connects for Server {
-    async fn opened(&self) -> Result<Opened, Error> {
+    async fn opened(&self) -> Result<Opened> {
         self.open(false).await
     }
 }
 
 impl Server {
     /// Returns an open session and its tools, made again where lost, or listed again where asked.
-    pub async fn open(&self, relist: bool) -> Result<Opened, Error> {
+    pub async fn open(&self, relist: bool) -> Result<Opened> {
         let seen = self.attempts.load(Ordering::Acquire);
         let mut link = self.link.lock().await;
         if self.closed.is_cancelled() {
@@ -58,7 +58,7 @@ impl Server {
         opened
     }
 
-    async fn open_locked(&self, link: &mut Link, relist: bool) -> Result<Opened, Error> {
+    async fn open_locked(&self, link: &mut Link, relist: bool) -> Result<Opened> {
         if link.connection.is_lost() {
             tracing::info!(server = %self.config.name, "MCP server closed the connection; connecting again");
             // Nothing to wait for politely: its pipes are closed, but its children may live.
@@ -70,7 +70,7 @@ impl Server {
             SessionSlot::Free(place) => self.connect(era, place).await?,
         };
         // The monitor lists again in its own time; where there are pins, no call goes out before that.
-        let relist = session.changes.take() && self.context.pins.is_some() || relist;
+        let relist = session.changes.take() && self.context.options.pins.is_some() || relist;
         if let Some(opened) = connection.opened().filter(|_| !relist) {
             return Ok(opened.clone());
         }
@@ -86,7 +86,7 @@ impl Server {
             }
             // One that cannot list its tools, or is not to be trusted with them, is started again the next time.
             Err(error) => {
-                connection.close(self.context.patience).await;
+                connection.close(self.context.options.patience).await;
                 Err(error)
             }
         }
@@ -94,11 +94,12 @@ impl Server {
 
     /// Starts or reaches the server, after the pause that its failures have earned it.
     ///
-    /// One that is not what was pinned is neither: by then its program would have run, or have our token.
-    async fn connect(&self, era: &mut Era, place: FreeSlot<'_>) -> Result<Arc<Session>, Error> {
+    /// A server that differs from its pin is neither started nor reached: otherwise its program would run, or have our
+    /// token.
+    async fn connect(&self, era: &mut Era, place: FreeSlot<'_>) -> Result<Arc<Session>> {
         self.admit()?;
         clock::sleep(self.admission.pause()).await;
-        let executable = self.context.executable.as_ref();
+        let executable = self.context.options.executable.as_ref();
         let access = self.access.as_ref();
         let mut guessed = false;
         if *era == Era::Unknown
@@ -127,12 +128,14 @@ impl Server {
         Ok(session)
     }
 
-    /// Reads what the server says of its tools, and keeps it for the next start.
+    /// Reads the server's tools, and stores them for the next start.
     ///
-    /// What differs from the pin is kept as well, so that the next start knows of it, but shown to nobody.
-    pub async fn learn(&self, definitions: Definitions) -> Result<Arc<Listing>, Error> {
+    /// Definitions that differ from the pin are stored too, so that the next start knows of them, but are never shown.
+    pub async fn learn(&self, definitions: Definitions) -> Result<Arc<Listing>> {
         if let Some(cache) = &self.context.cache {
-            cache.store(&self.config, self.context.executable.as_deref(), &definitions).await;
+            cache
+                .store(&self.config, self.context.options.executable.as_deref(), &definitions)
+                .await;
         }
         let before = self.view().own_tools().cloned();
         let listing = Arc::new(Listing::of(definitions, &self.config, before.as_deref()));
@@ -140,7 +143,6 @@ impl Server {
         Ok(listing)
     }
 
-    /// Tells everybody what tools the server has, which is connected.
     pub fn tell(&self, listing: Arc<Listing>) {
         self.change(|view| {
             let before = view.own_tools().map(|before| &before.definitions);
@@ -169,38 +171,37 @@ impl Server {
 
 impl Server {
     /// Returns what would be pinned of the server now; `None` for a bundled one, which is this program itself.
-    pub async fn pin(&self) -> Result<Option<ServerPin>, Error> {
+    pub async fn pin(&self) -> Result<Option<ServerPin>> {
         let opened = self.open(true).await?;
         Ok((!self.is_bundled()).then(|| self.pin_of(&opened.listing, &self.config.origin)))
     }
 
-    /// Compares a listing with the server's pin: a fresh one, or one that is remembered.
-    pub fn judge(&self, listing: &Listing) -> Result<(), Error> {
+    pub fn judge(&self, listing: &Listing) -> Result<()> {
         self.judge_as_of(listing, &self.config.origin)
     }
 
-    /// Tells whether the server may be started or reached, to hear what it says.
-    pub fn admit(&self) -> Result<(), Error> {
+    /// Returns whether the server can be started or reached to list its tools.
+    pub fn admit(&self) -> Result<()> {
         let Some(pins) = self.pins() else { return Ok(()) };
         let admitted = pins.admit(&self.config.name, &self.config.origin);
         admitted.map_err(|error| self.quarantined(error))
     }
 
-    /// Compares what another server under this name said with the pin.
-    pub fn judge_as_of(&self, listing: &Listing, origin: &Origin) -> Result<(), Error> {
+    /// Compares the definitions of another server under this name with the pin.
+    pub fn judge_as_of(&self, listing: &Listing, origin: &Origin) -> Result<()> {
         let Some(pins) = self.pins() else { return Ok(()) };
         let is_off = |tool: &str| self.config.tools.refusal(tool).is_some();
         let seen = self.pin_of(listing, origin);
         pins.judge(&self.config.name, &seen, is_off).map_err(|error| self.quarantined(error))
     }
 
-    /// Tells whether there is a pin against which what is remembered is held, or none is needed.
+    /// Returns whether stored tools match a pin, or need none.
     pub fn is_vouched_for(&self) -> bool {
         self.is_bundled() || self.pins().is_some_and(|pins| pins.has(&self.config.name))
     }
 
     fn pins(&self) -> Option<&Pins> {
-        self.context.pins.as_deref().filter(|_| !self.is_bundled())
+        self.context.options.pins.as_deref().filter(|_| !self.is_bundled())
     }
 
     fn quarantined(&self, error: Untrusted) -> Error {
@@ -209,7 +210,8 @@ impl Server {
     }
 
     pub fn is_bundled(&self) -> bool {
-        let own = |command: &str| command == "perihelion" && self.context.executable.is_some();
+        let own =
+            |command: &str| command == "perihelion" && self.context.options.executable.is_some();
         matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
     }
 

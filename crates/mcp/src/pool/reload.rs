@@ -1,4 +1,4 @@
-//! Takes a changed servers file over: what is the same keeps running, what is gone drains.
+//! Applies a changed servers file: unchanged servers keep running, removed ones drain.
 
 use std::sync::Arc;
 
@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 use super::{server::Server, servers::Pool};
 use crate::configuration::ServersFile;
 
-/// What a reload did, by the servers' names.
+/// The result of a reload, by the servers' names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
     /// Those whose tables are the same: they keep their connections.
@@ -19,7 +19,6 @@ pub struct Reloaded {
 }
 
 impl Reloaded {
-    /// Tells whether anything is different now.
     pub fn is_change(&self) -> bool {
         !(self.added.is_empty() && self.replaced.is_empty() && self.removed.is_empty())
     }
@@ -28,8 +27,8 @@ impl Reloaded {
 impl Pool {
     /// Takes over a changed file and returns at once.
     ///
-    /// Servers whose tables are the same keep running. The others are closed, their processes ended and reaped
-    /// when their calls in flight have ended; until then they run beside their successors.
+    /// Servers whose tables are the same keep running. The rest is closed, and the processes are ended and reaped after
+    /// their calls in flight; until then they run in parallel with their successors.
     pub fn reload(&self, file: ServersFile) -> Reloaded {
         let mut reloaded = Reloaded::default();
         *self.unusable.write() = file.unusable.clone();

@@ -1,26 +1,25 @@
-//! One configured server: what it shares with others, what is known of it, and its calls, admitted, bounded and judged.
+//! One configured server: its shared parts, its known tools, and its calls, admitted, bounded and judged.
 
-use std::path::PathBuf;
 use std::sync::atomic::{AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
 use parking_lot::MutexGuard;
-use tokio::sync::{Mutex, watch};
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::{admission::Admission, connection::Link, view::View};
+use super::{admission::Admission, connection::Link, options::PoolContext, view::View};
 use crate::call::round::{self, Given, RoundOutcome, Verdict};
 use crate::configuration::{ServerConfig, Transport};
-use crate::transport::oauth::{Access, Logins};
+use crate::transport::oauth::Access;
 use crate::types::{
-    CallContext, CallPolicy, CallRound, Error, Phase, Reply, ServerInfo, ServerState,
+    CallContext, CallPolicy, CallRound, Error, Phase, Reply, Result, ServerInfo, ServerState,
     ToolDefinition,
 };
-use crate::{call::failure::Call, call::task::TaskCall, catalog::cache::Cache, trust::Pins};
+use crate::{call::failure::Call, call::task::TaskCall};
 use perihelion_settings::metrics::{self, Timer};
 
-/// What calls in flight get beyond their own limit, when their server leaves the file.
+/// Extra time for calls in flight, beyond their own limit, when their server is removed from the file.
 const DRAIN_SLACK: Duration = Duration::from_secs(5);
 
 /// How many times its start-up timeout a server may take in the end: a busy machine costs attempts, not the server.
@@ -28,28 +27,27 @@ const MOST_SLACK: u32 = 8;
 /// Times that a call is handed to a connection, each opened after the one before was lost.
 const ATTEMPTS: u32 = 3;
 
-/// One server of the file.
 pub(super) struct Server {
     pub config: ServerConfig,
     pub context: Arc<PoolContext>,
-    /// Who opens, closes or lists again holds it.
+    /// Held by a task that opens, closes or lists.
     pub link: Mutex<Link>,
-    /// What gives out tokens, where none is configured.
+    /// The source of tokens, if none is configured.
     pub access: Option<Arc<Access>>,
-    /// Counts finished attempts to connect, so that those who waited for one share its failure.
+    /// Counts finished connection attempts, so that waiting tasks share a failure.
     pub attempts: AtomicU64,
-    /// The connection is closed for good, or about to be; calls from then on are not sent.
+    /// The connection is closed permanently, or about to be; further calls are not sent.
     pub closed: CancellationToken,
     pub me: Weak<Self>,
     pub admission: Admission,
-    /// How many times the start-up timeout the next attempt may take: more after one that took it all.
+    /// The next attempt's limit as a multiple of the start-up timeout: more after an attempt that took all its time.
     slack: AtomicU32,
     view: parking_lot::Mutex<View>,
 }
 
 impl Server {
     pub fn new(config: ServerConfig, context: Arc<PoolContext>) -> Arc<Self> {
-        let access = match (&config.transport, &context.logins) {
+        let access = match (&config.transport, &context.options.logins) {
             (Transport::Http { url, oauth: Some(oauth), .. }, Some(logins)) => {
                 Some(Arc::new(Access::new(&config.name, url, oauth, &config.secrets, logins)))
             }
@@ -76,7 +74,7 @@ impl Server {
         ServerConfig { startup_timeout, ..self.config.clone() }
     }
 
-    /// Notes that an attempt failed after so long; one that took all its time is given more the next time.
+    /// Notes a failed attempt with its duration; one that took all its time gets more the next time.
     pub fn failed_after(&self, took: Duration) {
         let slack = self.slack.load(Ordering::Relaxed);
         if took >= self.config.startup_timeout * slack {
@@ -89,17 +87,14 @@ impl Server {
         self.slack.load(Ordering::Relaxed) > 1
     }
 
-    /// Returns what is known of the server's tools, if anything is.
     pub fn known(&self) -> Option<ServerInfo> {
         self.view().shown().map(|listing| listing.info.clone())
     }
 
-    /// Returns what surrounds the calls of a tool, as far as it is known.
     pub fn call_policy(&self, tool: &str) -> Option<CallPolicy> {
         self.view().shown()?.tool(tool).map(ToolDefinition::call_policy)
     }
 
-    /// Says how the server stands.
     pub fn state(&self) -> ServerState {
         let refusal = self.problem();
         let view = self.view();
@@ -123,19 +118,18 @@ impl Server {
         }
     }
 
-    /// Returns whether the connection stands; none before it was tried, and while it is stopped on purpose.
+    /// Returns whether the connection is open; `None` before the first attempt, and while it is stopped on purpose.
     pub fn stands(&self) -> Option<bool> {
         if self.closed.is_cancelled() { None } else { self.view().stands() }
     }
 
-    /// Says why calls are refused now, if they are, and repeats nothing of what the server said.
     pub fn failure(&self) -> Option<String> {
         let refusal = self.admission.refusal();
         let wants_login = self.access.as_ref().and_then(|access| access.failure_in_brief());
         wants_login.or_else(|| refusal.map(|open| open.to_string()))
     }
 
-    /// Says the same to operators, with what the server said.
+    /// Returns the same for operators, with the server's text.
     fn problem(&self) -> Option<String> {
         let refusal = self.admission.refusal();
         self.wants_login().or_else(|| refusal.map(|open| open.with_last_failure()))
@@ -146,13 +140,8 @@ impl Server {
         self.access.as_ref().and_then(|access| access.failure())
     }
 
-    /// Goes one round of a call, once; how a call ended is counted, what is asked of its task is not.
-    pub async fn call(
-        &self,
-        tool: &str,
-        round: CallRound,
-        context: CallContext,
-    ) -> Result<Reply, Error> {
+    /// Performs one round of a call; the end of a call is counted, polls of its task are not.
+    pub async fn call(&self, tool: &str, round: CallRound, context: CallContext) -> Result<Reply> {
         let call = Call {
             config: &self.config,
             tool,
@@ -189,7 +178,7 @@ impl Server {
         call: &Call<'_>,
         given: Given,
         context: CallContext,
-    ) -> Result<Reply, Error> {
+    ) -> Result<Reply> {
         let turn = self.admission.turn(&self.closed).await;
         let _permit = turn.map_err(|reason| call.not_sent(reason))?;
         let trial = self.admission.admit().map_err(|open| call.not_sent(&open.to_string()))?;
@@ -199,13 +188,8 @@ impl Server {
         reply
     }
 
-    /// Sends a call that was let through, connecting first where needed, and counts what it says of the server.
-    async fn send(
-        &self,
-        call: &Call<'_>,
-        given: Given,
-        context: CallContext,
-    ) -> Result<Reply, Error> {
+    /// Sends an admitted call, connecting first if necessary, and counts its findings about the server.
+    async fn send(&self, call: &Call<'_>, given: Given, context: CallContext) -> Result<Reply> {
         let mut attempts = ATTEMPTS;
         loop {
             let opened = self.open(false).await.map_err(|error| match error {
@@ -251,17 +235,16 @@ impl Server {
         self.close().await;
     }
 
-    /// Closes the session for good; calls from now on are not sent.
+    /// Closes the session permanently; further calls are not sent.
     pub async fn close(&self) {
         self.closed.cancel();
         // Under the lock, so that anyone who closes as well waits until the process is gone.
-        self.part(&mut *self.link.lock().await, self.context.patience).await;
+        self.part(&mut *self.link.lock().await, self.context.options.patience).await;
         if let Some(access) = &self.access {
             access.settle().await;
         }
     }
 
-    /// Closes the session, if there is one; the next call opens another.
     pub async fn part(&self, link: &mut Link, patience: Duration) {
         link.connection.close(patience).await;
         self.change(View::stop);
@@ -274,29 +257,5 @@ impl Server {
 
     pub fn view(&self) -> MutexGuard<'_, View> {
         self.view.lock()
-    }
-}
-
-/// What the servers of a pool share.
-pub(super) struct PoolContext {
-    pub executable: Option<PathBuf>,
-    pub patience: Duration,
-    pub cache: Option<Cache>,
-    /// Where definitions are pinned; without it every server is taken as it is.
-    pub pins: Option<Arc<Pins>>,
-    /// Where logins to servers are kept; without it servers that want one cannot be used.
-    pub logins: Option<Logins>,
-    /// Do not believe what is on disk; only write it.
-    pub refresh: bool,
-    /// Begin with what is pinned and not fresh any longer, and ask the server while everything else continues.
-    pub refresh_beside: bool,
-    /// Counts changes of what is told of the servers.
-    pub changes: watch::Sender<u64>,
-}
-
-impl PoolContext {
-    /// Tells anyone who listens that something about a server changed.
-    pub fn changed(&self) {
-        self.changes.send_modify(|count| *count = count.wrapping_add(1));
     }
 }

@@ -1,6 +1,6 @@
-//! All configured servers together, each scanned, called and closed without regard to the others.
+//! All configured servers together, each scanned, called and closed independently.
 
-use std::{path::PathBuf, sync::Arc, time::Duration};
+use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::{StreamExt, future::join_all, stream};
@@ -8,73 +8,23 @@ use parking_lot::{Mutex, RwLock};
 use tokio::sync::watch;
 use tokio_util::sync::{CancellationToken, DropGuard};
 
-use super::server::PoolContext;
+use super::options::{DiscoveryProgress, PoolContext, PoolOptions};
 use super::server::Server;
-use crate::catalog::cache::Cache;
 use crate::configuration::{ServersFile, Unusable};
-use crate::transport::oauth::{LoggedOut, Login, Logins};
-use crate::trust::{Pins, ServerPin};
+use crate::transport::oauth::{LoggedOut, Login};
+use crate::trust::ServerPin;
 use crate::types::{
-    CallContext, CallPolicy, CallRound, Error, Reply, ServerInfo, ServerState, ServerStatus,
-    ToolHost,
+    CallContext, CallPolicy, CallRound, Error, Reply, Result, ServerInfo, ServerState,
+    ServerStatus, ToolHost,
 };
 use perihelion_settings::metrics;
 
-/// How the pool treats processes and what it knows of them beforehand.
-#[derive(Clone, Debug)]
-pub struct PoolOptions {
-    /// Servers started at once during a scan; more would only slow each other down.
-    pub scan_parallelism: usize,
-    /// How long a process may take to end by itself after its stdin closed, and once more after SIGTERM.
-    pub patience: Duration,
-    /// What `command = "perihelion"` starts; by default this executable.
-    pub executable: Option<PathBuf>,
-    /// Directory that keeps what servers said of their tools; with it a server is started when it is first
-    /// called. By default none: a scan starts every server.
-    pub cache: Option<PathBuf>,
-    /// Start every server all the same; what is kept is written, not read.
-    pub refresh: bool,
-    /// Begin with what is known of a server whose definitions are pinned, though it is not fresh any longer, and ask
-    /// the server while everything else continues.
-    pub refresh_beside: bool,
-    /// Where definitions are pinned; without it every server is taken as it is.
-    pub pins: Option<Arc<Pins>>,
-    /// Where logins to servers are kept; by default nowhere: a server that wants one cannot be used.
-    pub logins: Option<Logins>,
-    /// Is told how far a look at the servers has come.
-    pub looks: watch::Sender<Looked>,
-}
-
-/// An enabled server that is not there.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
     pub server: String,
     pub is_required: bool,
     /// Whether it did not start within the start-up timeout.
     pub is_slow: bool,
-}
-
-/// How many of the servers that are looked at are known by now, or have failed.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
-pub struct Looked {
-    pub done: usize,
-    pub all: usize,
-}
-
-impl Default for PoolOptions {
-    fn default() -> Self {
-        Self {
-            scan_parallelism: 16,
-            patience: Duration::from_millis(1500),
-            executable: std::env::current_exe().ok(),
-            cache: None,
-            refresh: false,
-            refresh_beside: false,
-            pins: None,
-            logins: None,
-            looks: watch::Sender::default(),
-        }
-    }
 }
 
 /// The sessions with all enabled servers of a servers file.
@@ -87,34 +37,20 @@ pub struct Pool {
     /// Servers that left the file and finish their calls.
     pub(super) draining: Arc<Mutex<Vec<Arc<Server>>>>,
     pub(super) ended: CancellationToken,
-    /// Servers of the file that cannot be used as things stand.
+    /// Servers of the file that cannot be used at present.
     pub(super) unusable: RwLock<Vec<Unusable>>,
-    scan_parallelism: usize,
-    looks: watch::Sender<Looked>,
     _end: DropGuard,
 }
 
 impl Pool {
-    /// Prepares the enabled servers of a file; nothing is started yet.
+    /// Prepares the enabled servers of a file without starting them.
     pub fn new(file: ServersFile, options: PoolOptions) -> Self {
         let ended = CancellationToken::new();
-        let context = PoolContext {
-            executable: options.executable,
-            patience: options.patience,
-            cache: options.cache.map(Cache::new),
-            refresh: options.refresh,
-            refresh_beside: options.refresh_beside,
-            pins: options.pins,
-            logins: options.logins,
-            changes: watch::Sender::new(0),
-        };
         let pool = Self {
             servers: RwLock::default(),
             unusable: RwLock::new(file.unusable.clone()),
-            context: Arc::new(context),
+            context: Arc::new(PoolContext::new(options)),
             draining: Arc::default(),
-            scan_parallelism: options.scan_parallelism,
-            looks: options.looks,
             _end: ended.clone().drop_guard(),
             ended,
         };
@@ -123,7 +59,6 @@ impl Pool {
         pool
     }
 
-    /// Returns the names of the enabled servers, in the file's order.
     pub fn names(&self) -> Vec<String> {
         self.servers.read().iter().map(|server| server.config.name.clone()).collect()
     }
@@ -132,35 +67,35 @@ impl Pool {
     ///
     /// # Errors
     /// As [`ToolHost::scan`] for that server.
-    pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>, Error> {
+    pub async fn pin(&self, server: &str) -> Result<Option<ServerPin>> {
         self.found(server)?.pin().await
     }
 
     /// Begins a person's login to a server; anyone who asks shows the address and waits for the end.
     ///
     /// # Errors
-    /// [`Error::UnknownServer`]; [`Error::Login`] when nobody can log in, or the server cannot be reached.
-    pub async fn log_in(&self, server: &str) -> Result<Login, Error> {
+    /// [`Error::UnknownServer`]; [`Error::Login`] if it has no login, or the server cannot be reached.
+    pub async fn log_in(&self, server: &str) -> Result<Login> {
         self.found(server)?.log_in().await
     }
 
-    /// Forgets a login, and what is known of the server's tools with it.
+    /// Deletes a login, and the server's known tools.
     ///
     /// # Errors
-    /// [`Error::UnknownServer`]; [`Error::Login`] when there can be none, or its file cannot be changed.
-    pub async fn log_out(&self, server: &str) -> Result<LoggedOut, Error> {
+    /// [`Error::UnknownServer`]; [`Error::Login`] if it has no login, or its file cannot be changed.
+    pub async fn log_out(&self, server: &str) -> Result<LoggedOut> {
         self.found(server)?.log_out().await
     }
 
-    /// Tells whether the program should not start without this server (`required = true`).
+    /// Returns whether the program should not start without this server (`required = true`).
     pub fn is_required(&self, server: &str) -> bool {
         let unusable = self.unusable.read();
         self.servers.read().iter().any(|known| known.config.name == server && known.config.required)
             || unusable.iter().any(|one| one.server == server && one.required)
     }
 
-    /// Returns the enabled servers that are not there: whose tools are not known, and required ones that could not be reached
-    /// when that was tried last.
+    /// Returns the enabled servers that are absent: those with unknown tools, and required ones that could not be
+    /// reached at the last attempt.
     pub fn absent(&self) -> Vec<Absent> {
         let is_absent = |one: &Server| {
             one.known().is_none() || (one.config.required && one.stands() == Some(false))
@@ -180,7 +115,7 @@ impl Pool {
         servers.iter().filter(|one| is_absent(one)).map(absent).chain(unusable).collect()
     }
 
-    /// Asks those servers again that are named, with more time where the start-up timeout was too short for them.
+    /// Asks the named servers again, with more time for those whose start-up timeout was too short.
     pub async fn retry(&self, names: &[String]) -> Vec<ServerStatus> {
         let named =
             self.servers.read().clone().into_iter().filter(|one| names.contains(&one.config.name));
@@ -189,21 +124,20 @@ impl Pool {
             metrics::server_retried(&server.config.name, outcome.is_ok());
             ServerStatus { name: server.config.name.clone(), outcome }
         });
-        stream::iter(scans).buffered(self.scan_parallelism.max(1)).collect().await
+        stream::iter(scans).buffered(self.context.options.scan_parallelism.max(1)).collect().await
     }
 
-    /// Returns of each server whether its connection stands, where that was tried.
+    /// Returns for each server whether its connection is open, if an attempt was made.
     pub fn reachable(&self) -> Vec<(String, bool)> {
         let servers = self.servers.read();
         servers.iter().filter_map(|one| Some((one.config.name.clone(), one.stands()?))).collect()
     }
 
-    /// Returns what is known of the servers' tools now, without asking or starting any, in the file's order.
+    /// Returns the known tools of the servers, without asking or starting any, in the file's order.
     pub fn known(&self) -> Vec<ServerInfo> {
         self.servers.read().iter().filter_map(|server| server.known()).collect()
     }
 
-    /// Says how each server stands, in the file's order.
     pub fn states(&self) -> Vec<ServerState> {
         self.servers.read().iter().map(|server| server.state()).collect()
     }
@@ -218,24 +152,24 @@ impl Pool {
         self.ask(true).await
     }
 
-    /// Asks only those servers whose tools are not known, here or on disk, or not fresh any longer.
+    /// Asks only servers whose tools are unknown, here and on disk, or no longer fresh.
     pub async fn look(&self) -> Vec<ServerStatus> {
         self.ask(false).await
     }
 
     async fn ask(&self, again: bool) -> Vec<ServerStatus> {
         let servers = self.servers.read().clone();
-        self.looks.send_replace(Looked { done: 0, all: servers.len() });
+        self.context.options.looks.send_replace(DiscoveryProgress { done: 0, all: servers.len() });
         let scans = servers.into_iter().map(|server| async move {
             let outcome = if again { server.scan().await } else { server.look().await };
-            self.looks.send_modify(|looked| looked.done += 1);
+            self.context.options.looks.send_modify(|looked| looked.done += 1);
             if let Err(error) = &outcome {
                 // The caller has it as a value and decides how to show it.
                 tracing::debug!(server = %server.config.name, %error, "MCP server left out");
             }
             ServerStatus { name: server.config.name.clone(), outcome }
         });
-        let scans = stream::iter(scans).buffered(self.scan_parallelism.max(1));
+        let scans = stream::iter(scans).buffered(self.context.options.scan_parallelism.max(1));
         let mut found: Vec<ServerStatus> = scans.collect().await;
         let unusable = self.unusable.read();
         found.extend(unusable.iter().cloned().map(|Unusable { server, reason, .. }| {
@@ -268,7 +202,7 @@ impl Pool {
         self.servers.read().iter().find(|known| known.config.name == name).cloned()
     }
 
-    fn found(&self, name: &str) -> Result<Arc<Server>, Error> {
+    fn found(&self, name: &str) -> Result<Arc<Server>> {
         self.find(name).ok_or_else(|| Error::UnknownServer(name.to_owned()))
     }
 }
@@ -286,7 +220,7 @@ impl ToolHost for Pool {
         tool: &str,
         round: CallRound,
         context: CallContext,
-    ) -> Result<Reply, Error> {
+    ) -> Result<Reply> {
         let mut known = self.found(server)?;
         loop {
             let reply = known.call(tool, round.clone(), context.clone()).await;

@@ -1,29 +1,27 @@
-//! What can be told of a server at any time, without waiting for it, and in one line of the supervisor's menu.
+//! The status of a server, available at any time without waiting, and in one line of the supervisor's catalog.
 
 use std::sync::Arc;
 
 use crate::catalog::listing::Listing;
 use crate::types::{Error, Phase, ServerInfo, text};
 
-/// What can be told of a server at any time, without waiting for it.
+/// The status of a server, available at any time without waiting.
 #[derive(Default)]
 pub(super) struct View {
     tools: Tools,
     attempt: Attempt,
 }
 
-/// What is known of its tools.
 #[derive(Default)]
 enum Tools {
     #[default]
     Unknown,
-    /// Those of the server before it under this name, until it has told its own.
+    /// The tools of the previous server under this name, until this one has listed its own.
     Before(Arc<Listing>),
-    /// Its own, as it told them last, here or at an earlier time.
+    /// Its own tools, from its last list, now or at an earlier time.
     Own(Arc<Listing>),
 }
 
-/// What became of its connection.
 #[derive(Default)]
 enum Attempt {
     #[default]
@@ -36,7 +34,6 @@ enum Attempt {
 }
 
 impl View {
-    /// Returns the tools that it told itself.
     pub fn own_tools(&self) -> Option<&Arc<Listing>> {
         match &self.tools {
             Tools::Own(listing) => Some(listing),
@@ -44,7 +41,7 @@ impl View {
         }
     }
 
-    /// Returns the tools under which it stands in the menu: its own, or until then those of the server before it.
+    /// Returns its tools in the catalog: its own, or until then those of the previous server.
     pub fn shown(&self) -> Option<&Arc<Listing>> {
         match &self.tools {
             Tools::Own(listing) | Tools::Before(listing) => Some(listing),
@@ -52,7 +49,7 @@ impl View {
         }
     }
 
-    /// Takes tools that it told at an earlier time.
+    /// Accepts tools that it listed at an earlier time.
     pub fn remember(&mut self, listing: Arc<Listing>) {
         self.tools = Tools::Own(listing);
     }
@@ -64,13 +61,13 @@ impl View {
         }
     }
 
-    /// Notes that it is connected and has told its tools.
+    /// Notes that it is connected and has listed its tools.
     pub fn run(&mut self, listing: Arc<Listing>) {
         self.tools = Tools::Own(listing);
         self.attempt = Attempt::Running;
     }
 
-    /// Notes that its connection ended; of one that failed the reason stays.
+    /// Notes that its connection ended; the reason of a failure stays.
     pub fn stop(&mut self) {
         if matches!(self.attempt, Attempt::Running) {
             self.attempt = Attempt::Stopped;
@@ -87,7 +84,6 @@ impl View {
         }
     }
 
-    /// Returns why it could not be started, or is not to be called.
     pub fn failure(&self) -> Option<&str> {
         match &self.attempt {
             Attempt::Failed(reason) => Some(reason),
@@ -95,7 +91,7 @@ impl View {
         }
     }
 
-    /// Returns whether the connection stands; none before it was tried, and while it is stopped on purpose.
+    /// Returns whether the connection is open; `None` before the first attempt, and while it is stopped on purpose.
     pub fn stands(&self) -> Option<bool> {
         match self.attempt {
             Attempt::Running => Some(true),
@@ -104,7 +100,6 @@ impl View {
         }
     }
 
-    /// Returns what it is doing.
     pub fn phase(&self) -> Phase {
         match &self.attempt {
             Attempt::Running => Phase::Running,
@@ -127,7 +122,7 @@ pub fn agent_name(server: &str) -> String {
 
 /// Describes a server in one line: `mcp_agent_<name>: description; tools: a, b, c…`, the tools of these numbers first.
 ///
-/// The server's words stand in it as they are, made one line and short; escaping is the prompt's part.
+/// It contains the server's text unchanged, shortened to one line; the prompt escapes it.
 pub fn menu_line(info: &ServerInfo, first: &[usize]) -> String {
     let mut line = agent_name(&info.name);
     line.push(':');

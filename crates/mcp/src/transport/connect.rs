@@ -23,11 +23,11 @@ use crate::configuration::{ServerConfig, Transport};
 use crate::types::text;
 use perihelion_engine::clock;
 
-/// Longest line accepted over stdio when the result limit asks for no more.
+/// Longest line accepted over stdio, unless the result limit requires more.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// How long a child that closed its pipes during the handshake is waited for, to say how it ended.
+/// How long to wait for the exit status of a child that closed its pipes during the handshake.
 const DESCRIBE: Duration = Duration::from_millis(500);
-/// A longer version is none.
+/// A longer version is invalid.
 const VERSION_CHARS: usize = 40;
 /// Characters of an answer that an error shows.
 const SHOWN_CHARS: usize = 200;
@@ -60,8 +60,8 @@ impl Era {
 
 /// Connects within the server's start-up timeout; returns the era as well, to be remembered.
 ///
-/// A server that leaves `server/discover` unanswered for half of the time is started again and greeted the
-/// old way: on the same connection a late answer would be taken for that of `initialize`.
+/// A server that does not answer `server/discover` within half of the time is started again and greeted in the old way,
+/// because on the same connection a late answer would look like that of `initialize`.
 pub(crate) async fn connect(
     config: &ServerConfig,
     era: Era,
@@ -258,8 +258,8 @@ fn not_a_greeting(result: &ServerResult) -> String {
         }
     });
     let wrong = wrong.or_else(|| {
-        let read = serde_json::from_value::<InitializeResult>(answer.clone());
-        read.err().map(|error| error.to_string())
+        let read = serde_path_to_error::deserialize::<_, InitializeResult>(&answer);
+        read.err().map(|error| format!("`{}`: {}", error.path(), error.inner()))
     });
     let wrong = wrong.unwrap_or_else(|| shown(&answer.to_string()));
     format!("its answer to initialize cannot be used: {wrong}")
@@ -269,7 +269,7 @@ fn shown(words: &str) -> String {
     text::cut(&text::one_line(words), SHOWN_CHARS)
 }
 
-/// Says what is wrong with the version that a server chose, if anything is: the protocol has it refused.
+/// Describes the problem with the version that a server chose, if there is one: the protocol requires a refusal.
 fn unknown_version(service: &RunningService<RoleClient, Listener>) -> Option<String> {
     let info = service.peer().peer_info()?;
     let chosen = &info.protocol_version;

@@ -1,4 +1,4 @@
-//! Why there is no connection, and what a failure of one means for the message that it carried.
+//! Why there is no connection, and what its failure means for the message that it carried.
 
 use std::error::Error as StdError;
 
@@ -7,7 +7,7 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::sandbox::Unconfined;
 
-/// What a failed POST says about the call it carried.
+/// The meaning of a failed POST for its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// The call certainly did not reach the tool.
@@ -18,7 +18,7 @@ pub(crate) enum Delivery {
     Unknown,
 }
 
-/// Reads a transport error; one that is not of HTTP, a broken pipe, means that no full line was sent.
+/// Reads a transport error; one without HTTP, a broken pipe, means that no full line was sent.
 pub(crate) fn of(error: &(dyn StdError + Send + Sync + 'static)) -> Delivery {
     type Failure = StreamableHttpError<reqwest::Error>;
     let Some(failure) = error.downcast_ref::<Failure>() else {
@@ -40,7 +40,7 @@ pub(crate) fn of(error: &(dyn StdError + Send + Sync + 'static)) -> Delivery {
     }
 }
 
-/// Tells whether a request failed for want of a token that allows it.
+/// Returns whether a request failed because it had no sufficient token.
 pub(crate) fn wants_token(error: &(dyn StdError + Send + Sync + 'static)) -> bool {
     let failure = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
     matches!(
@@ -68,7 +68,7 @@ pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
     text
 }
 
-/// Returns what is behind an error; of the client's own failure rmcp shows the words and hides the causes.
+/// Returns the cause of an error; for the client's own failure, rmcp shows the text and hides the causes.
 fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
         Some(StreamableHttpError::Client(error)) => error.source(),
@@ -91,7 +91,7 @@ pub(crate) enum ConnectError {
     Header(#[from] http::Error),
     #[error("it did not answer within the start-up timeout (startup_timeout_sec): {0} s")]
     Late(f64),
-    /// Its answer to the greeting, or none.
+    /// Its answer to the greeting, or `None`.
     #[error("{words}")]
     Greeting { words: String, source: Option<Box<ClientInitializeError>> },
     /// How its process ended, with the way out.

@@ -1,7 +1,7 @@
-//! Sends one message over HTTP and reads what comes back, more leniently than the library does.
+//! Sends one message over HTTP and reads the response, more leniently than the library does.
 //!
-//! A type of content counts in any case of its letters, an event under any name, and an answer is repaired as over
-//! stdio. A server that asks for time (429 with `Retry-After`) gets it: it has not taken the message yet.
+//! A content type counts in upper and lower case, an event under any name, and an answer is repaired as over stdio. A
+//! server that asks for time (429 with `Retry-After`) gets it: it has not taken the message yet.
 
 use std::time::Duration;
 
@@ -31,14 +31,13 @@ pub(super) const BODY_BYTES: usize = 16 * 1024 * 1024;
 const REFUSAL_BYTES: usize = 64 * 1024;
 /// Characters of a refusal that are shown.
 const SHOWN_CHARS: usize = 300;
-/// The longest wait that a server may ask for, and how often it may ask.
+/// The longest wait that a server can request, and how often.
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const WAITS: u32 = 3;
 
 type Failure = StreamableHttpError<reqwest::Error>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
-/// A message on its way.
 pub(super) struct Post<'a> {
     pub request: reqwest::RequestBuilder,
     pub message: &'a ClientJsonRpcMessage,
@@ -157,7 +156,7 @@ impl Post<'_> {
     }
 }
 
-/// Returns how long a server that takes no more messages asks to wait.
+/// Returns how long to wait for a server that accepts no more messages.
 fn retry_after(response: &reqwest::Response) -> Option<Duration> {
     let is_asked = response.status() == StatusCode::TOO_MANY_REQUESTS;
     is_asked.then(|| reach::retry_after(response.headers())).flatten()

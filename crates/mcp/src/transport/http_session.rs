@@ -47,7 +47,7 @@ impl SessionId {
 pub(super) struct Client {
     pub inner: reqwest::Client,
     pub session: SessionId,
-    /// What gives out tokens; none where one is configured, or nobody can log in.
+    /// The source of tokens; `None` if one is configured, or the server has no login.
     pub access: Option<Arc<Access>>,
 }
 
@@ -55,7 +55,7 @@ type Failure = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
 impl Client {
-    /// Sends a request with a token, and once more with a new one where the server refuses that.
+    /// Sends a request with a token, and again with a new one if the server refuses it.
     async fn send<T, F>(
         &self,
         token: Option<String>,
@@ -100,7 +100,7 @@ impl Refusal {
     }
 }
 
-/// Tells a refusal that comes without a challenge, which the library does not, from other answers.
+/// Distinguishes a refusal without a challenge, which the library misses, from other answers.
 fn refused_plainly(failure: Failure) -> Failure {
     let is_refusal = match &failure {
         Failure::UnexpectedServerResponse(text) => text.starts_with("HTTP 401"),
@@ -227,7 +227,7 @@ impl StreamableHttpClient for Client {
 
 const MAX_REDIRECTS: usize = 5;
 
-/// Prepares the transport; nothing is sent yet. Where there is `access`, it gives the tokens.
+/// Prepares the transport without sending. With `access`, it provides the tokens.
 pub(crate) fn transport(
     url: &str,
     bearer_token: Option<&str>,
@@ -263,7 +263,7 @@ pub(crate) fn transport(
     Ok((StreamableHttpClientTransport::with_client(client, config), session))
 }
 
-/// Follows redirects that keep origin, method and body: others would lose the call or leak its headers.
+/// Follows redirects that keep origin, method and body: any other one would lose the call or leak its headers.
 fn same_origin() -> redirect::Policy {
     redirect::Policy::custom(|attempt| {
         let keeps_body = matches!(

@@ -1,7 +1,7 @@
 //! Puts messages that can be read in the place of lines that the reader after this one would pass over.
 //!
-//! A message may stand on several lines, as servers write it that print for people. Anything else goes by: a server may
-//! print what it likes.
+//! A message can have several lines, because some servers format them for people. Other text is ignored: a server can
+//! print it.
 
 use std::io;
 use std::pin::Pin;
@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufRead, AsyncRead, BufReader, ReadBuf};
 
 use super::messages::{self, Scan};
 
-/// The lines of a server, each whole, those that cannot be read replaced.
+/// The complete lines of a server, with unreadable ones replaced.
 pub(super) struct LineSanitizer<R> {
     inner: BufReader<R>,
     line: Vec<u8>,
@@ -38,7 +38,7 @@ impl<R: AsyncRead + Unpin> LineSanitizer<R> {
         }
     }
 
-    /// Takes in a whole line: passes on the message that it is or ends, and holds back what begins one.
+    /// Accepts a complete line: passes on the message that it is or ends, and holds back the beginning of one.
     fn end_line(&mut self) {
         // A whole message is one, whatever came before it.
         if self.begun.is_empty() || messages::is_message(&self.line) {
@@ -72,7 +72,7 @@ impl<R: AsyncRead + Unpin> LineSanitizer<R> {
         self.passed = Some(0);
     }
 
-    /// Passes on what there is room for; tells whether there was anything.
+    /// Passes on as much as there is space for; returns whether there was any.
     fn pass(&mut self, buffer: &mut ReadBuf<'_>) -> bool {
         let Some(passed) = self.passed else { return false };
         let rest = self.line.get(passed..).unwrap_or_default();

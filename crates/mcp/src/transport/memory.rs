@@ -1,8 +1,8 @@
-//! Bounds the memory of a server: each process by its own limit, the whole tree where a cgroup can be had.
+//! Bounds the memory of a server: each process by its own limit, the whole tree by a cgroup if possible.
 //!
-//! The limit counts what a process keeps for itself (`RLIMIT_DATA`), not what it only reserves, so that
-//! runtimes that reserve much still run. A shell sets it and becomes the program: the limit holds from its first
-//! instruction on, for all that it starts, and cannot be raised again.
+//! The limit counts used memory (`RLIMIT_DATA`), not reserved memory, so that runtimes that reserve much still run. A
+//! shell sets it and becomes the program: the limit holds from its first instruction on, for all that it starts, and
+//! cannot be raised again.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -15,11 +15,11 @@ use perihelion_sandbox::find_program;
 /// The shell that sets the limits; it has no other part in what runs.
 const SHELL: &str = "/bin/sh";
 
-/// Sets the limit in kilobytes, joins the cgroup where there is one, and becomes the program.
+/// Sets the limit in kilobytes, joins the cgroup if there is one, and becomes the program.
 const LAUNCH: &str = "ulimit -d \"$1\" || exit 126; if [ -n \"$2\" ]; then echo $$ > \"$2/cgroup.procs\" || exit 126; fi; \
                       shift 2; exec \"$@\"";
 
-/// What programs say when there is no more memory for them.
+/// The messages of programs without memory.
 const COMPLAINTS: [&str; 7] = [
     "memory allocation of",
     "memoryerror",
@@ -46,14 +46,13 @@ pub(super) struct Launched {
 }
 
 impl Bound {
-    /// Makes the bound, and a cgroup for the server's processes where this process may.
+    /// Makes the bound, and a cgroup for the server's processes if this process has the permission.
     pub fn new(megabytes: u64) -> Self {
         let groups = fs::read_to_string("/proc/self/cgroup").unwrap_or_default();
         let group = group(Path::new("/sys/fs/cgroup"), &groups, megabytes * MEGABYTE);
         Self { megabytes, group }
     }
 
-    /// Returns the command that starts a program within the bound.
     pub fn launch(
         &self,
         program: &Path,
@@ -76,7 +75,7 @@ impl Bound {
         Ok(Launched { program: SHELL.into(), args: line })
     }
 
-    /// Says, after a server's end, that it was for want of memory; nothing where that is not known.
+    /// Explains, after a server's end, that it had too little memory; `None` if that is unknown.
     pub fn explain(&self, last_words: &str) -> Option<String> {
         let text = last_words.to_lowercase();
         let ended = self.group.as_deref().is_some_and(killed);
@@ -103,14 +102,14 @@ impl Drop for Bound {
     }
 }
 
-/// Tells whether the kernel ended a process of the cgroup for its memory.
+/// Returns whether the kernel ended a process of the cgroup because of its memory.
 fn killed(group: &Path) -> bool {
     let events = fs::read_to_string(group.join("memory.events")).unwrap_or_default();
     let count = events.lines().find_map(|line| line.strip_prefix("oom_kill "));
     count.is_some_and(|count| count.trim() != "0")
 }
 
-/// Makes a cgroup (version 2) below this process's own or beside it, where that was delegated to its user.
+/// Makes a cgroup (version 2) below this process's own or next to it, if it was delegated to its user.
 fn group(root: &Path, groups: &str, bytes: u64) -> Option<PathBuf> {
     let own = groups.lines().find_map(|line| line.strip_prefix("0::/"))?;
     let own = root.join(own);

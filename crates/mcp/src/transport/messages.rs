@@ -2,7 +2,7 @@
 //!
 //! The library passes over an answer that it cannot read, and its call waits until the timeout. Here an answer that
 //! names the id of a call ends that call: repaired if its meaning is clear, and otherwise as an error with the server's
-//! words. What is no answer goes by as it is.
+//! words. Messages that are not answers pass unchanged.
 
 use std::borrow::Cow;
 
@@ -14,13 +14,13 @@ use serde_json::{Map, Value, json};
 
 use crate::types::text;
 
-/// What the library takes of values in values.
+/// The library's maximum depth of nested values.
 const DEPTH: usize = 127;
-/// Of the codes that servers may define, one that says nothing of the request.
+/// Of the codes that servers can define, one that has no meaning for the request.
 const UNREADABLE: i32 = -32099;
-/// Characters of an answer that are shown where it cannot be read.
+/// Characters of an unreadable answer that are shown.
 const SHOWN_CHARS: usize = 300;
-/// What JSON does not know and several languages write all the same.
+/// Words that are invalid in JSON and that several languages write anyway.
 const NO_NUMBERS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
 /// The parts of a message by which the library recognises it, the largest of them unread.
@@ -42,7 +42,7 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
 }
 
 impl Head<'_> {
-    /// Tells whether the message is a result that the library can read, as nearly all are.
+    /// Returns whether the message is a result that the library can read, as nearly all are.
     fn is_proper_result(&self) -> bool {
         let is_object = |part: &RawValue| part.get().starts_with('{');
         self.jsonrpc.as_ref().is_some_and(|version| version == "2.0")
@@ -53,11 +53,13 @@ impl Head<'_> {
     }
 }
 
-/// Returns the messages in place of a text of a server; none if it goes by as it is.
+/// Returns the messages that replace a server's text; `None` if it passes unchanged.
 pub(super) fn repaired(text: &[u8]) -> Option<Vec<String>> {
     let unreadable = |why: &str| {
         let words = String::from_utf8_lossy(text);
-        Some(vec![failure(id_of(&words)?, why, &words).to_string()])
+        // Python's notation of values has other quotation marks.
+        let id = id_of(&words).or_else(|| id_of(&words.replace('\'', "\"")))?;
+        Some(vec![failure(id, why, &words).to_string()])
     };
     let readable = match std::str::from_utf8(text) {
         Err(error) => {
@@ -78,23 +80,29 @@ pub(super) fn repaired(text: &[u8]) -> Option<Vec<String>> {
             Cow::Owned(paired) => Some(vec![paired]),
         };
     }
-    let read = serde_json::from_str(&paired).or_else(|error| {
+    // Some servers write several messages without a line's end between them.
+    let values = |json: &str| -> Result<Vec<Value>, serde_json::Error> {
+        serde_json::Deserializer::from_str(json).into_iter().collect()
+    };
+    let read = values(&paired).or_else(|error| {
         let numbers = without_no_numbers(&paired).ok_or(error)?;
-        serde_json::from_str(&numbers)
+        values(&numbers)
     });
-    let messages = match read {
-        Ok(Value::Array(messages)) => messages,
-        Ok(message @ Value::Object(_)) => vec![message],
-        Ok(_) => return None,
+    let parts = match read {
+        Ok(parts) => parts,
         Err(error) => return unreadable(&error.to_string()),
     };
-    let messages: Vec<Value> = messages.into_iter().filter_map(message).collect();
+    let messages = parts.into_iter().flat_map(|part| match part {
+        Value::Array(messages) => messages,
+        message => vec![message],
+    });
+    let messages: Vec<Value> = messages.filter_map(message).collect();
     let is_as_it_was = || serde_json::from_str::<ServerJsonRpcMessage>(readable).is_ok();
     let is_same = messages.is_empty() || is_one_line && is_as_it_was();
     (!is_same).then(|| messages.iter().map(Value::to_string).collect())
 }
 
-/// Tells whether a text is a message, well written or not.
+/// Returns whether a text is a message, well-formed or not.
 pub(super) fn is_message(text: &[u8]) -> bool {
     let head: Option<Head<'_>> = serde_json::from_slice(text.trim_ascii()).ok();
     head.is_some_and(|head| {
@@ -103,14 +111,14 @@ pub(super) fn is_message(text: &[u8]) -> bool {
     })
 }
 
-/// Tells whether a text is the beginning of JSON.
+/// Returns whether a text is the beginning of JSON.
 pub(super) fn is_begun(text: &[u8]) -> bool {
     let is_open =
         text.trim_ascii_start().starts_with(b"{") || text.trim_ascii_start().starts_with(b"[");
     is_open && serde_json::from_slice::<IgnoredAny>(text).is_err_and(|error| error.is_eof())
 }
 
-/// Returns a message in the form of the protocol; none if it is none.
+/// Returns a message in the form of the protocol; `None` for another text.
 fn message(message: Value) -> Option<Value> {
     let Value::Object(mut fields) = message else { return None };
     fields.retain(|key, value| {
@@ -177,14 +185,14 @@ fn usual_error(error: Value) -> Value {
     usual.into()
 }
 
-/// Writes the error that stands for an answer that cannot be read.
+/// Writes the error that replaces an unreadable answer.
 fn failure(id: Value, why: &str, words: &str) -> Value {
     let words = text::cut(&text::one_line(words), SHOWN_CHARS);
     let message = format!("its answer cannot be read: {why}: {words}");
     json!({ "jsonrpc": "2.0", "id": id, "error": { "code": UNREADABLE, "message": message } })
 }
 
-/// Finds the id of an answer that is no JSON as a whole; none if it is a request, or nothing like a message.
+/// Finds the ID of an answer that is not valid JSON; `None` for a request, or another text.
 fn id_of(text: &str) -> Option<Value> {
     let mut id = None;
     let mut is_answer = false;
@@ -203,7 +211,7 @@ fn id_of(text: &str) -> Option<Value> {
     id.filter(|_| is_answer)
 }
 
-/// Finds the strings of the outermost object and where each ends; values among them do no harm.
+/// Finds the strings of the outermost object and their ends, across nested values.
 fn keys_at_top(text: &str) -> Vec<(usize, &str)> {
     let mut keys = Vec::new();
     let mut scan = Scan::default();
@@ -250,7 +258,7 @@ fn paired(json: &str) -> Cow<'_, str> {
     fixed.into()
 }
 
-/// Replaces what is no number in JSON by null, as every other writer of JSON does; none where there is none.
+/// Replaces invalid numbers by null, as other JSON writers do; `None` without any.
 fn without_no_numbers(json: &str) -> Option<String> {
     let mut fixed = String::with_capacity(json.len());
     let mut scan = Scan::default();
@@ -272,7 +280,7 @@ fn without_no_numbers(json: &str) -> Option<String> {
     is_changed.then_some(fixed)
 }
 
-/// Returns how deep values stand in values.
+/// Returns the depth of nested values.
 fn depth(json: &[u8]) -> usize {
     let mut scan = Scan::default();
     let depths = json.iter().map(|byte| {
@@ -282,7 +290,7 @@ fn depth(json: &[u8]) -> usize {
     depths.max().unwrap_or_default()
 }
 
-/// Where in JSON a reader is that knows brackets and strings alone.
+/// The position of a JSON reader that knows only brackets and strings.
 #[derive(Default)]
 pub(super) struct Scan {
     pub depth: usize,
@@ -310,7 +318,7 @@ impl Scan {
 mod tests {
     use super::*;
 
-    /// Each answer to call 7 ends it, and each says what it has to say.
+    /// Each answer to call 7 ends it, with its own text.
     #[test]
     fn an_answer_that_names_a_call_ends_it_in_any_spelling() {
         let result = r#"{"content":[{"type":"text","text":"words"}]}"#;
@@ -331,6 +339,7 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":7,"words":true}"#.to_owned(),
             r#"{"jsonrpc":"2.0","id":7,"result":{"id":3,"words":undefined}}"#.to_owned(),
             r#"{"result":{"words":"\ud83d"},"id":7,"jsonrpc":"2.0"}"#.to_owned(),
+            "{'jsonrpc': '2.0', 'id': 7, 'result': {'words': None}}".to_owned(),
         ] {
             let messages = repaired(text.as_bytes()).unwrap_or_else(|| vec![text.clone()]);
             let [message] = messages.as_slice() else { panic!("{text}: {messages:?}") };
@@ -352,6 +361,8 @@ mod tests {
     fn a_batch_is_several_messages_and_unrelated_messages_are_skipped() {
         let batch = r#"[{"id":1,"result":{}},{"method":"notifications/progress","params":{}},7]"#;
         assert_eq!(repaired(batch.as_bytes()).unwrap().len(), 2);
+        let joined = r#"{"method":"notifications/progress","params":{}} {"jsonrpc":"2.0","id":1,"result":{}}{"id":2,"result":{}}"#;
+        assert_eq!(repaired(joined.as_bytes()).unwrap().len(), 3);
         for other in [
             "Listening on port 0",
             "{ not json",

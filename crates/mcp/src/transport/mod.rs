@@ -1,7 +1,8 @@
 //! Reaches servers: child processes and HTTP, logins, sessions, and requests that always end.
 //!
 //! Enter at `connect::connect`, which gives a [`session::Session`], and at `request::send`. Invariant: every process is
-//! owned and reaped, and every wait is bounded. Deliberately absent: what is asked for, and what an answer means.
+//! owned and reaped, and every wait is bounded. Deliberately absent: the content of requests, and the meaning of
+//! answers.
 
 pub(super) mod connect;
 pub(super) mod delivery;

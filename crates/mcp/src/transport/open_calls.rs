@@ -1,4 +1,4 @@
-//! Passes on what a server says: that its tools changed; questions to the one call that they can be of, progress to each.
+//! Routes a server's messages: changes of its tools, questions to their call, progress to each call.
 
 use std::borrow::Cow;
 use std::collections::HashMap;
@@ -22,11 +22,11 @@ use perihelion_engine::clock;
 
 /// A call that can be asked something while it waits for its end.
 pub(crate) trait Askable: Send + Sync {
-    /// Answers at once: nobody is waited for.
+    /// Answers at once, without waiting for a person.
     fn answer(&self, params: &ElicitRequestParams) -> ElicitResult;
 }
 
-/// Where the calls in flight of one session are asked.
+/// The calls in flight of one session that can get questions.
 #[derive(Default)]
 pub(crate) struct OpenCalls {
     calls: Mutex<Vec<Arc<dyn Askable>>>,
@@ -40,7 +40,7 @@ impl OpenCalls {
         OpenCallGuard { open_calls: Arc::clone(self), call }
     }
 
-    /// Tells whether a question came that could not be told apart: from then on calls go one by one.
+    /// Returns whether a question matched several calls: from then on calls run one by one.
     pub fn goes_one_by_one(&self) -> bool {
         self.shared.load(Ordering::Relaxed)
     }
@@ -107,7 +107,6 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Returns the next progress.
     pub async fn progress(&mut self) -> Progress {
         if self.changes.changed().await.is_err() {
             // Another call took the token over: nothing more is heard of this one.
@@ -123,7 +122,7 @@ impl Drop for Watch {
     }
 }
 
-/// Passes progress on to the one who made the call, not faster than it can be read.
+/// Passes progress on to the caller, at the caller's speed.
 pub(crate) struct Reports<'a> {
     to: Option<mpsc::Sender<Progress>>,
     secrets: Option<&'a Secrets>,
@@ -135,7 +134,6 @@ impl<'a> Reports<'a> {
         Self { to, secrets: Some(secrets), last: None }
     }
 
-    /// Reports to nobody.
     pub fn none() -> Self {
         Self { to: None, secrets: None, last: None }
     }
@@ -157,7 +155,7 @@ impl<'a> Reports<'a> {
 /// Answers to a server's own requests that wait until it reads them; each takes memory.
 const UNREAD: usize = 1024;
 
-/// Whether a server said that its tools changed, and why it is not listened to any longer.
+/// Whether a server reported a change of its tools, and why the subscription ended.
 #[derive(Default)]
 pub(crate) struct ListChanges {
     is_new: AtomicBool,
@@ -171,7 +169,7 @@ impl ListChanges {
         self.notify.notify_one();
     }
 
-    /// Tells once whether the server said so since somebody asked.
+    /// Returns once whether the server reported a change since the last check.
     pub fn take(&self) -> bool {
         self.is_new.swap(false, Ordering::AcqRel)
     }
@@ -181,16 +179,16 @@ impl ListChanges {
         self.broken_off.get().map(String::as_str)
     }
 
-    /// Waits until the server says so; one waits at a time.
+    /// Waits until the server reports a change; for one waiter at a time.
     pub async fn changed(&self) {
         self.notify.notified().await;
     }
 }
 
-/// A transport that takes changed lists out of what comes in.
+/// A transport that intercepts notifications of changed lists.
 ///
-/// Handlers of notifications run beside the answers to calls and may come after them, so that a call would go to a
-/// tool that the server has said is another one now.
+/// Handlers of notifications run in parallel with the answers to calls and may come after them. A call would then go to
+/// a tool that the server has already changed.
 pub(super) struct ListChangeFilter<T> {
     inner: T,
     changes: Arc<ListChanges>,

@@ -24,16 +24,15 @@ use super::{memory::Bound, stderr::Tail};
 /// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
 const REAP: Duration = Duration::from_secs(1);
 
-/// What earlier processes left behind is looked for once.
+/// Remains of earlier processes are searched for once.
 static ORPHANS: Once = Once::new();
 
-/// What to start.
 pub(crate) struct Program<'a> {
     pub program: &'a Path,
     pub args: &'a [String],
     pub env: &'a BTreeMap<String, String>,
     pub cwd: Option<&'a str>,
-    /// Megabytes of memory that it may use; none: what the machine gives.
+    /// Maximum megabytes of memory; `None` means the machine's.
     pub memory_mb: Option<u64>,
 }
 
@@ -47,7 +46,7 @@ pub(super) struct Process {
 }
 
 impl Process {
-    /// Starts a program in a new process group, with the environment given and a mark, nothing else.
+    /// Starts a program in a new process group, with only the given environment and a mark.
     pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
         ORPHANS.call_once(process_tag::kill_orphans);
         let mark = ProcessTag::new();
@@ -87,7 +86,7 @@ impl Process {
         Ok((Self { group: Mutex::new(group), tail, drain, bound }, Pipes { stdin, stdout }))
     }
 
-    /// Names the last lines that the child wrote to stderr, without secrets; none if it was silent.
+    /// Returns the last lines that the child wrote to stderr, without secrets; `None` if it was silent.
     pub fn last_words(&self) -> Option<String> {
         let words = self.tail.text();
         (!words.is_empty()).then(|| format!("its last words on stderr: {words}"))
@@ -110,8 +109,8 @@ impl Process {
 
     /// Ends the child and its whole group: by the closed stdin, then SIGTERM, then SIGKILL; reaps it.
     ///
-    /// Its stdin must have been closed before. Takes at most `patience` twice and a second. What it says
-    /// meanwhile is read and dropped: on a broken pipe many a server dies during tidying up.
+    /// Its stdin must have been closed before. Takes at most `patience` twice and a second. Its output during this is
+    /// read and dropped, because many servers die of a broken pipe while they clean up.
     pub async fn end(&self, patience: Duration) {
         let mut group = self.group.lock().await;
         let rest = group.rest.take();
@@ -138,11 +137,11 @@ pub(super) struct Pipes {
 /// A child and the process group that it leads.
 struct Group {
     child: Child,
-    /// `None` once the group was killed: its number may belong to others by then.
+    /// `None` after the group was killed: its number may then belong to other processes.
     id: Option<Pid>,
-    /// Tells those members that left for a group of their own.
+    /// Finds the members that moved to a group of their own.
     mark: ProcessTag,
-    /// The reading end of its stdout once more, open for as long as the child is.
+    /// A second reading end of its stdout, open while the child is.
     rest: Option<OwnedFd>,
 }
 
@@ -153,7 +152,7 @@ impl Group {
         Ok(Self { child, id: Some(Pid::from_raw(id)), mark, rest: None })
     }
 
-    /// Signals every member; an empty group answers ESRCH, which is what we want to hear.
+    /// Signals every member; an empty group returns ESRCH, which is the expected end.
     fn signal(&self, signal: Signal) {
         if let Some(id) = self.id {
             let _ = killpg(id, signal);
@@ -185,7 +184,7 @@ impl Drop for Group {
     }
 }
 
-/// Reads a pipe until nobody writes into it, and then waits for ever.
+/// Reads a pipe until all writers have closed it, and then waits forever.
 async fn read_out(pipe: Option<OwnedFd>) -> Infallible {
     if let Some(Ok(mut pipe)) = pipe.map(pipe::Receiver::from_owned_fd) {
         // What fails to be read is what nobody is waiting for.

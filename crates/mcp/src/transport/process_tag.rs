@@ -1,12 +1,12 @@
 //! Finds processes that left their group: every child carries a mark in its environment, and passes it on.
 //!
-//! Browsers started by a server, for one, lead groups of their own and would survive its end. What starts others with an empty
-//! environment in a session of its own hides them from this; a sandbox does not let go of them.
+//! Browsers started by a server, for example, lead their own groups and would survive its end. A process that starts
+//! children with an empty environment in a separate session hides them from this; a sandbox contains them.
 
 /// Name of the variable; its value lists the marks of all levels, outermost first.
 pub(super) const VARIABLE: &str = "PERIHELION_MCP_PROCESS";
 
-/// Rounds of looking, for processes that start others while they are being ended.
+/// Rounds of searching, for processes that start other ones while they are being ended.
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 5;
 
@@ -24,7 +24,7 @@ impl ProcessTag {
             .map_or_else(|_| self.0.clone(), |outer| format!("{outer}/{}", self.0))
     }
 
-    /// Kills every process that carries the mark. Where there is no `/proc`, none can be found.
+    /// Kills every process that carries the mark. Without `/proc`, none can be found.
     pub fn kill_carriers(&self) {
         #[cfg(target_os = "linux")]
         for _ in 0..ROUNDS {
@@ -49,9 +49,9 @@ impl ProcessTag {
     }
 }
 
-/// Kills what is left of the servers of processes that died before they could end them.
+/// Kills remaining servers of processes that died before they could end them.
 ///
-/// A process of another namespace is left alone: whether its owner lives cannot be told from here.
+/// A process of another namespace is left alone, because the status of its owner is unknown here.
 #[cfg(target_os = "linux")]
 pub(super) fn kill_orphans() {
     for (id, marks) in marked() {
@@ -73,7 +73,7 @@ pub(super) fn kill_orphans() {
 #[cfg(not(target_os = "linux"))]
 pub(super) fn kill_orphans() {}
 
-/// Names a process for as long as the machine runs: its number, when it began, and the namespace of such numbers.
+/// Identifies a process while the machine runs: its number, its start time, and its PID namespace.
 fn owner(process: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
     // The program's name stands in parentheses and may hold anything.

@@ -1,7 +1,7 @@
 //! Sends one request and waits for its answer, never longer than agreed.
 //!
-//! rmcp's own timeouts first deliver a cancellation and only then return, which a server that no longer
-//! reads its stdin can put off forever; here the clock decides and the cancellation is sent beside.
+//! On a timeout, rmcp first delivers a cancellation and only then returns, which a server that no longer reads its
+//! stdin can delay forever. Here the clock decides, and the cancellation is sent in parallel.
 
 use std::time::Duration;
 
@@ -20,7 +20,6 @@ use perihelion_engine::clock;
 /// How long the delivery of a cancellation is tried.
 const CANCEL: Duration = Duration::from_secs(2);
 
-/// How long a request may take.
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {
     /// Longest silence; progress starts it again.
@@ -36,7 +35,6 @@ impl Bounds {
     }
 }
 
-/// Why there is no answer.
 pub(crate) enum Failure {
     /// The connection was closed before the request was handed over.
     NotHandedOver,
@@ -48,13 +46,12 @@ pub(crate) enum Failure {
     Closed,
 }
 
-/// The answer to a request.
 pub(crate) struct Answer {
     pub id: RequestId,
     pub result: ServerResult,
 }
 
-/// Sends a request; on a timeout, or when the caller goes away, the server is told to stop.
+/// Sends a request; on a timeout, or when the caller goes away, the server gets a cancellation.
 pub(crate) async fn send(
     session: &Session,
     request: ClientRequest,
@@ -64,7 +61,7 @@ pub(crate) async fn send(
     send_and_report(session, request, meta, bounds, Reports::none()).await
 }
 
-/// As [`send`], and tells what the server says of its progress.
+/// As [`send`], and passes on the server's progress.
 pub(crate) async fn send_and_report(
     session: &Session,
     request: ClientRequest,
@@ -107,7 +104,7 @@ pub(crate) async fn send_and_report(
     }
 }
 
-/// Tells the server that nobody waits any longer for an answer.
+/// Notifies the server that the answer is no longer needed.
 struct CancelOnDrop {
     peer: Peer<RoleClient>,
     id: Option<RequestId>,

@@ -1,6 +1,6 @@
 //! Confines a server with bubblewrap: its own file system view, process namespace and, unless allowed, no network.
 //!
-//! What is not listed does not exist for the server. Where the sandbox cannot be had, the server is not started.
+//! The server sees only listed paths. Without the sandbox, the server is not started.
 
 use std::collections::BTreeMap;
 use std::ffi::OsStr;
@@ -9,14 +9,13 @@ use std::path::{Path, PathBuf};
 use crate::configuration::Sandbox;
 use perihelion_sandbox::{Bubblewrap, find_program};
 
-/// What programs look up under `/etc`: libraries, time zone, names, certificates. No passwords, no keys.
+/// The files under `/etc` that programs need: libraries, time zone, names, certificates. No passwords, no keys.
 const ETC: &str = "alternatives ca-certificates group hosts ld.so.cache ld.so.conf localtime nsswitch.conf \
      passwd pki resolv.conf ssl";
 
 /// The directory in which a confined server starts, unless `cwd` names another: empty, private, in memory.
 const SCRATCH: &str = "/tmp";
 
-/// The command that starts a confined program.
 pub(super) struct Confined {
     pub program: PathBuf,
     pub args: Vec<String>,
@@ -39,8 +38,8 @@ pub(crate) enum Unconfined {
 impl Sandbox {
     /// Wraps a command.
     ///
-    /// The environment is not put into the arguments, where everybody could read it: bubblewrap passes on
-    /// its own, which is the server's allow-list and nothing else.
+    /// The environment is not passed in the arguments, which are public: bubblewrap passes on its own, which is only
+    /// the server's allow-list.
     pub(super) fn confine(
         &self,
         program: &Path,

@@ -59,7 +59,6 @@ impl ClientHandler for Listener {
     }
 }
 
-/// An open connection.
 pub(crate) struct Session {
     pub peer: Peer<RoleClient>,
     pub(super) progress: Arc<ProgressBoard>,
@@ -72,7 +71,6 @@ pub(crate) struct Session {
     kind: Kind,
 }
 
-/// What a session runs over.
 pub(super) enum Kind {
     Stdio(Box<Process>),
     Http(SessionId),
@@ -98,7 +96,6 @@ impl Session {
         }
     }
 
-    /// Says what a request that was just answered ran over.
     pub fn via(&self, protocol_version: String, request_id: String) -> Via {
         let (transport, session_id) = match &self.kind {
             Kind::Stdio(_) => ("pipe", None),
@@ -107,17 +104,16 @@ impl Session {
         Via { protocol_version, transport: transport.to_owned(), session_id, request_id }
     }
 
-    /// Tells whether the server takes answers with a call made again, as from protocol 2026-07-28 on.
+    /// Returns whether the server accepts answers with a repeated call, as from protocol 2026-07-28 on.
     pub fn takes_answers(&self) -> bool {
         self.peer.peer_info().is_some_and(|info| !info.protocol_version.has_initialize())
     }
 
-    /// Tells whether the server is a process that this program started.
     pub fn is_child(&self) -> bool {
         self.process().is_some()
     }
 
-    /// Tells whether a request could still be sent.
+    /// Returns whether a request could still be sent.
     ///
     /// `RunningService::is_closed` would not notice a server that died.
     pub fn is_open(&self) -> bool {

@@ -39,7 +39,6 @@ impl Tail {
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
-    /// Reads until the stream ends.
     pub async fn drain(self: Arc<Self>, mut stream: impl AsyncRead + Unpin) {
         let mut buffer = vec![0; 8192];
         let mut line = Vec::new();

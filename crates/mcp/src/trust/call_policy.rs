@@ -1,7 +1,7 @@
-//! Decides what surrounds the calls of a tool: the operator's word first, then the server's hints.
+//! Decides the policy of a tool's calls: the operator's declaration first, then the server's hints.
 //!
-//! Hints are claims. They may make a rule stricter in any case, and milder only for a server of which the
-//! operator said `trust_annotations = true`. That a tool only reads is also taken from a bundled server, which is this program.
+//! Hints are claims. Hints can always make a rule stricter, and milder only for a server with
+//! `trust_annotations = true`. That a tool only reads is also taken from a bundled server, which is this program.
 
 use crate::configuration::{ApprovalMode, Effect, ToolPolicy};
 use crate::types::{CallPolicy, ToolAnnotations};
@@ -68,7 +68,7 @@ mod tests {
         ToolPolicy { default_approval, trust_annotations, ..ToolPolicy::default() }
     }
 
-    /// X6: a server's word about itself makes rules stricter, and milder only where it is trusted.
+    /// X6: a server's hints make rules stricter, and milder only if it is trusted.
     #[test]
     fn hints_always_tighten_and_loosen_only_when_trusted() {
         let prompt = policy(ApprovalMode::Prompt, false);
@@ -113,7 +113,7 @@ mod tests {
         assert!(trusted.is_weaker_than(asks) && !trusted.allowed().is_weaker_than(asks));
     }
 
-    /// X6: MCP's default of `openWorldHint` is true, and nobody need say so.
+    /// X6: MCP's default of `openWorldHint` is true, without any declaration.
     #[test]
     fn a_tool_without_hints_counts_as_open_world() {
         let silent = ToolAnnotations::default();

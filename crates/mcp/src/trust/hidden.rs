@@ -41,13 +41,13 @@ pub(crate) fn shown_json(value: Value) -> Value {
     }
 }
 
-/// Returns a value as JSON with such characters written out, where it has any.
+/// Returns a value as JSON with such characters escaped, if it has any.
 pub fn written_out(value: &Value) -> Option<String> {
     find(value)?;
     Some(shown(&value.to_string()))
 }
 
-/// Tells of each character whether it is hidden where it stands.
+/// Returns for each character whether it is hidden in its context.
 fn marked(text: &str) -> impl Iterator<Item = (char, bool)> {
     let before = std::iter::once(None).chain(text.chars().map(Some));
     let after = text.chars().skip(1).map(Some).chain(std::iter::once(None));
@@ -57,7 +57,7 @@ fn marked(text: &str) -> impl Iterator<Item = (char, bool)> {
     })
 }
 
-/// Tells whether nothing is seen of a character: controls but line breaks and tabs, and what Unicode calls
+/// Returns whether a character is invisible: controls except line breaks and tabs, and those that Unicode calls
 /// default-ignorable.
 pub fn is_invisible(letter: char) -> bool {
     match letter {
@@ -72,8 +72,8 @@ pub fn is_invisible(letter: char) -> bool {
     }
 }
 
-/// Tells whether an invisible character has a part in how its neighbours look: in emoji, and in scripts whose letters
-/// join or run from right to left. Beside plain letters it has none.
+/// Returns whether an invisible character affects how its neighbors look: in emoji, and in scripts whose letters join
+/// or run from right to left. Next to plain letters it has no effect.
 fn has_part(letter: char, before: Option<char>, after: Option<char>) -> bool {
     let is_seen = |one: char| !one.is_ascii() && !is_invisible(one);
     let before_is_seen = before.is_some_and(is_seen);

@@ -1,7 +1,7 @@
-//! What of a server is trusted: pins of what it says, the rules around its calls, characters that nobody sees.
+//! Trust in a server: pins of its definitions, the rules of its calls, invisible characters.
 //!
-//! Enter at [`Pins`] and `CallPolicy::of`. Invariant: the operator's word goes before the server's, and a server's word about
-//! itself loosens nothing. Deliberately absent: asking the server; what is judged here was said before.
+//! Enter at [`Pins`] and `CallPolicy::of`. Invariant: the operator's declaration precedes the server's, and a server's
+//! own hints never relax a rule. Deliberately absent: asking the server; this module judges known definitions.
 
 mod call_policy;
 pub(super) mod hidden;

@@ -21,7 +21,7 @@ pub enum Error {
         #[source]
         reason: Reason,
     },
-    /// The server could not be started or connected; nothing was sent.
+    /// The server could not be started or connected; no call was sent.
     #[error("cannot start the MCP server {server}: {reason}")]
     Start {
         server: String,
@@ -61,6 +61,9 @@ pub enum Error {
     },
 }
 
+/// The result of a call or a connection.
+pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
+
 impl Error {
     /// Returns the class of the error in one word, to count by.
     pub fn class(&self) -> &'static str {
@@ -76,7 +79,7 @@ impl Error {
         }
     }
 
-    /// Returns the error as models hear of it: without the words of a server that nobody has approved.
+    /// Returns the error for models: without the text of an unapproved server.
     pub fn for_models(&self) -> String {
         match self {
             Self::Quarantined { server, .. } => {
@@ -86,12 +89,11 @@ impl Error {
         }
     }
 
-    /// Reports whether the server's definitions differ from those that were trusted.
     pub fn is_quarantine(&self) -> bool {
         matches!(self, Self::Quarantined { .. })
     }
 
-    /// Returns what is behind it, without the names of server and tool.
+    /// Returns the cause, without the names of server and tool.
     pub fn reason(&self) -> &str {
         match self {
             Self::UnknownServer(_) | Self::UnknownTool { .. } => "it is not there",

@@ -1,7 +1,7 @@
-//! What performs tool calls, and the words of one that does not end at once: questions, their answers, and tasks.
+//! The performer of tool calls, and the terms of calls with several rounds: questions, their answers, and tasks.
 //!
-//! A call is a row of rounds. Each is sent once and has one reply, so that each can be recorded by itself,
-//! and days may pass between two of them.
+//! A call is a row of rounds. Each is sent once and has one reply, so each can be recorded separately, and days can
+//! pass between two of them.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -10,21 +10,22 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 use tokio::sync::mpsc;
 
-use super::{error::Error, server::ServerStatus, tool::CallPolicy};
+use super::{Result, error::Error, server::ServerStatus, tool::CallPolicy};
 
 /// Answers by the question's key: `{"action": "accept", "content": …}`, or another action alone.
 pub type Answers = BTreeMap<String, Value>;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum CallRound {
-    /// Calls the tool, for the first time or with answers to what it asked.
+    /// Calls the tool, for the first time or with answers to its questions.
     Call {
         arguments: Map<String, Value>,
         answers: Answers,
-        /// What the server gave along with its questions, unread.
+        /// The server's data with its questions, unread.
         state: Option<String>,
     },
-    /// Waits until a task ends, or asks what it was not `answered`; changes nothing, so it may be gone again.
+    /// Waits until a task ends, or asks a question that was not `answered`; it changes nothing outside, so it can be
+    /// repeated.
     Wait { task: TaskHandle, answered: BTreeSet<String> },
     /// Answers the questions of a task.
     Tell { task: TaskHandle, answers: Answers },
@@ -36,7 +37,7 @@ impl CallRound {
     }
 }
 
-/// What a round came to.
+/// The result of a round.
 ///
 /// As JSON a finished call is its outcome alone, as it was recorded before there was anything else.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -47,7 +48,7 @@ pub enum Reply {
         #[serde(rename = "dev.perihelion/asked")]
         asked: Asked,
     },
-    /// The server continues by itself; the round is over.
+    /// The server continues in the background; the round is over.
     Task {
         #[serde(rename = "dev.perihelion/task")]
         task: TaskHandle,
@@ -56,7 +57,7 @@ pub enum Reply {
     Done(ToolOutcome),
 }
 
-/// What a server wants to know before a call can continue.
+/// A server's question during a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// For a person, in the server's order.
@@ -69,8 +70,8 @@ pub struct Asked {
     pub state: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub task: Option<TaskHandle>,
-    /// A server of an older protocol asked during the call, was told `cancel`, and said this. The answers need
-    /// a call made again, in which whatever the tool did before it asked happens again.
+    /// A server of an older protocol asked during the call, got `cancel`, and returned this. The answers need a call
+    /// made again, in which whatever the tool did before it asked happens again.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub broken_off: Option<String>,
 }
@@ -90,11 +91,11 @@ pub struct Question {
 pub enum Wants {
     /// Data that fits a JSON Schema.
     Form { requested_schema: Value },
-    /// A visit to an address; what is entered there does not pass through this program.
+    /// A visit to an address; data that is entered there does not pass through this program.
     Url { url: String },
 }
 
-/// A call that the server carries out by itself, known by its id.
+/// A call that the server performs in the background, known by its ID.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskHandle {
     pub id: String,
@@ -106,7 +107,7 @@ pub struct TaskHandle {
     pub ttl_ms: Option<u64>,
 }
 
-/// Returns the answer of a person who gave what was asked for.
+/// Returns the answer of a person with the requested data.
 pub fn accepted(content: Option<Value>) -> Value {
     match content {
         Some(content) => json!({ "action": "accept", "content": content }),
@@ -114,26 +115,25 @@ pub fn accepted(content: Option<Value>) -> Value {
     }
 }
 
-/// Returns the answer of somebody who refuses.
+/// Returns the answer of a person who refuses.
 pub fn declined() -> Value {
     json!({ "action": "decline" })
 }
 
-/// Where a bundled server finds whose call it is.
+/// The field in which a bundled server finds the call's tenant.
 pub const TENANT_META: &str = "dev.perihelion/tenant";
 
-/// What travels with a call besides its arguments.
 #[derive(Clone, Debug, Default)]
 pub struct CallContext {
     /// Stable over every attempt of the same call; sent in `_meta` under `dev.perihelion/idempotency-key`.
     pub idempotency_key: String,
-    /// Whose call it is; sent in `_meta` under [`TENANT_META`] to bundled servers, which are this program itself.
+    /// The tenant of the call; sent in `_meta` under [`TENANT_META`] to bundled servers.
     pub tenant: String,
     /// W3C `traceparent`, sent in `_meta` where present.
     pub traceparent: Option<String>,
     /// The rules under which the call was decided on; it is not sent where stricter ones hold by now.
     pub under: Option<CallPolicy>,
-    /// Takes what the server says of how far it is; what there is no room for is left out.
+    /// Receives the server's progress; reports that exceed the space are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
 }
 
@@ -141,13 +141,13 @@ pub struct CallContext {
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     pub done: f64,
-    /// What `done` comes to in the end, where that is known.
+    /// The final value of `done`, if it is known.
     pub total: Option<f64>,
     /// One short line.
     pub message: String,
 }
 
-/// What an answered call ran over: the words by which a server's own log can be searched for it.
+/// The identifiers of an answered call, by which a server's own log can be searched for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Via {
     /// Negotiated MCP protocol version.
@@ -157,7 +157,7 @@ pub struct Via {
     /// The session of a streamable HTTP server that keeps one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub session_id: Option<String>,
-    /// Id of the JSON-RPC request; of the last one, where the call was made again.
+    /// ID of the JSON-RPC request; of the last one, if the call was repeated.
     pub request_id: String,
 }
 
@@ -169,13 +169,13 @@ pub struct ToolOutcome {
     pub text: String,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub structured: Option<Value>,
-    /// None in what was recorded before this was kept, and where a person supplied the result.
+    /// `None` in records of versions that did not store it, and if a person entered the result.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub via: Option<Via>,
 }
 
 impl ToolOutcome {
-    /// Makes an outcome that says why there is no result.
+    /// Makes an outcome that explains why there is no result.
     pub fn failed(text: impl Into<String>) -> Self {
         Self { is_error: true, text: text.into(), structured: None, via: None }
     }
@@ -187,26 +187,26 @@ pub trait ToolHost: Send + Sync {
     /// Returns the servers that could be scanned and those that could not, in the file's order.
     async fn scan(&self) -> Vec<ServerStatus>;
 
-    /// Goes one round of a call, once; never retries a call that may have run.
+    /// Performs one round of a call, once; never retries a call that may have run.
     ///
     /// # Errors
-    /// [`Error::NotSent`] and the like when the call certainly did not run; [`Error::Unknown`] when it may have.
+    /// [`Error::NotSent`] and similar errors if the call certainly did not run; [`Error::Unknown`] if it may have.
     async fn exchange(
         &self,
         server: &str,
         tool: &str,
         round: CallRound,
         context: CallContext,
-    ) -> Result<Reply, Error>;
+    ) -> Result<Reply>;
 
-    /// Calls a tool that neither asks nor becomes a task; one that does is an error.
+    /// Calls a tool that neither asks questions nor becomes a task; otherwise returns an error.
     async fn call(
         &self,
         server: &str,
         tool: &str,
         arguments: Map<String, Value>,
         context: CallContext,
-    ) -> Result<ToolOutcome, Error> {
+    ) -> Result<ToolOutcome> {
         let unknown = |reason: &str| Error::Unknown {
             server: server.to_owned(),
             tool: tool.to_owned(),
@@ -223,14 +223,14 @@ pub trait ToolHost: Send + Sync {
         }
     }
 
-    /// Says why calls of a server are refused for now, if they are: its circuit breaker is open.
+    /// Returns why calls of a server are refused at present, if they are: its circuit breaker is open.
     ///
-    /// It stands in the prompts of every thread, so nothing in it may be what a server wrote.
+    /// Prompts of every thread contain it, so it must not contain text of a server.
     fn failure(&self, _server: &str) -> Option<String> {
         None
     }
 
-    /// Returns what surrounds the calls of a tool now, as far as that is known without asking its server.
+    /// Returns the present policy of a tool's calls, if it is known without asking its server.
     fn call_policy(&self, _server: &str, _tool: &str) -> Option<CallPolicy> {
         None
     }

@@ -12,6 +12,7 @@ mod server;
 pub(super) mod text;
 mod tool;
 
+pub(crate) use error::Result;
 pub use error::{Error, Reason};
 pub use exchange::{
     Answers, Asked, CallContext, CallRound, Progress, Question, Reply, TENANT_META, TaskHandle,

@@ -11,9 +11,9 @@ use serde_json::{Map, Value};
 use super::schema_cost::{self, Unbounded};
 use super::text::shorten;
 
-/// More complaints than this help nobody.
+/// Maximum number of reported problems.
 const COMPLAINTS: usize = 5;
-/// Steps of a check beyond which nobody finds out what is wrong: that takes far longer than to find that something is.
+/// Maximum steps of a check that lists the problems, which takes far longer than only finding one.
 const STEPS_TO_EXPLAIN: u64 = 50_000;
 /// How often a pattern with look-around may try again.
 const BACKTRACKS: usize = 10_000;
@@ -38,7 +38,7 @@ pub enum Mismatch {
     Uncheckable(#[from] Unbounded),
     #[error("it does not fit the schema; the schema is too large to find the place")]
     Unexplained,
-    /// What is wrong at which place, the first few.
+    /// The first few problems, with their places.
     #[error("{}", .0.join("; "))]
     Complaints(Vec<String>),
 }
@@ -50,7 +50,6 @@ pub(crate) struct Checker {
 }
 
 impl Checker {
-    /// Returns the schema that it was compiled from.
     pub fn schema(&self) -> &Value {
         &self.schema
     }
@@ -103,8 +102,8 @@ fn build(options: ValidationOptions<'_>, schema: Arc<Value>) -> Result<Checker, 
 
 /// JSON Schema of a tool's arguments.
 ///
-/// It is compiled when it is first needed, once for all copies: for the list in which the server told it, the agents that
-/// are shown it, and every call that they make. It never changes, so what was compiled is always of this schema.
+/// It is compiled at its first use, once for all copies: for the list of the server, the agents that get it, and all
+/// their calls. It never changes, so the compiled form always belongs to this schema.
 #[derive(Clone, Default)]
 pub struct InputSchema(Arc<Kept>);
 
@@ -121,7 +120,6 @@ impl InputSchema {
         compiled.as_ref()
     }
 
-    /// Checks arguments, before anything is sent.
     pub(super) fn check(
         &self,
         tool: &str,

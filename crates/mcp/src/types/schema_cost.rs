@@ -1,8 +1,8 @@
 //! Counts how many steps it takes to check a value against a schema, so that no check is begun that does not end.
 //!
 //! References make a short schema as large as one likes: forty definitions, each of which names the next one twice, are
-//! a million million. What is counted is what a validator does at most, each pair of schema and value once; no clock
-//! has a part in it, so a replay comes to the same end.
+//! a million million. The maximum steps of a validator are counted, each pair of schema and value once; no clock is
+//! involved, so a replay has the same result.
 
 use std::collections::HashMap;
 
@@ -18,7 +18,7 @@ const MOST_OF_PART: u64 = 16;
 const MOST_IN_PLACE: u64 = 10_000;
 /// Schemas within schemas on the way to one place of a value.
 const DEEPEST: usize = 256;
-/// What a pattern that goes back and forth costs, beside any other.
+/// The cost of a pattern with backtracking, in addition to any other.
 const BACKTRACKING: u64 = 10_000;
 /// Characters that a pattern reads in one step.
 const CHARACTERS: usize = 16;
@@ -48,7 +48,7 @@ pub enum Unbounded {
     Missing(String),
 }
 
-/// Checks that a schema can be checked against at all: what it refers to is in it, and leads to an end.
+/// Checks that a schema can be used: its references exist in it and are not endless.
 pub(crate) fn bounded(schema: &Value) -> Result<(), Unbounded> {
     if let Some(id) = own_id(schema, true) {
         return Err(Unbounded::OwnId(id.to_owned()));
@@ -81,7 +81,6 @@ fn size(value: &Value) -> u64 {
     parts(value).fold(1, |sum, part| sum + size(part))
 }
 
-/// What the check of a value comes to.
 #[derive(Clone, Copy, Default)]
 struct Sum {
     steps: u64,
@@ -99,7 +98,7 @@ impl Sum {
 struct Count<'a> {
     root: &'a Value,
     most: u64,
-    /// Of pairs of schema and value, by their places in memory; none while one is being counted.
+    /// Pairs of schema and value by their addresses; `None` while one is being counted.
     known: HashMap<(*const Value, *const Value), Option<Sum>>,
 }
 
@@ -144,7 +143,7 @@ impl<'a> Count<'a> {
         Unbounded::Steps(self.most)
     }
 
-    /// Counts what is about the same value.
+    /// Counts the subschemas for the same value.
     fn in_place(
         &mut self,
         keywords: &'a Map<String, Value>,
@@ -164,7 +163,7 @@ impl<'a> Count<'a> {
         Ok(sum)
     }
 
-    /// Counts what is about the parts of the value.
+    /// Counts the subschemas for parts of the value.
     fn inner(
         &mut self,
         keywords: &'a Map<String, Value>,
@@ -245,7 +244,7 @@ fn parts(value: &Value) -> Box<dyn Iterator<Item = &Value> + '_> {
     }
 }
 
-/// Returns the schemas that stand under a keyword: one, a list of them, or some by name.
+/// Returns the schemas under a keyword: one, a list, or some by name.
 fn schemas<'a>(keyword: &str, value: &'a Value) -> Vec<&'a Value> {
     let by_name = ["properties", "patternProperties", "dependentSchemas", "dependencies"];
     match value {
@@ -257,7 +256,7 @@ fn schemas<'a>(keyword: &str, value: &'a Value) -> Vec<&'a Value> {
     }
 }
 
-/// Finds what a reference means, in the schema itself: nothing is fetched.
+/// Resolves a reference within the schema itself; fetches no documents.
 fn find<'a>(root: &'a Value, reference: &str) -> Result<&'a Value, Unbounded> {
     let missing = || Unbounded::Missing(reference.to_owned());
     let (document, place) = reference.split_once('#').unwrap_or((reference, ""));
@@ -289,7 +288,7 @@ fn anchors<'a>(value: &'a Value, name: &str, found: &mut Vec<&'a Value>) {
     parts(value).for_each(|part| anchors(part, name, found));
 }
 
-/// Finds a schema within that starts a document of its own, in which references would mean something else.
+/// Finds an inner schema that starts a separate document, in which references would have another meaning.
 fn own_id(value: &Value, is_root: bool) -> Option<&str> {
     let id = value.get("$id").and_then(Value::as_str).filter(|id| !is_root && !id.starts_with('#'));
     id.or_else(|| parts(value).find_map(|part| own_id(part, false)))

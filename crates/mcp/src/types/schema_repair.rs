@@ -13,7 +13,22 @@ const NAMED: [&str; 5] =
 /// Keywords whose values are data and may be null.
 const DATA: [&str; 5] = ["default", "const", "enum", "example", "examples"];
 
-/// Returns a schema of the current draft that means what this one is likely to.
+/// Keywords whose values are numbers.
+const NUMBERS: [&str; 11] = [
+    "minimum",
+    "maximum",
+    "exclusiveMinimum",
+    "exclusiveMaximum",
+    "multipleOf",
+    "minLength",
+    "maxLength",
+    "minItems",
+    "maxItems",
+    "minProperties",
+    "maxProperties",
+];
+
+/// Returns a schema of the current draft with the likely meaning of this one.
 pub(crate) fn repaired(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(keywords) = schema.as_object_mut() {
@@ -21,7 +36,43 @@ pub(crate) fn repaired(schema: &Value) -> Value {
         keywords.remove("$schema");
     }
     repair(&mut schema);
+    let whole = schema.clone();
+    without_lost_references(&mut schema, &whole);
     schema
+}
+
+/// Drops references to what is not there: nothing is known of such a value.
+fn without_lost_references(schema: &mut Value, whole: &Value) {
+    match schema {
+        Value::Object(keywords) => {
+            let place =
+                keywords.get("$ref").and_then(Value::as_str).and_then(|to| to.strip_prefix('#'));
+            // Anchors and encoded places are left to the validator.
+            let is_plain = |place: &&str| place.starts_with('/') && !place.contains('%');
+            if place.filter(is_plain).is_some_and(|place| whole.pointer(place).is_none()) {
+                keywords.remove("$ref");
+            }
+            keywords.values_mut().for_each(|part| without_lost_references(part, whole));
+        }
+        Value::Array(parts) => {
+            parts.iter_mut().for_each(|part| without_lost_references(part, whole));
+        }
+        _ => {}
+    }
+}
+
+/// Returns the type that a word of a programming language means; none where it says nothing.
+fn usual_type(word: &str) -> Option<&'static str> {
+    Some(match word.to_ascii_lowercase().as_str() {
+        "string" | "str" | "text" => "string",
+        "integer" | "int" | "long" => "integer",
+        "number" | "float" | "double" | "decimal" => "number",
+        "boolean" | "bool" => "boolean",
+        "object" | "dict" | "map" => "object",
+        "array" | "list" => "array",
+        "null" | "none" => "null",
+        _ => return None,
+    })
 }
 
 fn repair(schema: &mut Value) {
@@ -30,6 +81,20 @@ fn repair(schema: &mut Value) {
     for key in NAMED {
         if keywords.get(key).is_some_and(|named| named.as_array().is_some_and(Vec::is_empty)) {
             keywords.insert(key.to_owned(), json!({}));
+        }
+    }
+    if let Some(Value::String(word)) = keywords.get("type") {
+        match usual_type(word) {
+            Some(kind) => keywords.insert("type".to_owned(), kind.into()),
+            None => keywords.remove("type"),
+        };
+    }
+    for key in NUMBERS {
+        if let Some(Value::String(digits)) = keywords.get(key) {
+            match digits.trim().parse::<serde_json::Number>() {
+                Ok(number) => keywords.insert(key.to_owned(), number.into()),
+                Err(_) => keywords.remove(key),
+            };
         }
     }
     require(keywords);
@@ -62,7 +127,7 @@ fn repair(schema: &mut Value) {
     }
 }
 
-/// Leaves names alone in `required`; a property that says of itself that it is required, as in draft 3, is named.
+/// Keeps only names in `required`; adds a property that declares itself required, as in draft 3.
 fn require(keywords: &mut Map<String, Value>) {
     let mut names: Vec<Value> = match keywords.remove("required") {
         Some(Value::Array(names)) => names.into_iter().filter(Value::is_string).collect(),
@@ -130,6 +195,19 @@ mod tests {
                 Some(json!("a1")),
             ),
             (json!({ "pattern": "(?<=" }), json!({}), json!("x"), None),
+            (json!({ "type": "any", "maxLength": "many" }), json!({}), json!("x"), None),
+            (
+                json!({ "type": "int", "minimum": "3" }),
+                json!({ "type": "integer", "minimum": 3 }),
+                json!(3),
+                Some(json!(2)),
+            ),
+            (
+                json!({ "properties": { "a": { "$ref": "#/$defs/Lost" } }, "$ref": "#/$defs/B", "$defs": { "B": { "type": "dict" } } }),
+                json!({ "properties": { "a": {} }, "$ref": "#/$defs/B", "$defs": { "B": { "type": "object" } } }),
+                json!({ "a": 1 }),
+                Some(json!(1)),
+            ),
             (
                 json!({ "properties": { "a": { "required": true } } }),
                 json!({ "properties": { "a": {} }, "required": ["a"] }),

@@ -1,15 +1,15 @@
-//! A server as it is known after a scan, and how it stands.
+//! A server as known after a scan, and its status.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{error::Error, tool::ToolDefinition};
+use super::{error::Result, tool::ToolDefinition};
 
-/// A file that the operator wrote about what a server holds.
+/// An operator's file about the contents of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knowledge {
-    /// As it stands in the servers file.
+    /// As written in the servers file.
     pub file: String,
     pub content: serde_json::Value,
 }
@@ -23,10 +23,10 @@ pub struct AgentBinding {
     /// Which tool plays which role for that kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
-    /// What the operator wrote down of what the server holds, for the kind to read.
+    /// The operator's notes about the contents of the server, for the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge: Option<Knowledge>,
-    /// The bundled server that this is, where the table starts one.
+    /// The bundled server that the table starts, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundled: Option<String>,
 }
@@ -37,7 +37,7 @@ impl AgentBinding {
     }
 }
 
-/// A scanned server: what an agent can be made of.
+/// A scanned server: the basis of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
     /// Name of its table in the servers file.
@@ -52,33 +52,29 @@ pub struct ServerInfo {
     /// Tools left out of the list, with the reason (malformed definition, disabled …).
     #[serde(default)]
     pub rejected_tools: Vec<(String, String)>,
-    /// The operator declared that anybody may have written what this server says, its definitions too.
+    /// The operator declared the server's content open world, including its definitions.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
-    /// Its tools count as reaching the open world only because nobody said anything of them: neither the operator nor
-    /// the server.
+    /// Its tools count as reaching the open world only because neither the operator nor the server declared otherwise.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub undeclared: bool,
     #[serde(default, skip_serializing_if = "AgentBinding::is_silent")]
     pub agent: AgentBinding,
 }
 
-/// The result of scanning one configured server.
 #[derive(Debug)]
 pub struct ServerStatus {
     pub name: String,
-    pub outcome: Result<ServerInfo, Error>,
+    pub outcome: Result<ServerInfo>,
 }
 
-/// What a server is doing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// Nobody has looked at it yet.
+    /// It was not checked yet.
     New,
     /// Its tools are known from an earlier time; it is started when it is first called.
     Cached,
-    /// It is connected.
     Running,
     /// It was connected, and is started again when it is next called.
     Stopped,
@@ -86,12 +82,11 @@ pub enum Phase {
     BreakerOpen,
     /// It takes no calls until a person has logged in, or until its client credentials are fixed.
     NeedsLogin,
-    /// It could not be started or connected, or did not tell its tools.
+    /// It could not be started or connected, or did not list its tools.
     Failed,
 }
 
 impl Phase {
-    /// Returns the phase in words.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::New => "new",
@@ -105,7 +100,6 @@ impl Phase {
     }
 }
 
-/// How one server stands.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ServerState {
     pub server: String,

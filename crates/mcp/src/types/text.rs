@@ -1,4 +1,4 @@
-//! One short line for words of others, and one text for a JSON value, whatever order its keys came in.
+//! One short line for foreign text, and one canonical text for a JSON value, with any order of keys.
 
 use std::fmt::{self, Write as _};
 
@@ -13,7 +13,6 @@ pub(crate) fn one_line(text: &str) -> String {
         .join(" ")
 }
 
-/// Characters of one complaint.
 const COMPLAINT_CHARS: usize = 300;
 
 /// Cuts a complaint to a length that a model or a person reads.
@@ -45,8 +44,8 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
 
 /// Returns the SHA-256 of a value's canonical JSON, as 64 hexadecimal digits.
 ///
-/// The form is that of RFC 8785 (keys sorted by UTF-16 code units, no white space), but for numbers,
-/// which stay as they were read.
+/// The form is that of RFC 8785 (keys sorted by UTF-16 code units, no white space), except numbers, which stay
+/// unchanged.
 pub fn digest(value: &Value) -> String {
     let hash = Sha256::digest(sorted(value).to_string().as_bytes());
     hash.iter().map(|byte| format!("{byte:02x}")).collect()

@@ -5,7 +5,7 @@ use serde_json::{Map, Value};
 
 use super::schema::{InputSchema, InvalidArguments};
 
-/// What a server says of a tool's nature; untrusted, so it may tighten policy and never loosen it.
+/// A server's hints about a tool; untrusted, so they may tighten policy and never relax it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolAnnotations {
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -28,7 +28,7 @@ pub struct ToolDefinition {
     pub description: String,
     /// JSON Schema of the arguments, with what checks them against it.
     pub input_schema: InputSchema,
-    /// JSON Schema of the structured result, where the server promises one.
+    /// JSON Schema of the structured result, if the server declares one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub output_schema: Option<Value>,
     #[serde(default)]
@@ -39,16 +39,16 @@ pub struct ToolDefinition {
     /// A person approves each call: the operator wants it so, or the server calls the tool destructive.
     #[serde(default)]
     pub needs_approval: bool,
-    /// Seconds for which a call's approval can be given, where the operator says so of this tool.
+    /// Seconds until an approval of a call expires, if the operator sets it for this tool.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_timeout_sec: Option<u32>,
     /// The operator approved every call in advance (`approval_mode = "approve"`).
     #[serde(default, skip_serializing_if = "is_false")]
     pub approved_in_advance: bool,
-    /// A call changes nothing, by the word of the operator or of a server that is trusted in this.
+    /// A call changes nothing, according to the operator or a server that is trusted in this.
     #[serde(default, skip_serializing_if = "is_false")]
     pub read_only: bool,
-    /// Anybody may have written what the tool returns, such as the authors of web pages.
+    /// The tool's results are open-world content, such as web pages.
     #[serde(default, skip_serializing_if = "is_false")]
     pub open_world: bool,
 }
@@ -114,12 +114,12 @@ impl CallPolicy {
         }
     }
 
-    /// Returns what a call is made under that a person has allowed: nothing that could be asked is left.
+    /// Returns the policy of an approved call: no question is left.
     pub fn allowed(self) -> Self {
         Self { needs_approval: true, approved_in_advance: false, read_only: false, ..self }
     }
 
-    /// Tells whether a call decided on under these rules would need another decision under those.
+    /// Returns whether a call that was decided under these rules needs another decision under those.
     pub(crate) fn is_weaker_than(self, now: Self) -> bool {
         let strict = Self { repeatable: self.repeatable, ..self.stricter(now) };
         strict != self

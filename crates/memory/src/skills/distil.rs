@@ -8,10 +8,9 @@ use super::secret::{is_secret_name, without_secrets};
 /// Calls of a method at most; a longer one is no example.
 const STEPS: usize = 12;
 
-/// Characters of a text argument that are kept.
+/// Characters of a text argument that are stored.
 const TEXT_CHARS: usize = 1_500;
 
-/// Characters of a task.
 const TASK_CHARS: usize = 600;
 
 /// Letters of a value below which it is not looked for in texts: everything holds an `a`.
@@ -32,7 +31,7 @@ pub struct Step {
     pub arguments: Value,
 }
 
-/// What is to be learned: a task and how it was solved.
+/// The subject of a lesson: a task and its solution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lesson {
     /// The task, with the same parameters as the steps.
@@ -40,10 +39,10 @@ pub struct Lesson {
     pub steps: Vec<Step>,
 }
 
-/// Makes a method of the calls that solved a task; none when no call succeeded or there were too many.
+/// Makes a method from the calls that solved a task; `None` if no call succeeded or there were too many.
 ///
-/// A value that stands in the task becomes a parameter named after its argument, in the task as well as in each call. Failed calls and
-/// repetitions are left out.
+/// A value in the task becomes a parameter named after its argument, in the task as well as in each call. Failed calls
+/// and repetitions are left out.
 pub fn distil(task: &str, calls: &[Call]) -> Option<Lesson> {
     let mut parameters = Parameters::of(task);
     let mut steps: Vec<Step> = Vec::new();
@@ -100,7 +99,7 @@ impl Parameters {
         }
     }
 
-    /// Replaces a text by a parameter when it stands in the task, else what it quotes from there.
+    /// Replaces a text by a parameter if the task contains it, otherwise the parts that it quotes from the task.
     fn in_text(&mut self, name: &str, text: &str) -> String {
         if let Some(parameter) = self.parameter(name, text) {
             return parameter;
@@ -114,7 +113,7 @@ impl Parameters {
         without_secrets(&text).chars().take(TEXT_CHARS).collect()
     }
 
-    /// Returns the parameter that stands for a value of the task, giving it a name at its first use.
+    /// Returns the parameter for a value of the task, with a name from its first use.
     fn parameter(&mut self, name: &str, value: &str) -> Option<String> {
         if let Some((_, parameter)) =
             self.named.iter().find(|(known, _)| known.to_lowercase() == value.to_lowercase())
@@ -138,28 +137,20 @@ impl Parameters {
     }
 }
 
-/// Returns what stands in quotation marks, and numbers: where values stand in queries.
+/// Returns the texts in quotation marks, and numbers: the places of values in queries.
 fn literals(text: &str) -> Vec<String> {
     let mut found: Vec<String> = Vec::new();
     for mark in ['\'', '"'] {
-        let parts: Vec<&str> = text.split(mark).collect();
-        found.extend(
-            parts
-                .iter()
-                .skip(1)
-                .step_by(2)
-                .map(|part| part.trim_matches(|letter| letter == '%' || letter == '*').to_owned()),
-        );
+        let quoted = text.split(mark).skip(1).step_by(2);
+        found.extend(quoted.map(|part| part.trim_matches(['%', '*']).to_owned()));
     }
     let numbers = text.split(|letter: char| !letter.is_ascii_digit() && letter != '.');
-    found.extend(
-        numbers.filter(|part| !part.is_empty()).map(|part| part.trim_matches('.').to_owned()),
-    );
+    found.extend(numbers.map(|part| part.trim_matches('.').to_owned()));
     found.retain(|literal| !literal.is_empty());
     found
 }
 
-/// Finds a value where no letter or digit touches it, whatever its case.
+/// Finds a value that touches no letter or digit, ignoring case.
 fn find_word(text: &str, value: &str) -> Option<(usize, usize)> {
     let lower = text.to_lowercase();
     let wanted = value.to_lowercase();

@@ -1,4 +1,4 @@
-//! Learning: a new skill, or more trust in one that is the same.
+//! Learning: a new skill, or more trust in an equal one.
 
 use std::collections::BTreeSet;
 
@@ -8,7 +8,7 @@ use perihelion_recall::{Index as _, Item, Scope, Search, StoredIndex};
 use serde_json::json;
 
 use super::{KIND, Skill, Skills, likeness::likeness};
-use crate::Error;
+use crate::{Error, Result};
 
 /// The share of words that two tasks have in common when they are the same.
 const SAME: f64 = 0.85;
@@ -17,18 +17,10 @@ const SAME: f64 = 0.85;
 const COMPARED: usize = 10;
 
 impl Skills {
-    /// Keeps a skill, or merges it with one that is the same; returns what is kept.
+    /// Stores a skill, or merges it with an equal one; returns the stored one.
     ///
-    /// Learned again from the same work (`source`), it changes nothing. Of two solutions the shorter one stays.
-    ///
-    /// # Errors
-    /// [`Error::Recall`], [`Error::Database`].
-    pub async fn learn(
-        &self,
-        skill: Skill,
-        tenant: &str,
-        now: DateTime<Utc>,
-    ) -> Result<Skill, Error> {
+    /// Learning it again from the same work (`source`) has no effect. Of two solutions the shorter one stays.
+    pub async fn learn(&self, skill: Skill, tenant: &str, now: DateTime<Utc>) -> Result<Skill> {
         let scope = Scope::new(tenant, &skill.agent)?;
         let kept = match self.same(&scope, &skill).await? {
             Some(known) if known.source == skill.source => return Ok(known),
@@ -48,33 +40,24 @@ impl Skills {
     }
 
     /// Writes all skills of a tenant as lines of JSON.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn export(&self, tenant: &str) -> Result<String, Error> {
+    pub async fn export(&self, tenant: &str) -> Result<String> {
         let lines = self.list(tenant).await?;
         let lines = lines.iter().map(|skill| json!(skill).to_string() + "\n");
         Ok(lines.collect())
     }
 
-    /// Learns the skills of an export and returns how many there were; the same file twice changes nothing.
+    /// Learns the skills of an export and returns how many there were; the same file twice has no effect.
     ///
     /// # Errors
     /// [`Error::Import`] that names the line; the lines before it were learned.
-    pub async fn import(
-        &self,
-        tenant: &str,
-        lines: &str,
-        now: DateTime<Utc>,
-    ) -> Result<u64, Error> {
+    pub async fn import(&self, tenant: &str, lines: &str, now: DateTime<Utc>) -> Result<u64> {
         let mut learned = 0;
         for (number, line) in lines.lines().enumerate().filter(|(_, line)| !line.trim().is_empty())
         {
-            let bad = |reason: String| Error::Import { line: number + 1, reason };
-            let skill: Skill =
-                serde_json::from_str(line).map_err(|error| bad(error.to_string()))?;
+            let bad = |reason| Error::Import { line: number + 1, reason };
+            let skill: Skill = serde_json::from_str(line).map_err(|error| bad(error.into()))?;
             if skill.agent.is_empty() || skill.task.is_empty() || skill.steps.is_empty() {
-                return Err(bad("agent, task and steps must not be empty".to_owned()));
+                return Err(bad("agent, task and steps must not be empty".into()));
             }
             self.learn(skill, tenant, now).await?;
             learned += 1;
@@ -83,7 +66,7 @@ impl Skills {
     }
 
     /// Returns the skill that has nearly the same task, and the same tools or a part of them.
-    async fn same(&self, scope: &Scope, skill: &Skill) -> Result<Option<Skill>, Error> {
+    async fn same(&self, scope: &Scope, skill: &Skill) -> Result<Option<Skill>> {
         let search = Search::new(scope, KIND, &skill.task).limit(COMPARED);
         let hits = self.index.search(&search).await?.hits;
         for (_, known) in self.of_hits(scope.tenant(), hits).await? {
@@ -127,11 +110,7 @@ const WRITE: &str = "INSERT INTO skill (tenant, id, agent, server, task, steps, 
         outcome = excluded.outcome, successes = excluded.successes, failures = excluded.failures,
         is_stale = excluded.is_stale, source = excluded.source, used_at = excluded.used_at";
 
-async fn write(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    skill: &Skill,
-) -> Result<(), Error> {
+async fn write(transaction: &mut Transaction<'_>, tenant: &str, skill: &Skill) -> Result<()> {
     let write = query(WRITE)
         .binds((tenant, &skill.id, &skill.agent, &skill.server, &skill.task, json!(skill.steps)))
         .binds((json!(skill.tools), &skill.outcome, skill.successes as i64, skill.failures as i64))

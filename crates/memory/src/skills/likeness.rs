@@ -1,4 +1,4 @@
-//! How like two tasks are, by their words, and how much a skill is worth: what it did, and how long ago.
+//! The similarity of two tasks, by their words, and the value of a skill: its successes, and their age.
 
 use std::collections::BTreeSet;
 
@@ -34,11 +34,11 @@ fn terms_of(task: &str) -> BTreeSet<String> {
 /// Days after which an unused skill is worth half.
 const HALF_LIFE_DAYS: f64 = 60.0;
 
-/// Below this it is not shown to anybody.
+/// Below this it is hidden.
 pub(super) const LEAST: f64 = 0.3;
 
 impl Skill {
-    /// Returns its worth, 0 to 1: the share of its uses that succeeded, with one of each assumed, less what it faded.
+    /// Returns its value, from 0 to 1: the share of its successful uses, with one of each assumed, reduced by its age.
     pub fn score(&self, now: DateTime<Utc>) -> f64 {
         let uses = (self.successes + self.failures) as f64;
         let share = (self.successes as f64 + 1.0) / (uses + 2.0);
@@ -46,7 +46,7 @@ impl Skill {
         share * 0.5_f64.powf(days / HALF_LIFE_DAYS)
     }
 
-    /// Tells whether it is shown to agents.
+    /// Returns whether agents can see it.
     pub fn is_usable(&self, now: DateTime<Utc>) -> bool {
         !self.is_stale && self.score(now) >= LEAST
     }

@@ -1,7 +1,8 @@
 //! Skills: how tasks were solved before, learned from approved success (S1.11).
 //!
-//! Enter at [`Skills`]. Invariant: a skill holds a method and no values: what came from the task or a result stands as a parameter,
-//! what looks like a secret is gone. Deliberately absent: any text of a model (a solution is the calls that were recorded).
+//! Enter at [`Skills`]. Invariant: a skill contains a method and no values: values from the task or a result are
+//! parameters, and texts that look like secrets are removed. Deliberately absent: any text of a model (a solution is
+//! the calls that were recorded).
 
 mod distil;
 mod learn;

@@ -1,4 +1,4 @@
-//! What must never become part of a skill.
+//! Values that must never become part of a skill.
 
 /// Names of arguments whose values are secret whatever they are.
 const NAMES: [&str; 11] = [
@@ -15,17 +15,17 @@ const NAMES: [&str; 11] = [
     "session",
 ];
 
-/// Letters from which on a word of letters and digits is taken for a key.
+/// Length from which a word of letters and digits counts as a key.
 const LONG: usize = 20;
 
-/// Tells an argument by its name whose value is secret.
+/// Returns whether an argument's name indicates a secret value.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();
     NAMES.iter().any(|secret| plain.contains(secret))
 }
 
-/// Replaces words that look like keys, and addresses of people, by what they are.
+/// Replaces words that look like keys, and people's addresses, by their kind.
 pub(super) fn without_secrets(text: &str) -> String {
     let mut clean = String::with_capacity(text.len());
     for word in text
@@ -62,7 +62,7 @@ fn looks_like_key(word: &str) -> bool {
     is_known || is_random
 }
 
-/// Tells a long word in which digits and letters alternate often.
+/// Returns whether a long word often alternates between digits and letters.
 fn is_mixed(part: &str) -> bool {
     let letters: Vec<bool> = part.chars().map(|letter| letter.is_ascii_digit()).collect();
     let changes = letters.windows(2).filter(|pair| pair[0] != pair[1]).count();

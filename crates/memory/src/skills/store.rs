@@ -1,4 +1,4 @@
-//! Where skills are kept, looked up and forgotten.
+//! The storage of skills: add, search and delete.
 
 use std::collections::BTreeMap;
 
@@ -8,9 +8,9 @@ use perihelion_recall::{Hit, Index as _, QueryVector, Scope, Search, StoredIndex
 use serde::{Deserialize, Serialize};
 
 use super::{Step, likeness::likeness};
-use crate::Error;
+use crate::{Error, Result};
 
-/// The kind under which skills stand in the index; the owner is the agent.
+/// The kind of skills in the index; the owner is the agent.
 pub const KIND: &str = "skill";
 
 /// Candidates that are looked at for one question.
@@ -55,7 +55,7 @@ impl Skill {
     }
 }
 
-/// What an agent is about to do.
+/// The task that an agent is about to do.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     pub task: &'a str,
@@ -94,15 +94,12 @@ impl Skills {
     }
 
     /// Returns usable skills that are like a task, best first; those whose tools changed become stale.
-    ///
-    /// # Errors
-    /// [`Error::Recall`], [`Error::Database`].
     pub async fn recall(
         &self,
         scope: &Scope,
         question: Question<'_>,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Match>, Error> {
+    ) -> Result<Vec<Match>> {
         let search =
             Search::new(scope, KIND, question.task).with_vector(question.vector).limit(CANDIDATES);
         let found = self.index.search(&search).await?;
@@ -132,16 +129,13 @@ impl Skills {
     }
 
     /// Notes how work ended in which skills were shown.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
     pub async fn used(
         &self,
         scope: &Scope,
         ids: &[String],
         succeeded: bool,
         now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let sql = if succeeded {
             "UPDATE skill SET successes = successes + 1, used_at = $3 WHERE tenant = $1 AND id = $2"
         } else {
@@ -155,10 +149,7 @@ impl Skills {
     }
 
     /// Lists a tenant's skills, newest first.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn list(&self, tenant: &str) -> Result<Vec<Skill>, Error> {
+    pub async fn list(&self, tenant: &str) -> Result<Vec<Skill>> {
         let sql =
             format!("SELECT {COLUMNS} FROM skill WHERE tenant = $1 ORDER BY made_at DESC, id");
         let read = query(sqlx::AssertSqlSafe(sql)).bind(tenant);
@@ -166,15 +157,7 @@ impl Skills {
     }
 
     /// Finds skills of all of a tenant's agents by words.
-    ///
-    /// # Errors
-    /// [`Error::Recall`], [`Error::Database`].
-    pub async fn search(
-        &self,
-        tenant: &str,
-        text: &str,
-        limit: usize,
-    ) -> Result<Vec<Skill>, Error> {
+    pub async fn search(&self, tenant: &str, text: &str, limit: usize) -> Result<Vec<Skill>> {
         let read = query("SELECT DISTINCT agent FROM skill WHERE tenant = $1 ORDER BY agent");
         let agents = self.index.database().of_tenant(tenant).fetch_all(&read.bind(tenant)).await?;
         let mut scopes = Vec::new();
@@ -192,7 +175,7 @@ impl Skills {
     ///
     /// # Errors
     /// [`Error::UnknownSkill`], [`Error::Database`].
-    pub async fn show(&self, tenant: &str, id: &str) -> Result<Skill, Error> {
+    pub async fn show(&self, tenant: &str, id: &str) -> Result<Skill> {
         let all = self.list(tenant).await?;
         let mut fitting =
             all.into_iter().filter(|skill| !id.is_empty() && skill.id.starts_with(id));
@@ -202,11 +185,11 @@ impl Skills {
         }
     }
 
-    /// Forgets a skill, with all that was kept of it.
+    /// Deletes a skill, with all its data.
     ///
     /// # Errors
     /// [`Error::UnknownSkill`], [`Error::Database`].
-    pub async fn forget(&self, tenant: &str, id: &str) -> Result<Skill, Error> {
+    pub async fn forget(&self, tenant: &str, id: &str) -> Result<Skill> {
         let skill = self.show(tenant, id).await?;
         let scope = Scope::new(tenant, &skill.agent)?;
         let database = self.index.database().of_tenant(tenant);
@@ -220,12 +203,8 @@ impl Skills {
         Ok(skill)
     }
 
-    /// Returns the skills of a search in its order; one that was forgotten in this moment is left out.
-    pub(super) async fn of_hits(
-        &self,
-        tenant: &str,
-        hits: Vec<Hit>,
-    ) -> Result<Vec<(Hit, Skill)>, Error> {
+    /// Returns the skills of a search in its order; a skill that was just deleted is left out.
+    pub(super) async fn of_hits(&self, tenant: &str, hits: Vec<Hit>) -> Result<Vec<(Hit, Skill)>> {
         if hits.is_empty() {
             return Ok(Vec::new());
         }
@@ -243,7 +222,7 @@ impl Skills {
         Ok(hits.into_iter().filter_map(with_skill).collect())
     }
 
-    async fn set_stale(&self, tenant: &str, id: &str, is_stale: bool) -> Result<(), Error> {
+    async fn set_stale(&self, tenant: &str, id: &str, is_stale: bool) -> Result<()> {
         let update = query("UPDATE skill SET is_stale = $3 WHERE tenant = $1 AND id = $2");
         let update = update.bind(tenant).bind(id).bind(is_stale);
         self.index.database().of_tenant(tenant).execute(&update).await?;
@@ -251,15 +230,14 @@ impl Skills {
     }
 }
 
-fn decode(row: &Row) -> Result<Skill, Error> {
-    let read = |what: serde_json::Error| Error::Damaged(what.to_string());
+fn decode(row: &Row) -> Result<Skill> {
     Ok(Skill {
         id: row.get(0)?,
         agent: row.get(1)?,
         server: row.get(2)?,
         task: row.get(3)?,
-        steps: serde_json::from_value(row.get(4)?).map_err(read)?,
-        tools: serde_json::from_value(row.get(5)?).map_err(read)?,
+        steps: serde_json::from_value(row.get(4)?).map_err(Error::Damaged)?,
+        tools: serde_json::from_value(row.get(5)?).map_err(Error::Damaged)?,
         outcome: row.get(6)?,
         successes: row.get::<i64>(7)? as u64,
         failures: row.get::<i64>(8)? as u64,

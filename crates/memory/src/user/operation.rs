@@ -1,4 +1,4 @@
-//! What a model makes of a user's words: the schema `user_memory`.
+//! A model's reading of a user's words: the schema `user_memory`.
 
 use perihelion_database::stored_words;
 use schemars::JsonSchema;
@@ -7,15 +7,14 @@ use serde::{Deserialize, Serialize};
 /// Operations of one answer that are done; more is no memory but a transcript.
 const MOST: usize = 20;
 
-/// Characters of a key.
 const KEY_CHARS: usize = 80;
 
-/// Characters of a value.
 const VALUE_CHARS: usize = 500;
 
 /// What is to be remembered or forgotten.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Operations {
+    #[schemars(length(max = MOST))]
     pub operations: Vec<Operation>,
 }
 
@@ -24,8 +23,10 @@ pub struct Operations {
 pub struct Operation {
     pub op: Verb,
     pub kind: EntryKind,
+    #[schemars(length(max = KEY_CHARS))]
     pub key: String,
     #[serde(default)]
+    #[schemars(length(max = VALUE_CHARS))]
     pub value: Option<String>,
 }
 
@@ -50,7 +51,7 @@ stored_words! {
 }
 
 impl Operations {
-    /// Returns those that can be done: with a key, a value where one is needed, and of a size that is a fact.
+    /// Returns the valid ones: with a key, a value if one is needed, and of the size of a fact.
     pub(super) fn sensible(&self) -> impl Iterator<Item = &Operation> {
         let fits = |operation: &&Operation| {
             let key = operation.key.trim();
@@ -71,7 +72,7 @@ pub(super) fn normal_key(key: &str) -> String {
     key.chars().take(KEY_CHARS).collect()
 }
 
-/// Returns the value in the form in which it is kept.
+/// Returns the value in its stored form.
 pub(super) fn normal_value(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(VALUE_CHARS).collect()
 }

@@ -1,17 +1,17 @@
-//! Where memories are kept, replaced and forgotten, and what of them goes into a prompt: bounded, however much there is.
+//! The storage of memories: set, replaced and deleted, and the bounded part for a prompt.
 
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, Transaction, query};
+use perihelion_database::{Query, Row, Transaction, query};
 use perihelion_recall::{Index as _, Item, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
 
 use super::operation::{EntryKind, Operations, Verb, normal_key, normal_value};
-use crate::Error;
+use crate::{Error, Result};
 
-/// The kind under which memories stand in the index; the owner is the user.
+/// The kind of memories in the index; the owner is the user.
 const KIND: &str = "memory";
 
 /// Something that is known of a user.
@@ -21,14 +21,14 @@ pub struct Entry {
     pub key: String,
     pub value: String,
     pub since: DateTime<Utc>,
-    /// When another value took its place; none for the current one.
+    /// When another value replaced it; `None` for the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
     /// Where it was said.
     pub source: String,
 }
 
-/// What users of a database said of themselves; the scope is the tenant and the user.
+/// The memories of a database; the scope is the tenant and the user.
 #[derive(Clone)]
 pub struct UserMemory {
     index: StoredIndex,
@@ -51,7 +51,7 @@ impl UserMemory {
         &self.index
     }
 
-    /// Remembers a value from now on; one that was there has an end and stays. The same value again changes nothing.
+    /// Stores a value from now on; an earlier one gets an end and stays. The same value again has no effect.
     ///
     /// # Errors
     /// [`Error::NoKey`], [`Error::Recall`], [`Error::Database`].
@@ -61,7 +61,7 @@ impl UserMemory {
         entry: (EntryKind, &str, &str),
         source: &str,
         now: DateTime<Utc>,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let database = self.index.database_of(scope);
         let mut transaction = database.begin().await?;
         set_in(&mut transaction, scope, entry, source, now).await?;
@@ -71,8 +71,8 @@ impl UserMemory {
     /// Forgets a key with every value that it ever had; when it returns no byte of them is left.
     ///
     /// # Errors
-    /// [`Error::UnknownKey`] when nothing was remembered under it.
-    pub async fn forget(&self, scope: &Scope, key: &str) -> Result<(), Error> {
+    /// [`Error::UnknownKey`] if the key has no memory.
+    pub async fn forget(&self, scope: &Scope, key: &str) -> Result<()> {
         let database = self.index.database_of(scope);
         let mut transaction = database.begin().await?;
         let forgotten = forget_in(&mut transaction, scope, key).await?;
@@ -84,19 +84,16 @@ impl UserMemory {
         }
     }
 
-    /// Does what a model made of a user's words, all or nothing, and returns how many operations were done.
+    /// Applies a model's operations, all or none, and returns how many there were.
     ///
-    /// Operations without a key or a value are left out; done again, they change nothing.
-    ///
-    /// # Errors
-    /// [`Error::Recall`], [`Error::Database`].
+    /// Operations without a key or a value are left out; repeating them has no effect.
     pub async fn apply(
         &self,
         scope: &Scope,
         operations: &Operations,
         source: &str,
         now: DateTime<Utc>,
-    ) -> Result<usize, Error> {
+    ) -> Result<usize> {
         let database = self.index.database_of(scope);
         let mut transaction = database.begin().await?;
         let mut done = 0;
@@ -121,31 +118,26 @@ impl UserMemory {
         Ok(done)
     }
 
-    /// Lists what is known now, preferences first, then by key.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn list(&self, scope: &Scope) -> Result<Vec<Entry>, Error> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM user_memory WHERE tenant = $1 AND person = $2 AND until IS NULL
-             ORDER BY kind DESC, name"
-        );
-        self.read(scope, &sql).await
+    /// Lists the current memories, preferences first, then by key.
+    pub async fn list(&self, scope: &Scope) -> Result<Vec<Entry>> {
+        self.read(scope, "AND until IS NULL ORDER BY kind DESC, name", |read| read).await
     }
 
     /// Lists everything that was ever known and not forgotten, oldest first.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn history(&self, scope: &Scope) -> Result<Vec<Entry>, Error> {
-        let sql = format!(
-            "SELECT {COLUMNS} FROM user_memory WHERE tenant = $1 AND person = $2 ORDER BY since, name"
-        );
-        self.read(scope, &sql).await
+    pub async fn history(&self, scope: &Scope) -> Result<Vec<Entry>> {
+        self.read(scope, "ORDER BY since, name", |read| read).await
     }
 
-    async fn read(&self, scope: &Scope, sql: &str) -> Result<Vec<Entry>, Error> {
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner());
+    /// Reads a user's entries; `bind` gives the values of `which` from the third on.
+    async fn read(
+        &self,
+        scope: &Scope,
+        which: &str,
+        bind: impl FnOnce(Query) -> Query,
+    ) -> Result<Vec<Entry>> {
+        let sql =
+            format!("SELECT {COLUMNS} FROM user_memory WHERE tenant = $1 AND person = $2 {which}");
+        let read = bind(query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()));
         let rows = self.index.database_of(scope).fetch_all(&read).await?;
         rows.iter().map(decode).collect()
     }
@@ -167,17 +159,14 @@ const WHO: [&str; 4] = ["name", "company", "title", "recent_projects"];
 const CHARS: usize = 2_000;
 
 impl UserMemory {
-    /// Returns what a prompt says of a user: who it is, preferences, facts that fit the question, the newest ones; at most
+    /// Returns the memories for a prompt: identity, preferences, facts that fit the question, the newest ones; at most
     /// 2,000 characters.
-    ///
-    /// # Errors
-    /// [`Error::Recall`], [`Error::Database`].
     pub async fn for_prompt(
         &self,
         scope: &Scope,
         question: &str,
         vector: Option<QueryVector>,
-    ) -> Result<Vec<Entry>, Error> {
+    ) -> Result<Vec<Entry>> {
         let mut entries: Vec<Entry> = Vec::new();
         let who = WHO.map(str::to_owned).to_vec();
         entries.extend(self.named(scope, who).await?);
@@ -200,25 +189,15 @@ impl UserMemory {
         Ok(entries)
     }
 
-    async fn named(&self, scope: &Scope, names: Vec<String>) -> Result<Vec<Entry>, Error> {
-        let database = self.index.database_of(scope);
-        let one_of = database.dialect().one_of("$3");
-        let sql = format!(
-            "SELECT kind, name, value, since, until, source FROM user_memory
-             WHERE tenant = $1 AND person = $2 AND until IS NULL AND name {one_of} ORDER BY name"
-        );
-        let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(scope.owner()).bind(names);
-        database.fetch_all(&read).await?.iter().map(decode).collect()
+    async fn named(&self, scope: &Scope, names: Vec<String>) -> Result<Vec<Entry>> {
+        let one_of = self.index.database_of(scope).dialect().one_of("$3");
+        let which = format!("AND until IS NULL AND name {one_of} ORDER BY name");
+        self.read(scope, &which, |read| read.bind(names)).await
     }
 
-    async fn latest(&self, scope: &Scope, kind: &str, most: i64) -> Result<Vec<Entry>, Error> {
-        let read = query(
-            "SELECT kind, name, value, since, until, source FROM user_memory
-             WHERE tenant = $1 AND person = $2 AND until IS NULL AND kind = $3
-             ORDER BY since DESC, name LIMIT $4",
-        );
-        let read = read.bind(scope.tenant()).bind(scope.owner()).bind(kind).bind(most);
-        self.index.database_of(scope).fetch_all(&read).await?.iter().map(decode).collect()
+    async fn latest(&self, scope: &Scope, kind: &str, most: i64) -> Result<Vec<Entry>> {
+        let which = "AND until IS NULL AND kind = $3 ORDER BY since DESC, name LIMIT $4";
+        self.read(scope, which, |read| read.bind(kind).bind(most)).await
     }
 }
 
@@ -228,7 +207,7 @@ async fn set_in(
     (kind, key, value): (EntryKind, &str, &str),
     source: &str,
     now: DateTime<Utc>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let name = normal_key(key);
     let value = normal_value(value);
     if name.is_empty() {
@@ -266,11 +245,7 @@ async fn set_in(
     Ok(StoredIndex::put_in(transaction, scope, KIND, &[item]).await?)
 }
 
-async fn forget_in(
-    transaction: &mut Transaction<'_>,
-    scope: &Scope,
-    key: &str,
-) -> Result<u64, Error> {
+async fn forget_in(transaction: &mut Transaction<'_>, scope: &Scope, key: &str) -> Result<u64> {
     let name = normal_key(key);
     let ids = [name.clone()];
     StoredIndex::remove_in(transaction, scope, KIND, &ids).await?;
@@ -279,7 +254,7 @@ async fn forget_in(
     Ok(transaction.execute(&delete).await?)
 }
 
-fn decode(row: &Row) -> Result<Entry, Error> {
+fn decode(row: &Row) -> Result<Entry> {
     let kind: String = row.get(0)?;
     Ok(Entry {
         kind: EntryKind::from_name(&kind).unwrap_or_default(),

@@ -50,7 +50,7 @@ impl Samples<'_> {
     }
 
     fn follow<'b>(&'b self, value: &'b Value) -> &'b Value {
-        self.catalogue.follow(value)
+        self.catalogue.resolved(value)
     }
 
     fn place(&self, operation: &Operation) -> Option<&Value> {

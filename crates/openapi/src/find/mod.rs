@@ -12,7 +12,7 @@ mod yields;
 use crate::{Catalogue, Operation, Snippet};
 use question::{Intent, Question};
 use shape::Shape;
-use text::{Weighted, of_operation, of_snippet};
+use text::{of_operation, of_snippet};
 use words::WordIndex;
 use yields::Yields;
 
@@ -32,44 +32,27 @@ pub struct Finder {
     yields: Yields,
 }
 
-/// An operation that was found.
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     pub operation: &'a Operation,
-    /// Zero for one that was added.
+    /// Zero for an added one.
     pub score: f64,
-    /// It yields this path parameter of a better one, and may have been added for that.
+    /// It yields this path parameter of a better one, and may be added for that.
     pub yields: Option<&'a str>,
 }
 
 impl Finder {
-    /// Indexes a catalogue.
-    #[must_use]
     pub fn new(catalogue: &Catalogue) -> Self {
-        let index = |texts: &mut dyn Iterator<Item = Weighted>| {
-            let mut index = WordIndex::default();
-            for weighted in texts {
-                let fields: Vec<(f64, &str)> =
-                    weighted.iter().map(|(weight, text)| (*weight, text.as_str())).collect();
-                index.add(&fields);
-            }
-            index
-        };
+        let operations = &catalogue.operations;
         Self {
-            operations: index(
-                &mut catalogue
-                    .operations
-                    .iter()
-                    .map(|operation| of_operation(catalogue, operation)),
-            ),
-            snippets: index(&mut catalogue.snippets.iter().map(of_snippet)),
-            shapes: catalogue.operations.iter().map(Shape::new).collect(),
+            operations: operations.iter().map(|one| of_operation(catalogue, one)).collect(),
+            snippets: catalogue.snippets.iter().map(of_snippet).collect(),
+            shapes: operations.iter().map(Shape::new).collect(),
             yields: Yields::new(catalogue),
         }
     }
 
-    /// Returns at most `limit` operations, best first; those that yield path parameters follow what needs them.
-    #[must_use]
+    /// Returns at most `limit` operations, best first; those that yield path parameters follow the ones that need them.
     pub fn find<'a>(
         &self,
         catalogue: &'a Catalogue,
@@ -121,7 +104,7 @@ impl Finder {
         found.into_iter().map(|(_, found)| found).chain(added).collect()
     }
 
-    /// Ranks the operations by the words that they share with a question and by what it wants done.
+    /// Ranks the operations by the words that they share with a question and by the wanted action.
     fn ranked(&self, asked: &Question) -> Vec<(usize, f64)> {
         let things = asked.things.join(" ");
         let verbs = asked.verbs.join(" ");
@@ -142,7 +125,6 @@ impl Finder {
     }
 
     /// Returns at most `limit` passages of documentation, best first.
-    #[must_use]
     pub fn snippets<'a>(
         &self,
         catalogue: &'a Catalogue,

@@ -1,10 +1,10 @@
-//! What a question wants done, and with what.
+//! The wanted action of a question, and its objects.
 
 use std::collections::BTreeSet;
 
 use super::words::{stem, words};
 
-/// What is to happen to the things that a question names.
+/// The action on the things that a question names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
     Read,
@@ -15,24 +15,23 @@ pub enum Intent {
     Act,
 }
 
-/// A question, read.
 #[derive(Debug)]
 pub struct Question {
     pub intent: Intent,
-    /// The stem of its first word where that is an order, such as `refund`.
+    /// The stem of its first word if that is a command, such as `refund`.
     pub deed: Option<String>,
     /// The words that name things, as stems.
     pub things: Vec<String>,
-    /// The words that only say that something is to be read or changed.
+    /// The words that only mean reading or changing.
     pub verbs: Vec<String>,
-    /// Words of what it names in the plural.
+    /// Words of things in the plural.
     plural: Vec<String>,
-    /// Words of what it names behind an article.
+    /// Words of things after an article.
     single: Vec<String>,
     is_own: bool,
 }
 
-/// Words that begin a request and say nothing of it.
+/// Words that begin a request without a meaning for it.
 const POLITE: [&str; 25] = [
     "please", "can", "could", "would", "will", "you", "we", "i", "want", "need", "like", "to",
     "how", "do", "does", "help", "me", "us", "let", "lets", "s", "must", "should", "now", "then",
@@ -77,7 +76,7 @@ impl Question {
         question
     }
 
-    /// Notes what is named in the plural and what behind an article, with the words before it: `merge requests`.
+    /// Notes things in the plural and after an article, with the words before them: `merge requests`.
     fn read_numbers(&mut self, tokens: &[&str]) {
         let mut phrase: Vec<String> = Vec::new();
         let mut is_after_article = false;
@@ -107,12 +106,10 @@ impl Question {
         self.is_own
     }
 
-    /// Returns whether it asks for a list.
     pub fn is_list(&self) -> bool {
         self.verbs.iter().any(|word| word == "list" || word == "all")
     }
 
-    /// Returns whether it asks for a search.
     pub fn is_search(&self) -> bool {
         self.verbs.iter().any(|word| word == "search")
     }
@@ -123,12 +120,12 @@ impl Question {
     }
 }
 
-/// Returns whether a word says what is to be done, and not with what.
+/// Returns whether a word names the action, and not its object.
 fn is_verb(word: &str) -> bool {
     [&READS[..], &CREATES, &UPDATES, &DELETES].iter().any(|list| list.contains(&word))
 }
 
-/// Reads what the first words ask for.
+/// Reads the action from the first words.
 fn intent(tokens: &[&str]) -> Intent {
     let Some(first) = tokens.first() else { return Intent::Read };
     let is_on = |list: &[&str]| list.contains(first);

@@ -1,14 +1,14 @@
-//! How well an operation's path and method fit what a question wants done.
+//! How well an operation's path and method fit the wanted action of a question.
 
 use super::question::{DELETES, Intent, Question, READS};
-use super::text::split;
+use super::text::{split, stems};
 use super::words::{stem, words};
 use crate::Operation;
 
-/// What each word of a path costs that the question does not name.
+/// The cost of each word of a path that the question does not name.
 const BESIDES: f64 = 0.93;
 
-/// What the place of an operation says of it.
+/// The features of an operation's place.
 pub struct Shape {
     /// Stems of the words in its path, each once.
     path: Vec<String>,
@@ -18,7 +18,7 @@ pub struct Shape {
     of_one: Vec<String>,
     /// Stems of its summary, without what every summary has.
     summary: Vec<String>,
-    /// Stems of the words that say what it does: its summary's first, those of its name and of its path's end.
+    /// Stems of the words for its action: its summary's first, those of its name and of its path's end.
     deeds: Vec<String>,
     /// It addresses one thing: its path ends with a placeholder.
     is_item: bool,
@@ -39,14 +39,8 @@ enum Method {
 
 impl Shape {
     pub fn new(operation: &Operation) -> Self {
-        let segments: Vec<&str> = operation
-            .path
-            .split(['/', '.', '?', '#'])
-            .filter(|segment| !segment.is_empty())
-            .collect();
-        let stems = |text: &str| -> Vec<String> {
-            split(text).split_whitespace().map(|word| stem(&word.to_lowercase())).collect()
-        };
+        let segments = operation.path.split(['/', '.', '?', '#']);
+        let segments: Vec<&str> = segments.filter(|segment| !segment.is_empty()).collect();
         let fixed: Vec<&&str> = segments.iter().filter(|segment| !segment.contains('{')).collect();
         let things = |segment: &str| -> Vec<String> {
             let words = split(segment).to_lowercase();
@@ -124,7 +118,7 @@ impl Shape {
         if wants_one == self.is_item { weight } else { 1.0 / weight }
     }
 
-    /// Weighs what the method does against what is wanted.
+    /// Compares the method with the wanted action.
     fn method(&self, question: &Question) -> f64 {
         let says_so = question.deed.as_ref().is_some_and(|deed| self.deeds.contains(deed));
         match (question.intent, self.method) {
@@ -146,7 +140,7 @@ impl Shape {
     }
 }
 
-/// Returns how well words name what is asked for: all of it, and nothing besides.
+/// Returns how well words match the request: all of it, and no other words.
 fn agreement(words: &[String], question: &Question) -> f64 {
     let things = &question.things;
     let covered = things.iter().filter(|thing| words.iter().any(|word| is_same(word, thing)));
@@ -170,7 +164,7 @@ fn is_same(word: &str, thing: &str) -> bool {
     word == thing || (word.len() >= 3 && thing.len() >= word.len() + 4 && thing.starts_with(word))
 }
 
-/// Returns whether a path has a word for other reasons than what it is about.
+/// Returns whether a word of a path is there for other reasons than its subject.
 fn is_common(word: &str) -> bool {
     let number = word.trim_start_matches('v');
     matches!(word, "api" | "rest" | "json" | "rpc" | "me" | "my" | "self")

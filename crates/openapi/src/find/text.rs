@@ -1,15 +1,16 @@
-//! What an operation is found by.
+//! The searched text of an operation.
 
 use std::collections::BTreeSet;
 
 use serde_json::Value;
 
+use super::words::stem;
 use crate::{Catalogue, Operation, Snippet};
 
 /// Texts with how much their words count.
 pub type Weighted = Vec<(f64, String)>;
 
-/// Longest description that is indexed, in characters; what follows is rarely about what the operation is for.
+/// Longest indexed description, in characters; later text is rarely about the operation's purpose.
 const DESCRIPTION: usize = 1_000;
 
 /// How deep the fields of an answer are looked at.
@@ -17,7 +18,7 @@ const ANSWER: usize = 3;
 /// Most fields of one answer that are indexed.
 const FIELDS: usize = 150;
 
-/// People ask for what an answer holds more often than for what an operation is called.
+/// People search for the content of an answer more often than for an operation's name.
 pub fn of_operation(catalogue: &Catalogue, operation: &Operation) -> Weighted {
     let names: Vec<String> =
         operation.parameters.iter().map(|parameter| split(&parameter.name)).collect();
@@ -49,7 +50,7 @@ fn collect<'a>(
     if depth == 0 || fields.len() >= FIELDS {
         return;
     }
-    for (name, field) in schema.get("properties").and_then(Value::as_object).into_iter().flatten() {
+    for (name, field) in schema["properties"].as_object().into_iter().flatten() {
         fields.insert(name);
         collect(catalogue, field, depth - 1, fields);
     }
@@ -57,7 +58,7 @@ fn collect<'a>(
         collect(catalogue, items, depth - 1, fields);
     }
     for key in ["allOf", "anyOf", "oneOf"] {
-        for inner in schema.get(key).and_then(Value::as_array).into_iter().flatten() {
+        for inner in schema[key].as_array().into_iter().flatten() {
             collect(catalogue, inner, depth - 1, fields);
         }
     }
@@ -81,7 +82,12 @@ pub fn split(name: &str) -> String {
     words
 }
 
-/// What people call what a method does.
+/// Returns the stems of a name's words.
+pub fn stems(name: &str) -> Vec<String> {
+    split(name).split_whitespace().map(|word| stem(&word.to_lowercase())).collect()
+}
+
+/// The usual words for a method's action.
 fn verbs(method: &str) -> &'static str {
     match method {
         "POST" => "create add new",

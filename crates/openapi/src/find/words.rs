@@ -2,6 +2,8 @@
 
 use std::collections::HashMap;
 
+use super::text::Weighted;
+
 const K: f64 = 1.2;
 const B: f64 = 0.75;
 
@@ -13,24 +15,28 @@ pub struct WordIndex {
     total: f64,
 }
 
-impl WordIndex {
-    /// Adds a text.
-    pub fn add(&mut self, fields: &[(f64, &str)]) {
-        let number = self.lengths.len();
-        let mut counts: HashMap<String, f64> = HashMap::new();
-        for (weight, text) in fields {
-            for word in words(text) {
-                *counts.entry(word).or_default() += weight;
+impl FromIterator<Weighted> for WordIndex {
+    fn from_iter<T: IntoIterator<Item = Weighted>>(texts: T) -> Self {
+        let mut index = Self::default();
+        for (number, text) in texts.into_iter().enumerate() {
+            let mut counts: HashMap<String, f64> = HashMap::new();
+            for (weight, part) in text {
+                for word in words(&part) {
+                    *counts.entry(word).or_default() += weight;
+                }
+            }
+            let length: f64 = counts.values().sum();
+            index.lengths.push(length);
+            index.total += length;
+            for (word, count) in counts {
+                index.postings.entry(word).or_default().push((number, count));
             }
         }
-        let length: f64 = counts.values().sum();
-        self.lengths.push(length);
-        self.total += length;
-        for (word, count) in counts {
-            self.postings.entry(word).or_default().push((number, count));
-        }
+        index
     }
+}
 
+impl WordIndex {
     /// Ranks the texts that share words with a question, best first; equal ones in the order in which they were added.
     pub fn rank(&self, question: &[(f64, &str)]) -> Vec<(usize, f64)> {
         let items = self.lengths.len() as f64;
@@ -62,7 +68,7 @@ impl WordIndex {
     }
 }
 
-/// Words that say nothing of what is asked for.
+/// Words without a meaning for the question.
 const EMPTY: [&str; 44] = [
     "a", "an", "and", "are", "as", "at", "be", "by", "can", "do", "does", "for", "from", "has",
     "have", "how", "i", "in", "is", "it", "its", "me", "my", "of", "on", "or", "please", "that",
@@ -70,7 +76,7 @@ const EMPTY: [&str; 44] = [
     "will", "with", "you", "your",
 ];
 
-/// Yields the stems of a text's words, without those that say nothing.
+/// Yields the stems of a text's words, without stop words.
 pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
     text.split(|c: char| !c.is_alphanumeric())
         .filter(|word| !word.is_empty())

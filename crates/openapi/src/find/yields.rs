@@ -1,8 +1,8 @@
-//! Which operations yield the value of a path parameter: a search, or the list of what it names.
+//! The operations that yield the value of a path parameter: a search, or the list of its objects.
 
 use std::collections::HashMap;
 
-use super::{text::split, words::stem};
+use super::text::stems;
 use crate::{Catalogue, Operation};
 
 /// Segments of operations that look things up by what people call them.
@@ -11,7 +11,7 @@ const SEARCHES: [&str; 5] = ["search", "find", "lookup", "query", "list"];
 /// The best source of each kind of thing.
 pub struct Yields {
     by_thing: HashMap<String, Vec<usize>>,
-    /// Operations that look things up by name, those that most others need first.
+    /// Operations that look things up by name, the most needed ones first.
     lookups: Vec<usize>,
 }
 
@@ -28,16 +28,13 @@ impl Yields {
                 segments.iter().filter(|segment| segment.contains('{')).count() as i64;
             let searches =
                 segments.iter().any(|segment| SEARCHES.contains(&segment.to_lowercase().as_str()));
-            let mut things: Vec<String> =
-                split(last).split_whitespace().map(|word| stem(&word.to_lowercase())).collect();
+            let mut things = stems(last);
             // `/movies/search` looks up movies.
             if SEARCHES.contains(&last.to_lowercase().as_str())
                 && let Some(before) =
                     segments.iter().rev().nth(1).filter(|before| !before.contains('{'))
             {
-                things.extend(
-                    split(before).split_whitespace().map(|word| stem(&word.to_lowercase())),
-                );
+                things.extend(stems(before));
             }
             let score = if searches { 10 } else { 0 } - 3 * placeholders - segments.len() as i64;
             for thing in things {
@@ -57,11 +54,7 @@ impl Yields {
             }
         }
         let is_search = |index: &usize| {
-            let path = catalogue
-                .operations
-                .get(*index)
-                .map(|operation| operation.path.to_lowercase())
-                .unwrap_or_default();
+            let path = catalogue.operations[*index].path.to_lowercase();
             path.split('/').any(|segment| SEARCHES.contains(&segment))
         };
         yields.lookups = needed.keys().copied().filter(is_search).collect();
@@ -69,7 +62,7 @@ impl Yields {
         yields
     }
 
-    /// Yields the operations that look things up by name, those that most others need first.
+    /// Yields the operations that look things up by name, the most needed ones first.
     pub fn lookups(&self) -> impl Iterator<Item = usize> + '_ {
         self.lookups.iter().copied()
     }
@@ -79,32 +72,19 @@ impl Yields {
         let mut found = Vec::new();
         let segments: Vec<&str> = operation.path.split('/').collect();
         for name in operation.placeholders() {
-            let before =
-                segments.iter().position(|segment| segment.contains(&format!("{{{name}}}")));
-            let before = before
-                .and_then(|index| segments.get(index.checked_sub(1)?))
-                .copied()
-                .unwrap_or_default();
-            if let Some(index) =
-                thing(name, before).iter().find_map(|thing| self.by_thing.get(thing)?.first())
-            {
-                found.push((name, *index));
-            }
+            let placeholder = format!("{{{name}}}");
+            let at = segments.iter().position(|segment| segment.contains(&placeholder));
+            let before = at.and_then(|at| segments.get(at.checked_sub(1)?)).copied();
+            let mut things = things(name, before.unwrap_or_default()).into_iter();
+            let index = things.find_map(|thing| self.by_thing.get(&thing)?.first());
+            found.extend(index.map(|index| (name, *index)));
         }
         found
     }
 }
 
-/// Names what a parameter identifies: `movie_id`, or `id` after `/movies`.
-fn thing(name: &str, before: &str) -> Vec<String> {
-    let words = |text: &str| -> Vec<String> {
-        split(text)
-            .split_whitespace()
-            .map(|word| stem(&word.to_lowercase()))
-            .filter(|word| word != "id" && word != "name")
-            .collect()
-    };
-    let mut things: Vec<String> = words(name).into_iter().rev().collect();
-    things.extend(words(before).into_iter().rev());
-    things
+/// Names the object of a parameter: `movie_id`, or `id` after `/movies`.
+fn things(name: &str, before: &str) -> Vec<String> {
+    let words = stems(name).into_iter().rev().chain(stems(before).into_iter().rev());
+    words.filter(|word| word != "id" && word != "name").collect()
 }

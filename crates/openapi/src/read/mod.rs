@@ -1,6 +1,6 @@
 //! Reads a document of any kind into a [`Catalogue`].
 //!
-//! Enter at [`Catalogue::read`]. Tolerant: what cannot be understood is left out, and the rest still works.
+//! Enter at [`Catalogue::read`]. Tolerant: unreadable parts are left out, and the rest still works.
 
 mod openapi;
 mod parameter;
@@ -13,9 +13,9 @@ use serde_json::Value;
 
 pub use parameter::plain as plain_parameter;
 
-use crate::{Catalogue, Error};
+use crate::{Catalogue, Error, Result};
 
-/// Methods that an item of `paths` may hold.
+/// Methods in an item of `paths`.
 const METHODS: [&str; 9] =
     ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 
@@ -23,9 +23,9 @@ impl Catalogue {
     /// Reads a document: OpenAPI 2, 3.0 or 3.1, or a plain list of endpoints; JSON or YAML.
     ///
     /// # Errors
-    /// [`Error::NotReadable`] for neither JSON nor YAML, [`Error::NoOperations`] for a document that is no description. One that describes
-    /// no operation, as those of webhooks do, is read as such.
-    pub fn read(text: &str) -> Result<Self, Error> {
+    /// [`Error::NotReadable`] if it is neither JSON nor YAML, [`Error::NoOperations`] for a document that is not a
+    /// description. A description without operations, such as one of webhooks, is valid.
+    pub fn read(text: &str) -> Result<Self> {
         let document = parse(text)?;
         let is_empty = ["paths", "webhooks", "x-webhooks"]
             .iter()
@@ -45,7 +45,7 @@ impl Catalogue {
     }
 }
 
-fn parse(text: &str) -> Result<Value, Error> {
+fn parse(text: &str) -> Result<Value> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with(['{', '[']) {
         // YAML may begin with a brace as well; what JSON said of it is the better message.
@@ -55,7 +55,7 @@ fn parse(text: &str) -> Result<Value, Error> {
     yaml(text)
 }
 
-fn yaml(text: &str) -> Result<Value, Error> {
+fn yaml(text: &str) -> Result<Value> {
     // Large descriptions are ordinary; what is refused is a small one that grows by references.
     let options = serde_saphyr::options! {
         strict_booleans: true,
@@ -71,13 +71,17 @@ fn yaml(text: &str) -> Result<Value, Error> {
     })
 }
 
-/// Returns a text, or nothing.
 fn text(value: &Value, key: &str) -> String {
     match value.get(key) {
         Some(Value::String(text)) => text.trim().to_owned(),
         Some(Value::Number(number)) => number.to_string(),
         _ => String::new(),
     }
+}
+
+/// Returns the first of some keys' texts that is not empty.
+fn first_text(value: &Value, keys: &[&str]) -> Option<String> {
+    keys.iter().map(|key| text(value, key)).find(|text| !text.is_empty())
 }
 
 /// Reads one of a few names.
@@ -94,6 +98,6 @@ fn flag(value: &Value, key: &str) -> Option<bool> {
 }
 
 fn texts(value: Option<&Value>) -> Vec<String> {
-    let list = value.and_then(Value::as_array);
-    list.into_iter().flatten().filter_map(|item| item.as_str().map(str::to_owned)).collect()
+    let list = value.and_then(Value::as_array).into_iter().flatten();
+    list.filter_map(|item| item.as_str().map(str::to_owned)).collect()
 }

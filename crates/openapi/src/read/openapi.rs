@@ -44,12 +44,10 @@ pub fn read(document: Value) -> Catalogue {
 }
 
 fn tags(document: &Value) -> Vec<Snippet> {
-    let list = document.get("tags").and_then(Value::as_array);
-    let snippets = list
-        .into_iter()
-        .flatten()
-        .map(|tag| Snippet { title: text(tag, "name"), text: text(tag, "description") });
-    snippets.filter(|snippet| !snippet.text.is_empty()).collect()
+    let tags = document["tags"].as_array().into_iter().flatten();
+    tags.map(|tag| Snippet { title: text(tag, "name"), text: text(tag, "description") })
+        .filter(|snippet| !snippet.text.is_empty())
+        .collect()
 }
 
 /// Where an operation stands.
@@ -65,8 +63,7 @@ impl OperationLocation<'_> {
     fn operation(&self, value: &Value) -> Operation {
         let mut described: Vec<&Value> = Vec::new();
         for source in [value, self.item] {
-            let list = source.get("parameters").and_then(Value::as_array);
-            for entry in list.into_iter().flatten() {
+            for entry in source["parameters"].as_array().into_iter().flatten() {
                 let entry = resolved(self.document, entry);
                 let is_known = described.iter().any(|known| {
                     known.get("name") == entry.get("name") && known.get("in") == entry.get("in")
@@ -106,13 +103,11 @@ impl OperationLocation<'_> {
         }
     }
 
-    /// Declares the placeholders of the path that nobody declared.
+    /// Declares the undeclared placeholders of the path.
     fn add_placeholders(&self, parameters: &mut Vec<Parameter>) {
         for (_, name) in placeholders(self.path) {
-            let is_known = parameters
-                .iter()
-                .any(|known| known.location == Location::Path && known.name == name);
-            if !is_known {
+            let mut known = parameters.iter().filter(|known| known.location == Location::Path);
+            if known.all(|known| known.name != name) {
                 parameters.push(parameter::plain(name, Location::Path));
             }
         }
@@ -143,21 +138,16 @@ impl OperationLocation<'_> {
 
     fn answer(&self, value: &Value) -> Option<Value> {
         let responses = value.get("responses")?.as_object()?;
-        let is_success = |code: &str| code.starts_with('2');
-        let found = responses
-            .iter()
-            .find(|(code, _)| is_success(code))
-            .or_else(|| responses.get_key_value("default"))?;
-        let response = resolved(self.document, found.1);
+        let good = responses.iter().find(|(code, _)| code.starts_with('2'));
+        let found = good.map(|(_, response)| response).or_else(|| responses.get("default"))?;
+        let response = resolved(self.document, found);
         if self.is_old {
             return response.get("schema").cloned();
         }
         let contents: &Map<String, Value> = response.get("content")?.as_object()?;
-        let content = contents
-            .iter()
-            .find(|(media, _)| media.contains("json"))
-            .or_else(|| contents.iter().next())?;
-        content.1.get("schema").cloned()
+        let json = contents.iter().find(|(media, _)| media.contains("json"));
+        let (_, content) = json.or_else(|| contents.iter().next())?;
+        content.get("schema").cloned()
     }
 }
 

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::{flag, named, text};
 use crate::catalogue::{Location, Parameter, Style};
 
-/// Reads a parameter; one without a name or a known place is none.
+/// Reads a parameter; one without a name or a known place is ignored.
 pub fn read(value: &Value) -> Option<Parameter> {
     let plain = stated(value)?;
     let style = named(value, "style").unwrap_or(plain.style);

@@ -1,18 +1,18 @@
-//! Plain lists of endpoints in YAML, as teams keep them beside their code.
+//! Plain lists of endpoints in YAML, as teams maintain them with their code.
 //!
 //! A list is found under `endpoints`, `apis`, `routes`, `operations` or `paths`, or in groups of these; `docs`, `snippets`, `notes`
 //! and `documentation` hold passages of documentation. Placeholders are `{name}` or `:name`.
 
 use serde_json::{Map, Value};
 
-use super::{flag, named, parameter, text, texts};
+use super::{first_text, flag, named, parameter, text, texts};
 use crate::catalogue::{Body, Content, Location, Parameter, braced, placeholders};
 use crate::{Catalogue, Operation, Server, Snippet};
 
 const LISTS: [&str; 6] = ["endpoints", "apis", "routes", "operations", "paths", "api"];
 const PASSAGES: [&str; 7] =
     ["docs", "snippets", "notes", "documentation", "guides", "sections", "chunks"];
-/// How deep groups may stand in groups.
+/// Maximum depth of nested groups.
 const DEPTH: usize = 6;
 
 pub fn read(document: Value) -> Catalogue {
@@ -21,10 +21,7 @@ pub fn read(document: Value) -> Catalogue {
         .map(|key| text(&document, key));
     let base = base.into_iter().find(|url| url.contains("://"));
     let mut catalogue = Catalogue {
-        title: [text(&document, "title"), text(&document, "name")]
-            .into_iter()
-            .find(|t| !t.is_empty())
-            .unwrap_or_default(),
+        title: first_text(&document, &["title", "name"]).unwrap_or_default(),
         version: text(&document, "version"),
         description: text(&document, "description"),
         servers: base.map(|url| Server { url, variables: Vec::new() }).into_iter().collect(),
@@ -97,20 +94,18 @@ fn entry(item: &Value, group: &str, depth: usize, catalogue: &mut Catalogue) {
         }
         return;
     }
-    let path = [text(item, "path"), text(item, "endpoint"), text(item, "route"), text(item, "url")];
-    let path = path.into_iter().find(|path| !path.is_empty()).unwrap_or_default();
+    let path = first_text(item, &["path", "endpoint", "route", "url"]).unwrap_or_default();
     if let Some((method, path)) = place(&path) {
         catalogue.operations.push(operation(item, &method, &path, group));
     } else if path.starts_with('/') {
-        let method = [text(item, "method"), text(item, "verb")].into_iter().find(|m| !m.is_empty());
+        let method = first_text(item, &["method", "verb"]);
         let methods = method.map_or_else(|| texts(item.get("methods")), |method| vec![method]);
         let methods = if methods.is_empty() { vec!["GET".to_owned()] } else { methods };
         for method in methods {
             catalogue.operations.push(operation(item, &method, &path, group));
         }
     } else {
-        let name = [text(item, "name"), text(item, "title"), text(item, "tag")];
-        let name = name.into_iter().find(|name| !name.is_empty()).unwrap_or_default();
+        let name = first_text(item, &["name", "title", "tag"]).unwrap_or_default();
         collect_groups(item, &name, depth - 1, catalogue);
     }
 }
@@ -165,13 +160,11 @@ fn operation(value: &Value, method: &str, path: &str, group: &str) -> Operation 
     if !group.is_empty() {
         tags.push(group.to_owned());
     }
-    let id = [text(value, "operationId"), text(value, "id")].into_iter().find(|id| !id.is_empty());
-    let summary = [text(value, "summary"), text(value, "title"), text(value, "name")];
     Operation {
-        id: id.unwrap_or_default(),
+        id: first_text(value, &["operationId", "id"]).unwrap_or_default(),
         method: method.to_ascii_uppercase(),
         path,
-        summary: summary.into_iter().find(|summary| !summary.is_empty()).unwrap_or_default(),
+        summary: first_text(value, &["summary", "title", "name"]).unwrap_or_default(),
         description: [text(value, "description"), text(value, "notes"), text(value, "details")]
             .join("\n")
             .trim()
@@ -186,16 +179,13 @@ fn operation(value: &Value, method: &str, path: &str, group: &str) -> Operation 
 fn fields(value: Option<&Value>, location: Location, parameters: &mut Vec<Parameter>) {
     let mut add = |name: &str, about: &Value| {
         let mut made = parameter::plain(name, named(about, "in").unwrap_or(location));
-        if let Some(known) = parameters
-            .iter_mut()
-            .find(|known| known.name == name && known.location == Location::Path)
-        {
-            known.description =
-                about.as_str().map_or_else(|| text(about, "description"), str::to_owned);
+        made.description = about.as_str().map_or_else(|| text(about, "description"), str::to_owned);
+        let mut known = parameters.iter_mut().filter(|known| known.location == Location::Path);
+        if let Some(known) = known.find(|known| known.name == name) {
+            known.description = made.description;
             return;
         }
         made.is_required = flag(about, "required").unwrap_or(false);
-        made.description = about.as_str().map_or_else(|| text(about, "description"), str::to_owned);
         if let Some(kind) = about.get("type").and_then(Value::as_str) {
             made.schema = serde_json::json!({"type": kind});
         }
@@ -233,18 +223,10 @@ fn passages(value: &Value, group: &str, catalogue: &mut Catalogue) {
             .push(Snippet { title: group.to_owned(), text: text.trim().to_owned() }),
         Value::Array(list) => list.iter().for_each(|item| passages(item, group, catalogue)),
         Value::Object(entries) => {
-            let body = ["text", "content", "body", "description"]
-                .iter()
-                .map(|key| text(value, key))
-                .find(|t| !t.is_empty());
-            if let Some(body) = body {
-                let title = ["title", "name", "heading"]
-                    .iter()
-                    .map(|key| text(value, key))
-                    .find(|t| !t.is_empty());
-                catalogue
-                    .snippets
-                    .push(Snippet { title: title.unwrap_or_else(|| group.to_owned()), text: body });
+            if let Some(text) = first_text(value, &["text", "content", "body", "description"]) {
+                let title = first_text(value, &["title", "name", "heading"]);
+                let title = title.unwrap_or_else(|| group.to_owned());
+                catalogue.snippets.push(Snippet { title, text });
             } else {
                 entries.iter().for_each(|(name, item)| passages(item, name, catalogue));
             }

@@ -16,7 +16,7 @@ pub fn schemes(document: &Value) -> Vec<Scheme> {
         .collect()
 }
 
-/// Reads what is required, as alternatives; an empty list asks for nothing.
+/// Reads the requirements, as alternatives; an empty list requires no credentials.
 pub fn requirements(value: Option<&Value>) -> Option<Vec<Vec<String>>> {
     let list = value?.as_array()?;
     Some(
@@ -43,9 +43,6 @@ fn kind(value: &Value) -> SchemeKind {
 
 fn token_url(value: &Value) -> Option<String> {
     let old = (text(value, "flow") == "application").then(|| text(value, "tokenUrl"));
-    let new = value
-        .pointer("/flows/clientCredentials/tokenUrl")
-        .and_then(Value::as_str)
-        .map(str::to_owned);
+    let new = value["flows"]["clientCredentials"]["tokenUrl"].as_str().map(str::to_owned);
     new.or(old).filter(|url| !url.is_empty())
 }

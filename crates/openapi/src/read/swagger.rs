@@ -1,4 +1,4 @@
-//! What OpenAPI 2 says differently.
+//! The differences of OpenAPI 2.
 
 use serde_json::{Map, Value, json};
 
@@ -7,7 +7,7 @@ use crate::{Body, Content, Location, Parameter, Server, Style, pointer::resolved
 
 const FORM: &str = "application/x-www-form-urlencoded";
 const MULTIPART: &str = "multipart/form-data";
-/// What a parameter says of its values.
+/// The description of a parameter's values.
 const KEPT: &str = "type format items enum default minimum maximum pattern minLength maxLength minItems maxItems x-example \
      example description";
 

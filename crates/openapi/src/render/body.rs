@@ -5,19 +5,18 @@ use serde_json::{Map, Value};
 use super::form::{loose, query};
 use super::multipart::{self, file};
 use super::xml;
-use crate::{Catalogue, Content, Error, Operation, Style, read::named, schema};
+use crate::{Catalogue, Content, Error, Operation, Result, Style, read::named, schema};
 
 /// A body that may be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     pub media: String,
     pub bytes: Vec<u8>,
-    /// What separates the parts of a multipart body.
+    /// The separator of the parts of a multipart body.
     pub(super) boundary: Option<String>,
 }
 
 impl Payload {
-    #[must_use]
     pub fn content_type(&self) -> String {
         match &self.boundary {
             Some(boundary) => format!("{}; boundary={boundary}", self.media),
@@ -26,7 +25,7 @@ impl Payload {
     }
 }
 
-/// Names what a body lacks.
+/// Names the missing parts of a body.
 pub fn missing(catalogue: &Catalogue, operation: &Operation, given: Option<&Value>) -> Vec<String> {
     let Some(body) = &operation.body else { return Vec::new() };
     let given = given.filter(|given| !given.is_null());
@@ -45,13 +44,13 @@ pub fn missing(catalogue: &Catalogue, operation: &Operation, given: Option<&Valu
     }
 }
 
-/// Renders a body in the form that the call asked for, or the one that carries most.
+/// Renders a body in the requested form, or the richest one.
 pub fn render(
     catalogue: &Catalogue,
     operation: &Operation,
     given: Option<&Value>,
     wanted: Option<&str>,
-) -> Result<Option<Payload>, Error> {
+) -> Result<Option<Payload>> {
     let Some(given) = given.filter(|given| !given.is_null()) else { return Ok(None) };
     let Some(body) = &operation.body else {
         let is_empty = given.as_object().is_some_and(Map::is_empty);
@@ -123,7 +122,7 @@ fn is_operations(given: &Value) -> bool {
 }
 
 /// Writes a JSON Patch; one operation alone is a list of one.
-fn patch(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Value, Error> {
+fn patch(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Value> {
     let given = json(catalogue, content, given);
     let takes_object = schema::has_type(catalogue, &content.schema, "object");
     match &given {
@@ -137,7 +136,7 @@ fn patch(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Valu
     }
 }
 
-/// Names a media type where the document names a range.
+/// Names a media type if the document has a range.
 fn concrete(media: &str) -> String {
     match media {
         "*/*" | "application/*" => "application/json".to_owned(),
@@ -168,7 +167,7 @@ fn json(catalogue: &Catalogue, content: &Content, given: &Value) -> Value {
 pub fn fields<'a>(
     media: &str,
     given: &'a Value,
-) -> Result<std::borrow::Cow<'a, Map<String, Value>>, Error> {
+) -> Result<std::borrow::Cow<'a, Map<String, Value>>> {
     let refused = || Error::Body {
         media: media.to_owned(),
         reason: "a form is an object of its fields".to_owned(),
@@ -183,7 +182,7 @@ pub fn fields<'a>(
     }
 }
 
-fn form(content: &Content, given: &Value) -> Result<String, Error> {
+fn form(content: &Content, given: &Value) -> Result<String> {
     let mut pairs = Vec::new();
     for (name, value) in fields(&content.media, given)?.iter().filter(|(_, value)| !value.is_null())
     {
@@ -206,7 +205,7 @@ fn form(content: &Content, given: &Value) -> Result<String, Error> {
     Ok(pairs.join("&"))
 }
 
-fn raw(media: &str, given: &Value) -> Result<Vec<u8>, Error> {
+fn raw(media: &str, given: &Value) -> Result<Vec<u8>> {
     if let Some(file) = file(given, false)? {
         return Ok(file.bytes);
     }

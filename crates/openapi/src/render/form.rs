@@ -2,10 +2,10 @@
 
 use serde_json::Value;
 
-use super::value::{encoded, items, scalar, unsendable};
-use crate::{Error, Location, Parameter, Style, read::plain_parameter};
+use super::value::{encoded, items, scalar, unsendable, written};
+use crate::{Error, Location, Parameter, Result, Style, read::plain_parameter};
 
-/// How deep objects may stand in objects of one parameter.
+/// Maximum depth of nested objects in one parameter.
 const DEPTH: usize = 8;
 
 /// Adds a parameter's pairs, encoded.
@@ -13,7 +13,7 @@ pub fn query(
     parameter: &Parameter,
     value: &Value,
     pairs: &mut Vec<(String, String)>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let name = encoded_name(&parameter.name);
     let code = |text: &str| encoded(text, parameter.allow_reserved);
     if parameter.media.is_some() {
@@ -42,9 +42,7 @@ pub fn query(
         }
         (Value::Object(entries), _) => {
             let entries = entries.iter().filter(|(_, value)| !value.is_null());
-            let texts = entries.map(|(name, value)| {
-                (encoded_name(name), code(&scalar(value).unwrap_or_else(|| value.to_string())))
-            });
+            let texts = entries.map(|(name, value)| (encoded_name(name), code(&written(value))));
             if parameter.explode {
                 pairs.extend(texts);
             } else {
@@ -61,7 +59,7 @@ pub fn query(
     }
 }
 
-/// Makes the parameter that an undeclared name stands for.
+/// Makes the parameter for an undeclared name.
 pub fn loose(name: &str) -> Parameter {
     Parameter { schema: Value::Null, ..plain_parameter(name, Location::Query) }
 }
@@ -73,7 +71,7 @@ fn deep(
     depth: usize,
     pairs: &mut Vec<(String, String)>,
     reserved: bool,
-) -> Result<(), Error> {
+) -> Result<()> {
     if depth == 0 {
         return Err(Error::Value {
             location: "query",
@@ -103,7 +101,7 @@ fn deep(
     Ok(())
 }
 
-/// Encodes a name, but for the brackets that many are written with.
+/// Encodes a name, except the usual brackets.
 fn encoded_name(name: &str) -> String {
     encoded(name, false).replace("%5B", "[").replace("%5D", "]")
 }

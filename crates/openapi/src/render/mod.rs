@@ -13,25 +13,29 @@ use serde_json::{Map, Value};
 use url::Url;
 
 use crate::catalogue::Location;
-use crate::{Base, Catalogue, Error, Operation};
+use crate::{Base, Catalogue, Error, Operation, Parameter, Result};
 
 pub use body::{Payload, preferred};
 
-/// Headers that describe the connection, carry credentials, or have the server take the request for another one: with another
-/// method, address or sender. A call sets none of them.
+/// Headers that describe the connection, carry credentials, or have the server take the request for another one: with
+/// another method, address or sender. A call cannot set them.
 const FORBIDDEN: &str = "host content-length transfer-encoding connection te upgrade trailer keep-alive expect \
-     authorization cookie forwarded via x-http-method x-http-method-override x-method \
-     x-method-override x-request-method x-host x-real-ip x-client-ip x-originating-ip \
-     x-cluster-client-ip x-remote-ip x-remote-addr true-client-ip client-ip remote-user";
-/// How the names of more of them begin.
-const FORBIDDEN_STARTS: &str =
-    "proxy- x-forwarded x-original- x-rewrite- x-remote-user x-accel- cf-connecting-";
+     authorization cookie cookie2 via x-method x-host x-url x-proxy-url \
+     remote-user remote-groups request-uri base-url http-url";
+/// The beginnings of the names of others.
+const FORBIDDEN_STARTS: &str = "proxy- forwarded x-forward x-original- x-rewrite- x-remote- x-accel- \
+     cf-connecting- x-auth-request- x-authenticated- x-webauth- x-ms-client-principal \
+     x-goog-authenticated- x-amzn-oidc- x-envoy- impersonate- tailscale-user- x-ssl- ssl- x-client-cert";
+/// Parts of the names of others.
+const FORBIDDEN_PARTS: &str = "http-method method-override request-method real-ip client-ip clientip remote-ip \
+     originating-ip cluster-ip proxyuser-ip forwarded-for";
 
 /// Returns whether a call may not set a header; some servers read an underscore as a hyphen.
 fn is_forbidden(name: &str) -> bool {
     let name = name.to_ascii_lowercase().replace('_', "-");
-    FORBIDDEN.split(' ').any(|header| name == header)
-        || FORBIDDEN_STARTS.split(' ').any(|start| name.starts_with(start))
+    FORBIDDEN.split_whitespace().any(|header| name == header)
+        || FORBIDDEN_STARTS.split_whitespace().any(|start| name.starts_with(start))
+        || FORBIDDEN_PARTS.split_whitespace().any(|part| name.contains(part))
 }
 
 /// The values of one call.
@@ -39,9 +43,25 @@ fn is_forbidden(name: &str) -> bool {
 pub struct Arguments {
     pub path: Map<String, Value>,
     pub query: Map<String, Value>,
-    /// Header parameters, and cookies where the operation declares them.
+    /// Header parameters, and cookies if the operation declares them.
     pub headers: Map<String, Value>,
     pub body: Option<Value>,
+}
+
+impl Arguments {
+    /// Returns the value of a parameter, if it is given.
+    fn get(&self, Parameter { name, location, .. }: &Parameter) -> Option<&Value> {
+        let given = match location {
+            Location::Path => self.path.get(name),
+            Location::Query => self.query.get(name),
+            Location::Header => {
+                let mut headers = self.headers.iter();
+                headers.find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
+            }
+            Location::Cookie => self.headers.get(name),
+        };
+        given.filter(|given| !given.is_null())
+    }
 }
 
 /// A request that may be sent, without credentials.
@@ -65,7 +85,7 @@ pub fn render(
     operation: &Operation,
     arguments: &Arguments,
     base: &Base,
-) -> Result<Request, Error> {
+) -> Result<Request> {
     check_names(catalogue, operation, arguments)?;
     check_missing(catalogue, operation, arguments)?;
     let (path, fixed_query) = path::render(catalogue, operation, &arguments.path)?;
@@ -73,13 +93,7 @@ pub fn render(
     let mut headers = vec![("accept".to_owned(), "application/json, */*;q=0.5".to_owned())];
     let mut cookies = Vec::new();
     for parameter in &operation.parameters {
-        let given = match parameter.location {
-            Location::Path => None,
-            Location::Query => arguments.query.get(&parameter.name),
-            Location::Header => header(&arguments.headers, &parameter.name),
-            Location::Cookie => arguments.headers.get(&parameter.name),
-        };
-        let Some(given) = given.filter(|given| !given.is_null()) else { continue };
+        let Some(given) = arguments.get(parameter) else { continue };
         let given = value::fitted(catalogue, parameter, given);
         match parameter.location {
             Location::Path => {}
@@ -97,20 +111,13 @@ pub fn render(
             _ => false,
         });
         if !is_declared && !given.is_null() {
-            put_header(
-                &mut headers,
-                name,
-                &value::scalar(given).unwrap_or_else(|| given.to_string()),
-            )?;
+            put_header(&mut headers, name, &value::written(given))?;
         }
     }
     if catalogue.is_loose {
+        let known: Vec<&str> = operation.names(Location::Query).collect();
         for (name, given) in arguments.query.iter().filter(|(_, given)| !given.is_null()) {
-            if !operation
-                .parameters
-                .iter()
-                .any(|p| p.location == Location::Query && p.name == *name)
-            {
+            if !known.contains(&name.as_str()) {
                 form::query(&form::loose(name), given, &mut query)?;
             }
         }
@@ -131,7 +138,7 @@ pub fn render(
     Ok(Request { method: operation.method.clone(), url, headers, body })
 }
 
-fn address(base: &Base, path: &str, query: &[(String, String)]) -> Result<Url, Error> {
+fn address(base: &Base, path: &str, query: &[(String, String)]) -> Result<Url> {
     let outside =
         |url: &str| Error::Outside { base: base.as_str().to_owned(), url: url.to_owned() };
     let full = format!("{}{path}", base.prefix());
@@ -142,26 +149,16 @@ fn address(base: &Base, path: &str, query: &[(String, String)]) -> Result<Url, E
         return Err(outside(url.as_str()));
     }
     if !query.is_empty() {
-        let pairs: Vec<String> = query
-            .iter()
-            .map(|(name, value)| {
-                if value.is_empty() && name.contains('=') {
-                    name.clone()
-                } else {
-                    format!("{name}={value}")
-                }
-            })
-            .collect();
-        url.set_query(Some(&pairs.join("&")));
+        let pair = |(name, value): &(String, String)| {
+            let is_whole = value.is_empty() && name.contains('=');
+            if is_whole { name.clone() } else { format!("{name}={value}") }
+        };
+        url.set_query(Some(&query.iter().map(pair).collect::<Vec<_>>().join("&")));
     }
     Ok(url)
 }
 
-fn header<'a>(headers: &'a Map<String, Value>, name: &str) -> Option<&'a Value> {
-    headers.iter().find(|(known, _)| known.eq_ignore_ascii_case(name)).map(|(_, value)| value)
-}
-
-fn put_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) -> Result<(), Error> {
+fn put_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) -> Result<()> {
     let lower = name.to_ascii_lowercase();
     if is_forbidden(name) {
         return Err(Error::ForbiddenHeader(name.to_owned()));
@@ -183,20 +180,11 @@ fn put_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) -> R
     Ok(())
 }
 
-fn check_names(
-    catalogue: &Catalogue,
-    operation: &Operation,
-    arguments: &Arguments,
-) -> Result<(), Error> {
+fn check_names(catalogue: &Catalogue, operation: &Operation, arguments: &Arguments) -> Result<()> {
     for (location, given) in
         [(Location::Path, &arguments.path), (Location::Query, &arguments.query)]
     {
-        let known: Vec<&str> = operation
-            .parameters
-            .iter()
-            .filter(|p| p.location == location)
-            .map(|p| p.name.as_str())
-            .collect();
+        let known: Vec<&str> = operation.names(location).collect();
         for name in given.keys() {
             if known.contains(&name.as_str()) || (catalogue.is_loose && location == Location::Query)
             {
@@ -212,9 +200,8 @@ fn check_names(
                 Some(_) => format!("; it takes {}", known.join(", ")),
                 None => "; it takes none".to_owned(),
             };
-            let operation = operation.id.clone();
             return Err(Error::UnknownParameter {
-                operation,
+                operation: operation.id.clone(),
                 location: location.name(),
                 name: name.clone(),
                 hint,
@@ -229,17 +216,11 @@ fn check_missing(
     catalogue: &Catalogue,
     operation: &Operation,
     arguments: &Arguments,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut names = Vec::new();
     for parameter in operation.parameters.iter().filter(|parameter| parameter.is_required) {
-        let given = match parameter.location {
-            Location::Path => arguments.path.get(&parameter.name),
-            Location::Query => arguments.query.get(&parameter.name),
-            Location::Header if is_set_elsewhere(&parameter.name) => continue,
-            Location::Header => header(&arguments.headers, &parameter.name),
-            Location::Cookie => arguments.headers.get(&parameter.name),
-        };
-        if given.is_none_or(Value::is_null) {
+        let is_set = parameter.location == Location::Header && is_set_elsewhere(&parameter.name);
+        if !is_set && arguments.get(parameter).is_none() {
             names.push(format!("{} ({})", parameter.name, parameter.location.name()));
         }
     }
@@ -250,7 +231,7 @@ fn check_missing(
     Err(Error::Missing { operation: operation.id.clone(), names })
 }
 
-/// Returns whether a header parameter is one that the connection or the credentials set.
+/// Returns whether the connection or the credentials set a header parameter.
 fn is_set_elsewhere(name: &str) -> bool {
     is_forbidden(name)
         || ["accept", "content-type"].iter().any(|own| name.eq_ignore_ascii_case(own))

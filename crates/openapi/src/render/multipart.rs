@@ -6,10 +6,10 @@ use serde_json::Value;
 
 use super::body::{Payload, fields};
 use super::value::scalar;
-use crate::{Catalogue, Content, Error, schema};
+use crate::{Catalogue, Content, Error, Result, schema};
 
 /// Writes an object as a form of a part for each field.
-pub fn render(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Payload, Error> {
+pub fn render(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Payload> {
     let fields = fields(&content.media, given)?;
     let mut parts: Vec<u8> = Vec::new();
     let mut boundary = "perihelion-part".to_owned();
@@ -86,8 +86,9 @@ pub struct File {
     pub bytes: Vec<u8>,
 }
 
-/// Reads a file out of `{"filename", "text" or "base64"}`; where a file is wanted, out of a text and what others call these, too.
-pub fn file(value: &Value, is_wanted: bool) -> Result<Option<File>, Error> {
+/// Reads a file from `{"filename", "text" or "base64"}`; if a file is expected, also from a text and under other usual
+/// names.
+pub fn file(value: &Value, is_wanted: bool) -> Result<Option<File>> {
     let entries = match value {
         Value::Object(entries) => entries,
         Value::String(text) if is_wanted => {

@@ -2,15 +2,17 @@
 
 use serde_json::{Map, Value};
 
-use super::value::{encoded, fitted, items, scalar, unsendable};
-use crate::{Catalogue, Error, Location, Operation, Parameter, Style, catalogue::placeholders};
+use super::value::{encoded, fitted, items, scalar, unsendable, written};
+use crate::{
+    Catalogue, Error, Location, Operation, Parameter, Result, Style, catalogue::placeholders,
+};
 
 /// Renders the template; returns the query that the template itself has, if any.
 pub fn render(
     catalogue: &Catalogue,
     operation: &Operation,
     given: &Map<String, Value>,
-) -> Result<(String, Vec<(String, String)>), Error> {
+) -> Result<(String, Vec<(String, String)>)> {
     // What follows a number sign tells operations of one path apart and is never sent.
     let template = operation.path.split('#').next().unwrap_or_default();
     let (template, query) = template.split_once('?').unwrap_or((template, ""));
@@ -33,11 +35,9 @@ pub fn render(
         rest = after;
     }
     path.push_str(&literal(rest));
-    for segment in path.split('/') {
-        // Two values side by side could make one; the address is checked again as a whole.
-        if matches!(segment, "." | "..") {
-            return Err(Error::PathValue { name: template.to_owned(), value: segment.to_owned() });
-        }
+    // Two values side by side could make one; the address is checked again as a whole.
+    if let Some(step) = path.split('/').find(|segment| matches!(*segment, "." | "..")) {
+        return Err(Error::PathValue { name: template.to_owned(), value: step.to_owned() });
     }
     let pairs = query.split('&').filter(|pair| !pair.is_empty() && !pair.contains('{'));
     let pairs = pairs.map(|pair| {
@@ -47,32 +47,21 @@ pub fn render(
     Ok((path, pairs.collect()))
 }
 
-/// Encodes what the template itself has between its placeholders.
+/// Encodes the template's own text between its placeholders.
 fn literal(text: &str) -> String {
-    let mut made = String::with_capacity(text.len());
-    for c in text.chars() {
-        let is_kept = c.is_ascii_alphanumeric() || "/-._~:@!$&'()*+,;=%".contains(c);
-        if is_kept {
-            made.push(c);
-        } else {
-            made.push_str(&encoded(c.encode_utf8(&mut [0; 4]), false));
-        }
-    }
-    made
+    let is_kept = |c: char| c.is_ascii_alphanumeric() || "/-._~:@!$&'()*+,;=%".contains(c);
+    let code = |c: char| if is_kept(c) { c.to_string() } else { encoded(&c.to_string(), false) };
+    text.chars().map(code).collect()
 }
 
 /// Renders one value as one segment, or a part of one.
-fn segment(catalogue: &Catalogue, parameter: &Parameter, value: &Value) -> Result<String, Error> {
+fn segment(catalogue: &Catalogue, parameter: &Parameter, value: &Value) -> Result<String> {
     let value = fitted(catalogue, parameter, value);
     let bad = || Error::PathValue { name: parameter.name.clone(), value: value.to_string() };
     let name = encoded(&parameter.name, false);
     let code = |text: &String| encoded(text, false);
     let pair = |(name, value): (&String, &Value), joint: &str| {
-        format!(
-            "{}{joint}{}",
-            code(name),
-            code(&scalar(value).unwrap_or_else(|| value.to_string()))
-        )
+        format!("{}{joint}{}", code(name), code(&written(value)))
     };
     let text = match (value.as_ref(), parameter.style) {
         (Value::Null, _) => return Err(unsendable(parameter)),

@@ -5,11 +5,11 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
-use crate::{Catalogue, Error, Location, Parameter};
+use crate::{Catalogue, Error, Parameter, Result};
 
 /// Everything but what RFC 3986 calls unreserved.
 const ENCODED: &AsciiSet = &NON_ALPHANUMERIC.remove(b'-').remove(b'.').remove(b'_').remove(b'~');
-/// What stays as it is where a parameter allows reserved characters; those that end a query or a pair are not among them.
+/// The characters that stay unchanged if a parameter permits reserved ones; without those that end a query or a pair.
 const KEEPS_RESERVED: &AsciiSet = &ENCODED
     .remove(b':')
     .remove(b'/')
@@ -31,7 +31,7 @@ pub fn encoded(text: &str, allow_reserved: bool) -> String {
     utf8_percent_encode(text, if allow_reserved { KEEPS_RESERVED } else { ENCODED }).to_string()
 }
 
-/// Returns the text of a value that is neither list nor object; null has none.
+/// Returns the text of a value that is neither list nor object; `None` for null.
 pub fn scalar(value: &Value) -> Option<String> {
     match value {
         Value::String(text) => Some(text.clone()),
@@ -41,15 +41,16 @@ pub fn scalar(value: &Value) -> Option<String> {
     }
 }
 
-/// Returns the texts of a list; what stands in it and is no scalar is written as JSON.
-pub fn items(list: &[Value]) -> Vec<String> {
-    list.iter()
-        .filter(|item| !item.is_null())
-        .map(|item| scalar(item).unwrap_or_else(|| item.to_string()))
-        .collect()
+/// Returns the text of any value; lists and objects are written as JSON.
+pub fn written(value: &Value) -> String {
+    scalar(value).unwrap_or_else(|| value.to_string())
 }
 
-/// Gives a list or an object that arrived as text its form, where the parameter is one.
+pub fn items(list: &[Value]) -> Vec<String> {
+    list.iter().filter(|item| !item.is_null()).map(written).collect()
+}
+
+/// Parses a list or an object that arrived as text, if the parameter is one.
 pub fn fitted<'a>(
     catalogue: &Catalogue,
     parameter: &Parameter,
@@ -68,7 +69,7 @@ pub fn fitted<'a>(
 }
 
 /// Writes a value in the simple style, as headers have it.
-pub fn simple(parameter: &Parameter, value: &Value) -> Result<String, Error> {
+pub fn simple(parameter: &Parameter, value: &Value) -> Result<String> {
     if parameter.media.is_some() {
         return Ok(value.to_string());
     }
@@ -76,10 +77,8 @@ pub fn simple(parameter: &Parameter, value: &Value) -> Result<String, Error> {
         Value::Array(list) => Ok(items(list).join(",")),
         Value::Object(entries) => {
             let joint = if parameter.explode { "=" } else { "," };
-            let pairs =
-                entries.iter().filter(|(_, value)| !value.is_null()).map(|(name, value)| {
-                    format!("{name}{joint}{}", scalar(value).unwrap_or_else(|| value.to_string()))
-                });
+            let given = entries.iter().filter(|(_, value)| !value.is_null());
+            let pairs = given.map(|(name, value)| format!("{name}{joint}{}", written(value)));
             Ok(pairs.collect::<Vec<_>>().join(","))
         }
         value => scalar(value).ok_or_else(|| unsendable(parameter)),
@@ -88,12 +87,7 @@ pub fn simple(parameter: &Parameter, value: &Value) -> Result<String, Error> {
 
 pub fn unsendable(parameter: &Parameter) -> Error {
     Error::Value {
-        location: match parameter.location {
-            Location::Path => "path",
-            Location::Query => "query",
-            Location::Header => "header",
-            Location::Cookie => "cookie",
-        },
+        location: parameter.location.name(),
         name: parameter.name.clone(),
         reason: "it is empty".to_owned(),
     }

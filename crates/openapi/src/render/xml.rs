@@ -2,13 +2,13 @@
 
 use serde_json::Value;
 
-use crate::{Catalogue, Error, schema};
+use crate::{Catalogue, Error, Result, schema};
 
-/// How deep elements may stand in elements.
+/// Maximum depth of nested elements.
 const DEPTH: usize = 32;
 
 /// Writes a value as a document; a text that already is one stays as it is.
-pub fn render(catalogue: &Catalogue, schema: &Value, given: &Value) -> Result<String, Error> {
+pub fn render(catalogue: &Catalogue, schema: &Value, given: &Value) -> Result<String> {
     if let Value::String(text) = given
         && text.trim_start().starts_with('<')
     {
@@ -29,7 +29,7 @@ fn element(
     value: &Value,
     depth: usize,
     text: &mut String,
-) -> Result<(), Error> {
+) -> Result<()> {
     let refused = |reason: String| Error::Body { media: "application/xml".to_owned(), reason };
     if depth == 0 {
         return Err(refused(format!("it is nested deeper than {DEPTH} levels")));

@@ -1,4 +1,4 @@
-//! The smallest pieces that chunks are made of: paragraphs, items, rows; sentences where a paragraph is too long.
+//! The smallest pieces of chunks: paragraphs, items, rows; sentences if a paragraph is too long.
 
 use super::{Options, tokens};
 use crate::{Parsed, Table};
@@ -10,7 +10,7 @@ pub(super) struct Atom {
     pub end: usize,
     pub tokens: usize,
     pub heading: bool,
-    /// A chunk never holds this and what stands before it.
+    /// A chunk never contains both this and the text before it.
     pub opens: bool,
 }
 
@@ -89,7 +89,7 @@ impl Writer<'_> {
         }
     }
 
-    /// Divides what has no natural breaks and is still too long.
+    /// Divides a text without natural breaks that is still too long.
     fn hard(&mut self, start: usize, end: usize) {
         let most = self.options.child_tokens.max(1);
         if start >= end {

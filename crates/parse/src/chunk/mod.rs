@@ -1,8 +1,8 @@
 //! Divides a document for search: parents to be read, and in them children to be found.
 //!
-//! Enter at [`chunk`]. Invariants: chunks are ranges of the canonical text, in order and never overlapping; what
-//! helps to find one (title, sections, a long table's header) stands beside its range, in its context. A text
-//! that was changed in one place keeps the chunks of all others.
+//! Enter at [`chunk`]. Invariants: chunks are ranges of the canonical text, in order and never overlapping; text that
+//! helps to find one (title, sections, a long table's header) is in its context, outside of its range. A text that was
+//! changed in one place keeps the chunks of all other places.
 
 mod atoms;
 mod pack;
@@ -48,7 +48,7 @@ pub struct Child {
     pub end: usize,
     pub page: Option<u32>,
     pub section: Vec<String>,
-    /// What stands beside the text when it is searched: title, sections, a table's header.
+    /// The text for searches in addition to the chunk: title, sections, a table's header.
     pub context: String,
 }
 
@@ -60,15 +60,15 @@ pub struct Chunks {
 }
 
 impl Child {
-    /// Returns what is indexed: the context line and the text.
+    /// Returns the indexed text: the context line and the text.
     pub fn indexed(&self, text: &str) -> String {
         let own = text.get(self.start..self.end).unwrap_or_default();
         if self.context.is_empty() { own.to_owned() } else { format!("{}\n{own}", self.context) }
     }
 }
 
-/// Divides a document called `title`; `before` holds the texts of the chunks of its last version, which are kept
-/// where they still stand.
+/// Divides a document called `title`; `before` has the texts of the chunks of its last version, which stay if they
+/// still match.
 pub fn chunk(parsed: &Parsed, title: &str, options: Options, before: &HashSet<String>) -> Chunks {
     let atoms = atoms::atoms(parsed, options);
     let groups = pack::children(&parsed.text, &atoms, options, before);

@@ -7,7 +7,7 @@ use super::atoms::Atom;
 use super::{Child, Options, Parent};
 use crate::Parsed;
 
-/// Returns the atoms of each child. What stood in one before stands in one again.
+/// Returns the atoms of each child. The text of an earlier chunk stays in one chunk.
 pub(super) fn children(
     text: &str,
     atoms: &[Atom],

@@ -1,4 +1,4 @@
-//! HTML: what a reader sees of a page, as blocks; navigation, scripts and hidden parts are left out.
+//! HTML: the visible text of a page, as blocks; navigation, scripts and hidden parts are left out.
 
 mod table;
 
@@ -8,7 +8,7 @@ use crate::builder::Builder;
 use crate::encoding::Decoded;
 use crate::{Error, Format, Limits, Parsed};
 
-/// How deeply blocks are followed; what lies deeper is taken as running text.
+/// Depth of nested blocks; deeper content is running text.
 const DEEPEST: usize = 200;
 
 const SKIPPED: [&str; 20] = [
@@ -16,40 +16,8 @@ const SKIPPED: [&str; 20] = [
     "datalist", "head", "canvas", "audio", "video", "map", "dialog", "textarea", "button", "link",
 ];
 
-const BLOCKS: [&str; 32] = [
-    "html",
-    "body",
-    "p",
-    "div",
-    "section",
-    "article",
-    "main",
-    "header",
-    "footer",
-    "aside",
-    "figure",
-    "figcaption",
-    "blockquote",
-    "address",
-    "details",
-    "summary",
-    "form",
-    "fieldset",
-    "legend",
-    "dl",
-    "dt",
-    "dd",
-    "center",
-    "hr",
-    "caption",
-    "tbody",
-    "thead",
-    "tfoot",
-    "tr",
-    "td",
-    "th",
-    "hgroup",
-];
+const BLOCKS: &str = "html body p div section article main header footer aside figure figcaption blockquote address details summary \
+    form fieldset legend dl dt dd center hr caption tbody thead tfoot tr td th hgroup";
 
 pub(crate) fn parse(decoded: &Decoded, limits: &Limits) -> Result<Parsed, Error> {
     limits.check_text(decoded.text.len())?;
@@ -63,7 +31,7 @@ pub(crate) fn parse(decoded: &Decoded, limits: &Limits) -> Result<Parsed, Error>
     Ok(builder.finish())
 }
 
-/// Writes what a reader sees of a page.
+/// Writes the visible text of a page.
 pub(crate) fn write(text: &str, builder: &mut Builder) -> Document {
     let page = Document::from(text);
     let mut walk = Walk { builder, inline: String::new(), item: None };
@@ -96,7 +64,7 @@ pub(crate) fn closed(text: &str) -> String {
 /// The item of a list that is being read.
 struct Item {
     depth: usize,
-    /// Taken by the first text; what follows belongs to the same item.
+    /// Taken by the first text; the following text belongs to the same item.
     marker: Option<String>,
 }
 
@@ -141,7 +109,8 @@ impl Walk<'_> {
                 self.flush();
                 match table::grid(node) {
                     Some(grid) => {
-                        for caption in table::captions(node) {
+                        let inside = node.children_it(false);
+                        for caption in inside.filter(|child| child.has_name("caption")) {
                             self.builder.paragraph(&crate::builder::one_line(&text_of(caption)));
                         }
                         self.builder.table(&grid);
@@ -155,7 +124,7 @@ impl Walk<'_> {
                 self.builder.code(&raw_text(node));
             }
             "br" => self.inline.push('\u{2028}'),
-            name if BLOCKS.contains(&name) || name == "li" => {
+            name if BLOCKS.split(' ').any(|block| block == name) || name == "li" => {
                 self.flush();
                 self.children(node, level, lists);
                 self.flush();
@@ -264,7 +233,7 @@ fn title(page: &Document) -> Option<String> {
     title.exists().then(|| crate::builder::one_line(&title.text()))
 }
 
-/// Returns what the head names as authors.
+/// Returns the authors in the head.
 fn authors(page: &Document) -> Vec<String> {
     let metas = page.select("head meta");
     let is_author =

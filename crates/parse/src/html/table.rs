@@ -8,7 +8,7 @@ use crate::builder::Grid;
 /// Most places of a table, so that spans cannot make it endless.
 const MOST_CELLS: usize = 200_000;
 
-/// Returns a table's rows; none where it only arranges blocks on the page.
+/// Returns a table's rows; `None` if it only arranges blocks on the page.
 pub(super) fn grid(table: NodeRef<'_>) -> Option<Grid> {
     let rows = rows(table);
     let widest = rows.iter().map(|row| cells(*row).len()).max().unwrap_or(0);
@@ -44,11 +44,6 @@ pub(super) fn grid(table: NodeRef<'_>) -> Option<Grid> {
         }
     }
     Some(finished(placed))
-}
-
-/// Returns the captions of a table.
-pub(super) fn captions<'a>(table: NodeRef<'a>) -> impl Iterator<Item = NodeRef<'a>> {
-    table.children_it(false).filter(|child| child.has_name("caption"))
 }
 
 fn finished(placed: Vec<Vec<Option<String>>>) -> Grid {

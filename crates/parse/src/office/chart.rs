@@ -17,9 +17,11 @@ pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
     let series: Vec<Node<'_, '_>> =
         chart.descendants().filter(|node| xml::is(*node, "ser")).collect();
     let Some(first) = series.first() else { return };
-    let labels = ["cat", "xVal"].iter().find_map(|name| xml::child(*first, name)).map(points);
-    let labels = labels.unwrap_or_default();
-    let values: Vec<Vec<String>> = series.iter().map(|one| values(*one)).collect();
+    let read = |one: &Node<'_, '_>, names: [&str; 2]| {
+        names.iter().find_map(|name| xml::child(*one, name)).map(points).unwrap_or_default()
+    };
+    let labels = read(first, ["cat", "xVal"]);
+    let values: Vec<Vec<String>> = series.iter().map(|one| read(one, ["val", "yVal"])).collect();
     let rows = values.iter().map(Vec::len).chain([labels.len()]).max().unwrap_or(0);
     let names =
         series.iter().map(|one| xml::child(*one, "tx").map(points).unwrap_or_default().join(" "));
@@ -31,7 +33,7 @@ pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
     builder.table(&grid);
 }
 
-/// Writes what stands beside the cells of a sheet: charts and comments.
+/// Writes the content outside of a sheet's cells: charts and comments.
 pub(crate) fn sheet_extras(
     package: &mut Package<'_>,
     sheet: &str,
@@ -56,11 +58,6 @@ pub(crate) fn sheet_extras(
         })?;
     }
     Ok(())
-}
-
-fn values(series: Node<'_, '_>) -> Vec<String> {
-    let node = ["val", "yVal"].iter().find_map(|name| xml::child(series, name));
-    node.map(points).unwrap_or_default()
 }
 
 fn points(node: Node<'_, '_>) -> Vec<String> {

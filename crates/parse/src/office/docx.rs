@@ -4,7 +4,7 @@ use roxmltree::Node;
 
 use super::numbering::Numbering;
 use super::styles::{self, Styles};
-use super::{Package, math, xml};
+use super::{CORE, Package, math, xml};
 use crate::builder::{Builder, Grid};
 use crate::{Error, Format, Limits, Parsed};
 
@@ -16,16 +16,15 @@ const WIDEST: usize = 500;
 
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut package = Package::open(bytes, Format::Docx, limits)?;
-    let main = main_part(&mut package)?;
+    let main = package.related("", "officeDocument")?.into_iter().next();
+    let main = main.unwrap_or_else(|| "word/document.xml".to_owned());
     let text = package.needed(&main)?;
-    let properties = package.properties()?;
     let mut reader = Reader {
         builder: Builder::new(Format::Docx),
         styles: package.part("word/styles.xml", Styles::read)?.unwrap_or_default(),
         numbering: package.part("word/numbering.xml", Numbering::read)?.unwrap_or_default(),
     };
-    reader.builder.title = properties.title;
-    reader.builder.authors = properties.authors;
+    (reader.builder.title, reader.builder.authors) = package.properties(CORE)?;
     let document = xml::read(&text, Format::Docx)?;
     let body = xml::child(document.root_element(), "body")
         .ok_or_else(|| Error::broken(Format::Docx, "it has no body"))?;
@@ -41,11 +40,6 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     reader.margins(&mut package, &main)?;
     reader.builder.warnings.extend(package.warnings());
     Ok(reader.builder.finish())
-}
-
-fn main_part(package: &mut Package<'_>) -> Result<String, Error> {
-    let part = package.related("", "officeDocument")?.into_iter().next();
-    Ok(part.unwrap_or_else(|| "word/document.xml".to_owned()))
 }
 
 struct Reader {
@@ -150,14 +144,13 @@ impl Reader {
     }
 
     fn table(&mut self, node: Node<'_, '_>, depth: usize) {
-        let rows: Vec<Node<'_, '_>> = rows(node);
-        let widest = rows.iter().map(|row| cells(*row).len()).max().unwrap_or(0);
+        let rows = unwrapped(node, "tr");
+        let cells = |row| unwrapped(row, "tc");
         // A frame around blocks, not a table.
-        if rows.len() == 1 && widest == 1 {
-            if let Some(cell) = rows.first().and_then(|row| cells(*row).into_iter().next()) {
-                self.blocks(cell, depth + 1);
-            }
-            return;
+        if let [row] = rows[..]
+            && let [cell] = cells(row)[..]
+        {
+            return self.blocks(cell, depth + 1);
         }
         let mut grid = Grid::default();
         for row in rows {
@@ -202,7 +195,7 @@ impl Reader {
     }
 }
 
-/// Collects a paragraph's text; what was deleted in it is left out.
+/// Collects a paragraph's text; deleted text is left out.
 fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize) {
     if depth > DEEPEST {
         return;
@@ -241,7 +234,7 @@ fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize
     }
 }
 
-/// Returns the variant of some content that is read: the newest one that says something.
+/// Returns the variant of some content that is read: the newest supported one.
 fn choice<'a, 'i>(node: Node<'a, 'i>) -> Option<Node<'a, 'i>> {
     let says = |node: &Node<'_, '_>| node.descendants().any(|node| xml::is(node, "t"));
     let choice = xml::child(node, "Choice");
@@ -252,14 +245,6 @@ fn symbol(node: Node<'_, '_>) -> Option<char> {
     let code = u32::from_str_radix(xml::attribute(node, "char")?, 16).ok()?;
     // Symbol fonts lie in the private area, above the characters that they replace.
     char::from_u32(if (0xF020..=0xF0FF).contains(&code) { code - 0xF000 } else { code })
-}
-
-fn rows<'a, 'i>(table: Node<'a, 'i>) -> Vec<Node<'a, 'i>> {
-    unwrapped(table, "tr")
-}
-
-fn cells<'a, 'i>(row: Node<'a, 'i>) -> Vec<Node<'a, 'i>> {
-    unwrapped(row, "tc")
 }
 
 /// Returns the children of a name, those inside content controls too.

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use percent_encoding::percent_decode_str;
 use roxmltree::Node;
 
 use super::package::resolved;
@@ -18,12 +19,12 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let root = root.flatten().ok_or_else(|| Error::broken(Format::Epub, "it names no book"))?;
     let text = package.needed(&root)?;
     let document = xml::read(&text, Format::Epub)?;
-    let properties = package.properties_in(&root)?;
     let mut builder = Builder::new(Format::Epub);
-    (builder.title, builder.authors) = (properties.title, properties.authors);
+    (builder.title, builder.authors) = package.properties(&root)?;
     let directory = root.rsplit_once('/').map_or("", |(directory, _)| directory);
     for href in spine(document.root_element()) {
-        let part = resolved(directory, &unescaped(href));
+        let href = href.split('#').next().unwrap_or_default();
+        let part = resolved(directory, &percent_decode_str(href).decode_utf8_lossy());
         match package.readable(&part)? {
             Some(page) => drop(crate::html::write(&crate::html::closed(&page), &mut builder)),
             None => package.miss(&part),
@@ -47,25 +48,4 @@ fn spine<'a>(root: Node<'a, '_>) -> Vec<&'a str> {
     let named: HashMap<&str, &str> = named.collect();
     let chapters = root.descendants().filter(|node| xml::is(*node, "itemref"));
     chapters.filter_map(|chapter| named.get(chapter.attribute("idref")?).copied()).collect()
-}
-
-/// Returns an address without its fragment and its escapes (`%20`).
-fn unescaped(href: &str) -> String {
-    let href = href.split('#').next().unwrap_or_default();
-    let mut bytes = Vec::new();
-    let mut rest = href.as_bytes();
-    while let [first, after @ ..] = rest {
-        let code = after.get(..2).and_then(|digits| std::str::from_utf8(digits).ok());
-        match code.and_then(|digits| u8::from_str_radix(digits, 16).ok()) {
-            Some(byte) if *first == b'%' => {
-                bytes.push(byte);
-                rest = &after[2..];
-            }
-            _ => {
-                bytes.push(*first);
-                rest = after;
-            }
-        }
-    }
-    String::from_utf8_lossy(&bytes).into_owned()
 }

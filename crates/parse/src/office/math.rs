@@ -4,7 +4,7 @@ use roxmltree::Node;
 
 use super::xml;
 
-/// How deeply formulas nest before the rest is taken as plain text.
+/// Depth of nested formulas beyond which the rest is plain text.
 const DEEPEST: usize = 60;
 
 pub(super) fn latex(node: Node<'_, '_>) -> String {

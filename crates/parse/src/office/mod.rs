@@ -15,5 +15,5 @@ pub(crate) use chart::sheet_extras;
 pub(crate) use docx::parse as docx;
 pub(crate) use epub::parse as epub;
 pub(crate) use open_document::parse as open_document;
-pub(crate) use package::Package;
+pub(crate) use package::{CORE, Package};
 pub(crate) use pptx::parse as pptx;

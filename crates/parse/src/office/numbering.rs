@@ -13,7 +13,7 @@ struct Level {
     start: u32,
 }
 
-/// What the levels of each list look like, and how far each has been counted.
+/// The markers of each list's levels, and their counters.
 #[derive(Default)]
 pub(super) struct Numbering {
     levels: HashMap<String, Vec<Level>>,
@@ -61,7 +61,7 @@ impl Numbering {
         numbering
     }
 
-    /// Counts a paragraph and returns its marker; none where its list shows none.
+    /// Counts a paragraph and returns its marker; `None` if its list has none.
     pub fn next(&mut self, id: &str, level: usize) -> Option<String> {
         let levels = self.levels.get(id)?;
         let own = levels.get(level)?;
@@ -118,26 +118,13 @@ fn letters(number: u32) -> String {
 }
 
 fn roman(mut number: u32) -> String {
-    const SIGNS: [(u32, &str); 13] = [
-        (1000, "M"),
-        (900, "CM"),
-        (500, "D"),
-        (400, "CD"),
-        (100, "C"),
-        (90, "XC"),
-        (50, "L"),
-        (40, "XL"),
-        (10, "X"),
-        (9, "IX"),
-        (5, "V"),
-        (4, "IV"),
-        (1, "I"),
-    ];
+    const SIGNS: &str = "M CM D CD C XC L XL X IX V IV I";
+    const VALUES: [u32; 13] = [1000, 900, 500, 400, 100, 90, 50, 40, 10, 9, 5, 4, 1];
     if number > 3999 {
         return number.to_string();
     }
     let mut text = String::new();
-    for (value, sign) in SIGNS {
+    for (value, sign) in VALUES.into_iter().zip(SIGNS.split(' ')) {
         while number >= value {
             text.push_str(sign);
             number -= value;

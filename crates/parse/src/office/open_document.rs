@@ -35,8 +35,7 @@ pub(crate) fn parse(bytes: &[u8], format: Format, limits: &Limits) -> Result<Par
         if is_encrypted == Some(true) {
             return Err(Error::Password);
         }
-        let properties = package.properties_in("meta.xml")?;
-        (reader.builder.title, reader.builder.authors) = (properties.title, properties.authors);
+        (reader.builder.title, reader.builder.authors) = package.properties("meta.xml")?;
         let text = package.needed("content.xml")?;
         reader.document(xml::read(&text, format)?.root_element())?;
         package.part("styles.xml", |root| reader.margins(root))?;
@@ -53,7 +52,7 @@ struct Reader<'l> {
     limits: &'l Limits,
     /// Styles of lists whose items have numbers.
     counted: HashSet<String>,
-    /// What is written behind the text: notes and comments.
+    /// The text after the body: notes and comments.
     notes: Vec<String>,
     is_empty: bool,
 }
@@ -213,7 +212,7 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns what a cell says: its value, or the words in it.
+    /// Returns the text of a cell: its value, or its words.
     fn cell(&mut self, node: Node<'_, '_>) -> String {
         let kinds = node.attributes().filter(|attribute| attribute.name() == "value-type");
         let is_error = kinds.clone().any(|kind| kind.value() == "error");
@@ -244,7 +243,7 @@ impl Reader<'_> {
         crate::builder::one_line(&text)
     }
 
-    /// Collects what is written within a node; `boxes` are those with text of their own.
+    /// Collects the text within a node; `boxes` are those with separate text.
     fn collect<'a, 'i>(
         &mut self,
         node: Node<'a, 'i>,
@@ -306,7 +305,7 @@ fn count(node: Node<'_, '_>, name: &str) -> u32 {
     xml::attribute(node, name).and_then(|count| count.parse().ok()).unwrap_or(1).max(1)
 }
 
-/// Returns what a note says, or a comment with its author.
+/// Returns the text of a note, or of a comment with its author.
 fn note(node: Node<'_, '_>) -> String {
     let mut text = String::new();
     for node in node.descendants().filter(|node| xml::is(*node, "p") || xml::is(*node, "creator")) {

@@ -9,6 +9,9 @@ use super::xml;
 use crate::builder::author_names;
 use crate::{Error, Format, Limits, Warning};
 
+/// The part with the properties of a document of Office.
+pub(crate) const CORE: &str = "docProps/core.xml";
+
 /// An opened package, whose parts are read on demand.
 pub(crate) struct Package<'a> {
     archive: zip::ZipArchive<Cursor<&'a [u8]>>,
@@ -21,7 +24,7 @@ pub(crate) struct Package<'a> {
     warnings: Vec<Warning>,
 }
 
-/// Where the relations of a part lead: target part and kind, by id.
+/// The relations of a part: target part and kind, by ID.
 pub(super) type Relations = HashMap<String, Relation>;
 
 pub(super) struct Relation {
@@ -45,7 +48,7 @@ impl<'a> Package<'a> {
         })
     }
 
-    /// Reads a part as text; none where it is not there.
+    /// Reads a part as text; `None` if it is missing.
     pub fn text(&mut self, part: &str) -> Result<Option<String>, Error> {
         let format = self.format;
         let file = match self.archive.by_name(part) {
@@ -64,7 +67,7 @@ impl<'a> Package<'a> {
         Ok(Some(decoded.text))
     }
 
-    /// Reads a part that the document can do without; one that is damaged is left out, and noted.
+    /// Reads an optional part; a damaged one is left out, and noted.
     pub(super) fn part<T>(
         &mut self,
         part: &str,
@@ -80,7 +83,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// As [`Package::text`]; one that is no text is left out, and noted.
+    /// As [`Package::text`]; a part that is not text is left out, and noted.
     pub(super) fn readable(&mut self, part: &str) -> Result<Option<String>, Error> {
         match self.text(part) {
             Err(Error::Broken { .. } | Error::Encoding(_)) => {
@@ -98,7 +101,7 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Returns what a reader should know about the parts that were read.
+    /// Returns the notes for readers about the parts.
     pub fn warnings(&mut self) -> Vec<Warning> {
         let mut warnings = std::mem::take(&mut self.warnings);
         let parts = std::mem::take(&mut self.unread);
@@ -110,8 +113,7 @@ impl<'a> Package<'a> {
 
     /// Reads a part that the document cannot do without.
     pub fn needed(&mut self, part: &str) -> Result<String, Error> {
-        let missing = || Error::broken(self.format, format!("a part is missing: {part}"));
-        let missing = missing();
+        let missing = Error::broken(self.format, format!("a part is missing: {part}"));
         self.text(part)?.ok_or(missing)
     }
 
@@ -150,19 +152,14 @@ impl<'a> Package<'a> {
         Ok(parts)
     }
 
-    /// Returns the title and the authors among the document's properties.
-    pub fn properties(&mut self) -> Result<Properties, Error> {
-        self.properties_in("docProps/core.xml")
-    }
-
-    /// As [`Package::properties`], of those in a part.
-    pub(super) fn properties_in(&mut self, part: &str) -> Result<Properties, Error> {
+    /// Returns the title and the authors among the properties in a part.
+    pub fn properties(&mut self, part: &str) -> Result<(Option<String>, Vec<String>), Error> {
         let read = |root: Node<'_, '_>| {
             let words = |name: &'static str| {
                 let nodes = root.descendants().filter(move |node| xml::is(*node, name));
                 nodes.filter_map(|node| node.text().map(crate::builder::one_line))
             };
-            Properties { title: words("title").next(), authors: author_names(words("creator")) }
+            (words("title").next(), author_names(words("creator")))
         };
         Ok(self.part(part, read)?.unwrap_or_default())
     }
@@ -171,13 +168,21 @@ impl<'a> Package<'a> {
     pub fn unpacks_to(&self) -> u64 {
         self.archive.decompressed_size().and_then(|bytes| bytes.try_into().ok()).unwrap_or(0)
     }
-}
 
-/// What a document says of itself beside its text.
-#[derive(Default)]
-pub(crate) struct Properties {
-    pub title: Option<String>,
-    pub authors: Vec<String>,
+    /// Returns the names of a workbook's sheets and their parts.
+    pub fn sheet_parts(&mut self) -> Result<Vec<(String, String)>, Error> {
+        const MAIN: &str = "xl/workbook.xml";
+        let relations = self.relations(MAIN)?;
+        let read = |root: Node<'_, '_>| {
+            let sheets = root.descendants().filter(|node| xml::is(*node, "sheet"));
+            let named = sheets.filter_map(|sheet| {
+                let relation = relations.get(xml::relation(sheet, "id")?)?;
+                Some((sheet.attribute("name")?.to_owned(), relation.part.clone()))
+            });
+            named.collect()
+        };
+        Ok(self.part(MAIN, read)?.unwrap_or_default())
+    }
 }
 
 pub(super) fn resolved(directory: &str, target: &str) -> String {
@@ -193,23 +198,6 @@ pub(super) fn resolved(directory: &str, target: &str) -> String {
         }
     }
     parts.join("/")
-}
-
-impl Package<'_> {
-    /// Returns the names of a workbook's sheets and their parts.
-    pub fn sheet_parts(&mut self) -> Result<Vec<(String, String)>, Error> {
-        const MAIN: &str = "xl/workbook.xml";
-        let relations = self.relations(MAIN)?;
-        let read = |root: Node<'_, '_>| {
-            let sheets = root.descendants().filter(|node| xml::is(*node, "sheet"));
-            let named = sheets.filter_map(|sheet| {
-                let relation = relations.get(xml::relation(sheet, "id")?)?;
-                Some((sheet.attribute("name")?.to_owned(), relation.part.clone()))
-            });
-            named.collect()
-        };
-        Ok(self.part(MAIN, read)?.unwrap_or_default())
-    }
 }
 
 #[cfg(test)]
@@ -228,8 +216,8 @@ mod tests {
         let bytes = archive.finish().unwrap().into_inner();
         let limits = Limits::default();
         let mut package = Package::open(&bytes, Format::Docx, &limits).unwrap();
-        let properties = package.properties().unwrap();
-        assert_eq!(properties.title.as_deref(), Some("The lease"));
-        assert_eq!(properties.authors, ["Ann Archer", "Ben Brook"]);
+        let (title, authors) = package.properties(CORE).unwrap();
+        assert_eq!(title.as_deref(), Some("The lease"));
+        assert_eq!(authors, ["Ann Archer", "Ben Brook"]);
     }
 }

@@ -2,7 +2,7 @@
 
 use roxmltree::Node;
 
-use super::{Package, chart, xml};
+use super::{CORE, Package, chart, xml};
 use crate::builder::{Builder, Grid};
 use crate::{Error, Format, Limits, Parsed};
 
@@ -14,8 +14,7 @@ const DEEPEST: usize = 30;
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut package = Package::open(bytes, Format::Pptx, limits)?;
     let mut builder = Builder::new(Format::Pptx);
-    let properties = package.properties()?;
-    (builder.title, builder.authors) = (properties.title, properties.authors);
+    (builder.title, builder.authors) = package.properties(CORE)?;
     let main = package.needed(MAIN)?;
     let relations = package.relations(MAIN)?;
     let document = xml::read(&main, Format::Pptx)?;
@@ -133,7 +132,7 @@ impl Reader<'_> {
     }
 }
 
-/// Returns whether a paragraph is an item of a counted list, of a plain one, or none.
+/// Returns whether a paragraph is an item of a numbered list, of a plain one, or of none.
 fn marker(paragraph: Node<'_, '_>, in_placeholder: bool) -> Option<bool> {
     let own = xml::child(paragraph, "pPr");
     let has = |name: &str| own.and_then(|own| xml::child(own, name)).is_some();

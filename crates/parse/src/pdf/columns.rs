@@ -5,17 +5,14 @@ use super::rows::{Piece, Row, median};
 /// Fewest rows of a column.
 const FEWEST_ROWS: usize = 5;
 
-/// Least width of a column, in sizes of the font: narrower ones are those of tables.
+/// Least width of a column, in sizes of the font: narrower ones belong to tables.
 const LEAST_WIDTH: f64 = 11.0;
 
 /// How deeply columns are looked for in columns.
 const DEEPEST: usize = 4;
 
-pub(super) fn in_order(rows: Vec<Row>) -> Vec<Row> {
-    divided(rows, 0)
-}
-
-fn divided(rows: Vec<Row>, depth: usize) -> Vec<Row> {
+/// Puts rows in order; `depth` counts the columns around them.
+pub(super) fn in_order(rows: Vec<Row>, depth: usize) -> Vec<Row> {
     if depth > DEEPEST || rows.len() < FEWEST_ROWS {
         return rows;
     }
@@ -28,14 +25,10 @@ fn divided(rows: Vec<Row>, depth: usize) -> Vec<Row> {
             > middle.len();
     let (left, right) = split(middle, gap);
     let (first, second) = if right_to_left { (right, left) } else { (left, right) };
-    let mut ordered = divided(above, depth + 1);
-    ordered.extend(divided(first, depth + 1));
-    ordered.extend(divided(second, depth + 1));
-    ordered.extend(divided(below, depth + 1));
-    ordered
+    [above, first, second, below].into_iter().flat_map(|rows| in_order(rows, depth + 1)).collect()
 }
 
-/// Finds the longest range of rows that stand in two columns, and where the gap between these is.
+/// Finds the longest range of rows in two columns, and the gap between them.
 fn columned(rows: &[Row]) -> Option<(std::ops::Range<usize>, f64)> {
     let size = median(rows.iter().map(|row| row.size))?;
     let mut best: Option<(std::ops::Range<usize>, f64)> = None;
@@ -59,7 +52,7 @@ fn columned(rows: &[Row]) -> Option<(std::ops::Range<usize>, f64)> {
     best
 }
 
-/// Returns where pieces begin that have others to their left: candidates for the left edge of a column.
+/// Returns the left edges of pieces that have other ones to their left: candidates for the left edge of a column.
 fn gaps(rows: &[Row]) -> Vec<f64> {
     let mut edges: Vec<f64> =
         rows.iter().flat_map(|row| &row.pieces).map(|piece| piece.left - 2.0).collect();

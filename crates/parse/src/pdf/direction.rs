@@ -18,13 +18,14 @@ pub(super) fn plain(text: &str) -> String {
     }
 }
 
-/// Returns a letter as it is painted: what a ligature stands for is typed in the order of reading, and painted in the other.
+/// Returns a letter as it is painted: the letters of a ligature are typed in reading order, and painted in the other
+/// one.
 pub(super) fn painted(text: &str) -> String {
     let text = plain(text);
     if text.chars().any(is_right) { text.chars().rev().collect() } else { text }
 }
 
-/// Returns whether a letter is nothing but marks (vowels, accents) on one written from right to left.
+/// Returns whether a letter consists only of marks (vowels, accents) on a letter of a right-to-left script.
 pub(super) fn is_mark(text: &str) -> bool {
     text.chars().all(|c| is_right(c) && is_combining_mark(c)) && !text.is_empty()
 }
@@ -45,8 +46,8 @@ pub(super) fn is_doubtful(rows: &[Row]) -> bool {
     right > 0 && right * 20 > left && left * 20 > right
 }
 
-/// Returns whether the letters of a page are not those that it shows. No word has one letter three times in a row, but a
-/// line has that is lengthened by strokes which their font calls a letter; other letters of it are wrong then, too.
+/// Returns whether the letters of a page differ from the visible ones. No word has one letter three times in a row, but
+/// a lengthened line has, if its font calls the strokes a letter; other letters of it are wrong then, too.
 pub(super) fn is_misnamed(rows: &[Row]) -> bool {
     /// Fewest such places: one may be an outcry.
     const FEWEST: usize = 3;
@@ -61,7 +62,7 @@ pub(super) fn is_misnamed(rows: &[Row]) -> bool {
         >= FEWEST
 }
 
-/// Joins words that stand from left to right on the page.
+/// Joins words that are painted from left to right.
 pub(super) fn in_reading_order(words: Vec<String>) -> String {
     let from_right = is_right_to_left(&words.concat());
     // A tatweel lengthens a line and is no letter.

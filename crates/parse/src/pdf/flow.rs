@@ -1,9 +1,10 @@
 //! Makes paragraphs, headings, lists and tables of rows.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::rows::{Piece, Row};
-use crate::builder::{Builder, Grid};
+use crate::builder::{Builder, Grid, join};
+use crate::recognition::Recognized;
 
 /// How much larger than the text a heading is.
 const LARGER: f64 = 1.12;
@@ -11,7 +12,11 @@ const LARGER: f64 = 1.12;
 /// Most letters of a heading.
 const LONGEST_HEADING: usize = 160;
 
-pub(super) fn write(pages: &[Vec<Row>], builder: &mut Builder) {
+pub(super) fn write(
+    pages: &[Vec<Row>],
+    recognized: &BTreeMap<u32, Recognized>,
+    builder: &mut Builder,
+) {
     let body = body_size(pages);
     for (rows, number) in pages.iter().zip(1u32..) {
         builder.page(number);
@@ -20,6 +25,9 @@ pub(super) fn write(pages: &[Vec<Row>], builder: &mut Builder) {
             at = table(rows, at, builder)
                 .or_else(|| heading(rows, at, body, builder))
                 .unwrap_or_else(|| paragraph(rows, at, body, builder));
+        }
+        for text in recognized.get(&number).iter().flat_map(|page| &page.paragraphs) {
+            builder.paragraph(text);
         }
     }
 }
@@ -69,10 +77,10 @@ fn paragraph(rows: &[Row], at: usize, body: f64, builder: &mut Builder) -> usize
     while let Some(next) = rows.get(end) {
         let last = &rows[end - 1];
         let indented = next.left() > last.left() + body * 0.9 && end - at > 1;
-        let new = !follows(last, next)
-            || starts_item(&next.text())
-            || indented
-            || starts_table(rows, end);
+        let starts_table = next.pieces.len() > 1
+            && rows.get(end + 1).is_some_and(|row| row.pieces.len() > 1 && near(next, row));
+        let starts_item = next.text().starts_with(['•', '‣', '▪', '●', '◦', '∙']);
+        let new = !follows(last, next) || starts_item || indented || starts_table;
         if new {
             break;
         }
@@ -86,34 +94,12 @@ fn paragraph(rows: &[Row], at: usize, body: f64, builder: &mut Builder) -> usize
     end
 }
 
-fn starts_item(text: &str) -> bool {
-    text.starts_with(['•', '‣', '▪', '●', '◦', '∙'])
-}
-
-/// Appends a line; a word divided at its end is made whole.
-fn join(text: &mut String, next: &str) {
-    let divided = text.ends_with(['-', '\u{2010}'])
-        && text.chars().rev().nth(1).is_some_and(char::is_alphabetic)
-        && next.starts_with(char::is_lowercase);
-    if divided {
-        text.pop();
-    } else {
-        text.push(' ')
-    }
-    text.push_str(next);
-}
-
-fn starts_table(rows: &[Row], at: usize) -> bool {
-    rows[at].pieces.len() > 1
-        && rows.get(at + 1).is_some_and(|next| next.pieces.len() > 1 && near(&rows[at], next))
-}
-
 fn near(row: &Row, next: &Row) -> bool {
     let step = next.baseline - row.baseline;
     step > 0.0 && step < row.size.max(next.size) * 3.5
 }
 
-/// Writes rows whose pieces stand below each other as a table.
+/// Writes rows with aligned pieces as a table.
 fn table(rows: &[Row], at: usize, builder: &mut Builder) -> Option<usize> {
     let mut end = at;
     while end < rows.len()
@@ -147,7 +133,7 @@ fn table(rows: &[Row], at: usize, builder: &mut Builder) -> Option<usize> {
     Some(end)
 }
 
-/// Returns the columns' left and right edges: what overlaps belongs to one.
+/// Returns the columns' left and right edges: overlapping pieces belong to one.
 fn columns(rows: &[Row]) -> Vec<(f64, f64)> {
     let mut pieces: Vec<&Piece> = rows.iter().flat_map(|row| &row.pieces).collect();
     pieces.sort_by(|a, b| a.left.total_cmp(&b.left));

@@ -1,4 +1,4 @@
-//! What glyphs are where the reader of fonts does not know it: by damaged maps, by their fonts, or by codes of Unicode.
+//! The letters of glyphs that the font reader does not know: by damaged maps, by their fonts, or by Unicode codes.
 
 use std::collections::{HashMap, HashSet};
 
@@ -8,13 +8,13 @@ use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::object::{Object, Stream};
 use skrifa::{FontRef, MetadataProvider as _};
 
-/// Codes with the letters that they stand for.
+/// Codes with their letters.
 type Map = HashMap<u32, String>;
 
-/// What a file says of its glyphs.
+/// A file's data about its glyphs.
 pub(super) struct Names<'d> {
     document: &'d Pdf,
-    /// Maps with a bad entry, of which the reader of fonts believes nothing; read when a letter is missing.
+    /// Maps with a bad entry, which the font reader ignores completely; read if a letter is missing.
     damaged: Option<Vec<Map>>,
     /// Letters of glyphs, by the fonts that were asked.
     letters: HashMap<u128, HashMap<u32, char>>,
@@ -58,7 +58,7 @@ impl<'d> Names<'d> {
         self.plain.len()
     }
 
-    /// Returns the letters of a code where the damaged maps agree on it.
+    /// Returns the letters of a code if the damaged maps agree on it.
     fn mapped(&mut self, code: u32) -> Option<String> {
         let maps = self.damaged.get_or_insert_with(|| damaged(self.document));
         let mut found = maps.iter().filter_map(|map| map.get(&code));
@@ -118,7 +118,7 @@ fn entries(text: &str) -> Map {
     map
 }
 
-/// Reads letters, of which the last one is so many further.
+/// Reads letters, and adds a distance to the last one.
 fn units(hex: &str, further: u16) -> Option<String> {
     let digits = hex.as_bytes().chunks(if hex.len() == 2 { 2 } else { 4 });
     let read = |digits: &[u8]| u16::from_str_radix(std::str::from_utf8(digits).ok()?, 16).ok();
@@ -128,7 +128,7 @@ fn units(hex: &str, further: u16) -> Option<String> {
     String::from_utf16(&units).ok()
 }
 
-/// Returns which letters the glyphs of a font show: the plain ones where several share one.
+/// Returns the letters of a font's glyphs: the plain ones if several share one.
 fn letters(font: &[u8]) -> HashMap<u32, char> {
     let mut letters: HashMap<u32, char> = HashMap::new();
     let Ok(font) = FontRef::new(font) else { return letters };

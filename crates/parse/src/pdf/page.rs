@@ -13,12 +13,13 @@ use hayro_interpret::{
 };
 
 use super::names::Names;
+use super::picture::Pictures;
 
 /// Most letters of a page.
 const MOST_LETTERS: usize = 200_000;
 
-/// Lines that are turned by fewer degrees stand as though they were not.
-const ASKEW: f64 = 10.0;
+/// Lines that are turned by fewer degrees count as level.
+const ASKEW: f64 = 2.0;
 
 /// A letter (or ligature) on a page; lengths are in points along the line and across it, downwards.
 #[derive(Clone, Debug)]
@@ -28,6 +29,8 @@ pub(super) struct Letter {
     pub right: f64,
     pub baseline: f64,
     pub size: f64,
+    /// The font size in horizontal direction: less than `size` for condensed letters.
+    pub em: f64,
     /// The string that it was painted with.
     pub string: usize,
     /// A space was painted before it.
@@ -52,7 +55,9 @@ pub(super) struct Painted<'n, 'd> {
     strings: usize,
     count: usize,
     pub pictures: usize,
-    /// Letters whose font does not say what they are.
+    /// They themselves, if they are wanted.
+    pub kept: Option<Pictures>,
+    /// Letters whose font does not name them.
     pub unknown: usize,
     /// Letters and digits.
     pub known: usize,
@@ -63,6 +68,7 @@ pub(super) fn paint<'a, 'n, 'd>(
     xref: &'a XRef,
     cache: &InterpreterCache<'a>,
     names: &'n mut Names<'d>,
+    kept: Option<Pictures>,
 ) -> Painted<'n, 'd> {
     let (width, height) = page.render_dimensions();
     let bounds = Rect::new(0.0, 0.0, f64::from(width), f64::from(height));
@@ -73,6 +79,7 @@ pub(super) fn paint<'a, 'n, 'd>(
         strings: 0,
         count: 0,
         pictures: 0,
+        kept,
         unknown: 0,
         known: 0,
     };
@@ -84,7 +91,8 @@ pub(super) fn paint<'a, 'n, 'd>(
 }
 
 impl Painted<'_, '_> {
-    /// Returns the letters by the direction of their lines, the most frequent first; what was painted twice is there once.
+    /// Returns the letters by the direction of their lines, the most frequent first; letters that were painted twice
+    /// appear once.
     pub fn sides(&mut self) -> Vec<Side> {
         let bounds = self.bounds;
         let sides = std::mem::take(&mut self.turned).into_iter().map(|(degrees, letters)| {
@@ -116,7 +124,7 @@ impl Painted<'_, '_> {
     }
 }
 
-/// Returns where a point is for one who reads lines that are turned by so many degrees.
+/// Returns the position of a point for a reader of lines that are turned by a number of degrees.
 fn along(degrees: i64, point: Point) -> Point {
     let (sin, cos) = match degrees {
         0 => (0.0, 1.0),
@@ -180,14 +188,18 @@ impl<'a> Device<'a> for Painted<'_, '_> {
                 right: start.x.max(end.x),
                 baseline: start.y,
                 size,
+                em: direction.hypot().clamp(size / 10.0, size),
                 string: self.strings,
                 is_apart: false,
             });
         }
     }
 
-    fn draw_image(&mut self, _: Image<'a, '_>, _: ImageDrawProps<'a>) {
+    fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
         self.pictures += 1;
+        if let Some(kept) = &mut self.kept {
+            kept.add(&image, props.transform);
+        }
     }
 
     fn draw_path(&mut self, _: &BezPath, _: DrawProps<'a>, _: &DrawMode) {}

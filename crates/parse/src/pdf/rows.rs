@@ -1,6 +1,6 @@
-//! Makes rows of letters: what shares a baseline, divided where there is a wide gap.
+//! Makes rows of letters: those with a common baseline, split at wide gaps.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use super::direction;
 use super::page::Letter;
@@ -59,7 +59,7 @@ pub(super) fn rows(mut letters: Vec<Letter>, height: f64) -> Vec<Row> {
         // Letters of smaller size (raised or lowered) belong to the row they touch.
         let reach = group.iter().map(|one| one.size).fold(letter.size, f64::max) * 0.45;
         if !group.is_empty() && letter.baseline - base > reach {
-            rows.extend(row(std::mem::take(&mut group), height));
+            rows.extend(rows_of(std::mem::take(&mut group), height));
         }
         if group.is_empty() {
             base = letter.baseline;
@@ -68,8 +68,41 @@ pub(super) fn rows(mut letters: Vec<Letter>, height: f64) -> Vec<Row> {
         }
         group.push(letter);
     }
-    rows.extend(row(group, height));
+    rows.extend(rows_of(group, height));
     rows
+}
+
+/// Makes a row of the letters on one baseline; text painted over other text becomes a separate row.
+fn rows_of(mut letters: Vec<Letter>, height: f64) -> Vec<Row> {
+    /// Fewest letters that count as text over other text, and most rows at one place.
+    const FEWEST: usize = 3;
+    const MOST: usize = 4;
+    letters.sort_by_key(|letter| letter.string);
+    let mut layers: Vec<(BTreeMap<i64, i64>, Vec<Letter>)> = Vec::new();
+    for string in letters.chunk_by(|a, b| a.string == b.string) {
+        let seen = || string.iter().filter(|letter| !letter.text.trim().is_empty());
+        let places: Vec<(i64, i64)> = seen().map(middle_half).collect();
+        let is_free = |taken: &BTreeMap<i64, i64>| {
+            let is_covered = |(left, right): &&(i64, i64)| {
+                taken.range(..right).next_back().is_some_and(|(_, end)| end > left)
+            };
+            places.len() < FEWEST || places.iter().filter(is_covered).count() * 5 < places.len() * 3
+        };
+        let free = layers.iter().position(|(taken, _)| is_free(taken));
+        let at = free.unwrap_or(layers.len()).min(MOST - 1);
+        if at == layers.len() {
+            layers.push(Default::default());
+        }
+        layers[at].0.extend(places);
+        layers[at].1.extend_from_slice(string);
+    }
+    layers.into_iter().filter_map(|(_, letters)| row(letters, height)).collect()
+}
+
+/// Returns the left and right of a letter's middle half, in hundredths of a point.
+fn middle_half(letter: &Letter) -> (i64, i64) {
+    let quarter = (letter.right - letter.left) / 4.0;
+    (((letter.left + quarter) * 100.0) as i64, ((letter.right - quarter) * 100.0) as i64)
 }
 
 fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
@@ -84,7 +117,8 @@ fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
     }
     // Spaces are painted or not; gaps always show.
     letters.retain(|letter| !letter.text.trim().is_empty());
-    let space = space(&letters, size);
+    let em = median(letters.iter().map(|one| one.em))?;
+    let space = space(&letters, em);
     let mut pieces: Vec<Vec<Letter>> = Vec::new();
     for letter in letters {
         match pieces.last_mut().and_then(|piece| piece.last().map(|last| last.right)) {
@@ -102,7 +136,7 @@ fn row(mut letters: Vec<Letter>, height: f64) -> Option<Row> {
     (!pieces.is_empty()).then_some(Row { pieces, baseline, size, place })
 }
 
-/// Puts each mark of writing from right to left before the letter that it stands on, as a page is painted from the left.
+/// Moves each mark of a right-to-left script before its letter, because a page is painted from the left.
 fn put_marks_beside_their_letters(letters: &mut [Letter]) {
     let bases: Vec<(f64, f64)> = letters
         .iter()
@@ -123,15 +157,15 @@ fn put_marks_beside_their_letters(letters: &mut [Letter]) {
     });
 }
 
-/// Returns how wide a space of a row is at least, in sizes of the font: more in one whose letters are spread.
-fn space(letters: &[Letter], size: f64) -> f64 {
-    /// Fewest gaps that tell, and the widest that letters of one word have.
+/// Returns the least width of a space in a row, in sizes of the font: more in one with spread letters.
+fn space(letters: &[Letter], em: f64) -> f64 {
+    /// Minimum number of gaps for an estimate, and the widest gap within a word.
     const FEWEST: usize = 4;
     const WIDEST: f64 = 0.8;
     let mut end = f64::INFINITY;
     let mut gaps: Vec<(f64, bool)> = Vec::new();
     for letter in letters {
-        let gap = (letter.left - end) / size;
+        let gap = (letter.left - end) / em;
         end = if end.is_finite() { end.max(letter.right) } else { letter.right };
         if gap.is_finite() && gap < GAP {
             gaps.push((gap, letter.is_apart));
@@ -159,7 +193,7 @@ fn piece(letters: Vec<Letter>, space: f64) -> Option<Piece> {
     let mut words: Vec<String> = Vec::new();
     let mut end = f64::NEG_INFINITY;
     for letter in &letters {
-        let apart = letter.left - end > space * letter.size;
+        let apart = letter.left - end > space * letter.em;
         end = end.max(letter.right);
         match words.last_mut() {
             Some(word) if !apart => word.push_str(&letter.text),
@@ -169,7 +203,7 @@ fn piece(letters: Vec<Letter>, space: f64) -> Option<Piece> {
     Some(Piece { text: direction::in_reading_order(words), left, right })
 }
 
-/// Drops rows at the top and bottom of pages that stand on most of them: running titles and page numbers.
+/// Drops rows at the top and bottom that most pages have: running titles and page numbers.
 pub(super) fn drop_running_titles(pages: &mut [Vec<Row>]) {
     /// Where running titles stand.
     const EDGE: f64 = 0.09;

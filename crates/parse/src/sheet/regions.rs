@@ -1,4 +1,4 @@
-//! Where the tables of a sheet are: groups of cells that touch each other.
+//! The positions of a sheet's tables: groups of cells that touch each other.
 
 use std::collections::HashMap;
 
@@ -14,7 +14,22 @@ struct Region {
     right: u32,
 }
 
-/// The cells of a sheet that say something; merged ones say it in every place they cover.
+impl Region {
+    fn at((y, x): (u32, u32)) -> Self {
+        Self { top: y, left: x, bottom: y, right: x }
+    }
+
+    fn with(self, other: &Self) -> Self {
+        Self {
+            top: self.top.min(other.top),
+            left: self.left.min(other.left),
+            bottom: self.bottom.max(other.bottom),
+            right: self.right.max(other.right),
+        }
+    }
+}
+
+/// The cells of a sheet with content; merged ones have it in every covered position.
 #[derive(Default)]
 pub(crate) struct Sheet {
     cells: HashMap<(u32, u32), String>,
@@ -44,7 +59,7 @@ impl Sheet {
         self.cells.len() > MOST_CELLS
     }
 
-    /// Says in every place between two what the first says.
+    /// Repeats the first content in every position between two.
     pub fn merge(&mut self, start: (u32, u32), end: (u32, u32)) {
         let Some(text) = self.cells.get(&start).cloned() else { return };
         let length = |from: u32, to: u32| u64::from(to.saturating_sub(from)) + 1;
@@ -78,18 +93,8 @@ impl Sheet {
 
     /// Writes all cells as one table.
     pub fn write_whole(&self, builder: &mut Builder) {
-        let places = self.cells.keys();
-        let bounds = places.fold(None, |bounds: Option<Region>, &(y, x)| {
-            let Region { top, left, bottom, right } =
-                bounds.unwrap_or(Region { top: y, left: x, bottom: y, right: x });
-            Some(Region {
-                top: top.min(y),
-                left: left.min(x),
-                bottom: bottom.max(y),
-                right: right.max(x),
-            })
-        });
-        if let Some(region) = bounds {
+        let cells = self.cells.keys().map(|place| Region::at(*place));
+        if let Some(region) = cells.reduce(|all, cell| all.with(&cell)) {
             self.write_region(&region, builder);
         }
     }
@@ -136,15 +141,11 @@ impl Sheet {
                 continue;
             }
             let index = regions.len();
-            let mut region =
-                Region { top: start.0, left: start.1, bottom: start.0, right: start.1 };
+            let mut region = Region::at(start);
             let mut open = vec![start];
             owner.insert(start, index);
             while let Some((y, x)) = open.pop() {
-                region.top = region.top.min(y);
-                region.left = region.left.min(x);
-                region.bottom = region.bottom.max(y);
-                region.right = region.right.max(x);
+                region = region.with(&Region::at((y, x)));
                 let neighbors =
                     [(y.wrapping_sub(1), x), (y + 1, x), (y, x.wrapping_sub(1)), (y, x + 1)];
                 for next in neighbors {
@@ -165,14 +166,7 @@ fn joined(mut regions: Vec<Region>) -> Vec<Region> {
     /// Beyond this many, looking at every pair takes too long; such a sheet is one table.
     const MOST: usize = 2_000;
     if regions.len() > MOST {
-        let bounds = |read: fn(&Region) -> u32| regions.iter().map(read);
-        let all = Region {
-            top: bounds(|one| one.top).min().unwrap_or(0),
-            left: bounds(|one| one.left).min().unwrap_or(0),
-            bottom: bounds(|one| one.bottom).max().unwrap_or(0),
-            right: bounds(|one| one.right).max().unwrap_or(0),
-        };
-        return vec![all];
+        return regions.into_iter().reduce(|all, one| all.with(&one)).into_iter().collect();
     }
     let overlap = |a: &Region, b: &Region| {
         a.top <= b.bottom && b.top <= a.bottom && a.left <= b.right && b.left <= a.right
@@ -184,11 +178,7 @@ fn joined(mut regions: Vec<Region>) -> Vec<Region> {
         match other {
             Some(other) => {
                 let taken = regions.remove(other);
-                let own = &mut regions[index];
-                own.top = own.top.min(taken.top);
-                own.left = own.left.min(taken.left);
-                own.bottom = own.bottom.max(taken.bottom);
-                own.right = own.right.max(taken.right);
+                regions[index] = regions[index].clone().with(&taken);
                 index = 0;
             }
             None => index += 1,

@@ -66,12 +66,6 @@ def joined(namespace: Iterable[str]) -> str:
     return "".join(f"{label}." for label in namespace)
 
 
-def bounds(prefix: Sequence[str]) -> tuple[str, str]:
-    """Returns the texts between which all namespaces below a prefix are."""
-    text = joined(prefix)
-    return (text, text[:-1] + "/") if text else ("", "\U0010ffff")
-
-
 def packed(vector: Sequence[float]) -> bytes:
     return struct.pack(f"<{len(vector)}f", *vector)
 
@@ -79,9 +73,22 @@ def packed(vector: Sequence[float]) -> bytes:
 class ItemSteps:
     """Reads and writes items."""
 
-    def __init__(self, seal: Seal, omits_expired: bool) -> None:
+    def __init__(self, seal: Seal, omits_expired: bool, scope: str = "") -> None:
         self.seal = seal
         self.omits_expired = omits_expired
+        self.scope = scope
+        """What namespaces begin with as texts; no label does, because it is a period and a name."""
+
+    def _joined(self, namespace: Iterable[str]) -> str:
+        return self.scope + joined(namespace)
+
+    def _split(self, text: str) -> tuple[str, ...]:
+        return tuple(text.removeprefix(self.scope).split(".")[:-1])
+
+    def _bounds(self, prefix: Sequence[str]) -> tuple[str, str, str]:
+        """Returns the texts between which all namespaces below a prefix are, and a condition in addition."""
+        text = self._joined(prefix)
+        return (text, text[:-1] + "/", "") if text else ("", "\U0010ffff", " AND namespace NOT LIKE '.%'")
 
     def batch(
         self, ops: Sequence[Any], vectors: Vectors, queries: Mapping[str, Sequence[float]]
@@ -119,7 +126,7 @@ class ItemSteps:
         return kind(
             value=self._value(data),
             key=key,
-            namespace=tuple(namespace.split(".")[:-1]),
+            namespace=self._split(namespace),
             created_at=datetime.fromtimestamp(created_at, timezone.utc),
             updated_at=datetime.fromtimestamp(updated_at, timezone.utc),
             **more,
@@ -129,7 +136,7 @@ class ItemSteps:
         return ormsgpack.unpackb(self.seal.open(data, "item"), option=ormsgpack.OPT_NON_STR_KEYS)
 
     def _get(self, op: GetOp) -> Steps[Item | None]:
-        place = (joined(op.namespace), op.key)
+        place = (self._joined(op.namespace), op.key)
         alive, now = self._alive(3)
         sql = f"SELECT {COLUMNS} FROM perihelion_items WHERE namespace = ?1 AND key = ?2{alive}"
         (found,) = yield read((sql, (*place, *now)))
@@ -154,7 +161,7 @@ class ItemSteps:
             yield write(*batch)
 
     def _put(self, op: PutOp, vectors: Sequence[tuple[str, Sequence[float]]]) -> list[Statement]:
-        place = (joined(op.namespace), op.key)
+        place = (self._joined(op.namespace), op.key)
         where = "WHERE namespace = ?1 AND key = ?2"
         statements: list[Statement] = [(f"DELETE FROM perihelion_vectors {where}", place)]
         if op.value is None:
@@ -169,9 +176,9 @@ class ItemSteps:
         return statements
 
     def _search(self, op: SearchOp, query: Sequence[float] | None) -> Steps[list[SearchItem]]:
-        low, high = bounds(op.namespace_prefix)
+        low, high, own = self._bounds(op.namespace_prefix)
         alive, now = self._alive(3)
-        sql = f"SELECT {COLUMNS} FROM perihelion_items WHERE namespace >= ?1 AND namespace < ?2{alive} ORDER BY updated_at DESC"
+        sql = f"SELECT {COLUMNS} FROM perihelion_items WHERE namespace >= ?1 AND namespace < ?2{own}{alive} ORDER BY updated_at DESC"
         if not op.filter and not op.query:
             sql += f" LIMIT {int(op.limit)} OFFSET {int(op.offset)}"
         (found,) = yield read((sql, (low, high, *now)))
@@ -206,9 +213,11 @@ class ItemSteps:
         return scores
 
     def _namespaces(self, op: ListNamespacesOp) -> Steps[list[tuple[str, ...]]]:
-        alive, now = self._alive(1)
-        (found,) = yield read((f"SELECT DISTINCT namespace FROM perihelion_items WHERE 1 = 1{alive}", now))
-        namespaces = {tuple(row[0].split(".")[:-1]) for row in found}
+        low, high, own = self._bounds(())
+        alive, now = self._alive(3)
+        sql = f"SELECT DISTINCT namespace FROM perihelion_items WHERE namespace >= ?1 AND namespace < ?2{own}{alive}"
+        (found,) = yield read((sql, (low, high, *now)))
+        namespaces = {self._split(row[0]) for row in found}
         for condition in op.match_conditions or ():
             namespaces = {namespace for namespace in namespaces if fits(namespace, condition)}
         if op.max_depth is not None:

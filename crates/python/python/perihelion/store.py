@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -77,6 +78,13 @@ class PerihelionStore(BaseStore):
         self._connection = Connection(address, pool_size=pool_size)
         self._stops = threading.Event()
         self._sweeper: threading.Thread | None = None
+
+    def _scoped(self, name: str) -> PerihelionStore:
+        """Returns the same store with items of its own."""
+        scoped = copy.copy(self)
+        name = name.replace("%", "%25").replace(".", "%2E")
+        scoped._steps = items.ItemSteps(self._steps.seal, self._steps.omits_expired, f".{name}.")
+        return scoped
 
     @classmethod
     @contextmanager

@@ -1,15 +1,13 @@
 //! Which items pass a filter: asked of the database once, then kept and brought up to date.
 
-use std::{
-    collections::BTreeMap,
-    sync::{Arc, Mutex, PoisonError},
-};
+use std::{collections::BTreeMap, sync::Arc};
 
+use parking_lot::Mutex;
 use perihelion_database::{Database, Value, query};
 use sqlx::AssertSqlSafe;
 
 use super::space::{self, Moment, Space};
-use crate::{Error, Filter};
+use crate::{Filter, Result};
 
 /// Answers that one process keeps.
 const MOST: usize = 32;
@@ -17,7 +15,7 @@ const MOST: usize = 32;
 /// Numbers of all answers that one process keeps: 16 MiB.
 const MOST_NUMBERS: usize = 2 << 20;
 
-/// What was asked last, and the numbers that passed, ascending.
+/// The last filters, with the numbers that passed, ascending.
 #[derive(Default)]
 pub(super) struct Filters(Mutex<Vec<Answer>>);
 
@@ -31,15 +29,15 @@ struct Answer {
 }
 
 impl Filters {
-    /// Returns the numbers of the items that pass a filter, ascending; none when all do.
+    /// Returns the numbers of the items that pass a filter, ascending; `None` if all do.
     ///
-    /// What is kept of an earlier moment is brought up to date in time proportional to what changed.
+    /// Older cached results are updated in time proportional to the changes.
     pub(super) async fn passing(
         &self,
         database: &Database,
         space: &Space,
         filter: &Filter,
-    ) -> Result<Option<Arc<Vec<u64>>>, Error> {
+    ) -> Result<Option<Arc<Vec<u64>>>> {
         if filter.is_empty() {
             return Ok(None);
         }
@@ -67,9 +65,9 @@ impl Filters {
         Ok(Some(numbers))
     }
 
-    /// Takes an answer out, of whatever moment; another search that asks meanwhile asks the database.
+    /// Takes a cached answer of any time; a concurrent search then asks the database.
     fn take(&self, space: &Space, filter: &Filter) -> Option<Answer> {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         let at = kept.iter().position(|one| one.space == space.id && one.filter == *filter)?;
         let found = kept[at].clone();
         if found.moment != space.moment {
@@ -78,9 +76,9 @@ impl Filters {
         Some(found)
     }
 
-    /// Keeps an answer in place of an earlier one; what was used longest ago makes room.
+    /// Caches an answer and replaces an earlier one; the least recently used one is dropped.
     fn keep(&self, answer: Answer) {
-        let mut kept = self.0.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut kept = self.0.lock();
         kept.retain(|one| one.space != answer.space || one.filter != answer.filter);
         kept.push(answer);
         let mut all: usize = kept.iter().map(|one| one.numbers.len()).sum();
@@ -103,13 +101,13 @@ fn bring_up_to_date(numbers: &mut Vec<u64>, changed: Vec<(u64, bool)>, gone: &[u
     numbers.sort();
 }
 
-/// Asks which items pass: all that do, or each one that changed since a revision with whether it does.
+/// Reads which items pass: all, or each one that changed since a revision, with its result.
 async fn ask(
     database: &Database,
     space: &Space,
     filter: &Filter,
     since: Option<i64>,
-) -> Result<Vec<(u64, bool)>, Error> {
+) -> Result<Vec<(u64, bool)>> {
     let mut values: Vec<Value> = vec![space.id.into()];
     let mut place = |value: Value| {
         values.push(value);

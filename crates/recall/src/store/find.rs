@@ -6,21 +6,16 @@ use perihelion_database::{Database, Row, query};
 use serde_json::Value as Json;
 use sqlx::AssertSqlSafe;
 
-use super::{
-    filters::Filters,
-    lists::decode,
-    nearest::{self, Cache},
-    pgvector::Pgvector,
-    recent::{Terms, Waiting},
-    space::{self, Space},
-};
-use crate::{
-    Error, Found, Hit, Scope, Search,
-    bm25::{Occurrences, Posting, Scored, best, join},
-    fuse,
-    memory::RELATED,
-    words::{Language, QueryTerm, beginning, related, wanted},
-};
+use super::filters::Filters;
+use super::lists::decode;
+use super::nearest::{self, Cache};
+use super::pgvector::Pgvector;
+use super::recent::{Terms, Waiting};
+use super::space::{self, Space};
+use crate::bm25::{Occurrences, Posting, Scored, best, join};
+use crate::memory::RELATED;
+use crate::words::{Language, QueryTerm, beginning, related, wanted};
+use crate::{Found, Hit, Result, Scope, Search, fuse};
 
 /// Ranks of each way of looking that are fused, at least.
 const DEPTH: usize = 200;
@@ -31,7 +26,7 @@ const NEAR: i64 = 1000;
 /// An item of one of the scopes of a search: the scope's place, and the item's number there.
 type Key = (usize, u64);
 
-/// What is known of a hit before its row is read.
+/// The facts about a hit before its row is read.
 #[derive(Default)]
 struct Known {
     words: Option<Scored>,
@@ -42,7 +37,7 @@ pub(super) async fn search(
     database: &Database,
     (cache, pgvector, filters): (&Cache, &Pgvector, &Filters),
     search: &Search,
-) -> Result<Found, Error> {
+) -> Result<Found> {
     let scopes = search.distinct_scopes();
     let depth = DEPTH.max(search.limit);
     let mut spaces: Vec<(Database, &Scope, Space)> = Vec::new();
@@ -99,12 +94,12 @@ fn fused(
     fuse(&[(weights.words, &words), (weights.meaning, &meaning)])
 }
 
-/// Returns where the words of a search stand in a space.
+/// Returns the postings of a search's words in a space.
 async fn occurrences(
     database: &Database,
     space: &Space,
     search: &Search,
-) -> Result<Vec<Occurrences>, Error> {
+) -> Result<Vec<Occurrences>> {
     let languages: Vec<Language> = space.languages.iter().copied().collect();
     let asked = wanted(&[(1.0, &search.text)], &languages);
     let terms: BTreeSet<String> =
@@ -126,13 +121,13 @@ async fn occurrences(
     Ok(found)
 }
 
-/// Returns where terms stand that are related to a word that stands nowhere.
+/// Returns the postings of terms that are related to an unknown word.
 async fn near(
     database: &Database,
     space: &Space,
     waiting: &Waiting<'_>,
     word: &QueryTerm,
-) -> Result<Vec<Posting>, Error> {
+) -> Result<Vec<Posting>> {
     let mut terms: BTreeSet<String> = BTreeSet::new();
     for wanted in &word.terms {
         let Some(start) = beginning(wanted) else { continue };
@@ -160,7 +155,7 @@ async fn read_lists(
     space: &Space,
     waiting: &Waiting<'_>,
     terms: BTreeSet<String>,
-) -> Result<Terms, Error> {
+) -> Result<Terms> {
     let one_of = database.dialect().one_of("$2");
     let sql = format!("SELECT term, body FROM recall_posting WHERE space = $1 AND term {one_of}");
     let read = query(AssertSqlSafe(sql)).bind(space.id).bind(Vec::from_iter(terms.iter().cloned()));
@@ -178,7 +173,7 @@ async fn read_hits(
     known: &BTreeMap<Key, Known>,
     ranked: &[(Key, f64)],
     limit: usize,
-) -> Result<Vec<Hit>, Error> {
+) -> Result<Vec<Hit>> {
     let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
     let Some((database, ..)) = spaces.first() else { return Ok(Vec::new()) };
     let one_of = database.dialect().one_of("$2");

@@ -1,16 +1,12 @@
-//! The embedding models of a tenant: one that searches use, and one that is being built beside it.
+//! The embedding models of a tenant: the one in use, and one that is being built.
 
 use perihelion_database::{Query, Value, query};
 use sqlx::AssertSqlSafe;
 
-use super::{
-    StoredIndex,
-    lists::{parts, with_cast_rows},
-    pgvector,
-    put::hex,
-    vectors,
-};
-use crate::{ContentHash, Error, Scope, vector};
+use super::lists::{parts, with_cast_rows};
+use super::put::hex;
+use super::{StoredIndex, pgvector, vectors};
+use crate::{ContentHash, Error, Result, Scope, vector};
 
 /// The vectors of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -36,10 +32,7 @@ const WITHOUT: &str = "FROM recall_item i JOIN recall_space s ON s.id = i.space
 
 impl StoredIndex {
     /// Returns the models of a scope's tenant.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn generations(&self, scope: &Scope) -> Result<Vec<Generation>, Error> {
+    pub async fn generations(&self, scope: &Scope) -> Result<Vec<Generation>> {
         let read = query(
             "SELECT model, dimension, is_active FROM recall_model WHERE tenant = $1 ORDER BY model",
         );
@@ -54,8 +47,8 @@ impl StoredIndex {
         rows.iter().map(decode).collect()
     }
 
-    /// Begins the vectors of a model: the tenant's first one is used by searches at once, a further one when it is whole
-    /// ([`StoredIndex::finish_generation`]). Begun again, it changes nothing.
+    /// Begins the vectors of a model: the tenant's first one is used by searches at once, a further one when it is
+    /// whole ([`StoredIndex::finish_generation`]). A repeated call has no effect.
     ///
     /// # Errors
     /// [`Error::Dimension`] when it was begun with another dimension.
@@ -64,7 +57,7 @@ impl StoredIndex {
         scope: &Scope,
         model: &str,
         dimension: usize,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let insert = query(
             "INSERT INTO recall_model (tenant, model, dimension, is_active)
              SELECT $1, $2, $3, NOT EXISTS (
@@ -87,15 +80,7 @@ impl StoredIndex {
     }
 
     /// Returns texts of the tenant that have no vector by a model yet, each once.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn pending(
-        &self,
-        scope: &Scope,
-        model: &str,
-        limit: usize,
-    ) -> Result<Vec<Pending>, Error> {
+    pub async fn pending(&self, scope: &Scope, model: &str, limit: usize) -> Result<Vec<Pending>> {
         let sql = format!(
             "SELECT i.hash, min(i.meaning) {WITHOUT} GROUP BY i.hash ORDER BY i.hash LIMIT $3"
         );
@@ -115,13 +100,13 @@ impl StoredIndex {
     /// The first vectors of a model that was never begun begin it.
     ///
     /// # Errors
-    /// [`Error::Dimension`] for a vector of another length; then none is kept.
+    /// [`Error::Dimension`] for a vector of another length; then none is stored.
     pub async fn put_vectors(
         &self,
         scope: &Scope,
         model: &str,
         vectors: &[(ContentHash, Vec<f32>)],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let Some((_, first)) = vectors.first() else { return Ok(()) };
         self.begin_generation(scope, model, first.len()).await?;
         if let Some((_, other)) = vectors.iter().find(|(_, one)| one.len() != first.len()) {
@@ -154,11 +139,11 @@ impl StoredIndex {
         Ok(transaction.commit().await?)
     }
 
-    /// Makes searches use a model whose vectors are complete, and deletes those of the others; one transaction.
+    /// Switches searches to a model whose vectors are complete, and deletes those of the other models; one transaction.
     ///
     /// # Errors
-    /// [`Error::UnknownModel`], [`Error::Incomplete`]; then nothing has changed.
-    pub async fn finish_generation(&self, scope: &Scope, model: &str) -> Result<(), Error> {
+    /// [`Error::UnknownModel`], [`Error::Incomplete`]; then there is no change.
+    pub async fn finish_generation(&self, scope: &Scope, model: &str) -> Result<()> {
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
         let mark = query(
@@ -188,7 +173,7 @@ impl StoredIndex {
     }
 }
 
-/// Begins the statement that keeps so many vectors, in the extension's column as well where it is there.
+/// Begins the statement that stores a number of vectors, also in the extension's column if it exists.
 fn insert_of(rows: usize, with_column: bool) -> Query {
     if with_column {
         with_cast_rows(

@@ -5,11 +5,9 @@ use std::collections::{BTreeMap, BTreeSet};
 use perihelion_database::{Query, Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use crate::{
-    Error,
-    bm25::Posting,
-    posting::{BLOCK, pack, unpack},
-};
+use crate::bm25::Posting;
+use crate::posting::{BLOCK, pack, unpack};
+use crate::{Error, Result};
 
 /// Terms whose blocks are read by one statement.
 const TERMS: usize = 500;
@@ -27,13 +25,13 @@ impl<'a> Lists<'a> {
         Self { kind, space, blocks: BTreeMap::new(), changed: BTreeSet::new() }
     }
 
-    /// Reads the blocks in which numbers between two can stand.
+    /// Reads the blocks that can contain numbers between two bounds.
     pub(super) async fn read_between(
         &mut self,
         transaction: &mut Transaction<'_>,
         terms: &[String],
         (least, most): (u64, u64),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let each = transaction.dialect().pick(
             "SELECT value AS term FROM json_each($2)",
             "SELECT term FROM unnest($2) AS listed (term)",
@@ -61,11 +59,11 @@ impl<'a> Lists<'a> {
         &mut self,
         transaction: &mut Transaction<'_>,
         terms: &[String],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         self.read_between(transaction, terms, (i64::MAX as u64, i64::MAX as u64)).await
     }
 
-    fn keep(&mut self, rows: Vec<Row>) -> Result<(), Error> {
+    fn keep(&mut self, rows: Vec<Row>) -> Result<()> {
         for row in rows {
             let term: String = row.get(0)?;
             let first = row.get::<i64>(1)? as u64;
@@ -104,8 +102,8 @@ impl<'a> Lists<'a> {
         self.changed.insert(key);
     }
 
-    /// Writes what was changed; blocks that became empty are deleted.
-    pub(super) async fn write(self, transaction: &mut Transaction<'_>) -> Result<(), Error> {
+    /// Writes changed blocks; empty ones are deleted.
+    pub(super) async fn write(self, transaction: &mut Transaction<'_>) -> Result<()> {
         let is_empty = |key: &&(String, u64)| self.blocks.get(*key).is_none_or(Vec::is_empty);
         let (empty, full): (Vec<_>, Vec<_>) = self.changed.iter().partition(|key| is_empty(key));
         for part in parts(&empty) {
@@ -153,12 +151,12 @@ pub(super) fn parts<T>(mut list: &[T]) -> Vec<&[T]> {
     parts
 }
 
-/// Begins a statement with so many rows of so many placeholders: `{before}($1, $2), ($3, $4){after}`.
+/// Begins a statement with rows of placeholders: `{before}($1, $2), ($3, $4){after}`.
 pub(super) fn with_rows(before: &str, rows: usize, columns: usize, after: &str) -> Query {
     with_cast_rows(before, rows, &vec![""; columns], after)
 }
 
-/// Like [`with_rows`], with what stands behind the placeholder of each column: `::vector`, or nothing.
+/// Like [`with_rows`], with a suffix for the placeholder of each column: `::vector`, or empty.
 pub(super) fn with_cast_rows(before: &str, rows: usize, casts: &[&str], after: &str) -> Query {
     let row = |number: usize| {
         let places = casts.iter().zip(1..);
@@ -169,8 +167,7 @@ pub(super) fn with_cast_rows(before: &str, rows: usize, casts: &[&str], after: &
     query(AssertSqlSafe(format!("{before}{}{after}", rows.join(", "))))
 }
 
-/// Decodes a block.
-pub(super) fn decode(kind: &str, body: &[u8]) -> Result<Vec<Posting>, Error> {
+pub(super) fn decode(kind: &str, body: &[u8]) -> Result<Vec<Posting>> {
     let what = || Error::Damaged { kind: kind.to_owned(), what: "a block of postings".to_owned() };
     unpack(body).ok_or_else(what)
 }

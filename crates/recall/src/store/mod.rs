@@ -1,9 +1,10 @@
 //! The index in the database, in the same layout on SQLite and Postgres.
 //!
-//! Enter at [`StoredIndex`]. A *space* is what lies in one scope and is of one kind; its items are numbered, and a term's list is kept
-//! in blocks of packed postings; what was put last waits beside them ([`recent`]). Invariant: items, lists, statistics and vectors change in one transaction, under a lock on the space;
-//! the ranking itself is [`crate::bm25`] in this process, so both databases give the same list. Deliberately absent: a database's own
-//! full-text search, whose ranking counts what other tenants keep.
+//! Enter at [`StoredIndex`]. A *space* has the items of one scope and one kind; they are numbered, and a term's list is
+//! stored in blocks of packed postings; the newest items wait in a separate row ([`recent`]). Invariant: items, lists,
+//! statistics and vectors change in one transaction, under a lock on the space. The ranking itself is [`crate::bm25`]
+//! in this process, so both databases return the same list. Deliberately absent: a database's own full-text search,
+//! whose ranking counts what other tenants keep.
 
 mod filters;
 mod find;
@@ -22,12 +23,10 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use perihelion_database::{Database, Transaction};
 
+pub use self::generation::{Generation, Pending};
+pub use self::put::Kept;
 use self::{filters::Filters, nearest::Cache, pgvector::Pgvector};
-pub use self::{
-    generation::{Generation, Pending},
-    put::Kept,
-};
-use crate::{Error, Found, Index, Item, Scope, Search};
+use crate::{Found, Index, Item, Result, Scope, Search};
 
 /// An index in a database; cheap to clone.
 #[derive(Clone)]
@@ -39,7 +38,6 @@ pub struct StoredIndex {
 }
 
 impl StoredIndex {
-    /// Stands on a database that is open.
     pub fn new(database: Database) -> Self {
         let (vectors, pgvector, filters) = <(Arc<Cache>, _, _)>::default();
         Self { database, vectors, pgvector, filters }
@@ -47,7 +45,7 @@ impl StoredIndex {
 
     /// Bounds the bytes of vectors that this process keeps for searches by meaning, 256 MiB unless set here.
     ///
-    /// Larger spaces are ranked by a Postgres with pgvector; where there is none, the one that was searched last is kept all the same.
+    /// Larger spaces are ranked by a Postgres with pgvector; without it, the last searched one is still cached.
     #[must_use]
     pub fn keeping_vectors(self, bytes: usize) -> Self {
         Self { vectors: Arc::new(Cache::of(bytes)), ..self }
@@ -62,12 +60,8 @@ impl StoredIndex {
         self.database.of_tenant(scope.tenant())
     }
 
-    /// Ends a removal, and leaves no byte of what it removed.
-    async fn settle(
-        &self,
-        transaction: Transaction<'_>,
-        removed: Result<u64, Error>,
-    ) -> Result<u64, Error> {
+    /// Ends a removal, after which no byte of the removed data remains.
+    async fn settle(&self, transaction: Transaction<'_>, removed: Result<u64>) -> Result<u64> {
         let removed = transaction.settle(removed).await?;
         self.database.scrub().await?;
         Ok(removed)
@@ -76,32 +70,32 @@ impl StoredIndex {
 
 #[async_trait]
 impl Index for StoredIndex {
-    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error> {
+    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<()> {
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
         Self::put_in(&mut transaction, scope, kind, items).await?;
         Ok(transaction.commit().await?)
     }
 
-    async fn search(&self, search: &Search) -> Result<Found, Error> {
+    async fn search(&self, search: &Search) -> Result<Found> {
         find::search(&self.database, (&self.vectors, &self.pgvector, &self.filters), search).await
     }
 
-    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
+    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64> {
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
         let removed = Self::remove_in(&mut transaction, scope, kind, ids).await;
         self.settle(transaction, removed).await
     }
 
-    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error> {
+    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64> {
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
         let removed = Self::remove_parent_in(&mut transaction, scope, kind, parent).await;
         self.settle(transaction, removed).await
     }
 
-    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error> {
+    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64> {
         let space = space::read(&self.database_of(scope), scope, kind).await?;
         Ok(space.map_or(0, |space| space.statistics.items))
     }

@@ -1,21 +1,19 @@
-//! Exact search by meaning: over vectors that are kept in memory while they are current, or in the database.
+//! Exact vector search: over vectors cached in memory while they are current, or in the database.
 //!
-//! What is small is read at once. What is larger is ranked by the database, where it can ([`super::pgvector`]), until it was asked for
-//! often enough to be worth reading; what is larger than all that may be kept, always. Where the database cannot, everything is read.
+//! Small spaces are read at once. The database ranks larger ones, if it can ([`super::pgvector`]), until enough
+//! searches make reading worthwhile; spaces beyond the cache's limit, always. If the database cannot rank, all vectors
+//! are read.
 
-use std::{
-    collections::{BTreeMap, BTreeSet, HashMap},
-    sync::{Arc, Mutex, MutexGuard, PoisonError},
-};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use perihelion_database::{Database, Row, query};
 use sqlx::AssertSqlSafe;
 
-use super::{
-    pgvector::Pgvector,
-    space::{self, Moment, Space},
-};
-use crate::{Error, QueryVector, Scope, bm25::first_of, vector};
+use super::pgvector::Pgvector;
+use super::space::{self, Moment, Space};
+use crate::{Error, QueryVector, Result, Scope, bm25::first_of, vector};
 
 /// A question by meaning to one space.
 pub(super) struct NearestQuery<'a> {
@@ -24,13 +22,13 @@ pub(super) struct NearestQuery<'a> {
     pub(super) model: &'a str,
     /// The question's vector, of length 1.
     pub(super) unit: Vec<f32>,
-    /// Numbers that pass the filter, ascending; none when all do.
+    /// Numbers that pass the filter, ascending; `None` if all do.
     pub(super) passing: Option<&'a [u64]>,
     pub(super) most: usize,
 }
 
-/// Ranks the items of a space by similarity and returns the best, in order; none when the tenant's searches do not use vectors of
-/// that model.
+/// Ranks the items of a space by similarity and returns the best, in order; `None` if the tenant's searches do not use
+/// vectors of that model.
 pub(super) async fn best(
     database: &Database,
     (cache, pgvector): (&Cache, &Pgvector),
@@ -38,7 +36,7 @@ pub(super) async fn best(
     wanted: &QueryVector,
     passing: Option<&[u64]>,
     most: usize,
-) -> Result<Option<Vec<(u64, f64)>>, Error> {
+) -> Result<Option<Vec<(u64, f64)>>> {
     let model = wanted.model.as_str();
     let read = query(
         "SELECT dimension, revision FROM recall_model WHERE tenant = $1 AND model = $2 AND is_active",
@@ -87,14 +85,14 @@ pub(super) fn first(mut ranked: Vec<(u64, f64)>, most: usize) -> Vec<(u64, f64)>
 /// Bytes of vectors that one process keeps unless another bound is set: 80,000 of 768 numbers.
 const MOST_BYTES: usize = 256 << 20;
 
-/// The share of the bytes that may be kept which is read at once, without asking whether the database can rank: 5,000 vectors.
+/// The share of the cache that is read at once, without asking whether the database can rank: 5,000 vectors.
 const SMALL_SHARE: usize = 16;
 
-/// Searches of a space that is not kept, after which it is worth reading: a vector is read in 12 µs, looked up and compared by the
-/// database in 5, compared here in less than 1.
+/// Searches of an uncached space after which reading is worthwhile: reading a vector takes 12 µs, lookup and comparison
+/// in the database 5, comparison here less than 1.
 const READ_AFTER: u32 = 4;
 
-/// Items of a space ($3) of a tenant ($1), with their vectors by a model ($2) where they have one.
+/// Items of a space ($3) of a tenant ($1), with their vectors by a model ($2) if they have one.
 const FROM: &str = "SELECT i.number, v.body FROM recall_item i
      LEFT JOIN recall_vector v ON v.tenant = $1 AND v.model = $2 AND v.hash = i.hash
      WHERE i.space = $3";
@@ -122,7 +120,7 @@ struct Vectors {
     dimension: usize,
     numbers: Vec<u64>,
     values: Vec<f32>,
-    /// Where the vector of a number stands.
+    /// The position of a number's vector.
     places: HashMap<u64, usize>,
     /// Items that have no vector by the model yet.
     without: BTreeSet<u64>,
@@ -136,7 +134,7 @@ async fn current(
     cache: &Cache,
     key: Key,
     asked: &NearestQuery<'_>,
-) -> Result<Arc<Vectors>, Error> {
+) -> Result<Arc<Vectors>> {
     if let Some(vectors) = cache.get(&key) {
         return Ok(vectors);
     }
@@ -160,7 +158,7 @@ async fn current(
 }
 
 impl Vectors {
-    /// Returns the most similar ones that pass, in order.
+    /// Returns the most similar passing ones, in order.
     pub(super) fn rank(&self, asked: &NearestQuery<'_>) -> Vec<(u64, f64)> {
         let passes =
             |number: &u64| asked.passing.is_none_or(|all| all.binary_search(number).is_ok());
@@ -172,11 +170,7 @@ impl Vectors {
     }
 
     /// Reads the items that are new since the last look.
-    async fn with_new(
-        mut self,
-        database: &Database,
-        asked: &NearestQuery<'_>,
-    ) -> Result<Self, Error> {
+    async fn with_new(mut self, database: &Database, asked: &NearestQuery<'_>) -> Result<Self> {
         let read = query(AssertSqlSafe(format!("{FROM} AND i.number >= $4 ORDER BY i.number")));
         let read = read.bind(asked.scope.tenant()).bind(asked.model).bind(asked.space.id);
         let read = read.bind(i64::try_from(self.next).unwrap_or(i64::MAX));
@@ -184,12 +178,8 @@ impl Vectors {
         Ok(self)
     }
 
-    /// Looks for vectors of items that had none.
-    async fn look_again(
-        &mut self,
-        database: &Database,
-        asked: &NearestQuery<'_>,
-    ) -> Result<(), Error> {
+    /// Searches for vectors of items without one.
+    async fn look_again(&mut self, database: &Database, asked: &NearestQuery<'_>) -> Result<()> {
         if self.without.is_empty() {
             return Ok(());
         }
@@ -201,7 +191,7 @@ impl Vectors {
         self.take(&database.fetch_all(&read.bind(asked.space.id).bind(waiting)).await?)
     }
 
-    fn take(&mut self, rows: &[Row]) -> Result<(), Error> {
+    fn take(&mut self, rows: &[Row]) -> Result<()> {
         for row in rows {
             let number = row.get::<i64>(0)? as u64;
             self.next = self.next.max(number + 1);
@@ -220,7 +210,7 @@ impl Vectors {
         Ok(())
     }
 
-    /// Drops an item: the last vector takes the place of its own.
+    /// Drops an item: the last vector takes its position.
     fn remove(&mut self, number: u64) {
         self.without.remove(&number);
         let Some(place) = self.places.remove(&number) else { return };
@@ -241,16 +231,16 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Makes one that keeps so many bytes.
+    /// Makes a cache with a maximum of bytes.
     pub(super) fn of(most_bytes: usize) -> Self {
         Self { most_bytes, kept: Mutex::default(), ranked: Mutex::default() }
     }
 
-    /// Tells whether the vectors are here, or better read than ranked by the database.
+    /// Returns whether the vectors are cached, or reading them is better than ranking in the database.
     fn is_worth_reading(&self, key: &Key, space: &Space, dimension: usize) -> bool {
         let of = |items: u64| (items as usize).saturating_mul(dimension * size_of::<f32>());
         let items = space.statistics.items;
-        let kept = self.kept();
+        let kept = self.kept.lock();
         if kept.iter().any(|(known, _)| known == key) {
             return true;
         }
@@ -261,23 +251,23 @@ impl Cache {
         let new = older.map_or(items, |(_, vectors)| {
             space.next_number.saturating_sub(vectors.next) + vectors.without.len() as u64
         });
-        let ranked = self.ranked().get(&(key.space, key.model.clone())).copied();
+        let ranked = self.ranked.lock().get(&(key.space, key.model.clone())).copied();
         of(new.min(items)) <= self.most_bytes / SMALL_SHARE
             || ranked.unwrap_or_default() >= READ_AFTER
     }
 
-    /// Notes that the database ranked a space; what is too large to be kept is dropped.
+    /// Notes that the database ranked a space; one that is too large for the cache is dropped.
     fn note_ranked(&self, key: &Key, space: &Space, dimension: usize) {
         let bytes = (space.statistics.items as usize).saturating_mul(dimension * size_of::<f32>());
         if bytes > self.most_bytes {
             drop(self.take_older(key, dimension));
         } else {
-            *self.ranked().entry((key.space, key.model.clone())).or_default() += 1;
+            *self.ranked.lock().entry((key.space, key.model.clone())).or_default() += 1;
         }
     }
 
     fn get(&self, key: &Key) -> Option<Arc<Vectors>> {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let at = kept.iter().position(|(known, _)| known == key)?;
         let found = kept.remove(at);
         let vectors = found.1.clone();
@@ -285,19 +275,19 @@ impl Cache {
         Some(vectors)
     }
 
-    /// Takes out what was kept of the same space and model at another time, with that time.
+    /// Takes the cached vectors of the same space and model with their time.
     fn take_older(&self, key: &Key, dimension: usize) -> Option<(Key, Arc<Vectors>)> {
-        let mut kept = self.kept();
+        let mut kept = self.kept.lock();
         let is_older =
             |(known, vectors): &(Key, Arc<Vectors>)| key.is_after(known, vectors, dimension);
         let at = kept.iter().position(is_older)?;
         Some(kept.remove(at))
     }
 
-    /// Keeps vectors in place of older ones of their space; what was used longest ago makes room.
+    /// Caches vectors and replaces older ones of their space; the least recently used ones are dropped.
     fn keep(&self, key: Key, vectors: Arc<Vectors>) {
-        self.ranked().remove(&(key.space, key.model.clone()));
-        let mut kept = self.kept();
+        self.ranked.lock().remove(&(key.space, key.model.clone()));
+        let mut kept = self.kept.lock();
         kept.retain(|(known, _)| known.space != key.space || known.model != key.model);
         kept.push((key, vectors));
         let mut bytes: usize = kept.iter().map(|(_, vectors)| vectors.values.len() * 4).sum();
@@ -305,18 +295,10 @@ impl Cache {
             bytes -= kept.remove(0).1.values.len() * 4;
         }
     }
-
-    fn kept(&self) -> MutexGuard<'_, Vec<(Key, Arc<Vectors>)>> {
-        self.kept.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-
-    fn ranked(&self) -> MutexGuard<'_, BTreeMap<(i64, String), u32>> {
-        self.ranked.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 impl Key {
-    /// Tells whether vectors that are kept can be brought to this time.
+    /// Returns whether cached vectors can be updated to this time.
     fn is_after(&self, known: &Self, vectors: &Vectors, dimension: usize) -> bool {
         known.space == self.space
             && known.model == self.model

@@ -1,24 +1,24 @@
 //! Search by meaning that Postgres answers, where reading the vectors would take longer.
 //!
-//! Where the extension `vector` is installed, `recall_vector` has each vector a second time, in the column `embedding`. The database ranks
-//! by it, and what came first is scored once more by the bytes, as [`super::nearest`] scores: both ways give the same list, to the last
-//! bit. A row whose column is empty was written by a process that knew of no column, or changed by one (a trigger empties it then); while a
-//! model has such rows in a tenant the database is not asked, and each search fills some of them.
+//! If the extension `vector` is installed, `recall_vector` has each vector a second time, in the column `embedding`.
+//! The database ranks by this column, and the first results are scored again by the bytes, as [`super::nearest`] does:
+//! both return the same list, to the last bit. A row with an empty column was written or changed by a process that does
+//! not know the column (a trigger then empties it). While a model has such rows in a tenant the database does not rank,
+//! and each search fills some of them.
 //!
-//! The column is no migration, because the extension is the operator's choice: it is added by the first process that finds the
-//! extension. Deliberately absent: HNSW and IVFFlat. They rank first and filter afterwards, so that a filter, or the tenant, leaves fewer than were
-//! wanted: of 20,000 rows with 2 % in the tenant, 0.8 of 10. What is exact always gives as many as there are.
+//! The column is no migration, because the extension is the operator's choice: it is added by the first process that
+//! finds the extension. Deliberately absent: HNSW and IVFFlat. They rank first and filter afterwards, so that a filter,
+//! or the tenant, leaves fewer than were wanted: of 20,000 rows with 2 % in the tenant, 0.8 of 10. Exact search always
+//! returns the possible maximum.
 
-use std::{
-    collections::BTreeSet,
-    sync::{Mutex, MutexGuard, OnceLock, PoisonError},
-};
+use std::{collections::BTreeSet, sync::OnceLock};
 
+use parking_lot::Mutex;
 use perihelion_database::{Database, Dialect, Error as Failure, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::nearest::{NearestQuery, first, similarity};
-use crate::{Error, Scope, vector};
+use crate::{Result, Scope, vector};
 
 /// Numbers of a vector that the extension takes at most.
 const MOST_NUMBERS: usize = 16_000;
@@ -26,20 +26,21 @@ const MOST_NUMBERS: usize = 16_000;
 /// Rows that one search fills at most.
 const FILLED_AT_ONCE: i64 = 500;
 
-/// What is there: the extension where its type can be named, and the column.
+/// The present parts: the extension if its type exists, and the column.
 const LOOK: &str = "SELECT to_regtype('vector') IS NOT NULL
         AND EXISTS (SELECT 1 FROM pg_extension WHERE extname = 'vector'),
      EXISTS (SELECT 1 FROM pg_attribute WHERE attrelid = to_regclass('recall_vector')
         AND attname = 'embedding' AND NOT attisdropped)";
 
-/// What makes one process add the column, and wait for nobody who holds the table.
+/// The condition under which one process adds the column, without waiting for a lock on the table.
 const LOCK: [&str; 2] =
     ["SET LOCAL lock_timeout = '1s'", "SELECT pg_advisory_xact_lock(7310589746236910)"];
 
-/// The column; a list of the rows where it is empty; and what empties it when other bytes are written without it.
+/// The column; a list of the rows with an empty one; and the trigger that empties it when other bytes are written
+/// without it.
 ///
-/// A vector stays beside the other values of its row while a page has room, so that looking it up is one look; the names are not moved
-/// out to make room for it.
+/// A vector stays in its row's page while there is space, so that one read finds it; the names are not moved out for
+/// it.
 const ADD: [&str; 5] = [
     "ALTER TABLE recall_vector ADD COLUMN embedding vector",
     "ALTER TABLE recall_vector ALTER COLUMN embedding SET STORAGE MAIN,
@@ -53,7 +54,7 @@ const ADD: [&str; 5] = [
         EXECUTE FUNCTION recall_vector_changed()",
 ];
 
-/// The column of one database, as far as this process knows of it.
+/// The column of one database, as known to this process.
 #[derive(Default)]
 pub(super) struct Pgvector {
     is_there: OnceLock<bool>,
@@ -62,8 +63,8 @@ pub(super) struct Pgvector {
 }
 
 impl Pgvector {
-    /// Tells whether vectors stand in the column, which is added where the extension is and the column is not.
-    pub(super) async fn is_there(&self, database: &Database) -> Result<bool, Error> {
+    /// Returns whether the column has vectors; it is added if the extension exists without it.
+    pub(super) async fn is_there(&self, database: &Database) -> Result<bool> {
         if let Some(known) = self.is_there.get() {
             return Ok(*known);
         }
@@ -74,12 +75,12 @@ impl Pgvector {
         Ok(*self.is_there.get_or_init(|| found))
     }
 
-    /// Has the database rank the items of a space; none where it cannot, or would miss some.
+    /// Lets the database rank the items of a space; `None` if it cannot, or would miss some.
     pub(super) async fn best(
         &self,
         database: &Database,
         asked: &NearestQuery<'_>,
-    ) -> Result<Option<Vec<(u64, f64)>>, Error> {
+    ) -> Result<Option<Vec<(u64, f64)>>> {
         let Some(text) = text_of(&asked.unit) else { return Ok(None) };
         if !self.is_there(database).await? {
             return Ok(None);
@@ -90,7 +91,7 @@ impl Pgvector {
         );
         let look = look.bind(asked.scope.tenant()).bind(asked.model);
         if database.fetch_optional(&look).await?.is_some() {
-            self.unfilled().insert((asked.scope.tenant().to_owned(), asked.model.to_owned()));
+            self.unfilled.lock().insert((asked.scope.tenant().to_owned(), asked.model.to_owned()));
             return Ok(None);
         }
         rank(database, asked, text).await.map(Some)
@@ -99,22 +100,18 @@ impl Pgvector {
     /// Fills some empty columns of a tenant's vectors by a model, if this process knows of any.
     pub(super) async fn fill_some(&self, database: &Database, asked: &NearestQuery<'_>) {
         let place = (asked.scope.tenant().to_owned(), asked.model.to_owned());
-        if !self.unfilled().contains(&place) {
+        if !self.unfilled.lock().contains(&place) {
             return;
         }
         // The search is answered: what fails here is done by another process, or by this one's next one.
         let filled = fill(database, asked.scope, asked.model, asked.unit.len()).await;
         if filled.unwrap_or_default() == 0 {
-            self.unfilled().remove(&place);
+            self.unfilled.lock().remove(&place);
         }
-    }
-
-    fn unfilled(&self) -> MutexGuard<'_, BTreeSet<(String, String)>> {
-        self.unfilled.lock().unwrap_or_else(PoisonError::into_inner)
     }
 }
 
-/// Returns a vector as the extension reads it; none when it takes no such vector.
+/// Returns a vector in the extension's form; `None` if it does not accept the vector.
 pub(super) fn text_of(values: &[f32]) -> Option<String> {
     let is_taken =
         (1..=MOST_NUMBERS).contains(&values.len()) && values.iter().all(|value| value.is_finite());
@@ -123,7 +120,7 @@ pub(super) fn text_of(values: &[f32]) -> Option<String> {
     is_taken.then(|| format!("[{}]", numbers().join(",")))
 }
 
-async fn look_or_add(database: &Database) -> Result<bool, Error> {
+async fn look_or_add(database: &Database) -> Result<bool> {
     let Some(row) = database.fetch_optional(&query(LOOK)).await? else { return Ok(false) };
     let has_extension: bool = row.get(0)?;
     let has_column: bool = row.get(1)?;
@@ -150,12 +147,7 @@ async fn run(transaction: &mut Transaction<'_>, all: &[&'static str]) -> Result<
 }
 
 /// Fills empty columns from the bytes and returns how many.
-async fn fill(
-    database: &Database,
-    scope: &Scope,
-    model: &str,
-    dimension: usize,
-) -> Result<u64, Error> {
+async fn fill(database: &Database, scope: &Scope, model: &str, dimension: usize) -> Result<u64> {
     let mut transaction = database.begin().await?;
     // Rows that another process fills or writes in this moment are left to it.
     let read = query(
@@ -188,7 +180,7 @@ async fn rank(
     database: &Database,
     asked: &NearestQuery<'_>,
     text: String,
-) -> Result<Vec<(u64, f64)>, Error> {
+) -> Result<Vec<(u64, f64)>> {
     let filter = if asked.passing.is_some() { "AND i.number = ANY ($8)" } else { "" };
     // Not `$4::vector` in its place: it would be read again for each row. Not a join: where the server has no statistics of rows that just
     // came, it takes them for few and compares each item with each vector, for half a minute.
@@ -226,10 +218,10 @@ async fn rank(
     Ok(first(ranked, asked.most))
 }
 
-/// Returns how far behind the last one wanted an item can stand in the database that is not behind it here.
+/// Returns how much lower the database can score an item than this process does, relative to the last wanted one.
 ///
-/// The server adds single-precision products up in another order: either sum of n products of unit vectors is off by n half-units
-/// in the last place at most. Here similarities are rounded to 1e-6, and what is equal then goes by number.
+/// The server adds single-precision products up in another order: either sum of n products of unit vectors is off by n
+/// half-units in the last place at most. Similarities are rounded to 1e-6 here, and equal ones are ordered by number.
 fn margin(dimension: usize) -> f64 {
     2.0 * dimension as f64 * f64::from(f32::EPSILON) + 2e-6
 }

@@ -1,4 +1,4 @@
-//! Keeping items, what is kept of a parent, and changes of items that leave their words as they are.
+//! Storing items, reading those of a parent, and changes of items that keep their words.
 
 use std::collections::BTreeMap;
 
@@ -7,20 +7,14 @@ use perihelion_database::{Transaction, Value, query};
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
-use super::{
-    StoredIndex,
-    lists::{Lists, parts, with_rows},
-    recent::{Recent, Terms},
-    remove,
-    space::{self, Space},
-};
-use crate::{
-    Error, Item, Scope,
-    bm25::Posting,
-    content_hash,
-    memory::{check_names, counted, fields_of},
-    words::Language,
-};
+use super::lists::{Lists, parts, with_rows};
+use super::recent::{Recent, Terms};
+use super::space::{self, Space};
+use super::{StoredIndex, remove};
+use crate::bm25::Posting;
+use crate::memory::{check_names, counted, fields_of};
+use crate::words::Language;
+use crate::{Item, Result, Scope, content_hash};
 
 /// Items that are changed by one statement.
 const AT_ONCE: usize = 1_000;
@@ -33,7 +27,6 @@ pub struct Kept {
     pub payload: Json,
 }
 
-/// An item that gets a row.
 struct New<'a> {
     item: &'a Item,
     number: u64,
@@ -43,16 +36,13 @@ struct New<'a> {
 }
 
 impl StoredIndex {
-    /// Keeps items as [`Index::put`](crate::Index::put) does, in a transaction of the caller's: together with rows of its own.
-    ///
-    /// # Errors
-    /// As [`Index::put`](crate::Index::put).
+    /// Stores items as [`Index::put`](crate::Index::put) does, in the caller's transaction, together with its own rows.
     pub async fn put_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,
         kind: &str,
         items: &[Item],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         check_names(kind, items)?;
         if items.is_empty() {
             return Ok(());
@@ -96,16 +86,13 @@ impl StoredIndex {
         space::save(transaction, &space).await
     }
 
-    /// Returns what is kept of a parent, in any order, in a transaction of the caller's: until it ends nobody else changes any of it.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
+    /// Returns the items of a parent, in any order, in the caller's transaction: until it ends they are locked.
     pub async fn of_parent_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,
         kind: &str,
         parent: &str,
-    ) -> Result<Vec<Kept>, Error> {
+    ) -> Result<Vec<Kept>> {
         let space = space::lock_or_make(transaction, scope, kind).await?;
         let read =
             query("SELECT id, at, payload FROM recall_item WHERE space = $1 AND parent = $2");
@@ -118,16 +105,13 @@ impl StoredIndex {
     }
 
     /// Gives items other times and payloads, in a transaction of the caller's; their words, and so their lists, stay.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
     pub async fn change_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,
         kind: &str,
         at: Option<DateTime<Utc>>,
         payloads: &[(String, Json)],
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         if payloads.is_empty() {
             return Ok(());
         }
@@ -153,11 +137,7 @@ impl StoredIndex {
     }
 }
 
-async fn insert(
-    transaction: &mut Transaction<'_>,
-    space: &Space,
-    new: &[New<'_>],
-) -> Result<(), Error> {
+async fn insert(transaction: &mut Transaction<'_>, space: &Space, new: &[New<'_>]) -> Result<()> {
     for part in parts(new) {
         let mut insert = with_rows(
             "INSERT INTO recall_item (space, number, id, parent, attributes, at, payload, meaning, hash, terms,

@@ -1,18 +1,17 @@
-//! What was put last: the terms of each put in one row, until there are enough of them to be merged into the lists.
+//! The newest items: the terms of each put in one row, until there are enough of them to merge into the lists.
 //!
-//! The smaller component of a log-structured merge tree (P. O'Neil and others, “The log-structured merge-tree”, Acta Informatica 33,
-//! 1996): a put writes one row instead of a block for each of its terms, and a merge writes a block once for many puts.
+//! The smaller component of a log-structured merge tree (P. O'Neil and others, “The log-structured merge-tree”, Acta
+//! Informatica 33, 1996): a put writes one row instead of a block for each of its terms, and a merge writes each block
+//! once for many puts.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use perihelion_database::{Database, Row, Transaction, query};
 
 use super::{lists::Lists, space::Space};
-use crate::{
-    Error,
-    bm25::Posting,
-    posting::{self, pack, unpack},
-};
+use crate::bm25::Posting;
+use crate::posting::{self, pack, unpack};
+use crate::{Error, Result};
 
 /// Items that wait at most; a search reads all that wait, some 25 bytes for each of their terms.
 const MOST_ITEMS: u64 = 1_024;
@@ -20,7 +19,7 @@ const MOST_ITEMS: u64 = 1_024;
 /// Rows that wait at most.
 const MOST_PARTS: u64 = 64;
 
-/// Terms with where they stand.
+/// Terms with their postings.
 pub(super) type Terms = BTreeMap<String, Vec<Posting>>;
 
 /// What one put brought.
@@ -42,12 +41,12 @@ impl<'a> Recent<'a> {
         Self { kind, space, parts: BTreeMap::new() }
     }
 
-    /// Takes items out of the parts in which they stand and returns the others.
+    /// Removes items from their parts and returns the rest.
     pub(super) async fn remove(
         &mut self,
         transaction: &mut Transaction<'_>,
         numbers: &BTreeSet<u64>,
-    ) -> Result<BTreeSet<u64>, Error> {
+    ) -> Result<BTreeSet<u64>> {
         let (Some(least), Some(most)) = (numbers.first(), numbers.last()) else {
             return Ok(BTreeSet::new());
         };
@@ -68,14 +67,14 @@ impl<'a> Recent<'a> {
         Ok(others)
     }
 
-    /// Adds what a put brought: as a part, or into the lists together with all parts where too many would wait.
+    /// Adds the terms of a put: as a part, or into the lists together with all parts if too many would wait.
     pub(super) async fn add(
         &mut self,
         transaction: &mut Transaction<'_>,
         space: &mut Space,
         lists: &mut Lists<'_>,
         (first, terms): (u64, Terms),
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let waiting = space.next_number - space.merged;
         if waiting <= MOST_ITEMS && space.parts < MOST_PARTS {
             let last = space.next_number.saturating_sub(1);
@@ -106,12 +105,12 @@ impl<'a> Recent<'a> {
         Ok(())
     }
 
-    /// Writes what was changed; parts without a term are deleted.
+    /// Writes changed parts; parts without a term are deleted.
     pub(super) async fn write(
         self,
         transaction: &mut Transaction<'_>,
         space: &mut Space,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         for (first, part) in self.parts.into_iter().filter(|(_, part)| part.is_changed) {
             let statement =
                 if part.terms.is_empty() {
@@ -131,13 +130,14 @@ impl<'a> Recent<'a> {
         Ok(())
     }
 
-    /// Reads the parts in which numbers between two stand; what was changed already is newer than what is stored.
+    /// Reads the parts that can contain numbers between two bounds; changed ones in memory are newer than the stored
+    /// ones.
     async fn read_between(
         &mut self,
         transaction: &mut Transaction<'_>,
         least: u64,
         most: u64,
-    ) -> Result<(), Error> {
+    ) -> Result<()> {
         let read = query(
             "SELECT first, last, body FROM recall_recent WHERE space = $1 AND first <= $3 AND last >= $2",
         );
@@ -160,21 +160,17 @@ impl<'a> Recent<'a> {
     }
 }
 
-/// What waits in a space, as a search reads it: packed.
+/// The waiting items of a space, packed, for a search.
 pub(super) struct Waiting<'a> {
     kind: &'a str,
-    /// The space's next number when it was read: what came later is of another time than its statistics.
+    /// The space's next number at the time of reading: later items are newer than its statistics.
     next_number: u64,
     bodies: Vec<Vec<u8>>,
 }
 
 impl<'a> Waiting<'a> {
-    /// Reads what waits in a space.
-    pub(super) async fn read(
-        database: &Database,
-        space: &Space,
-        kind: &'a str,
-    ) -> Result<Self, Error> {
+    /// Reads the waiting items of a space.
+    pub(super) async fn read(database: &Database, space: &Space, kind: &'a str) -> Result<Self> {
         let next_number = space.next_number;
         if space.merged == next_number {
             return Ok(Self { kind, next_number, bodies: Vec::new() });
@@ -185,13 +181,12 @@ impl<'a> Waiting<'a> {
         Ok(Self { kind, next_number, bodies })
     }
 
-    /// Returns the kind of the space's items.
     pub(super) fn kind(&self) -> &'a str {
         self.kind
     }
 
-    /// Adds where terms stand to what is known of them; what was merged in this moment is known already.
-    pub(super) fn add_to(&self, lists: &mut Terms, terms: &BTreeSet<String>) -> Result<(), Error> {
+    /// Adds the postings of terms to the known ones; postings that were merged at this moment are known.
+    pub(super) fn add_to(&self, lists: &mut Terms, terms: &BTreeSet<String>) -> Result<()> {
         for body in &self.bodies {
             let mut wanted = terms.iter().peekable();
             for entry in entries(body) {
@@ -213,7 +208,7 @@ impl<'a> Waiting<'a> {
     }
 
     /// Returns the terms that begin so.
-    pub(super) fn beginning_with(&self, start: &str) -> Result<BTreeSet<String>, Error> {
+    pub(super) fn beginning_with(&self, start: &str) -> Result<BTreeSet<String>> {
         let mut found = BTreeSet::new();
         for body in &self.bodies {
             for entry in entries(body) {
@@ -240,7 +235,7 @@ fn encode(terms: &Terms) -> Vec<u8> {
     bytes
 }
 
-/// Returns the terms of a part in their order, each with its packed postings; none, and nothing after it, where the bytes are no part.
+/// Returns the terms of a part in their order, each with its packed postings; ends at invalid bytes.
 fn entries(body: &[u8]) -> impl Iterator<Item = Option<(&str, &[u8])>> {
     let mut rest = Some(body);
     std::iter::from_fn(move || {
@@ -254,7 +249,7 @@ fn entries(body: &[u8]) -> impl Iterator<Item = Option<(&str, &[u8])>> {
 /// A term with its packed postings.
 type Entry<'a> = (&'a str, &'a [u8]);
 
-/// Takes the first entry, and returns what follows it.
+/// Takes the first entry, and returns the rest.
 fn entry(mut bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let term = usize::try_from(posting::take(&mut bytes)?).ok()?;
     let postings = usize::try_from(posting::take(&mut bytes)?).ok()?;
@@ -263,7 +258,7 @@ fn entry(mut bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     Some(((std::str::from_utf8(term).ok()?, postings), rest))
 }
 
-fn decode(kind: &str, packed: &[u8]) -> Result<Vec<Posting>, Error> {
+fn decode(kind: &str, packed: &[u8]) -> Result<Vec<Posting>> {
     unpack(packed).ok_or_else(|| damaged(kind))
 }
 

@@ -1,23 +1,20 @@
-//! Removing items, with all that was kept of them.
+//! Removing items, with all their data.
 
 use std::collections::BTreeSet;
 
 use perihelion_database::{Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use super::{
-    StoredIndex,
-    lists::Lists,
-    recent::Recent,
-    space::{self, Space},
-    vectors,
-};
-use crate::{Error, Scope, posting::BLOCK};
+use super::lists::Lists;
+use super::recent::Recent;
+use super::space::{self, Space};
+use super::{StoredIndex, vectors};
+use crate::{Result, Scope, posting::BLOCK};
 
 /// How far apart two numbers may lie to be looked for together.
 const NEAR: u64 = 2 * BLOCK as u64;
 
-/// What a row says about where its item stands.
+/// The place of an item, from its row.
 pub(super) struct Placed {
     number: u64,
     hash: String,
@@ -28,30 +25,24 @@ pub(super) struct Placed {
 impl StoredIndex {
     /// Removes items as [`Index::remove`](crate::Index::remove) does, in a transaction of the caller's, who calls
     /// [`Database::scrub`](perihelion_database::Database::scrub) after it.
-    ///
-    /// # Errors
-    /// As [`Index::remove`](crate::Index::remove).
     pub async fn remove_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,
         kind: &str,
         ids: &[String],
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
         let placed = rows_by_id(transaction, space.id, ids).await?;
         finish(transaction, scope, kind, &mut space, placed).await
     }
 
     /// Removes a parent's items as [`StoredIndex::remove_in`] does.
-    ///
-    /// # Errors
-    /// As [`Index::remove`](crate::Index::remove).
     pub async fn remove_parent_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,
         kind: &str,
         parent: &str,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let Some(mut space) = space::lock(transaction, scope, kind).await? else { return Ok(0) };
         let read = query(
             "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND parent = $2",
@@ -68,7 +59,7 @@ async fn finish(
     kind: &str,
     space: &mut Space,
     placed: Vec<Placed>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let removed = placed.len() as u64;
     if removed > 0 {
         let mut lists = Lists::of(kind, space.id);
@@ -85,7 +76,7 @@ pub(super) async fn rows_by_id(
     transaction: &mut Transaction<'_>,
     space: i64,
     ids: &[String],
-) -> Result<Vec<Placed>, Error> {
+) -> Result<Vec<Placed>> {
     let one_of = transaction.dialect().one_of("$2");
     let sql = format!(
         "SELECT number, hash, terms, length FROM recall_item WHERE space = $1 AND id {one_of}"
@@ -94,14 +85,14 @@ pub(super) async fn rows_by_id(
     transaction.fetch_all(&read).await?.iter().map(decode).collect()
 }
 
-/// Takes items out of rows, lists and statistics; the caller writes the lists, what waits, and the space.
+/// Removes items from rows, lists and statistics; the caller writes the lists, the waiting part, and the space.
 pub(super) async fn take_out(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
     space: &mut Space,
     (lists, recent): (&mut Lists<'_>, &mut Recent<'_>),
     placed: Vec<Placed>,
-) -> Result<(), Error> {
+) -> Result<()> {
     if placed.is_empty() {
         return Ok(());
     }
@@ -133,13 +124,13 @@ pub(super) async fn take_out(
     Ok(())
 }
 
-/// Puts items in the order of their numbers and divides them where numbers lie far apart: what is between is not theirs to read.
+/// Sorts items by number and splits them at large gaps, whose contents need not be read.
 fn clusters<'a, 'b>(placed: &'a mut [&'b Placed]) -> impl Iterator<Item = &'a [&'b Placed]> {
     placed.sort_by_key(|one| one.number);
     placed.chunk_by(|one, next| next.number - one.number <= NEAR)
 }
 
-fn decode(row: &Row) -> Result<Placed, Error> {
+fn decode(row: &Row) -> Result<Placed> {
     let terms: String = row.get(2)?;
     Ok(Placed {
         number: row.get::<i64>(0)? as u64,

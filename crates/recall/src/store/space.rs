@@ -5,15 +5,15 @@ use std::collections::BTreeSet;
 use perihelion_database::{Database, Dialect, Query, Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use crate::{Error, Scope, bm25::Statistics, words::Language};
+use crate::{Error, Result, Scope, bm25::Statistics, words::Language};
 
-/// What lies in one scope and is of one kind.
+/// The items of one scope and one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Space {
     pub(super) id: i64,
     pub(super) statistics: Statistics,
     pub(super) next_number: u64,
-    /// Items below this number stand in the lists, those from it on in parts that wait.
+    /// Items below this number are in the lists, later ones in waiting parts.
     pub(super) merged: u64,
     /// Parts that wait.
     pub(super) parts: u64,
@@ -28,7 +28,7 @@ const REMEMBERED: i64 = 1_000;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) struct Moment {
     pub(super) revision: i64,
-    /// How many of the revisions are noted item by item; programs of an earlier version note none.
+    /// How many of the revisions list their items; earlier versions of the program list none.
     noted: i64,
 }
 
@@ -38,7 +38,7 @@ impl Moment {
         self.revision + 1
     }
 
-    /// Tells whether all that changed since an earlier moment can be read item by item.
+    /// Returns whether all changes since an earlier moment are listed item by item.
     pub(super) fn is_noted_since(self, earlier: Self) -> bool {
         let revisions = self.revision - earlier.revision;
         (0..=REMEMBERED).contains(&revisions) && self.noted - earlier.noted == revisions
@@ -50,18 +50,18 @@ pub(super) async fn gone_since(
     database: &Database,
     space: &Space,
     revision: i64,
-) -> Result<Vec<u64>, Error> {
+) -> Result<Vec<u64>> {
     let read = query("SELECT number FROM recall_gone WHERE space = $1 AND revision > $2");
     let rows = database.fetch_all(&read.bind(space.id).bind(revision)).await?;
     rows.iter().map(|row| Ok(row.get::<i64>(0)? as u64)).collect()
 }
 
-/// Notes numbers of items that go with the change under way, and forgets what nobody asks for any more.
+/// Notes the item numbers of the present change, and forgets old ones.
 pub(super) async fn note_gone(
     transaction: &mut Transaction<'_>,
     space: &Space,
     numbers: &[i64],
-) -> Result<(), Error> {
+) -> Result<()> {
     let each = transaction.dialect().pick(
         "SELECT $1, $2, value FROM json_each($3)",
         "SELECT $1, $2, number FROM unnest($3) AS listed (number)",
@@ -87,21 +87,17 @@ const LOCK: &str =
 const MAKE: &str = "INSERT INTO recall_space (tenant, owner, kind) VALUES ($1, $2, $3)
      ON CONFLICT (tenant, owner, kind) DO NOTHING";
 
-pub(super) async fn read(
-    database: &Database,
-    scope: &Scope,
-    kind: &str,
-) -> Result<Option<Space>, Error> {
+pub(super) async fn read(database: &Database, scope: &Scope, kind: &str) -> Result<Option<Space>> {
     let row = database.fetch_optional(&named(READ, scope, kind)).await?;
     row.as_ref().map(decode).transpose()
 }
 
-/// Returns the space, locked for changes; none when nothing was ever put there.
+/// Returns the space, locked for changes; `None` if it never had an item.
 pub(super) async fn lock(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
     kind: &str,
-) -> Result<Option<Space>, Error> {
+) -> Result<Option<Space>> {
     let sql = match transaction.dialect() {
         Dialect::Sqlite => READ,
         Dialect::Postgres => LOCK,
@@ -115,7 +111,7 @@ pub(super) async fn lock_or_make(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
     kind: &str,
-) -> Result<Space, Error> {
+) -> Result<Space> {
     if let Some(space) = lock(transaction, scope, kind).await? {
         return Ok(space);
     }
@@ -124,7 +120,7 @@ pub(super) async fn lock_or_make(
     made.ok_or_else(|| Error::Damaged { kind: kind.to_owned(), what: "no space".to_owned() })
 }
 
-pub(super) async fn save(transaction: &mut Transaction<'_>, space: &Space) -> Result<(), Error> {
+pub(super) async fn save(transaction: &mut Transaction<'_>, space: &Space) -> Result<()> {
     let languages: Vec<&str> = space.languages.iter().map(|language| language.code()).collect();
     let save = query(
         "UPDATE recall_space SET items = $2, length = $3, next_number = $4, languages = $5,
@@ -142,7 +138,7 @@ fn named(sql: &'static str, scope: &Scope, kind: &str) -> Query {
     query(sql).bind(scope.tenant()).bind(scope.owner()).bind(kind)
 }
 
-fn decode(row: &Row) -> Result<Space, Error> {
+fn decode(row: &Row) -> Result<Space> {
     let languages: String = row.get(5)?;
     Ok(Space {
         id: row.get(0)?,

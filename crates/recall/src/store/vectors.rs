@@ -1,4 +1,4 @@
-//! Which vectors are kept: those of texts that an item has, or that somebody claims who is about to have them as items.
+//! The stored vectors: those of texts that an item has, or that a caller claims before it stores the items.
 
 use std::collections::BTreeSet;
 
@@ -6,19 +6,16 @@ use perihelion_database::{Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::{StoredIndex, put::hex};
-use crate::{ContentHash, Error, Scope};
+use crate::{ContentHash, Error, Result, Scope};
 
 impl StoredIndex {
     /// Returns which of these texts the scope's tenant has a vector of, by a model.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
     pub async fn embedded(
         &self,
         scope: &Scope,
         model: &str,
         hashes: &[ContentHash],
-    ) -> Result<Vec<ContentHash>, Error> {
+    ) -> Result<Vec<ContentHash>> {
         let one_of = self.database.dialect().one_of("$3");
         let sql = format!(
             "SELECT hash FROM recall_vector WHERE tenant = $1 AND model = $2 AND hash {one_of}"
@@ -31,16 +28,8 @@ impl StoredIndex {
         Ok(hashes.iter().filter(|hash| found.contains(&hex(hash))).copied().collect())
     }
 
-    /// Has the vectors of texts kept before an item has them, until the holder gives them up or claims others.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
-    pub async fn claim(
-        &self,
-        scope: &Scope,
-        holder: &str,
-        hashes: &[ContentHash],
-    ) -> Result<(), Error> {
+    /// Stores the vectors of texts before an item has them, until the holder releases or replaces the claim.
+    pub async fn claim(&self, scope: &Scope, holder: &str, hashes: &[ContentHash]) -> Result<()> {
         let wanted: Vec<String> = hashes.iter().map(hex).collect();
         let database = self.database_of(scope);
         let mut transaction = database.begin().await?;
@@ -62,17 +51,14 @@ impl StoredIndex {
         Ok(())
     }
 
-    /// Gives up what a holder claims, in a transaction of the caller's, who calls
-    /// [`Database::scrub`](perihelion_database::Database::scrub) after it; returns how many vectors were deleted,
-    /// which no item has by then.
-    ///
-    /// # Errors
-    /// [`Error::Database`].
+    /// Releases the claims of a holder, in the transaction of the caller, who calls
+    /// [`Database::scrub`](perihelion_database::Database::scrub) after it; returns the number of deleted vectors, which
+    /// no item had.
     pub async fn give_up_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,
         holder: &str,
-    ) -> Result<u64, Error> {
+    ) -> Result<u64> {
         let delete =
             query("DELETE FROM recall_claim WHERE tenant = $1 AND holder = $2 RETURNING hash");
         let rows = transaction.fetch_all(&delete.bind(scope.tenant()).bind(holder)).await?;
@@ -85,7 +71,7 @@ async fn known(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
     holder: &str,
-) -> Result<Vec<String>, Error> {
+) -> Result<Vec<String>> {
     let read = query("SELECT hash FROM recall_claim WHERE tenant = $1 AND holder = $2");
     let rows = transaction.fetch_all(&read.bind(scope.tenant()).bind(holder)).await?;
     rows.iter().map(|row| row.get(0).map_err(Error::from)).collect()
@@ -96,7 +82,7 @@ async fn give_up(
     scope: &Scope,
     holder: &str,
     hashes: Vec<String>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     if hashes.is_empty() {
         return Ok(0);
     }
@@ -108,12 +94,12 @@ async fn give_up(
     forget_unused(transaction, scope, hashes).await
 }
 
-/// Deletes vectors of texts that no item of the tenant has and nobody claims; returns how many.
+/// Deletes vectors of texts without an item or a claim in the tenant; returns how many.
 pub(super) async fn forget_unused(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
     hashes: Vec<String>,
-) -> Result<u64, Error> {
+) -> Result<u64> {
     let one_of = transaction.dialect().one_of("$2");
     // Each model is named, as the key begins with it: otherwise all vectors of the tenant are gone through.
     let sql = format!(

@@ -8,12 +8,12 @@ use super::split::split;
 /// Words of a text that its language is judged by.
 const JUDGED: usize = 400;
 
-/// How many words that say nothing must speak for a language: fewer may be chance.
+/// How many stop words must indicate a language: fewer can be chance.
 const EVIDENCE: usize = 2;
 
 macro_rules! languages {
     ($($variant:ident $code:literal $algorithm:ident $empty:literal;)*) => {
-        /// A language whose words are stemmed; what is none of these is treated as English, whose stems do little harm.
+        /// A language with a stemmer; other languages are treated as English, whose stemmer does little harm.
         #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord)]
         pub enum Language {
             #[default]
@@ -24,7 +24,6 @@ macro_rules! languages {
         impl Language {
             const ALL: &[Self] = &[Self::English, $(Self::$variant),*];
 
-            /// Returns its ISO 639-1 code.
             pub fn code(self) -> &'static str {
                 match self { Self::English => "en", $(Self::$variant => $code),* }
             }
@@ -36,7 +35,6 @@ macro_rules! languages {
                 }
             }
 
-            /// Returns the words that say nothing of what a text is about, in order.
             fn empty_words(self) -> &'static str {
                 match self { Self::English => ENGLISH, $(Self::$variant => $empty),* }
             }
@@ -44,7 +42,7 @@ macro_rules! languages {
     };
 }
 
-/// Those of Lucene, and those of questions; no word that names something.
+/// Those of Lucene, and question words; without nouns.
 const ENGLISH: &str = "a about also am an and any are as at be been but by can could do does for from had has have he her his how i if in into is it its like m may me my no not of on or other our s she should some such t than that the their then there these they this to was we what which who will with would you your";
 
 languages! {
@@ -67,7 +65,7 @@ languages! {
     Tamil "ta" Tamil "அந்த இந்த ஒரு என்று மற்றும்";
 }
 
-/// The languages in which a word says nothing, a bit for each.
+/// The languages in which a word is a stop word, a bit for each.
 static EMPTY_WORDS: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
     let mut sets = HashMap::new();
     for language in Language::ALL {
@@ -79,7 +77,7 @@ static EMPTY_WORDS: LazyLock<HashMap<&str, u32>> = LazyLock::new(|| {
 });
 
 impl Language {
-    /// Judges the language of a text by its script and by its words that say nothing; English in doubt.
+    /// Detects the language of a text by its script and its stop words; English in doubt.
     pub fn of(text: &str) -> Self {
         let start: String = text.chars().take(JUDGED * 12).collect();
         let by_script = |letter: char| match letter {
@@ -124,7 +122,8 @@ impl Language {
         best.1
     }
 
-    pub(super) fn all() -> &'static [Self] {
+    /// Returns every language.
+    pub fn all() -> &'static [Self] {
         Self::ALL
     }
 
@@ -133,7 +132,7 @@ impl Language {
         Self::ALL.iter().copied().find(|language| language.code() == code)
     }
 
-    /// Tells a word, lower-cased, that says nothing.
+    /// Returns whether a lower-case word is a stop word.
     pub fn is_empty_word(self, word: &str) -> bool {
         EMPTY_WORDS.get(word).is_some_and(|set| set & self.bit() != 0)
     }

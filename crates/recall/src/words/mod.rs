@@ -1,9 +1,10 @@
 //! Text becomes terms: the one analyser of every index.
 //!
-//! Enter at [`terms`] for what is indexed and [`wanted`] for what is asked. Words are normalised (NFKC, lower case),
-//! identifiers are cut at their humps, scripts without spaces become overlapping pairs of letters, and words are stemmed by the
-//! language of the text. Invariant: pure; the same text gives the same terms in every process. Deliberately absent: a
-//! guess at the language of a question, which is too short for one: its words are stemmed by every language of the index.
+//! Enter at [`terms`] for indexed texts and [`wanted`] for queries. Words are normalised (NFKC, lower case),
+//! identifiers are cut at their humps, scripts without spaces become overlapping pairs of letters, and words are
+//! stemmed by the language of the text. Invariant: pure; the same text gives the same terms in every process.
+//! Deliberately absent: a guess at the language of a question, which is too short for one: its words are stemmed by
+//! every language of the index.
 
 mod language;
 mod split;
@@ -16,13 +17,13 @@ pub use stem::related;
 
 use std::collections::BTreeMap;
 
-/// Distinct words of a question that count; a longer one is a document, and its first words say what it is about.
+/// Distinct words of a query that count; a longer query is a document, whose first words give its subject.
 const WANTED_WORDS: usize = 200;
 
-/// Letters of a term that are kept; what is longer is no word.
+/// Letters of a term that are used; a longer one is not a word.
 const LONGEST: usize = 64;
 
-/// Returns the terms of a text in their order, without words that say nothing.
+/// Returns the terms of a text in their order, without stop words.
 pub fn terms(text: &str, language: Language) -> Vec<String> {
     let words = split(text);
     let spoken = words.iter().filter(|word| !language.is_empty_word(word));

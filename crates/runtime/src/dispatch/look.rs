@@ -1,8 +1,10 @@
-//! Looks for threads that may continue and that nobody was called to.
+//! Polls for threads that can continue without a wake-up call.
 
 use std::collections::{HashMap, HashSet, VecDeque};
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use super::Scope;
 use perihelion_engine::checkpoint::{Error, Leases, Waiting, WorkFilter};
@@ -13,7 +15,7 @@ use perihelion_engine::runner::{holder_is_dead, machine};
 /// Threads that a look reads at once; it reads on until some of them may continue.
 const PAGE: u32 = 256;
 
-/// A thread that may continue. While this value lives, the same worker is not told of the thread again.
+/// A thread that may continue. While this value lives, the same worker does not get the thread again.
 #[derive(Debug)]
 pub struct Wake {
     pub thread: ThreadId,
@@ -22,14 +24,14 @@ pub struct Wake {
 
 impl Drop for Wake {
     fn drop(&mut self) {
-        lock(&self.seen).under_way.remove(&self.thread);
+        self.seen.lock().under_way.remove(&self.thread);
     }
 }
 
 /// Finds threads by asking the store.
 pub struct Look {
     store: Arc<dyn Leases>,
-    /// What is asked for, for each graph.
+    /// The filter for each graph.
     wanted: Vec<WorkFilter>,
     thorough: bool,
     every: Duration,
@@ -50,10 +52,6 @@ impl Seen {
         let now = clock::monotonic();
         self.aside.retain(|_, until| now < *until);
     }
-}
-
-fn lock(seen: &Mutex<Seen>) -> MutexGuard<'_, Seen> {
-    seen.lock().unwrap_or_else(PoisonError::into_inner)
 }
 
 impl Look {
@@ -80,9 +78,6 @@ impl Look {
     }
 
     /// Returns the next thread found, looking again when it is time to.
-    ///
-    /// # Errors
-    /// As [`Leases::waiting`].
     pub async fn next(&self) -> Result<Option<Wake>, Error> {
         if let Some(wake) = self.found() {
             return Ok(Some(wake));
@@ -94,14 +89,14 @@ impl Look {
         for wanted in &self.wanted {
             found.extend(self.waiting(wanted.clone()).await?);
         }
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         seen.last = Some(clock::monotonic());
         seen.found = found.into_iter().map(|one| one.thread).collect();
         drop(seen);
         Ok(self.found())
     }
 
-    /// Returns threads of a graph that may continue: those of the first page that has any.
+    /// Returns threads of a graph that can continue: those of the first page with any.
     async fn waiting(&self, mut wanted: WorkFilter) -> Result<Vec<Waiting>, Error> {
         loop {
             let mut waiting = self.store.waiting(&wanted).await?;
@@ -114,9 +109,9 @@ impl Look {
         }
     }
 
-    /// Drops threads that are under way or set aside here, and those that a living process holds.
+    /// Drops threads that are running or set aside here, and those of a living process.
     fn keep_what_may_continue(&self, waiting: &mut Vec<Waiting>) {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         seen.end_pauses();
         waiting.retain(|one| {
             !seen.under_way.contains(&one.thread) && !seen.aside.contains_key(&one.thread)
@@ -127,7 +122,7 @@ impl Look {
 
     fn found(&self) -> Option<Wake> {
         loop {
-            let thread = lock(&self.seen).found.pop_front()?;
+            let thread = self.seen.lock().found.pop_front()?;
             if let Some(wake) = self.wake(thread) {
                 return Some(wake);
             }
@@ -136,7 +131,7 @@ impl Look {
 
     /// Makes a call to a thread, unless it is under way here or set aside.
     pub fn wake(&self, thread: ThreadId) -> Option<Wake> {
-        let mut seen = lock(&self.seen);
+        let mut seen = self.seen.lock();
         seen.end_pauses();
         if seen.aside.contains_key(&thread) || !seen.under_way.insert(thread) {
             return None;
@@ -144,14 +139,13 @@ impl Look {
         Some(Wake { thread, seen: Arc::clone(&self.seen) })
     }
 
-    /// Leaves a thread alone for so long.
     pub fn set_aside(&self, wake: &Wake, pause: Duration) {
-        lock(&self.seen).aside.insert(wake.thread, clock::monotonic() + pause);
+        self.seen.lock().aside.insert(wake.thread, clock::monotonic() + pause);
     }
 
     /// Returns how long it is until the next look.
     pub fn until_due(&self) -> Duration {
-        let last = lock(&self.seen).last;
+        let last = self.seen.lock().last;
         let since = last.map(|last| clock::monotonic().duration_since(last));
         since.map_or(Duration::ZERO, |since| self.every.saturating_sub(since))
     }

@@ -23,13 +23,12 @@ const POLL_EVERY: Duration = Duration::from_millis(100);
 
 /// How often workers with wake-up calls poll for threads with an expired lease, a dead holder or a lost call.
 ///
-/// A thread is taken over within its lease and this time.
+/// A thread is taken over within its lease plus this time.
 const POLL_BESIDE_CALLS: Duration = Duration::from_millis(500);
 
 /// A call that was not received within this time counts as lost.
 const LOST_AFTER: Duration = Duration::from_secs(1);
 
-/// Which threads a worker continues.
 #[derive(Clone, Debug)]
 pub struct Scope {
     /// Names of the graphs that it runs.
@@ -43,7 +42,7 @@ pub struct Scope {
 /// Selects the threads that a worker continues.
 pub struct Dispatcher {
     look: Look,
-    /// The wake-up calls; none for a store in a file or in memory, whose processes share one machine.
+    /// The wake-up calls; `None` for a store in a file or in memory, whose processes share one machine.
     calls: Option<Calls>,
 }
 
@@ -51,9 +50,6 @@ impl Dispatcher {
     /// Returns the next thread to continue, if one is known; called while the worker has capacity for it.
     ///
     /// Dropping the future loses at most a wake-up call, which the next poll makes up for.
-    ///
-    /// # Errors
-    /// As [`perihelion_engine::checkpoint::Leases::waiting`].
     pub async fn next(&self) -> Result<Option<Wake>, Error> {
         // Poll first: on a busy queue, a thread without a call must not wait for the last call.
         let found = self.look.next().await?;
@@ -80,7 +76,6 @@ impl Dispatcher {
         self.look.set_aside(wake, pause);
     }
 
-    /// Closes its connections.
     pub async fn close(&self) {
         if let Some(calls) = &self.calls {
             calls.close().await;

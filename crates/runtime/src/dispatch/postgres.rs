@@ -30,7 +30,7 @@ pub(super) struct Calls {
     scope: Scope,
     server: Server,
     connections: Connections,
-    /// None when the connection that listened is gone.
+    /// `None` after the listening connection is lost.
     listener: Mutex<Option<Listener>>,
 }
 

@@ -1,4 +1,4 @@
-//! Edits a thread where it stands, or where it stood.
+//! Edits a thread at its head, or at an earlier step.
 
 use super::Edit;
 use super::typed::{Typed, read_update};
@@ -11,24 +11,23 @@ use perihelion_engine::runner::{AfterEdit, INPUT};
 impl<S: State> Typed<S> {
     /// Edits a thread's state as if a node had written it; without a node, as if the one had that ran last.
     ///
-    /// Where no next node is named either and the thread stands between two steps, those run that would have run
-    /// without the edit.
+    /// If there is no next node either and the thread is between two steps, the nodes run that would have run without
+    /// the edit.
     pub(super) async fn edited(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
-        let Edit { update, as_node, goto, at } = edit;
-        let update = read_update::<S>(update)?;
+        let Edit { update, as_node, goto, at, mut head } = edit;
+        let update = read_update::<S>(&update)?;
         if let Some(at) = at {
             if at < self.runner.store().info(thread).await?.head {
                 let node = self.writer(thread, as_node, Some(at)).await?;
                 let after = as_node.map_or(AfterEdit::Unchanged, |_| AfterEdit::Routes);
                 self.runner.check_update(thread, at, update.clone(), &node, &after).await?;
             }
-            self.runner.go_back(thread, at).await?;
+            let returned = self.runner.go_back(thread, at).await?;
+            head = head.map(|_| returned.seq);
         }
         let node = self.writer(thread, as_node, None).await?;
-        let goto: Vec<Target> = goto
-            .iter()
-            .map(|to| if to == END { Target::End } else { Target::node(to.as_str()) })
-            .collect();
+        let target = |to: &String| if to == END { Target::End } else { Target::node(to.as_str()) };
+        let goto: Vec<Target> = goto.iter().map(target).collect();
         let after = if !goto.is_empty() {
             AfterEdit::Goto(goto)
         } else if as_node.is_none() && self.stands_between_steps(thread).await? {
@@ -36,10 +35,10 @@ impl<S: State> Typed<S> {
         } else {
             AfterEdit::Routes
         };
-        Ok(self.runner.update_state_and_go(thread, update, &node, after).await?.seq)
+        Ok(self.runner.update_state_and_go(thread, head, update, &node, after).await?.seq)
     }
 
-    /// Returns in whose name an edit is made: the node's that is named, or of the one that had run last at a step, or by now.
+    /// Returns the author node of an edit: the named one, or the one that ran last at a step, or at the head.
     async fn writer(
         &self,
         thread: ThreadId,
@@ -53,7 +52,7 @@ impl<S: State> Typed<S> {
         }
     }
 
-    /// Tells whether a thread pauses, or was just returned to a step or edited: then nothing of the next step was done.
+    /// Returns whether a thread pauses, or was just returned to a step or edited: then its next step has not started.
     async fn stands_between_steps(&self, thread: ThreadId) -> Result<bool, Error> {
         let store = self.runner.store();
         let info = store.info(thread).await?;

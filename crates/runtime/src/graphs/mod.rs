@@ -1,11 +1,12 @@
-//! The graphs that a runtime runs: the supervisor graph, and those that a program registers.
+//! The graphs of a runtime: the supervisor graph, and those that a program registers.
 //!
-//! Enter at [`OwnGraph`], which describes a graph of any state, and [`Graphs`], which a runtime is opened with. What a
-//! service needs of a graph is [`Served`]; it hides the state's type, so services are compiled once. Invariant: a thread
-//! is run by the graph whose name it keeps, or by none. Deliberately absent: the shapes of any protocol.
+//! Enter at [`OwnGraph`], which describes a graph of any state, and [`Graphs`], which a runtime is opened with.
+//! Services use a graph through [`Served`]; it hides the state's type, so services are compiled once. Invariant: only
+//! the graph whose name a thread stores runs the thread. Deliberately absent: the shapes of any protocol.
 
 mod edit;
 mod own;
+mod star;
 mod state;
 mod typed;
 
@@ -18,10 +19,12 @@ use serde::Serialize;
 use serde_json::Value;
 
 pub use self::own::OwnGraph;
-pub use self::state::{ThreadState, Update, Wrote};
-pub use self::typed::supervisor_offline;
-pub(crate) use self::typed::{Setup, star};
-use crate::{Error, Runtime};
+pub(crate) use self::star::star;
+pub use self::star::supervisor_offline;
+pub use self::state::{HostedEvent, ThreadState, Update, Wrote};
+pub(crate) use self::typed::Setup;
+use crate::star_options::star_options;
+use crate::{Error, Runtime, find_team};
 use perihelion_engine::checkpoint::{StepRow, Store, ThreadInfo};
 use perihelion_engine::graph::Edge;
 use perihelion_engine::ids::{RunId, ThreadId};
@@ -29,21 +32,37 @@ use perihelion_engine::runner::{ReplayReport, RunOptions, RunOutcome};
 use perihelion_llm::ChatModel;
 use perihelion_mcp::ToolHost;
 use perihelion_settings::config::Settings;
-use perihelion_star::{GRAPH, GraphState, offline_parts};
+use perihelion_star::{GRAPH, GraphState, Kinds, Star, TEAM_PREFIX, offline_parts};
 
-/// What a graph says of itself.
+/// What the program of a hosted graph decides about requests to the service.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Screens {
+    Nothing,
+    /// What requests contain, and which are off.
+    Requests,
+    /// In addition, who may use the service.
+    Users,
+}
+
 #[derive(Clone, Debug, Serialize)]
 pub struct About {
     pub name: String,
     pub description: Option<String>,
-    /// JSON Schema of what a run is given.
+    /// JSON Schema of the input of a run.
     pub input_schema: Value,
-    /// JSON Schema of the state.
     pub state_schema: Value,
-    /// JSON Schema of what a run leaves; the state's by default.
+    /// JSON Schema of the output of a run; by default that of the state.
     pub output_schema: Value,
+    /// JSON Schemas of the configuration of an assistant, and of the context of a run; empty for anything.
+    pub config_schema: Value,
+    pub context_schema: Value,
     /// The field of the state that is a list of messages, if one is.
     pub messages: Option<String>,
+    /// Whether another program runs it, which tells its events itself.
+    pub is_hosted: bool,
+    /// What that program decides about requests to the service.
+    #[serde(skip)]
+    pub screens: Screens,
 }
 
 /// The nodes of a graph and the ways between them.
@@ -59,30 +78,30 @@ pub struct Drawing {
 pub struct FoldedStep {
     /// The state as people are shown it: after an input with the message that the next step takes in.
     pub shown: ThreadState,
-    /// What the next step starts from.
+    /// The start state of the next step.
     pub state: ThreadState,
     pub written: Vec<Wrote>,
-    /// The step that it follows, if any: the one before it, or the one that was returned to.
-    pub parent: Option<u64>,
+    /// The previous step: the one before it, or the target of a return.
+    pub parent: u64,
 }
 
-/// An edit of a thread's state.
 #[derive(Clone, Debug, Default)]
 pub struct Edit<'a> {
     /// The fields that are written, by name; they are merged by the graph's reducers.
     pub update: Value,
-    /// The node in whose name it is made; none: the one that ran last.
+    /// The author node; `None` means the node that ran last.
     pub as_node: Option<&'a str>,
-    /// The nodes that run next; empty: those that the node leads to.
+    /// The nodes that run next; empty means the successors of the author node.
     pub goto: &'a [String],
     /// The step that the thread goes back to first.
     pub at: Option<u64>,
+    /// The head of the thread for which the update was made; the edit of a thread that moved since is rejected.
+    pub head: Option<u64>,
 }
 
-/// What a service needs of a graph.
+/// The interface through which a service uses a graph.
 #[async_trait]
 pub trait Served: Send + Sync {
-    /// Returns what the graph says of itself.
     fn about(&self) -> &Arc<About>;
 
     /// Returns its nodes and the ways between them.
@@ -92,27 +111,15 @@ pub trait Served: Send + Sync {
     fn empty(&self) -> ThreadState;
 
     /// Refuses an input that cannot be read.
-    ///
-    /// # Errors
-    /// [`Error::Change`].
     fn check_input(&self, input: &Value) -> Result<(), Error>;
 
     /// Refuses an update of the state that cannot be read.
-    ///
-    /// # Errors
-    /// [`Error::Change`].
     fn check_update(&self, update: &Value) -> Result<(), Error>;
 
     /// Reads the state of a thread at a step, or at its head.
-    ///
-    /// # Errors
-    /// As [`perihelion_engine::checkpoint::restore`].
     async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<ThreadState, Error>;
 
     /// Reads the next step after a state.
-    ///
-    /// # Errors
-    /// As [`Served::state`].
     async fn fold(
         &self,
         thread: ThreadId,
@@ -120,10 +127,6 @@ pub trait Served: Send + Sync {
         row: &StepRow,
     ) -> Result<FoldedStep, Error>;
 
-    /// Makes a thread of a tenant.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     async fn create(
         &self,
         tenant: &str,
@@ -134,59 +137,51 @@ pub trait Served: Send + Sync {
     /// Edits a thread's state, and returns the step of the edit.
     ///
     /// # Errors
-    /// As [`perihelion_engine::runner::Runner::update_state_and_go`]; an edit that is refused changes nothing.
+    /// As [`perihelion_engine::runner::Runner::update_state_and_go`]; a rejected edit changes no row.
     async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error>;
 
-    /// Makes a thread stand as it did at an earlier step, and returns its newest one then.
-    ///
-    /// # Errors
-    /// As [`perihelion_engine::runner::Runner::go_back`].
+    /// Returns a thread to an earlier step, and returns its new head.
     async fn go_back(&self, thread: ThreadId, to: u64) -> Result<u64, Error>;
 
-    /// Drops all but the newest `keep` steps; returns the first step that is kept.
-    ///
-    /// # Errors
-    /// As [`perihelion_engine::runner::compact`].
+    /// Drops all but the newest `keep` steps; returns the first remaining step.
     async fn compact(&self, thread: ThreadId, keep: u64) -> Result<Option<u64>, Error>;
 
-    /// Gives a thread an input however it stands: what an unfinished run still had to do is given up.
+    /// Gives a thread an input in any status: the remaining work of an unfinished run is abandoned.
     ///
     /// # Errors
     /// [`Error::Change`] for an input that cannot be read, and as [`perihelion_engine::runner::Runner::start`].
     async fn start(&self, thread: ThreadId, input: Value, options: Options)
     -> Result<Ended, Error>;
 
-    /// Resumes a thread.
-    ///
-    /// # Errors
-    /// As [`perihelion_engine::runner::Runner::resume`].
     async fn resume(&self, thread: ThreadId, options: Options) -> Result<Ended, Error>;
 
-    /// Resumes a thread that was left to the workers, or whose process died; none: there is nothing to do.
-    ///
-    /// # Errors
-    /// As [`perihelion_engine::runner::Runner::wake`].
+    /// Resumes a thread that was queued, or whose process died; `None` without work.
     async fn wake(&self, thread: ThreadId, options: Options) -> Result<Option<Ended>, Error>;
 
-    /// Runs a recorded thread, or one run of it, again without calls.
+    /// Asks the process of a hosted graph for something besides its runs; `None` for another graph.
     ///
     /// # Errors
-    /// As [`perihelion_engine::runner::Runner::replay`].
+    /// [`Error::Change`] with the exception that it raised.
+    async fn ask(&self, _what: &str, _order: Value) -> Result<Option<Value>, Error> {
+        Ok(None)
+    }
+
+    /// Runs a recorded thread, or one run of it, again without calls.
     async fn replay(&self, thread: ThreadId, run: Option<RunId>) -> Result<ReplayReport, Error>;
 }
 
-/// How a run is driven; its events are not heard here, but on the bus.
+/// The options of a run; its events are available only on the bus.
 pub type Options = RunOptions<GraphState>;
 
 /// How a run ended, without its state.
 pub type Ended = RunOutcome<GraphState>;
 
-/// What a graph can be built of.
+/// The parts from which a graph can be built.
 #[derive(Clone)]
 pub struct GraphParts {
     /// Keeps the threads; subgraphs need it.
     pub store: Arc<dyn Store>,
-    /// The model of the settings; without an endpoint it answers with an error that says what to set.
+    /// The model of the settings; without an endpoint, its error names the missing setting.
     pub model: Arc<dyn ChatModel>,
     /// The MCP servers of the settings.
     pub tools: Arc<dyn ToolHost>,
@@ -196,6 +191,7 @@ pub struct GraphParts {
 type Open = dyn Fn(&GraphParts, Setup) -> Result<Arc<dyn Served>, Error> + Send + Sync;
 
 /// The graphs of a program, by their names.
+#[must_use]
 #[derive(Clone, Default)]
 pub struct Graphs(BTreeMap<String, Arc<Open>>);
 
@@ -206,29 +202,32 @@ impl std::fmt::Debug for Graphs {
 }
 
 impl Graphs {
-    /// Begins without a graph.
     pub fn new() -> Self {
         Self::default()
     }
 
-    /// Returns whether there is none.
+    /// Adds those of others; one of the same name is replaced.
+    pub fn and(mut self, others: Self) -> Self {
+        self.0.extend(others.0);
+        self
+    }
+
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Opens one of them to read and replay its threads, if it is there; nothing that it calls is.
+    /// Opens a graph to read, change and replay its threads, without the services that it calls: a registered one, or the
+    /// supervisor graph with an agent of one of these kinds under every name.
     ///
     /// # Errors
     /// [`Error::Graph`] when it cannot be built.
     pub fn offline(
         &self,
         settings: &Settings,
+        kinds: &Arc<Kinds>,
         name: &str,
         store: &Arc<dyn Store>,
     ) -> Result<Option<Arc<dyn Served>>, Error> {
-        let Some(make) = self.0.get(name) else { return Ok(None) };
-        let (model, tools) = offline_parts();
-        let parts = GraphParts { store: Arc::clone(store), model, tools };
         let setup = Setup {
             store: Arc::clone(store),
             lease: Duration::from_secs_f64(settings.store.lease_sec),
@@ -236,13 +235,19 @@ impl Graphs {
             spans: None,
             exports: false,
         };
-        make(&parts, setup).map(Some)
+        if name == GRAPH {
+            let star = Star::offline(Arc::clone(kinds), star_options(settings, kinds, store)?)?;
+            return Ok(Some(Arc::new(self::star(setup.runner(star.graph)))));
+        }
+        let Some(make) = self.0.get(name) else { return Ok(None) };
+        let (model, tools) = offline_parts();
+        make(&GraphParts { store: Arc::clone(store), model, tools }, setup).map(Some)
     }
 
     /// Opens all of them.
     ///
     /// # Errors
-    /// [`Error::Graph`] for one that cannot be built, [`Error::GraphName`] for a name that is taken.
+    /// [`Error::Graph`] for an invalid graph, [`Error::GraphName`] for a name that exists.
     pub(crate) fn open(
         &self,
         parts: &GraphParts,
@@ -262,37 +267,32 @@ impl Graphs {
 
 impl Runtime {
     /// Returns the graph of a name.
-    ///
-    /// # Errors
-    /// [`Error::UnknownGraph`].
     pub fn graph(&self, name: &str) -> Result<&Arc<dyn Served>, Error> {
-        if name == GRAPH {
-            return Ok(self.supervisor());
-        }
-        self.own_graph(name).ok_or_else(|| Error::UnknownGraph(name.to_owned()))
-    }
-
-    /// Returns the program's own graph of a name; none for the supervisor graph.
-    ///
-    /// # Errors
-    /// [`Error::UnknownGraph`].
-    pub(crate) fn graph_beside(&self, name: &str) -> Result<Option<&Arc<dyn Served>>, Error> {
-        if name == GRAPH { Ok(None) } else { self.graph(name).map(Some) }
+        self.graphs.get(name).ok_or_else(|| Error::UnknownGraph(name.to_owned()))
     }
 
     /// Returns the program's own graph of a name, if it has one.
     pub fn own_graph(&self, name: &str) -> Option<&Arc<dyn Served>> {
-        self.graphs.get(name)
+        self.graphs.get(name).filter(|_| name != GRAPH)
     }
 
-    /// Returns the program's own graphs.
-    pub fn own_graphs(&self) -> impl Iterator<Item = &Arc<dyn Served>> {
-        self.graphs.values()
+    /// Returns the graph that an assistant is of: the supervisor graph for a team, or a graph that is gone.
+    pub fn graph_for(&self, name: &str) -> &Arc<dyn Served> {
+        self.graph(name).unwrap_or_else(|_| self.supervisor())
     }
 
-    /// Returns the names of all graphs, the supervisor graph's first.
+    /// Returns a hosted graph, through which the process of all of them is asked.
+    pub fn hosted_graph(&self) -> Option<&Arc<dyn Served>> {
+        self.graphs().find(|graph| graph.about().is_hosted)
+    }
+
+    pub fn graphs(&self) -> impl Iterator<Item = &Arc<dyn Served>> {
+        let own = self.graphs.values().filter(|graph| graph.about().name != GRAPH);
+        self.graphs.get(GRAPH).into_iter().chain(own)
+    }
+
     pub fn graph_names(&self) -> Vec<String> {
-        [GRAPH.to_owned()].into_iter().chain(self.graphs.keys().cloned()).collect()
+        self.graphs().map(|graph| graph.about().name.clone()).collect()
     }
 
     /// Returns the graph of a thread.
@@ -301,5 +301,41 @@ impl Runtime {
     /// [`Error::UnknownGraph`], and [`Error::Store`] for an unknown thread.
     pub async fn graph_of(&self, thread: ThreadId) -> Result<&Arc<dyn Served>, Error> {
         self.graph(&self.store().info(thread).await?.graph)
+    }
+
+    /// Returns the graph of a thread to replay it, as [`Graphs::offline`] opens the supervisor graph.
+    pub async fn graph_to_replay(&self, thread: ThreadId) -> Result<Arc<dyn Served>, Error> {
+        let name = self.store().info(thread).await?.graph;
+        if let Some(own) = self.own_graph(&name) {
+            return Ok(Arc::clone(own));
+        }
+        let graph = Graphs::new().offline(self.settings(), self.kinds(), &name, self.store())?;
+        graph.ok_or(Error::UnknownGraph(name))
+    }
+
+    /// Draws the graph that an assistant is of: the supervisor graph with the agents that there are now, or a team.
+    ///
+    /// # Errors
+    /// [`Error::NoTeam`].
+    pub async fn drawing(&self, tenant: &str, graph: &str) -> Result<Drawing, Error> {
+        if let Some(own) = self.own_graph(graph) {
+            return Ok(own.drawing());
+        }
+        let agents = match graph.strip_prefix(TEAM_PREFIX) {
+            Some(name) => {
+                let design = find_team(&self.team_store(tenant)?, name).await?.team.design;
+                design.agents.into_iter().map(|agent| agent.name).collect()
+            }
+            None => self.agents().list().into_iter().map(|agent| agent.name).collect(),
+        };
+        Ok(star::drawing(agents))
+    }
+
+    /// Returns the graph of a thread that is about to run; the supervisor graph, once it has its tenant's teams.
+    pub(crate) async fn graph_to_run(&self, info: &ThreadInfo) -> Result<&Arc<dyn Served>, Error> {
+        if info.graph == GRAPH {
+            self.load_teams(&info.tenant).await;
+        }
+        self.graph(&info.graph)
     }
 }

@@ -1,4 +1,4 @@
-//! A graph of a program's own, described for those who use it.
+//! A program's own graph, with its description.
 
 use std::sync::Arc;
 
@@ -7,17 +7,17 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
 use super::typed::{Hooks, Typed};
-use super::{About, GraphParts, Graphs, Served};
+use super::{About, GraphParts, Graphs, Screens, Served};
 use crate::Error;
 use perihelion_engine::graph::{BuildError, Graph, State};
 
-/// Builds a graph of what is there.
 type Build<S> = dyn Fn(&GraphParts) -> Result<Arc<Graph<S>>, BuildError> + Send + Sync;
 
 /// A graph with its description.
 ///
-/// Everything has a default: an input is an update of the state, the schemas are read off the empty state, and a field
+/// Everything has a default: an input is an update of the state, the schemas derive from the empty state, and a field
 /// `messages` that is a list of [`Message`](perihelion_star::Message)s is the conversation.
+#[must_use]
 pub struct OwnGraph<S: State> {
     build: Box<Build<S>>,
     about: About,
@@ -25,7 +25,6 @@ pub struct OwnGraph<S: State> {
 }
 
 impl<S: State> OwnGraph<S> {
-    /// Describes a graph.
     pub fn new(graph: Arc<Graph<S>>) -> Self {
         let name = graph.name().to_owned();
         Self::built(&name, move |_| Ok(Arc::clone(&graph)))
@@ -40,36 +39,43 @@ impl<S: State> OwnGraph<S> {
         Self { build: Box::new(build), about, hooks: Hooks::default() }
     }
 
-    /// Says in a sentence what the graph does.
-    #[must_use]
+    /// Sets the description of the graph, a sentence.
     pub fn description(mut self, text: &str) -> Self {
         self.about.description = Some(text.to_owned());
         self
     }
 
     /// Reads inputs as `I`, and makes each the update that a run begins with.
-    #[must_use]
     pub fn input<I: DeserializeOwned + JsonSchema>(
         mut self,
         read: impl Fn(I) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         self.about.input_schema = schema_of::<I>();
-        self.hooks.input = Some(Arc::new(move |given: Value| {
-            serde_json::from_value::<I>(given).map(&read).map_err(|error| error.to_string())
-        }));
+        self.hooks.input =
+            Some(Arc::new(move |given: Value| serde_json::from_value(given).map(&read)));
         self
     }
 
-    /// Shows `T` as the schema of the state: the state's own type where it has a schema, or one that describes it.
-    #[must_use]
+    /// Uses `T` for the schema of the state: the state's own type if it has a schema, or a type that describes it.
     pub fn state<T: JsonSchema>(mut self) -> Self {
         self.about.state_schema = schema_of::<T>();
         self.about.output_schema = self.about.state_schema.clone();
         self
     }
 
-    /// Shows `T` as the schema of what a run leaves.
-    #[must_use]
+    /// Says that another program runs it: where it stands is in the state, under the key `__perihelion__`.
+    pub fn hosted(mut self) -> Self {
+        self.about.is_hosted = true;
+        self
+    }
+
+    /// Says what its process decides about requests to the service.
+    pub fn screening(mut self, screens: Screens) -> Self {
+        self.about.screens = screens;
+        self
+    }
+
+    /// Uses `T` for the schema of the output of a run.
     pub fn output<T: JsonSchema>(mut self) -> Self {
         self.about.output_schema = schema_of::<T>();
         self
@@ -78,8 +84,16 @@ impl<S: State> OwnGraph<S> {
 
 impl Graphs {
     /// Adds a graph; one of the same name is replaced.
-    #[must_use]
-    pub fn with<S: State>(mut self, graph: OwnGraph<S>) -> Self {
+    pub fn with<S: State>(self, graph: OwnGraph<S>) -> Self {
+        self.with_wrapped(graph, |served, _| served)
+    }
+
+    /// Adds a graph that is served by what `wrap` makes of it.
+    pub fn with_wrapped<S: State>(
+        mut self,
+        graph: OwnGraph<S>,
+        wrap: impl Fn(Arc<dyn Served>, &GraphParts) -> Arc<dyn Served> + Send + Sync + 'static,
+    ) -> Self {
         let OwnGraph { build, about, hooks } = graph;
         let name = about.name.clone();
         let about = Arc::new(about);
@@ -91,7 +105,7 @@ impl Graphs {
                     return Err(Error::GraphName(built.name().to_owned()));
                 }
                 let typed = Typed::new(setup.runner(built), Arc::clone(&about), hooks.clone());
-                Ok(Arc::new(typed) as Arc<dyn Served>)
+                Ok(wrap(Arc::new(typed), parts))
             }),
         );
         self
@@ -102,8 +116,8 @@ fn schema_of<T: JsonSchema>() -> Value {
     schemars::schema_for!(T).to_value()
 }
 
-/// Says of a graph what its empty state shows.
-fn about<S: State>(name: &str) -> About {
+/// Derives the description of a graph from its empty state.
+pub(super) fn about<S: State>(name: &str) -> About {
     let empty = serde_json::to_value(S::default()).unwrap_or_default();
     let fields = empty.as_object().cloned().unwrap_or_default();
     let schema = |what: &str| {
@@ -121,10 +135,14 @@ fn about<S: State>(name: &str) -> About {
         state_schema: schema("state"),
         output_schema: schema("output"),
         messages: has_messages.then(|| "messages".to_owned()),
+        config_schema: json!({}),
+        context_schema: json!({}),
+        is_hosted: false,
+        screens: Screens::Nothing,
     }
 }
 
-/// Returns what can be told of a field by its empty value.
+/// Derives the schema of a field from its empty value.
 fn form_of(value: &Value) -> Value {
     match value {
         Value::Null => json!({}),

@@ -2,13 +2,67 @@
 
 use std::any::Any;
 use std::fmt::Debug;
-use std::sync::{Arc, LazyLock};
+use std::sync::{Arc, LazyLock, OnceLock};
 
-use serde::Serialize;
-use serde_json::Value;
+use serde::de::IgnoredAny;
+use serde::{Deserialize, Serialize};
+use serde_json::{Map, Value};
 
 use super::About;
 use perihelion_star::{GraphState, GraphUpdate, Message};
+
+/// The key under which the state of a hosted graph keeps its position; it is not shown.
+const PLACE: &str = "__perihelion__";
+
+/// The state of a hosted graph's thread as JSON.
+#[derive(Debug, Default)]
+struct HostedState {
+    values: Map<String, Value>,
+    place: HostedPlace,
+}
+
+impl HostedState {
+    fn read(state: Value) -> Self {
+        let Value::Object(mut values) = state else { return Self::default() };
+        let place = values.shift_remove(PLACE).map(HostedPlace::deserialize);
+        Self { values, place: place.and_then(Result::ok).unwrap_or_default() }
+    }
+}
+
+/// The position of a hosted graph's thread.
+#[derive(Debug, Default, Deserialize)]
+#[serde(default)]
+struct HostedPlace {
+    next: Vec<String>,
+    silent: bool,
+    hidden: Vec<String>,
+    /// `None` before the first checkpoint.
+    metadata: Option<HostedStep>,
+    /// The input that the next step takes in.
+    pending: Option<IgnoredAny>,
+}
+
+/// The checkpoint of a hosted graph's thread.
+#[derive(Debug, Deserialize)]
+struct HostedStep {
+    step: Option<i64>,
+}
+
+/// An event of a stream that a hosted graph tells itself, as clients see it.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct HostedEvent {
+    /// The stream mode that shows it.
+    pub mode: String,
+    /// Its name, with the namespace of a subgraph behind it.
+    pub event: String,
+    pub data: Value,
+}
+
+impl HostedEvent {
+    pub fn read(payload: &Value) -> Option<Self> {
+        Self::deserialize(payload).ok()
+    }
+}
 
 /// A value whose type only its graph knows.
 trait Erased: Any + Debug + Send + Sync {
@@ -26,6 +80,8 @@ impl<T: Any + Debug + Serialize + Send + Sync> Erased for T {
 pub struct ThreadState {
     about: Arc<About>,
     value: Arc<dyn Erased>,
+    /// Converted once, and only for a hosted graph.
+    hosted: Arc<OnceLock<HostedState>>,
 }
 
 impl ThreadState {
@@ -33,10 +89,9 @@ impl ThreadState {
         about: &Arc<About>,
         state: Arc<S>,
     ) -> Self {
-        Self { about: Arc::clone(about), value: state }
+        Self { about: Arc::clone(about), value: state, hosted: Arc::default() }
     }
 
-    /// Returns what its graph says of itself.
     pub fn about(&self) -> &About {
         &self.about
     }
@@ -52,12 +107,43 @@ impl ThreadState {
         self.of().unwrap_or(&EMPTY)
     }
 
-    /// Returns it as JSON.
     pub fn json(&self) -> Value {
-        self.value.json()
+        match self.hosted() {
+            Some(hosted) => Value::Object(hosted.values.clone()),
+            None => self.value.json(),
+        }
     }
 
-    /// Returns its messages; none of a graph without messages.
+    fn hosted(&self) -> Option<&HostedState> {
+        let hosted = || self.hosted.get_or_init(|| HostedState::read(self.value.json()));
+        self.about.is_hosted.then(hosted)
+    }
+
+    /// Returns the nodes that come next, where the state of a hosted graph says so.
+    pub fn next(&self) -> Option<&[String]> {
+        Some(&self.hosted()?.place.next)
+    }
+
+    /// Returns the number of the step of a hosted graph, which LangGraph counts from -1; an input is a step of its own.
+    pub fn hosted_step(&self) -> Option<i64> {
+        let place = &self.hosted()?.place;
+        let last = place.metadata.as_ref().and_then(|checkpoint| checkpoint.step);
+        Some(last.unwrap_or(-2) + i64::from(place.pending.is_some()))
+    }
+
+    /// Returns whether the last step of a hosted graph wrote nothing that its output has.
+    pub fn is_silent(&self) -> bool {
+        self.hosted().is_some_and(|hosted| hosted.place.silent)
+    }
+
+    /// Returns it as the output of a run: of a hosted graph, without the fields that its output does not have.
+    pub fn output(&self) -> Value {
+        let Some(HostedState { values, place }) = self.hosted() else { return self.json() };
+        let shown = values.iter().filter(|(name, _)| !place.hidden.contains(name));
+        shown.map(|(name, value)| (name.clone(), value.clone())).collect()
+    }
+
+    /// Returns its messages; empty for a graph without messages.
     pub fn messages(&self) -> Vec<Message> {
         match self.of::<GraphState>() {
             Some(star) => star.messages.iter().cloned().collect(),
@@ -65,14 +151,17 @@ impl ThreadState {
         }
     }
 
-    /// Returns the text of its last message, if a model or the graph wrote it.
-    pub fn last_reply(&self) -> Option<String> {
+    /// Returns the answer: of a graph of the program's own, its last message, if a model or the graph wrote it.
+    pub fn answer(&self) -> Option<String> {
+        if let Some(star) = self.of::<GraphState>() {
+            return star.answer.clone();
+        }
         let last = self.messages().pop().filter(|message| message.role == "assistant");
         last.map(|message| message.content)
     }
 }
 
-/// What a node wrote, of any graph.
+/// The write of a node, of any graph.
 #[derive(Clone, Debug)]
 pub struct Update {
     about: Arc<About>,
@@ -80,22 +169,19 @@ pub struct Update {
 }
 
 impl Update {
-    /// Returns the update of the supervisor graph; none of another graph's.
+    /// Returns the update of the supervisor graph; `None` for another graph.
     pub fn star(&self) -> Option<&GraphUpdate> {
         (&*self.value as &dyn Any).downcast_ref()
     }
 
-    /// Returns it as JSON.
     pub fn json(&self) -> Value {
         self.value.json()
     }
 
-    /// Returns what its graph says of itself.
     pub fn about(&self) -> &About {
         &self.about
     }
 
-    /// Returns the messages that were written.
     pub fn messages(&self) -> Vec<Message> {
         match self.star() {
             Some(star) => star.messages.iter().flatten().cloned().collect(),
@@ -104,7 +190,7 @@ impl Update {
     }
 }
 
-/// What one task of a step wrote.
+/// The write of one task of a step.
 #[derive(Clone, Debug)]
 pub struct Wrote {
     pub node: String,
@@ -121,10 +207,10 @@ impl Wrote {
         Self { node, update }
     }
 
-    /// Makes what a node of the supervisor graph wrote.
+    /// Makes the write of a node of the supervisor graph.
     #[doc(hidden)]
     pub fn of_star(node: &str, update: GraphUpdate) -> Self {
-        Self::new(&super::typed::about_star(), node.to_owned(), update)
+        Self::new(&super::star::about_star(), node.to_owned(), update)
     }
 }
 

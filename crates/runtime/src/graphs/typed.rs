@@ -1,30 +1,32 @@
 //! A graph of a known state behind the interface that hides the state's type.
 
+use std::any::Any;
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
-use serde_json::{Value, json};
+use serde::Deserialize as _;
+use serde_json::{Map, Value, json};
 
 use super::{About, Drawing, Edit, Ended, FoldedStep, Options, Served, ThreadState, Wrote};
 use crate::Error;
 use perihelion_engine::checkpoint::{
     StepRow, Store, ThreadInfo, ThreadStatus, forked_to, read_delta,
 };
-use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, State, Written, node_fn};
+use perihelion_engine::graph::{Graph, State, Written};
 use perihelion_engine::ids::{RunId, ThreadId};
 use perihelion_engine::runner::{
     self, INPUT, ReplayReport, RunOptions, RunOutcome, Runner, Spans, compact,
 };
-use perihelion_star::{GRAPH, GraphState, GraphUpdate};
+use perihelion_settings::config::strict::nearest;
 
-/// Makes an input the update that a run begins with, or says why it cannot be read.
-type ReadInput<S> = dyn Fn(Value) -> Result<<S as State>::Update, String> + Send + Sync;
+/// Turns an input into the update that begins a run.
+type ReadInput<S> = dyn Fn(Value) -> serde_json::Result<<S as State>::Update> + Send + Sync;
 
-/// Returns the state after a step as people are shown it, where they see another one.
+/// Returns the displayed state after a step, if it differs from the stored one.
 type Show<S> = fn(&S, &[Written<S>], u64) -> Option<S>;
 
-/// What a graph does otherwise than any graph.
+/// The differences between a graph and the default.
 pub struct Hooks<S: State> {
     pub input: Option<Arc<ReadInput<S>>>,
     pub show: Option<Show<S>>,
@@ -42,7 +44,7 @@ impl<S: State> Clone for Hooks<S> {
     }
 }
 
-/// What every runner of a runtime is made with.
+/// The settings of every runner of a runtime.
 #[derive(Clone)]
 pub struct Setup {
     pub store: Arc<dyn Store>,
@@ -54,7 +56,6 @@ pub struct Setup {
 }
 
 impl Setup {
-    /// Makes the runner of a graph.
     pub fn runner<S: State>(self, graph: Arc<Graph<S>>) -> Runner<S> {
         let mut runner = Runner::new(graph, self.store);
         runner.lease = self.lease;
@@ -65,56 +66,10 @@ impl Setup {
     }
 }
 
-/// A graph with its runner.
 pub struct Typed<S: State> {
     pub(super) runner: Runner<S>,
     about: Arc<About>,
     hooks: Hooks<S>,
-}
-
-/// Says what is known of the supervisor graph.
-pub fn about_star() -> Arc<About> {
-    let object = json!({ "type": "object" });
-    Arc::new(About {
-        name: GRAPH.to_owned(),
-        description: None,
-        input_schema: object.clone(),
-        state_schema: object.clone(),
-        output_schema: object,
-        messages: Some("messages".to_owned()),
-    })
-}
-
-/// Makes the supervisor graph one of the graphs.
-pub fn star(runner: Runner<GraphState>) -> Typed<GraphState> {
-    Typed::new(runner, about_star(), Hooks { show: Some(with_request), ..Hooks::default() })
-}
-
-/// Makes the supervisor graph without nodes and threads, for tests of what is read for it.
-#[doc(hidden)]
-pub fn supervisor_offline() -> Result<Arc<dyn Served>, BuildError> {
-    let graph = GraphBuilder::new(GRAPH)
-        .node(GRAPH, node_fn(async |_| Ok(GraphUpdate::new().into())))
-        .entry(GRAPH)
-        .build()?;
-    let store = Arc::new(perihelion_engine::checkpoint::MemoryStore::new());
-    Ok(Arc::new(star(Runner::new(graph, store))))
-}
-
-/// Adds the message that the next step takes in from an input.
-fn with_request(
-    state: &GraphState,
-    written: &[Written<GraphState>],
-    step: u64,
-) -> Option<GraphState> {
-    let is_input =
-        |one: &Written<GraphState>| one.node == INPUT && one.update.input_request.is_some();
-    written.iter().any(is_input).then(|| {
-        let mut shown = state.clone();
-        let request = state.next_request(step + 1);
-        shown.apply(GraphUpdate::new().messages([request].into_iter().collect()));
-        shown
-    })
 }
 
 impl<S: State> Typed<S> {
@@ -128,10 +83,9 @@ impl<S: State> Typed<S> {
 
     fn read_input(&self, input: Value) -> Result<S::Update, Error> {
         match &self.hooks.input {
-            Some(read) => {
-                read(input).map_err(|why| Error::Change(format!("the input does not fit: {why}")))
-            }
-            None => read_update::<S>(input),
+            Some(read) => read(input)
+                .map_err(|why| Error::Change(format!("the input does not fit: {why}").into())),
+            None => read_update::<S>(&input),
         }
     }
 
@@ -148,32 +102,47 @@ impl<S: State> Typed<S> {
     }
 }
 
-/// Reads the fields of an update.
-pub(super) fn read_update<S: State>(given: Value) -> Result<S::Update, Error> {
-    let given = if given.is_null() { json!({}) } else { given };
-    serde_json::from_value(given).map_err(|error| Error::Change(error.to_string()))
+/// Reads the fields of an update; a misspelled one is corrected in the refusal.
+pub(super) fn read_update<S: State>(given: &Value) -> Result<S::Update, Error> {
+    let empty = json!({});
+    let given = if given.is_null() { &empty } else { given };
+    S::Update::deserialize(given).map_err(|error| {
+        let known = json!(S::default());
+        let wrong = given.as_object().into_iter().flat_map(Map::keys);
+        let wrong = wrong.into_iter().find(|field| known.get(field.as_str()).is_none());
+        let known = known.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
+        let near = wrong.and_then(|wrong| nearest(wrong, known));
+        let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        Error::Change(format!("{error}{hint}").into())
+    })
 }
 
-/// Makes the options of a run of another state; its events are heard on the bus alone.
+/// Returns a value as one of type `B`, if that is the type of the value.
+fn same<A: Any, B: Any>(given: A) -> Option<B> {
+    (Box::new(given) as Box<dyn Any>).downcast().ok().map(|same| *same)
+}
+
+/// Converts the options of a run to another state, whose events are available only on the bus.
 fn retyped<S: State>(options: Options) -> RunOptions<S> {
     RunOptions {
         durability: options.durability,
         limits: options.limits,
         deadline: options.deadline,
         wants: options.wants,
-        events: None,
+        events: same(options.events).flatten(),
         publish: options.publish,
         pauses: options.pauses,
         cancel: options.cancel,
         hands_over: options.hands_over,
         withdrawn: options.withdrawn,
         max_crashes: options.max_crashes,
+        request: options.request,
     }
 }
 
 fn ended<S: State>(outcome: RunOutcome<S>) -> Ended {
-    let RunOutcome { thread, run, result, head, steps, .. } = outcome;
-    RunOutcome { thread, run, result, state: Arc::default(), head, steps }
+    let RunOutcome { thread, tenant, run, result, state, head, steps } = outcome;
+    RunOutcome { thread, tenant, run, result, state: same(state).unwrap_or_default(), head, steps }
 }
 
 #[async_trait]
@@ -197,7 +166,7 @@ impl<S: State> Served for Typed<S> {
     }
 
     fn check_update(&self, update: &Value) -> Result<(), Error> {
-        read_update::<S>(update.clone()).map(|_| ())
+        read_update::<S>(update).map(|_| ())
     }
 
     async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<ThreadState, Error> {
@@ -214,14 +183,12 @@ impl<S: State> Served for Typed<S> {
         row: &StepRow,
     ) -> Result<FoldedStep, Error> {
         let written = read_delta::<S>(thread, row)?;
-        let mut parent = row.seq.checked_sub(1).filter(|seq| *seq > 0);
-        let mut state = match (forked_to(row, &written), before.of::<S>()) {
-            (Some(to), _) => {
-                parent = Some(to).filter(|to| *to > 0);
-                self.state(thread, Some(to)).await?
-            }
-            (None, Some(_)) => before.clone(),
-            (None, None) => self.state(thread, Some(row.seq.saturating_sub(1))).await?,
+        let returned_to = forked_to(row, &written);
+        // Step 0 has no row. As the parent of the first question it lets clients ask that question in another way.
+        let parent = returned_to.unwrap_or(row.seq.saturating_sub(1));
+        let mut state = match before.of::<S>() {
+            Some(_) if returned_to.is_none() => before.clone(),
+            _ => self.state(thread, Some(parent)).await?,
         };
         if !written.is_empty() {
             let mut merged = state.of::<S>().cloned().unwrap_or_default();

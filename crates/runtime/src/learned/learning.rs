@@ -6,7 +6,7 @@ use chrono::{DateTime, Utc};
 use perihelion_memory::{Call, Question, Skill, Skills, ToolHashes, distil};
 use perihelion_recall::Scope;
 
-use super::{Error, NOTHING_LEARNED, Remembering, embed};
+use super::{Error, MemoryService, NOTHING_LEARNED, embed};
 use perihelion_engine::clock;
 use perihelion_mcp::{ServerInfo, ToolDefinition};
 use perihelion_star::{ShownSkill, Work, is_built_in};
@@ -14,7 +14,7 @@ use perihelion_star::{ShownSkill, Work, is_built_in};
 /// Skills that an agent is shown.
 const SHOWN: usize = 3;
 
-impl Remembering {
+impl MemoryService {
     /// Returns skills that are like a task, as the agent is shown them.
     pub(super) async fn similar(
         &self,
@@ -37,7 +37,7 @@ impl Remembering {
         Ok(found.into_iter().map(|one| shown(one.skill)).collect())
     }
 
-    /// Keeps what work taught, in a task of its own: no run waits for it.
+    /// Stores the lessons of work in a separate task: no run waits for it.
     pub(super) fn learn(&self, work: Work<'_>) -> Result<(), Error> {
         let lesson = Lesson::of(work)?;
         let skills = self.skills.clone();
@@ -59,12 +59,10 @@ impl Remembering {
     }
 }
 
-/// What is to be kept of work.
 struct Lesson {
     scope: Scope,
-    /// What was learned, where the work is an example.
+    /// The lesson, if the work is an example.
     skill: Option<Skill>,
-    /// The skills that were shown.
     shown: Vec<String>,
     succeeded: bool,
     at: DateTime<Utc>,
@@ -93,7 +91,6 @@ impl Lesson {
     }
 }
 
-/// Returns the skill that work is an example of.
 fn skill(work: &Work<'_>, now: DateTime<Utc>) -> Option<Skill> {
     // What the program itself offers is no tool of the server.
     let of_server = work.calls.iter().filter(|call| !is_built_in(&call.tool));

@@ -1,10 +1,11 @@
-//! Lessons that are being kept, beside the runs that taught them.
+//! Lessons that are stored in parallel with the runs.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
+use parking_lot::{Mutex, MutexGuard};
 use perihelion_recall::Scope;
 
 type Keeping = Shared<BoxFuture<'static, ()>>;
@@ -16,7 +17,7 @@ pub(super) struct Lessons {
 }
 
 impl Lessons {
-    /// Queues a lesson behind the agent's earlier ones; the future keeps it, and is to be driven by a task of its own.
+    /// Queues a lesson behind the agent's earlier ones; the future stores it, and needs a separate task.
     pub(super) fn queue(
         &self,
         scope: Scope,
@@ -43,7 +44,7 @@ impl Lessons {
         }
     }
 
-    /// Waits until what an agent learned so far in this process is kept.
+    /// Waits until an agent's lessons in this process are stored.
     pub(super) async fn kept(&self, scope: &Scope) {
         let newest = self.under_way().get(scope).cloned();
         if let Some(newest) = newest {
@@ -52,7 +53,7 @@ impl Lessons {
     }
 
     fn under_way(&self) -> MutexGuard<'_, HashMap<Scope, Keeping>> {
-        self.under_way.lock().unwrap_or_else(PoisonError::into_inner)
+        self.under_way.lock()
     }
 }
 
@@ -73,7 +74,7 @@ mod tests {
                 if let Some(wait) = wait {
                     wait.await.unwrap();
                 }
-                kept.lock().unwrap().push(number);
+                kept.lock().push(number);
             }
         };
         let (go, wait) = oneshot::channel();
@@ -87,7 +88,7 @@ mod tests {
         assert!(futures::poll!(waiting.as_mut()).is_pending());
         go.send(()).unwrap();
         waiting.await;
-        assert_eq!(*kept.lock().unwrap(), [1, 2], "in the order in which they were learned");
+        assert_eq!(*kept.lock(), [1, 2], "in the order in which they were learned");
         for task in tasks {
             task.await.unwrap();
         }

@@ -1,4 +1,4 @@
-//! Long-term memory: what a user said becomes facts and preferences, beside the run and never before it.
+//! Long-term memory: the user's words become facts and preferences, in parallel with the run and never before it.
 
 use perihelion_memory::Operations;
 use perihelion_recall::Scope;
@@ -15,7 +15,7 @@ const SCHEMA: &str = "user_memory";
 /// Characters of a message that are looked at.
 const CHARS: usize = 8_000;
 
-/// Asks the extractor what of a user's words is worth remembering, and remembers it; a failure is a line in the log.
+/// Asks the extractor for the memorable part of a user's words, and stores it; a failure is logged.
 pub(super) async fn listen(shared: &Shared, scope: &Scope, heard: Statement) {
     let thread = heard.thread.clone();
     if let Err(error) = remember(shared, scope, heard).await {
@@ -29,15 +29,9 @@ async fn remember(shared: &Shared, scope: &Scope, heard: Statement) -> Result<()
     let keys: Vec<&str> = known.iter().map(|entry| entry.key.as_str()).collect();
     let text: String = heard.text.chars().take(CHARS).collect();
     let prompt = json!({ "message": text, "keys": keys });
-    let request = ChatRequest {
-        role: Role::Extractor,
-        thread: heard.thread.clone(),
-        agent: None,
-        stage: Some("extract".to_owned()),
-        messages: shared.prompts.messages("extractor", prompt)?,
-        tools: Vec::new(),
-        format: None,
-    };
+    let messages = shared.prompts.messages("extractor", prompt)?;
+    let request =
+        ChatRequest::new(Role::Extractor, heard.thread.clone(), messages).stage("extract");
     let answer = llm::ask::<Operations>(shared.model.as_ref(), request, SCHEMA).await?;
     let source = format!("thread {} turn {}", heard.thread, heard.turn);
     let done = shared.memory.apply(scope, &answer.value, &source, clock::now()).await?;

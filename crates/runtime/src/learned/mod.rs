@@ -1,8 +1,9 @@
-//! What outlives a thread: skills that agents learned and what users said of themselves.
+//! Data that outlives a thread: skills of agents, and memories about users.
 //!
-//! Enter at [`Remembering::new`], which the star knows as [`swarm::Experience`](perihelion_star::Experience). Invariants: a failure here never fails a run; no
-//! run waits for what it taught to be kept, nor for what a user said to be understood; everything has a tenant and an owner. Deliberately absent: storage (the crate
-//! `perihelion-memory`) and any search of its own (`perihelion-recall`).
+//! Enter at [`MemoryService::new`], which the star knows as [`swarm::Experience`](perihelion_star::Experience).
+//! Invariants: a failure here never fails a run; no run waits for its lessons to be stored, or for a user's words to be
+//! understood; every row has a tenant and an owner. Deliberately absent: storage (the crate `perihelion-memory`) and
+//! search (`perihelion-recall`).
 
 mod learning;
 mod lessons;
@@ -22,13 +23,13 @@ use perihelion_llm::{self as llm, ChatModel, Prompts};
 use perihelion_mcp::ServerInfo;
 use perihelion_star::{Experience, Known, ShownSkill, Statement, Work};
 
-/// How long the end of a program waits for what was learned to be kept and what users said to be understood.
+/// How long the end of a program waits for lessons to be stored and users' words to be understood.
 const FAREWELL: Duration = Duration::from_secs(30);
 
-/// What the log says when a lesson is lost.
+/// The log message for a lost lesson.
 const NOTHING_LEARNED: &str = "cannot learn a skill from a task";
 
-/// Why what outlives a thread cannot be used.
+/// Why skills and memories cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -42,16 +43,16 @@ pub enum Error {
 }
 
 /// Skills and memories, of each tenant for itself, with the models that they need.
-pub struct Remembering {
+pub struct MemoryService {
     skills: Skills,
     memory: UserMemory,
-    /// Those that keep what was learned and remember what users said; the program's end waits for them.
+    /// The tasks that store lessons and memories; the program's end waits for them.
     tasks: TaskTracker,
     lessons: Lessons,
     shared: Arc<Shared>,
 }
 
-/// What tasks of their own use.
+/// The parts that separate tasks use.
 struct Shared {
     memory: UserMemory,
     model: Arc<dyn ChatModel>,
@@ -59,16 +60,15 @@ struct Shared {
     embeddings: Option<Arc<dyn EmbeddingModel>>,
 }
 
-/// The models that [`Remembering`] asks.
+/// The models that [`MemoryService`] asks.
 pub struct Models {
     pub chat: Arc<dyn ChatModel>,
     pub prompts: Arc<Prompts>,
-    /// None: everything is found by words alone.
+    /// Without it, only keyword search is used.
     pub embeddings: Option<Arc<dyn EmbeddingModel>>,
 }
 
-impl Remembering {
-    /// Uses an open database.
+impl MemoryService {
     pub fn new(database: Database, models: Models) -> Self {
         let index = StoredIndex::new(database);
         let skills = Skills::new(index.clone());
@@ -92,7 +92,7 @@ impl Remembering {
         Ok(self.memory.for_prompt(&scope, question, vector).await?)
     }
 
-    /// Returns the vector of a question; none without a model, or when it fails: words find much alone.
+    /// Returns the vector of a question; `None` without a model, or if it fails: keyword search finds much alone.
     async fn vector(&self, scope: &Scope, text: &str) -> Option<QueryVector> {
         let model = self.shared.embeddings.as_ref()?;
         let generations = self.skills.index().generations(scope).await.ok()?;
@@ -110,7 +110,7 @@ impl Remembering {
     }
 }
 
-/// Embeds what is new, and makes searches use a model's vectors once they are whole.
+/// Embeds new texts, and makes searches use a model's vectors when they are complete.
 async fn embed(
     index: &StoredIndex,
     model: Option<&Arc<dyn EmbeddingModel>>,
@@ -135,7 +135,7 @@ fn noted<T: Default>(what: &str, result: Result<T, Error>) -> T {
 }
 
 #[async_trait]
-impl Experience for Remembering {
+impl Experience for MemoryService {
     async fn skills(
         &self,
         tenant: &str,

@@ -3,7 +3,7 @@
 //! Invariant: a process that lives on never gives a server up, and no run waits longer than the settings say.
 
 use std::collections::BTreeMap;
-use std::sync::{Arc, PoisonError, Weak};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use tokio::task::JoinSet;
@@ -25,25 +25,25 @@ const FIRST: Duration = Duration::from_secs(1);
 const LONGEST: Duration = Duration::from_secs(30);
 
 impl Plugins {
-    /// Asks an absent server again; nothing is held up meanwhile.
+    /// Asks an absent server again, without delaying other work.
     async fn retry(&self, server: &str) {
         let found = self.pool.retry(&[server.to_owned()]).await;
         let _turn = self.turn.lock().await;
         if !self.pool.names().iter().any(|name| name == server) {
             return;
         }
-        let warnings = self.warnings.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let warnings = self.warnings.read().clone();
         let warnings: Vec<_> = warnings.into_iter().filter(|one| one.server == server).collect();
         let found = problems(&warnings, sort_out(found, &self.kinds));
-        let mut known = self.problems.write().unwrap_or_else(PoisonError::into_inner);
+        let mut known = self.problems.write();
         known.retain(|one| one.server != server);
         known.extend(found);
         drop(known);
         self.fill();
     }
 
-    /// Returns the absent servers that a thread whose next nodes are these cannot do without: required ones, those of its
-    /// nodes, and all where there is no agent.
+    /// Returns the absent servers that a thread with these next nodes needs: required ones, those of its nodes, and all
+    /// if there is no agent.
     fn needed(&self, next: &[String]) -> Vec<String> {
         let is_empty = self.pool.known().is_empty();
         let is_needed = |one: &Absent| {
@@ -60,7 +60,8 @@ struct Attempt {
     is_under_way: bool,
 }
 
-/// Asks absent servers again for as long as the process lives, each in its own time: one that hangs holds no other up.
+/// Asks absent servers again while the process lives, each at its own interval, so one that hangs does not delay the
+/// rest.
 pub(super) fn keep(plugins: &Arc<Plugins>) -> AbortOnDropHandle<()> {
     let plugins = Arc::downgrade(plugins);
     AbortOnDropHandle::new(tokio::spawn(async move {
@@ -103,7 +104,7 @@ pub(super) fn keep(plugins: &Arc<Plugins>) -> AbortOnDropHandle<()> {
     }))
 }
 
-/// Tells whether a process is ready, by the servers that are marked `required`.
+/// Returns whether a process is ready, according to the `required` servers.
 #[derive(Clone)]
 pub struct Readiness(Weak<Plugins>);
 
@@ -116,17 +117,13 @@ impl Readiness {
 }
 
 impl Runtime {
-    /// Returns what tells whether the process is ready.
     pub fn readiness(&self) -> Readiness {
         Readiness(Arc::downgrade(self.plugins()))
     }
 
-    /// Waits for the agents that a thread needs and that are not there yet, for as long as `servers.wait_sec` says.
+    /// Waits for the missing agents of a thread, for at most `servers.wait_sec`.
     ///
     /// Only a process that asks absent servers again has something to wait for.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub(crate) async fn await_agents(
         &self,
         thread: ThreadId,

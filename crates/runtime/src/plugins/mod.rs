@@ -1,22 +1,23 @@
 //! The plug-ins of a running process: read from the servers file, and read again when it changes.
 //!
-//! A servers file that cannot be used changes nothing: what ran before continues. Runs under way continue in any case;
-//! an agent that vanished is found missing when a thread wants it.
+//! An unusable servers file is ignored: the present servers continue. Active runs continue in any case; a thread finds
+//! out about a removed agent when it needs one.
 
 mod absent;
 mod presence;
 mod watch;
 
 use std::path::{Path, PathBuf};
-use std::sync::{Arc, PoisonError, RwLock, RwLockReadGuard};
+use std::sync::Arc;
 
+use parking_lot::{RwLock, RwLockReadGuard};
 use tokio::sync::watch::Sender;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
 use perihelion_mcp::{
-    self as mcp, Absent, Logins, Looked, Pins, Pool, PoolOptions, Reloaded, ServerInfo,
+    self as mcp, Absent, DiscoveryProgress, Logins, Pins, Pool, PoolOptions, Reloaded, ServerInfo,
     ServersFile, Warning,
 };
 use perihelion_settings::config::{self, PinMode, Settings, strict};
@@ -31,7 +32,6 @@ pub use watch::{Environment, ReloadListener, ReloadOutcome, Watching};
 pub(super) enum Life {
     /// It leaves a question to the workers, and looks at no server.
     OfSubmission,
-    /// It does one run.
     OfRun,
     /// It does whatever runs there are, and asks absent servers again.
     Long,
@@ -39,16 +39,15 @@ pub(super) enum Life {
 
 /// Servers and the agents that are made of them.
 pub(super) struct Plugins {
-    /// Where the servers stand; none where they did not come from a file.
+    /// The path of the servers file; `None` if they came from another place.
     file: Option<PathBuf>,
     pub(super) pool: Arc<Pool>,
     roster: Arc<Roster>,
     kinds: Arc<Kinds>,
     problems: RwLock<Vec<ServerProblem>>,
-    /// What the servers file should not say.
+    /// Entries that the servers file should not have.
     warnings: RwLock<Vec<Warning>>,
     life: Life,
-    /// The files that were read last.
     sources: RwLock<Vec<PathBuf>>,
     /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
@@ -67,7 +66,7 @@ impl From<ServersFile> for Source {
 }
 
 impl Source {
-    /// Reads a servers file; the default one may be missing, one that was named may not.
+    /// Reads a servers file; only the default one may be missing.
     pub fn read(
         path: &Path,
         env: &dyn Fn(&str) -> Option<String>,
@@ -76,11 +75,15 @@ impl Source {
         Ok(Self { servers: read_checked(path, env, kinds)?, file: Some(path.to_owned()) })
     }
 
-    /// Makes the pool of these servers, which starts them when they are first called where the settings say so.
+    /// Makes the pool of these servers, which starts them at their first call if the settings say so.
     ///
     /// # Errors
     /// [`Error::Config`] when the servers' pins cannot be used.
-    pub fn pool(self, settings: &Settings, looks: &Sender<Looked>) -> Result<(Pool, Self), Error> {
+    pub fn pool(
+        self,
+        settings: &Settings,
+        looks: &Sender<DiscoveryProgress>,
+    ) -> Result<(Pool, Self), Error> {
         let usual = pool_options(settings, false)?;
         let options = PoolOptions { looks: looks.clone(), refresh_beside: true, ..usual };
         let Self { servers, file } = self;
@@ -98,7 +101,6 @@ pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOpt
     Ok(PoolOptions { cache, refresh, pins, logins, ..PoolOptions::default() })
 }
 
-/// Opens the pins where the settings keep them.
 pub(super) fn pins(settings: &Settings, mode: PinMode) -> Result<Pins, Error> {
     Ok(match settings.trust.pins_file.clone() {
         Some(path) => Pins::at(path, mode)?,
@@ -106,7 +108,7 @@ pub(super) fn pins(settings: &Settings, mode: PinMode) -> Result<Pins, Error> {
     })
 }
 
-/// Returns where people's logins to servers are kept.
+/// Returns where people's logins to servers are stored.
 pub(super) fn logins() -> Logins {
     Logins::new(config::data_directory().join("logins"))
 }
@@ -135,14 +137,14 @@ pub(super) fn read_checked(
     for server in &file.servers {
         let named = server.agent.kind.as_deref().map_or(Ok(()), |kind| kinds.check(kind));
         let key = format!("mcp_servers.{}.agent", server.name);
-        named.map_err(|message| strict::Error::value(path, key, message))?;
+        named.map_err(|error| strict::Error::value(path, key, error))?;
     }
     Ok(file)
 }
 
 impl Plugins {
-    /// Scans the servers for the first time; a required one that fails is an error, unless the process lives on and asks it
-    /// again.
+    /// Scans the servers for the first time; a required one that fails is an error, unless the process continues and
+    /// asks it again.
     pub async fn begin(
         about: Source,
         pool: Arc<Pool>,
@@ -189,12 +191,10 @@ impl Plugins {
         Ok((plugins, tasks))
     }
 
-    /// Returns the kinds of agents.
     pub fn kinds(&self) -> &Arc<Kinds> {
         &self.kinds
     }
 
-    /// Returns the agents that there are now.
     pub fn agents(&self) -> Vec<AgentInfo> {
         let known = self.pool.known().into_iter();
         let agent = |server: ServerInfo| AgentInfo {
@@ -205,16 +205,14 @@ impl Plugins {
         known.map(agent).collect()
     }
 
-    /// Returns what is wrong with servers, as it was found when they were last looked at.
     pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
-        self.problems.read().unwrap_or_else(PoisonError::into_inner)
+        self.problems.read()
     }
 
-    /// Reads the servers file again; `None` where the servers came from no file.
+    /// Reads the servers file again; `None` if the servers came from another place.
     ///
     /// # Errors
-    /// [`Error`] when the file cannot be used; also when one that was there is not: it may be in the middle of being
-    /// replaced.
+    /// [`Error`] for an unusable file; also for a deleted one, because it may be in the middle of being replaced.
     pub fn read_again(
         &self,
         env: &dyn Fn(&str) -> Option<String>,
@@ -226,21 +224,21 @@ impl Plugins {
         Ok(Some(read_checked(path, env, &self.kinds)?))
     }
 
-    /// Takes a servers file over: what is the same keeps running, what is gone finishes its calls.
+    /// Applies a servers file: unchanged servers keep running, removed ones finish their calls.
     ///
-    /// New servers are looked at; `again` asks all of them for their tools. A required server that fails is told
-    /// like any other: the process runs already.
+    /// New servers are looked at; `again` asks all of them for their tools. A required server that fails is reported
+    /// like any other, because the process is already running.
     pub async fn take_over(&self, file: ServersFile, again: bool) -> Reloaded {
         let _turn = self.turn.lock().await;
         let warnings = file.warnings.clone();
-        *self.sources.write().unwrap_or_else(PoisonError::into_inner) = file.sources.clone();
-        *self.warnings.write().unwrap_or_else(PoisonError::into_inner) = warnings.clone();
+        *self.sources.write() = file.sources.clone();
+        *self.warnings.write() = warnings.clone();
         let reloaded = self.pool.reload(file);
         // Agents that are gone are not offered while new ones are looked at.
         self.fill();
         let found = if again { self.pool.rescan().await } else { self.pool.look().await };
         let found = problems(&warnings, sort_out(found, &self.kinds));
-        *self.problems.write().unwrap_or_else(PoisonError::into_inner) = found;
+        *self.problems.write() = found;
         self.fill();
         reloaded
     }
@@ -257,12 +255,12 @@ impl Plugins {
     }
 
     fn was_read(&self, path: &Path) -> bool {
-        let sources = self.sources.read().unwrap_or_else(PoisonError::into_inner);
+        let sources = self.sources.read();
         sources.iter().any(|source| source == path)
     }
 
     fn sources(&self) -> Vec<PathBuf> {
-        let mut sources = self.sources.read().unwrap_or_else(PoisonError::into_inner).clone();
+        let mut sources = self.sources.read().clone();
         sources.extend(
             self.file.iter().filter(|file| !sources.contains(file)).cloned().collect::<Vec<_>>(),
         );
@@ -278,7 +276,7 @@ fn problems(warnings: &[Warning], survey: Survey) -> Vec<ServerProblem> {
     warned.chain(survey.failed).chain(survey.rejected).collect()
 }
 
-/// Keeps the agents as the servers say that their tools are; holds nothing that would keep processes alive.
+/// Updates the agents from the servers' tool definitions; keeps no process alive.
 fn follow(plugins: &Arc<Plugins>) -> impl Future<Output = ()> + use<> {
     let mut changes = plugins.pool.changes();
     let plugins = Arc::downgrade(plugins);

@@ -1,7 +1,8 @@
-//! Running processes of this machine, known to each other by files: how their servers stand, and requests to reload.
+//! Running processes of this machine, known to each other by files: the status of their servers, and requests to
+//! reload.
 //!
-//! A process holds a lock on its own file for as long as it lives, so that no file of a dead one is believed and no
-//! process id is used that may have become another's. Nobody is signalled: the request is a file as well.
+//! A process locks its own file while it lives, so files of dead processes are ignored, and no process ID is used that
+//! may belong to another process. No signal is sent: the request is a file as well.
 
 use std::fs::{self, File};
 use std::io;
@@ -18,7 +19,6 @@ use perihelion_settings::config;
 /// How often it is looked for an answer.
 const LOOK: Duration = Duration::from_millis(50);
 
-/// Who a process is.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(super) struct About {
     pub pid: u32,
@@ -27,13 +27,13 @@ pub(super) struct About {
     pub database: String,
 }
 
-/// What a process made of a request to reload.
+/// The result of a request to reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub reloaded: Reloaded,
     /// Why the file was not taken over, if it was not.
     pub refused: Option<String>,
-    /// What is wrong with servers, one line each.
+    /// The problems of servers, one line each.
     pub problems: Vec<String>,
 }
 
@@ -44,7 +44,7 @@ struct Announcement {
     answered: Option<(Uuid, Answer)>,
 }
 
-/// A running process and how its servers stand.
+/// A running process and the status of its servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
     pub pid: u32,
@@ -56,18 +56,18 @@ pub struct Process {
     place: ProcessFiles,
 }
 
-/// This process, as others see it.
+/// This process, as visible to other processes.
 #[derive(Debug)]
 pub(super) struct Presence {
     place: ProcessFiles,
     announcement: Announcement,
-    /// What stands in the file, to write it only when it says something new.
+    /// The content of the file, which is written only on a change.
     written: Option<Announcement>,
     _alive: File,
 }
 
 impl Presence {
-    /// Makes this process known; `None` where that cannot be, which costs nothing else.
+    /// Makes this process visible; `None` if that is not possible, which has no other effect.
     pub fn announce(about: About) -> Option<Self> {
         let directory = config::processes_directory()?;
         match Self::begin(&directory, about) {
@@ -94,7 +94,7 @@ impl Presence {
         Ok(presence)
     }
 
-    /// Tells how the servers stand.
+    /// Publishes the status of the servers.
     pub fn tell(&mut self, states: Vec<ServerState>) {
         self.announcement.states = states;
         self.write();
@@ -107,7 +107,6 @@ impl Presence {
         (answered != Some(request)).then_some(request)
     }
 
-    /// Answers a request.
     pub fn answer(&mut self, request: Uuid, answer: Answer) {
         self.announcement.answered = Some((request, answer));
         self.write();
@@ -148,7 +147,7 @@ fn processes_of(directory: &Path) -> Vec<Process> {
     found
 }
 
-/// Has a process read its servers file again and ask every server for its tools; returns what it made of that.
+/// Makes a process read its servers file again and ask every server for its tools; returns the result.
 ///
 /// `None` when it ended or did not answer in time.
 pub async fn request_reload(process: &Process, patience: Duration) -> Option<Answer> {
@@ -165,7 +164,6 @@ pub async fn request_reload(process: &Process, patience: Duration) -> Option<Ans
     }
 }
 
-/// The files of one process.
 #[derive(Clone, Debug, PartialEq)]
 struct ProcessFiles(PathBuf);
 

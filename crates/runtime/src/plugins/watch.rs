@@ -1,7 +1,7 @@
-//! Looks whether the servers file changed, or whether somebody asked for it to be read again.
+//! Polls the servers file for changes, and for requests to reload it.
 //!
-//! The file is looked at twice a second rather than watched by the system: editors that save by renaming, mounted
-//! directories and links that are swapped make no difference to that, and it needs no thread and no limit raised.
+//! The file is polled twice a second and not watched by the system. This also works for editors that save by renaming,
+//! mounted directories and swapped links, and it needs no thread and no higher limit.
 
 use std::path::{Path, PathBuf};
 use std::sync::{Arc, Weak};
@@ -16,25 +16,23 @@ use crate::{Runtime, ServerProblem};
 use perihelion_engine::clock;
 use perihelion_mcp::Reloaded;
 
-/// How often it is looked.
 const LOOK: Duration = Duration::from_millis(500);
 
 /// Looks up a variable of the environment.
 pub type Environment = fn(&str) -> Option<String>;
 
-/// What a reload gave.
 #[derive(Debug)]
 pub enum ReloadOutcome<'a> {
-    /// The servers file was taken over; these servers have problems.
+    /// The servers file was applied; these servers have problems.
     Done(&'a Reloaded, &'a [ServerProblem]),
-    /// It cannot be used, and nothing has changed.
+    /// The file cannot be used, and the servers are unchanged.
     Refused(&'a super::Error),
 }
 
 /// Hears what reloads give.
 pub type ReloadListener = Arc<dyn Fn(ReloadOutcome<'_>) + Send + Sync>;
 
-/// A look that is kept on the servers file; it ends when this is dropped.
+/// The watch on the servers file; it ends when this is dropped.
 #[derive(Debug)]
 pub struct Watching {
     hung_up: Arc<Notify>,
@@ -47,7 +45,7 @@ impl Watching {
         self.hung_up.notify_one();
     }
 
-    /// Returns what [`Watching::hang_up`] tells, for a task of its own.
+    /// Returns the future of [`Watching::hang_up`], for a separate task.
     pub fn hung_up(&self) -> Arc<Notify> {
         Arc::clone(&self.hung_up)
     }
@@ -57,7 +55,7 @@ impl Runtime {
     /// Takes changes of the servers file over while the runtime lives, and makes the process known to
     /// `perihelion agents` as a `role` (`worker`, `run`).
     ///
-    /// Without `servers.watch` it only does so when it is asked to. `None` where the servers came from no file.
+    /// Without `servers.watch` it only does so when it is asked to. `None` if the servers came from no file.
     pub fn watch_servers(
         &self,
         role: &str,
@@ -152,7 +150,7 @@ impl Watch {
     }
 }
 
-/// What can be seen of files without reading them.
+/// The attributes of files that are visible without reading them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Look(Vec<(PathBuf, Option<Stamp>)>);
 

@@ -6,7 +6,7 @@ use perihelion_engine::checkpoint::{ThreadFilter, ThreadInfo, ThreadStatus};
 use perihelion_engine::ids::InterruptId;
 use perihelion_star::question::{Approval, kind};
 
-/// How threads stand that may wait for a person: agents beside the one that asks continue.
+/// The statuses of threads that can wait for a person: agents other than the one that asks continue.
 const WAITING: [ThreadStatus; 3] =
     [ThreadStatus::Interrupted, ThreadStatus::Busy, ThreadStatus::Queued];
 
@@ -15,15 +15,12 @@ const WAITING: [ThreadStatus; 3] =
 pub struct WaitingApproval {
     pub thread: ThreadInfo,
     pub asked: InterruptView,
-    /// What is asked; empty where it cannot be read.
+    /// The subject of the question; empty if it cannot be read.
     pub call: Approval,
 }
 
 impl Threads {
     /// Lists the calls that wait for approval, oldest first.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn approvals(&self) -> Result<Vec<WaitingApproval>, Error> {
         let mut all = Vec::new();
         for status in WAITING {
@@ -45,7 +42,6 @@ impl WaitingApproval {
         Self { thread, asked, call }
     }
 
-    /// Returns whether it is the one of that id.
     pub fn is(&self, id: InterruptId) -> bool {
         self.asked.id == id.to_string()
     }

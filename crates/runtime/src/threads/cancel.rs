@@ -1,4 +1,4 @@
-//! What is under way on a thread, ended from outside.
+//! Ends the active work on a thread from outside.
 
 use std::time::Duration;
 
@@ -11,7 +11,7 @@ use perihelion_engine::clock;
 use perihelion_engine::ids::{RunId, ThreadId};
 use perihelion_engine::runner;
 
-/// How long a thread is held to end what is under way on it.
+/// How long a thread stays locked while its active work ends.
 const LEASE: Duration = Duration::from_secs(15);
 
 /// How often a thread is looked at that is to come to rest.
@@ -20,19 +20,16 @@ const LOOK_EVERY: Duration = Duration::from_millis(100);
 /// That something was ended on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
-    /// Who was at work on it; nobody where it waited for the workers.
+    /// The process that worked on it; `None` if it waited for a worker.
     pub had: Option<Holder>,
 }
 
 impl Threads {
-    /// Ends what is under way on a thread, whatever process has it.
+    /// Ends the active work on a thread, in any process.
     ///
-    /// The threads of its teams are ended with it. Each is taken from that process, which can write nothing more of the
-    /// run; what it had sent and not recorded is of unknown outcome when the thread continues. `None` when nothing was
-    /// under way.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
+    /// The threads of its teams are ended with it. The threads are claimed from that process, which can write no more
+    /// of the run; calls that were sent and not recorded have an unknown outcome when the thread continues. `None`
+    /// without active work.
     pub async fn cancel(&self, thread: ThreadId) -> Result<Option<Cancelled>, Error> {
         let store = self.0.as_ref();
         let before = store.info(thread).await?;
@@ -54,10 +51,7 @@ impl Threads {
         Ok(has_ended.then_some(Cancelled { had }))
     }
 
-    /// Waits until nothing is under way on a thread, for so long at most; returns whether it came to that.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
+    /// Waits up to a limit until a thread has no active work; returns whether it succeeded.
     pub async fn is_at_rest_within(&self, thread: ThreadId, most: Duration) -> Result<bool, Error> {
         let begun = clock::monotonic();
         loop {

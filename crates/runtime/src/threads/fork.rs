@@ -1,23 +1,19 @@
-//! Forks of threads, and threads that are shortened.
+//! Forks of threads.
 
 use super::Threads;
-use crate::Error;
+use crate::{Error, Served};
 use perihelion_engine::checkpoint::{self, NewThread, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner;
-use perihelion_star::{GRAPH, GraphState};
 
 impl Threads {
-    /// Makes a thread whose history up to `at` is shared with `source`.
-    ///
-    /// # Errors
-    /// As [`Threads::fork`](checkpoint::Threads::fork).
+    /// Makes a thread whose history up to `at` is shared with `source`; `graph` is that of the source, if it is known.
     pub async fn fork(
         &self,
         source: ThreadId,
         at: u64,
         id: ThreadId,
         title: Option<String>,
+        graph: Option<&dyn Served>,
     ) -> Result<ThreadInfo, Error> {
         let store = self.0.as_ref();
         store.check_keys().await?;
@@ -28,9 +24,9 @@ impl Threads {
             let head = info.head;
             return Err(checkpoint::Error::UnknownStep { thread: source, seq: at, head }.into());
         }
-        if info.graph == GRAPH {
-            // A damaged one leaves no thread behind that nobody could continue with.
-            checkpoint::restore::<GraphState>(store, source, Some(at)).await?;
+        if let Some(graph) = graph {
+            // A damaged thread leaves no fork behind that cannot be continued.
+            graph.state(source, Some(at)).await?;
         }
         let new = NewThread {
             id,
@@ -41,15 +37,5 @@ impl Threads {
             tenant: info.tenant,
         };
         Ok(store.fork(source, at, new).await?)
-    }
-
-    /// Drops all but the newest `keep` steps of a star's thread; returns the first step that is kept.
-    ///
-    /// `None` when the thread is not longer than that.
-    ///
-    /// # Errors
-    /// As [`runner::compact`].
-    pub async fn compact(&self, thread: ThreadId, keep: u64) -> Result<Option<u64>, Error> {
-        Ok(runner::compact::<GraphState>(self.0.as_ref(), thread, keep).await?)
     }
 }

@@ -5,8 +5,8 @@ use crate::Error;
 use perihelion_engine::checkpoint::{ThreadFilter, ThreadInfo, ThreadStatus};
 use perihelion_engine::runner::STOPPED;
 
-/// The status of a thread.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
+#[strum(serialize_all = "snake_case")]
 pub enum LiveStatus {
     /// It never ran.
     New,
@@ -15,7 +15,6 @@ pub enum LiveStatus {
     /// It is left to the workers.
     Queued,
     Busy,
-    /// It waits for a person.
     Interrupted,
     /// Its last run failed, whether there is something to continue with or not.
     Failed,
@@ -46,22 +45,11 @@ impl LiveStatus {
         }
     }
 
-    /// Returns its word.
     pub fn as_str(self) -> &'static str {
-        match self {
-            Self::New => "new",
-            Self::Done => "done",
-            Self::Queued => "queued",
-            Self::Busy => "busy",
-            Self::Interrupted => "interrupted",
-            Self::Failed => "failed",
-            Self::Stopped => "stopped",
-            Self::Parked => "parked",
-            Self::Crashed => "crashed",
-        }
+        self.into()
     }
 
-    /// Returns whether a thread has something to continue with, though nobody has to be asked first.
+    /// Returns whether a thread has work that needs no answer of a person.
     pub fn can_continue(info: &ThreadInfo) -> bool {
         let is_at_rest = info.status == ThreadStatus::Idle;
         !is_at_rest
@@ -71,7 +59,6 @@ impl LiveStatus {
             )
     }
 
-    /// Returns the status under which such threads are kept.
     fn kept(self) -> ThreadStatus {
         match self {
             Self::New | Self::Done => ThreadStatus::Idle,
@@ -84,14 +71,11 @@ impl LiveStatus {
     }
 }
 
-/// Which threads are listed.
 #[derive(Clone, Debug, Default)]
 pub struct Listing {
-    /// Only those that stand in one of these ways; empty: all.
+    /// Only threads with one of these statuses; empty means all.
     pub statuses: Vec<LiveStatus>,
-    /// Only this tenant's.
     pub tenant: Option<String>,
-    /// At most so many.
     pub limit: Option<u32>,
 }
 
@@ -101,7 +85,7 @@ impl Listing {
         stands && self.tenant.as_ref().is_none_or(|tenant| info.tenant == *tenant)
     }
 
-    /// Returns the one status under which all that it wants are kept.
+    /// Returns the one stored status of all requested ones.
     fn kept(&self) -> Option<ThreadStatus> {
         let first = self.statuses.first()?.kept();
         self.statuses.iter().all(|one| one.kept() == first).then_some(first)
@@ -110,9 +94,6 @@ impl Listing {
 
 impl Threads {
     /// Lists threads, newest update first.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
     pub async fn list(&self, listing: &Listing) -> Result<Vec<ThreadInfo>, Error> {
         // What the store tells apart is asked of it; the rest is told apart here, and counted after that.
         let is_whole = listing.statuses.is_empty() && listing.tenant.is_none();

@@ -1,7 +1,7 @@
 //! Threads as people look after them: found, read, listed, forked, changed, cancelled, moved and removed.
 //!
-//! Enter at [`Threads`]; it needs a store and nothing else, no servers and no model. Invariant: what is decided about a
-//! thread (which one a name means, how it stands, whether it may go) is decided here, and only shown elsewhere.
+//! Enter at [`Threads`]; it needs a store, but no servers and no model. Invariant: decisions about a thread (its name,
+//! its status, whether it can be deleted) are made here, and only shown elsewhere.
 
 mod approvals;
 mod cancel;
@@ -14,7 +14,6 @@ mod removal;
 mod state;
 mod steps;
 mod transfer;
-mod update;
 mod view;
 
 use std::sync::Arc;
@@ -41,7 +40,6 @@ use perihelion_settings::config::Settings;
 pub struct Threads(Arc<dyn Store>);
 
 impl Runtime {
-    /// Returns the threads of the runtime's store.
     pub fn threads(&self) -> Threads {
         Threads::of(Arc::clone(self.store()))
     }
@@ -54,22 +52,15 @@ impl Threads {
     }
 
     /// Opens the threads of the database that the settings name.
-    ///
-    /// # Errors
-    /// As [`open_store`].
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
         Ok(Self(open_store(settings).await?))
     }
 
-    /// Opens threads to read what is there; no database is made.
-    ///
-    /// # Errors
-    /// As [`open_store_to_read`].
+    /// Opens threads to read existing ones; creates no database.
     pub async fn open_to_read(settings: &Settings) -> Result<Self, Error> {
         Ok(Self(open_store_to_read(settings).await?))
     }
 
-    /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.0
     }
@@ -80,9 +71,6 @@ impl Threads {
     }
 
     /// Returns a thread's row.
-    ///
-    /// # Errors
-    /// [`checkpoint::Error::UnknownThread`](perihelion_engine::checkpoint::Error::UnknownThread).
     pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
         Ok(self.0.info(thread).await?)
     }

@@ -8,13 +8,13 @@ use perihelion_engine::checkpoint::{self, ThreadFilter, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config::Settings;
 
-/// Letters of an id that are shown where it stands in a row; they are its last, which are drawn by chance.
+/// Letters of a shortened ID; they are its last ones, which are random.
 const SHORT: usize = 8;
 
 /// Letters of an id that say enough to look for it.
 const FEWEST: usize = 4;
 
-/// Ids that are named where several fit.
+/// Number of listed IDs if several match.
 const NAMED: usize = 5;
 
 impl Threads {
@@ -36,10 +36,10 @@ impl Threads {
 
     /// Finds the thread that is meant: by its id or name, by the beginning or the end of its id; the newest without a name.
     ///
-    /// A name that fits none is one that is unknown, which anyone who uses it says.
+    /// A name without a match is an unknown one, which the caller reports.
     ///
     /// # Errors
-    /// [`Error::NoThread`] where there is none to take; [`Error::ManyThreads`] where several ids begin or end so.
+    /// [`Error::NoThread`] if there is no thread; [`Error::ManyThreads`] if several IDs begin or end with the name.
     pub async fn find(&self, name: Option<&str>) -> Result<ThreadId, Error> {
         match name {
             Some(name) => self.find_named(name).await,
@@ -78,10 +78,7 @@ impl Threads {
         }
     }
 
-    /// Finds a thread in the database of the settings, which is opened only where the name alone does not say it.
-    ///
-    /// # Errors
-    /// As [`Threads::find`] and [`Threads::open_to_read`].
+    /// Finds a thread in the database of the settings, which is opened only if the name alone is not enough.
     pub async fn find_in(settings: &Settings, name: Option<&str>) -> Result<ThreadId, Error> {
         if let Some(name) = name
             && !is_part(name)
@@ -94,7 +91,7 @@ impl Threads {
         found
     }
 
-    /// Returns the id of the thread that a tenant's question goes to, with the title that it has where it is new.
+    /// Returns the ID of the thread for a tenant's question, with its title if it is new.
     ///
     /// Without a name it is a new one. A part of the id of a thread that there is means that thread.
     pub async fn to_ask(
@@ -115,17 +112,16 @@ impl Threads {
     }
 }
 
-/// Tells whether a name may be a part of an id.
+/// Returns whether a name can be a part of an ID.
 fn is_part(name: &str) -> bool {
     (FEWEST..36).contains(&name.len()) && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }
 
-/// The process that works on a thread, by the name under which it holds it; shown, it says as much of it as that tells.
+/// The process that works on a thread, by the holder's name of the lease; its text contains the known parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Holder(String);
 
 impl Holder {
-    /// Returns the holder of that name.
     pub fn of(owner: &str) -> Self {
         Self(owner.to_owned())
     }

@@ -1,4 +1,4 @@
-//! The store that the settings name, behind encryption where they name keys.
+//! The store of the settings, with encryption if they name keys.
 
 use std::sync::Arc;
 
@@ -6,29 +6,23 @@ use crate::Error;
 use perihelion_engine::checkpoint::{self, Keyring, MemoryStore, Store};
 use perihelion_settings::config::{DatabaseUrl, Settings};
 
-/// Returns the keys that the settings name; none: nothing is encrypted.
-///
-/// # Errors
-/// [`checkpoint::Error::Keys`].
+/// Returns the keys of the settings; `None` without encryption.
 pub fn keyring(settings: &Settings) -> Result<Option<Keyring>, Error> {
     Ok(Keyring::of_found(settings.encryption.exposed())?)
 }
 
-/// Opens the store that the settings name, behind encryption where they name keys, and nothing else.
-///
-/// # Errors
-/// As [`perihelion_engine::checkpoint::open`], and [`checkpoint::Error::Keys`].
+/// Opens only the store of the settings, with encryption if they name keys.
 pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
     let url = settings.store.database.expose();
     Ok(checkpoint::open_sealed(url, keyring(settings)?).await?)
 }
 
-/// Opens the store that the settings name to read what is there; none is made.
+/// Opens the store of the settings for reading; creates none.
 ///
-/// The usual one that was never made is an empty one; any other is a name that was mistyped.
+/// A missing default store counts as empty; any other missing one is a mistyped name.
 ///
 /// # Errors
-/// As [`open_store`], and [`checkpoint::Error::NoDatabase`] where there is none.
+/// As [`open_store`], and [`checkpoint::Error::NoDatabase`] for a missing one.
 pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
     let url = settings.store.database.expose();
     if checkpoint::is_there(url).map_err(checkpoint::Error::from)? {

@@ -1,22 +1,24 @@
 //! Clearing threads away: by age, by number, and the older steps of long ones.
 
-use super::{Threads, is_abandoned};
-use crate::Error;
-use perihelion_engine::checkpoint::{self, Store, ThreadFilter, ThreadInfo, ThreadStatus};
-use perihelion_engine::runner;
-use perihelion_settings::config::Retention;
-use perihelion_star::{GRAPH, GraphState};
+use std::sync::Arc;
 
-/// How a prune goes about it.
+use super::{Threads, is_abandoned};
+use crate::{Error, Served};
+use perihelion_engine::checkpoint::{self, Store, ThreadFilter, ThreadInfo, ThreadStatus};
+use perihelion_settings::config::Retention;
+
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PruneOptions {
-    /// Nothing is changed; the report says what would be.
+    /// A dry run; the report lists the changes.
     pub dry_run: bool,
-    /// Threads that wait for a person are taken as well.
+    /// Includes threads that wait for a person.
     pub waiting: bool,
 }
 
-/// What a prune did, or would do.
+/// Opens the graph of a thread, if the program has it.
+pub type FindGraph<'a> = dyn Fn(&ThreadInfo) -> Result<Option<Arc<dyn Served>>, Error> + Sync + 'a;
+
+/// The result of a prune, or of a dry run.
 #[derive(Debug, Default)]
 pub struct PruneReport {
     pub deleted: Vec<ThreadInfo>,
@@ -37,18 +39,19 @@ pub enum Pruned<'a> {
 }
 
 impl Threads {
-    /// Deletes and shortens threads as far as the retention asks for it; forks keep what they share.
+    /// Deletes and shortens threads by the retention settings; forks keep their shared steps.
     ///
-    /// Each thread is one write: a prune that is broken off leaves whole threads, and one that somebody takes up at
-    /// that moment is let be. Threads of other graphs than the star are deleted but not shortened. `done` hears of each
+    /// Each thread is one write: an interrupted prune leaves complete threads, and skips a thread that a process claims
+    /// at that moment. Threads of graphs that `find_graph` does not find are deleted but not shortened. `done` is called after each
     /// thread, for progress. Ages are by the store's clock.
     ///
     /// # Errors
-    /// Whatever the store reports, except of a single thread; what was done until then is done.
+    /// Any error of the store, except for a single thread; earlier changes stay.
     pub async fn prune(
         &self,
         retention: &Retention,
         options: PruneOptions,
+        find_graph: &FindGraph<'_>,
         done: &mut (dyn FnMut(Pruned<'_>) + Send),
     ) -> Result<PruneReport, Error> {
         let store = self.0.as_ref();
@@ -75,14 +78,17 @@ impl Threads {
                     report.deleted.push(info);
                 }
             } else if let Some(most) = retention.max_steps {
-                match shorten(store, &info, most, options).await {
+                let Some(graph) = find_graph(&info)? else { continue };
+                match shorten(store, graph.as_ref(), &info, most, options).await {
                     Ok(None) => {}
                     Ok(Some(first)) => {
                         done(Pruned::Shortened(&info, first));
                         report.shortened.push((info, first));
                     }
-                    Err(error) if error.is_of_thread() => report.failed.push((info, error)),
-                    Err(error) => return Err(error.into()),
+                    Err(Error::Store(error)) if error.is_of_thread() => {
+                        report.failed.push((info, error));
+                    }
+                    Err(error) => return Err(error),
                 }
             }
         }
@@ -101,7 +107,7 @@ async fn now(
     }
 }
 
-/// Deletes a thread unless somebody took it up, or deleted it, since it was looked at.
+/// Deletes a thread unless another process claimed or deleted it since it was read.
 async fn is_deleted(store: &dyn Store, info: &ThreadInfo) -> Result<bool, checkpoint::Error> {
     match store.delete_as_seen(info).await {
         Ok(()) => Ok(true),
@@ -110,18 +116,16 @@ async fn is_deleted(store: &dyn Store, info: &ThreadInfo) -> Result<bool, checkp
     }
 }
 
-/// Shortens a thread. A run that begins meanwhile loses nothing: it writes behind what is dropped.
+/// Shortens a thread. A run that begins during this loses no step: it writes after the dropped ones.
 async fn shorten(
     store: &dyn Store,
+    graph: &dyn Served,
     info: &ThreadInfo,
     most: u64,
     options: PruneOptions,
-) -> Result<Option<u64>, checkpoint::Error> {
-    if info.graph != GRAPH {
-        return Ok(None);
-    }
+) -> Result<Option<u64>, Error> {
     if !options.dry_run {
-        return runner::compact::<GraphState>(store, info.id, most).await;
+        return graph.compact(info.id, most).await;
     }
     // Those dropped before are not dropped again.
     let last = info.head.saturating_sub(most);
@@ -129,7 +133,7 @@ async fn shorten(
     Ok(dropped.first().map(|_| last + 1))
 }
 
-/// Returns whether somebody may still come back for the thread's run.
+/// Returns whether a person may still continue the thread's run.
 fn is_needed(info: &ThreadInfo, options: PruneOptions) -> bool {
     match info.status {
         ThreadStatus::Idle | ThreadStatus::Failed | ThreadStatus::Parked => false,

@@ -7,9 +7,9 @@ use perihelion_engine::checkpoint::{ThreadInfo, ThreadStatus};
 /// Whether a thread goes that is under way.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Removal {
-    /// It stays, also one that somebody took up since it was looked at.
+    /// It stays, also if another process claimed it since it was read.
     AtRest,
-    /// It goes: its run loses what it has not finished, and fails.
+    /// It is deleted: its run loses its unfinished work, and fails.
     Forced,
 }
 
@@ -39,7 +39,7 @@ impl Threads {
     }
 }
 
-/// Says who is at work on a thread; nobody where its process is known to be gone.
+/// Names the process that works on a thread; `None` if it is known to be dead.
 fn under_way(info: &ThreadInfo) -> Option<String> {
     match info.status {
         ThreadStatus::Busy if !is_abandoned(info) => {

@@ -8,44 +8,24 @@ use crate::Error;
 use perihelion_engine::checkpoint::{self, Loaded, Steps, Store};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::StateView;
-use perihelion_star::{GRAPH, GraphState};
+use perihelion_star::GraphState;
 
-/// A thread of any graph as it is stored: what is known of its state without the graph's own types.
+/// A stored thread of any graph: the facts about its state that do not need the graph's types.
 #[derive(Clone, Debug, Serialize)]
 pub struct RawState {
     pub thread_id: ThreadId,
     pub graph: String,
     pub step: u64,
     pub next: Vec<String>,
-    /// The newest whole state that was kept, if one was.
+    /// The newest stored state, if there is one.
     pub snapshot: Option<Value>,
     /// The step that it belongs to; 0 without one.
     pub snapshot_step: u64,
-    /// What was written since, oldest first: how it is merged only the graph itself knows.
+    /// The writes since, oldest first: only the graph itself can merge them.
     pub updates: Vec<Value>,
 }
 
 impl Threads {
-    /// Tells whether a thread is one of the star's, whose state can be read as such.
-    ///
-    /// # Errors
-    /// As [`Threads::info`].
-    pub async fn is_of_star(&self, thread: ThreadId) -> Result<bool, Error> {
-        Ok(self.0.info(thread).await?.graph == GRAPH)
-    }
-
-    /// Reads the state of a star's thread at a step, or at its head.
-    ///
-    /// # Errors
-    /// As [`perihelion_engine::checkpoint::restore`].
-    pub async fn state(
-        &self,
-        thread: ThreadId,
-        at: Option<u64>,
-    ) -> Result<StateView<GraphState>, Error> {
-        Ok(read_state(self.0.as_ref(), thread, at).await?)
-    }
-
     /// Reads a thread of any graph at a step, or at its head.
     ///
     /// # Errors
@@ -56,9 +36,6 @@ impl Threads {
 }
 
 /// Reads the state of a star's thread at a step without opening servers or a model.
-///
-/// # Errors
-/// As [`perihelion_engine::checkpoint::restore`].
 pub async fn read_state(
     store: &dyn Store,
     thread: ThreadId,
@@ -74,7 +51,7 @@ async fn read_raw_state(
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<RawState, checkpoint::Error> {
-    let damaged = |error: serde_json::Error| checkpoint::Error::Damaged(error.to_string());
+    let damaged = |error: serde_json::Error| checkpoint::Error::damaged(error);
     let Loaded { info, snapshot, steps, .. } = store.load(thread, at).await?;
     let mut raw = RawState {
         thread_id: info.id,

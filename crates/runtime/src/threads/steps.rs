@@ -5,9 +5,9 @@ use serde::Serialize;
 
 use super::Threads;
 use crate::Error;
-use perihelion_engine::checkpoint::{self, StepKind, StepRow, Store, ThreadInfo, read_delta};
+use perihelion_engine::checkpoint::{self, StepKind, StepRow, Store};
+use perihelion_engine::graph::StoredWrite;
 use perihelion_engine::ids::{RunId, ThreadId};
-use perihelion_star::{GRAPH, GraphState};
 
 /// One step of a thread as listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
@@ -19,9 +19,8 @@ pub struct StepView {
     pub nodes: Vec<String>,
     /// The fields of the state that they wrote, each once.
     pub wrote: Vec<String>,
-    /// The nodes that run next.
     pub next: Vec<String>,
-    /// JSON bytes of what was written.
+    /// JSON bytes of the writes.
     pub bytes: usize,
     pub at: DateTime<Utc>,
 }
@@ -72,21 +71,21 @@ impl Threads {
         Ok(rows.iter().map(StepView::new).collect::<Result<_, _>>()?)
     }
 
-    /// Returns the first question of a star's thread, where its first step is kept.
+    /// Returns the text of a thread's first question or message, if its first step was not dropped.
     ///
     /// # Errors
     /// As [`Steps::history`](checkpoint::Steps::history), and when the step cannot be read.
-    pub async fn first_question(&self, info: &ThreadInfo) -> Result<Option<String>, Error> {
-        if info.graph != GRAPH || info.head == 0 {
-            return Ok(None);
-        }
-        let Some(row) = self.0.history(info.id, Some(2), 1).await?.pop() else { return Ok(None) };
-        let written = read_delta::<GraphState>(info.id, &row)?;
-        Ok(written.into_iter().find_map(|one| one.update.input_request))
+    pub async fn first_question(&self, thread: ThreadId) -> Result<Option<String>, Error> {
+        let Some(row) = self.0.history(thread, Some(2), 1).await?.pop() else { return Ok(None) };
+        let text = |write: StoredWrite| {
+            let question = write.update.get("input_request");
+            let message = write.update.pointer("/messages/0/content");
+            question.or(message)?.as_str().map(str::to_owned)
+        };
+        Ok(row.written()?.into_iter().find_map(text))
     }
 }
 
-/// Returns the nodes that run next after the newest step.
 pub(crate) async fn next_nodes(
     store: &dyn Store,
     thread: ThreadId,

@@ -2,13 +2,12 @@
 
 use super::Threads;
 use crate::Error;
-use crate::suite::suite_of;
 use perihelion_engine::checkpoint::{ThreadDump, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::journal;
 
 impl Threads {
-    /// Returns everything of a thread, once every call in its journal is found to stand under its own key.
+    /// Returns everything of a thread, after a check of the keys of all calls in its journal.
     ///
     /// # Errors
     /// [`checkpoint::Error::Corrupt`](perihelion_engine::checkpoint::Error::Corrupt) for a journal that was altered; whatever the
@@ -17,14 +16,6 @@ impl Threads {
         let dump = self.0.export(thread).await?;
         journal::verify_dump(&dump)?;
         Ok(dump)
-    }
-
-    /// Writes a star's thread as a suite of one case for `perihelion eval`: its questions, and what came of them.
-    ///
-    /// # Errors
-    /// As [`Threads::state`].
-    pub async fn suite(&self, thread: ThreadId, name: &str) -> Result<String, Error> {
-        Ok(suite_of(name, &self.state(thread, None).await?.state))
     }
 
     /// Keeps a thread that was exported, with its teams' threads, for the tenant that it is of or for another one.

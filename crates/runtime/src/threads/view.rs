@@ -1,4 +1,4 @@
-//! A thread with its runs and what it asks.
+//! A thread with its runs and its questions.
 
 use super::Threads;
 use super::steps::next_nodes;
@@ -13,17 +13,12 @@ use perihelion_star::question::Question;
 pub struct ThreadView {
     pub info: ThreadInfo,
     pub runs: Vec<RunRow>,
-    /// The open questions, oldest first.
     pub open: Vec<InterruptView>,
-    /// Which task of the step under way asks each of them; 0 for one that a subgraph asks.
+    /// The task of the active step that asks each question; 0 for a question of a subgraph.
     pub asking: Vec<u32>,
 }
 
 impl Threads {
-    /// Reads a thread's row, runs and open questions.
-    ///
-    /// # Errors
-    /// As [`Threads::info`].
     pub async fn view(&self, thread: ThreadId) -> Result<ThreadView, Error> {
         Ok(ThreadView::read(self.0.as_ref(), thread).await?)
     }
@@ -31,9 +26,6 @@ impl Threads {
 
 impl ThreadView {
     /// Reads a thread's row, runs and open questions from a store.
-    ///
-    /// # Errors
-    /// As [`Threads::info`](checkpoint::Threads::info).
     pub async fn read(store: &dyn Store, thread: ThreadId) -> Result<Self, checkpoint::Error> {
         let info = store.info(thread).await?;
         let runs = store.runs(thread).await?;

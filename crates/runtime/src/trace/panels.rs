@@ -1,4 +1,4 @@
-//! What led to an analyst's answers, as their agents kept it beside their results.
+//! The analyses behind an analyst's answers, as the agents stored them next to their results.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -11,10 +11,9 @@ use perihelion_telemetry::{About, Span};
 /// How the artifact of an analysis ends.
 const ANALYSIS: &str = "/analysis.json";
 
-/// What led to one result: grounding pack, draft, guard, attempts, triage, preview, chart.
+/// The analysis behind one result: grounding pack, draft, guard, attempts, triage, preview, chart.
 #[derive(Clone, Debug, Serialize)]
 pub struct Analysis {
-    /// The result's id.
     pub result: String,
     pub agent: String,
     /// The artifact that holds it whole.
@@ -22,10 +21,10 @@ pub struct Analysis {
     pub panels: Value,
 }
 
-/// Returns the analyses behind the results of a trace; none where the state is no longer kept.
+/// Returns the analyses behind the results of a trace; `None` if the state was deleted.
 ///
 /// # Errors
-/// [`checkpoint::Error::Blob`] when one that is kept cannot be read, and whatever else the store reports.
+/// [`checkpoint::Error::Blob`] if one of them cannot be read, and any other error of the store.
 pub(super) async fn analyses(
     store: &dyn Store,
     thread: ThreadId,

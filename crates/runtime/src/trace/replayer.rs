@@ -2,23 +2,21 @@
 
 use serde::Serialize;
 
-use super::{Error, collector_at, labels, view};
+use super::{Error, labels, view};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::ids::ThreadId;
-use perihelion_settings::config::{Prices, Settings};
+use perihelion_settings::config::{Collector, Prices, Settings};
 use perihelion_telemetry::otlp::Sink;
 use perihelion_telemetry::{self as telemetry, About, Labels, View, bill, spans_of};
 
-/// What became of the traces of a thread that were sent again.
+/// The status of a thread's traces after another export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Replayed {
-    /// Traces that arrived.
     pub traces: u64,
-    /// Spans that arrived.
     pub spans: u64,
     /// Spans of traces that arrived which the collector refused.
     pub rejected_spans: u64,
-    /// Traces whose steps are no longer kept, so that there is nothing to send.
+    /// Traces whose steps were deleted, so that they cannot be exported.
     pub no_longer_kept: u64,
 }
 
@@ -40,10 +38,11 @@ impl Replayer {
         let traces = &settings.traces;
         let own = endpoint.is_none() || endpoint == traces.otlp_endpoint;
         let endpoint = endpoint.or_else(|| traces.otlp_endpoint.clone());
-        let mut collector = collector_at(endpoint.ok_or(Error::NoCollector)?, settings);
+        let endpoint = endpoint.ok_or(Error::NoCollector)?;
+        let mut collector = Collector { endpoint, transport: traces.transport.clone() };
         if !own {
-            collector.headers.clear();
-            collector.is_exact = false;
+            collector.transport.headers.clear();
+            collector.transport.is_exact = false;
         }
         let sink = Sink::new(&collector)?;
         let prices = settings.models.price_list();
@@ -52,8 +51,8 @@ impl Replayer {
 
     /// Sends all traces of a thread, oldest first, under the ids they always have.
     ///
-    /// A trace that is not over is sent as far as it goes. `done` is told what arrived, also when an error
-    /// ends it.
+    /// An incomplete trace is exported up to its last step. `done` receives the delivered traces, also if an error ends
+    /// the export.
     ///
     /// # Errors
     /// [`Error::Trace`] when the thread has never run, [`Error::Traces`] when the collector did not take a trace.

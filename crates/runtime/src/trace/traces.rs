@@ -1,11 +1,12 @@
-//! What happened in threads: read as traces, and compared.
+//! The history of threads: read as traces, and compared.
 
 use std::sync::Arc;
 
 use super::{Error, Trace, TraceHead, panels, view};
-use crate::{Runtime, Threads};
-use perihelion_engine::checkpoint::Store;
+use crate::{Runtime, Served, Threads};
+use perihelion_engine::checkpoint::{self, Store};
 use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::ReplayReport;
 use perihelion_settings::config::Settings;
 use perihelion_telemetry::history::{self, Comparison};
 use perihelion_telemetry::reading::{self, Event};
@@ -19,22 +20,17 @@ pub struct Traces<'a> {
 }
 
 impl Runtime {
-    /// Returns the traces of the runtime's threads.
     pub fn traces(&self) -> Traces<'_> {
         Traces::of(self.store(), self.settings())
     }
 
-    /// Returns what happened in the newest run of a thread and those it continued with, in order.
-    ///
-    /// # Errors
-    /// As [`Traces::read`].
+    /// Returns the events of the newest run of a thread and of those it continued with, in order.
     pub async fn events(&self, thread: ThreadId) -> Result<Vec<Event>, Error> {
         Ok(self.traces().read(thread, None).await?.events)
     }
 }
 
 impl Threads {
-    /// Returns the traces of these threads.
     pub fn traces<'a>(&'a self, settings: &'a Settings) -> Traces<'a> {
         Traces::of(self.store(), settings)
     }
@@ -48,7 +44,7 @@ impl<'a> Traces<'a> {
 
     /// Reads the trace that a run belongs to, the newest run's by default.
     ///
-    /// It carries what people, models and tools wrote: it is made from what the database holds anyway.
+    /// It contains texts of people, models and tools, because the database contains them.
     ///
     /// # Errors
     /// [`Error::Trace`] when the thread or the run does not exist, or its steps are no longer kept.
@@ -75,10 +71,24 @@ impl<'a> Traces<'a> {
         Ok(Trace { head, events, spans, analyses })
     }
 
-    /// Compares two threads, or runs of them, step by step.
+    /// Replays a thread, or one run of it; inputs from models and servers come from the journal.
     ///
     /// # Errors
-    /// As [`history::compare`].
+    /// [`checkpoint::Error::UnknownRun`], and as [`Served::replay`].
+    pub async fn replay(
+        &self,
+        graph: &dyn Served,
+        thread: ThreadId,
+        run: Option<u32>,
+    ) -> Result<ReplayReport, Error> {
+        let Some(number) = run else { return graph.replay(thread, None).await };
+        let runs = self.store.runs(thread).await?;
+        let found = runs.iter().find(|one| one.number == number);
+        let unknown = checkpoint::Error::UnknownRun { thread, number, newest: runs.len() };
+        graph.replay(thread, Some(found.ok_or(unknown)?.id)).await
+    }
+
+    /// Compares two threads, or runs of them, step by step.
     pub async fn compare(
         &self,
         one: (ThreadId, Option<u32>),

@@ -12,12 +12,12 @@ use crate::{Bubblewrap, Limits};
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
 /// The working directory, which holds the directory for temporary files as well: one bound counts for both.
 const WORK: &str = "/work";
-/// Most that semaphores of threads take of the bound on files, and the part that they take of a small one.
+/// The share of the file limit that threads' semaphores get, and their share of a small one.
 const SHARED_BYTES: u64 = 1 << 20;
 const SHARED_PART: u64 = 16;
 /// Bounds the process before bubblewrap starts, then hands it the filter on descriptor 9.
 ///
-/// One bound at a time: Debian's `sh` takes no more than one in a command.
+/// One limit at a time, because Debian's `sh` accepts only one per command.
 const START: &str = r#"ulimit -v "$1" && ulimit -t "$2" && ulimit -f "$3" && ulimit -c 0 && ulimit -n 256 &&
     exec 9<"$4" && shift 4 && exec "$@""#;
 const ENVIRONMENT: [(&str, &str); 12] = [
@@ -77,7 +77,7 @@ pub fn package_folders() -> impl Iterator<Item = String> {
     (0..).map(|number: usize| format!("/packages/{number}"))
 }
 
-/// Asks a Python where its interpreter and its folders are, which behind a version manager is not where it was found.
+/// Asks a Python for its interpreter and its folders, which a version manager keeps in another place.
 pub fn installation(python: &Path) -> Option<(PathBuf, Vec<PathBuf>)> {
     let ask = "import sys, site; print(sys.executable); print(sys.prefix); print(sys.base_prefix)";
     let answer = Command::new(python).args(["-I", "-c", ask]).output().ok()?;

@@ -1,4 +1,4 @@
-//! The system call filter of a confined Python: no new processes, no sockets, no doors into the kernel.
+//! The system call filter of a confined Python: no new processes, no sockets, no kernel interfaces.
 
 use std::collections::BTreeMap;
 
@@ -16,7 +16,7 @@ const CLONE_THREAD: u64 = 0x1_0000;
 #[cfg(target_arch = "x86_64")]
 mod calls {
     pub const CLONE: i64 = 56;
-    /// Its flags lie in memory, where no filter can read them; libraries fall back to `clone`.
+    /// Its flags are in memory, which filters cannot read; libraries fall back to `clone`.
     pub const CLONE3: i64 = 435;
     /// fork, vfork, socket, ptrace, mount, umount2, pivot_root, chroot, unshare, setns, bpf, keyctl, add_key, request_key,
     /// perf_event_open, userfaultfd, io_uring (setup, enter, register), open_by_handle_at, kexec_load, init_module,
@@ -33,7 +33,7 @@ mod calls {
 mod calls {
     pub const CLONE: i64 = 220;
     pub const CLONE3: i64 = 435;
-    /// As on the other architecture, which has fork and vfork besides.
+    /// As on the other architecture, which also has fork and vfork.
     pub const DENIED: &[i64] = &[
         198, 117, 40, 39, 41, 51, 97, 268, 280, 219, 217, 218, 241, 282, 425, 426, 427, 265, 104,
         105, 273, 106, 270, 271, 92, 129, 130, 279, 447, 194, 186, 180,
@@ -62,7 +62,7 @@ pub fn program() -> Result<Vec<u8>, Error> {
     Ok(joined(&second, &first))
 }
 
-/// Puts one filter in front of another: where the first allows, the second decides.
+/// Combines two filters: if the first one permits a call, the second one decides.
 fn joined(first: &BpfProgram, second: &BpfProgram) -> Vec<u8> {
     let mut bytes = Vec::new();
     // Each call has a second number where the kernel knows x32, and no list of numbers holds both.

@@ -1,4 +1,4 @@
-//! The WASI functions over what is open.
+//! The WASI functions for open descriptors.
 
 use wasmtime::Linker;
 
@@ -74,7 +74,7 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Writes what a node is; a stream has none.
+/// Writes the metadata of a node; a stream has none.
 pub fn describe(guest: &mut Guest<'_>, inode: Option<Inode>, at: u32) -> Result<(), Errno> {
     let (kind, size) = match inode {
         None => (CHARACTER_DEVICE, 0),

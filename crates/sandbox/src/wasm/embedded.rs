@@ -1,7 +1,7 @@
 //! The interpreter's code: embedded compressed, kept unpacked in the user's cache, mapped from there.
 //!
-//! A mapped file costs the memory of the pages that are used, a copy all 45 MB. A file is used only if its content is what was
-//! embedded; where none can be kept, the code is copied.
+//! A mapped file costs the memory of the pages that are used, a copy all 45 MB. A file is used only if its content
+//! matches the embedded one; if no file can be stored, the code is copied.
 #![expect(
     unsafe_code,
     reason = "native code is loaded; it is what was compiled with this program, by hash"
@@ -19,7 +19,7 @@ const CODE: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python.cwasm.zst")
 const HASH: &str = env!("PYTHON_CODE_HASH");
 const SIZE: &str = env!("PYTHON_CODE_SIZE");
 
-/// The standard library, and where the interpreter looks for it.
+/// The standard library, and the interpreter's search path.
 pub const LIBRARY: &[u8] = include_bytes!(concat!(env!("OUT_DIR"), "/python.zip"));
 pub const LIBRARY_PATH: &str = env!("PYTHON_LIBRARY_PATH");
 
@@ -37,9 +37,9 @@ pub fn settings() -> Config {
 /// Loads the code.
 ///
 /// # Errors
-/// [`Error::Interpreter`] where this machine cannot run it.
+/// [`Error::Interpreter`] if this machine cannot run it.
 pub fn load(engine: &Engine) -> Result<Module, Error> {
-    let failed = |error: wasmtime::Error| Error::Interpreter(format!("{error:#}"));
+    let failed = |error: wasmtime::Error| Error::Interpreter(error.into());
     if let Some(file) = cache().and_then(|folder| kept(&folder).or_else(|| keep(&folder))) {
         // SAFETY: the open file holds the bytes that the build compiled for this engine; its folder belongs to this user alone.
         return unsafe { Module::deserialize_open_file(engine, file) }.map_err(failed);
@@ -51,10 +51,10 @@ pub fn load(engine: &Engine) -> Result<Module, Error> {
 
 fn unpacked() -> Result<Vec<u8>, Error> {
     let size = SIZE.parse().unwrap_or(64 << 20);
-    zstd::bulk::decompress(CODE, size).map_err(|error| Error::Interpreter(error.to_string()))
+    zstd::bulk::decompress(CODE, size).map_err(|error| Error::Interpreter(error.into()))
 }
 
-/// The folder for what can be made again; none where there is no home.
+/// The cache folder; `None` without a home directory.
 fn cache() -> Option<PathBuf> {
     let folder =
         std::env::var_os("XDG_CACHE_HOME").map(PathBuf::from).filter(|folder| folder.is_absolute());
@@ -67,7 +67,7 @@ fn path(folder: &Path) -> PathBuf {
     folder.join(format!("python-{}.cwasm", HASH.get(..16).unwrap_or(HASH)))
 }
 
-/// Opens the kept file if it is whole and nobody else could have written it.
+/// Opens the stored file if it is complete and only this user could have written it.
 fn kept(folder: &Path) -> Option<File> {
     let mut file = File::open(path(folder)).ok()?;
     let mut hasher = blake3::Hasher::new();

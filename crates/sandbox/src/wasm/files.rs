@@ -5,20 +5,18 @@ use std::sync::Arc;
 
 use super::embedded::{LIBRARY, LIBRARY_PATH};
 
-/// Where the program works; its files are in the outcome.
+/// The working directory of the program; its files are in the outcome.
 pub const WORK: &str = "work";
-/// Where temporary files go; they are dropped.
+/// The directory of temporary files, which are dropped.
 pub const TEMPORARY: &str = "tmp";
-/// Where the request lies and the report is put.
+/// The place of the request and the report.
 pub const RUN: &str = "run";
 
 /// A node's number; never used again after the node is gone.
 pub type Inode = u64;
 
-/// The root folder.
 pub const ROOT: Inode = 1;
 
-/// What a node is.
 pub enum Node {
     Folder(BTreeMap<String, Inode>),
     /// Bytes that cannot be changed.
@@ -53,7 +51,7 @@ pub struct Files {
     room: usize,
     /// Files and folders that may still be made.
     slots: usize,
-    /// The file whose bytes are bounded by themselves.
+    /// The file with a separate size limit.
     report: Option<Inode>,
 }
 
@@ -86,7 +84,7 @@ impl Files {
         files
     }
 
-    /// Puts a file into a folder of the root, beside the bounds.
+    /// Puts a file into a folder of the root, outside of the limits.
     pub fn put(&mut self, folder: &str, name: &str, node: Node) {
         if let Ok(folder) = self.child(ROOT, folder) {
             self.add(folder, name, node);

@@ -11,7 +11,7 @@ use super::time::Random;
 use super::{descriptors, paths, time};
 use crate::Limits;
 
-/// What a run has of its own.
+/// The state of a run.
 pub struct Host {
     pub memory: Option<Memory>,
     pub files: Files,
@@ -20,12 +20,11 @@ pub struct Host {
     pub random: Random,
     /// When the program began, for the program.
     pub started: Duration,
-    /// How long it slept, without anybody waiting.
+    /// How long it slept, without a real wait.
     pub slept: Duration,
     pub limits: Limits,
     /// What was refused last.
     pub violation: Option<String>,
-    /// Memory was refused.
     pub memory_refused: bool,
     pub arguments: Vec<String>,
     pub environment: Vec<String>,
@@ -40,7 +39,7 @@ pub enum Stop {
     Slept,
 }
 
-/// What was printed, up to a bound.
+/// The printed output, up to a limit.
 pub struct Output {
     pub bytes: Vec<u8>,
     pub limit: usize,

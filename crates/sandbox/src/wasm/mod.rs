@@ -1,9 +1,9 @@
-//! CPython as WebAssembly on a WASI host of its own.
+//! CPython as WebAssembly on its own WASI host.
 //!
-//! Enter at [`Interpreter::run`]. Each run is a fresh instance of one snapshot of a started interpreter, mapped copy-on-write.
-//! Invariant: nothing here opens a file, a socket or a process of the host; the guest's whole world is [`files::Files`], its clock
-//! is the fuel it burnt, and its randomness follows from a seed. Deliberately absent: the stock WASI host, whose sleep outlives
-//! every limit and whose output has none.
+//! Enter at [`Interpreter::run`]. Each run is a fresh instance of one snapshot of a started interpreter, mapped
+//! copy-on-write. Invariant: this module opens no file, socket or process of the host. The guest sees only
+//! [`files::Files`], its clock is its used fuel, and its randomness derives from a seed. Deliberately absent: the stock
+//! WASI host, whose sleep outlives every limit and whose output is unlimited.
 
 mod descriptors;
 mod embedded;
@@ -22,7 +22,6 @@ use wasmtime::{Engine, InstancePre, Linker};
 use crate::Error;
 use host::Host;
 
-/// The loaded interpreter.
 pub struct Interpreter {
     engine: Engine,
     instance: InstancePre<Host>,
@@ -34,9 +33,9 @@ impl Interpreter {
     /// Loads the interpreter.
     ///
     /// # Errors
-    /// [`Error::Interpreter`] where this machine cannot run it.
+    /// [`Error::Interpreter`] if this machine cannot run it.
     pub fn open() -> Result<Self, Error> {
-        let failed = |error: wasmtime::Error| Error::Interpreter(format!("{error:#}"));
+        let failed = |error: wasmtime::Error| Error::Interpreter(error.into());
         let mut config = embedded::settings();
         // Python bounds its own recursion within this; what gets past it is a trap.
         config.max_wasm_stack(run::WASM_STACK);

@@ -5,16 +5,15 @@ use super::files::{Errno, Inode, ROOT};
 /// Most files open at once.
 const MOST: usize = 256;
 
-/// Which part of the tree a path lies in.
+/// The part of the tree that contains a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
-    /// Folders that hold nothing of the program's.
+    /// Folders without files of the program.
     Fixed,
-    /// Where the program may write.
+    /// The writable folders of the program.
     Scratch,
 }
 
-/// Something open.
 #[derive(Clone, Debug)]
 pub enum Open {
     /// Standard input, which is empty.
@@ -37,7 +36,7 @@ pub struct OpenFile {
     pub may_write: bool,
 }
 
-/// What is open, by descriptor.
+/// The open nodes, by descriptor.
 pub struct OpenFiles(Vec<Option<Open>>);
 
 impl OpenFiles {

@@ -70,10 +70,10 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// Where a path leads: a name in a folder, or a folder itself.
+/// The target of a path: a name in a folder, or a folder itself.
 struct PathTarget {
     folder: Inode,
-    /// Empty where the path names the folder.
+    /// Empty if the path names the folder.
     name: String,
     area: Area,
 }

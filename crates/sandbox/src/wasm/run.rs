@@ -11,7 +11,7 @@ use super::files::{Files, Node, RUN, WORK};
 use super::host::{Host, Output, Stop};
 use super::open::OpenFiles;
 use super::time::Random;
-use crate::program::shown_files;
+use crate::program::{NO_REPORT, shown_files};
 use crate::request::{DRIVER, report, request};
 use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock};
 
@@ -24,7 +24,6 @@ pub const OUTCOME: &str = "outcome.json";
 /// Starts the compiled driver.
 const START: &[u8] =
     b"import marshal\nwith open('/run/driver.bin', 'rb') as file:\n    exec(marshal.load(file))\n";
-/// Compiles it.
 const COMPILE: &[u8] = b"import marshal\nwith open('/run/source.py', encoding='utf-8') as file:\n    code = compile(file.read(), '/run/driver.py', 'exec')\nwith open('/run/outcome.json', 'wb') as file:\n    marshal.dump(code, file)\n";
 /// Fuel between two looks at the clock, a few milliseconds' worth.
 const SLICE: u64 = 2_000_000;
@@ -40,7 +39,7 @@ impl Interpreter {
     /// Runs a program.
     ///
     /// # Errors
-    /// [`Error::Interpreter`] where no instance can be made.
+    /// [`Error::Interpreter`] if no instance can be made.
     pub fn run(&self, program: &Program, limits: &Limits) -> Result<Outcome, Error> {
         let mut files = Files::new(limits.file_bytes, limits.files);
         files.put(RUN, "driver.py", Node::Fixed(START));
@@ -55,7 +54,7 @@ impl Interpreter {
     /// Has the interpreter compile the driver, which takes it longer than most programs.
     ///
     /// # Errors
-    /// [`Error::Interpreter`] where it does not.
+    /// [`Error::Interpreter`] if it does not.
     pub fn compiled_driver(&self) -> Result<Vec<u8>, Error> {
         let program = Program::default();
         let limits = Limits::default();
@@ -66,11 +65,11 @@ impl Interpreter {
         let (host, _) = self.call(host(&program, &limits, files))?;
         written(&host)
             .filter(|code| !code.is_empty())
-            .ok_or_else(|| Error::Interpreter("it does not compile its driver".to_owned()))
+            .ok_or_else(|| Error::Interpreter("it does not compile its driver".into()))
     }
 
     fn call(&self, host: Host) -> Result<(Host, End), Error> {
-        let failed = |error: wasmtime::Error| Error::Interpreter(format!("{error:#}"));
+        let failed = |error: wasmtime::Error| Error::Interpreter(error.into());
         let mut store = Store::new(&self.engine, host);
         store.limiter(|host| host);
         store.set_fuel(u64::MAX).map_err(failed)?;
@@ -122,68 +121,47 @@ fn host(program: &Program, limits: &Limits, files: Files) -> Host {
     }
 }
 
-/// Reads what stands in the place of the report.
+/// Reads the node at the report's place.
 fn written(host: &Host) -> Option<Vec<u8>> {
-    host.files
-        .below(RUN)
-        .into_iter()
-        .find(|(name, _)| name == OUTCOME)
-        .map(|(_, bytes)| bytes.to_vec())
+    let mut files = host.files.below(RUN).into_iter();
+    files.find(|(name, _)| name == OUTCOME).map(|(_, bytes)| bytes.to_vec())
 }
 
 fn outcome(host: &mut Host, end: End) -> Outcome {
-    let mut stdout = String::from_utf8_lossy(&host.output.bytes).into_owned();
-    if host.output.is_cut {
-        stdout.push_str("\n… more was printed than is kept");
-    }
+    let mut outcome = Outcome::printed(&host.output.bytes, host.output.is_cut);
     let work = host.files.below(WORK);
-    let files = shown_files(work.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())));
-    let mut outcome = Outcome { stdout, files, ..Outcome::default() };
+    outcome.files = shown_files(work.iter().map(|(path, bytes)| (path.as_str(), bytes.as_slice())));
+    let stop = match &end {
+        End::Trapped(error) => error.downcast_ref::<Stop>(),
+        End::Returned | End::TimedOut => None,
+    };
+    let has_ended = matches!(end, End::Returned) || matches!(stop, Some(Stop::Exit(_)));
     let report = written(host).and_then(|bytes| report(&bytes));
-    match (end, report) {
-        (End::TimedOut, _) => outcome.error = Some(timed_out(host)),
-        (End::Returned, Some(report)) => {
-            report.into_outcome(&mut outcome, host.violation.as_deref())
-        }
-        (End::Returned, None) => {
-            outcome.error = Some(unreported(
-                host,
-                "the program ended the interpreter before its result was read",
-            ))
-        }
-        (End::Trapped(error), report) => match error.downcast_ref::<Stop>() {
-            Some(Stop::Slept) => outcome.error = Some(timed_out(host)),
-            Some(Stop::Exit(_)) => match report {
-                Some(report) => report.into_outcome(&mut outcome, host.violation.as_deref()),
-                None => {
-                    outcome.error = Some(unreported(
-                        host,
-                        "the program ended the interpreter with os._exit or abort",
-                    ))
-                }
-            },
-            None if matches!(error.downcast_ref::<Trap>(), Some(Trap::StackOverflow)) => {
-                outcome.error = Some(unreported(
-                    host,
-                    "RecursionError: the calls are nested deeper than the sandbox's stack",
-                ));
-            }
-            None => outcome.error = Some(unreported(host, "the program crashed the interpreter")),
-        },
+    if let Some(report) = report.filter(|_| has_ended) {
+        report.into_outcome(&mut outcome, host.violation.as_deref());
+        return outcome;
     }
+    outcome.error = Some(match (&end, stop) {
+        (End::TimedOut, _) | (_, Some(Stop::Slept)) => Fault::timeout(&host.limits),
+        (End::Returned, _) => unreported(host, NO_REPORT),
+        (End::Trapped(_), Some(Stop::Exit(_))) => {
+            unreported(host, "the program ended the interpreter with os._exit or abort")
+        }
+        (End::Trapped(error), None) => match error.downcast_ref::<Trap>() {
+            Some(Trap::StackOverflow) => unreported(
+                host,
+                "RecursionError: the calls are nested deeper than the sandbox's stack",
+            ),
+            _ => unreported(host, "the program crashed the interpreter"),
+        },
+    });
     outcome
-}
-
-fn timed_out(host: &Host) -> Fault {
-    let message =
-        format!("the program ran longer than its limit of {} s", host.limits.time.as_secs_f64());
-    Fault { kind: FaultType::Timeout, message, line: None }
 }
 
 fn unreported(host: &Host, message: &str) -> Fault {
     if host.memory_refused {
-        let message = "the program needs more memory than the sandbox grants".to_owned();
-        return Fault { kind: FaultType::MemoryLimit, message, line: None };
+        let message = "the program needs more memory than the sandbox grants";
+        return Fault::new(FaultType::MemoryLimit, message);
     }
-    Fault { kind: FaultType::PythonError, message: message.to_owned(), line: None }
+    Fault::new(FaultType::PythonError, message)
 }

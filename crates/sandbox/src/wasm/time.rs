@@ -1,6 +1,6 @@
-//! The guest's time: when it was started, what it computed, and how long it slept.
+//! The guest's time: its start, its computation, and its sleep.
 //!
-//! Nobody waits for a guest that sleeps: its clock moves on and its time limit counts the sleep.
+//! Sleep takes no real time: the guest's clock advances and its time limit counts it.
 
 use std::time::Duration;
 
@@ -104,7 +104,7 @@ fn poll(
     guest.put_u32(done, u32::try_from(ready.len()).map_err(|_| Errno::Invalid)?)
 }
 
-/// SplitMix64, so that equal runs draw equal numbers. Not for secrets; there are none in here.
+/// SplitMix64, so that equal runs draw equal numbers. Not for secrets, which it does not contain.
 #[derive(Default)]
 pub struct Random(u64);
 

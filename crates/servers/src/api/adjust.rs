@@ -1,9 +1,10 @@
-//! What a request may take from its caller's context: its base address, its headers, and parameters that a refusal shows to be missing.
+//! The parts of a request that come from its caller's context: its base address, its headers, and parameters that a
+//! refusal shows to be missing.
 
 use perihelion_openapi::{Arguments, Location, Operation};
 use serde_json::{Map, Value};
 
-/// Where a caller puts the context, in `_meta` of a call.
+/// The field for the context, in `_meta` of a call.
 pub const CONTEXT: &str = "dev.perihelion/context";
 
 /// The key-values of a request.
@@ -22,7 +23,7 @@ impl Context {
         texts.map(str::trim).find(|text| !text.is_empty())
     }
 
-    /// Adds the context's headers beneath those of the call.
+    /// Adds the context's headers below those of the call.
     pub fn add_headers(&self, arguments: &mut Arguments) {
         let given = match self.0.get("api_headers") {
             Some(Value::Object(headers)) => headers.clone(),

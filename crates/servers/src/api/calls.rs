@@ -1,15 +1,13 @@
 //! One call: its base address, its request, its answer with the pages that follow.
 
-use perihelion_openapi::{
-    Arguments, Base, BaseChoice, Catalogue, Finder, Operation, Request, render,
-};
+use perihelion_openapi::{Arguments, Base, BaseChoice, Catalogue, Finder, Operation, render};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::adjust::Context;
 use super::client::{Answer, Client, Sending};
-use super::{Error, Options, pages};
+use super::{Error, Options, Result, pages};
 
 /// Environment variable that names the base address.
 const BASE_URL: &str = "PERIHELION_API_BASE_URL";
@@ -82,12 +80,7 @@ impl Api {
     ///
     /// # Errors
     /// When it cannot be rendered or sent; a refusal by the API is a result.
-    pub async fn call(
-        &self,
-        input: Call,
-        context: &Context,
-        may_write: bool,
-    ) -> Result<Called, Error> {
+    pub async fn call(&self, input: Call, context: &Context, may_write: bool) -> Result<Called> {
         let (operation, in_path) = self.catalogue.matched(&input.operation)?;
         self.check_writes(operation, may_write)?;
         let mut path = values(input.path_params);
@@ -106,51 +99,40 @@ impl Api {
         context.add_headers(&mut arguments);
         let (base, is_trusted) = self.base(operation, context)?;
         let mut adjusted = Vec::new();
-        let mut request = render(&self.catalogue, operation, &arguments, &base)?;
+        let request = render(&self.catalogue, operation, &arguments, &base)?;
+        let filled;
         let schemes = &self.catalogue.schemes;
-        let sending = Sending { request: &request, base: &base, operation, schemes, is_trusted };
+        let mut sending =
+            Sending { request: &request, base: &base, operation, schemes, is_trusted };
         let mut answer = self.client.send(&sending).await?;
         if answer.status == 400 && operation.is_read() {
             adjusted = context.fill(operation, &mut arguments);
             if !adjusted.is_empty() {
-                request = render(&self.catalogue, operation, &arguments, &base)?;
-                let again =
-                    Sending { request: &request, base: &base, operation, schemes, is_trusted };
-                answer = self.client.send(&again).await?;
+                filled = render(&self.catalogue, operation, &arguments, &base)?;
+                sending.request = &filled;
+                answer = self.client.send(&sending).await?;
             }
         }
-        let pages = self.follow(&mut answer, request, &base, operation, is_trusted).await;
+        let pages = self.follow(&mut answer, sending).await;
         let Answer { status, headers, body, is_cut, .. } = answer;
         Ok(Called { status, headers, body, truncated: is_cut, pages, adjusted })
     }
 
-    /// Reads further pages into an answer, as long as there is room; what fails on the way leaves what was read.
-    async fn follow(
-        &self,
-        answer: &mut Answer,
-        mut request: Request,
-        base: &Base,
-        operation: &Operation,
-        is_trusted: bool,
-    ) -> u32 {
+    /// Reads further pages into an answer, while there is space; a failure keeps the earlier pages.
+    async fn follow(&self, answer: &mut Answer, first: Sending<'_>) -> u32 {
         let mut read = 1;
-        if operation.method != "GET" {
+        if first.operation.method != "GET" {
             return read;
         }
+        let mut request = first.request.clone();
         let most = (self.options.max_body_kb as usize) << 10;
-        while let Some(next) = pages::next(answer, &request.url, base) {
+        while let Some(next) = pages::next(answer, &request.url, first.base) {
             if read >= self.options.max_pages || answer.size >= most {
                 answer.is_cut = true;
                 break;
             }
             request.url = next;
-            let sending = Sending {
-                request: &request,
-                base,
-                operation,
-                schemes: &self.catalogue.schemes,
-                is_trusted,
-            };
+            let sending = Sending { request: &request, ..first };
             let Ok(page) = self.client.send(&sending).await else {
                 answer.is_cut = true;
                 break;
@@ -169,7 +151,7 @@ impl Api {
         read
     }
 
-    fn check_writes(&self, operation: &Operation, may_write: bool) -> Result<(), Error> {
+    fn check_writes(&self, operation: &Operation, may_write: bool) -> Result<()> {
         let place = format!("{} {}", operation.method, operation.path);
         let is_listed =
             self.options.reads.iter().any(|name| *name == operation.id || *name == place);
@@ -180,9 +162,6 @@ impl Api {
     }
 
     /// Chooses the base address that the operator named, or the description.
-    ///
-    /// # Errors
-    /// As [`Base::choose`].
     pub fn own_base(&self, operation: &Operation) -> Result<Base, perihelion_openapi::Error> {
         let environment = std::env::var(BASE_URL).ok();
         let own = BaseChoice {
@@ -196,7 +175,7 @@ impl Api {
     }
 
     /// Chooses the base address, and whether it may see credentials.
-    fn base(&self, operation: &Operation, context: &Context) -> Result<(Base, bool), Error> {
+    fn base(&self, operation: &Operation, context: &Context) -> Result<(Base, bool)> {
         let configured = self.own_base(operation);
         let Some(named) = context.base() else { return Ok((configured?, true)) };
         let named = Base::parse(named)?;
@@ -210,11 +189,11 @@ impl Api {
     }
 }
 
-/// Names by which frameworks take the request for one with another method, beside the headers that no call may set.
+/// Headers by which frameworks change the method of a request, in addition to those that no call can set.
 const OVERRIDES: [&str; 4] = ["_method", "_httpmethod", "xhttpmethodoverride", "xhttpmethod"];
 
 /// Refuses a query or a field that would turn a request that reads into another one, unless the operation declares it.
-fn check_override(operation: &Operation, arguments: &Arguments) -> Result<(), Error> {
+fn check_override(operation: &Operation, arguments: &Arguments) -> Result<()> {
     let fields = arguments.body.as_ref().and_then(Value::as_object);
     let mut names = arguments.query.keys().chain(fields.into_iter().flat_map(Map::keys));
     let found = names.find(|name| {

@@ -1,4 +1,4 @@
-//! Sends requests: with credentials, within bounds, once more where that is safe.
+//! Sends requests: with credentials, within limits, and again if that is safe.
 
 use std::time::Duration;
 
@@ -8,14 +8,13 @@ use reqwest::header::{CONTENT_ENCODING, HeaderMap, LOCATION, RETRY_AFTER};
 use serde_json::{Map, Value};
 
 use super::auth::Credentials;
-use super::body::{body, unpacked};
-use super::{Error, Options};
+use super::body::body;
+use super::{Error, Options, Result};
 
-/// Longest wait that a server may ask for.
+/// Longest wait that a server can request.
 const LONGEST_WAIT: Duration = Duration::from_secs(30);
 /// How often a request is sent again because the server asked for it.
 const RETRIES: u32 = 2;
-/// Redirects followed.
 const REDIRECTS: u32 = 5;
 /// Headers of an answer that are shown: the rest is about the connection, or a secret.
 const SHOWN: [&str; 16] = [
@@ -58,18 +57,19 @@ pub struct Client {
     fixed: Vec<(String, String)>,
 }
 
-/// One request with what it belongs to.
+/// One request with its context.
+#[derive(Clone, Copy)]
 pub struct Sending<'a> {
     pub request: &'a Request,
     pub base: &'a Base,
     pub operation: &'a Operation,
     pub schemes: &'a [Scheme],
-    /// The base is one that may see credentials.
+    /// The base can get credentials.
     pub is_trusted: bool,
 }
 
 impl Client {
-    pub fn open(options: &Options) -> Result<Self, Error> {
+    pub fn open(options: &Options) -> Result<Self> {
         perihelion_settings::config::tls::install();
         let client = reqwest::Client::builder()
             .connect_timeout(Duration::from_secs(10))
@@ -90,8 +90,8 @@ impl Client {
         })
     }
 
-    /// Sends a request; renews a refused token once, and waits where the server asks for it.
-    pub async fn send(&self, sending: &Sending<'_>) -> Result<Answer, Error> {
+    /// Sends a request; renews a rejected token once, and waits if the server requests it.
+    pub async fn send(&self, sending: &Sending<'_>) -> Result<Answer> {
         let mut renewed = false;
         let mut waits = 0;
         loop {
@@ -133,7 +133,7 @@ impl Client {
         &self,
         request: &Request,
         base: &Base,
-    ) -> Result<(StatusCode, HeaderMap, Answer), Error> {
+    ) -> Result<(StatusCode, HeaderMap, Answer)> {
         let mut url = request.url.clone();
         for _ in 0..=REDIRECTS {
             let answer = self.transmit(request, &url).await?;
@@ -154,11 +154,7 @@ impl Client {
         Err(self.failed(request, "it redirects in a circle"))
     }
 
-    async fn transmit(
-        &self,
-        request: &Request,
-        url: &url::Url,
-    ) -> Result<reqwest::Response, Error> {
+    async fn transmit(&self, request: &Request, url: &url::Url) -> Result<reqwest::Response> {
         let method = reqwest::Method::from_bytes(request.method.as_bytes())
             .map_err(|_| self.failed(request, "no such method"))?;
         let mut builder = self.client.request(method, url.clone()).timeout(self.timeout);
@@ -171,45 +167,24 @@ impl Client {
         builder.send().await.map_err(|error| self.error(request, &error))
     }
 
-    async fn read(
-        &self,
-        mut answer: reqwest::Response,
-        request: &Request,
-    ) -> Result<Answer, Error> {
+    async fn read(&self, mut answer: reqwest::Response, request: &Request) -> Result<Answer> {
         let status = answer.status().as_u16();
         let mut headers = Map::new();
         for name in SHOWN {
-            let values: Vec<&str> = answer
-                .headers()
-                .get_all(name)
-                .iter()
-                .filter_map(|value| value.to_str().ok())
-                .collect();
+            let values = texts(answer.headers(), name);
             if !values.is_empty() {
-                headers.insert(
-                    name.to_owned(),
-                    Value::from(self.credentials.redact(&values.join(", "))),
-                );
+                let shown = self.credentials.redact(&values.join(", "));
+                headers.insert(name.to_owned(), Value::from(shown));
             }
         }
-        let media =
-            headers.get("content-type").and_then(Value::as_str).unwrap_or_default().to_owned();
-        let mut bytes = Vec::new();
-        let mut is_cut = false;
-        while let Some(chunk) = answer.chunk().await.map_err(|error| self.error(request, &error))? {
-            let room = self.max_body.saturating_sub(bytes.len());
-            bytes.extend(chunk.iter().take(room));
-            if chunk.len() > room {
-                is_cut = true;
-                break;
-            }
-        }
-        let encodings = answer.headers().get_all(CONTENT_ENCODING).iter();
-        let encodings: Vec<&str> = encodings.filter_map(|value| value.to_str().ok()).collect();
-        let (bytes, is_more) = unpacked(bytes, &encodings.join(","), self.max_body);
-        is_cut |= is_more;
+        let media = headers.get("content-type").and_then(Value::as_str).unwrap_or_default();
+        let media = media.to_owned();
+        let read = perihelion_web::bounded(&mut answer, self.max_body).await;
+        let (bytes, is_cut) = read.map_err(|error| self.error(request, &error))?;
+        let encodings = texts(answer.headers(), CONTENT_ENCODING.as_str()).join(",");
+        let (bytes, is_more) = perihelion_mime::unpacked(bytes, &encodings, &media, self.max_body);
         let size = bytes.len();
-        Ok(Answer { status, headers, body: body(&bytes, &media), is_cut, size })
+        Ok(Answer { status, headers, body: body(&bytes, &media), is_cut: is_cut || is_more, size })
     }
 
     fn error(&self, request: &Request, error: &reqwest::Error) -> Error {
@@ -218,11 +193,9 @@ impl Client {
             let address = address(request);
             return Error::Timeout { method, address, limit: self.timeout };
         }
-        let mut reason = if error.is_connect() {
-            "it cannot be reached".to_owned()
-        } else {
-            "the exchange broke off".to_owned()
-        };
+        let reached = !error.is_connect();
+        let reason = if reached { "the exchange broke off" } else { "it cannot be reached" };
+        let mut reason = reason.to_owned();
         let mut source = std::error::Error::source(error);
         while let Some(inner) = source {
             reason = format!("{reason}: {inner}");
@@ -240,7 +213,11 @@ impl Client {
     }
 }
 
-/// Shows an address without its query, where keys stand.
+fn texts<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
+    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect()
+}
+
+/// Shows an address without its query, which can contain keys.
 fn address(request: &Request) -> String {
     let mut url = request.url.clone();
     url.set_query(None);

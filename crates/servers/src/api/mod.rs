@@ -1,8 +1,8 @@
 //! Calls the HTTP API that a description describes: `perihelion mcp api --spec FILE`.
 //!
-//! Enter at [`Server::open`]. Three tools stand for any number of operations: find, describe, call. Invariant: no request leaves the
-//! origin and prefix of the API's base address, and no credential goes to an address that the operator did not name.
-//! Deliberately absent: one tool per operation, which no model's window holds.
+//! Enter at [`Server::open`]. Three tools cover any number of operations: find, describe, call. Invariant: no request
+//! leaves the origin and prefix of the API's base address, and no credential goes to an address that the operator did
+//! not name. Deliberately absent: one tool per operation, which no model's window holds.
 
 mod adjust;
 mod auth;
@@ -15,6 +15,7 @@ mod tools;
 use std::path::PathBuf;
 use std::time::Duration;
 
+pub(crate) use calls::Api;
 pub use tools::Server;
 
 /// Options of `perihelion mcp api`.
@@ -59,7 +60,7 @@ pub struct Options {
 }
 
 impl std::fmt::Debug for Options {
-    /// Leaves the headers out: they may hold what somebody put there in spite of the advice.
+    /// Leaves the headers out, because they can contain secrets against the advice.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options").field("spec", &self.spec).finish_non_exhaustive()
     }
@@ -111,3 +112,5 @@ pub enum Error {
     #[error("Timeout: {method} {address} gave no answer within {} s", limit.as_secs())]
     Timeout { method: String, address: String, limit: Duration },
 }
+
+type Result<T, E = Error> = std::result::Result<T, E>;

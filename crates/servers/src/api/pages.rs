@@ -1,4 +1,4 @@
-//! Lists that come in pages: where the next one is, and how two are joined.
+//! Lists in pages: the position of the next one, and how two are joined.
 
 use perihelion_openapi::Base;
 use serde_json::Value;
@@ -17,16 +17,15 @@ const NEXT: [&str; 7] = [
     "/paging/next",
 ];
 
-/// Returns where the next page is, if it is within the base.
+/// Returns the address of the next page, if it is within the base.
 pub fn next(answer: &Answer, current: &Url, base: &Base) -> Option<Url> {
     if !(200..300).contains(&answer.status) || answer.is_cut {
         return None;
     }
     let link = answer.headers.get("link").and_then(Value::as_str).and_then(linked);
     let named = || {
-        NEXT.iter().find_map(|pointer| {
-            field(&answer.body, pointer)?.as_str().filter(|text| is_address(text))
-        })
+        let texts = NEXT.iter().filter_map(|pointer| answer.body.pointer(pointer)?.as_str());
+        texts.into_iter().find(|text| is_address(text))
     };
     let next = current.join(link.or_else(named)?).ok()?;
     (base.contains(&next) && next != *current).then_some(next)
@@ -40,19 +39,13 @@ pub fn join(body: &mut Value, page: Value) -> bool {
             list.extend(more);
             has_more
         }
-        (Value::Object(entries), Value::Object(more)) => {
+        (Value::Object(entries), Value::Object(mut more)) => {
             // The one list of the body is what is paged.
-            let mut lists: Vec<String> = entries
-                .iter()
-                .filter(|(_, value)| value.is_array())
-                .map(|(name, _)| name.clone())
-                .collect();
-            let (Some(name), true) = (lists.pop(), lists.is_empty()) else { return false };
-            let mut more = more;
+            let mut lists = entries.iter().filter(|(_, value)| value.is_array());
+            let (Some((name, _)), None) = (lists.next(), lists.next()) else { return false };
+            let name = name.clone();
             let added = more.remove(&name);
-            for (key, value) in more {
-                entries.insert(key, value);
-            }
+            entries.extend(more);
             match (entries.get_mut(&name), added) {
                 (Some(Value::Array(list)), Some(Value::Array(added))) if !added.is_empty() => {
                     list.extend(added);
@@ -70,11 +63,6 @@ fn is_address(text: &str) -> bool {
         || text.starts_with("https://")
         || text.starts_with('/')
         || text.starts_with('?')
-}
-
-/// A key may itself hold a slash or a point; none of those above does.
-fn field<'a>(body: &'a Value, pointer: &str) -> Option<&'a Value> {
-    body.pointer(pointer)
 }
 
 /// Reads the next page out of a Link header.

@@ -1,13 +1,6 @@
 //! The three tools: find, describe, call.
 
-use std::sync::Arc;
-
 use perihelion_openapi::{Base, Catalogue, Finder, Operation, describe};
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
-use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -15,14 +8,15 @@ use serde_json::Value;
 use super::adjust::{CONTEXT, Context};
 use super::calls::{Api, Call, Called};
 use super::client::Client;
-use super::{Error, Options};
-use crate::toolbox::{Toolbox, answer, config, failure, respond};
+use super::{Error, Options, Result};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, answer, config, failure, respond};
 
-/// Operations listed where nobody says how many.
+/// Default for the number of listed operations.
 const FOUND: usize = 12;
 /// Most operations listed.
 const MOST_FOUND: usize = 50;
-/// Passages of documentation listed beside them.
+/// Passages of documentation listed with them.
 const PASSAGES: usize = 3;
 /// Bytes of a body in the text for a model; the structured result has all of it.
 const SHOWN: usize = 16 << 10;
@@ -76,19 +70,13 @@ struct Described {
     description: Value,
 }
 
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
-    api: Arc<Api>,
-    tool_router: ToolRouter<Self>,
+    api: Api,
 }
 
-impl Server {
+impl Api {
     /// Reads the description and indexes it.
-    ///
-    /// # Errors
-    /// When the description or the credentials' file cannot be read or understood, or a base address is none.
-    pub fn open(options: &Options) -> Result<Self, Error> {
+    pub fn open(options: &Options) -> Result<Self> {
         let path = options.spec.clone();
         let text = std::fs::read_to_string(&path)
             .map_err(|source| Error::Spec { path: path.clone(), source })?;
@@ -103,12 +91,22 @@ impl Server {
         }
         let finder = Finder::new(&catalogue);
         let client = Client::open(options)?;
-        let api = Api { catalogue, finder, client, options: options.clone() };
-        Ok(Self { api: Arc::new(api), tool_router: Self::tool_router() })
+        Ok(Self { catalogue, finder, client, options: options.clone() })
     }
+}
 
-    pub(crate) fn api(&self) -> &Api {
-        &self.api
+impl Server {
+    pub fn open(options: &Options) -> Result<Serving> {
+        let api = Api::open(options)?;
+        let catalogue = &api.catalogue;
+        let title = if catalogue.title.is_empty() { "an HTTP API" } else { &catalogue.title };
+        let text = format!(
+            "Calls {title} ({} operations). First find_operations with what is wanted, then describe_operation where parameters are \
+             unclear, then read_operation for what only reads, call_operation for what changes something.",
+            catalogue.operations.len()
+        );
+        let about = config("api", title, text);
+        Ok(Serving::fixed(Self { api }, Self::tool_router(), about))
     }
 }
 
@@ -195,23 +193,6 @@ impl Server {
             }
             Err(error) => failure(&error),
         }
-    }
-}
-
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let catalogue = &self.api.catalogue;
-        let title = if catalogue.title.is_empty() { "an HTTP API" } else { &catalogue.title };
-        let text = format!(
-            "Calls {title} ({} operations). First find_operations with what is wanted, then describe_operation where parameters are \
-             unclear, then read_operation for what only reads, call_operation for what changes something.",
-            catalogue.operations.len()
-        );
-        config("api", title, text)
     }
 }
 

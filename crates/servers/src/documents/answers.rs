@@ -112,7 +112,7 @@ impl Hit {
 pub(super) struct Hits {
     /// Best first.
     pub hits: Vec<Hit>,
-    /// Why only words counted: the embeddings endpoint failed. Null if it answered, or if there is none.
+    /// Why only words counted: the embeddings endpoint failed, or no document has its vectors. Null otherwise.
     pub by_words_only: Option<String>,
 }
 

@@ -1,9 +1,9 @@
-//! Keeps documents and finds what answers a question in them, with page, section and quote.
+//! Stores documents and finds passages for a question in them, with page, section and quote.
 //!
-//! Enter at [`Server::open`]; the tools are in `tools`, what they answer in `answers`. Invariants: a quote is the text
-//! between `start` and `end`, counted in characters; with a directory no file outside of it is read; documents are
-//! parsed in a process of their own. Deliberately absent: answers; texts are found by meaning where an
-//! embeddings endpoint is configured, and by words otherwise, and a model that is configured says what a document is about.
+//! Enter at [`Server::open`]; the tools are in `tools`, their results in `answers`. Invariants: a quote is the text
+//! between `start` and `end`, counted in characters. With a directory, no file outside of it is read. Documents are
+//! parsed in a separate process. Deliberately absent: answers. Texts are found by vector search with an embeddings
+//! endpoint, otherwise by keyword search, and a configured model describes documents.
 
 mod answers;
 mod tools;
@@ -19,7 +19,7 @@ use perihelion_ingest::{self as ingest, OWNER, TENANT, embeddings, library_of};
 use perihelion_settings::config::{Overrides, Settings};
 pub use tools::Server;
 
-/// Where a call of the program that started the server says whose it is.
+/// The field in which a call names its tenant.
 pub const TENANT_META: &str = "dev.perihelion/tenant";
 
 /// Options of `perihelion mcp documents`.
@@ -73,6 +73,8 @@ pub enum Error {
     ReadOnly,
 }
 
+type Result<T, E = Error> = std::result::Result<T, E>;
+
 /// What the options name.
 struct Opened {
     library: Library,
@@ -80,7 +82,7 @@ struct Opened {
     settings: Settings,
 }
 
-async fn open(options: &Options) -> Result<Opened, Error> {
+async fn open(options: &Options) -> Result<Opened> {
     let env = |name: &str| std::env::var(name).ok();
     let overrides = Overrides { database: options.database.clone(), ..Overrides::default() };
     let file = Settings::file(None, &env);

@@ -3,14 +3,8 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use perihelion_documents::{COLLECTION, EmbeddingModel, Library, Query, Read, Scope, Source};
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
-use rmcp::{tool, tool_router};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -18,13 +12,14 @@ use super::answers::{
     AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hit, Hits, Listed,
     ReadDocument, SearchDocuments,
 };
-use super::{Error, Opened, Options, TENANT_META};
+use super::{Error, Opened, Options, Result, TENANT_META};
 use crate::root::Root;
-use crate::toolbox::{Toolbox, config, lines, respond};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, config, lines, respond};
 use perihelion_engine::checkpoint::{self, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
 
-/// Hits returned unless the call says otherwise, and the most it may ask for.
+/// Default for the number of hits, and its maximum.
 const DEFAULT_HITS: usize = 8;
 const MAX_HITS: usize = 1_000;
 
@@ -32,22 +27,15 @@ const MAX_HITS: usize = 1_000;
 const DEFAULT_READ: usize = 12_000;
 const MAX_READ: usize = 200_000;
 
-/// What an answer says of a document whose description no model was asked for, or that did not answer.
+/// The note for a document without a description.
 const NO_MODEL: &str = "this server has no model for descriptions; set models.url, or OPENAI_BASE_URL in its environment";
 const NO_ANSWER: &str = "the model did not describe the document; see the log of this server";
 
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
-    shelf: Arc<Shelf>,
-    tool_router: ToolRouter<Self>,
-}
-
-struct Shelf {
     opened: Opened,
-    /// Whether no model is asked what documents are about.
+    /// Whether documents are added without descriptions.
     undescribed: bool,
-    /// Opened when something is added or deleted: who only searches needs neither threads nor the keys to them.
+    /// Opened for an addition or a deletion: searches need neither threads nor their keys.
     threads: OnceCell<DocumentThreads>,
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
@@ -58,14 +46,11 @@ struct Shelf {
 
 impl Server {
     /// Opens the database and the directory, and makes the tools; `believes_callers` lets each call say whose it is.
-    ///
-    /// # Errors
-    /// [`Error`] naming what cannot be opened.
-    pub async fn open(options: &Options, believes_callers: bool) -> Result<Self, Error> {
+    pub async fn open(options: &Options, believes_callers: bool) -> Result<Serving> {
         let open = |path: &PathBuf| {
             Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })
         };
-        let shelf = Shelf {
+        let server = Self {
             opened: super::open(options).await?,
             undescribed: options.undescribed,
             threads: OnceCell::new(),
@@ -80,7 +65,11 @@ impl Server {
                 tool_router.map.remove(tool);
             }
         }
-        Ok(Self { shelf: Arc::new(shelf), tool_router })
+        let text = "Finds what answers a question in the user's documents. Search with search_documents, read on around a hit \
+             with read_document, see what there is with list_documents. Answer from what the documents say alone, \
+             cite title and page, and say so when they do not say it.";
+        let about = config("documents", "Documents", text.to_owned());
+        Ok(Serving::fixed(server, tool_router, about))
     }
 }
 
@@ -96,7 +85,7 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<AddDocument>,
     ) -> CallToolResult {
-        respond(self.shelf.add(&meta, input).await, |added| {
+        respond(self.add(&meta, input).await, |added| {
             let done = if added.unchanged { "Unchanged" } else { "Added" };
             let Listed { title, characters, document, .. } = &added.document;
             format!("{done}: {title} ({characters} characters), id {document}")
@@ -113,7 +102,7 @@ impl Server {
             let summary = one.summary.as_deref().unwrap_or("");
             format!("{} ({}): {} {summary}", one.title, one.format, one.document)
         };
-        respond(self.shelf.list(&meta).await, |listed| {
+        respond(self.list(&meta).await, |listed| {
             lines(listed.documents.iter().map(line), "\n", "No documents yet.")
         })
     }
@@ -128,17 +117,18 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<SearchDocuments>,
     ) -> CallToolResult {
-        respond(self.shelf.search(&meta, input).await, |hits| {
-            let failed = hits.by_words_only.as_ref().map(|why| {
-                format!("Searched by words alone, the embeddings endpoint failed: {why}")
-            });
+        respond(self.search(&meta, input).await, |hits| {
+            let failed = hits.by_words_only.as_ref();
+            let failed = failed.map(|why| format!("Searched by words alone: {why}"));
             let nothing = hits.hits.is_empty().then(|| "Nothing was found.".to_owned());
             let shown = hits.hits.iter().zip(1..).map(|(Hit { source, .. }, number)| {
                 let Source { title, document, start, end, quote, .. } = source;
                 let page = source.page.map(|page| format!(", page {page}")).unwrap_or_default();
                 let section = source.section.as_ref().map(|title| format!(", {title}"));
                 let section = section.unwrap_or_default();
-                format!("[{number}] {title}{page}{section} (document {document}, {start}..{end})\n{quote}")
+                let how = source.recognized.map(|percent| format!(", recognized ({percent} %)"));
+                let how = how.unwrap_or_default();
+                format!("[{number}] {title}{page}{section}{how} (document {document}, {start}..{end})\n{quote}")
             });
             lines(failed.into_iter().chain(nothing).chain(shown), "\n\n", "")
         })
@@ -157,7 +147,7 @@ impl Server {
         let start = input.start.unwrap_or(0);
         let end = input.end.unwrap_or(start.saturating_add(DEFAULT_READ));
         let end = end.min(start.saturating_add(MAX_READ));
-        respond(self.shelf.read(&meta, &input.document, start, end).await, |read| {
+        respond(self.read(&meta, &input.document, start, end).await, |read| {
             let Read { title, start, end, length, text, .. } = read;
             format!("{title} ({start}..{end} of {length})\n{text}")
         })
@@ -173,18 +163,18 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<DeleteDocument>,
     ) -> CallToolResult {
-        respond(self.shelf.delete(&meta, &input.document).await, |gone| {
+        respond(self.delete(&meta, &input.document).await, |gone| {
             format!("Deleted: {}", gone.title)
         })
     }
 }
 
-impl Shelf {
+impl Server {
     fn model(&self) -> Option<&dyn EmbeddingModel> {
         self.opened.embeddings.as_deref()
     }
 
-    async fn threads(&self, meta: &RequestMetaObject) -> Result<DocumentThreads, Error> {
+    async fn threads(&self, meta: &RequestMetaObject) -> Result<DocumentThreads> {
         let open = async || {
             let settings = &self.opened.settings;
             let model = if self.undescribed { None } else { summarizer(&settings.models)? };
@@ -203,7 +193,7 @@ impl Shelf {
     }
 
     /// Returns the documents that a call is about.
-    fn library(&self, meta: &RequestMetaObject) -> Result<Library, Error> {
+    fn library(&self, meta: &RequestMetaObject) -> Result<Library> {
         let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
         let Some(tenant) = tenant.filter(|_| self.believes_callers) else {
             return Ok(self.opened.library.clone());
@@ -212,7 +202,7 @@ impl Shelf {
         Ok(self.opened.library.within(&scope.map_err(perihelion_documents::Error::from)?))
     }
 
-    async fn list(&self, meta: &RequestMetaObject) -> Result<Documents, Error> {
+    async fn list(&self, meta: &RequestMetaObject) -> Result<Documents> {
         let listed = self.library(meta)?.list(self.collection.as_deref()).await?;
         Ok(Documents { documents: listed.into_iter().map(Listed::from).collect() })
     }
@@ -223,15 +213,11 @@ impl Shelf {
         document: &str,
         start: usize,
         end: usize,
-    ) -> Result<Read, Error> {
+    ) -> Result<Read> {
         Ok(self.library(meta)?.read(document, Some(start), Some(end)).await?)
     }
 
-    async fn delete(
-        &self,
-        meta: &RequestMetaObject,
-        document: &str,
-    ) -> Result<DeletedDocument, Error> {
+    async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<DeletedDocument> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
@@ -240,11 +226,7 @@ impl Shelf {
         Ok(DeletedDocument { document: gone.id, title, deleted: true })
     }
 
-    async fn add(
-        &self,
-        meta: &RequestMetaObject,
-        asked: AddDocument,
-    ) -> Result<AddedDocument, Error> {
+    async fn add(&self, meta: &RequestMetaObject, asked: AddDocument) -> Result<AddedDocument> {
         if self.read_only {
             return Err(Error::ReadOnly);
         }
@@ -281,7 +263,7 @@ impl Shelf {
         })
     }
 
-    fn file(&self, path: &str) -> Result<Vec<u8>, Error> {
+    fn file(&self, path: &str) -> Result<Vec<u8>> {
         let failed = |source| Error::File { path: path.to_owned(), source };
         let irregular = || std::io::Error::other("it is not a regular file");
         let opened = match &self.root {
@@ -300,11 +282,7 @@ impl Shelf {
         Ok(bytes)
     }
 
-    async fn search(
-        &self,
-        meta: &RequestMetaObject,
-        asked: SearchDocuments,
-    ) -> Result<Hits, Error> {
+    async fn search(&self, meta: &RequestMetaObject, asked: SearchDocuments) -> Result<Hits> {
         let mut query = Query::new(asked.query);
         query.filters = asked.filters.unwrap_or_default();
         if query.filters.collection.is_none() {
@@ -320,18 +298,5 @@ impl Shelf {
         let found = library.search(&query, self.model()).await?;
         let hits = found.hits.into_iter().map(|source| Hit { source, parent: None }).collect();
         Ok(Hits { hits, by_words_only: found.by_words_only })
-    }
-}
-
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let text = "Finds what answers a question in the user's documents. Search with search_documents, read on around a hit \
-             with read_document, see what there is with list_documents. Answer from what the documents say alone, \
-             cite title and page, and say so when they do not say it.";
-        config("documents", "Documents", text.to_owned())
     }
 }

@@ -1,8 +1,8 @@
 //! Serves the text files of one directory to models: list, read by lines, search.
 //!
-//! Enter at [`Server::open`]; the tools are in `tools`. Invariant: nothing outside the directory is ever
-//! opened, whatever path, link or race is offered: every open goes through a capability of the directory
-//! itself. Answers are sorted and depend on the files alone. Deliberately absent: any write.
+//! Enter at [`Server::open`]; the tools are in `tools`. Invariant: no file outside of the directory is ever opened,
+//! with any path, link or race: every open goes through a capability of the directory itself. Answers are sorted and
+//! depend on the files alone. Deliberately absent: any write.
 
 mod search;
 mod tools;
@@ -43,7 +43,7 @@ pub enum Error {
     #[error("the file ends before line {start}; it has {total} lines: {path}")]
     PastTheEnd { path: String, start: usize, total: usize },
     #[error("not a valid regular expression: {0}")]
-    Regex(String),
+    Regex(#[source] regex::Error),
     #[error("the search took longer than {0} s; name a path, or search for plain text")]
     TooLong(f64),
     #[error("the search text is empty")]
@@ -53,3 +53,5 @@ pub enum Error {
     #[error("the reading task was aborted: {0}")]
     Aborted(#[from] tokio::task::JoinError),
 }
+
+type Result<T, E = Error> = std::result::Result<T, E>;

@@ -4,12 +4,12 @@ use regex::{Regex, RegexBuilder};
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Error, Tree};
+use super::{Error, Result, Tree};
 use perihelion_engine::clock;
 
 /// Longest piece of a line that is shown, in bytes.
 const MAX_LINE_BYTES: usize = 400;
-/// Bytes of a line that are searched; what is beyond is passed over.
+/// Bytes of a line that are searched; the rest is skipped.
 const MAX_SEARCHED: usize = 16 * 1024;
 /// Bound on the memory of a compiled expression.
 const MAX_REGEX_BYTES: usize = 300_000;
@@ -38,13 +38,7 @@ impl Tree {
     ///
     /// # Errors
     /// When the query is empty or not an expression, or the path is not inside the directory.
-    pub fn search(
-        &self,
-        query: &str,
-        is_regex: bool,
-        path: &str,
-        most: usize,
-    ) -> Result<Search, Error> {
+    pub fn search(&self, query: &str, is_regex: bool, path: &str, most: usize) -> Result<Search> {
         let pattern = pattern(query, is_regex)?;
         let begun = clock::monotonic();
         let mut found = Search { hits: Vec::new(), truncated: false, files_searched: 0 };
@@ -74,7 +68,7 @@ impl Tree {
     }
 }
 
-fn pattern(query: &str, is_regex: bool) -> Result<Regex, Error> {
+fn pattern(query: &str, is_regex: bool) -> Result<Regex> {
     if query.trim().is_empty() {
         return Err(Error::EmptyQuery);
     }
@@ -83,10 +77,10 @@ fn pattern(query: &str, is_regex: bool) -> Result<Regex, Error> {
         .case_insensitive(!is_regex)
         .size_limit(MAX_REGEX_BYTES)
         .build()
-        .map_err(|error| Error::Regex(error.to_string()))
+        .map_err(Error::Regex)
 }
 
-/// Returns the line, or the part of a very long one that begins a little before the match.
+/// Returns the line, or for a very long one a part that begins shortly before the match.
 fn excerpt(line: &str, place: usize) -> String {
     if line.len() <= MAX_LINE_BYTES {
         return line.to_owned();

@@ -2,37 +2,31 @@
 
 use std::sync::Arc;
 
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ServerConfig};
-use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Error, Excerpt, Listing, Options, Search, Tree};
-use crate::toolbox::{Toolbox, config, respond};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, config, respond};
 
 /// Lines returned by `read` unless the call says otherwise.
 const DEFAULT_LINES: usize = 200;
-/// Hits returned by `search` unless the call says otherwise, and the most it may ask for.
+/// Default for the number of hits of `search`, and its maximum.
 const DEFAULT_HITS: usize = 50;
 const MAX_HITS: usize = 500;
 
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
     tree: Arc<Tree>,
-    tool_router: ToolRouter<Self>,
 }
 
 impl Server {
     /// Opens the directory and makes the tools.
-    ///
-    /// # Errors
-    /// As [`Tree::open`].
-    pub fn open(options: &Options) -> Result<Self, Error> {
-        Ok(Self { tree: Arc::new(Tree::open(options)?), tool_router: Self::tool_router() })
+    pub fn open(options: &Options) -> Result<Serving, Error> {
+        let server = Self { tree: Arc::new(Tree::open(options)?) };
+        let text = "Text documents of one folder, read-only. Search for lines, read around them, cite them as \
+                    path:line, and quote them exactly.";
+        let about = config("files", "Text documents", text.to_owned());
+        Ok(Serving::fixed(server, Self::tool_router(), about))
     }
 
     async fn with_tree<T: Send + 'static>(
@@ -47,10 +41,9 @@ impl Server {
 /// What to list.
 #[derive(Deserialize, JsonSchema)]
 struct List {
-    /// Directory, relative to the served one; the served directory itself if left out.
+    /// Directory
     #[serde(default)]
     path: Option<String>,
-    /// Also list everything below it.
     #[serde(default)]
     recursive: Option<bool>,
 }
@@ -58,12 +51,11 @@ struct List {
 /// What to read.
 #[derive(Deserialize, JsonSchema)]
 struct Read {
-    /// File, relative to the served directory.
     path: String,
-    /// First line to return, from 1.
+    /// From 1
     #[serde(default)]
     start_line: Option<u32>,
-    /// Most lines to return; 200 if left out.
+    /// 200 by default
     #[serde(default)]
     max_lines: Option<u32>,
 }
@@ -71,15 +63,14 @@ struct Read {
 /// What to look for.
 #[derive(Deserialize, JsonSchema)]
 struct Find {
-    /// Text that a line must contain, in any case; one or two words find more than a sentence. Or a regular expression.
+    /// One or two words
     query: String,
-    /// Read the query as a regular expression (case matters unless it begins with (?i)).
     #[serde(default)]
     regex: Option<bool>,
-    /// Look only in this file or below this directory.
+    /// File or directory
     #[serde(default)]
     path: Option<String>,
-    /// Most lines to return; 50 if left out.
+    /// 50 by default
     #[serde(default)]
     max_results: Option<u32>,
 }
@@ -87,7 +78,7 @@ struct Find {
 #[tool_router]
 impl Server {
     #[tool(
-        description = "Lists the files and directories of the served folder, sorted by path, with sizes in bytes.",
+        description = "Lists files and directories with their sizes.",
         output_schema = schema_for_output::<Listing>(),
         annotations(title = "List files", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
@@ -98,7 +89,7 @@ impl Server {
     }
 
     #[tool(
-        description = "Reads lines of a text file, each with its number, so that they can be cited as path:line. For a long file, search first and read around the hit with start_line.",
+        description = "Reads numbered lines of a text file. Search in long files first.",
         output_schema = schema_for_output::<Excerpt>(),
         annotations(title = "Read a file", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
@@ -112,7 +103,7 @@ impl Server {
     }
 
     #[tool(
-        description = "Finds the lines that contain a text (in any case) or match a regular expression, in all text files or below a path. Each hit is given as path:line: text, sorted by path and line.",
+        description = "Finds lines that contain a text, in any case, as path:line: text.",
         output_schema = schema_for_output::<Search>(),
         annotations(title = "Search files", read_only_hint = true, idempotent_hint = true, open_world_hint = false)
     )]
@@ -168,17 +159,4 @@ fn search_text(found: &Search, query: &str) -> String {
         text.push_str("\n(truncated: there are more hits; narrow the query or the path)");
     }
     text
-}
-
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let text = "Gives access to the text documents of one folder, read-only. Use search to find the lines that \
-                    matter, read to see them in context, list to learn what there is. Cite what you report as \
-                    path:line, and quote the words as they stand.";
-        config("files", "Text documents", text.to_owned())
-    }
 }

@@ -8,7 +8,7 @@ use nix::sys::stat::SFlag;
 use schemars::JsonSchema;
 use serde::Serialize;
 
-use super::{Error, Options};
+use super::{Error, Options, Result};
 use crate::root::Root;
 use perihelion_settings::config::strict::nearest;
 
@@ -61,7 +61,7 @@ const SEARCH_TIME: Duration = Duration::from_secs(10);
 pub struct Tree {
     root: Root,
     pub(super) max_bytes: usize,
-    /// How long one search may take, also when nobody waits for it any more.
+    /// Longest duration of one search, also without a waiting caller.
     pub(super) search_time: Duration,
 }
 
@@ -70,7 +70,7 @@ impl Tree {
     ///
     /// # Errors
     /// [`Error::Root`] when it is not there or not a directory.
-    pub fn open(options: &Options) -> Result<Self, Error> {
+    pub fn open(options: &Options) -> Result<Self> {
         let root = Root::open(&options.root)
             .map_err(|source| Error::Root { path: options.root.clone(), source })?;
         Ok(Self { root, max_bytes: options.max_bytes as usize, search_time: SEARCH_TIME })
@@ -80,7 +80,7 @@ impl Tree {
     ///
     /// # Errors
     /// When the path is not there, not a directory, or leads outside.
-    pub fn list(&self, path: &str, recursive: bool) -> Result<Listing, Error> {
+    pub fn list(&self, path: &str, recursive: bool) -> Result<Listing> {
         let mut entries = Vec::new();
         let depth = if recursive { MAX_DEPTH } else { 0 };
         self.walk(&relative(path), depth, MAX_ENTRIES + 1, &mut entries)
@@ -95,7 +95,7 @@ impl Tree {
     ///
     /// # Errors
     /// When the path is not a text file inside the directory, or ends before `start_line`.
-    pub fn read(&self, path: &str, start_line: usize, max_lines: usize) -> Result<Excerpt, Error> {
+    pub fn read(&self, path: &str, start_line: usize, max_lines: usize) -> Result<Excerpt> {
         let text = self.text(path)?;
         let lines: Vec<&str> = text.lines().collect();
         let start = start_line.max(1);
@@ -123,7 +123,7 @@ impl Tree {
     }
 
     /// Returns the paths of the files below a path (or the file itself), sorted.
-    pub(super) fn files(&self, path: &str) -> Result<Vec<String>, Error> {
+    pub(super) fn files(&self, path: &str) -> Result<Vec<String>> {
         let path = relative(path);
         let found = self.root.file(&path).and_then(|file| file.metadata());
         if found.map_err(|error| self.explain(&path, error))?.is_file() {
@@ -138,7 +138,7 @@ impl Tree {
         Ok(files)
     }
 
-    pub(super) fn text(&self, path: &str) -> Result<String, Error> {
+    pub(super) fn text(&self, path: &str) -> Result<String> {
         let name = relative(path);
         let explain = |error| self.explain(path, error);
         let file = self.root.file(&name).map_err(explain)?;
@@ -211,14 +211,13 @@ impl Tree {
         let by_name = files.iter().find(|path| {
             Path::new(path).file_name() == Path::new(wrong).file_name() && !wrong.is_empty()
         });
-        by_name
-            .map(String::as_str)
-            .or_else(|| nearest(wrong, files.iter().map(String::as_str)))
-            .map_or_else(String::new, |best| format!("; did you mean {best}?"))
+        let alike = || nearest(wrong, files.iter().map(String::as_str));
+        let best = by_name.map(String::as_str).or_else(alike);
+        best.map_or_else(String::new, |best| format!("; did you mean {best}?"))
     }
 }
 
-/// Drops what adds nothing to a relative path; the directory's own root is `.`.
+/// Removes redundant parts of a relative path; the directory's own root is `.`.
 fn relative(path: &str) -> String {
     let mut path = path.trim();
     while let Some(rest) = path.strip_prefix("./") {

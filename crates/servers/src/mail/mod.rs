@@ -1,7 +1,7 @@
 //! Reads and answers one account's mail: `perihelion mcp mail`.
 //!
-//! Enter at [`Server::open`]. Invariant: nothing leaves but by `send`, which takes a draft that a person could have read, and sends it
-//! once. Deliberately absent: deleting and moving mail.
+//! Enter at [`Server::open`]. Invariant: only `send` sends mail. It takes a draft that a person could have read, and
+//! sends it once. Deliberately absent: deleting and moving mail.
 
 mod tools;
 
@@ -9,7 +9,7 @@ use perihelion_mail::{Account, Endpoint, JmapServer, Mailbox, Security, Servers}
 
 pub use tools::Server;
 
-/// The environment variable that holds the password; there is no option for it, which everybody could read.
+/// The environment variable with the password; there is no option for it, because options are public.
 const PASSWORD: &str = "PERIHELION_MAIL_PASSWORD";
 /// The environment variable that holds a bearer token for JMAP in place of a password.
 const TOKEN: &str = "PERIHELION_MAIL_TOKEN";
@@ -54,7 +54,7 @@ pub enum SecurityName {
 }
 
 impl Options {
-    /// Opens the account by JMAP where it is offered, by IMAP and SMTP elsewhere.
+    /// Opens the account by JMAP if it is offered, otherwise by IMAP and SMTP.
     pub(crate) async fn open(&self) -> Result<Mailbox, Error> {
         perihelion_settings::config::tls::install();
         let Some(jmap) = &self.jmap else {

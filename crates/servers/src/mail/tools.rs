@@ -1,19 +1,13 @@
 //! The tools: search, read a thread, draft, reply, forward, send.
 
-use std::sync::Arc;
-
 use perihelion_mail::{Attachment, Compose, Mailbox, Message, Sent, SentState, Shown, Summary};
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
-use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Options};
 use crate::notes::IDEMPOTENCY_KEY;
-use crate::toolbox::{Toolbox, config, lines, respond};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, config, lines, respond};
 
 /// Most messages that a search returns.
 const FOUND: usize = 30;
@@ -90,24 +84,21 @@ struct Thread {
     messages: Vec<Message>,
 }
 
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
-    mailbox: Arc<Mailbox>,
-    tool_router: ToolRouter<Self>,
+    mailbox: Mailbox,
 }
 
 impl Server {
     /// Opens the account.
-    ///
-    /// # Errors
-    /// When its server cannot be reached or refuses it.
-    pub async fn open(options: &Options) -> Result<Self, Error> {
-        Ok(Self { mailbox: Arc::new(options.open().await?), tool_router: Self::tool_router() })
+    pub async fn open(options: &Options) -> Result<Serving, Error> {
+        let server = Self { mailbox: options.open().await? };
+        let text = "Reads and answers one account's mail: search_mail, then read_thread; draft, reply or forward keep a draft, send sends it.";
+        let about = config("mail", "Mail", text.to_owned());
+        Ok(Serving::fixed(server, Self::tool_router(), about))
     }
 }
 
-/// Returns what a draft's Message-ID is made of: the caller's key, so that a repeated call makes no second draft.
+/// Returns the source of a draft's Message-ID: the caller's key, so that a repeated call makes no second draft.
 fn unique(meta: &RequestMetaObject) -> String {
     let key = meta
         .get(IDEMPOTENCY_KEY)
@@ -200,17 +191,6 @@ impl Server {
             SentState::Sent => format!("Sent to {}.", sent.recipients.join(", ")),
             SentState::AlreadySent => "It had been sent before; nothing was sent now.".to_owned(),
         })
-    }
-}
-
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let text = "Reads and answers one account's mail: search_mail, then read_thread; draft, reply or forward keep a draft, send sends it.";
-        config("mail", "Mail", text.to_owned())
     }
 }
 

@@ -1,7 +1,8 @@
 //! Runs a model's Python in a sandbox: `perihelion mcp python`.
 //!
-//! Enter at [`Server::open`]. Invariant: a program reaches its inputs and a scratch folder of its own, and a failed program is a
-//! result with an `error`, not a failed call. Deliberately absent: state between two runs; each starts from nothing.
+//! Enter at [`Server::open`]. Invariant: a program reaches only its inputs and its own scratch folder, and a failed
+//! program is a result with an `error`, not a failed call. Deliberately absent: state between two runs; each starts
+//! empty.
 
 mod tools;
 

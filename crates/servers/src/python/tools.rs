@@ -1,30 +1,26 @@
-//! The one tool: a program in, what it left behind out.
+//! The only tool: a program as the input, its result as the output.
 
 use std::fmt::Write as _;
 use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion_sandbox::{Fault, Limits, Outcome, Program, Python, Tier};
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, RequestMetaObject, ServerConfig};
-use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{Error, MAX_CODE_BYTES, Options};
-use crate::toolbox::{Toolbox, answer, config, failure};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, answer, config, failure};
 
-/// Where a caller may say at which moment the program starts, in milliseconds since the epoch; the result repeats it.
+/// The field for the program's start time, in milliseconds since the epoch; the result repeats it.
 pub const CLOCK: &str = "dev.perihelion/clock";
-/// Where a caller may say what the program's randomness follows from; the result repeats it.
+/// The field for the seed of the program's randomness; the result repeats it.
 pub const SEED: &str = "dev.perihelion/seed";
 /// Runs at once; each may take the whole memory limit.
 const RUNS: usize = 2;
-/// Characters of a value shown to a model beside the structured result.
+/// Characters of a value shown to a model with the structured result.
 const SHOWN: usize = 4_000;
 
 #[derive(Deserialize, JsonSchema)]
@@ -41,29 +37,31 @@ struct Run {
 
 struct Workshop {
     python: Python,
-    tier: Tier,
     options: Options,
     runs: Semaphore,
 }
 
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
     workshop: Arc<Workshop>,
-    tool_router: ToolRouter<Self>,
 }
 
 impl Server {
     /// Opens the tier that was asked for.
-    ///
-    /// # Errors
-    /// Where it is not in this build or the system lacks what it needs.
-    pub fn open(options: &Options) -> Result<Self, Error> {
+    pub fn open(options: &Options) -> Result<Serving, Error> {
         let tier = options.tier();
         let python = Python::open(tier, &options.site_packages)?;
-        let workshop =
-            Workshop { python, tier, options: options.clone(), runs: Semaphore::new(RUNS) };
-        Ok(Self { workshop: Arc::new(workshop), tool_router: Self::tool_router() })
+        let workshop = Workshop { python, options: options.clone(), runs: Semaphore::new(RUNS) };
+        let packages = match tier {
+            Tier::Wasm => {
+                "the standard library (with sqlite3, decimal, statistics), no numpy or pandas"
+            }
+            Tier::System => "the packages of the system's Python",
+        };
+        let text = format!(
+            "Runs Python programs for calculation and data: {packages}. Nothing is kept between runs; there is no network."
+        );
+        let server = Self { workshop: Arc::new(workshop) };
+        Ok(Serving::fixed(server, Self::tool_router(), config("python", "Python", text)))
     }
 
     async fn run(&self, input: Run, meta: &RequestMetaObject) -> Result<(Outcome, Program), Error> {
@@ -124,25 +122,6 @@ impl Server {
     }
 }
 
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let packages = match self.workshop.tier {
-            Tier::Wasm => {
-                "the standard library (with sqlite3, decimal, statistics), no numpy or pandas"
-            }
-            Tier::System => "the packages of the system's Python",
-        };
-        let text = format!(
-            "Runs Python programs for calculation and data: {packages}. Nothing is kept between runs; there is no network."
-        );
-        config("python", "Python", text)
-    }
-}
-
 fn limits(options: &Options, asked: Option<f64>) -> Result<Limits, Error> {
     let limits = options.limits();
     let Some(asked) = asked else { return Ok(limits) };
@@ -152,7 +131,7 @@ fn limits(options: &Options, asked: Option<f64>) -> Result<Limits, Error> {
     }
 }
 
-/// Says to a model what the structured result says to a program.
+/// Describes the structured result for a model.
 fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.

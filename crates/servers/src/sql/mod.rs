@@ -1,8 +1,8 @@
 //! Serves a database to models: its tables, their columns, and single SELECT statements.
 //!
-//! Enter at [`Server::open`]; the tools are in `tools`, what they do in the crate `perihelion-sql`. Invariant: what
-//! may be read, by whom and how much is said on the command line, and never by a model.
-//! Deliberately absent: any write, any statement that did not pass the guard.
+//! Enter at [`Server::open`]; the tools are in `tools`, their work in the crate `perihelion-sql`. Invariant: the
+//! command line alone determines the readable data, the readers and the limits, never a model. Deliberately absent: any
+//! write, any statement that did not pass the guard.
 
 mod tools;
 
@@ -63,7 +63,7 @@ struct Line {
 /// Opens a Postgres database as a server with these arguments would, and returns what should be changed about its role.
 ///
 /// # Errors
-/// As [`Database::open`]; arguments that cannot be read have nothing to warn of.
+/// As [`Database::open`]; unreadable arguments have no warnings.
 pub async fn warnings(arguments: &[String]) -> Result<Vec<String>, Error> {
     let words = std::iter::once("sql").chain(arguments.iter().map(String::as_str));
     let Ok(Line { options }) = <Line as clap::Parser>::try_parse_from(words) else {
@@ -77,19 +77,19 @@ pub async fn warnings(arguments: &[String]) -> Result<Vec<String>, Error> {
 }
 
 impl std::fmt::Debug for Options {
-    /// Leaves the database out: its URL may hold a password.
+    /// Leaves the database out, because its URL can contain a password.
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         f.debug_struct("Options").field("max_rows", &self.max_rows).finish_non_exhaustive()
     }
 }
 
 impl Options {
-    /// Returns what the database is opened with.
+    /// Returns the options of the database.
     ///
     /// # Errors
     /// [`Error::Worker`] when this program cannot find itself.
     pub fn settings(&self) -> Result<perihelion_sql::Options, Error> {
-        let program = std::env::current_exe().map_err(|error| Error::Worker(error.to_string()))?;
+        let program = std::env::current_exe().map_err(|error| Error::Worker(error.into()))?;
         Ok(perihelion_sql::Options {
             database: self.database.clone(),
             tables: self.tables.clone(),

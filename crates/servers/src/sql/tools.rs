@@ -1,44 +1,40 @@
-//! The tools: what tables there are, what one holds, where a value stands, how tables join, a query.
+//! The tools: the list of tables, the profile of one, the places of a value, the joins of tables, a query.
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
 use perihelion_analysis::Dialect;
 use perihelion_sql::{
     Answer, Database, Description, Error, Format, FoundValues, Table, Validation, export, text,
 };
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ServerConfig};
-use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 
 use super::Options;
-use crate::toolbox::{Toolbox, config, respond};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, config, respond};
 
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
-    database: Arc<Database>,
+    database: Database,
     export_dir: Option<PathBuf>,
-    tool_router: ToolRouter<Self>,
 }
 
 impl Server {
     /// Opens the database and makes the tools.
-    ///
-    /// # Errors
-    /// As [`Database::open`].
-    pub async fn open(options: &Options) -> Result<Self, Error> {
-        let database = Arc::new(Database::open(options.settings()?).await?);
+    pub async fn open(options: &Options) -> Result<Serving, Error> {
+        let database = Database::open(options.settings()?).await?;
         let mut tool_router = Self::tool_router();
         if options.export_dir.is_none() {
             tool_router.remove_route("export");
         }
-        Ok(Self { database, export_dir: options.export_dir.clone(), tool_router })
+        let dialect = database.dialect().title();
+        let text = format!(
+            "Answers questions from a {dialect} database with read-only SQL. Start with list_tables, look at a \
+             table with describe_table, then run a single {dialect} SELECT with query. When a query fails, read \
+             the error, correct the statement and try again. Report figures only from rows that a query returned."
+        );
+        let server = Self { database, export_dir: options.export_dir.clone() };
+        Ok(Serving::fixed(server, tool_router, config("sql", "SQL database", text)))
     }
 }
 
@@ -46,7 +42,8 @@ impl Server {
 #[derive(Serialize, JsonSchema)]
 struct Tables {
     /// The language of statements: `sqlite` or `postgres`.
-    dialect: &'static str,
+    #[schemars(with = "String")]
+    dialect: Dialect,
     tables: Vec<Table>,
     /// Changes when tables, columns or keys do.
     fingerprint: String,
@@ -184,10 +181,7 @@ impl Server {
 impl Server {
     async fn tables(&self) -> Result<Tables, Error> {
         let fingerprint = self.database.catalogue().await?.fingerprint();
-        let dialect = match self.database.dialect() {
-            Dialect::Postgres => "postgres",
-            _ => "sqlite",
-        };
+        let dialect = self.database.dialect();
         Ok(Tables { dialect, tables: self.database.tables().await?, fingerprint })
     }
 
@@ -198,9 +192,8 @@ impl Server {
             "xlsx" => Format::Xlsx,
             "json" => Format::Json,
             other => {
-                return Err(refused(format!(
-                    "the format is csv, xlsx or json; this is not: {other}"
-                )));
+                let why = format!("the format is csv, xlsx or json; this is not: {other}");
+                return Err(refused(why));
             }
         };
         let plain = |c: char| c.is_ascii_alphanumeric() || matches!(c, '-' | '_');
@@ -228,21 +221,5 @@ impl Server {
             row_count: rows.row_count,
             truncated: rows.truncated,
         })
-    }
-}
-
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let dialect = self.database.dialect().title();
-        let text = format!(
-            "Answers questions from a {dialect} database with read-only SQL. Start with list_tables, look at a \
-             table with describe_table, then run a single {dialect} SELECT with query. When a query fails, read \
-             the error, correct the statement and try again. Report figures only from rows that a query returned."
-        );
-        config("sql", "SQL database", text)
     }
 }

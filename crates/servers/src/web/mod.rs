@@ -1,7 +1,7 @@
 //! Searches the web and fetches pages: `perihelion mcp web`.
 //!
-//! Enter at [`Server::open`]. Invariant: only public addresses are fetched, decided at the connection. Always open world: what a page
-//! says is never an instruction. Deliberately absent: scripts, cookies, logins.
+//! Enter at [`Server::open`]. Invariant: only public addresses are fetched, decided at the connection. Always open
+//! world: the text of a page is never an instruction. Deliberately absent: scripts, cookies, logins.
 
 mod tools;
 
@@ -62,15 +62,10 @@ impl Options {
             pause: Duration::from_millis(self.pause_ms.into()),
             ..Limits::default()
         };
-        let wire = match self.search_wire {
-            WireName::Searxng => Wire::Searxng,
-            WireName::Brave => Wire::Brave,
-            WireName::Tavily => Wire::Tavily,
-        };
-        let default = match wire {
-            Wire::Searxng => None,
-            Wire::Brave => Some("https://api.search.brave.com"),
-            Wire::Tavily => Some("https://api.tavily.com"),
+        let (wire, default) = match self.search_wire {
+            WireName::Searxng => (Wire::Searxng, None),
+            WireName::Brave => (Wire::Brave, Some("https://api.search.brave.com")),
+            WireName::Tavily => (Wire::Tavily, Some("https://api.tavily.com")),
         };
         let key =
             std::env::var(SEARCH_KEY).ok().filter(|key| !key.trim().is_empty()).map(Into::into);
@@ -82,13 +77,13 @@ impl Options {
     }
 }
 
-/// Has documents parsed as the documents server does: by this program, in a process of its own.
+/// Parses documents as the documents server does: by this program, in a separate process.
 struct Parsing(Parser);
 
 impl ReadDocument for Parsing {
     fn read<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> Reading<'a> {
         Box::pin(async move {
-            let parsed = self.0.parse(name, bytes).await.map_err(|error| error.to_string())?;
+            let parsed = self.0.parse(name, bytes).await?;
             Ok(Document { title: parsed.title, text: parsed.text })
         })
     }

@@ -1,18 +1,12 @@
 //! The two tools: search and fetch.
 
-use std::sync::Arc;
-
 use perihelion_web::{Hit, Kind, Page, Web};
-use rmcp::handler::server::router::tool::ToolRouter;
-use rmcp::handler::server::tool::schema_for_output;
-use rmcp::handler::server::wrapper::Parameters;
-use rmcp::model::{CallToolResult, ServerConfig};
-use rmcp::{tool, tool_router};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Options};
-use crate::toolbox::{Toolbox, config, lines, respond};
+use crate::toolbox::prelude::*;
+use crate::toolbox::{Serving, config, lines, respond};
 
 /// Hits of a search, and of a deep one.
 const HITS: usize = 8;
@@ -39,20 +33,17 @@ struct Found {
     results: Vec<Hit>,
 }
 
-/// The server's session handler.
-#[derive(Clone)]
 pub struct Server {
-    web: Arc<Web>,
-    tool_router: ToolRouter<Self>,
+    web: Web,
 }
 
 impl Server {
     /// Opens the web.
-    ///
-    /// # Errors
-    /// When the provider's address is none, or no HTTP client can be made.
-    pub fn open(options: &Options) -> Result<Self, Error> {
-        Ok(Self { web: Arc::new(options.open()?), tool_router: Self::tool_router() })
+    pub fn open(options: &Options) -> Result<Serving, Error> {
+        let server = Self { web: options.open()? };
+        let text = "Searches the web and reads pages as Markdown. Search first, then fetch what looks right; cite the address of each page.";
+        let about = config("web", "Web", text.to_owned());
+        Ok(Serving::fixed(server, Self::tool_router(), about))
     }
 }
 
@@ -82,16 +73,5 @@ impl Server {
             let end = if page.truncated { "\n\n(the page is longer)" } else { "" };
             format!("{}\n{}\n\n{}{end}", page.title, page.url, page.text)
         })
-    }
-}
-
-impl Toolbox for Server {
-    fn router(&self) -> &ToolRouter<Self> {
-        &self.tool_router
-    }
-
-    fn about(&self) -> ServerConfig {
-        let text = "Searches the web and reads pages as Markdown. Search first, then fetch what looks right; cite the address of each page.";
-        config("web", "Web", text.to_owned())
     }
 }

@@ -1,8 +1,8 @@
-//! More hands for the same database: resumes threads that were left to the workers or lost their process.
+//! The worker: resumes threads of the same database that were queued or lost their process.
 //!
-//! Enter at [`Worker::run`]. Invariants: at most so many threads at once as the settings allow; a worker
-//! that is asked to stop hands its threads over before it ends, and takes none meanwhile. Deliberately
-//! absent: any account of other workers; a thread's lease says who has it.
+//! Enter at [`Worker::run`]. Invariants: it runs at most as many threads at once as the settings permit. A worker that
+//! must stop hands over its threads before it ends, and claims no others. Deliberately absent: a list of other workers;
+//! the lease of a thread names its holder.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,37 +20,33 @@ use perihelion_star::GraphState;
 /// How long a worker waits after the database failed it, or leaves a thread alone on which it did.
 const PATIENCE: Duration = Duration::from_secs(1);
 
-/// How long a worker leaves a thread alone that cannot be resumed for a reason of its own.
+/// How long a worker skips a thread that cannot be resumed for a reason of its own.
 const ASIDE: Duration = Duration::from_secs(60);
 
-/// What a worker tells of itself.
 #[derive(Debug)]
 pub enum WorkerEvent<'a> {
-    /// A thread is looked at, and resumed if nobody else has it.
+    /// A thread is checked, and resumed if it has no holder.
     Called(ThreadId),
     /// A run ended, or was handed over.
     Ended(&'a RunReport),
-    /// The call was in vain: there is nothing to do, or somebody else does it.
+    /// The check found no work, or another process does it.
     Idle(ThreadId),
     /// A thread could not be resumed; it is left alone for a while.
     Failed(ThreadId, &'a Error),
     /// The database failed; the worker tries again.
     Waiting(&'a Error),
-    /// It was asked to stop while it drove so many threads.
+    /// It must stop while it drives this number of threads.
     Stopping(usize),
 }
 
-/// Hears what a worker tells.
 pub type Listener = Arc<dyn Fn(WorkerEvent<'_>) + Send + Sync>;
 
-/// Makes the options of a run on a thread out of those that the settings ask for.
+/// Makes the options of a run on a thread from those of the settings.
 pub type Options =
     Arc<dyn Fn(ThreadId, RunOptions<GraphState>) -> RunOptions<GraphState> + Send + Sync>;
 
-/// What a worker did.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Worked {
-    /// Runs that it drove.
     pub driven: u64,
     /// Threads that it could not continue with, and that still wait.
     pub left: usize,
@@ -66,7 +62,6 @@ enum Hope {
     None,
 }
 
-/// One worker of one process.
 pub struct Worker {
     runtime: Arc<Runtime>,
     concurrency: usize,
@@ -76,7 +71,7 @@ pub struct Worker {
 }
 
 impl Worker {
-    /// Makes a worker; one that `drains` ends when nothing is left to do.
+    /// Makes a worker; one that `drains` ends when no work is left.
     pub fn new(runtime: Arc<Runtime>, drains: bool, listener: Listener) -> Self {
         let concurrency = runtime.settings().worker.concurrency;
         Self { runtime, concurrency, drains, listener, options: Arc::new(|_, options| options) }
@@ -89,9 +84,9 @@ impl Worker {
         self
     }
 
-    /// Works until stopped, or until nothing is left that it can do.
+    /// Works until it is stopped, or until no thread is left that it can run.
     ///
-    /// After a stop its runs finish what is under way, and their threads are queued for the others.
+    /// After a stop its runs finish their active calls, and their threads are queued for other workers.
     ///
     /// # Errors
     /// [`Error`] when the database's address cannot be read; later failures are waited out.
@@ -181,7 +176,7 @@ async fn drive(
     })
 }
 
-/// What became of the threads so far.
+/// The results for the threads so far.
 #[derive(Default)]
 struct Account {
     driven: u64,

@@ -1,7 +1,8 @@
-//! Items as tests put them.
+//! Items and assistants as tests put them.
 
-use perihelion_service_rows::Item;
-use serde_json::Value;
+use perihelion_service_rows::{Assistant, Item};
+use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::support::now;
 
@@ -14,5 +15,21 @@ pub fn item(namespace: &[&str], key: &str, value: Value) -> Item {
         created_at: now(),
         updated_at: now(),
         expires_at: None,
+    }
+}
+
+/// The first version of an assistant.
+pub fn assistant() -> Assistant {
+    Assistant {
+        id: Uuid::now_v7(),
+        version: 1,
+        graph: "swarm".to_owned(),
+        name: "one".to_owned(),
+        description: None,
+        config: json!({}),
+        context: json!({}),
+        metadata: json!({}),
+        created_at: now(),
+        updated_at: now(),
     }
 }

@@ -19,5 +19,6 @@ pub fn run(thread: Uuid) -> NewRun {
         metadata: json!({}),
         temporary: false,
         due_at: now(),
+        only_at: None,
     }
 }

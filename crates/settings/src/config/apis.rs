@@ -1,4 +1,4 @@
-//! What endpoints of models speak, where each is to be found, and what a model can be sent.
+//! The protocols of model endpoints, their default addresses, and the inputs of models.
 
 use serde::Deserialize;
 
@@ -12,7 +12,7 @@ pub(super) const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Api {
-    /// OpenAI's Chat Completions, as most servers of models have it.
+    /// OpenAI's Chat Completions, the form of most model servers.
     #[default]
     ChatCompletions,
     /// Anthropic's Messages; the address ends in `/v1`.
@@ -34,7 +34,7 @@ impl Api {
     }
 }
 
-/// What a model can be sent.
+/// An input type of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
@@ -49,12 +49,11 @@ pub enum Input {
 pub struct Inputs(Vec<Input>);
 
 impl Inputs {
-    /// Makes the list.
     pub fn of(inputs: impl IntoIterator<Item = Input>) -> Self {
         Self(inputs.into_iter().collect())
     }
 
-    /// Tells whether the model can be sent it.
+    /// Returns whether the model accepts it.
     pub fn takes(&self, input: Input) -> bool {
         input == Input::Text || self.0.contains(&input)
     }

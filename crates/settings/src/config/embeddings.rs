@@ -8,26 +8,25 @@ use super::apis::PUBLIC_ENDPOINT;
 use super::models::Models;
 use super::resolve::{Sources, any, http_url, if_any, not_empty, positive, section};
 
-/// Model that is asked for where an address of its own is set, and no name.
+/// Default model if there is a separate address without a name.
 const DEFAULT_MODEL: &str = "text-embedding-3-small";
 
 section! {
     /// Keys of the embeddings section.
     EmbeddingKeys, EmbeddingsFile, "embeddings" {
-        /// Base address of an endpoint with `/embeddings`; none: the models' endpoint, where `model` is set.
+        /// Base address of an endpoint with `/embeddings`; by default the models' endpoint, if `model` is set.
         url: Option<String> = None, "PERIHELION_EMBEDDINGS_URL", if_any(http_url);
         /// Model name sent with each request; without `url` and `model` everything is found by words alone.
         model: Option<String> = None, "PERIHELION_EMBEDDINGS_MODEL", any;
-        /// Numbers of a vector; none: the model's own.
+        /// Dimensions of a vector; by default the model's own.
         dimension: Option<u32> = None, "PERIHELION_EMBEDDINGS_DIMENSION", if_any(positive);
-        /// Environment variable that holds the API key, where the address is not the models'.
+        /// Environment variable with the API key, if the address is not the models'.
         api_key_env: String = "PERIHELION_EMBEDDINGS_API_KEY".to_owned(), "PERIHELION_EMBEDDINGS_API_KEY_ENV", not_empty;
         /// Texts of one request.
         batch: u32 = 64, "PERIHELION_EMBEDDINGS_BATCH", positive;
     }
 }
 
-/// What calls of the embedding model need.
 #[derive(Clone, Debug)]
 pub struct Embeddings {
     pub url: String,
@@ -43,7 +42,7 @@ pub struct Embeddings {
 }
 
 impl EmbeddingKeys {
-    /// Returns what calls need; none where neither an address nor a model is set, or no endpoint is known.
+    /// Returns the settings of calls; `None` without an address or a model, or without an endpoint.
     pub(super) fn embeddings(self, models: &Models, sources: &Sources<'_>) -> Option<Embeddings> {
         if self.url.is_none() && self.model.is_none() {
             return None;

@@ -1,4 +1,4 @@
-//! The encryption section: which keys encrypt what threads hold; the keys themselves stand elsewhere.
+//! The encryption section: the keys of threads, which are stored elsewhere.
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -18,7 +18,6 @@ section! {
     }
 }
 
-/// Where keys are to be found.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "Vec<String>")]
 pub struct KeyRefs(Vec<KeyRef>);
@@ -35,14 +34,15 @@ enum KeyPlace {
     Variable(String),
 }
 
-/// A key by name; commands that need no database can do without what it names.
+/// A named key; commands without a database do not need it.
 #[derive(Clone, Debug)]
 pub struct EncryptionKey {
     pub name: String,
+    /// The environment variable that contains it, if one does.
+    pub variable: Option<String>,
     digits: Result<SecretString, Arc<Invalid>>,
 }
 
-/// Why there is no key.
 #[derive(Debug, thiserror::Error)]
 #[error("{name}: {source}")]
 pub struct NoKey {
@@ -50,17 +50,16 @@ pub struct NoKey {
     source: Arc<Invalid>,
 }
 
-/// Everything the settings say of encryption.
 #[derive(Clone, Debug, Default)]
 pub struct Encryption {
-    /// The first one encrypts; empty: nothing is encrypted.
+    /// The first one encrypts; empty means no encryption.
     pub keys: Vec<EncryptionKey>,
 }
 
 impl Encryption {
-    /// Returns the keys themselves by name, for encrypting only, each with why there is none where there is none.
+    /// Returns the keys themselves by name, for encryption only, each missing one with the reason.
     pub fn exposed(&self) -> impl Iterator<Item = (String, Result<[u8; 32], NoKey>)> {
-        self.keys.iter().map(|EncryptionKey { name, digits }| {
+        self.keys.iter().map(|EncryptionKey { name, digits, .. }| {
             let key = digits.as_ref().map_err(Arc::clone).and_then(|digits| {
                 read(digits.expose_secret()).ok_or_else(|| Invalid::KeyDigits.into())
             });
@@ -84,23 +83,21 @@ impl Section for Encryption {
                 }
             };
             let digits = text.map(|text| SecretString::from(text.trim()));
-            EncryptionKey { name, digits: digits.map_err(Arc::new) }
+            let variable = match place {
+                KeyPlace::Variable(variable) => Some(variable),
+                KeyPlace::File(_) => None,
+            };
+            EncryptionKey { name, variable, digits: digits.map_err(Arc::new) }
         };
         Ok(Self { keys: keys.unwrap_or_default().0.into_iter().map(found).collect() })
     }
 }
 
 fn read(digits: &str) -> Option<[u8; 32]> {
-    let mut key = [0; 32];
-    let (pairs, rest) = digits.as_bytes().as_chunks::<2>();
-    if pairs.len() != key.len() || !rest.is_empty() {
-        return None;
-    }
-    for (byte, pair) in key.iter_mut().zip(pairs) {
-        let digit = |byte: u8| char::from(byte).to_digit(16);
-        *byte = (digit(pair[0])? << 4 | digit(pair[1])?) as u8;
-    }
-    Some(key)
+    let digit = |byte: u8| char::from(byte).to_digit(16).map(|digit| digit as u8);
+    let (pairs, []) = digits.as_bytes().as_chunks::<2>() else { return None };
+    let bytes = pairs.iter().map(|[high, low]| Some(digit(*high)? << 4 | digit(*low)?));
+    bytes.collect::<Option<Vec<u8>>>()?.try_into().ok()
 }
 
 impl TryFrom<Vec<String>> for KeyRefs {

@@ -1,4 +1,4 @@
-//! Settings: where each value comes from, and errors that point at the line and the nearest valid key.
+//! Settings: the source of each value, and errors that show the line and the nearest valid key.
 //!
 //! Enter at [`Settings::load`], or at [`strict::parse`] for another file. Precedence everywhere:
 //! option, environment, file, default; an environment variable that is set but empty counts as unset.
@@ -23,7 +23,9 @@ pub mod variables;
 pub use apis::{Api, Input, Inputs};
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey, NoKey};
-pub use models::{AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, RoleSettings, Roles};
+pub use models::{
+    AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, Protocol, RoleSettings, Roles,
+};
 pub use prices::{Price, Prices, nano_usd};
 pub use resolve::Key;
 pub use retention::{Age, DocumentSettings, OtherParser, Retention};
@@ -31,10 +33,10 @@ pub use sections::{
     DatabaseUrl, Events, Founding, Limits, Log, LogFormat, PinMode, Prompts, Servers, Store, Swarm,
     TaintRule, Trust, Worker, cache_directory, data_directory, processes_directory,
 };
-pub use serve::{Approvals, Jwt, Names, Serve, Token};
-pub use settings::{Overrides, Settings};
+pub use serve::{Approvals, IssuerUrl, Jwt, Names, Oidc, Permission, Serve, Token};
+pub use settings::{Overrides, RoleModel, Settings};
 pub use strict::{Error, Invalid};
 pub use traces::{
-    Compression, Metrics, MetricsCollector, Temporality, TraceProtocol, TraceScope, Traces,
+    Collector, Compression, Metrics, Temporality, TraceProtocol, TraceScope, Traces, Transport,
     check_collector,
 };

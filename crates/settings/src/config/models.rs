@@ -24,7 +24,7 @@ section! {
         url: Option<String> = None, "OPENAI_BASE_URL", if_any(http_url);
         /// Model name sent with each request.
         model: String = "gpt-4.1-mini".to_owned(), "OPENAI_MODEL", not_empty;
-        /// Environment variable that holds the API key; the key itself never stands in a file.
+        /// Environment variable with the API key; the key itself is never in a file.
         api_key_env: String = "OPENAI_API_KEY".to_owned(), "PERIHELION_MODELS_API_KEY_ENV", not_empty;
         /// Seconds to wait for an answer, and for each next piece of a streamed one.
         timeout_sec: f64 = 120.0, "PERIHELION_MODELS_TIMEOUT_SEC", seconds;
@@ -36,18 +36,20 @@ section! {
         backoff_ms: u64 = 500, "PERIHELION_MODELS_BACKOFF_MS", any;
         /// Longest wait between attempts, in seconds, also where `Retry-After` asks for more.
         backoff_max_sec: f64 = 30.0, "PERIHELION_MODELS_BACKOFF_MAX_SEC", seconds;
-        /// What the endpoint speaks: `chat_completions`, `anthropic` or `gemini`.
+        /// The protocol of the endpoint: `chat_completions`, `anthropic` or `gemini`.
         api: Api = Api::ChatCompletions, "PERIHELION_MODELS_API", any;
         /// How JSON is asked for: `auto`, `json_schema`, `json_object` or `text`.
         json_mode: JsonMode = JsonMode::Auto, "PERIHELION_MODELS_JSON_MODE", any;
-        /// Sampling temperature; none: the endpoint's own.
+        /// Which decisions the supervisor is asked for: `auto`, `compact` or `full`.
+        protocol: Protocol = Protocol::Auto, "PERIHELION_MODELS_PROTOCOL", any;
+        /// Sampling temperature; by default the endpoint's.
         temperature: Option<f64> = None, "PERIHELION_MODELS_TEMPERATURE", if_any(temperature);
-        /// Tokens an answer may have; none: the endpoint's own bound.
+        /// Maximum tokens of an answer; by default the endpoint's.
         max_tokens: Option<u32> = None, "PERIHELION_MODELS_MAX_TOKENS", if_any(positive);
-        /// Tokens of the model's window, question and answer together; requests are fitted into it. None: they are not,
-        /// unless the endpoint refuses one as too long.
+        /// Tokens of the model's window, question and answer together; requests are fitted into it. By default they are
+        /// not, unless the endpoint rejects one as too long.
         context_window: Option<u32> = None, "PERIHELION_MODELS_CONTEXT_WINDOW", if_any(positive);
-        /// What the model takes beside text: `text`, `image`, `pdf`; what it does not take is named to it.
+        /// The inputs of the model in addition to text: `text`, `image`, `pdf`; other inputs are only named to it.
         input: Inputs = Inputs::default(), "PERIHELION_MODELS_INPUT", any;
     }
     beside {
@@ -61,7 +63,7 @@ section! {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum JsonMode {
-    /// `json_schema`, and what the endpoint does accept where it refuses that.
+    /// `json_schema`, and the fallback if the endpoint rejects it.
     #[default]
     Auto,
     /// Always a strict `json_schema`.
@@ -74,9 +76,24 @@ pub enum JsonMode {
 
 impl Setting for JsonMode {}
 
+/// Which form of a decision a model is asked for.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Protocol {
+    /// The full form until the model fails at it, and again after 20 valid compact answers; none where there is one agent.
+    #[default]
+    Auto,
+    /// One agent and its task at a time; none where there is one agent.
+    Compact,
+    /// A plan with any number of tasks, always.
+    Full,
+}
+
+impl Setting for Protocol {}
+
 macro_rules! role_settings {
     ($($(#[$doc:meta])* $key:ident: $type:ty, $check:expr;)*) => {
-        /// What one role or one agent does differently; `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` and
+        /// The differences of one role or one agent; `PERIHELION_MODELS_ROLES_<ROLE>_<KEY>` and
         /// `PERIHELION_MODELS_AGENTS_<NAME>_<KEY>` in the environment.
         #[derive(Clone, Debug, Default, Deserialize)]
         #[serde(deny_unknown_fields, default)]
@@ -106,11 +123,12 @@ macro_rules! role_settings {
 }
 role_settings! {
     model: String, not_empty;
-    /// Another endpoint; it gets no key unless `api_key_env` stands beside it.
+    /// Another endpoint; it gets no key without an `api_key_env` of its own.
     url: String, http_url;
     api_key_env: String, any;
-    /// What the other endpoint speaks.
+    /// The protocol of the other endpoint.
     api: Api, any;
+    protocol: Protocol, any;
     temperature: f64, temperature;
     max_tokens: u32, positive;
     context_window: u32, positive;
@@ -130,7 +148,7 @@ macro_rules! roles {
             /// The roles that can have a table.
             pub const NAMES: &'static [&'static str] = &[$(stringify!($role)),*];
 
-            /// Returns a role's table; none for an unknown role.
+            /// Returns a role's table; `None` for an unknown role.
             pub fn get(&self, role: &str) -> Option<&RoleSettings> {
                 match role { $(stringify!($role) => Some(&self.$role),)* _ => None }
             }
@@ -143,26 +161,25 @@ macro_rules! roles {
 }
 roles!(supervisor, agent, reflector, qa, architect, extractor, summarizer, classifier, reranker);
 
-/// Everything the settings say of models.
 #[derive(Clone, Debug)]
 pub struct Models {
     pub endpoint: Endpoint,
     pub roles: Roles,
-    /// What single agents do differently, by their server's name; only the file can name one.
+    /// The settings of single agents, by their server's name; only in the file.
     pub agents: BTreeMap<String, RoleSettings>,
-    /// What models charge, by model name; only the file can say it.
+    /// The prices of models, by model name; only in the file.
     pub prices: BTreeMap<String, Price>,
     api_key: Option<SecretString>,
 }
 
-/// What one role's calls need, all layers applied.
+/// The settings of one role's calls, with all layers applied.
 #[derive(Clone, Debug)]
 pub struct ModelSettings {
-    /// None: no endpoint is configured.
+    /// `None` without an endpoint.
     pub url: Option<String>,
     pub model: String,
     pub api_key: Option<SecretString>,
-    /// The variable that the key is read from; none: no key goes to this address.
+    /// The variable with the key; `None` means that this address gets no key.
     pub api_key_env: Option<String>,
     pub timeout: Duration,
     pub connect_timeout: Duration,
@@ -171,11 +188,11 @@ pub struct ModelSettings {
     pub backoff_max: Duration,
     pub api: Api,
     pub json_mode: JsonMode,
+    pub protocol: Protocol,
     pub temperature: Option<f64>,
     pub max_tokens: Option<u32>,
-    /// Tokens of question and answer together; none: not known.
+    /// Tokens of question and answer together; `None` if unknown.
     pub context_window: Option<u32>,
-    /// What the model can be sent.
     pub input: Inputs,
 }
 
@@ -202,7 +219,6 @@ impl Section for Models {
 }
 
 impl Models {
-    /// Returns the prices by which calls are counted.
     pub fn price_list(&self) -> Prices {
         let asked = |role: &&str| ((*role).to_owned(), self.for_role(role).model);
         Prices { models: self.prices.clone(), roles: Roles::NAMES.iter().map(asked).collect() }
@@ -217,24 +233,25 @@ impl Models {
         all.find(|(role, model)| prices.of(role, model).is_none()).map(|(_, model)| model)
     }
 
-    /// Returns settings that send every role to one endpoint and model, without a key.
+    /// Returns settings that send every role to one endpoint and model, without a key; its script makes the plans.
     #[must_use]
     pub fn at(mut self, url: &str, model: &str) -> Self {
         self.endpoint.url = Some(url.to_owned());
         self.endpoint.model = model.to_owned();
         self.endpoint.api = Api::ChatCompletions;
+        self.endpoint.protocol = Protocol::Full;
         self.roles = Roles::default();
         self.agents.clear();
         self.api_key = None;
         self
     }
 
-    /// Returns what the calls of a role need; an unknown role gets the endpoint's own settings.
+    /// Returns the settings of a role's calls; an unknown role gets the endpoint's.
     pub fn for_role(&self, role: &str) -> ModelSettings {
         self.of_endpoint().with(self.roles.get(role))
     }
 
-    /// Returns what an agent's own calls need: its table's word before that of its role.
+    /// Returns the settings of an agent's own calls: its table precedes that of its role.
     pub fn for_agent(&self, name: &str) -> ModelSettings {
         self.for_role("agent").with(self.agents.get(name.trim_start_matches(AGENT_PREFIX)))
     }
@@ -254,6 +271,7 @@ impl Models {
             backoff_max: Duration::from_secs_f64(base.backoff_max_sec),
             api: base.api,
             json_mode: base.json_mode,
+            protocol: base.protocol,
             temperature: base.temperature,
             max_tokens: base.max_tokens,
             context_window: base.context_window,
@@ -266,7 +284,7 @@ impl Models {
 const FOR_ANSWERS: u32 = 8;
 
 impl ModelSettings {
-    /// Returns how many tokens a question may have, where the window is known.
+    /// Returns the maximum tokens of a question, if the window is known.
     pub fn room(&self) -> Option<u64> {
         let window = self.context_window?;
         let answer = self.max_tokens.unwrap_or(window / FOR_ANSWERS).min(window / 2);
@@ -297,6 +315,7 @@ impl ModelSettings {
             model: own.model.unwrap_or(self.model),
             timeout: own.timeout_sec.map_or(self.timeout, Duration::from_secs_f64),
             max_retries: own.max_retries.unwrap_or(self.max_retries),
+            protocol: own.protocol.unwrap_or(self.protocol),
             temperature: own.temperature.or(self.temperature),
             max_tokens: own.max_tokens.or(self.max_tokens),
             // Another model takes other things, and has another window.

@@ -1,4 +1,4 @@
-//! What models charge, so that a run can be held to a budget in money.
+//! The prices of models, for budgets in money.
 
 use std::collections::BTreeMap;
 
@@ -10,8 +10,7 @@ use serde::Deserialize;
 pub struct Price {
     pub input_per_mtok: f64,
     pub output_per_mtok: f64,
-    /// Of input that the endpoint had read before and kept; none: as other input.
-    #[serde(default)]
+    /// Of cached input; by default as other input.
     pub cached_per_mtok: Option<f64>,
 }
 
@@ -22,7 +21,7 @@ pub fn nano_usd(usd: f64) -> u64 {
 }
 
 impl Price {
-    /// Returns what so many tokens cost, in billionths of a US dollar, rounded up; those that were kept are a part of the input.
+    /// Returns the cost of tokens, in billionths of a US dollar, rounded up; cached ones are a part of the input.
     pub fn nano_usd(&self, input_tokens: u64, cached_tokens: u64, output_tokens: u64) -> u64 {
         // USD per million tokens is a thousand billionths per token; a float to an integer saturates.
         let cost = |tokens: u64, price: f64| tokens as f64 * price * 1_000.0;
@@ -41,7 +40,7 @@ pub struct Prices {
 }
 
 impl Prices {
-    /// Returns the price of a call: that of the model that answered, else of the one that the role asks.
+    /// Returns the price of a call: that of the model that answered, otherwise of the role's model.
     ///
     /// Endpoints often answer under a longer name than the one they were asked by: the longest name that it begins with
     /// counts.
@@ -55,7 +54,7 @@ impl Prices {
     }
 }
 
-/// Returns the first key of the table in the file whose price is none, and that.
+/// Returns the first key of the table in the file with an invalid price, and the price.
 pub(super) fn unusable(prices: &BTreeMap<String, Price>) -> Option<(String, f64)> {
     let values = prices.iter().flat_map(|(model, price)| {
         let cached = price.cached_per_mtok.unwrap_or_default();

@@ -1,5 +1,6 @@
-//! Finds one value: option, then environment, then file, then default, and checks it where it was found.
+//! Finds one value: option, then environment, then file, then default, and checks it at its source.
 
+use std::borrow::Cow;
 use std::net::{Ipv4Addr, SocketAddr};
 use std::path::{Path, PathBuf};
 
@@ -29,7 +30,6 @@ pub(super) trait Setting: DeserializeOwned {
     }
 }
 
-/// Reads a value from its word.
 pub(super) fn word<T: DeserializeOwned>(text: &str) -> Result<T, Invalid> {
     let word: value::StrDeserializer<'_, value::Error> = text.trim().into_deserializer();
     Ok(T::deserialize(word)?)
@@ -103,10 +103,10 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// Where values may come from, in one load.
+/// The sources of values, in one load.
 pub(super) struct Sources<'a> {
     /// Command-line options by settings key: (key, option's name, value).
-    pub options: &'a [(&'static str, &'static str, String)],
+    pub options: &'a [(Cow<'static, str>, &'static str, String)],
     pub env: &'a dyn Fn(&str) -> Option<String>,
     /// The settings file, for errors and for relative paths.
     pub file: Option<&'a Path>,
@@ -118,12 +118,10 @@ impl Sources<'_> {
         (self.env)(variable).filter(|value| !value.trim().is_empty())
     }
 
-    /// Returns the secret that an environment variable holds.
     pub fn secret(&self, variable: &str) -> Option<SecretString> {
         self.env(variable).map(|value| value.trim().to_owned().into())
     }
 
-    /// Finds the value of `key`.
     pub fn find<T: Setting>(
         &self,
         key: &str,
@@ -169,7 +167,7 @@ pub(super) trait Section: Sized {
 
 /// Declares a section: the resolved struct, its form in the file, and the list of its keys.
 ///
-/// What follows `beside` is in the file's form alone.
+/// The text after `beside` has the form of the file alone.
 macro_rules! section {
     (
         $(#[$doc:meta])*
@@ -216,19 +214,16 @@ macro_rules! section {
 }
 pub(super) use section;
 
-/// Accepts every value.
 pub(super) fn any<T>(_: &T) -> Result<(), Invalid> {
     Ok(())
 }
 
-/// Checks a value if there is one.
 pub(super) fn if_any<T>(
     check: impl Fn(&T) -> Result<(), Invalid>,
 ) -> impl Fn(&Option<T>) -> Result<(), Invalid> {
     move |value| value.as_ref().map_or(Ok(()), &check)
 }
 
-/// Refuses zero.
 pub(super) fn positive<T: Default + PartialOrd>(value: &T) -> Result<(), Invalid> {
     if *value > T::default() { Ok(()) } else { Err(Invalid::NotPositive) }
 }
@@ -239,17 +234,16 @@ pub(super) fn seconds(value: &f64) -> Result<(), Invalid> {
     if is_wait { Ok(()) } else { Err(Invalid::Seconds(*value)) }
 }
 
-/// Refuses a temperature outside 0 to 2.
 pub(super) fn temperature(value: &f64) -> Result<(), Invalid> {
     if (0.0..=2.0).contains(value) { Ok(()) } else { Err(Invalid::Temperature(*value)) }
 }
 
-/// Refuses what is not an http(s) address with a host.
+/// Rejects an address that is not http(s) with a host.
 pub(super) fn http_url(value: &(impl AsRef<str> + ?Sized)) -> Result<(), Invalid> {
     http_address(value.as_ref(), "http://localhost:11434/v1", "api_key_env")
 }
 
-/// Refuses what is not an http(s) address with a host, and one with a password; the key `credentials` takes that.
+/// Rejects an address that is not http(s) with a host, and one with a password; use the key `credentials` for that.
 pub(super) fn http_address(
     value: &str,
     example: &'static str,
@@ -264,7 +258,6 @@ pub(super) fn http_address(
     }
 }
 
-/// Refuses an empty text.
 pub(super) fn not_empty<T: AsRef<str>>(value: &T) -> Result<(), Invalid> {
     if value.as_ref().trim().is_empty() { Err(Invalid::Empty) } else { Ok(()) }
 }

@@ -1,5 +1,5 @@
-//! The sections of what is kept: what a prune without options may take; quotas, age and weights of documents, and who
-//! reads what our parser cannot.
+//! The retention sections: what a prune without options deletes; quotas, age and weights of documents; the external
+//! parser.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,18 @@ use super::resolve::{Setting, any, http_url, if_any, positive, seconds, section}
 use super::strict::Invalid;
 
 section! {
-    /// What is kept; a thread that is under way or waits for a person is kept in any case.
+    /// The retention of threads; an active or interrupted thread always stays.
     Retention, RetentionFile, "retention" {
-        /// Threads that were not touched for so long are deleted; none: of any age are kept.
+        /// Threads without changes for this long are deleted; `None` means never.
         max_age: Option<Age> = None, "PERIHELION_RETENTION_MAX_AGE", any;
-        /// The newest so many threads are kept; none: any number.
+        /// The number of newest threads that stay; `None` means all.
         max_threads: Option<u64> = None, "PERIHELION_RETENTION_MAX_THREADS", if_any(positive);
-        /// Threads are shortened to their newest so many steps; none: of any length.
+        /// Threads are shortened to this number of newest steps; `None` means never.
         max_steps: Option<u64> = None, "PERIHELION_RETENTION_MAX_STEPS", if_any(positive);
     }
 }
 
 impl Retention {
-    /// Returns whether everything is kept.
     pub fn keeps_all(&self) -> bool {
         self.max_age.is_none() && self.max_threads.is_none() && self.max_steps.is_none()
     }
@@ -35,12 +34,12 @@ impl Retention {
 pub struct Age(pub TimeDelta);
 
 impl Age {
-    /// Returns the moment that lies so long before another; none before time began.
+    /// Returns the moment this long before another; `None` before the beginning of time.
     pub fn before(self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
         moment.checked_sub_signed(self.0)
     }
 
-    /// Returns the moment that lies so long after another; none after time has ended.
+    /// Returns the moment this long after another; `None` after the end of time.
     pub fn after(self, moment: DateTime<Utc>) -> Option<DateTime<Utc>> {
         moment.checked_add_signed(self.0)
     }
@@ -85,26 +84,31 @@ section! {
     DocumentSettings, DocumentSettingsFile, "documents" {
         /// Documents.
         max_documents: u64 = 100_000, "PERIHELION_DOCUMENTS_MAX_DOCUMENTS", positive;
-        /// Bytes of their texts, in UTF-8; none: not bounded.
+        /// Bytes of their texts, in UTF-8; `None` means unbounded.
         max_text_bytes: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_TEXT_BYTES", if_any(positive);
-        /// Pieces that can be found; none: not bounded.
+        /// Searchable chunks; `None` means unbounded.
         max_chunks: Option<u64> = None, "PERIHELION_DOCUMENTS_MAX_CHUNKS", if_any(positive);
-        /// Documents that were not changed for so long are deleted, hourly by a service; none: of any age are kept.
+        /// Documents without changes for this long are deleted, hourly by a service; `None` means never.
         max_age: Option<Age> = None, "PERIHELION_DOCUMENTS_MAX_AGE", any;
-        /// How much words count where a search fuses what it found by words and by meaning.
+        /// The weight of keyword search when a search fuses its results with vector search.
         weight_of_words: f64 = 1.0, "PERIHELION_DOCUMENTS_WEIGHT_OF_WORDS", positive;
         /// How much meaning counts there.
         weight_of_meaning: f64 = 1.0, "PERIHELION_DOCUMENTS_WEIGHT_OF_MEANING", positive;
-        /// Program, or address of a docling-serve, that reads what our parser finds no text in or does not know; none: such are refused.
+        /// Program, or address of a docling-serve, for documents in which our parser finds no text or whose format it
+        /// does not know; without one, these are rejected.
         parser: Option<OtherParser> = None, "PERIHELION_DOCUMENTS_PARSER", any;
-        /// Endings of names whose documents it reads in any case.
+        /// File name endings whose documents it always reads.
         parser_for: Names = Names::default(), "PERIHELION_DOCUMENTS_PARSER_FOR", any;
         /// Seconds that it may take for a document.
         parser_timeout_sec: f64 = 300.0, "PERIHELION_DOCUMENTS_PARSER_TIMEOUT_SEC", seconds;
+        /// Languages in which Tesseract recognizes the text of scans and pictures, by its names; none turns it off.
+        scan_languages: Names = Names(vec!["eng".to_owned()]), "PERIHELION_DOCUMENTS_SCAN_LANGUAGES", any;
+        /// Seconds that this may take for a document; then further pages stay unread.
+        scan_timeout_sec: f64 = 600.0, "PERIHELION_DOCUMENTS_SCAN_TIMEOUT_SEC", seconds;
     }
 }
 
-/// Who reads documents that our parser cannot.
+/// The parser for documents that ours cannot read.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
 pub enum OtherParser {

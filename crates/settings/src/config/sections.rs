@@ -25,19 +25,19 @@ section! {
     Worker, WorkerFile, "worker" {
         /// Threads that one worker drives at the same time.
         concurrency: usize = 4, "PERIHELION_WORKER_CONCURRENCY", positive;
-        /// Address at which a worker serves its metrics; none: it serves none.
+        /// Address at which a worker serves its metrics; `None` means no metrics.
         metrics: Option<SocketAddr> = None, "PERIHELION_WORKER_METRICS", any;
-        /// Runs in a row that may die with their process and commit nothing before workers leave the thread alone.
+        /// Runs in a row that can die with their process and without a commit before workers skip the thread.
         max_crashes: u32 = 10, "PERIHELION_WORKER_MAX_CRASHES", positive;
     }
 }
 
 section! {
-    /// What runs tell other processes while they run.
+    /// The events of runs for other processes.
     Events, EventsFile, "events" {
         /// Whether runs write their events to the database, so that other processes can follow them live.
         publish: bool = true, "PERIHELION_EVENTS_PUBLISH", any;
-        /// Seconds that events are kept; those of threads under way are kept in any case.
+        /// Seconds for which events are stored; those of active threads always stay.
         keep_sec: f64 = 86_400.0, "PERIHELION_EVENTS_KEEP_SEC", seconds;
     }
 }
@@ -47,13 +47,13 @@ section! {
     Servers, ServersFile, "servers" {
         /// The servers file; a relative path in the settings file starts at that file's directory.
         file: PathBuf = PathBuf::from("mcp-servers.toml"), "PERIHELION_SERVERS", any;
-        /// Whether the servers' tool lists are kept in the user's cache directory, so that a server is started
-        /// when it is first called rather than when a run begins.
+        /// Whether the servers' tool lists are stored in the user's cache directory, so that a server is started at its
+        /// first call and not at the start of a run.
         cache: bool = true, "PERIHELION_SERVERS_CACHE", any;
-        /// Whether changes of the servers file are taken over while the program runs.
+        /// Whether changes of the servers file apply while the program runs.
         watch: bool = true, "PERIHELION_SERVERS_WATCH", any;
-        /// Seconds that a worker's or service's run waits for servers that are not up yet: required ones, those of
-        /// its next agents, and any while there is no agent at all.
+        /// Seconds for which a worker's or service's run waits for absent servers: required ones, those of its next
+        /// agents, and any if there is no agent at all.
         wait_sec: f64 = 60.0, "PERIHELION_SERVERS_WAIT_SEC", seconds;
     }
 }
@@ -63,9 +63,9 @@ section! {
     Trust, TrustFile, "trust" {
         /// Whether a server whose definitions changed is left alone until a person approves them.
         pins: PinMode = PinMode::FirstUse, "PERIHELION_TRUST_PINS", any;
-        /// Where the pins are kept; none: beside the servers file, in `mcp-servers.lock`.
+        /// Location of the pins; by default `mcp-servers.lock` next to the servers file.
         pins_file: Option<PathBuf> = None, "PERIHELION_TRUST_PINS_FILE", any;
-        /// What happens when text from the open world could lead to a call that changes something.
+        /// The handling of calls that change something and that open-world text may have caused.
         taint: TaintRule = TaintRule::Ask, "PERIHELION_TRUST_TAINT", any;
         /// Seconds for which a request for approval can be answered; a later answer is asked for again.
         approval_timeout_sec: f64 = 86_400.0, "PERIHELION_TRUST_APPROVAL_TIMEOUT_SEC", seconds;
@@ -74,21 +74,20 @@ section! {
     }
 }
 
-/// Whether definitions are pinned.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PinMode {
-    /// What a server says when it is first seen is pinned; a change puts it into quarantine.
+    /// The definitions of a new server are pinned; a change puts it into quarantine.
     FirstUse,
     /// A server is in quarantine until a person has approved it once.
     Required,
-    /// Nothing is pinned or compared.
+    /// Definitions are neither pinned nor compared.
     Off,
 }
 
 impl Setting for PinMode {}
 
-/// What becomes of calls that text from the open world may have led to.
+/// The handling of calls that open-world text may have caused.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TaintRule {
@@ -105,17 +104,17 @@ section! {
     Limits, LimitsFile, "limits" {
         /// Super-steps of one run.
         max_steps: u64 = 64, "PERIHELION_LIMITS_MAX_STEPS", positive;
-        /// Tokens of one run, input and output together; none: not bounded.
+        /// Tokens of one run, input and output together; `None` means unbounded.
         max_tokens: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOKENS", if_any(positive);
-        /// US dollars of one run, counted by `[models.prices]`; none: not bounded.
+        /// US dollars of one run, by `[models.prices]`; `None` means unbounded.
         max_cost_usd: Option<f64> = None, "PERIHELION_LIMITS_MAX_COST_USD", if_any(positive);
-        /// Seconds a run may take, waiting for people not counted; none: not bounded.
+        /// Seconds of a run, without waiting for people; `None` means unbounded.
         deadline_sec: Option<u64> = None, "PERIHELION_LIMITS_DEADLINE_SEC", if_any(positive);
         /// Agents that run at the same time within one super-step.
         max_parallel_agents: usize = 4, "PERIHELION_LIMITS_MAX_PARALLEL_AGENTS", positive;
         /// Tool calls an agent may make for one task.
         max_tool_calls_per_task: u32 = 16, "PERIHELION_LIMITS_MAX_TOOL_CALLS_PER_TASK", positive;
-        /// Tool calls of one run, all agents together; none: not bounded.
+        /// Tool calls of one run, for all agents together; `None` means unbounded.
         max_tool_calls: Option<u64> = None, "PERIHELION_LIMITS_MAX_TOOL_CALLS", if_any(positive);
         /// Times a rejected output is sent back to its agent.
         max_reflections: u32 = 2, "PERIHELION_LIMITS_MAX_REFLECTIONS", any;
@@ -129,19 +128,20 @@ section! {
 }
 
 section! {
-    /// Bounds of one task of a team, within what is left of the run's: a team never has more than the run that it works for.
+    /// Bounds of one task of a team, within the remaining bounds of the run, which a team never exceeds.
     Teams, TeamsFile, "teams" {
-        /// Super-steps; none: what is left of the run's.
+        /// Super-steps; by default the rest of the run's.
         max_steps: Option<u64> = None, "PERIHELION_TEAMS_MAX_STEPS", if_any(positive);
-        /// Tokens, input and output together; none: what is left of the run's.
+        /// Tokens, input and output together; by default the rest of the run's.
         max_tokens: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOKENS", if_any(positive);
-        /// US dollars, counted by `[models.prices]`; none: what is left of the run's.
+        /// US dollars, by `[models.prices]`; by default the rest of the run's.
         max_cost_usd: Option<f64> = None, "PERIHELION_TEAMS_MAX_COST_USD", if_any(positive);
-        /// Tool calls; none: what is left of the run's.
+        /// Tool calls; by default the rest of the run's.
         max_tool_calls: Option<u64> = None, "PERIHELION_TEAMS_MAX_TOOL_CALLS", if_any(positive);
-        /// Seconds of each run; none: what is left of the run's.
+        /// Seconds of each run; by default the rest of the run's.
         deadline_sec: Option<u64> = None, "PERIHELION_TEAMS_DEADLINE_SEC", if_any(positive);
-        /// Whether the supervisor of a run may have the architect design a team: `off`, `ask` a person first, or `save` it.
+        /// Whether the supervisor of a run can make the architect design a team: `off`, `ask` a person first, or `save`
+        /// it.
         architect: Founding = Founding::Off, "PERIHELION_TEAMS_ARCHITECT", any;
     }
 }
@@ -154,7 +154,7 @@ pub enum Founding {
     Off,
     /// The supervisor may; a person agrees before a team is saved.
     Ask,
-    /// The supervisor may, and nobody is asked.
+    /// The supervisor can, without asking a person.
     Save,
 }
 
@@ -163,29 +163,29 @@ impl Setting for Founding {}
 section! {
     /// How much of many agents and tools models are shown at once.
     Swarm, SwarmFile, "swarm" {
-        /// Agents up to which the supervisor's menu shows all of them.
+        /// Up to this number of agents, the supervisor's catalog shows all of them.
         menu_agents: usize = 30, "PERIHELION_SWARM_MENU_AGENTS", positive;
-        /// Of more agents, how many are shown because they fit the request best; others are searched for.
+        /// With more agents, how many of them are shown because they fit the request best; the rest can be searched.
         menu_matches: usize = 12, "PERIHELION_SWARM_MENU_MATCHES", positive;
         /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task best.
         agent_tools: usize = 25, "PERIHELION_SWARM_AGENT_TOOLS", positive;
-        /// Whether agents learn skills, and users are remembered where they are named.
+        /// Whether agents learn skills, and memories about named users are stored.
         experience: bool = true, "PERIHELION_SWARM_EXPERIENCE", any;
     }
 }
 
 section! {
-    /// Where prompt templates come from, and how answers are to be written.
+    /// The source of prompt templates, and the style of answers.
     Prompts, PromptsFile, "prompts" {
         /// Directory whose files replace the embedded templates of the same name.
         dir: Option<PathBuf> = None, "PERIHELION_PROMPTS_DIR", any;
-        /// Rules of style for every answer, such as "short, with amounts in euros"; none: the template's own.
+        /// Style rules for every answer, such as "short, with amounts in euros"; by default the template's own.
         style: Option<String> = None, "PERIHELION_PROMPTS_STYLE", any;
     }
 }
 
 section! {
-    /// What is logged, to standard error.
+    /// The log on standard error.
     Log, LogFile, "log" {
         /// A `tracing` filter, such as `info` or `perihelion=debug,warn`.
         filter: String = "warn".to_owned(), "PERIHELION_LOG", not_empty;
@@ -194,7 +194,6 @@ section! {
     }
 }
 
-/// The form of log lines.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LogFormat {
@@ -235,7 +234,6 @@ impl DatabaseUrl {
         &self.0
     }
 
-    /// Returns whether the address names a Postgres server.
     pub fn is_postgres(&self) -> bool {
         self.0.starts_with("postgres")
     }
@@ -278,13 +276,13 @@ impl std::fmt::Debug for DatabaseUrl {
     }
 }
 
-/// Returns where this program keeps data of the user: `perihelion` under the user's data directory.
+/// Returns the directory of the user's data: `perihelion` under the user's data directory.
 pub fn data_directory() -> PathBuf {
     let data = user_directory("XDG_DATA_HOME", ".local/share");
     data.unwrap_or_else(|| PathBuf::from(".perihelion"))
 }
 
-/// Returns where this program keeps what it can find out again: `perihelion` under the user's cache directory.
+/// Returns the directory of the cache: `perihelion` under the user's cache directory.
 pub fn cache_directory() -> Option<PathBuf> {
     user_directory("XDG_CACHE_HOME", ".cache")
 }

@@ -1,5 +1,6 @@
 //! The section of the service.
 
+use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
 use serde::Deserialize;
@@ -12,7 +13,8 @@ section! {
     Serve, ServeFile, "serve" {
         /// Address to listen on; beyond loopback only where callers prove who they are.
         addr: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 2024)), "PERIHELION_SERVE_ADDR", any;
-        /// What clients must send as `x-api-key` or as a bearer token; none: anybody who reaches a loopback address may.
+        /// The token of clients, sent as `x-api-key` or as a bearer token; without it, every client of a loopback
+        /// address has access.
         token: Option<Token> = None, "PERIHELION_SERVE_TOKEN", any;
         /// Whether people may register themselves by name and password, in the service's own tenant.
         registration: bool = false, "PERIHELION_SERVE_REGISTRATION", any;
@@ -20,14 +22,16 @@ section! {
         session_sec: f64 = 604_800.0, "PERIHELION_SERVE_SESSION_SEC", seconds;
         /// Another issuer whose tokens are accepted; in the environment as a JSON object. None: nobody's.
         jwt: Option<Jwt> = None, "PERIHELION_SERVE_JWT", any;
-        /// Names that requests may be addressed to, beside loopback ones; with none named and a token set, any name.
+        /// The OpenID provider for single sign-on; in the environment as a JSON object. None: no single sign-on.
+        oidc: Option<Oidc> = None, "PERIHELION_SERVE_OIDC", any;
+        /// Host names of requests, in addition to loopback ones; any name if none is set but a token is.
         hosts: Names = Names::default(), "PERIHELION_SERVE_HOSTS", any;
         /// Origins whose pages may use the service, such as `https://chat.example.org`; pages of this machine may.
         origins: Names = Names::default(), "PERIHELION_SERVE_ORIGINS", any;
         /// Hosts that webhooks and push notifications may reach although they are not public, as `name` or `name:port`.
         callback_hosts: Names = Names::default(), "PERIHELION_SERVE_CALLBACK_HOSTS", any;
-        /// What becomes of calls that need a person's approval in runs that no client follows as they run: `wait`, or
-        /// `skip` with the reason; a request can say otherwise.
+        /// The handling of calls that need an approval in runs without a streaming client: `wait`, or `skip` with the
+        /// reason; a request can override it.
         approvals: Approvals = Approvals::Wait, "PERIHELION_SERVE_APPROVALS", any;
         /// Bytes of a request's body; a longer one is refused with 413.
         max_body_bytes: usize = 16_777_216, "PERIHELION_SERVE_MAX_BODY_BYTES", positive;
@@ -38,8 +42,8 @@ section! {
         max_open_requests: Option<u32> = None, "PERIHELION_SERVE_MAX_OPEN_REQUESTS", if_any(positive);
         /// Runs of a tenant that are under way or wait for their turn; more are refused with 429. None: not bounded.
         max_runs: Option<u32> = None, "PERIHELION_SERVE_MAX_RUNS", if_any(positive);
-        /// Tokens that a tenant's runs may take in a day of UTC; more runs are refused with 429 until the next one, and a
-        /// run has no more than the day has left. None: not bounded.
+        /// Tokens of a tenant's runs in a day of UTC; after that, runs are refused with 429 until the next day, and a
+        /// run has at most the rest of the day. None: not bounded.
         max_daily_tokens: Option<u64> = None, "PERIHELION_SERVE_MAX_DAILY_TOKENS", if_any(positive);
         /// The same in US dollars, counted by `[models.prices]`.
         max_daily_cost_usd: Option<f64> = None, "PERIHELION_SERVE_MAX_DAILY_COST_USD", if_any(positive);
@@ -57,9 +61,9 @@ section! {
 }
 
 impl Serve {
-    /// Returns whether nobody is let in, on any address, who did not prove who they are.
     pub fn is_protected(&self) -> bool {
-        self.token.is_some() || self.jwt.is_some() || !self.addr.ip().is_loopback()
+        let has_issuer = self.jwt.is_some() || self.oidc.is_some();
+        self.token.is_some() || has_issuer || !self.addr.ip().is_loopback()
     }
 }
 
@@ -77,22 +81,20 @@ pub enum Approvals {
 
 impl Setting for Approvals {}
 
-/// What JSON Web Tokens must say to be accepted.
+/// The required claims of JSON Web Tokens.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Jwt {
     pub issuer: String,
     pub audience: String,
     /// Address of the issuer's keys (JWKS): `https://`, or `http://` on this machine.
-    pub jwks_url: JwksUrl,
+    pub jwks_url: IssuerUrl,
     /// Algorithms that are accepted, such as `RS256`, `ES256` and `EdDSA`.
     #[serde(default = "usual_algorithms")]
     pub algorithms: Vec<String>,
-    /// The claim that holds the tenant; none: all are of the service's own.
-    #[serde(default)]
+    /// The claim with the tenant; by default all tokens belong to the service's own.
     pub tenant_claim: Option<String>,
-    /// The claim that holds the scopes, with spaces between; none: everybody may read and run.
-    #[serde(default)]
+    /// The claim with the scopes, separated by spaces; by default every caller can read and run.
     pub scope_claim: Option<String>,
 }
 
@@ -106,19 +108,100 @@ impl Setting for Jwt {
     }
 }
 
+/// An OpenID provider, at which people log in to the web UI.
+#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[serde(deny_unknown_fields)]
+pub struct Oidc {
+    /// Its issuer, below which it publishes its configuration: `https://`, or `http://` on this machine.
+    pub issuer: IssuerUrl,
+    pub client_id: String,
+    /// Without one, the client is public, and the code verifier alone proves it.
+    pub client_secret: Option<ClientSecret>,
+    /// Address of this service as browsers know it; `/v1/auth/oidc/callback` below it is registered with the provider.
+    pub public_url: IssuerUrl,
+    /// Name on the login button.
+    #[serde(default = "usual_name")]
+    pub name: String,
+    #[serde(default = "usual_scopes")]
+    pub scopes: Vec<String>,
+    /// Algorithms of ID tokens that are accepted.
+    #[serde(default = "usual_algorithms")]
+    pub algorithms: Vec<String>,
+    /// The claim with the user's name.
+    #[serde(default = "usual_user_claim")]
+    pub user_claim: String,
+    /// The claim with the user's roles: a list, or words separated by spaces.
+    pub roles_claim: Option<String>,
+    /// The permissions of each role.
+    #[serde(default)]
+    pub roles: BTreeMap<String, Vec<Permission>>,
+    /// The permissions of users without such a role; without any, they are refused.
+    #[serde(default = "usual_permissions")]
+    pub default_permissions: Vec<Permission>,
+}
+
+fn usual_name() -> String {
+    "single sign-on".to_owned()
+}
+
+fn usual_scopes() -> Vec<String> {
+    ["openid", "profile", "email"].map(str::to_owned).into()
+}
+
+fn usual_user_claim() -> String {
+    "email".to_owned()
+}
+
+fn usual_permissions() -> Vec<Permission> {
+    vec![Permission::Read, Permission::Run, Permission::Approve]
+}
+
+impl Setting for Oidc {
+    fn from_text(text: &str) -> Result<Self, Invalid> {
+        Ok(serde_json::from_str(text)?)
+    }
+}
+
+/// What a user may do.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, serde::Serialize)]
+#[serde(rename_all = "snake_case")]
+pub enum Permission {
+    Read,
+    Run,
+    Approve,
+    Manage,
+    Operate,
+}
+
+/// The secret of a client of an identity provider; `Debug` leaves it out.
+#[derive(Clone, PartialEq, Eq, Deserialize)]
+pub struct ClientSecret(String);
+
+impl ClientSecret {
+    /// Returns the secret, for the provider only.
+    pub fn expose(&self) -> &str {
+        &self.0
+    }
+}
+
+impl std::fmt::Debug for ClientSecret {
+    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+        f.write_str("ClientSecret(…)")
+    }
+}
+
 /// An address whose answer cannot be changed on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
 #[serde(try_from = "String")]
-pub struct JwksUrl(String);
+pub struct IssuerUrl(String);
 
-impl JwksUrl {
-    /// Returns the address.
+impl IssuerUrl {
     pub fn as_str(&self) -> &str {
         &self.0
     }
 }
 
-impl TryFrom<String> for JwksUrl {
+impl TryFrom<String> for IssuerUrl {
     type Error = Invalid;
     fn try_from(text: String) -> Result<Self, Invalid> {
         let url = match reqwest::Url::parse(&text) {

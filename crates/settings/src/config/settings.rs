@@ -1,5 +1,6 @@
 //! The settings of a process, from option, environment, `perihelion.toml` and default.
 
+use std::borrow::Cow;
 use std::path::{Path, PathBuf};
 
 use secrecy::SecretString;
@@ -15,28 +16,30 @@ use super::serve::Serve;
 use super::strict::{self, Error, Invalid};
 use super::traces::{MetricKeys, Metrics, Traces};
 
-/// The settings file that is read when none is named and it exists.
+/// The default settings file, if it exists.
 const DEFAULT_FILE: &str = "perihelion.toml";
 
 /// Values of command-line options; each goes before environment and file.
 #[derive(Clone, Debug, Default)]
 pub struct Overrides {
-    /// `--servers`
     pub servers: Option<PathBuf>,
-    /// `--database`
     pub database: Option<String>,
-    /// `--model-url`
     pub model_url: Option<String>,
-    /// `--model`
     pub model: Option<String>,
-    /// `--log`
+    /// The model of one role, and its address unless it is that of the others.
+    pub of_role: Option<RoleModel>,
     pub log: Option<String>,
-    /// `--concurrency`
     pub concurrency: Option<usize>,
-    /// `--metrics`
     pub metrics: Option<String>,
-    /// `--addr`
     pub addr: Option<String>,
+}
+
+/// A model for one role, in place of the one in the settings.
+#[derive(Clone, Debug)]
+pub struct RoleModel {
+    pub role: String,
+    pub model: String,
+    pub url: Option<String>,
 }
 
 macro_rules! settings {
@@ -46,9 +49,9 @@ macro_rules! settings {
         pub struct Settings {
             $(pub $field: $section,)*
             pub metrics: Metrics,
-            /// None: everything is found by words alone.
+            /// `None` means keyword search alone.
             pub embeddings: Option<Embeddings>,
-            /// What a docling-serve knows this program by.
+            /// The key of this program for a docling-serve.
             pub documents_parser_key: Option<SecretString>,
         }
 
@@ -67,7 +70,6 @@ macro_rules! settings {
                 tables.into_iter().flatten().copied()
             }
 
-            /// Finds the value of each key.
             fn resolve(file: File, sources: &Sources<'_>) -> Result<Self, Error> {
                 // What is not said of the metrics' collector is said of that of the traces.
                 let metrics = Metrics::resolve(file.metrics, file.traces.clone(), sources)?;
@@ -133,8 +135,8 @@ impl Settings {
         Ok(settings)
     }
 
-    /// Returns the settings file to read: `--config`, else `PERIHELION_CONFIG`, else `perihelion.toml`
-    /// in the working directory where there is one.
+    /// Returns the settings file: `--config`, otherwise `PERIHELION_CONFIG`, otherwise `perihelion.toml` in the working
+    /// directory if it exists.
     pub fn file(option: Option<&Path>, env: &dyn Fn(&str) -> Option<String>) -> Option<PathBuf> {
         option
             .map(Path::to_owned)
@@ -144,7 +146,11 @@ impl Settings {
 }
 
 impl Overrides {
-    fn into_options(self) -> Vec<(&'static str, &'static str, String)> {
+    fn into_options(self) -> Vec<(Cow<'static, str>, &'static str, String)> {
+        let of_role = self.of_role.into_iter().flat_map(|RoleModel { role, model, url }| {
+            let key = |key: &str| Cow::Owned(format!("models.roles.{role}.{key}"));
+            [(key("model"), "--model", Some(model)), (key("url"), "--model", url)]
+        });
         let servers = self.servers.map(|path| path.to_string_lossy().into_owned());
         [
             ("servers.file", "--servers", servers),
@@ -157,6 +163,8 @@ impl Overrides {
             ("serve.addr", "--addr", self.addr),
         ]
         .into_iter()
+        .map(|(key, option, value)| (Cow::Borrowed(key), option, value))
+        .chain(of_role)
         .filter_map(|(key, option, value)| Some((key, option, value?)))
         .collect()
     }

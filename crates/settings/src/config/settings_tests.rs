@@ -81,8 +81,8 @@ fn the_defaults_in_the_example_are_the_defaults() {
         (&s.model, &s.api_key_env, s.timeout_sec, s.connect_timeout_sec, s.max_retries),
     );
     assert_eq!(
-        (d.backoff_ms, d.backoff_max_sec, d.json_mode),
-        (s.backoff_ms, s.backoff_max_sec, s.json_mode),
+        (d.backoff_ms, d.backoff_max_sec, d.json_mode, d.protocol),
+        (s.backoff_ms, s.backoff_max_sec, s.json_mode, s.protocol),
     );
     let bounds = |s: &Settings| {
         let l = &s.limits;
@@ -214,7 +214,7 @@ fn metrics_go_to_the_traces_collector_unless_an_address_or_the_environment_overr
         let (_keep, path) = file_with(file);
         let settings = Settings::load(Overrides::default(), Some(&path), &env_of(env)).unwrap();
         let found = settings.metrics.otlp?;
-        Some((found.endpoint, found.is_exact, found.headers.len()))
+        Some((found.endpoint, found.transport.is_exact, found.transport.headers.len()))
     };
     let named = "[traces]\notlp_endpoint = \"http://c:4318\"\nheaders_env = \"HEADERS\"\n";
     let to = |endpoint: &str, exact, headers| Some((endpoint.to_owned(), exact, headers));
@@ -239,7 +239,7 @@ fn metrics_go_to_the_traces_collector_unless_an_address_or_the_environment_overr
     assert_eq!(collector("", &[("OTEL_EXPORTER_OTLP_TRACES_ENDPOINT", "http://t")]), None);
 }
 
-/// S3.02: an agent has a model, an endpoint and limits of its own; what it leaves out is its role's.
+/// S3.02: an agent has its own model, endpoint and limits; the rest comes from its role.
 #[test]
 fn settings_of_an_agent_override_the_settings_of_its_role() {
     let (_keep, path) = file_with(

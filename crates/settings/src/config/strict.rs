@@ -1,31 +1,25 @@
-//! Reads TOML files whose every key must be known, and says why a file or a value is refused.
+//! Reads TOML files without unknown keys, and explains why a file or a value is rejected.
 
 use std::path::{Path, PathBuf};
 
 use serde::de::DeserializeOwned;
 
-/// Why a configuration file was refused.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    /// The file could not be read.
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
-    /// The file could not be written.
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
-    /// The text breaks TOML or the schema; `hint` names the nearest valid key where a key is unknown.
+    /// The text breaks TOML or the schema; `hint` names the nearest valid key for an unknown one.
     #[error("{}:{line}:{column}: {message}{hint}", path.display())]
     Parse { path: PathBuf, line: usize, column: usize, message: String, hint: String },
-    /// A value is well-formed but not acceptable; the place is its line and column, where they are known.
+    /// A value is well-formed but invalid; the place is its line and column, if they are known.
     #[error("{}{}: {key}: {source}", path.display(), shown(*place))]
     Value { path: PathBuf, place: Option<(usize, usize)>, key: String, source: Reason },
-    /// An environment variable holds a value that is not acceptable.
     #[error("the environment variable {variable} is not acceptable: {source}")]
     Environment { variable: String, source: Invalid },
-    /// An environment variable has a name of this program, which knows no such variable.
     #[error("unknown environment variable: {variable}{hint}")]
     UnknownVariable { variable: String, hint: String },
-    /// A command-line option holds a value that is not acceptable.
     #[error("the option {option} is not acceptable: {source}")]
     Option { option: String, source: Invalid },
 }
@@ -84,7 +78,6 @@ pub enum Invalid {
     KeyDigits,
 }
 
-/// Why a value is not acceptable.
 type Reason = Box<dyn std::error::Error + Send + Sync>;
 
 impl Error {
@@ -147,7 +140,7 @@ fn nearest_hint(message: &str) -> String {
     nearest(wrong, quoted).map_or_else(String::new, |best| format!("; did you mean `{best}`?"))
 }
 
-/// Asks in parentheses whether the candidate most like `wrong` was meant; empty where none is alike enough.
+/// Suggests in parentheses the candidate most similar to `wrong`; empty without a similar one.
 pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(wrong, candidates).map_or_else(String::new, |best| format!(" (did you mean {best}?)"))
 }

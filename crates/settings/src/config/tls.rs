@@ -2,7 +2,7 @@
 
 use std::sync::Once;
 
-/// Installs ring as the TLS provider of the process; later calls do nothing.
+/// Installs ring as the TLS provider of the process; later calls have no effect.
 ///
 /// HTTP clients panic without one, also for plain `http://`, so anyone who builds a client calls this first.
 pub fn install() {

@@ -14,7 +14,7 @@ use super::strict::{Error, Invalid};
 section! {
     /// Keys of the traces section.
     TraceKeys, TracesFile, "traces" {
-        /// Base address of an OTLP collector; none: nothing is sent.
+        /// Base address of an OTLP collector; without one, traces are not exported.
         otlp_endpoint: Option<String> = None, "OTEL_EXPORTER_OTLP_ENDPOINT", if_any(check_collector);
         /// How the collector is spoken to: `http` (binary protobuf) or `grpc`.
         protocol: TraceProtocol = TraceProtocol::Http, "OTEL_EXPORTER_OTLP_PROTOCOL", any;
@@ -22,55 +22,67 @@ section! {
         compression: Compression = Compression::Gzip, "OTEL_EXPORTER_OTLP_COMPRESSION", any;
         /// Milliseconds that one request may take.
         timeout_ms: u64 = 5_000, "OTEL_EXPORTER_OTLP_TIMEOUT", positive;
-        /// File with the certificates, as PEM, by which the collector's own is trusted beside the usual ones.
+        /// File with CA certificates, as PEM, that are trusted for the collector in addition to the usual ones.
         certificate: Option<PathBuf> = None, "OTEL_EXPORTER_OTLP_CERTIFICATE", any;
         /// Environment variable that holds headers for the collector, as `NAME=VALUE,NAME=VALUE`.
         headers_env: Option<String> = None, "PERIHELION_TRACES_HEADERS_ENV", any;
-        /// What a trace id stands for: `run` or `thread`.
+        /// The unit of a trace ID: `run` or `thread`.
         scope: TraceScope = TraceScope::Run, "PERIHELION_TRACES_SCOPE", any;
-        /// Whose runs these are, unless a request says so itself.
+        /// The user of these runs, unless a request names one.
         user: Option<String> = None, "PERIHELION_TRACES_USER", any;
         /// Tags of every trace, separated by commas.
         tags: String = String::new(), "PERIHELION_TRACES_TAGS", any;
-        /// Where the program runs, such as `staging`.
+        /// The deployment environment, such as `staging`.
         environment: Option<String> = None, "PERIHELION_TRACES_ENVIRONMENT", any;
         /// Send what people, models and tools wrote as well, each text capped.
         content: bool = false, "PERIHELION_TRACES_CONTENT", any;
     }
 }
 
-/// Everything the settings say of traces.
 #[derive(Clone, Debug)]
 pub struct Traces {
     pub otlp_endpoint: Option<String>,
-    /// The address is used as it is, and not as a base.
-    pub is_exact: bool,
-    pub protocol: TraceProtocol,
-    pub compression: Compression,
-    /// How long one request may take.
-    pub timeout: Duration,
-    pub certificate: Option<PathBuf>,
+    pub transport: Transport,
     pub scope: TraceScope,
     pub content: bool,
     /// Labels of every trace; a request may give its own.
     pub user: Option<String>,
     pub tags: Vec<String>,
     pub environment: Option<String>,
-    /// For the collector; read from the environment, never from the file.
+}
+
+#[derive(Clone, Debug)]
+pub struct Transport {
+    /// The address is used as it is, and not as a base.
+    pub is_exact: bool,
+    pub protocol: TraceProtocol,
+    pub compression: Compression,
+    /// How long one request may take; a delivery may make several.
+    pub timeout: Duration,
+    /// CA certificates, as PEM, that are trusted for the collector in addition to the usual ones.
+    pub certificate: Option<PathBuf>,
+    /// Sent with each request; read from the environment, never from the file.
     pub headers: Vec<(String, SecretString)>,
 }
 
-/// What a trace id stands for.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug)]
+pub struct Collector {
+    /// Over HTTP `/v1/` and the signal's name are added unless it ends so.
+    pub endpoint: String,
+    pub transport: Transport,
+}
+
+/// The unit of a trace ID.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceScope {
     /// A run, with the runs that continued with it after a crash.
+    #[default]
     Run,
     /// The whole thread; its id is the trace's.
     Thread,
 }
 
-/// How a collector is spoken to.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceProtocol {
@@ -81,7 +93,6 @@ pub enum TraceProtocol {
 
 impl Setting for TraceProtocol {}
 
-/// How requests are compressed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Compression {
@@ -93,6 +104,27 @@ impl Setting for Compression {}
 
 impl Setting for TraceScope {}
 
+impl TraceKeys {
+    fn transport(
+        &self,
+        is_exact: bool,
+        headers_env: Option<&str>,
+        sources: &Sources<'_>,
+    ) -> Result<Transport, Error> {
+        Ok(Transport {
+            is_exact,
+            protocol: self.protocol,
+            compression: self.compression,
+            timeout: Duration::from_millis(self.timeout_ms),
+            certificate: self.certificate.clone(),
+            headers: match headers_env {
+                Some(variable) => headers(variable, false, sources)?,
+                None => headers("OTEL_EXPORTER_OTLP_HEADERS", true, sources)?,
+            },
+        })
+    }
+}
+
 impl Section for Traces {
     type File = TracesFile;
     const KEYS: &'static [super::Key] = TraceKeys::KEYS;
@@ -103,28 +135,15 @@ impl Section for Traces {
         let env = |name: &str| of_signal("TRACES", name, sources);
         let sources = &Sources { options: sources.options, env: &env, file: sources.file };
         let keys = TraceKeys::resolve(file, sources)?;
-        let headers = match &keys.headers_env {
-            Some(variable) => headers(variable, false, sources)?,
-            None => headers("OTEL_EXPORTER_OTLP_HEADERS", true, sources)?,
-        };
+        let transport = keys.transport(is_exact, keys.headers_env.as_deref(), sources)?;
+        let tags = keys.tags.split(',').map(str::trim);
         Ok(Self {
             otlp_endpoint: keys.otlp_endpoint.filter(|_| !is_off),
-            is_exact,
-            certificate: keys.certificate,
-            protocol: keys.protocol,
-            compression: keys.compression,
-            timeout: Duration::from_millis(keys.timeout_ms),
+            transport,
             scope: keys.scope,
             content: keys.content,
-            headers,
             user: keys.user,
-            tags: keys
-                .tags
-                .split(',')
-                .map(str::trim)
-                .filter(|tag| !tag.is_empty())
-                .map(str::to_owned)
-                .collect(),
+            tags: tags.filter(|tag| !tag.is_empty()).map(str::to_owned).collect(),
             environment: keys.environment,
         })
     }
@@ -133,41 +152,26 @@ impl Section for Traces {
 section! {
     /// Keys of the metrics section.
     MetricKeys, MetricsFile, "metrics" {
-        /// Address at which a collector takes metrics, used as it is; none: that of the traces' collector.
+        /// Address at which a collector accepts metrics, used unchanged; by default that of the traces' collector.
         otlp_endpoint: Option<String> = None, "OTEL_EXPORTER_OTLP_METRICS_ENDPOINT", if_any(check_collector);
         /// Milliseconds between deliveries.
         interval_ms: u64 = 60_000, "OTEL_METRIC_EXPORT_INTERVAL", positive;
-        /// Whether counters are sent as totals (`cumulative`) or as what was added (`delta`).
+        /// Whether counters are exported as totals (`cumulative`) or as increments (`delta`).
         temporality: Temporality = Temporality::Cumulative,
             "OTEL_EXPORTER_OTLP_METRICS_TEMPORALITY_PREFERENCE", any;
     }
 }
 
-/// Everything the settings say of metrics.
 #[derive(Clone, Debug)]
 pub struct Metrics {
-    /// Where they are sent; none: they are not.
-    pub otlp: Option<MetricsCollector>,
+    /// Their target; `None` means that they are not exported.
+    pub otlp: Option<Collector>,
     /// Between deliveries.
     pub interval: Duration,
     pub temporality: Temporality,
 }
 
-/// Where metrics are sent, and how.
-#[derive(Clone, Debug)]
-pub struct MetricsCollector {
-    pub endpoint: String,
-    /// The address is used as it is, and not as a base.
-    pub is_exact: bool,
-    pub protocol: TraceProtocol,
-    pub compression: Compression,
-    /// How long one request may take.
-    pub timeout: Duration,
-    pub certificate: Option<PathBuf>,
-    pub headers: Vec<(String, SecretString)>,
-}
-
-/// What the numbers of counters and histograms count from.
+/// The start of counters and histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Temporality {
@@ -185,7 +189,7 @@ impl Setting for Temporality {
 }
 
 impl Metrics {
-    /// Resolves the section; what it does not say of the collector, that of the traces does.
+    /// Resolves the section; missing collector settings come from the traces' section.
     pub(super) fn resolve(
         file: MetricsFile,
         traces: TracesFile,
@@ -197,25 +201,15 @@ impl Metrics {
         let sources = &Sources { options: sources.options, env: &env, file: sources.file };
         let shared = TraceKeys::resolve(traces, sources)?;
         let is_exact = keys.otlp_endpoint.is_some();
-        let headers = match shared.headers_env.as_deref().filter(|_| !is_exact) {
-            Some(variable) => headers(variable, false, sources)?,
-            // Another collector is not told what the traces' one is.
-            None => headers("OTEL_EXPORTER_OTLP_HEADERS", true, sources)?,
-        };
+        // Another collector is not told what the traces' one is.
+        let headers_env = shared.headers_env.as_deref().filter(|_| !is_exact);
+        let transport = shared.transport(is_exact, headers_env, sources)?;
         // An address for traces alone is none for metrics.
         let base = shared
             .otlp_endpoint
             .filter(|address| !address.trim_end_matches('/').ends_with("/v1/traces"));
         let endpoint = keys.otlp_endpoint.or(base).filter(|_| !is_off);
-        let otlp = endpoint.map(|endpoint| MetricsCollector {
-            endpoint,
-            is_exact,
-            protocol: shared.protocol,
-            compression: shared.compression,
-            timeout: Duration::from_millis(shared.timeout_ms),
-            certificate: shared.certificate,
-            headers,
-        });
+        let otlp = endpoint.map(|endpoint| Collector { endpoint, transport });
         let interval = Duration::from_millis(keys.interval_ms);
         Ok(Self { otlp, interval, temporality: keys.temporality })
     }
@@ -228,9 +222,9 @@ fn of_signal(signal: &str, name: &str, sources: &Sources<'_>) -> Option<String> 
         .or_else(|| sources.env(name))
 }
 
-/// Returns whether the environment wants nothing of a signal, or of any, to be sent as OTLP.
+/// Returns whether the environment disables the OTLP export of a signal, or of all.
 ///
-/// An exporter that nobody knows is ignored, as the specification asks.
+/// An unknown exporter is ignored, as the specification requires.
 fn is_switched_off(exporter: &str, sources: &Sources<'_>) -> bool {
     let others = ["none", "prometheus", "zipkin", "console", "logging"];
     let is_other = |name: &str| others.contains(&name.trim().to_ascii_lowercase().as_str());
@@ -271,10 +265,6 @@ fn percent_decoded(text: &str) -> Option<String> {
     decoded.decode_utf8().ok().map(std::borrow::Cow::into_owned)
 }
 
-/// Checks the address of a collector.
-///
-/// # Errors
-/// What is wrong with it, for the place where it was found.
 pub fn check_collector(value: &(impl AsRef<str> + ?Sized)) -> Result<(), Invalid> {
     http_address(value.as_ref(), "http://localhost:4318", "headers_env")
 }

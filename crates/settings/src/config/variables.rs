@@ -4,7 +4,6 @@ use super::models::{RoleSettings, Roles};
 use super::settings::Settings;
 use super::strict::{Error, nearest};
 
-/// What the variables of this program begin with.
 const PREFIX: &str = "PERIHELION_";
 
 /// Variables that are read elsewhere than in the settings: by bundled servers, and for the settings themselves.
@@ -17,14 +16,14 @@ const OTHERS: &str = "
     PERIHELION_URL PERIHELION_WEB_SEARCH_KEY PERIHELION_WEB_SEARCH_URL
 ";
 
-/// What the variables of agents with settings of their own begin with; their names stand in the settings file only.
+/// The prefix of the variables of agents with their own settings; their names are only in the settings file.
 const AGENTS: &str = "PERIHELION_MODELS_AGENTS_";
 
-/// Refuses the first variable that looks like one of this program's and is none; `texts` are the files in which a
-/// variable may be named that belongs to the user.
+/// Rejects the first variable with this program's prefix that does not exist; `texts` are the files in which the user's
+/// own variables can be named.
 ///
 /// # Errors
-/// [`Error::UnknownVariable`] with the nearest one that there is.
+/// [`Error::UnknownVariable`] with the nearest existing one.
 pub fn check(names: impl Iterator<Item = String>, texts: &[String]) -> Result<(), Error> {
     let mut names: Vec<String> = names.filter(|name| name.starts_with(PREFIX)).collect();
     names.sort_unstable();
@@ -60,7 +59,7 @@ fn known() -> Vec<String> {
     settings.chain(roles).chain(OTHERS.split_whitespace().map(str::to_owned)).collect()
 }
 
-/// Tells whether Kubernetes sets such a variable in every container beside a service that is named after the program.
+/// Returns whether Kubernetes sets such a variable in every container for a service that is named after the program.
 fn is_of_a_cluster(name: &str) -> bool {
     let ends = ["_SERVICE_HOST", "_SERVICE_PORT", "_PORT"];
     ends.iter().any(|end| name.ends_with(end))
@@ -86,7 +85,7 @@ mod tests {
         checked(&roles, "").unwrap();
     }
 
-    /// Whatever variable the program's own code names is one that users may set.
+    /// Users can set every variable that the program's own code names.
     #[test]
     fn every_variable_that_the_code_reads_is_known() {
         let known = known();

@@ -1,11 +1,10 @@
 //! Every instrument: its name, kind, unit, labels and meaning.
 //!
 //! Names that begin with `gen_ai.` follow the OpenTelemetry conventions for generative AI, which are still in
-//! development; the others are this program's own.
+//! development; the rest are this program's own.
 
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 
-/// The names of labels.
 pub(super) mod label {
     pub const AGENT: &str = "gen_ai.agent.name";
     pub const ERROR: &str = "error.type";
@@ -57,19 +56,18 @@ impl Kind {
     }
 }
 
-/// What an instrument is called and what it means.
+/// The name of an instrument and its meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     pub name: &'static str,
     pub kind: Kind,
-    /// In the notation of UCUM; what is counted stands in braces.
+    /// In UCUM notation; counted things are in braces.
     pub unit: &'static str,
     pub labels: &'static [&'static str],
     pub meaning: &'static str,
 }
 
 impl Definition {
-    /// Returns the name that Prometheus has for it.
     pub fn prometheus(&self) -> String {
         let name = self.name.replace('.', "_");
         match (self.kind, self.unit) {
@@ -129,7 +127,6 @@ macro_rules! instruments {
             meaning: $meaning,
         }),+];
 
-        /// The instruments themselves.
         pub(super) struct Instruments { $(pub $field: instrument!($kind),)+ }
 
         impl Instruments {

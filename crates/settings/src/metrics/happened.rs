@@ -1,4 +1,4 @@
-//! What can be told: one function for each thing that happens, and what the engine reports by itself.
+//! The recorders of metrics: one function for each kind of event, and the reports of the engine.
 
 use std::borrow::Cow;
 use std::sync::Arc;
@@ -13,7 +13,6 @@ use super::{Timer, instruments, tell};
 /// The only provider there is: every model is spoken to in OpenAI's way.
 const PROVIDER: &str = "openai";
 
-/// How a model call ended.
 #[derive(Clone, Copy, Debug)]
 pub enum ModelCall<'a> {
     Answered {
@@ -29,32 +28,28 @@ pub enum ModelCall<'a> {
 /// A model was asked, and its caller has an answer or an error.
 pub fn model_called(timer: Timer, role: &'static str, call: ModelCall<'_>) {
     let (Some(to), Some(took)) = (instruments(), timer.elapsed()) else { return };
-    let labels = |last: [KeyValue; 2]| {
-        let [model, more] = last;
-        let operation = KeyValue::new(l::OPERATION, "chat");
-        [operation, KeyValue::new(l::PROVIDER, PROVIDER), KeyValue::new(l::ROLE, role), model, more]
+    let ended = match call {
+        ModelCall::Failed(class) => KeyValue::new(l::ERROR, class),
+        ModelCall::Answered { model, .. } => KeyValue::new(l::MODEL, Arc::<str>::from(model)),
     };
-    let (model, input_tokens, output_tokens, nano_usd) = match call {
-        ModelCall::Failed(class) => {
-            let [operation, provider, role, error, _] =
-                labels([KeyValue::new(l::ERROR, class), KeyValue::new(l::MODALITY, "text")]);
-            return to.model_calls.record(took.as_secs_f64(), &[operation, provider, role, error]);
-        }
-        ModelCall::Answered { model, input_tokens, output_tokens, nano_usd } => {
-            (Arc::<str>::from(model), input_tokens, output_tokens, nano_usd)
-        }
-    };
-    let model = KeyValue::new(l::MODEL, model);
-    let all = labels([model.clone(), KeyValue::new(l::MODALITY, "text")]);
+    let all = [
+        KeyValue::new(l::OPERATION, "chat"),
+        KeyValue::new(l::PROVIDER, PROVIDER),
+        KeyValue::new(l::ROLE, role),
+        ended,
+        KeyValue::new(l::MODALITY, "text"),
+    ];
     to.model_calls.record(took.as_secs_f64(), &all[..4]);
-    to.input_tokens.add(input_tokens, &all);
-    to.output_tokens.add(output_tokens, &all);
-    if let Some(cost) = nano_usd {
-        to.cost.add(cost as f64 / 1e9, &[model, KeyValue::new(l::ROLE, role)]);
+    if let ModelCall::Answered { input_tokens, output_tokens, nano_usd, .. } = call {
+        to.input_tokens.add(input_tokens, &all);
+        to.output_tokens.add(output_tokens, &all);
+        if let Some(cost) = nano_usd {
+            to.cost.add(cost as f64 / 1e9, &all[2..4]);
+        }
     }
 }
 
-/// A request to a model is to be sent again.
+/// A request to a model is about to be repeated.
 pub fn model_retried(role: &'static str, reason: &'static str) {
     tell(|to| to.retries.add(1, &[KeyValue::new(l::ROLE, role), KeyValue::new(l::REASON, reason)]));
 }
@@ -62,28 +57,21 @@ pub fn model_retried(role: &'static str, reason: &'static str) {
 /// An agent's work on a task ended, with an error of this class or with a result.
 pub fn agent_worked(timer: Timer, agent: &str, error: Option<&'static str>) {
     let (Some(to), Some(took)) = (instruments(), timer.elapsed()) else { return };
-    let agent = KeyValue::new(l::AGENT, agent.to_owned());
-    match error {
-        None => to.agents.record(took.as_secs_f64(), &[agent]),
-        Some(class) => {
-            to.agents.record(took.as_secs_f64(), &[agent, KeyValue::new(l::ERROR, class)]);
-        }
-    }
+    let mut labels = vec![KeyValue::new(l::AGENT, agent.to_owned())];
+    labels.extend(error.map(|class| KeyValue::new(l::ERROR, class)));
+    to.agents.record(took.as_secs_f64(), &labels);
 }
 
 /// A tool call ended, with an error of this class or with a result.
 pub fn tool_called(timer: Timer, server: &str, tool: &str, error: Option<&'static str>) {
     let (Some(to), Some(took)) = (instruments(), timer.elapsed()) else { return };
-    let server = KeyValue::new(l::SERVER, server.to_owned());
     let tool = KeyValue::new(l::TOOL, tool.to_owned());
-    match error {
-        None => to.tools.record(took.as_secs_f64(), &[server, tool]),
-        Some(class) => {
-            let error = KeyValue::new(l::ERROR, class);
-            to.call_errors.add(1, &[server.clone(), error.clone()]);
-            to.tools.record(took.as_secs_f64(), &[server, tool, error]);
-        }
+    let mut labels = vec![tool, KeyValue::new(l::SERVER, server.to_owned())];
+    if let Some(class) = error {
+        labels.push(KeyValue::new(l::ERROR, class));
+        to.call_errors.add(1, &labels[1..]);
     }
+    to.tools.record(took.as_secs_f64(), &labels);
 }
 
 /// The circuit breaker or a budget ended a turn.
@@ -98,18 +86,18 @@ pub fn reflected(agent: &str, verdict: &'static str) {
     to.reflections.add(1, &[agent, KeyValue::new(l::VERDICT, verdict)]);
 }
 
-/// So many citations of an answer named nothing and were removed.
+/// This number of citations of an answer had no source and were removed.
 pub fn citations_removed(agent: &str, count: u64) {
     let Some(to) = instruments().filter(|_| count > 0) else { return };
     to.citations_removed.add(count, &[KeyValue::new(l::AGENT, agent.to_owned())]);
 }
 
-/// So many threads of the database have this status now.
+/// This number of threads in the database has this status now.
 pub fn threads_stand(status: &'static str, count: u64) {
     tell(|to| to.threads.record(count, &[KeyValue::new(l::STATUS, status)]));
 }
 
-/// So many threads of the database have a pending trace now.
+/// This number of threads in the database has a pending trace now.
 pub fn traces_pending(count: u64) {
     tell(|to| to.pending.record(count, &[]));
 }
@@ -121,7 +109,7 @@ pub fn delivered(signal: &'static str, arrived: bool) {
     to.deliveries.add(1, &[KeyValue::new(l::SIGNAL, signal), outcome]);
 }
 
-/// A trace arrived, and the collector said how many of its spans it did not keep.
+/// A trace was delivered, and the collector reported how many of its spans it rejected.
 pub fn spans_delivered(accepted: u64, rejected: u64) {
     let Some(to) = instruments() else { return };
     let outcome = |word: &'static str| [KeyValue::new(l::OUTCOME, word)];
@@ -131,7 +119,7 @@ pub fn spans_delivered(accepted: u64, rejected: u64) {
     }
 }
 
-/// The connection to an MCP server stands or does not.
+/// The connection to an MCP server is open or not.
 pub fn server_stands<'a>(server: impl Into<Cow<'a, str>>, up: bool) {
     tell(|to| {
         to.server_up.record(u64::from(up), &[KeyValue::new(l::SERVER, server.into().into_owned())])
@@ -145,7 +133,7 @@ pub fn server_retried(server: &str, up: bool) {
     to.server_retries.add(1, &[KeyValue::new(l::SERVER, server.to_owned()), outcome]);
 }
 
-/// Counts what the engine reports, from [`super::install`] on.
+/// Counts the reports of the engine, from [`super::install`] on.
 pub(super) struct EngineMetrics;
 
 impl Observer for EngineMetrics {

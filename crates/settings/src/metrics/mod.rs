@@ -1,9 +1,9 @@
-//! What the program counts and times: each instrument defined once, no matter who collects it.
+//! The metrics of the program: each instrument is defined once, for every collector.
 //!
-//! Enter at [`install`] to have it collected, and at the functions named after what happened to tell of it.
-//! Invariants: recording never waits, and does nothing at all until somebody collects; a label has few values, so
-//! ids and the words of people and models are none. Deliberately absent: readers, exporters and addresses, which
-//! are `telemetry`'s, and stored rows: what happened is counted when it happens, and a replay counts nothing.
+//! Enter at [`install`] to collect it, and at the functions named after events to record them. Invariants: recording
+//! never waits, and has no effect without a collector; a label has few values, so IDs and texts of people and models
+//! are never labels. Deliberately absent: readers, exporters and addresses, which are in `telemetry`, and stored rows:
+//! events are counted when they happen, and a replay counts none.
 
 mod definitions;
 mod happened;
@@ -20,10 +20,10 @@ use perihelion_engine::observer;
 pub use definitions::{DEFINITIONS, Definition, Kind};
 pub use happened::*;
 
-/// The instruments of the process, once somebody collects them.
+/// The instruments of the process, if they are collected.
 static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 
-/// Makes the instruments with a meter, from which they are collected from now on; a second call does nothing.
+/// Makes the instruments with a meter, which collects them from now on; a second call has no effect.
 pub fn install(meter: &Meter) {
     INSTRUMENTS.get_or_init(|| Instruments::new(meter));
     observer::install(happened::EngineMetrics);
@@ -33,19 +33,18 @@ fn instruments() -> Option<&'static Instruments> {
     INSTRUMENTS.get()
 }
 
-/// Tells the instruments, where somebody collects.
+/// Calls a function with the instruments, if they are collected.
 fn tell(event: impl FnOnce(&Instruments)) {
     if let Some(to) = instruments() {
         event(to);
     }
 }
 
-/// Measures how long something takes, where that is collected.
+/// Measures a duration, if it is collected.
 #[derive(Clone, Copy, Debug)]
 pub struct Timer(Option<Instant>);
 
 impl Timer {
-    /// Starts measuring.
     pub fn start() -> Self {
         Self(instruments().map(|_| clock::monotonic()))
     }

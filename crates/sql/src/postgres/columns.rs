@@ -1,4 +1,4 @@
-//! What the columns of a query are, and how their values are read: the server writes each as text.
+//! The columns of a query, and how their values are read: the server writes each as text.
 
 use perihelion_analysis::guard::Guarded;
 use serde_json::Value;
@@ -96,7 +96,7 @@ pub fn cells<'a>(row: &'a PgRow, types: &'a [String]) -> impl Iterator<Item = Va
     })
 }
 
-/// Turns the server's text back into a number, truth value or JSON where the type says it is one.
+/// Turns the server's text back into a number, truth value or JSON, by its type.
 fn cell(text: String, data_type: &str) -> Value {
     match data_type {
         "BOOL" => Value::Bool(text == "true"),
@@ -119,7 +119,7 @@ fn cell(text: String, data_type: &str) -> Value {
     }
 }
 
-/// Tells whether reading a JSON text lost no digit of a number.
+/// Returns whether reading a JSON text kept all digits of its numbers.
 fn is_exact(value: &Value, text: &str) -> bool {
     match value {
         Value::Number(number) => !number.is_f64() || text.contains(&number.to_string()),

@@ -1,8 +1,8 @@
-//! What is told of Postgres' errors: its own words while a statement is read, ours while it runs.
+//! The public part of Postgres' errors: its own text while a statement is parsed, ours while it runs.
 //!
-//! The server may evaluate a statement on rows that a filter or a view leaves out, and quotes what it cannot use:
-//! `invalid input syntax for type integer: "the hidden text"`. Invariant: nothing of what the server says while rows
-//! are read reaches a reader but which of the texts and codes below it is.
+//! The server can evaluate a statement on rows that a filter or a view leaves out, and quotes invalid values:
+//! `invalid input syntax for type integer: "the hidden text"`. Invariant: of the server's messages during the reading
+//! of rows, a reader sees only which of the texts and codes below it is.
 
 use std::time::Duration;
 
@@ -52,7 +52,7 @@ impl Failure {
     }
 }
 
-/// Tells of an error in the server's words; for statements of this program, and for what reads no row.
+/// Describes an error in the server's words; for statements of this program, and for those that read no row.
 pub fn database_error(error: sqlx::Error) -> Error {
     let sqlx::Error::Database(error) = error else {
         return Error::Database { message: error.to_string(), hint: String::new() };
@@ -66,7 +66,7 @@ pub fn database_error(error: sqlx::Error) -> Error {
     Error::Database { message, hint: String::new() }
 }
 
-/// Returns what a code means, by the table of error codes in Postgres' manual.
+/// Returns the meaning of a code, by the table of error codes in Postgres' manual.
 fn kind(code: &str) -> &'static str {
     let class = code.get(..2).unwrap_or_default();
     let found = KINDS.iter().find(|(known, _)| *known == code);

@@ -1,26 +1,26 @@
-//! SQLite's own permission check, asked while a statement is compiled; trusts nothing of the guard.
+//! SQLite's own permission check, called while a statement is compiled; independent of the guard.
 //!
 //! With `functions` the only files that speak to SQLite's C interface.
 #![expect(unsafe_code, reason = "sqlx has no safe call for the authorizer, limits and db_config")]
 
 use std::collections::HashSet;
 use std::ffi::{CStr, CString, c_char, c_int, c_void};
-use std::sync::{Mutex, PoisonError, RwLock};
 
 use libsqlite3_sys as ffi;
+use parking_lot::{Mutex, RwLock};
 use perihelion_analysis::Dialect;
 use perihelion_analysis::guard::{is_allowed_function, is_allowed_table_function};
 use sqlx::sqlite::LockedSqliteHandle;
 
-/// What statements may read; all names in lower case.
+/// The readable names; all in lower case.
 #[derive(Debug, Default)]
 pub struct Permissions {
     rules: RwLock<Rules>,
-    /// Names that the statement being compiled gives to subqueries of its own.
+    /// Names that the present statement gives to its own subqueries.
     defined: Mutex<HashSet<String>>,
 }
 
-/// What is there, and what of it may be read.
+/// The existing tables, and their readable columns.
 #[derive(Debug, Default)]
 pub struct Rules {
     /// Tables and views that the operator named; empty permits every one but SQLite's own.
@@ -50,7 +50,7 @@ const LIMITS: &[(i32, c_int)] = &[
 /// Most memory that SQLite takes in one process.
 const MAX_HEAP: i64 = 256 * 1024 * 1024;
 
-/// Bounds the memory of this process, and has it end with the one that started it.
+/// Limits the memory of this process, and ends it with its parent.
 pub fn contain_process() {
     // SAFETY: plain calls with integers; a refusal leaves things as they were.
     unsafe {
@@ -152,12 +152,12 @@ unsafe fn text<'a>(pointer: *const c_char) -> Option<&'a str> {
 impl Permissions {
     /// Replaces the rules, after the schema changed.
     pub fn set(&self, rules: Rules) {
-        *self.rules.write().unwrap_or_else(PoisonError::into_inner) = rules;
+        *self.rules.write() = rules;
     }
 
     /// Takes note of the statement that is compiled next.
     pub fn begin(&self, sql: &str) {
-        *self.defined.lock().unwrap_or_else(PoisonError::into_inner) = super::names::defined(sql);
+        *self.defined.lock() = super::names::defined(sql);
     }
 
     fn allow(
@@ -183,7 +183,7 @@ impl Permissions {
 
     fn reads(&self, table: Option<&str>, view: Option<&str>) -> bool {
         let Some(table) = table.map(str::to_ascii_lowercase) else { return false };
-        let rules = self.rules.read().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.rules.read();
         if is_allowed_table_function(Dialect::Sqlite, &table) {
             return true;
         }
@@ -204,7 +204,7 @@ impl Permissions {
             return true;
         }
         let Some(view) = view.map(str::to_ascii_lowercase) else { return false };
-        let own = self.defined.lock().unwrap_or_else(PoisonError::into_inner).contains(&view);
+        let own = self.defined.lock().contains(&view);
         // A permitted view may read the tables it is made of, unless the statement made up its name.
         !own && rules.inside_views.contains(&(view, table))
     }

@@ -6,9 +6,10 @@ use std::ffi::{CStr, c_int};
 
 use libsqlite3_sys as ffi;
 
-type Number = extern "C" fn(*mut ffi::sqlite3_context, c_int, *mut *mut ffi::sqlite3_value);
+type Function =
+    unsafe extern "C" fn(*mut ffi::sqlite3_context, c_int, *mut *mut ffi::sqlite3_value);
 
-/// Reads an argument as a number; nothing where it is none.
+/// Reads an argument as a number; `None` for another value.
 ///
 /// # Safety
 /// `value` comes from SQLite and is valid during the call.
@@ -21,7 +22,7 @@ pub(super) unsafe fn number(value: *mut ffi::sqlite3_value) -> Option<f64> {
     }
 }
 
-/// Answers with a number, or with NULL where there is none.
+/// Answers with a number, or with NULL without one.
 ///
 /// # Safety
 /// `context` comes from SQLite and is valid during the call.
@@ -35,95 +36,70 @@ pub(super) unsafe fn answer(context: *mut ffi::sqlite3_context, result: Option<f
     }
 }
 
-macro_rules! of_one {
-    ($($name:ident: $body:expr;)*) => {
-        $(
-            extern "C" fn $name(
-                context: *mut ffi::sqlite3_context,
-                _: c_int,
-                values: *mut *mut ffi::sqlite3_value,
-            ) {
-                let compute: fn(f64) -> f64 = $body;
-                // SAFETY: SQLite passes one value, as registered.
-                unsafe { answer(context, number(*values).map(compute)) }
+/// A mathematical function, by what it takes.
+enum Math {
+    Constant(f64),
+    One(fn(f64) -> f64),
+    /// Leaves whole numbers as they are.
+    Rounding(fn(f64) -> f64),
+    Two(fn(f64, f64) -> f64),
+}
+
+static MATH: &[(&CStr, Math)] = &[
+    (c"acos", Math::One(f64::acos)),
+    (c"asin", Math::One(f64::asin)),
+    (c"atan", Math::One(f64::atan)),
+    (c"atan2", Math::Two(f64::atan2)),
+    (c"ceil", Math::Rounding(f64::ceil)),
+    (c"ceiling", Math::Rounding(f64::ceil)),
+    (c"cos", Math::One(f64::cos)),
+    (c"degrees", Math::One(f64::to_degrees)),
+    (c"exp", Math::One(f64::exp)),
+    (c"floor", Math::Rounding(f64::floor)),
+    (c"ln", Math::One(|x| logarithm(x, f64::ln))),
+    (c"log", Math::One(|x| logarithm(x, f64::log10))),
+    (c"log", Math::Two(|base, x| logarithm(x, f64::ln) / logarithm(base, f64::ln))),
+    (c"log10", Math::One(|x| logarithm(x, f64::log10))),
+    (c"log2", Math::One(|x| logarithm(x, f64::log2))),
+    (c"mod", Math::Two(|a, b| a % b)),
+    (c"pi", Math::Constant(std::f64::consts::PI)),
+    (c"pow", Math::Two(f64::powf)),
+    (c"power", Math::Two(f64::powf)),
+    (c"radians", Math::One(f64::to_radians)),
+    (c"sin", Math::One(f64::sin)),
+    (c"sqrt", Math::One(f64::sqrt)),
+    (c"tan", Math::One(f64::tan)),
+    (c"trunc", Math::Rounding(f64::trunc)),
+];
+
+/// Returns the logarithm of a number; only positive ones have one.
+fn logarithm(x: f64, of: fn(f64) -> f64) -> f64 {
+    if x > 0.0 { of(x) } else { f64::NAN }
+}
+
+extern "C" fn compute(
+    context: *mut ffi::sqlite3_context,
+    _: c_int,
+    values: *mut *mut ffi::sqlite3_value,
+) {
+    // SAFETY: SQLite passes the function that was registered, and as many values as it takes.
+    unsafe {
+        let result = match &*ffi::sqlite3_user_data(context).cast::<Math>() {
+            Math::Constant(number) => Some(*number),
+            Math::Rounding(_)
+                if ffi::sqlite3_value_numeric_type(*values) == ffi::SQLITE_INTEGER =>
+            {
+                let whole = ffi::sqlite3_value_int64(*values);
+                return ffi::sqlite3_result_int64(context, whole);
             }
-        )*
-    };
-}
-
-of_one! {
-    acos: f64::acos;
-    asin: f64::asin;
-    atan: f64::atan;
-    cos: f64::cos;
-    degrees: f64::to_degrees;
-    exp: f64::exp;
-    ln: |x| if x > 0.0 { x.ln() } else { f64::NAN };
-    log10: |x| if x > 0.0 { x.log10() } else { f64::NAN };
-    log2: |x| if x > 0.0 { x.log2() } else { f64::NAN };
-    radians: f64::to_radians;
-    sin: f64::sin;
-    sqrt: f64::sqrt;
-    tan: f64::tan;
-}
-
-macro_rules! rounding {
-    ($($name:ident: $body:expr;)*) => {
-        $(
-            extern "C" fn $name(
-                context: *mut ffi::sqlite3_context,
-                _: c_int,
-                values: *mut *mut ffi::sqlite3_value,
-            ) {
-                let compute: fn(f64) -> f64 = $body;
-                // SAFETY: SQLite passes one value, as registered.
-                unsafe {
-                    if ffi::sqlite3_value_numeric_type(*values) == ffi::SQLITE_INTEGER {
-                        ffi::sqlite3_result_int64(context, ffi::sqlite3_value_int64(*values));
-                    } else {
-                        answer(context, number(*values).map(compute));
-                    }
-                }
+            Math::One(compute) | Math::Rounding(compute) => number(*values).map(compute),
+            Math::Two(compute) => {
+                let pair = number(*values).zip(number(*values.add(1)));
+                pair.map(|(a, b)| compute(a, b))
             }
-        )*
-    };
-}
-
-rounding! {
-    ceil: f64::ceil;
-    floor: f64::floor;
-    trunc: f64::trunc;
-}
-
-macro_rules! of_two {
-    ($($name:ident: $body:expr;)*) => {
-        $(
-            extern "C" fn $name(
-                context: *mut ffi::sqlite3_context,
-                _: c_int,
-                values: *mut *mut ffi::sqlite3_value,
-            ) {
-                let compute: fn(f64, f64) -> f64 = $body;
-                // SAFETY: SQLite passes two values, as registered.
-                unsafe {
-                    let pair = number(*values).zip(number(*values.add(1)));
-                    answer(context, pair.map(|(a, b)| compute(a, b)));
-                }
-            }
-        )*
-    };
-}
-
-of_two! {
-    atan2: f64::atan2;
-    logarithm: |base, x| if base > 0.0 && x > 0.0 { x.ln() / base.ln() } else { f64::NAN };
-    modulo: |a, b| a % b;
-    power: f64::powf;
-}
-
-extern "C" fn pi(context: *mut ffi::sqlite3_context, _: c_int, _: *mut *mut ffi::sqlite3_value) {
-    // SAFETY: SQLite passes a valid context.
-    unsafe { answer(context, Some(std::f64::consts::PI)) }
+        };
+        answer(context, result);
+    }
 }
 
 thread_local! {
@@ -167,54 +143,39 @@ extern "C" fn regexp(
     }
 }
 
-const FUNCTIONS: &[(&CStr, c_int, Number)] = &[
-    (c"acos", 1, acos),
-    (c"asin", 1, asin),
-    (c"atan", 1, atan),
-    (c"atan2", 2, atan2),
-    (c"ceil", 1, ceil),
-    (c"ceiling", 1, ceil),
-    (c"cos", 1, cos),
-    (c"degrees", 1, degrees),
-    (c"exp", 1, exp),
-    (c"floor", 1, floor),
-    (c"ln", 1, ln),
-    (c"log", 1, log10),
-    (c"log", 2, logarithm),
-    (c"log10", 1, log10),
-    (c"log2", 1, log2),
-    (c"mod", 2, modulo),
-    (c"pi", 0, pi),
-    (c"pow", 2, power),
-    (c"power", 2, power),
-    (c"radians", 1, radians),
-    (c"regexp", 2, regexp),
-    (c"sin", 1, sin),
-    (c"sqrt", 1, sqrt),
-    (c"tan", 1, tan),
-    (c"trunc", 1, trunc),
-];
-
 /// Defines the functions on a connection.
 ///
 /// # Safety
 /// `raw` is an open connection that no other thread uses.
 pub unsafe fn define(raw: *mut ffi::sqlite3) {
     let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_DETERMINISTIC | ffi::SQLITE_INNOCUOUS;
-    for (name, arguments, function) in FUNCTIONS {
-        // SAFETY: the name lives as long as the program; the function keeps nothing.
-        unsafe {
-            ffi::sqlite3_create_function_v2(
-                raw,
-                name.as_ptr(),
-                *arguments,
-                flags,
-                std::ptr::null_mut(),
-                Some(*function),
-                None,
-                None,
-                None,
-            );
-        }
+    let define =
+        |name: &'static CStr, arguments, data: Option<&'static Math>, function: Function| {
+            let data =
+                data.map_or(std::ptr::null_mut(), |math| std::ptr::from_ref(math).cast_mut());
+            let function = Some(function);
+            // SAFETY: name and data live as long as the program; the data is only read.
+            unsafe {
+                ffi::sqlite3_create_function_v2(
+                    raw,
+                    name.as_ptr(),
+                    arguments,
+                    flags,
+                    data.cast(),
+                    function,
+                    None,
+                    None,
+                    None,
+                )
+            }
+        };
+    for (name, math) in MATH {
+        let arguments = match math {
+            Math::Constant(_) => 0,
+            Math::One(_) | Math::Rounding(_) => 1,
+            Math::Two(_) => 2,
+        };
+        define(name, arguments, Some(math), compute);
     }
+    define(c"regexp", 2, None, regexp);
 }

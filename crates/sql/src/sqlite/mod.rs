@@ -1,7 +1,7 @@
 //! SQLite, opened so that it cannot write: read-only file, `query_only`, authorizer, limits, deadline.
 //!
-//! What is here runs in a worker process (see [`worker`](crate::worker)). Invariant: the authorizer refuses
-//! hidden tables whether or not the guard was there.
+//! This module runs in a worker process (see [`worker`](crate::worker)). Invariant: the authorizer refuses hidden
+//! tables whether or not the guard was there.
 
 mod authorizer;
 mod functions;

@@ -1,11 +1,11 @@
-//! Which names a statement gives to subqueries of its own, read by SQLite's own rules for words.
+//! The names that a statement gives to its own subqueries, read by SQLite's own lexical rules.
 //!
-//! SQLite tells the authorizer inside which view a table is read, and calls a `WITH` query or a subquery with
-//! an alias a view, too. A statement that defines a view's name itself is not trusted with what the view may read.
+//! SQLite reports to the authorizer the view through which a table is read, and also calls a `WITH` query or an aliased
+//! subquery a view. A statement that defines a view's name itself does not get the view's permissions.
 
 use std::collections::HashSet;
 
-/// A word of SQL, as far as it matters here.
+/// A token of SQL, in the necessary detail.
 #[derive(Debug, PartialEq)]
 enum Token {
     /// A bare word or a quoted name, in lower case.
@@ -43,7 +43,7 @@ pub fn defined(sql: &str) -> HashSet<String> {
     names
 }
 
-/// Tells whether parentheses hold a query, directly or within further ones.
+/// Returns whether parentheses contain a query, directly or within further ones.
 fn is_query(tokens: &[Token]) -> bool {
     let inside = tokens.iter().find(|token| **token != Token::Open);
     matches!(inside, Some(Token::Word(word)) if matches!(word.as_str(), "select" | "with" | "values"))
@@ -51,7 +51,7 @@ fn is_query(tokens: &[Token]) -> bool {
         || tokens.iter().any(|token| matches!(token, Token::Word(word) if word == "select"))
 }
 
-/// Tells whether `name` is followed by `[(columns)] AS [NOT] [MATERIALIZED] (`.
+/// Returns whether `name` is followed by `[(columns)] AS [NOT] [MATERIALIZED] (`.
 fn opens_definition(after: &[Token]) -> bool {
     let mut rest = after;
     if rest.first() == Some(&Token::Open) {
@@ -122,7 +122,7 @@ fn is_word(byte: u8) -> bool {
     byte.is_ascii_alphanumeric() || byte == b'_' || byte == b'$' || byte >= 0x80
 }
 
-/// Returns the length of a quoted name or text with its quotes; a doubled closing quote stands for one.
+/// Returns the length of a quoted name or text with its quotes; a doubled closing quote means one.
 fn quoted(rest: &[u8], end: u8) -> usize {
     let mut at = 1;
     while at < rest.len() {

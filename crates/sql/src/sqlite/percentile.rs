@@ -7,7 +7,6 @@ use libsqlite3_sys as ffi;
 
 use super::functions::{answer, number};
 
-/// What an aggregate has seen so far.
 #[derive(Default)]
 struct Seen {
     numbers: Vec<f64>,
@@ -15,12 +14,11 @@ struct Seen {
     part: f64,
 }
 
-/// What its name says of an aggregate.
+/// The parameters in an aggregate's name.
 #[derive(Clone, Copy)]
 struct Kind {
-    /// What the part is out of.
     whole: f64,
-    /// It lies between two numbers where it falls between them.
+    /// It interpolates between two numbers.
     is_between: bool,
 }
 
@@ -29,7 +27,7 @@ static PERCENTILE: Kind = Kind { whole: 100.0, is_between: true };
 static CONTINUOUS: Kind = Kind { whole: 1.0, is_between: true };
 static DISCRETE: Kind = Kind { whole: 1.0, is_between: false };
 
-/// Returns the number below which that part of the others lies; nothing where there is none.
+/// Returns the number below which that part of the values is; `None` without values.
 fn percentile(seen: &mut Seen, kind: Kind) -> Option<f64> {
     let last = seen.numbers.len().checked_sub(1)?;
     seen.numbers.sort_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! Reads one SQLite file: what it holds, and what a statement yields within its limits.
+//! Reads one SQLite file: its contents, and the result of a statement within its limits.
 
 use std::collections::HashSet;
 use std::path::Path;
@@ -18,7 +18,7 @@ use sqlx::{
 
 use super::authorizer::{Permissions, Rules, inside_view, restrict};
 use crate::answer::{Answer, Collector, Limits};
-use crate::{Error, hint};
+use crate::{Error, Result, hint};
 
 /// Virtual-machine steps between two looks at the clock.
 const STEPS_PER_CHECK: i32 = 2_000;
@@ -56,7 +56,6 @@ const MESSAGES: &[&str] = &[
     "unterminated string",
 ];
 
-/// An opened SQLite file.
 pub struct Reader {
     /// Runs this program's own statements about the schema.
     catalogue: SqlitePool,
@@ -69,7 +68,7 @@ pub struct Reader {
 }
 
 impl Reader {
-    pub async fn open(path: &str, only: &[String]) -> Result<Self, Error> {
+    pub async fn open(path: &str, only: &[String]) -> Result<Self> {
         if !Path::new(path).is_file() {
             return Err(Error::NoFile(path.to_owned()));
         }
@@ -104,7 +103,7 @@ impl Reader {
         Ok(Self { catalogue, guarded, only, permissions, version: AtomicI64::new(-1) })
     }
 
-    pub async fn catalogue(&self) -> Result<Catalogue, Error> {
+    pub async fn catalogue(&self) -> Result<Catalogue> {
         let rows = sqlx::query(
             "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') \
              AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
@@ -124,7 +123,7 @@ impl Reader {
         Ok(Catalogue { tables })
     }
 
-    async fn table(&self, name: String, is_view: bool) -> Result<Table, Error> {
+    async fn table(&self, name: String, is_view: bool) -> Result<Table> {
         // A view over what is gone has no columns, and the rest of the database is still there.
         let rows = sqlx::query("SELECT name, type, \"notnull\", pk FROM pragma_table_info(?)")
             .bind(&name)
@@ -158,7 +157,7 @@ impl Reader {
         Ok(Table { name, is_view, comment: None, columns, primary_key, unique, foreign_keys })
     }
 
-    async fn unique(&self, table: &str) -> Result<Vec<Vec<String>>, Error> {
+    async fn unique(&self, table: &str) -> Result<Vec<Vec<String>>> {
         let rows = sqlx::query(
             "SELECT l.name, i.name FROM pragma_index_list(?) l, pragma_index_info(l.name) i \
              WHERE l.\"unique\" = 1 AND l.partial = 0 AND i.name IS NOT NULL ORDER BY l.seq, i.seqno",
@@ -179,7 +178,7 @@ impl Reader {
         Ok(keys.into_iter().map(|(_, columns)| columns).collect())
     }
 
-    async fn foreign_keys(&self, table: &str) -> Result<Vec<ForeignKey>, Error> {
+    async fn foreign_keys(&self, table: &str) -> Result<Vec<ForeignKey>> {
         let rows = sqlx::query(
             "SELECT f.id, f.\"table\", f.\"from\", \
                     coalesce(f.\"to\", (SELECT p.name FROM pragma_table_info(f.\"table\") p WHERE p.pk = f.seq + 1)) \
@@ -212,7 +211,7 @@ impl Reader {
     }
 
     /// Returns the lower-case names of tables that only keep the contents of virtual ones.
-    async fn parts_of_virtual_tables(&self) -> Result<HashSet<String>, Error> {
+    async fn parts_of_virtual_tables(&self) -> Result<HashSet<String>> {
         let rows: Vec<String> = sqlx::query_scalar(
             "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'",
         )
@@ -222,8 +221,8 @@ impl Reader {
         Ok(rows.into_iter().collect())
     }
 
-    /// Tells the authorizer what is there, where that changed.
-    async fn refresh(&self) -> Result<(), Error> {
+    /// Passes the present tables to the authorizer, if they changed.
+    async fn refresh(&self) -> Result<()> {
         let version: i64 = sqlx::query_scalar("SELECT schema_version FROM pragma_schema_version")
             .fetch_one(&self.catalogue)
             .await
@@ -266,7 +265,7 @@ impl Reader {
         Ok(())
     }
 
-    pub async fn run(&self, sql: &str, limits: Limits) -> Result<Answer, Error> {
+    pub async fn run(&self, sql: &str, limits: Limits) -> Result<Answer> {
         self.refresh().await?;
         self.permissions.begin(sql);
         let started = crate::clock::monotonic();
@@ -331,7 +330,7 @@ fn cell(raw: SqliteValueRef<'_>) -> Value {
     }
 }
 
-/// Leaves out what SQLite says of the quotes, which the guard wrote and not the one who asked.
+/// Removes SQLite's remarks on quotes, which the guard wrote and not the caller.
 fn plain(message: &str) -> String {
     let unquoted = message
         .strip_prefix("no such column: \"")

@@ -87,6 +87,10 @@ const POSTGRES_LITERALS: &[&str] = &[
     "U&'\\0041\\+000042'",
     "U&'it''s'",
     "U&'\\\\'",
+    "U&'d!0061t!+000061 !! \'\'x' UESCAPE '!'",
+    "U&'\\0041' UESCAPE '\\'",
+    "u&'#D83D#DE00' uescape '#'",
+    "U&'plain'\n UESCAPE ':'",
     "'a'\n'b'",
     "'a' \n  'b'\n'c'",
     "'a' -- x\n'b'",
@@ -197,6 +201,13 @@ const POSTGRES: &[&str] = &[
     "SELECT note LIKE 'a' || '%', note || 'x' LIKE 'ab%' FROM t ORDER BY id",
     "SELECT substring('abcde' SIMILAR 'a#\"bc#\"%' ESCAPE '#'), substring('abc' FROM 2 FOR 1), substring('abc', 2), substring('abc' FROM 'b.')",
     "SELECT overlay('abcd' PLACING 'x' FROM 2 FOR 1), position('b' IN 'abc'), trim(BOTH 'x' FROM 'xax'), trim('x' FROM 'xa'), ltrim('  a')",
+    "SELECT trim(leading 'x' FROM 'xax'), trim(TRAILING 'x' FROM note || 'x'), trim(leading '  a '), trim(trailing from ' a '), trim(from ' b ') FROM t ORDER BY id",
+    "SELECT trim('xax', 'x'), trim(both 'xax', 'x'), trim(leading 'x' || 'a' FROM 'axb') || trim(' c '), trim(leading FROM note) = ltrim(note) FROM t ORDER BY id",
+    "SELECT * FROM (SELECT trim(leading ' a'), trim(trailing ' b '), trim(' c')) AS x ORDER BY ltrim, rtrim, btrim",
+    "SELECT note LIKE ALL (ARRAY['a%', '%c']), note NOT ILIKE ALL (SELECT note FROM t WHERE id = 4) AND true, NOT note ILIKE ALL ('{A%}') FROM t ORDER BY id",
+    "SELECT id FROM ONLY t ORDER BY id",
+    "SELECT x.id, u.id FROM only (t) AS x, ONLY t u WHERE x.id = u.id ORDER BY 1",
+    "SELECT count(*) FROM t JOIN ONLY t AS u ON t.id = u.id",
     "SELECT hashtext('a'), quote_ident('a b'), normalize(U&'a\\0301', NFC) = U&'\\00e1', pg_typeof(1), quote_literal('x')",
     "SELECT normalize('a'), pg_typeof(note), to_hex(255), ceil(1.2), floor(-1.2) FROM t ORDER BY id",
     "SELECT range_agg(r) FROM (VALUES (int4range(1, 3)), (int4range(5, 7))) AS v(r)",
@@ -311,7 +322,8 @@ async fn sqlite(connection: &mut SqliteConnection, sql: &str) -> Result<String, 
 async fn queries_rewritten_for_postgres_yield_the_rows_of_the_original() {
     let schema = "CREATE TABLE t (id int PRIMARY KEY, a int, b int, flags int, note text, top int, \"user\" text, doc jsonb);
          INSERT INTO t VALUES (1, 1, 2, 4, 'abc', 5, 'u', '{\"x\":[1,2],\"y\":\"q\"}'), (2, 2, NULL, 6, 'b%', 6, 'v', '{}'),
-            (3, 1, 2, 3, NULL, 7, 'w', '[]'), (4, -3, 5, 0, 'A%', 8, 'x', NULL); GRANT SELECT ON t TO {role};";
+            (3, 1, 2, 3, NULL, 7, 'w', '[]'), (4, -3, 5, 0, 'A%', 8, 'x', NULL);
+         CREATE TABLE kin () INHERITS (t); INSERT INTO kin (id, a) VALUES (5, 1); GRANT SELECT ON t TO {role};";
     let Some(server) = Server::with(schema).await else { return };
     let database = server.open().await;
     let mut owner = server.owner().await;

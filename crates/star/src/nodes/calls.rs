@@ -5,11 +5,10 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::MessagePiece;
 use crate::answer::{ApprovalAnswer, Word};
+use crate::{MessagePiece, Result};
 use perihelion_engine::graph::{
-    Context, EffectError, EffectFailure, Node, NodeError, NodeOutput, State, StreamMode,
-    TaskContext, node_with,
+    Context, EffectError, EffectFailure, Node, NodeOutput, State, TaskContext, node_with,
 };
 use perihelion_llm::{
     self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec,
@@ -22,7 +21,7 @@ pub(super) async fn ask(
     model: &Arc<dyn ChatModel>,
     messages: Vec<ChatMessage>,
     tools: Vec<ToolSpec>,
-) -> Result<ChatResponse, NodeError> {
+) -> Result<ChatResponse> {
     let request = ChatRequest::new(Role::Agent, ctx.place().thread.to_string(), messages);
     let request = ChatRequest { tools, ..request.agent(ctx.place().node.to_string()) };
     let perform = |_key: String| {
@@ -30,10 +29,7 @@ pub(super) async fn ask(
         let request = request.clone();
         let port = Arc::clone(ctx.port());
         async move {
-            let mut publish = |piece: &str| {
-                let piece = MessagePiece { text: piece.to_owned() };
-                port.emit(StreamMode::Messages, json!(piece));
-            };
+            let mut publish = |piece: &str| MessagePiece::publish(&port, piece);
             let answer = model.chat(&request, Some(&mut publish)).await.and_then(|answer| {
                 match answer.cut() {
                     Some(reason) => Err(llm::Error::Truncated { reason }),
@@ -46,15 +42,15 @@ pub(super) async fn ask(
     ctx.read_only(Role::Agent.as_str(), &request, perform).await
 }
 
-/// Calls a tool once, or reads its recorded outcome back; sent again by itself only where the operator declared that
-/// this does no harm.
+/// Calls a tool once, or returns its recorded outcome; it is sent again without a question only if the operator
+/// declared it repeatable.
 pub(super) async fn call(
     ctx: &TaskContext,
     tools: &Arc<dyn ToolHost>,
     server: &str,
     tool: &str,
     arguments: Map<String, Value>,
-) -> Result<ToolOutcome, NodeError> {
+) -> Result<ToolOutcome> {
     let name = format!("{server}.{tool}");
     let request = json!({ "server": server, "tool": tool, "arguments": arguments });
     let call_policy = tools.call_policy(server, tool);
@@ -80,7 +76,7 @@ pub(super) async fn call(
     }
 }
 
-/// What a person decided: `{ "approved": true, "reason": "…" }`, or a decision as approvals are recorded.
+/// The decision of a person: `{ "approved": true, "reason": "…" }`, or the recorded form of an approval.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Recorded")]
 pub struct Verdict {
@@ -89,7 +85,7 @@ pub struct Verdict {
     pub reason: Option<String>,
 }
 
-/// Both forms of an answer; what cannot be read of it denies.
+/// Both forms of an answer; an unreadable answer denies.
 #[derive(Deserialize)]
 struct Recorded {
     #[serde(default)]
@@ -107,8 +103,8 @@ impl From<Recorded> for Verdict {
 /// The name under which the question is asked.
 const KIND: &str = "approval";
 
-/// Makes a node that asks a person what `question` makes of the state, and continues with what `write` makes of the verdict:
-/// an update, and where it says so the node that is next.
+/// Makes a node that asks a person the `question` about the state. It continues with the output that `write` makes of
+/// the verdict: an update, and optionally the next node.
 pub fn approval<S: State>(
     question: impl Fn(&S) -> Value + Send + Sync + 'static,
     write: impl Fn(Verdict) -> NodeOutput<S> + Send + Sync + 'static,
@@ -133,8 +129,8 @@ pub fn model_call<S: State>(
     })
 }
 
-/// Makes a node that calls one tool of a server with what `arguments` makes of the state, and writes what `write` makes
-/// of the outcome; a tool's own error is an outcome.
+/// Makes a node that calls one tool of a server with the `arguments` from the state, and writes the update that `write`
+/// makes of the outcome; an error of the tool is an outcome.
 pub fn tool_call<S: State>(
     tools: Arc<dyn ToolHost>,
     (server, tool): (&str, &str),

@@ -1,9 +1,9 @@
-//! Ready nodes for graphs of one's own: a model call, a tool call, an agent that calls tools until it can answer, an
+//! Ready-made nodes for your own graphs: a model call, a tool call, an agent that calls tools until it can answer, an
 //! approval.
 //!
-//! Enter at [`model_call`], [`tool_call`], [`React`] and [`approval`]. Invariant: whatever they send goes through the
-//! node's context, so that it happens once and is read back after a crash. Deliberately absent: the star, its prompts
-//! and its state; each node is told by functions of the caller's state what to ask and where to write.
+//! Enter at [`model_call`], [`tool_call`], [`React`] and [`approval`]. Invariant: all requests go through the node's
+//! context, so they happen once and are read back after a crash. Deliberately absent: the star, its prompts and its
+//! state; functions of the caller's state provide the request and the update.
 
 mod calls;
 mod react;

@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde_json::Value;
 
 use super::calls;
+use crate::Result;
 use perihelion_engine::graph::{
     Context, Node, NodeError, NodeOutput, State, TaskContext, node_with,
 };
@@ -14,7 +15,7 @@ use perihelion_mcp::{self as mcp, ServerInfo, ToolHost};
 /// Calls of tools that one run of the node makes at most.
 const MAX_CALLS: usize = 25;
 
-/// What an agent came to.
+/// The result of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The ID under which the text was streamed, for the message that it becomes.
@@ -50,11 +51,7 @@ impl React {
         })
     }
 
-    async fn work(
-        &self,
-        ctx: &TaskContext,
-        mut messages: Vec<ChatMessage>,
-    ) -> Result<Answered, NodeError> {
+    async fn work(&self, ctx: &TaskContext, mut messages: Vec<ChatMessage>) -> Result<Answered> {
         let mut made = Vec::new();
         loop {
             // Without tools it has to answer with what it has.
@@ -89,8 +86,8 @@ impl React {
         self.server.tools.iter().map(spec).collect()
     }
 
-    /// Performs a call of the model's; what is wrong with it is told to the model.
-    async fn call(&self, ctx: &TaskContext, call: &ToolCall) -> Result<String, NodeError> {
+    /// Performs a model's tool call; the model gets the errors as text.
+    async fn call(&self, ctx: &TaskContext, call: &ToolCall) -> Result<String> {
         let Some(tool) = self.server.tools.iter().find(|tool| tool.name == call.name) else {
             return Ok(format!("there is no tool named {}", call.name));
         };

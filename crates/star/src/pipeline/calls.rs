@@ -16,10 +16,9 @@ use perihelion_engine::graph::State;
 use perihelion_mcp::ToolDefinition;
 use perihelion_settings::metrics;
 
-/// Characters of a result that are kept as evidence for reflection; the journal has the whole.
+/// Characters of a result that are stored as evidence for reflection; the journal has the whole.
 const EVIDENCE_CHARS: usize = 6_000;
 
-/// One call that was made.
 struct Made {
     tool: ToolDefinition,
     arguments: Value,
@@ -38,12 +37,12 @@ impl<W: State> Stage<W> {
         Ok(self.record(made))
     }
 
-    /// Makes several calls of one tool at once, with arguments that stand word for word in results or in the task, and
-    /// returns their replies in the order of their arguments.
+    /// Makes several calls of one tool at once, with arguments that results or the task contain literally, and returns
+    /// the replies in the order of the arguments.
     ///
-    /// No model of this agent wrote these arguments, so what strangers wrote holds none of them up. They wait for a person where the tool
-    /// itself is gated, and where a supervisor made up an address in its task. They are recorded in their order, whichever ends first, so
-    /// that a replay sees the same.
+    /// These arguments do not come from a model of this agent, so open-world content does not hold up the calls. They
+    /// wait for a person if the tool itself needs an approval, or if a supervisor invented an address in its task. They
+    /// are recorded in their order, whichever ends first, so that a replay sees the same.
     ///
     /// # Errors
     /// As [`Stage::call`], for the first call that could not be made.
@@ -113,7 +112,7 @@ impl<W: State> Stage<W> {
         Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
     }
 
-    /// Returns what was shown of addresses: to the agent when it began, and by the calls that were recorded since.
+    /// Returns the known addresses: those that the agent saw when it began, and those of the calls recorded since.
     fn shown(&self) -> Shown<'_> {
         let mut shown = Shown::at_opening(self.job.ctx.state());
         let state = self.ctx.state();
@@ -142,7 +141,7 @@ impl<W: State> Stage<W> {
 }
 
 impl<W: State> Stage<W> {
-    /// Removes citations that name none of so many passages.
+    /// Removes citations beyond the number of passages.
     pub fn check_citations(&self, written: &str, passages: usize) -> CheckedCitations {
         let checked = check_citations(written, passages);
         let removed = checked.removed;

@@ -8,7 +8,7 @@ use async_trait::async_trait;
 use super::node::{Reflect, Run, StageNode};
 use super::state::{Attempt, Outcome, StageResult};
 use super::{GRAPH_PREFIX, PipelineState, PipelineUpdate, REFLECT, stage::Stage};
-use crate::{GraphState, Job, Kind, Profile, Report, ToolRole, question, taint};
+use crate::{GraphState, Job, Kind, Profile, Report, Result, ToolRole, question, taint};
 use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, NodeError, State};
 use perihelion_engine::runner::Subgraph;
 
@@ -45,7 +45,7 @@ impl<W: State> Kind for Pipeline<W> {
         &self.templates
     }
 
-    async fn work(&self, job: Job) -> Result<Report, NodeError> {
+    async fn work(&self, job: Job) -> Result<Report> {
         let job = Arc::new(job);
         let graph = self.graph(&job).map_err(|error| {
             NodeError::failed("pipeline", format!("the kind {} is no graph: {error}", self.name))
@@ -84,7 +84,7 @@ impl<W: State> Pipeline<W> {
     }
 }
 
-/// Returns what a pipeline begins with: where its task's words come from.
+/// Returns the start of a pipeline: the sources of its task.
 fn opening_of<W: State>(job: &Job) -> PipelineUpdate<W> {
     let mut tainted_by = taint::of_opening(job.ctx.state(), &job.assignment);
     tainted_by.extend(job.server.open_world.then(|| job.server.name.clone()));
@@ -92,7 +92,6 @@ fn opening_of<W: State>(job: &Job) -> PipelineUpdate<W> {
     PipelineUpdate { tainted_by, attempt, ..PipelineUpdate::default() }
 }
 
-/// Reads a pipeline's end.
 fn report_of<W: State>(end: &PipelineState<W>) -> Report {
     let mut report = Report {
         attempts: end.attempt.number,
@@ -122,6 +121,7 @@ fn report_of<W: State>(end: &PipelineState<W>) -> Report {
 }
 
 /// Declares a kind of agent as a list of stages over the state `W`.
+#[must_use]
 #[derive(Default)]
 pub struct Pipeline<W: State> {
     pub(super) name: &'static str,
@@ -134,20 +134,18 @@ pub struct Pipeline<W: State> {
 }
 
 impl<W: State> Pipeline<W> {
-    /// Starts the declaration of a kind; `name` is what stands in the servers file.
+    /// Starts the declaration of a kind; `name` is the word in the servers file.
     pub fn new(name: &'static str) -> Self {
         Self { name, ..Self::default() }
     }
 
-    /// Says in a phrase what the kind is good for.
-    #[must_use]
+    /// Describes the use of the kind in a phrase.
     pub fn about(mut self, about: &'static str) -> Self {
         self.about = about;
         self
     }
 
-    /// Adds a stage after those there are; names are unique, and none is `reflect`.
-    #[must_use]
+    /// Adds a stage at the end; names are unique, and `reflect` is reserved.
     pub fn stage<F, Fut>(mut self, name: &'static str, run: F) -> Self
     where
         F: Fn(Stage<W>) -> Fut + Send + Sync + 'static,
@@ -158,35 +156,30 @@ impl<W: State> Pipeline<W> {
     }
 
     /// Needs a tool that plays a role.
-    #[must_use]
     pub fn tool(mut self, name: &'static str, about: &'static str) -> Self {
         self.roles.push(ToolRole { name, about, required: true });
         self
     }
 
-    /// Uses a tool that plays a role, where the server has one.
-    #[must_use]
+    /// Uses a tool that plays a role, if the server has one.
     pub fn optional_tool(mut self, name: &'static str, about: &'static str) -> Self {
         self.roles.push(ToolRole { name, about, required: false });
         self
     }
 
     /// Knows the tools of a server: role and tool. It fits every server that has all of them.
-    #[must_use]
     pub fn profile(mut self, server: &'static str, tools: &[(&'static str, &'static str)]) -> Self {
         self.profiles.push(Profile { server, tools: tools.to_vec() });
         self
     }
 
     /// Makes this the natural kind of a bundled server.
-    #[must_use]
     pub fn natural_for(mut self, server: &'static str) -> Self {
         self.natural_for.push(server);
         self
     }
 
     /// Adds a prompt template, which a user's directory of prompts can replace.
-    #[must_use]
     pub fn template(mut self, name: &'static str, source: &'static str) -> Self {
         self.templates.push((name, source));
         self

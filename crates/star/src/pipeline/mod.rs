@@ -1,9 +1,9 @@
 //! Agents that are graphs: a list of stages over a typed state, run as a subgraph of the agent's node.
 //!
-//! Enter at [`Pipeline`], which becomes a [`Kind`]; a stage is an async function of a [`Stage`]. Invariants:
-//! each stage is a step of its own, committed before the next begins; everything that a stage reaches goes through its
-//! [`Stage`] and is journalled; the finding is judged by the same reflection as any agent's. Deliberately absent: what
-//! stages do, which is the business of each kind.
+//! Enter at [`Pipeline`], which becomes a [`Kind`]; a stage is an async function of a [`Stage`]. Invariants: each stage
+//! is a separate step, committed before the next one begins. All requests of a stage go through its [`Stage`] and are
+//! journaled. The finding is judged by the same reflection as that of any agent. Deliberately absent: the work of the
+//! stages, which each kind defines.
 
 mod calls;
 mod kind;
@@ -22,7 +22,7 @@ pub use super::{
 };
 pub use perihelion_llm::Role;
 
-/// The node that judges what a pipeline found.
+/// The node that judges a pipeline's finding.
 pub(super) const REFLECT: &str = "reflect";
 
 /// Graphs of pipelines are named by this and their kind.

@@ -1,4 +1,4 @@
-//! The nodes of a pipeline's graph: its stages, and the last one, which judges what was found or sends it back.
+//! The nodes of a pipeline's graph: its stages, and the last one, which judges the finding or sends it back.
 
 use std::sync::Arc;
 
@@ -8,7 +8,7 @@ use futures::future::BoxFuture;
 use super::state::{Attempt, Outcome, StageError, StageResult, Step, To};
 use super::{PipelineState, PipelineUpdate, REFLECT, stage::Stage};
 use crate::reflection::{Attempted, Judged, judge, rejected};
-use crate::{AgentError, AgentEvent, ErrorKind, Job, ReflectionVerdict};
+use crate::{AgentError, AgentEvent, ErrorKind, Job, ReflectionVerdict, Result};
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State, Target};
 
 /// Stages that one attempt may run; more of them are a loop that does not end.
@@ -29,10 +29,7 @@ pub(super) struct StageNode<W: State> {
 
 #[async_trait]
 impl<W: State> Node<PipelineState<W>> for StageNode<W> {
-    async fn run(
-        &self,
-        ctx: Context<PipelineState<W>>,
-    ) -> Result<NodeOutput<PipelineState<W>>, NodeError> {
+    async fn run(&self, ctx: Context<PipelineState<W>>) -> Result<NodeOutput<PipelineState<W>>> {
         let attempt = ctx.state().attempt.number;
         AgentEvent::PipelineStage {
             agent: self.job.agent.clone(),
@@ -60,7 +57,7 @@ impl<W: State> Node<PipelineState<W>> for StageNode<W> {
 }
 
 impl<W: State> StageNode<W> {
-    /// Finds where a step leads.
+    /// Finds the target of a step.
     fn target(
         &self,
         Step { update, to }: Step<W>,
@@ -87,7 +84,7 @@ impl<W: State> StageNode<W> {
     }
 }
 
-/// Ends the pipeline with a failure, which the star is told as data.
+/// Ends the pipeline with a failure, which the star gets as data.
 fn failed<W: State>(update: PipelineUpdate<W>, error: AgentError) -> NodeOutput<PipelineState<W>> {
     let failed = Outcome::Failed { error, finding: Default::default(), reflection: None };
     NodeOutput::goto(PipelineUpdate { outcome: Some(failed), ..update }, [])
@@ -101,10 +98,7 @@ pub(super) struct Reflect {
 
 #[async_trait]
 impl<W: State> Node<PipelineState<W>> for Reflect {
-    async fn run(
-        &self,
-        ctx: Context<PipelineState<W>>,
-    ) -> Result<NodeOutput<PipelineState<W>>, NodeError> {
+    async fn run(&self, ctx: Context<PipelineState<W>>) -> Result<NodeOutput<PipelineState<W>>> {
         let state = ctx.state();
         let job = &self.job;
         let Outcome::Found { finding } = &state.outcome else {

@@ -1,4 +1,4 @@
-//! What a stage sees and reaches: its state, the task, models, tools, artifacts, people.
+//! The context of a stage: its state, the task, models, tools, artifacts, people.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -13,18 +13,18 @@ use serde_json::{Value, json};
 use super::state::{Ask, Clarification, StageError};
 use super::{PipelineState, PipelineUpdate};
 use crate::artifacts::{Artifacts, content_of};
-use crate::question::{self, Question};
+use crate::question;
 use crate::{
-    AgentError, AgentEvent, AgentResult, Artifact, Assignment, ErrorKind, Instruction, Job, Spent,
-    Table, approval, assignment, caller::CallLog, remaining, window,
+    AgentError, AgentEvent, AgentResult, Artifact, Assignment, ErrorKind, Instruction, Job, Result,
+    Spent, Table, approval, assignment, caller::CallLog, remaining, window,
 };
-use perihelion_engine::graph::{Context, NodeError, State};
+use perihelion_engine::graph::{Context, State};
 use perihelion_llm::{self as llm, ChatModel, ChatRequest};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
 
 /// One stage under way.
 ///
-/// Cheap to clone; all clones stand for the same run of the stage.
+/// Cheap to clone; all clones belong to the same run of the stage.
 pub struct Stage<W: State> {
     pub(super) ctx: Context<PipelineState<W>>,
     pub(super) job: Arc<Job>,
@@ -39,7 +39,7 @@ impl<W: State> Clone for Stage<W> {
     }
 }
 
-/// What a stage leaves behind beside its own update.
+/// The effects of a stage on the shared state, besides its own update.
 pub(super) struct Remaining {
     pub(super) log: Mutex<CallLog>,
     spent: Mutex<Spent>,
@@ -49,11 +49,11 @@ pub(super) struct Remaining {
     task: String,
     /// The same without entities.
     query: String,
-    /// What people who approved calls of the stage wanted besides.
+    /// Instructions of people who approved calls of the stage.
     pub(super) instructions: Mutex<Vec<Instruction>>,
 }
 
-/// What is left of the turn's and the task's bounds; `None`: not bounded.
+/// The remaining bounds of the turn and the task; `None` means unbounded.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Budget {
     pub tokens: Option<u64>,
@@ -92,7 +92,7 @@ impl<W: State> Stage<W> {
         &self.ctx.state().work
     }
 
-    /// Returns the task in words with what it is about, as people who approved calls in earlier stages changed it.
+    /// Returns the task with its subject, as people who approved calls in earlier stages changed it.
     pub fn task(&self) -> &str {
         &self.left.task
     }
@@ -102,8 +102,8 @@ impl<W: State> Stage<W> {
         &self.left.query
     }
 
-    /// Finds out how what a person said with an approval stands to the task, and keeps it for the stages that follow.
-    pub(super) async fn take_in(&self, text: String) -> Result<(), NodeError> {
+    /// Classifies the instruction that came with an approval relative to the task, and stores it for later stages.
+    pub(super) async fn take_in(&self, text: String) -> Result<()> {
         let star = &*self.job.star;
         let model = self.job.model(&self.ctx);
         let known = self.left.instructions.lock().clone();
@@ -115,15 +115,16 @@ impl<W: State> Stage<W> {
         Ok(())
     }
 
-    /// Returns the assignment, with what upstream agents handed back.
+    /// Returns the assignment, with the outputs of upstream agents.
     pub fn assignment(&self) -> &Assignment {
         &self.job.assignment
     }
 
-    /// Returns the table of each upstream output, in the order of the assignment's `dependency_outputs`; whole, where it is kept whole.
+    /// Returns the table of each upstream output, in the order of the assignment's `dependency_outputs`; complete, if
+    /// it is stored completely.
     ///
     /// # Errors
-    /// [`StageError::Stop`] when what is kept cannot be read.
+    /// [`StageError::Stop`] if a stored value cannot be read.
     pub async fn upstream_tables(&self) -> Result<Vec<Option<Table>>, StageError> {
         let state = self.job.ctx.state();
         let upstream = self.job.assignment.depends_on.iter().filter_map(|id| state.result_of(id));
@@ -146,12 +147,11 @@ impl<W: State> Stage<W> {
         Ok(read.as_ref().and_then(Table::read).unwrap_or_else(|| table.clone()))
     }
 
-    /// Returns the user's request.
     pub fn request(&self) -> &str {
         &self.job.ctx.state().input_request
     }
 
-    /// Returns what came with the request, and the date in several forms.
+    /// Returns the context of the request, and the date in several forms.
     pub fn context(&self) -> &BTreeMap<String, String> {
         &self.job.ctx.state().request_context
     }
@@ -178,7 +178,6 @@ impl<W: State> Stage<W> {
         self.ctx.state().attempt.feedback.as_deref()
     }
 
-    /// Returns the agent's name.
     pub fn agent(&self) -> &str {
         &self.job.agent
     }
@@ -188,7 +187,7 @@ impl<W: State> Stage<W> {
         &self.job.server
     }
 
-    /// Returns what is left of the bounds.
+    /// Returns the remaining bounds.
     pub fn budget(&self) -> Budget {
         let state = self.job.ctx.state();
         let limits = self.job.limits();
@@ -206,8 +205,8 @@ impl<W: State> Stage<W> {
         }
     }
 
-    /// Returns the variables that prompts say of the task, and `more` beside them or in their place: `task`, `request`,
-    /// `context`, `upstream` and `feedback`.
+    /// Returns the variables of the task for prompts, extended or replaced by `more`: `task`, `request`, `context`,
+    /// `upstream` and `feedback`.
     pub fn variables(&self, more: Value) -> Value {
         let mut all = json!({
             "task": self.task(),
@@ -225,8 +224,11 @@ impl<W: State> Stage<W> {
     /// Asks a model for a JSON answer of type `T`, which is validated, and repaired at most twice.
     ///
     /// # Errors
-    /// [`StageError`], to be passed on with `?`; of kind `ModelError` where no valid answer could be had.
-    pub async fn ask<T: JsonSchema + DeserializeOwned>(&self, ask: Ask) -> Result<T, StageError> {
+    /// [`StageError`], to be passed on with `?`; of kind `ModelError` without a valid answer.
+    pub async fn ask<T>(&self, ask: Ask) -> Result<T, StageError>
+    where
+        T: JsonSchema + DeserializeOwned + 'static,
+    {
         let request = self.request_of(&ask)?;
         let schema = ask.schema;
         let model = self.job.model(&self.ctx).remembering(self.job.ctx.state());
@@ -238,7 +240,7 @@ impl<W: State> Stage<W> {
     /// Asks a model for a text.
     ///
     /// # Errors
-    /// As [`Stage::ask`]; also where the answer is empty or was cut off.
+    /// As [`Stage::ask`]; also if the answer is empty or was cut off.
     pub async fn ask_text(&self, ask: Ask) -> Result<String, StageError> {
         let request = self.request_of(&ask)?;
         let model = self.job.model(&self.ctx).remembering(self.job.ctx.state());
@@ -247,7 +249,7 @@ impl<W: State> Stage<W> {
         Ok(answer?.into_text()?)
     }
 
-    /// Asks a model for a text, in whose place `otherwise` stands where none can be had.
+    /// Asks a model for a text, with `otherwise` as the replacement.
     pub async fn ask_text_or(&self, ask: Ask, otherwise: String) -> Result<String, StageError> {
         match self.ask_text(ask).await {
             Err(StageError::Failed(_)) => Ok(otherwise),
@@ -301,7 +303,7 @@ impl<W: State> Stage<W> {
     /// Reads an artifact of the thread or of this pipeline, whole.
     ///
     /// # Errors
-    /// [`StageError`] of kind `PathResolutionError` when there is none of that key.
+    /// [`StageError`] of kind `PathResolutionError` if no artifact has that key.
     pub async fn artifact(&self, key: &str) -> Result<Arc<str>, StageError> {
         match self.find_artifact(key).await? {
             Some(whole) => Ok(whole),
@@ -327,13 +329,10 @@ impl<W: State> Stage<W> {
     /// [`StageError::Stop`] until it is answered: pass it on with `?`.
     pub async fn clarify(&self, clarification: Clarification) -> Result<String, StageError> {
         let Clarification { question, options } = clarification;
-        let agent = Some(self.job.agent.clone());
-        let question = Question::Clarification { question, options, agent };
-        let answer = question.put(&self.ctx).await?;
-        Ok(question::text_of(&answer))
+        Ok(question::clarify(&self.ctx, Some(&self.job.agent), &question, options).await?)
     }
 
-    /// Says in one line how far the agent is, to the one who watches.
+    /// Reports the progress of the agent in one line to the listener.
     pub fn progress(&self, message: impl Into<String>) {
         let agent = self.job.agent.clone();
         let message = message.into();
@@ -350,7 +349,7 @@ impl<W: State> Stage<W> {
         Ok(self.ctx.random().await?)
     }
 
-    /// Returns what the stage left behind, as an update.
+    /// Returns the effects of the stage, as an update.
     pub(super) fn take(&self) -> PipelineUpdate<W> {
         let mut log = self.left.log.lock();
         PipelineUpdate {

@@ -12,10 +12,10 @@ use crate::{
 use perihelion_engine::graph::{Blob, Blobs as _, Dict, Log, NodeError, State, Update};
 use perihelion_llm::{self as llm, Role};
 
-/// Version of what every pipeline keeps, beside that of its stages' state.
+/// Version of the fields that every pipeline stores, in addition to the version of its stages' state.
 const OWN_VERSION: u32 = 1;
 
-/// What the version of the stages' state counts in that of the whole.
+/// The weight of the version of the stages' state in the whole version.
 const VERSIONS: u32 = 100;
 
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
@@ -25,9 +25,9 @@ pub struct PipelineState<W: State> {
     /// Tool calls so far, of all attempts.
     pub calls: Log<CallRecord>,
     pub artifacts: Dict<Artifact>,
-    /// What of the open world the agent was shown so far.
+    /// The open-world sources that the agent has seen.
     pub tainted_by: Sources,
-    /// What people who approved its calls wanted besides.
+    /// Instructions of people who approved its calls.
     pub instructions: Log<Instruction>,
     pub spent: Spent,
     /// Stages that have run.
@@ -140,24 +140,22 @@ pub enum Outcome {
     Found { finding: Finding },
     /// The finding stands.
     Judged { finding: Finding, reflection: ReflectionVerdict },
-    /// The agent failed; `finding` is what there is.
+    /// The agent failed; `finding` is its partial result.
     Failed {
         error: AgentError,
         #[serde(default)]
         finding: Finding,
-        #[serde(default)]
         reflection: Option<ReflectionVerdict>,
     },
 }
 
-/// Where a pipeline goes after a stage, with what the stage writes.
+/// The continuation of a pipeline after a stage, with the stage's update.
 #[derive(Clone, Debug)]
 pub struct Step<W: State> {
     pub(super) update: W::Update,
     pub(super) to: To,
 }
 
-/// Where to.
 #[derive(Clone, Debug)]
 pub(super) enum To {
     Next,
@@ -198,7 +196,7 @@ impl<W: State> Step<W> {
 /// Why a stage did not end well.
 #[derive(Debug, thiserror::Error)]
 pub enum StageError {
-    /// A person must answer first, or the run stops; nothing is written.
+    /// A person must answer first, or the run stops; there is no update.
     #[error(transparent)]
     Stop(#[from] NodeError),
     /// The agent failed; the run continues without it.
@@ -217,7 +215,7 @@ impl From<llm::Error> for StageError {
 
 pub type StageResult<W> = Result<Step<W>, StageError>;
 
-/// A question to the user, with answers to choose from where there are some.
+/// A question to the user, with possible answers if there are any.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Clarification {
     pub question: String,
@@ -239,7 +237,7 @@ impl Clarification {
     }
 }
 
-/// A request to a model: who is asked, in which stage, for what form of answer, with what prompt.
+/// A request to a model: its role, stage, answer format and prompt.
 #[derive(Clone, Debug)]
 pub struct Ask {
     pub(super) role: Role,

@@ -1,4 +1,4 @@
-//! A team as an agent of the star: one line in the menu, one node, which runs a star of its own as a subgraph.
+//! A team as an agent of the star: one line in the catalog, one node, which runs its own star as a subgraph.
 
 use std::sync::{Arc, Weak};
 
@@ -7,15 +7,15 @@ use async_trait::async_trait;
 use super::design::{MAX_DEPTH, Team, TeamDesign};
 use super::outcome::{nobody, opening_of, report_of, too_deep};
 use crate::{
-    Agent, AgentCard, Assignment, GraphState, Kinds, Report, Roster, ServerAgent, StarParts,
-    question, remaining, report::reported, roster::RecordedAgents, seen, star,
+    Agent, AgentCard, Assignment, GraphState, Kinds, Report, Result, Roster, ServerAgent,
+    StarParts, question, remaining, report::reported, roster::RecordedAgents, seen, star,
 };
 use perihelion_engine::clock;
 use perihelion_engine::graph::{Context, Limits, Node, NodeEntry, NodeError, NodeOutput};
 use perihelion_engine::runner::Subgraph;
 use perihelion_mcp as mcp;
 
-/// The word for how a team works, beside the kinds of agents.
+/// The word for the kind of a team, among the kinds of agents.
 const KIND: &str = "team";
 
 pub struct TeamAgent {
@@ -26,7 +26,7 @@ pub struct TeamAgent {
 }
 
 impl TeamAgent {
-    /// Makes the agent of a team whose servers are those of a roster; `kinds` know how its agents work.
+    /// Makes the agent of a team whose servers are in a roster; `kinds` define how its agents work.
     pub fn new(team: Team, kinds: &Arc<Kinds>, roster: &Arc<Roster>) -> Self {
         Self::with(team.agent_name(), team, kinds, Servers::Of(Arc::downgrade(roster)))
     }
@@ -37,7 +37,7 @@ impl TeamAgent {
         Self::with(team.agent_name(), team, kinds, servers)
     }
 
-    /// Makes the agent of a team of which nothing is known but what was recorded.
+    /// Makes the agent of a team from recorded facts alone.
     pub(crate) fn recorded(name: String, kinds: &Arc<Kinds>, agents: RecordedAgents) -> Self {
         Self::with(name, Team::default(), kinds, Servers::Recorded(agents))
     }
@@ -90,9 +90,9 @@ const SPARE_STEPS: u64 = 8;
 
 #[derive(Clone)]
 enum Servers {
-    /// Among those that the star's own agents are bound to.
+    /// Among the servers of the star's own agents.
     Of(Weak<Roster>),
-    /// Nowhere: every node sees what the recorded one saw.
+    /// Nowhere: every node observes what was recorded.
     Recorded(RecordedAgents),
 }
 
@@ -106,7 +106,7 @@ struct TeamNode {
 
 #[async_trait]
 impl Node<GraphState> for TeamNode {
-    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>> {
         // Noted, so that work which has begun ends as the version that it began with.
         let own = self.own_team(&ctx.place().tenant);
         let team: Team = ctx.observe_first(seen::TEAM, &*own).await?;
@@ -117,7 +117,7 @@ impl Node<GraphState> for TeamNode {
 }
 
 impl TeamNode {
-    /// Returns the team of this name that the thread's tenant has; one without agents where it has none.
+    /// Returns the team of this name of the thread's tenant; a team without agents if there is none.
     fn own_team(&self, tenant: &str) -> Arc<Team> {
         let Servers::Of(roster) = &self.servers else { return Arc::clone(&self.team) };
         let found = roster.upgrade().and_then(|roster| roster.find_for(tenant, &self.name));
@@ -129,7 +129,7 @@ impl TeamNode {
         ctx: &Context<GraphState>,
         design: &TeamDesign,
         assignment: &Assignment,
-    ) -> Result<Report, NodeError> {
+    ) -> Result<Report> {
         let tenant = &ctx.place().tenant;
         let disabled = &ctx.state().preferences.disable;
         let roster = Arc::new(self.roster(design, tenant, disabled));

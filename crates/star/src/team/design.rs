@@ -1,4 +1,4 @@
-//! The design of a team, and what makes it acceptable.
+//! The design of a team, and its checks.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -17,7 +17,6 @@ const MAX_AGENTS: usize = 8;
 /// Servers of one agent; more of them are no single purpose.
 const MAX_SERVERS: usize = 3;
 
-/// Characters of a name.
 const NAME_CHARS: usize = 48;
 
 /// Characters of a description, a role or a goal.
@@ -28,10 +27,13 @@ const TEXT_CHARS: usize = 1_000;
 #[serde(deny_unknown_fields)]
 pub struct TeamDesign {
     /// A short name of letters, digits, `_` and `-`.
+    #[schemars(length(max = NAME_CHARS))]
     pub name: String,
     /// What the team is for, in a sentence: its line in the supervisor's menu.
+    #[schemars(length(max = TEXT_CHARS))]
     pub description: String,
     /// The team's agents, each with one purpose.
+    #[schemars(length(max = MAX_AGENTS))]
     pub agents: Vec<TeamMember>,
 }
 
@@ -40,26 +42,29 @@ pub struct TeamDesign {
 #[serde(deny_unknown_fields)]
 pub struct TeamMember {
     /// A short name, unique in the team.
+    #[schemars(length(max = NAME_CHARS))]
     pub name: String,
     /// What it is, in a few words.
+    #[schemars(length(max = TEXT_CHARS))]
     pub role: String,
     /// What it is to achieve, in a sentence.
+    #[schemars(length(max = TEXT_CHARS))]
     pub goal: String,
     /// The servers whose tools it works with, by their names in the catalogue; or one team, by its name there.
+    #[schemars(length(max = MAX_SERVERS), inner(length(max = 100)))]
     pub servers: Vec<String>,
 }
 
-/// What a design may be made of.
+/// The building blocks of a design.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Material {
-    /// Names of the servers.
     pub servers: Vec<String>,
     /// The teams that there are, by name.
     pub teams: BTreeMap<String, TeamDesign>,
 }
 
 impl Material {
-    /// Returns the team that a member's server names, where it is one: servers go before teams.
+    /// Returns the team that a member's server names, if it is a team; servers take precedence.
     fn team(&self, server: &str) -> Option<&TeamDesign> {
         if self.servers.iter().any(|known| known == server) {
             return None;
@@ -67,13 +72,13 @@ impl Material {
         self.teams.get(server.strip_prefix(TEAM_PREFIX)?)
     }
 
-    /// Returns what stands in a catalogue: servers, and teams by the names of their agents.
+    /// Returns the contents of a catalog: servers, and teams by the names of their agents.
     fn names(&self) -> Vec<String> {
         let teams = self.teams.keys().map(|name| format!("{TEAM_PREFIX}{name}"));
         self.servers.iter().cloned().chain(teams).collect()
     }
 
-    /// Returns the deepest way from a design down to a team without teams, or a way that comes back to where it began.
+    /// Returns the deepest path from a design to a team without teams, or a cycle.
     fn deepest(&self, design: &TeamDesign, above: &[String]) -> Vec<String> {
         let way: Vec<String> = above.iter().cloned().chain([design.name.clone()]).collect();
         if above.contains(&design.name) {
@@ -89,7 +94,6 @@ impl Material {
     }
 }
 
-/// A version of a team.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Team {
     /// Counted from 1.
@@ -113,7 +117,7 @@ pub fn clean_name(name: &str) -> String {
 }
 
 impl TeamDesign {
-    /// Returns the design with its names in the form that they are kept in.
+    /// Returns the design with its names in their stored form.
     #[must_use]
     pub fn cleaned(mut self) -> Self {
         self.name = clean_name(&self.name);
@@ -130,7 +134,7 @@ impl TeamDesign {
         self
     }
 
-    /// Returns what is wrong with the design, by what servers and teams there are; empty where nothing is.
+    /// Returns the problems of the design with the present servers and teams; empty if it is valid.
     pub fn problems(&self, material: &Material) -> Vec<String> {
         let mut problems: Vec<String> = Vec::new();
         problems.extend(bad_name("name", &self.name));
@@ -164,7 +168,7 @@ impl TeamDesign {
         problems
     }
 
-    /// Says that teams stand within each other too deep, or for ever.
+    /// Reports that teams are nested too deeply, or in a cycle.
     fn depth_problem(&self, material: &Material) -> Option<String> {
         // It takes the place of the version that there is.
         let mut material = material.clone();
@@ -183,7 +187,6 @@ impl TeamDesign {
 }
 
 impl TeamMember {
-    /// Returns what is wrong with the servers.
     fn problems(&self, place: &str, material: &Material) -> Vec<String> {
         let mut problems = Vec::new();
         let servers = &material.names();
@@ -222,7 +225,7 @@ impl TeamMember {
         problems
     }
 
-    /// Returns the agents that stand for it: itself, or where it has several servers one for each.
+    /// Returns the agents of the member: itself, or one for each of its servers.
     pub(super) fn nodes(&self) -> impl Iterator<Item = (String, &String)> {
         let is_one = self.servers.len() == 1;
         self.servers.iter().map(move |server| {

@@ -56,7 +56,7 @@ impl TeamDesign {
     }
 }
 
-/// Makes a text one that no drawing is broken by.
+/// Escapes a text for a drawing.
 fn label(text: &str) -> String {
     let plain = |letter: char| match letter {
         '"' | '`' => '\'',

@@ -9,11 +9,11 @@ use super::design::{MAX_DEPTH, Material, TeamDesign};
 use crate::approval::{self, Decision, Gated};
 use crate::{
     ARCHITECT, Agent, AgentCard, AgentError, Assignment, ErrorKind, Founder, GraphState, Report,
-    StarParts, TEAM_PREFIX, model::RecordedModel, pipeline::StageError, report::reported, seen,
+    Result, StarParts, TEAM_PREFIX, model::RecordedModel, pipeline::StageError, report::reported,
+    seen,
 };
 use perihelion_engine::graph::{
-    Context, EffectClass, EffectFailure, EffectRequest, Node, NodeEntry, NodeError, NodeOutput,
-    Outcome,
+    Context, EffectClass, EffectFailure, EffectRequest, Node, NodeEntry, NodeOutput, Outcome,
 };
 use perihelion_llm::{self as llm, ChatModel, ChatRequest, Prompts, Role};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
@@ -21,12 +21,11 @@ use perihelion_mcp::{ServerInfo, ToolDefinition};
 /// The call that a person agrees to, as server and tool.
 const SAVE: (&str, &str) = ("teams", "save_team");
 
-/// What the supervisor reads of it.
+/// The summary for the supervisor.
 const LINE: &str = "Designs a team of agents for work that none of the agents here can do alone and that will come \
     again. Its task is the goal of the team, with all that the team has to be able to do; it does no work itself. The \
     team can be chosen in the next decision.";
 
-/// The architect of the star.
 #[derive(Debug)]
 pub struct Architect {
     card: AgentCard,
@@ -64,18 +63,14 @@ struct ArchitectNode {
 
 #[async_trait]
 impl Node<GraphState> for ArchitectNode {
-    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>, NodeError> {
+    async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>> {
         let assignment: Assignment = ctx.input()?;
         reported(&ctx, ARCHITECT, "", &assignment, self.report(&ctx, &assignment)).await
     }
 }
 
 impl ArchitectNode {
-    async fn report(
-        &self,
-        ctx: &Context<GraphState>,
-        assignment: &Assignment,
-    ) -> Result<Report, NodeError> {
+    async fn report(&self, ctx: &Context<GraphState>, assignment: &Assignment) -> Result<Report> {
         let model = RecordedModel::new(ctx, &self.star).in_turn(ctx.state(), ctx.place());
         let model = model.remembering(ctx.state());
         let mut report = Report { attempts: 1, ..Report::default() };
@@ -98,7 +93,7 @@ impl ArchitectNode {
         let tenant = &ctx.place().tenant;
         let founder = self.star.founder.as_ref();
         let now = match founder {
-            Some(founder) => founder.material(tenant).await,
+            Some(founder) => founder.material(tenant).await.map_err(|error| error.to_string()),
             None => Err("no team can be designed here: teams.architect is \"off\"".to_owned()),
         };
         let asks = founder.is_none_or(|founder| founder.asks());
@@ -194,7 +189,7 @@ impl ArchitectNode {
                     return Err(EffectFailure::NoEffect("there is nowhere to save it".to_owned()));
                 };
                 let saved = founder.found(tenant, design).await;
-                saved.map(Value::from).map_err(EffectFailure::NoEffect)
+                saved.map(Value::from).map_err(|error| EffectFailure::NoEffect(error.to_string()))
             }) as futures::future::BoxFuture<'_, _>
         });
         match ctx.effect(effect, perform).await? {
@@ -216,18 +211,18 @@ const SHOWN_TOOLS: usize = 40;
 /// Agents that the architect is asked to stay within.
 const MOST_AGENTS: usize = 8;
 
-/// What the architect is given.
+/// The input of the architect.
 #[derive(Debug)]
 pub struct Brief<'a> {
     pub goal: &'a str,
     pub servers: &'a [ServerInfo],
     /// The same servers by name, and the teams that there are.
     pub material: &'a Material,
-    /// What the model's endpoint is told of as the thread.
+    /// The thread ID for the model's endpoint.
     pub thread: String,
 }
 
-/// Designs a team; a design that is not acceptable is fed back with what is wrong, at most twice.
+/// Designs a team; the model gets an invalid design back with its problems, at most twice.
 ///
 /// # Errors
 /// [`llm::Error::Invalid`] when no design was acceptable; otherwise the model's own error.
@@ -254,13 +249,13 @@ pub async fn design(
     Ok(llm::ask_checked(model, request, "team_design", check).await?.value)
 }
 
-/// Returns what the architect sees of a team.
+/// Returns the description of a team for the architect.
 fn of_team(team: &TeamDesign) -> Value {
     let name = format!("{TEAM_PREFIX}{}", team.name);
     json!({ "name": name, "description": brief_of(&team.description) })
 }
 
-/// Returns what the architect sees of a server; of one that reaches the open world no words of its own.
+/// Returns the description of a server for the architect; without its own words if it reaches the open world.
 fn entry(server: &ServerInfo) -> Value {
     let tools = server.tools.iter().filter(|_| !server.open_world).take(SHOWN_TOOLS);
     let tools = tools.map(|tool| {

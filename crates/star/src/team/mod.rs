@@ -1,9 +1,10 @@
 //! Teams: stars within the star, designed at run time (S1.10).
 //!
-//! Enter at [`TeamAgent`], an agent whose node runs a star of its own over a roster restricted to the team's servers: its own
-//! supervisor, reflection, circuit breaker and QA, its steps below the parent's. Invariants: a team's supervisor sees a team only where its
-//! design names it, at most three deep and never itself; work that has begun keeps the design that it began with; what the open world had a part in stays marked.
-//! [`design`] has the architect make one, for a person or as an agent of the star ([`Architect`]). Deliberately absent: where they are kept.
+//! Enter at [`TeamAgent`], an agent whose node runs its own star over a roster restricted to the team's servers: with
+//! its own supervisor, reflection, circuit breaker and QA, and its steps below the parent's. Invariants: a team's
+//! supervisor sees another team only if its design names it, at most three levels deep and never itself. Started work
+//! keeps its design. Open-world content stays marked. [`design`] has the architect make one, for a person or as an
+//! agent of the star ([`Architect`]). Deliberately absent: their storage.
 
 mod agent;
 mod design;
@@ -16,8 +17,11 @@ pub use design::{Material, Team, TeamDesign, TeamMember, clean_name};
 pub use founding::Architect;
 pub use founding::{Brief, design};
 
+/// Explains that a team was deleted.
+pub(super) const GONE: &str = "there is no team of this name any longer; create or import it again";
+
 /// The name by which the supervisor chooses the architect.
 pub const ARCHITECT: &str = "architect";
 
-/// How the names of agents begin that are teams.
+/// The prefix of the names of agents that are teams.
 pub const TEAM_PREFIX: &str = "team_";

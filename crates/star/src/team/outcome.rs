@@ -1,10 +1,11 @@
-//! What the star of a team begins with, and what becomes of its work in the star above: one result with all its marks.
+//! The start of a team's star, and its result in the parent star: one result with all its marks.
 
+use super::GONE;
 use super::design::{MAX_DEPTH, TeamDesign};
 use crate::{
-    AgentError, AgentResult, Allowance, Assignment, CallRecord, ErrorKind, FinishReason,
-    GraphState, GraphUpdate, Preferences, ReflectionVerdict, Report, ResultStatus, Table,
-    check_citations, taint,
+    AgentError, AgentResult, Allowance, Assignment, CallRecord, DependencyOutput, ErrorKind,
+    FinishReason, GraphState, GraphUpdate, Preferences, ReflectionVerdict, Report, ResultStatus,
+    Table, check_citations, taint,
 };
 
 /// Verdicts on results, the least certain first.
@@ -40,11 +41,8 @@ pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
         found.iter().filter_map(|one| one.confidence).min_by(|one, other| one.total_cmp(other));
     report.calls = results.iter().flat_map(|one| calls_of(one)).collect();
     report.instructions = results.iter().flat_map(|one| one.instructions.clone()).collect();
-    report.artifacts = end
-        .global_state
-        .iter()
-        .map(|(key, artifact)| (below(assignment, key), artifact.clone()))
-        .collect();
+    let artifacts = end.global_state.iter();
+    report.artifacts = artifacts.map(|(key, one)| (below(assignment, key), one.clone())).collect();
     let stands =
         |verdict: &ReflectionVerdict| found.iter().any(|one| one.reflection == verdict.as_str());
     report.reflection = VERDICTS.into_iter().find(stands).unwrap_or_default();
@@ -52,7 +50,7 @@ pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
     report
 }
 
-/// Returns why a team failed: nothing was found, although something was tried or could not be.
+/// Returns why a team failed: there are no findings, although tasks were tried or could not be.
 fn failure(
     end: &GraphState,
     results: &[&AgentResult],
@@ -91,32 +89,29 @@ fn below(assignment: &Assignment, key: &str) -> String {
     format!("{}/{key}", assignment.id)
 }
 
-/// Says that none of a team's agents can work.
+/// Reports that none of a team's agents can work.
 pub(super) fn nobody(design: &TeamDesign) -> Report {
     if design.agents.is_empty() {
-        let gone = "there is no team of this name any longer; create or import it again";
-        let error = Some(AgentError::new(ErrorKind::Configuration, gone));
-        return Report { error, ..Report::default() };
+        return unusable(GONE.to_owned());
     }
     let mut servers: Vec<&str> =
         design.agents.iter().flat_map(|agent| &agent.servers).map(String::as_str).collect();
     servers.sort_unstable();
     servers.dedup();
-    let message =
-        format!("none of the team's servers is there or may be used: {}", servers.join(", "));
+    unusable(format!("none of the team's servers is available: {}", servers.join(", ")))
+}
+
+fn unusable(message: String) -> Report {
     let error = Some(AgentError::new(ErrorKind::Configuration, message));
     Report { error, ..Report::default() }
 }
 
-/// Says that teams stand within each other too deep.
+/// Reports that teams are nested too deeply.
 pub(super) fn too_deep() -> Report {
-    let message =
-        format!("teams stand at most {MAX_DEPTH} deep within each other; change one of them");
-    let error = Some(AgentError::new(ErrorKind::Configuration, message));
-    Report { error, ..Report::default() }
+    unusable(format!("teams can be nested at most {MAX_DEPTH} deep; change one of them"))
 }
 
-/// Returns what a team begins with: its task as the request, and where the task's words come from.
+/// Returns the start of a team: its task as the request, and the sources of the task.
 pub(super) fn opening_of(
     state: &GraphState,
     assignment: &Assignment,
@@ -124,9 +119,7 @@ pub(super) fn opening_of(
 ) -> GraphUpdate {
     let mut request = assignment.described();
     for upstream in &assignment.dependency_outputs {
-        let agent = &upstream.agent;
-        let task = &upstream.task;
-        let output = &upstream.output;
+        let DependencyOutput { agent, task, output } = upstream;
         request.push_str(&format!("\n\nWhat {agent} found for \"{task}\":\n{output}"));
     }
     let tainted_by = assignment.tainted_by.clone();

@@ -1,4 +1,4 @@
-//! What each kind of span says of itself.
+//! The attributes of each kind of span.
 
 use serde_json::json;
 
@@ -83,7 +83,8 @@ impl Attributes {
         self.put(n::OI_TOTAL, input_tokens.saturating_add(output_tokens));
         let details = json!({ "input": input_tokens, "output": output_tokens });
         self.put(n::LF_USAGE, details.to_string());
-        if let Some(messages) = input {
+        if let Some(request) = input {
+            let messages = &request.messages;
             self.messages(&[n::INPUT, n::OI_INPUT], |bytes| sent(messages, bytes));
             self.in_chat(n::LF_INPUT, |bytes| asked_in_chat(messages, bytes));
         }

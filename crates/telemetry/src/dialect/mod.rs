@@ -1,6 +1,6 @@
 //! The three dialects in which backends read a span: `gen_ai.*`, `langfuse.*` and `openinference.*`.
 //!
-//! The conventions for generative AI are still in development, so every name stands here and nowhere else.
+//! The conventions for generative AI are still in development, so this module contains every name.
 
 use opentelemetry::{Array, KeyValue, StringValue, Value};
 use serde_json::json;
@@ -17,13 +17,12 @@ mod text;
 use names as n;
 pub use text::CONTENT_BYTES;
 
-/// The attributes of one span, in all three dialects.
 struct Attributes {
     list: Vec<KeyValue>,
     content: bool,
 }
 
-/// Writes a span's attributes; what people, models and tools wrote only with `content`, capped.
+/// Writes a span's attributes; texts of people, models and tools only with `content`, and cut.
 ///
 /// At most a few dozen, well below the 128 that SDKs and backends keep.
 pub fn attributes(span: &Span, content: bool) -> Vec<KeyValue> {
@@ -62,7 +61,7 @@ pub fn labels(root: Option<&Span>) -> Vec<KeyValue> {
     out.list
 }
 
-/// Writes what happened at a moment within a span, for the backends that show it.
+/// Writes an event within a span, for the backends that show it.
 pub fn events(
     span: &Span,
     content: bool,
@@ -104,7 +103,7 @@ impl Attributes {
         self.put(name, Value::Array(Array::String(values)));
     }
 
-    /// Writes a text that somebody else wrote, under each of the names, if that is wanted.
+    /// Writes a captured text under each of the names, if content is on.
     fn content(&mut self, names: &[&'static str], text: Option<&str>) {
         let Some(text) = text.filter(|_| self.content) else { return };
         for name in names {
@@ -113,7 +112,7 @@ impl Attributes {
         self.digest(names, text);
     }
 
-    /// Writes messages that somebody else wrote, under each of the names, if that is wanted.
+    /// Writes captured messages under each of the names, if content is on.
     fn messages(&mut self, names: &[&'static str], write: impl Fn(usize) -> String) {
         if self.content {
             let text = fitted(&write);
@@ -131,7 +130,7 @@ impl Attributes {
         }
     }
 
-    /// Says what a captured text was as a whole.
+    /// Describes the original of a captured text.
     fn digest(&mut self, names: &[&'static str], text: &str) {
         if let Some(name) = names.first() {
             let digest: String =
@@ -174,7 +173,6 @@ impl Attributes {
         }
     }
 
-    /// Says what kind of thing it is in each dialect.
     fn observed(
         &mut self,
         langfuse: &'static str,
@@ -209,7 +207,7 @@ impl Attributes {
         }
     }
 
-    /// Says in US dollars what a span cost, where prices are set.
+    /// Writes the cost of a span in US dollars, if prices are set.
     fn cost(&mut self, span: &Span) {
         let Some(nano_usd) = span.spent.and_then(|spent| spent.nano_usd) else { return };
         let usd = nano_usd as f64 / 1e9;
@@ -235,7 +233,7 @@ impl Attributes {
     }
 }
 
-/// Tells the span of a node's turn from what happened within it, and from the way taken afterwards.
+/// Distinguishes the span of a node's turn from the spans within it, and from the route after it.
 fn stands_for_node(about: &About) -> bool {
     match about {
         About::Agent { .. } | About::Stage { .. } => true,

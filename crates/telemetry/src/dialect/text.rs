@@ -10,7 +10,6 @@ pub const CONTENT_BYTES: usize = 16 * 1024;
 /// Below this many bytes the texts of messages are not cut further; the JSON is cut instead.
 const LEAST_BYTES: usize = 64;
 
-/// Cuts a text at the cap, between characters.
 pub(super) fn cut(text: &str) -> String {
     cut_at(text, CONTENT_BYTES)
 }
@@ -19,8 +18,7 @@ fn cut_at(text: &str, bytes: usize) -> String {
     if text.len() <= bytes {
         return text.to_owned();
     }
-    let end = (0..=bytes).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
-    format!("{}…", &text[..end])
+    format!("{}…", &text[..text.floor_char_boundary(bytes)])
 }
 
 /// Writes messages with each text cut so far that the whole keeps below the cap, and so stays JSON.
@@ -35,7 +33,7 @@ pub(super) fn fitted(write: impl Fn(usize) -> String) -> String {
     }
 }
 
-/// Writes messages in the form of the conventions, each text of at most so many bytes.
+/// Writes messages in the form of the conventions, each text cut to a number of bytes.
 pub(super) fn sent(messages: &[ChatMessage], bytes: usize) -> String {
     let one = |message: &ChatMessage| {
         let content = cut_at(&message.content, bytes);
@@ -52,7 +50,7 @@ pub(super) fn sent(messages: &[ChatMessage], bytes: usize) -> String {
     json!(messages.iter().map(one).collect::<Vec<_>>()).to_string()
 }
 
-/// Writes an answer in the form of the conventions, each text of at most so many bytes.
+/// Writes an answer in the form of the conventions, each text cut to a number of bytes.
 pub(super) fn message_text(
     text: &str,
     calls: &[ToolCall],
@@ -72,7 +70,7 @@ fn part(call: &ToolCall, bytes: usize) -> Value {
     json!({ "type": "tool_call", "id": call.id, "name": call.name, "arguments": arguments })
 }
 
-/// Writes messages as they stand in Chat Completions, which is what Langfuse shows as a conversation.
+/// Writes messages in the form of Chat Completions, which Langfuse shows as a conversation.
 pub(super) fn asked_in_chat(messages: &[ChatMessage], bytes: usize) -> String {
     let one = |message: &ChatMessage| {
         let mut one =
@@ -85,7 +83,7 @@ pub(super) fn asked_in_chat(messages: &[ChatMessage], bytes: usize) -> String {
     json!(messages.iter().map(one).collect::<Vec<_>>()).to_string()
 }
 
-/// Writes an answer as it stands in Chat Completions.
+/// Writes an answer in the form of Chat Completions.
 pub(super) fn answered_in_chat(text: &str, calls: &[ToolCall], bytes: usize) -> String {
     let answer = json!({ "role": "assistant", "content": cut_at(text, bytes) });
     with_calls(answer, calls, bytes).to_string()
@@ -113,7 +111,7 @@ fn role(role: MessageRole) -> &'static str {
     }
 }
 
-/// Returns a call's arguments as they are, or the beginning of their JSON where that is too long.
+/// Returns a call's arguments unchanged, or the beginning of their JSON if it is too long.
 fn arguments(call: &ToolCall, bytes: usize) -> Value {
     let text = call.arguments.to_string();
     if text.len() <= bytes { call.arguments.clone() } else { json!(cut_at(&text, bytes)) }

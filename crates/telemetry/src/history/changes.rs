@@ -1,4 +1,4 @@
-//! Where two JSON values differ.
+//! The differences between two JSON values.
 
 use serde::Serialize;
 use serde_json::Value;
@@ -17,9 +17,9 @@ pub struct Change {
 
 /// Lists where two values differ, as deep as both have the same shape.
 ///
-/// Items of arrays are aligned by Myers' algorithm ("An O(ND) Difference Algorithm", 1986), so that one
-/// that was put in between does not make all later ones differ. A path counts in the first value, and
-/// in the second one for items that only that one has.
+/// Items of arrays are aligned by Myers' algorithm ("An O(ND) Difference Algorithm", 1986), so that an inserted item
+/// does not make all later ones differ. A path counts in the first value, and in the second one for items that only
+/// that one has.
 pub fn changes(before: &Value, after: &Value) -> Vec<Change> {
     let mut found = Vec::new();
     walk("", before, after, &mut found);

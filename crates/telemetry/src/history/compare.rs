@@ -24,7 +24,6 @@ pub struct Comparison {
     pub steps: Vec<Pair>,
 }
 
-/// One of the two.
 #[derive(Clone, Debug, Serialize)]
 pub struct Side {
     pub thread_id: ThreadId,
@@ -35,7 +34,7 @@ pub struct Side {
     pub totals: Totals,
 }
 
-/// Two steps beside each other; a side that has no such step is `None`.
+/// Two corresponding steps; the side without such a step is `None`.
 #[derive(Clone, Debug, Serialize)]
 pub struct Pair {
     pub a: Option<u64>,
@@ -45,7 +44,6 @@ pub struct Pair {
     pub differences: Vec<Difference>,
 }
 
-/// One way in which two steps differ.
 #[derive(Clone, Debug, Serialize)]
 pub struct Difference {
     pub aspect: Aspect,
@@ -54,21 +52,18 @@ pub struct Difference {
     pub changes: Vec<Change>,
 }
 
-/// What differs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Aspect {
-    /// Which nodes ran.
     Nodes,
-    /// What a node observed, such as the menu of agents.
+    /// An observation of a node, such as the agent catalog.
     Observed,
     /// A call or a question that only one of them made.
     Call,
-    /// What was asked of a model, a tool or a person.
+    /// A request to a model, a tool or a person.
     Request,
     /// What came back.
     Result,
-    /// Fields of the state.
     State,
     /// What runs next.
     Next,
@@ -153,7 +148,7 @@ fn note(differences: &mut Vec<Difference>, aspect: Aspect, of: &str, changes: Ve
     }
 }
 
-/// Returns what a node wrote without how long its agents took, which is never the same twice.
+/// Returns a node's write without the durations of its agents, which always differ.
 fn timeless(wrote: &Value) -> Value {
     let mut wrote = wrote.clone();
     let results = wrote.get_mut("results").and_then(Value::as_array_mut);
@@ -163,7 +158,7 @@ fn timeless(wrote: &Value) -> Value {
     wrote
 }
 
-/// Returns what came back without what it came over: a connection counts its requests, no matter whose they are.
+/// Returns a response without its connection's data: connections count their requests across runs.
 fn result(outcome: &Value) -> Value {
     let mut outcome = outcome.clone();
     for part in ["", "/Done", "/done"] {
@@ -174,7 +169,7 @@ fn result(outcome: &Value) -> Value {
     outcome
 }
 
-/// Compares what one task asked for and got; calls are aligned by their names.
+/// Compares the requests and responses of one task; calls are aligned by their names.
 fn effects(
     a: &Part,
     one: &[Effect],

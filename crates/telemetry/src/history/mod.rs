@@ -1,8 +1,8 @@
-//! Compares recorded runs: what two of them did alike, and where they parted.
+//! Compares recorded runs: their common part, and their differences.
 //!
-//! Enter at [`compare`], and at [`changes`] for two JSON values. Invariant: nothing is run and nothing is
-//! written; what differs by nature (ids of threads and runs, readings of the clock) is no difference.
-//! Deliberately absent: any drawing; the edges show what this room finds.
+//! Enter at [`compare`], and at [`changes`] for two JSON values. Invariant: comparing runs and writes no steps; values
+//! that always differ (IDs of threads and runs, readings of the clock) are no difference. Deliberately absent: drawing,
+//! which is the task of the command line and the APIs.
 
 mod changes;
 mod compare;

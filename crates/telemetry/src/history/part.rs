@@ -20,9 +20,9 @@ const PAGE: u32 = 256;
 #[derive(Clone, Debug)]
 pub struct StepOf {
     pub row: StepRow,
-    /// The nodes that ran, in frontier order, each with what it wrote.
+    /// The nodes that ran, in frontier order, each with its write.
     pub wrote: Vec<(String, Value)>,
-    /// What runs next: nodes, their inputs, awaited joins.
+    /// The next nodes, their inputs, and joins that wait.
     pub next: Value,
     /// Calls, questions and draws, in order of task and number.
     pub effects: Vec<Effect>,
@@ -39,7 +39,6 @@ pub struct Effect {
     pub ended_at: Option<DateTime<Utc>>,
 }
 
-/// What a run or a thread took.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize)]
 pub struct Totals {
     pub steps: u64,
@@ -61,9 +60,8 @@ pub struct Part {
     pub run: Option<u32>,
     pub steps: Vec<StepOf>,
     pub totals: Totals,
-    /// What differs by nature, and the word that stands for it.
+    /// Values that always differ, and their replacements.
     names: HashMap<String, &'static str>,
-    /// Finds the names in a text.
     any_name: Regex,
 }
 
@@ -121,7 +119,7 @@ impl Part {
         // The names of a very long thread may be too many for one pattern; then they count as content.
         let any_name = Regex::new(&any_name)
             .or_else(|_| Regex::new(&regex::escape(&thread.to_string())))
-            .map_err(|error| Error::Damaged(error.to_string()))?;
+            .map_err(Error::damaged)?;
         Ok(Self { info, run, steps, totals, names, any_name })
     }
 
@@ -147,10 +145,10 @@ impl Part {
     }
 }
 
-/// Notes what an effect brought in that is never the same twice.
+/// Notes the values of an effect that always differ.
 ///
-/// A reading of the clock shows as microseconds, or as a date and time to the second; the calls that a
-/// model asks for have ids of its own making.
+/// A reading of the clock appears as microseconds, or as a date and time to the second; a model invents the IDs of its
+/// calls.
 fn note_names(names: &mut HashMap<String, &'static str>, effect: &EffectRow) {
     let Some(outcome) = &effect.outcome else { return };
     match effect.kind {
@@ -207,7 +205,7 @@ impl StepOf {
         })
     }
 
-    /// Returns the names of the nodes that ran; an input stands for itself.
+    /// Returns the names of the nodes that ran; an input has its own name.
     pub fn nodes(&self) -> Vec<&str> {
         match self.row.kind {
             StepKind::Input => vec!["input"],
@@ -238,7 +236,7 @@ fn totals(steps: &[StepOf], runs: &[RunRow], run: Option<RunId>) -> Totals {
     totals
 }
 
-/// Returns when a run ended: of one whose process died, when the last is known that was done before the next run began.
+/// Returns when a run ended; for a run whose process died, the time of its last known action before the next run.
 fn ended(run: &RunRow, next: Option<&RunRow>, steps: &[StepOf]) -> DateTime<Utc> {
     let done = steps.iter().flat_map(|step| {
         let calls = step.effects.iter().filter_map(|effect| effect.ended_at);

@@ -10,22 +10,22 @@ use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Collected;
-use crate::otlp::{Collector, Error};
+use crate::otlp::Error;
 use crate::wire::{Payload, Refusal, Wire};
 use perihelion_engine::clock;
+use perihelion_settings::config::Collector;
 use perihelion_settings::metrics;
 
 /// How long the end of a process waits for the last delivery.
 const GRACE: Duration = Duration::from_secs(5);
 
-/// Reads again what only the database and the servers know.
+/// Reads values again that only the database and the servers have.
 #[async_trait]
 pub trait Refresh: Send + Sync {
-    /// Tells the gauges how things stand.
     async fn refresh(&self);
 }
 
-/// Delivers the process's metrics in a task of its own; nothing waits for it but the end.
+/// Exports the process's metrics in a separate task; only the end of the process waits for it.
 #[derive(Debug)]
 pub struct Deliveries {
     shared: Arc<Shared>,
@@ -95,7 +95,7 @@ impl Deliveries {
 }
 
 impl Shared {
-    /// Sends what stands now; with patience, what may pass by itself is tried again for about ten seconds.
+    /// Sends the present values; with patience, temporary failures are retried for about ten seconds.
     async fn deliver(&self, patiently: bool) {
         self.gauges.refresh().await;
         let request = match self.collected.read() {

@@ -33,9 +33,9 @@ pub enum Error {
     Text(#[from] prometheus::Error),
 }
 
-/// What collects the instruments of this process.
+/// The collector of this process's instruments.
 pub struct Collected {
-    /// Adds up as long as it lives.
+    /// Adds up while it lives.
     _provider: SdkMeterProvider,
     deliveries: Arc<ManualReader>,
     registry: prometheus::Registry,
@@ -44,7 +44,7 @@ pub struct Collected {
 /// The instruments are the process's, and so is what collects them.
 static COLLECTED: OnceLock<Collected> = OnceLock::new();
 
-/// Begins to collect, unless that has begun; the first caller says how deliveries count.
+/// Starts to collect, unless it has started; the first caller selects the temporality.
 ///
 /// # Errors
 /// [`Error::Setup`] when a reader cannot be made.
@@ -83,9 +83,6 @@ impl Collected {
     }
 
     /// Writes everything in the text format of Prometheus.
-    ///
-    /// # Errors
-    /// [`Error::Text`] when a name or a label has no form there; none of ours has that.
     pub fn text(&self) -> Result<String, Error> {
         Ok(prometheus::TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }

@@ -1,4 +1,4 @@
-//! Where a run went round again: loops, repairs, and what changed between attempts.
+//! The repetitions of a run: loops, repairs, and the changes between attempts.
 
 use std::collections::HashMap;
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::diff::changes::changed;
 use crate::{About, Reason, Span, SpanId};
 
-/// Something to know about a span that only its neighbours tell.
+/// A note about a span that depends on its neighbors.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Note {
     pub span_id: SpanId,
@@ -15,7 +15,7 @@ pub struct Note {
     pub text: String,
 }
 
-/// What a note tells of.
+/// The subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {
@@ -23,11 +23,11 @@ pub enum NoteKind {
     Loop,
     /// A model was asked again because its answer could not be used.
     Repair,
-    /// What differs from the attempt before, in the notation of `git diff --word-diff`.
+    /// The difference from the previous attempt, in the notation of `git diff --word-diff`.
     Changed,
 }
 
-/// Roles that are asked once per task, for one JSON answer; others are asked on without anything being wrong.
+/// Roles with one request per task, for one JSON answer; other roles make further requests without an error.
 const ANSWER_IN_JSON: [&str; 3] = ["supervisor", "reflector", "architect"];
 
 /// Finds loops, repairs and changes, in the order of the spans.
@@ -66,7 +66,7 @@ fn loops(spans: &[Span], notes: &mut Vec<Note>) {
     }
 }
 
-/// Finds calls that repair the answer of the one before: same parent, same role, nothing between them.
+/// Finds calls that repair the answer of the previous one: same parent, same role, without other calls between them.
 fn repairs(spans: &[Span], notes: &mut Vec<Note>) {
     let mut before: HashMap<Option<SpanId>, (&str, u32)> = HashMap::new();
     for span in spans {

@@ -1,4 +1,4 @@
-//! A trace as a plain list of what happened, for those who want no tree.
+//! A trace as a plain list of events, for readers without a tree.
 
 use std::cmp::Reverse;
 use std::collections::HashMap;
@@ -9,39 +9,33 @@ use serde_json::{Value, json};
 
 use crate::{About, Reason, Span, SpanId, Status};
 
-/// One thing that happened.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Event {
     #[serde(rename = "type")]
     pub kind: EventKind,
-    /// The node or agent that did it; the graph where the run as a whole failed.
+    /// The node or agent of the event; the graph if the run as a whole failed.
     pub agent: String,
     pub message: String,
     pub data: Value,
     pub timestamp: DateTime<Utc>,
-    /// Where it stands in the tree.
+    /// Its position in the tree.
     pub span_id: SpanId,
 }
 
-/// What kind of thing happened.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "UPPERCASE")]
 pub enum EventKind {
-    /// It was decided where the run goes.
     Decision,
-    /// A tool was called.
     Tool,
-    /// A model said something.
     Message,
-    /// An agent gave its result.
     Result,
     /// Any of these failed.
     Error,
 }
 
-/// Lists what is over, in the order in which it ended.
+/// Lists finished spans, in the order in which they ended.
 ///
-/// What ended at the same moment did so from the inside out.
+/// Spans that ended at the same moment are ordered from the inside out.
 pub fn events(spans: &[Span]) -> Vec<Event> {
     let parents: HashMap<SpanId, Option<SpanId>> =
         spans.iter().map(|span| (span.span_id, span.parent)).collect();

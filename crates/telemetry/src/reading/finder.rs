@@ -1,7 +1,7 @@
-//! Finds traces by what is in them and by id, without an index that every step would pay for.
+//! Finds traces by their content and by ID, without an index that every step would have to maintain.
 //!
-//! Threads are gone through newest update first, and each trace's rows are projected. That costs a few
-//! milliseconds a trace, so a search is bounded and says when it stopped early.
+//! Threads are gone through newest update first, and each trace's rows are projected. Reading costs a few milliseconds
+//! per trace, so a search is bounded and reports if it stopped early.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -12,9 +12,10 @@ use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use tokio::sync::Mutex;
 
 use super::kept::Kept;
-use crate::{About, Error, Labels, Scope, Span, TraceId, View, dialect, otlp, spans_of};
+use crate::{About, Error, Labels, Result, Span, TraceId, View, dialect, otlp, spans_of};
 use perihelion_engine::checkpoint::{self, Store, ThreadFilter, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
+use perihelion_settings::config::TraceScope;
 
 /// Threads that a search goes through.
 const SEARCHED_THREADS: u32 = 2_000;
@@ -28,7 +29,7 @@ const SAMPLED_TRACES: usize = 100;
 /// Threads among which a trace is looked for by its id alone.
 const ID_THREADS: u32 = 20_000;
 
-/// What is looked for: traces with a span that meets all of it.
+/// The search: traces with a span that meets all conditions.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
     /// Name of the span.
@@ -41,11 +42,9 @@ pub struct Query {
     pub before: Option<DateTime<Utc>>,
     pub shortest: Option<TimeDelta>,
     pub longest: Option<TimeDelta>,
-    /// At most this many traces.
     pub limit: usize,
 }
 
-/// What a search found.
 #[derive(Clone, Debug)]
 pub struct Found {
     /// Newest first.
@@ -54,7 +53,6 @@ pub struct Found {
     pub complete: bool,
 }
 
-/// A kind of span that traces have.
 #[derive(Clone, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub struct Operation {
     pub name: String,
@@ -62,7 +60,6 @@ pub struct Operation {
     pub kind: &'static str,
 }
 
-/// Finds traces in a store.
 pub struct Finder {
     store: Arc<dyn Store>,
     view: View,
@@ -77,8 +74,8 @@ impl std::fmt::Debug for Finder {
 }
 
 impl Finder {
-    /// Makes a finder; `view` says what the spans carry and what a trace id stands for, `labels` go with
-    /// every trace.
+    /// Makes a finder; `view` selects the content of spans and the unit of a trace ID, `labels` are added to every
+    /// trace.
     pub fn new(store: Arc<dyn Store>, view: View, labels: Labels) -> Self {
         Self { store, view, labels, kept: Mutex::default() }
     }
@@ -89,10 +86,7 @@ impl Finder {
     }
 
     /// Searches: at most 2,000 threads, newest update first, and 1,000 traces.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
-    pub async fn find(&self, query: &Query) -> Result<Found, Error> {
+    pub async fn find(&self, query: &Query) -> Result<Found> {
         let filter = ThreadFilter { limit: Some(SEARCHED_THREADS), ..ThreadFilter::default() };
         let threads = self.store.list(&filter).await?;
         let mut complete = threads.len() < SEARCHED_THREADS as usize;
@@ -123,14 +117,11 @@ impl Finder {
         Ok(Found { traces, complete })
     }
 
-    /// Finds a trace by its id; the id of a thread stands for its newest trace.
+    /// Finds a trace by its ID; the ID of a thread means its newest trace.
     ///
-    /// An id that no search has shown yet is looked for among the 20,000 threads updated last: ids follow from
-    /// thread and run number, so that takes one listing and no reading.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
-    pub async fn by_id(&self, id: TraceId) -> Result<Option<Arc<Vec<Span>>>, Error> {
+    /// An ID that no search has returned yet is searched among the 20,000 threads updated last: IDs derive from thread
+    /// and run number, so this takes one list and no reading.
+    pub async fn by_id(&self, id: TraceId) -> Result<Option<Arc<Vec<Span>>>> {
         let known = self.kept.lock().await.place_of(id);
         let place = match known {
             Some((thread, run)) => Some((thread, Some(run))),
@@ -141,7 +132,7 @@ impl Finder {
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             info => info?,
         };
-        if self.view.scope == Scope::Thread {
+        if self.view.scope == TraceScope::Thread {
             return Ok(self.traces_of(&info, None, SEARCHED_TRACES).await?.pop());
         }
         let run = match run {
@@ -155,10 +146,7 @@ impl Finder {
     }
 
     /// Lists the kinds of spans in the newest hundred traces.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
-    pub async fn operations(&self) -> Result<Vec<Operation>, Error> {
+    pub async fn operations(&self) -> Result<Vec<Operation>> {
         let query = Query { limit: SAMPLED_TRACES, ..Query::default() };
         let found = self.find(&query).await?;
         let spans = found.traces.iter().flat_map(|spans| spans.iter());
@@ -169,7 +157,7 @@ impl Finder {
     }
 
     /// Finds the thread and run of an id that was not seen before.
-    async fn look_for(&self, id: TraceId) -> Result<Option<(ThreadId, Option<u32>)>, Error> {
+    async fn look_for(&self, id: TraceId) -> Result<Option<(ThreadId, Option<u32>)>> {
         let as_thread = ThreadId(uuid::Uuid::from_bytes(id.to_bytes()));
         match self.store.info(as_thread).await {
             Ok(info) => return Ok(Some((info.id, None))),
@@ -188,21 +176,21 @@ impl Finder {
         Ok(None)
     }
 
-    /// Reads the traces of a thread, newest first: those that did not end before a time, at most so many.
+    /// Reads the traces of a thread, newest first: those that ended after a time, up to a limit.
     ///
-    /// Where a trace id stands for the thread, its runs are one trace.
+    /// If the unit of a trace ID is the thread, its runs are one trace.
     async fn traces_of(
         &self,
         info: &ThreadInfo,
         after: Option<DateTime<Utc>>,
         most: usize,
-    ) -> Result<Vec<Arc<Vec<Span>>>, Error> {
+    ) -> Result<Vec<Arc<Vec<Span>>>> {
         let runs = match self.store.runs(info.id).await {
             // Deleted meanwhile.
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(Vec::new()),
             runs => runs?,
         };
-        let whole = self.view.scope == Scope::Thread;
+        let whole = self.view.scope == TraceScope::Thread;
         let mut traces: Vec<Arc<Vec<Span>>> = Vec::new();
         let mut next = runs.last().map_or(0, |run| run.number);
         while next > 0 && traces.len() < most.max(1) {
@@ -223,8 +211,8 @@ impl Finder {
         Ok(traces)
     }
 
-    /// Reads the trace of a run; none when its steps are no longer kept.
-    async fn one(&self, info: &ThreadInfo, run: u32) -> Result<Option<Arc<Vec<Span>>>, Error> {
+    /// Reads the trace of a run; `None` if its steps were deleted.
+    async fn one(&self, info: &ThreadInfo, run: u32) -> Result<Option<Arc<Vec<Span>>>> {
         let place = (info.id, run);
         if let Some(spans) = self.kept.lock().await.get(place, info.updated_at) {
             return Ok(Some(spans));

@@ -1,4 +1,4 @@
-//! Traces that were read and cannot change any more, so that looking twice does not read twice.
+//! Cached traces that can no longer change, so that they are read once.
 
 use std::collections::{HashMap, VecDeque};
 use std::sync::Arc;
@@ -14,10 +14,10 @@ const SPANS: usize = 50_000;
 /// Trace ids whose place is remembered; eight times more than a search looks at.
 const PLACES: usize = 16_000;
 
-/// What a trace hangs on: its thread, and the newest run in it.
+/// The key of a trace: its thread, and the newest run in it.
 type Place = (ThreadId, u32);
 
-/// The oldest goes first when there is no room.
+/// The oldest one is removed if there is no space.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
     traces: HashMap<Place, (DateTime<Utc>, Arc<Vec<Span>>)>,
@@ -48,7 +48,6 @@ impl Kept {
         }
     }
 
-    /// Remembers where a trace is found.
     pub(super) fn place(&mut self, id: TraceId, place: Place) {
         if self.places.len() >= PLACES {
             self.places.clear();

@@ -1,7 +1,7 @@
-//! What readers of traces see beside the spans: what was spent where, how the run went, what changed.
+//! Data for readers of traces in addition to the spans: usage, routes, changes.
 //!
-//! Everything here is computed from spans and, for [`Finder`], from the store; nothing is kept for it, so
-//! no step pays for being readable.
+//! Everything here is computed from spans and, for [`Finder`], from the store; it adds no stored data, so it costs a
+//! run no time.
 
 mod attempts;
 mod diff;

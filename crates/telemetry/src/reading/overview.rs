@@ -1,4 +1,5 @@
-//! A run at a glance: which ways it took how often, what each agent did, and what model calls cost, from the call up to the run.
+//! A summary of a run: how often each route was taken, the share of each agent, and the cost of model calls, from the
+//! call up to the run.
 
 use std::collections::HashMap;
 
@@ -7,7 +8,6 @@ use serde::Serialize;
 use crate::{About, Reason, Span, SpanId};
 use perihelion_settings::config::Prices;
 
-/// The ways a run took, and the shares of those who worked in it.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct Overview {
     /// In the order in which they were first taken.
@@ -21,7 +21,6 @@ pub struct Overview {
 pub struct Hop {
     pub from: String,
     pub to: String,
-    /// How often it was taken.
     pub count: u32,
     /// Why, each reason once.
     pub reasons: Vec<Reason>,
@@ -110,14 +109,14 @@ impl Overview {
     }
 }
 
-/// What the model calls in a span and below it took.
+/// The usage of the model calls in a span and below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
     /// Model calls, those without an answer too.
     pub calls: u32,
     pub input_tokens: u64,
     pub output_tokens: u64,
-    /// Billionths of a US dollar; none when no call has a price.
+    /// Billionths of a US dollar; `None` if no call has a price.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub nano_usd: Option<u64>,
     /// Answered calls without a configured price, which are not in `nano_usd`.
@@ -158,9 +157,9 @@ impl Spent {
     }
 }
 
-/// Writes into each span what the model calls in it and below it took: per call, round, hop, agent and run.
+/// Writes into each span the usage of the model calls in it and below it: per call, round, hop, agent and run.
 ///
-/// Parents must stand before their children, as [`project`](crate::project) puts them.
+/// Parents must precede their children, as in the output of [`project`](crate::project).
 pub fn bill(spans: &mut [Span], prices: &Prices) {
     let places: HashMap<SpanId, usize> =
         spans.iter().enumerate().map(|(at, span)| (span.span_id, at)).collect();

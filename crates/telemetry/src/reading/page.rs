@@ -1,8 +1,8 @@
 //! A trace as one HTML file: no build, no network, no address outside it.
 //!
-//! The template, its style and its script lie in `web/trace/`. The data stands in the page as JSON in which
-//! `<`, `>` and `&` are escaped, so nothing that a model or a tool wrote can end the element it stands in; the
-//! content policy admits the page's own script and nothing else.
+//! The template, its style and its script lie in `web/trace/`. The page contains the data as JSON in which `<`, `>` and
+//! `&` are escaped, so no text of a model or a tool can end its element; the content policy permits only the page's own
+//! script.
 
 use std::collections::HashMap;
 
@@ -17,10 +17,10 @@ const TEMPLATE: &str = include_str!("../../../../web/trace/page.html");
 const STYLE: &str = include_str!("../../../../web/trace/page.css");
 const SCRIPT: &str = include_str!("../../../../web/trace/page.js");
 
-/// Bytes that the texts of a page may have together; a browser stays quick with that.
+/// Maximum bytes of a page's texts; a browser stays fast with that.
 const PAGE_BYTES: usize = 24 * 1024 * 1024;
 
-/// Bytes of spans that stand in an element of their own: few enough that a browser reads one at a glance.
+/// Bytes of spans in one element: few enough for a browser to parse quickly.
 const PART_BYTES: usize = 64 * 1024;
 
 /// Bytes of one text, however few there are.
@@ -29,13 +29,10 @@ const TEXT_BYTES: usize = 32 * 1024;
 /// Bytes of one text, however many there are.
 const LEAST_BYTES: usize = 256;
 
-/// Writes the page: `head` is an object that says whose trace it is, beside its spans.
+/// Writes the page: `head` is an object with the trace's metadata, in addition to its spans.
 ///
-/// Messages of a model call that stood in the one before are counted instead of repeated, and texts are cut so
-/// that a page stays within some tens of megabytes.
-///
-/// # Errors
-/// When a value has no JSON form; none of ours has that.
+/// Messages of a model call that the previous call contains are counted instead of repeated, and texts are cut so that
+/// a page has at most some tens of megabytes.
 pub fn page(
     title: &str,
     head: &impl Serialize,
@@ -73,7 +70,7 @@ pub fn page(
     Ok(page)
 }
 
-/// Writes spans as elements, each with an array of as many as have room in it.
+/// Writes spans as elements, each with an array of as many as fit.
 fn parts(spans: &[Value]) -> Result<String, serde_json::Error> {
     let mut parts = String::new();
     let mut part = String::new();
@@ -113,9 +110,10 @@ fn slim(spans: &[Span]) -> Result<Vec<Value>, serde_json::Error> {
     for span in spans {
         let mut value = serde_json::to_value(span)?;
         if let About::Chat { input: Some(input), .. } = &span.about {
-            let known = before.insert(span.parent, input).unwrap_or_default();
-            let same = known.iter().zip(input).take_while(|(known, one)| known == one).count();
-            value["input"] = json!(input[same..]);
+            let known = before.insert(span.parent, &input.messages).unwrap_or_default();
+            let same =
+                known.iter().zip(&input.messages).take_while(|(known, one)| known == one).count();
+            value["input"] = json!(input.messages[same..]);
             value["input_before"] = json!(same);
         }
         shown.push(value);
@@ -126,7 +124,7 @@ fn slim(spans: &[Span]) -> Result<Vec<Value>, serde_json::Error> {
     Ok(shown)
 }
 
-/// Counts the texts that may have to be cut.
+/// Counts the texts that may be cut.
 fn count_long(value: &Value) -> usize {
     match value {
         Value::String(text) => usize::from(text.len() > LEAST_BYTES),
@@ -139,7 +137,7 @@ fn count_long(value: &Value) -> usize {
 fn cut(value: &mut Value, most: usize) {
     match value {
         Value::String(text) if text.len() > most => {
-            let end = (0..=most).rev().find(|at| text.is_char_boundary(*at)).unwrap_or(0);
+            let end = text.floor_char_boundary(most);
             let whole = text.len();
             text.truncate(end);
             text.push_str(&format!("… (the first {end} of {whole} bytes)"));

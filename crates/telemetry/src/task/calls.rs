@@ -35,7 +35,7 @@ impl Work<'_> {
             usage: answer.usage,
             finish_reason: answer.finish_reason,
             attempts: row.attempt,
-            input: request.map(|request| request.messages),
+            input: request.map(Box::new),
             output: content.then_some(answer.content),
             calls: if content { answer.tool_calls } else { Vec::new() },
         };
@@ -90,9 +90,9 @@ impl Work<'_> {
         span
     }
 
-    /// Draws the calls that the model asked for and that reached no server: the agent's own tools, and what was refused.
+    /// Draws the model's calls that reached no server: the agent's own tools, and rejected ones.
     ///
-    /// A call that was sent in this trace and whose outcome somebody decided on in a later one is drawn there.
+    /// A call that was sent in this trace and whose outcome a person decided in a later one is drawn there.
     pub(super) fn never_sent(
         &self,
         builder: &mut SpanBuilder<'_>,
@@ -140,7 +140,7 @@ impl Work<'_> {
     }
 }
 
-/// Returns what was sent: the tool without its server, and the arguments.
+/// Returns the sent call: the tool without its server, and the arguments.
 fn tool_and_arguments(row: &EffectRow) -> (&str, Value) {
     let tool = row.name.split_once('.').map_or(row.name.as_str(), |(_, tool)| tool);
     let mut request: Value = row.request.decode().unwrap_or_default();

@@ -1,4 +1,4 @@
-//! The spans of one task: a node's work, drawn from the effects it recorded and what it wrote.
+//! The spans of one task: a node's work, drawn from its recorded effects and its write.
 
 mod calls;
 
@@ -8,7 +8,7 @@ use serde_json::Value;
 use self::calls::object_in;
 use super::projection::{WrittenRow, nested};
 use super::span_builder::SpanBuilder;
-use super::{About, Error, Link, Reason, Span, SpanId, Status, ToolCount};
+use super::{About, Link, Reason, Result, Span, SpanId, Status, ToolCount};
 use perihelion_engine::checkpoint::{EffectKind, EffectRow, EffectStatus, Encoded};
 use perihelion_llm::{Role, ToolCall, Usage};
 use perihelion_star::{
@@ -22,18 +22,17 @@ pub(super) struct Work<'a> {
     pub task: u32,
     pub node: &'a str,
     pub start: DateTime<Utc>,
-    /// When its step was committed; none while it is not.
+    /// The time of its step's commit; `None` before it.
     pub committed: Option<DateTime<Utc>>,
     pub written: Option<&'a WrittenRow>,
     /// Where it led.
     pub to: &'a [String],
     /// In the order in which they were asked for.
     pub effects: Vec<&'a EffectRow>,
-    /// Those of the same task that belong to other traces.
+    /// Effects of the same task in other traces.
     pub elsewhere: Vec<&'a EffectRow>,
 }
 
-/// What is remembered while a task's effects are gone through.
 #[derive(Default)]
 struct TaskProgress {
     /// The last answer of the working model, which a reflection judges.
@@ -48,10 +47,7 @@ struct TaskProgress {
 
 impl Work<'_> {
     /// Draws the work and all below it; returns whether the way taken afterwards is still to be drawn.
-    ///
-    /// # Errors
-    /// When a stored value of a subgraph that the node ran is damaged.
-    pub(super) fn draw(self, builder: &mut SpanBuilder<'_>) -> Result<bool, Error> {
+    pub(super) fn draw(self, builder: &mut SpanBuilder<'_>) -> Result<bool> {
         let kind = builder.kind(self.node);
         let decides = kind == SpanKind::Transition;
         let first = builder.spans.len();
@@ -98,7 +94,7 @@ impl Work<'_> {
         Ok(kind == SpanKind::Agent && self.committed.is_some())
     }
 
-    /// Reads the way taken, and why, out of what was written.
+    /// Reads the route, and its reason, from the write.
     fn way(&self, decision: Option<SupervisorDecision>) -> About {
         let (reason, thought) = self.reason(decision.as_ref());
         // Names in a decision that was not accepted may be anything.
@@ -323,7 +319,7 @@ fn blank(text: Option<&str>) -> bool {
     text.is_none_or(|text| text.trim().is_empty())
 }
 
-fn spent(spans: &[Span]) -> Usage {
+pub(super) fn spent(spans: &[Span]) -> Usage {
     let mut all = Usage::default();
     for span in spans {
         if let About::Chat { usage, .. } = &span.about {
@@ -344,7 +340,7 @@ pub(super) fn tool_counts(spans: &[Span]) -> Vec<ToolCount> {
     counts.into_iter().map(|(tool, calls)| ToolCount { tool, calls }).collect()
 }
 
-/// Returns what a person was asked, or said, as a text: the words alone where there is nothing else.
+/// Returns a question to a person or an answer as a text: only the words if there are no other fields.
 pub(super) fn wording(body: &Encoded) -> Option<String> {
     let value: Value = body.decode().ok()?;
     let words = match &value {

@@ -5,8 +5,8 @@ use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
 
-use super::{Payload, Refusal};
-use crate::otlp::Collector;
+use super::{Cause, Payload, Refusal};
+use perihelion_settings::config::{Collector, Compression};
 
 #[derive(Debug)]
 pub(crate) struct Grpc {
@@ -16,21 +16,21 @@ pub(crate) struct Grpc {
 }
 
 impl Grpc {
-    /// Prepares a connection; `certificates` are trusted beside the usual ones.
-    pub(super) fn new(collector: &Collector, certificates: Option<&[u8]>) -> Result<Self, String> {
-        let endpoint = Endpoint::from_shared(collector.endpoint.clone());
-        let mut endpoint = endpoint.map_err(|error| error.to_string())?;
-        if collector.endpoint.starts_with("https:") {
+    /// Prepares a connection; `certificates` are trusted in addition to the usual ones.
+    pub(super) fn new(collector: &Collector, certificates: Option<&[u8]>) -> Result<Self, Cause> {
+        let Collector { endpoint: address, transport } = collector;
+        let mut endpoint = Endpoint::from_shared(address.clone())?;
+        if address.starts_with("https:") {
             let mut tls = ClientTlsConfig::new().with_webpki_roots();
             if let Some(pem) = certificates {
                 tls = tls.ca_certificate(Certificate::from_pem(pem));
             }
-            endpoint = endpoint.tls_config(tls).map_err(|error| error.to_string())?;
+            endpoint = endpoint.tls_config(tls)?;
         }
-        let limit = collector.request_timeout;
+        let limit = transport.timeout;
         let channel = endpoint.connect_timeout(limit).timeout(limit).connect_lazy();
         let mut headers = MetadataMap::new();
-        for (name, value) in &collector.headers {
+        for (name, value) in &transport.headers {
             let wrong = || format!("the header {name} cannot be sent over gRPC");
             let key = AsciiMetadataKey::from_bytes(name.as_bytes()).map_err(|_| wrong())?;
             let mut value =
@@ -38,7 +38,7 @@ impl Grpc {
             value.set_sensitive(true);
             headers.insert(key, value);
         }
-        Ok(Self { channel, headers, gzip: collector.gzip })
+        Ok(Self { channel, headers, gzip: transport.compression == Compression::Gzip })
     }
 
     pub(super) async fn send<P: Payload>(&self, request: P) -> Result<u64, Refusal> {

@@ -3,19 +3,19 @@
 use std::io::Write as _;
 use std::time::Duration;
 
-use flate2::{Compression, write::GzEncoder};
+use flate2::write::GzEncoder;
 use prost::Message as _;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
 use reqwest::{Response, StatusCode};
 use secrecy::ExposeSecret as _;
 
-use super::{Payload, Refusal};
-use crate::otlp::Collector;
+use super::{Cause, Payload, Refusal};
+use perihelion_settings::config::{Collector, Compression};
 
 /// Bytes of an answer that are read; a collector has little to say.
 const ANSWER: usize = 64 * 1024;
 
-/// Characters of a refusal that are told.
+/// Characters of a refusal that are shown.
 const WORDS: usize = 200;
 
 #[derive(Debug)]
@@ -27,12 +27,13 @@ pub(crate) struct Http {
 }
 
 impl Http {
-    /// Prepares a client; `certificates` are trusted beside the usual ones.
+    /// Prepares a client; `certificates` are trusted in addition to the usual ones.
     pub(super) fn new<P: Payload>(
-        collector: &Collector,
+        Collector { endpoint, transport }: &Collector,
         certificates: Option<&[u8]>,
-    ) -> Result<Self, String> {
-        let mut client = reqwest::Client::builder().timeout(collector.request_timeout);
+    ) -> Result<Self, Cause> {
+        let gzip = transport.compression == Compression::Gzip;
+        let mut client = reqwest::Client::builder().timeout(transport.timeout);
         if let Some(pem) = certificates {
             let read = reqwest::Certificate::from_pem_bundle(pem);
             for one in read.map_err(|error| causes(&error))? {
@@ -41,28 +42,28 @@ impl Http {
         }
         let client = client.build();
         let mut headers = HeaderMap::new();
-        for (name, value) in &collector.headers {
-            let name = HeaderName::try_from(name).map_err(|error| error.to_string())?;
+        for (name, value) in &transport.headers {
+            let name = HeaderName::try_from(name)?;
             let mut value = HeaderValue::try_from(value.expose_secret())
                 .map_err(|_| format!("the header {name} has a value that cannot be sent"))?;
             value.set_sensitive(true);
             headers.insert(name, value);
         }
         headers.insert(CONTENT_TYPE, HeaderValue::from_static("application/x-protobuf"));
-        if collector.gzip {
+        if gzip {
             headers.insert(CONTENT_ENCODING, HeaderValue::from_static("gzip"));
         }
-        let base = collector.endpoint.trim_end_matches('/');
-        let address = if collector.is_exact {
-            collector.endpoint.clone()
+        let base = endpoint.trim_end_matches('/');
+        let address = if transport.is_exact {
+            endpoint.clone()
         } else if base.ends_with(P::PATH) {
             base.to_owned()
         } else {
             format!("{base}{}", P::PATH)
         };
-        reqwest::Url::parse(&address).map_err(|error| error.to_string())?;
+        reqwest::Url::parse(&address)?;
         let client = client.map_err(|error| causes(&error))?;
-        Ok(Self { client, address, headers, gzip: collector.gzip })
+        Ok(Self { client, address, headers, gzip })
     }
 
     pub(super) async fn send<P: Payload>(&self, request: &P) -> Result<u64, Refusal> {
@@ -103,7 +104,7 @@ impl Http {
 }
 
 fn gzipped(body: &[u8]) -> Result<Vec<u8>, Refusal> {
-    let mut encoder = GzEncoder::new(Vec::new(), Compression::fast());
+    let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let written = encoder.write_all(body).and_then(|()| encoder.finish());
     written.map_err(|error| Refusal::Denied(format!("the request cannot be compressed: {error}")))
 }
@@ -119,7 +120,7 @@ async fn read(mut answer: Response) -> Vec<u8> {
     body
 }
 
-/// Says what a collector answered; its words only where they are text and short.
+/// Describes a collector's answer; with its text only if it is short.
 fn worded(status: StatusCode, content: &[u8]) -> String {
     let text = std::str::from_utf8(content).unwrap_or_default();
     let line = text.lines().next().unwrap_or_default().trim();

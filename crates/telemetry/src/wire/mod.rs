@@ -1,4 +1,4 @@
-//! Requests to a collector, and what it says to them.
+//! Requests to a collector, and its answers.
 //!
 //! After the OpenTelemetry Protocol 1.x: <https://opentelemetry.io/docs/specs/otlp/>.
 
@@ -25,10 +25,11 @@ use tonic::{Request, Status};
 
 use self::grpc::Grpc;
 use self::http::Http;
-use super::otlp::{Collector, Protocol};
+use perihelion_engine::checkpoint::Cause;
 use perihelion_engine::clock;
+use perihelion_settings::config::{Collector, TraceProtocol, tls};
 
-/// Attempts after the first one, while what is wrong may pass.
+/// Attempts after the first one, while the failure can be temporary.
 const RETRIES: usize = 5;
 const FIRST_WAIT: Duration = Duration::from_millis(200);
 const LONGEST_WAIT: Duration = Duration::from_secs(5);
@@ -40,9 +41,9 @@ pub(super) enum Refusal {
     Passing { reason: String, after: Option<Duration> },
     /// It cannot read the request, or finds it too large; a part of it may be fine.
     Unreadable(String),
-    /// It takes none of ours: wrong credentials, above all.
+    /// It rejects all our requests, for example because of wrong credentials.
     Denied(String),
-    /// There is nobody who takes this signal at this address.
+    /// This address does not accept this signal.
     Absent(String),
 }
 
@@ -71,23 +72,23 @@ enum Way {
 }
 
 impl<P: Payload> Wire<P> {
-    /// Prepares the way; nothing is sent yet.
-    pub(super) fn new(collector: &Collector) -> Result<Self, String> {
-        perihelion_settings::config::tls::install();
+    /// Prepares the connection without sending.
+    pub(super) fn new(collector: &Collector) -> Result<Self, Cause> {
+        tls::install();
         let read = |path: &std::path::PathBuf| {
             let unread =
                 |error| format!("the certificates in {} cannot be read: {error}", path.display());
             std::fs::read(path).map_err(unread)
         };
-        let certificates = collector.certificate.as_ref().map(read).transpose()?;
-        let way = match collector.protocol {
-            Protocol::Http => Way::Http(Http::new::<P>(collector, certificates.as_deref())?),
-            Protocol::Grpc => Way::Grpc(Grpc::new(collector, certificates.as_deref())?),
+        let certificates = collector.transport.certificate.as_ref().map(read).transpose()?;
+        let way = match collector.transport.protocol {
+            TraceProtocol::Http => Way::Http(Http::new::<P>(collector, certificates.as_deref())?),
+            TraceProtocol::Grpc => Way::Grpc(Grpc::new(collector, certificates.as_deref())?),
         };
         Ok(Self { way, signal: PhantomData })
     }
 
-    /// Sends a request once; returns how many items were left out all the same.
+    /// Sends a request once; returns how many items the collector rejected.
     pub(super) async fn send(&self, request: &P) -> Result<u64, Refusal> {
         match &self.way {
             Way::Http(http) => http.send(request).await,
@@ -95,7 +96,7 @@ impl<P: Payload> Wire<P> {
         }
     }
 
-    /// Sends a request, again and again while what is wrong may pass, with growing waits in between.
+    /// Sends a request, repeatedly while the failure can be temporary, with growing waits.
     pub(super) async fn send_with_patience(&self, request: &P) -> Result<u64, Refusal> {
         let mut waits = ExponentialBuilder::default()
             .with_min_delay(FIRST_WAIT)
@@ -122,7 +123,7 @@ impl<P: Payload> Wire<P> {
 /// A request of one signal.
 #[async_trait]
 pub(super) trait Payload: Message + Clone + Default + 'static {
-    /// Where it is posted below a collector's base address.
+    /// The path below a collector's base address.
     const PATH: &'static str;
 
     type Answer: Message + Default;

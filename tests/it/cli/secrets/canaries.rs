@@ -97,12 +97,13 @@ pub fn script() -> Script {
 
 /// Returns the canaries that stand in some bytes: as they are, as hexadecimal digits, or in Base64.
 pub fn found(bytes: &[u8], canaries: &[&'static str]) -> Vec<&'static str> {
-    let contains = |wanted: &[u8]| bytes.windows(wanted.len()).any(|window| window == wanted);
+    // What is looked for is ASCII, which stands in the text as it does in the bytes.
+    let text = String::from_utf8_lossy(bytes);
     let leaked = |canary: &&&str| {
         let hex: String = canary.bytes().map(|byte| format!("{byte:02x}")).collect();
-        contains(canary.as_bytes())
-            || contains(hex.as_bytes())
-            || base64(canary).iter().any(|one| contains(one.as_bytes()))
+        text.contains(**canary)
+            || text.contains(&hex)
+            || base64(canary).iter().any(|one| text.contains(one))
     };
     canaries.iter().filter(leaked).copied().collect()
 }

@@ -1,5 +1,6 @@
 /** Threads, their states and runs. */
 
+import { SUPERVISOR } from "./graphs.ts";
 import { json, send } from "./http.ts";
 import type { Checkpoint, Json, Run, Thread, ThreadHead, ThreadState, ThreadStatus } from "./types.ts";
 
@@ -11,10 +12,12 @@ export interface ThreadQuery {
   offset?: number;
   /** Words that the title has. */
   title?: string;
+  /** Words that the conversation has. */
+  text?: string;
 }
 
 /** What lists show: states stay where they are. */
-const HEAD = ["thread_id", "created_at", "updated_at", "status", "title"];
+const HEAD = ["thread_id", "created_at", "updated_at", "status", "title", "metadata"];
 
 /** What of a run's events is shown. */
 const MODES = ["values", "messages-tuple", "tasks", "custom", "updates"];
@@ -22,7 +25,7 @@ const MODES = ["values", "messages-tuple", "tasks", "custom", "updates"];
 const at = (thread: string) => `threads/${encodeURIComponent(thread)}`;
 
 export const threads = {
-  search: ({ status, offset = 0, title }: ThreadQuery = {}) =>
+  search: ({ status, offset = 0, title, text }: ThreadQuery = {}) =>
     json<ThreadHead[]>("threads/search", {
       select: HEAD,
       limit: PAGE,
@@ -31,6 +34,7 @@ export const threads = {
       sort_order: "desc",
       ...(status && { status }),
       ...(title && { title }),
+      ...(text && { text }),
     }),
   get: (thread: string) => json<Thread>(at(thread)),
   /** Creates a thread; with an id, once at most. */
@@ -60,7 +64,7 @@ export const runs = {
     send(`${at(thread)}/runs/${run}/cancel?wait=0&action=interrupt`, { method: "POST" }),
   start: (thread: string, body: { [key: string]: unknown }) =>
     json<Run>(`${at(thread)}/runs`, {
-      assistant_id: "swarm",
+      assistant_id: SUPERVISOR,
       stream_mode: MODES,
       stream_resumable: true,
       stream_subgraphs: true,

@@ -36,6 +36,7 @@ export interface ThreadHead {
   updated_at: string;
   status: ThreadStatus;
   title: string | null;
+  metadata?: { [key: string]: Json } | null;
 }
 
 export interface Usage {

@@ -2,6 +2,7 @@
 
 import { signal, type Signal } from "@preact/signals";
 import { approvals, type Reply } from "../api/approvals.ts";
+import { SUPERVISOR, isOwn } from "../api/graphs.ts";
 import { ServerError } from "../api/http.ts";
 import { runs, threads } from "../api/threads.ts";
 import type { Checkpoint, Interrupt, Json, Run, ThreadStatus, Values } from "../api/types.ts";
@@ -37,14 +38,19 @@ async function acceptedRun(thread: string, id: string): Promise<Run | undefined>
 }
 
 /** Asks in a thread of its own, which has the request's id; sent again, it begins no second one. */
-export async function begin(request: Request, { id, isRetry }: Sending): Promise<string> {
-  await threads.create({ title: request.question.slice(0, 80) }, id);
-  if (!(isRetry && (await acceptedRun(id, id)))) await runs.start(id, { input: request, metadata: { [REQUEST]: id } });
+export async function begin(request: Request, { id, isRetry }: Sending): Promise<string>;
+/** Gives an input to another graph in a thread of its own. */
+export async function begin(input: Json, sending: Sending, of: { graph: string; title: string }): Promise<string>;
+export async function begin(input: Request | Json, { id, isRetry }: Sending, of?: { graph: string; title: string }): Promise<string> {
+  await threads.create(of ? { title: of.title, graph_id: of.graph } : { title: (input as Request).question.slice(0, 80) }, id);
+  if (!(isRetry && (await acceptedRun(id, id)))) await runs.start(id, { input, metadata: { [REQUEST]: id }, ...(of && { assistant_id: of.graph }) });
   threadsChanged.value += 1;
   return id;
 }
 
 export class Conversation {
+  /** The graph that runs the thread. */
+  readonly graph: Signal<string> = signal(SUPERVISOR);
   readonly values: Signal<Values | null> = signal(null);
   readonly interrupts: Signal<Interrupt[]> = signal([]);
   /** What readers think of its answers, by turn. */
@@ -108,6 +114,7 @@ export class Conversation {
     // What did not change stays the same value, so that nothing is drawn again.
     if (this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
     this.readAt = thread.updated_at;
+    this.graph.value = String(thread.metadata?.graph_id ?? SUPERVISOR);
     this.interrupts.value = open;
     this.feedback.value = feedbackOf(thread.metadata);
     this.error.value = thread.status === "error" ? describe(thread.error) : null;
@@ -161,13 +168,13 @@ export class Conversation {
 
   private async start(body: { [key: string]: unknown }) {
     this.error.value = null;
-    const run = await runs.start(this.thread, body);
+    const run = await runs.start(this.thread, { ...(isOwn(this.graph.value) && { assistant_id: this.graph.value }), ...body });
     threadsChanged.value += 1;
     this.watch(run);
   }
 
   /** Asks; at an older checkpoint this begins a branch there. A request that the server accepted before is followed, and not sent again. */
-  async ask(request: Request, { id, isRetry }: Sending, checkpoint?: Checkpoint | null) {
+  async ask(request: Request | Json, { id, isRetry }: Sending, checkpoint?: Checkpoint | null) {
     const accepted = isRetry && (await acceptedRun(this.thread, id));
     if (accepted) return this.watch(accepted);
     await this.start({

@@ -23,25 +23,29 @@ export const EMPTY: Draft = { text: "", choices: {}, context: "", turns: "", dat
 
 const PREFIX = "perihelion-draft-";
 
-const at = (thread: string | undefined) => `${PREFIX}${thread ?? "new"}`;
-
-export function readDraft(thread: string | undefined): Draft {
+/** Returns what is kept in a place, if something is. */
+export function kept<Kept>(place: string): Kept | undefined {
   try {
-    return { ...EMPTY, ...(JSON.parse(localStorage.getItem(at(thread)) ?? "{}") as Partial<Draft>) };
+    return (JSON.parse(localStorage.getItem(PREFIX + place) ?? "null") ?? undefined) as Kept | undefined;
   } catch {
-    return EMPTY;
+    return undefined;
   }
 }
 
-/** Keeps a draft; an empty one is forgotten. */
-export function keepDraft(thread: string | undefined, draft: Draft) {
+/** Keeps something in a place, or nothing. */
+export function keep(place: string, draft: unknown) {
   try {
-    if (draft.text || draft.attached.length) localStorage.setItem(at(thread), JSON.stringify(draft));
-    else localStorage.removeItem(at(thread));
+    if (draft === undefined) localStorage.removeItem(PREFIX + place);
+    else localStorage.setItem(PREFIX + place, JSON.stringify(draft));
   } catch {
     // A browser that keeps nothing has the draft until the tab is closed.
   }
 }
+
+export const readDraft = (thread = "new"): Draft => ({ ...EMPTY, ...kept<Partial<Draft>>(thread) });
+
+/** Keeps a draft; an empty one is forgotten. */
+export const keepDraft = (thread = "new", draft: Draft) => keep(thread, draft.text || draft.attached.length ? draft : undefined);
 
 /** Forgets all drafts, as when somebody logs out. */
 export function forgetDrafts() {

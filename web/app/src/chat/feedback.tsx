@@ -1,15 +1,17 @@
-/** What readers think of an answer: a thumb and a note, kept in the thread's metadata. */
+/** What readers think of an answer: a thumb, labels and a note, kept in the thread's metadata. */
 
 import { useState } from "preact/hooks";
 import { threads } from "../api/threads.ts";
 import type { Json } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { attempt } from "../parts/notice.tsx";
+import { readable } from "../parts/text.ts";
 
-/** A score of one turn: 1 or -1. */
+/** A score of one turn: 1 or -1; labels and note are those of its case in a data set. */
 export interface Feedback {
   score: number;
   note?: string;
+  labels?: string[];
 }
 
 /** Key of a thread's metadata that has the feedback by turn. */
@@ -29,29 +31,39 @@ interface Props {
   onChange: (all: { [turn: string]: Feedback }) => void;
 }
 
+/** Reads labels that are separated by commas. */
+const labelsOf = (text: string) => [...new Set(text.split(",").map((label) => label.trim()).filter(Boolean))];
+
 export function FeedbackButtons({ thread, turn, all, onChange }: Props) {
   const mine = all[turn];
-  const [note, setNote] = useState<string | null>(null);
+  const [draft, setDraft] = useState<{ score: number; note: string; labels: string } | null>(null);
   async function keep(feedback: Feedback) {
     const next = { ...all, [turn]: feedback };
     if (await attempt(() => threads.annotate(thread, { [KEY]: next as unknown as Json }))) onChange(next);
   }
-  async function saveNote(event: Event) {
+  function rate(score: number) {
+    void keep({ ...mine, score });
+    setDraft({ score, note: mine?.note ?? "", labels: mine?.labels?.join(", ") ?? "" });
+  }
+  async function save(event: Event) {
     event.preventDefault();
-    await keep({ score: mine?.score ?? -1, ...(note?.trim() && { note: note.trim() }) });
-    setNote(null);
+    if (!draft) return;
+    const labels = labelsOf(draft.labels);
+    await keep({ score: draft.score, ...(draft.note.trim() && { note: draft.note.trim() }), ...(labels.length > 0 && { labels }) });
+    setDraft(null);
   }
   return (
     <>
-      <button type="button" class="square" aria-label="Good answer" title="Good answer" aria-pressed={mine?.score === 1} onClick={() => void keep({ ...mine, score: 1 })}><Icon name="up" /></button>
-      <button type="button" class="square" aria-label="Bad answer" title="Bad answer" aria-pressed={mine?.score === -1} onClick={() => (void keep({ ...mine, score: -1 }), setNote(mine?.note ?? ""))}><Icon name="down" /></button>
-      {note !== null && (
-        <form class="feedback-note" onSubmit={(event) => void saveNote(event)}>
-          <input aria-label="Note" placeholder="What is wrong with it?" value={note} onInput={(event) => setNote(event.currentTarget.value)} />
+      <button type="button" class="square" aria-label="Good answer" title="Good answer" aria-pressed={mine?.score === 1} onClick={() => rate(1)}><Icon name="up" /></button>
+      <button type="button" class="square" aria-label="Bad answer" title="Bad answer" aria-pressed={mine?.score === -1} onClick={() => rate(-1)}><Icon name="down" /></button>
+      {draft && (
+        <form class="feedback-note" onSubmit={(event) => void save(event)}>
+          <input aria-label="Note" placeholder={draft.score === 1 ? "What is good about it?" : "What is wrong with it?"} value={draft.note} onInput={(event) => setDraft({ ...draft, note: event.currentTarget.value })} />
+          <input aria-label="Labels" placeholder="Labels, separated by commas" value={draft.labels} onInput={(event) => setDraft({ ...draft, labels: event.currentTarget.value })} />
           <button type="submit">Save</button>
         </form>
       )}
-      {note === null && mine?.note && <span class="hint small">{mine.note}</span>}
+      {!draft && mine && (mine.note || mine.labels) && <span class="hint small">{[mine.note, ...(mine.labels ?? [])].filter(Boolean).map((text) => readable(String(text))).join(" · ")}</span>}
     </>
   );
 }

@@ -1,9 +1,11 @@
 /** An open thread: its turns, the work under way, what waits for a person, and the panel beside it. */
 
-import { useEffect, useMemo, useState } from "preact/hooks";
+import { useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Checkpoint, Interrupt, Message } from "../api/types.ts";
+import { isOwn } from "../api/graphs.ts";
 import { agents } from "../data/agents.ts";
+import { GraphThread } from "../graphs/graph-thread.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { useLoad } from "../parts/load.ts";
 import { attempt, complain } from "../parts/notice.tsx";
@@ -13,7 +15,7 @@ import { AskCard } from "../people/ask-card.tsx";
 import { go, link } from "../router.ts";
 import { cited } from "./cited.ts";
 import { Composer } from "./composer.tsx";
-import { Conversation, begin, type Request, type Sending } from "./conversation.ts";
+import { begin, type Conversation, type Request, type Sending } from "./conversation.ts";
 import { Panel, useWide } from "./panel.tsx";
 import { Scroller } from "./scroller.tsx";
 import { SourceCard } from "./sources.tsx";
@@ -21,27 +23,19 @@ import { ResultCard } from "./results.tsx";
 import { ThreadHead } from "./thread-head.tsx";
 import { TurnView } from "./turn-view.tsx";
 import { arrival, endedEarly, turnsOf } from "./turns.ts";
-
-/** Milliseconds between looks whether another tab or process began a run in the open thread. */
-const LOOK = 5_000;
-
-function useConversation(thread: string): Conversation {
-  const conversation = useMemo(() => new Conversation(thread), [thread]);
-  useEffect(() => {
-    const look = () => document.visibilityState === "visible" && void conversation.look().catch(() => {});
-    const timer = setInterval(look, LOOK);
-    document.addEventListener("visibilitychange", look);
-    return () => {
-      clearInterval(timer);
-      document.removeEventListener("visibilitychange", look);
-      conversation.close();
-    };
-  }, [conversation]);
-  return conversation;
-}
+import { useConversation } from "./use-conversation.ts";
 
 export function OpenThread({ thread }: { thread: string }) {
   const conversation = useConversation(thread);
+  const graph = conversation.graph.value;
+  if (conversation.isGone.value) return <Gone />;
+  if (conversation.loading.value) return <section class="conversation"><Loading what="the thread" /></section>;
+  return isOwn(graph) ? <GraphThread conversation={conversation} graph={graph} /> : <Dialogue conversation={conversation} />;
+}
+
+/** A thread of the supervisor graph: turns of questions and answers. */
+function Dialogue({ conversation }: { conversation: Conversation }) {
+  const { thread } = conversation;
   const known = useLoad(agents.names, []);
   const isWide = useWide();
   /** The turn and number of the source that is open, or the run's details. */
@@ -69,8 +63,6 @@ export function OpenThread({ thread }: { thread: string }) {
   const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
   const edit = (message: Message) => arrival(thread, message).then(({ before }) => setEditing({ text: contentText(message.content), at: before }), complain);
 
-  if (conversation.isGone.value) return <Gone />;
-  if (conversation.loading.value) return <section class="conversation"><Loading what="the thread" /></section>;
   const results = newest?.work.results ?? [];
   const shown = panel ?? (isWide && results.length > 0 ? "run" : "closed");
   const source = typeof shown === "object" ? sourceOf(turns[shown.turn], shown.number) : undefined;

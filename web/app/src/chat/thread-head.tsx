@@ -4,7 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { threads } from "../api/threads.ts";
 import type { ComponentChildren } from "preact";
 import { saveThread } from "../data/export.ts";
-import { Icon } from "../parts/icon.tsx";
+import { Icon, type IconName } from "../parts/icon.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { link } from "../router.ts";
@@ -19,9 +19,12 @@ export const PLACES = [
   ["graph", "Graph"],
   ["replay", "Replay"],
   ["compare", "Compare"],
+  ["again", "Try a prompt"],
 ] as const;
 
 const TABS = 4;
+
+const ICONS: { [view: string]: IconName } = { replay: "retry", again: "pencil" };
 
 /** Returns the title of a thread: from the lists that are here, or else from the server. */
 function useTitle(thread: string): string {
@@ -46,7 +49,7 @@ export function ThreadHead({ thread, here, children }: { thread: string; here: s
       <span class="thread-tools">
         {children}
         <Menu label="More actions">
-          {PLACES.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={view === "replay" ? "retry" : "branch"} /> {name}</a>)}
+          {PLACES.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
           <button type="button" onClick={() => void attempt(() => saveThread(thread))}><Icon name="download" /> Export</button>
           <button type="button" onClick={() => void rename({ thread_id: thread }, title)}><Icon name="pencil" /> Rename</button>
           <button type="button" class="danger" onClick={() => void remove({ thread_id: thread }, title)}><Icon name="trash" /> Delete</button>

@@ -1,6 +1,7 @@
-/** All threads: search by words, filter by status, a link each. */
+/** All threads: search by words of titles and conversations, filter by status, a link each. */
 
 import { useState } from "preact/hooks";
+import { isOwn } from "../api/graphs.ts";
 import { PAGE, threads } from "../api/threads.ts";
 import type { ThreadHead, ThreadStatus } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
@@ -8,6 +9,7 @@ import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { Status } from "../parts/status.tsx";
+import { readable } from "../parts/text.ts";
 import { Time } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
@@ -26,6 +28,11 @@ export function ThreadsView() {
     },
     [status, pages, title, threadsChanged.value],
     { every: 10_000, keep: true },
+  );
+  const conversations = useLoad(
+    async () => (title ? threads.search({ text: title, ...(status && { status }) }) : []),
+    [status, title, threadsChanged.value],
+    { keep: true },
   );
   return (
     <section class="view narrow thread-list" aria-label="Threads">
@@ -46,7 +53,9 @@ export function ThreadsView() {
           // At once among those that are here; the server's answer follows.
           const found = all.filter((thread) => !wanted || (thread.title ?? threadTitle(thread)).toLowerCase().includes(wanted));
           if (all.length === 0 && !title && !status) return <Empty title="No threads yet"><p>Ask a question. Each one starts a thread that survives restarts.</p><p class="buttons"><a class="button primary" href={link("chat")}>Ask</a></p></Empty>;
-          if (found.length === 0) return <Empty title="No matching threads" />;
+          const listed = new Set(found.map((thread) => thread.thread_id));
+          const further = wanted ? (conversations.data ?? []).filter((thread) => !listed.has(thread.thread_id)) : [];
+          if (found.length === 0 && further.length === 0) return <Empty title="No matching threads" />;
           return (
             <>
               {byDay(found).map(([day, some]) => (
@@ -55,6 +64,12 @@ export function ThreadsView() {
                   <ul class="rows">{some.map((thread) => <Row key={thread.thread_id} thread={thread} />)}</ul>
                 </section>
               ))}
+              {further.length > 0 && (
+                <section aria-label="In conversations">
+                  <h2>In conversations</h2>
+                  <ul class="rows">{further.map((thread) => <Row key={thread.thread_id} thread={thread} />)}</ul>
+                </section>
+              )}
               {all.length >= pages * PAGE && <p class="buttons"><button type="button" onClick={() => setPages(pages + 1)}>Show more</button></p>}
             </>
           );
@@ -70,10 +85,11 @@ function Row({ thread }: { thread: ThreadHead }) {
     <li class="row">
       <a href={link("chat", thread.thread_id)}>
         <Status of={thread.status} words={STATUS[thread.status]} />
-        <span class="row-title">{title}</span>
+        <span class="row-title">{title} {isOwn(thread.metadata?.graph_id) && <span class="chip">{readable(thread.metadata.graph_id)}</span>}</span>
         <span class="row-about">{thread.status !== "idle" && <span class={`mark ${thread.status}`}>{STATUS[thread.status]} · </span>}<Time of={thread.updated_at} /></span>
       </a>
       <span class="row-tools">
+        <a class="button square" href={link("trace", thread.thread_id)} aria-label={`Trace of ${title}`} title="Trace"><Icon name="activity" /></a>
         <button type="button" class="square" aria-label={`Rename ${title}`} title="Rename" onClick={() => void rename(thread, title)}><Icon name="pencil" /></button>
         <button type="button" class="square" aria-label={`Delete ${title}`} title="Delete" onClick={() => void remove(thread, title)}><Icon name="trash" /></button>
       </span>

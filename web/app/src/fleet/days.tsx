@@ -4,7 +4,10 @@ import { useState } from "preact/hooks";
 import { count } from "../parts/time.tsx";
 import { cost, tokens, type Spent } from "./spent.ts";
 
-const [WIDTH, HEIGHT, LEFT, BOTTOM] = [1000, 220, 48, 24];
+const [HEIGHT, LEFT, BOTTOM] = [220, 48, 24];
+
+/** Units across, of which a narrow window has fewer, so that its labels are as large. */
+const [WIDE, NARROW] = [1000, 380];
 
 /** Lines across, by which heights are read. */
 const LINES = 4;
@@ -30,20 +33,21 @@ function roundUp(most: number): number {
 
 export function Days({ days, window }: { days: { [day: string]: Spent }; window: number }) {
   const [at, setAt] = useState<string | null>(null);
+  const width = innerWidth < 640 ? NARROW : WIDE;
   const all = [...new Set([...daysOf(window), ...Object.keys(days)])].sort().slice(-Math.max(window, 1));
   const of = (day: string) => days[day] ?? NOTHING;
   const top = roundUp(Math.max(...all.map((day) => tokens(of(day))), 1));
-  const step = (WIDTH - LEFT) / all.length;
+  const step = (width - LEFT) / all.length;
   const high = (value: number) => (value / top) * (HEIGHT - BOTTOM - 8);
   const base = HEIGHT - BOTTOM;
-  const every = Math.ceil(all.length / 10);
+  const every = Math.ceil((all.length * 90) / width);
   const shown = at ?? all.at(-1) ?? "";
   return (
     <figure class="card">
-      <svg class="usage-chart" viewBox={`0 0 ${WIDTH} ${HEIGHT}`} role="img" aria-label={`Tokens by day, ${all.length} days, at most ${count(Math.max(...all.map((day) => tokens(of(day)))))} a day`} onMouseLeave={() => setAt(null)}>
+      <svg class="usage-chart" viewBox={`0 0 ${width} ${HEIGHT}`} role="img" aria-label={`Tokens by day, ${all.length} days, at most ${count(Math.max(...all.map((day) => tokens(of(day)))))} a day`} onMouseLeave={() => setAt(null)}>
         {Array.from({ length: LINES + 1 }, (_, index) => (
           <g key={index}>
-            <line class="grid" x1={LEFT} x2={WIDTH} y1={base - high((top * index) / LINES)} y2={base - high((top * index) / LINES)} />
+            <line class="grid" x1={LEFT} x2={width} y1={base - high((top * index) / LINES)} y2={base - high((top * index) / LINES)} />
             <text x={LEFT - 8} y={base - high((top * index) / LINES) + 4} text-anchor="end">{short.format((top * index) / LINES)}</text>
           </g>
         ))}

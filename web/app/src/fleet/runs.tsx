@@ -1,58 +1,67 @@
-/** Runs across threads: what was asked, how it ended, when and for how long; filtered by the address. */
+/** Runs across threads: what was asked, how it ended, for how long and how much; filtered by the address. */
 
 import { useState } from "preact/hooks";
-import { runs, threads } from "../api/threads.ts";
-import type { Run, ThreadHead } from "../api/types.ts";
-import { threadTitle } from "../chat/titles.ts";
+import { FILTERS, type FoundRun, findRuns } from "../api/runs.ts";
+import { runs as ofThread } from "../api/threads.ts";
+import { agents } from "../data/agents.ts";
 import { Icon } from "../parts/icon.tsx";
 import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
+import { dollars } from "../parts/money.ts";
 import { attempt, say } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { Status } from "../parts/status.tsx";
-import { Time, duration, plural } from "../parts/time.tsx";
+import { agentName, clip, readable } from "../parts/text.ts";
+import { Time, count, duration, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
-
-interface Row {
-  run: Run;
-  thread: ThreadHead;
-  /** Number within its thread, from 1. */
-  number: number;
-}
 
 const STATUS: { [status: string]: string } = { pending: "waiting to start", running: "running", success: "done", interrupted: "waiting for a person", error: "failed", timeout: "timed out" };
 
 /** Windows of time that are offered, in hours. */
 const WINDOWS: [string, string][] = [["", "Any time"], ["1", "Last hour"], ["24", "Last day"], ["168", "Last week"]];
 
-/** Threads whose runs are read, and how many at a time: a browser has six connections. */
-const [THREADS, AT_ONCE] = [50, 4];
+/** Filters that are typed, beside the words. */
+const TYPED = [["user", "User"], ["graph", "Graph"], ["error", "Error contains"], ["min_cost_usd", "Costs at least, in $"]] as const;
 
-/** Reads the runs of the newest threads, newest first. */
-async function newest(title: string): Promise<Row[]> {
-  const waiting = (await threads.search({ title })).slice(0, THREADS);
-  const found: Row[] = [];
-  async function work() {
-    for (let thread = waiting.shift(); thread; thread = waiting.shift()) {
-      const of = thread;
-      const list = await runs.list(of.thread_id, 100);
-      found.push(...list.map((run, index) => ({ run, thread: of, number: list.length - index })));
-    }
+const isOver = ({ status }: FoundRun) => status !== "pending" && status !== "running";
+const titleOf = (run: FoundRun) => clip(readable(run.question ?? run.title ?? `Thread ${run.thread_id.slice(0, 8)}`), 120);
+
+/** Makes the query of the server of that of the address. */
+function filtersOf(query: URLSearchParams): URLSearchParams {
+  const filters = new URLSearchParams();
+  for (const name of FILTERS) {
+    const value = query.get(name)?.trim();
+    if (value) filters.set(name, value);
   }
-  await Promise.all(Array.from({ length: AT_ONCE }, work));
-  return found.sort((a, b) => b.run.created_at.localeCompare(a.run.created_at));
+  const hours = Number(query.get("hours"));
+  if (hours > 0) filters.set("since", new Date(Date.now() - hours * 3_600_000).toISOString());
+  return filters;
 }
 
-const isOver = ({ status }: Run) => status !== "pending" && status !== "running";
-const took = (run: Run) => (isOver(run) && run.updated_at ? new Date(run.updated_at).getTime() - new Date(run.created_at).getTime() : null);
-
 export function RunsView({ query }: { query: URLSearchParams }) {
-  const [words, setWords] = useState(query.get("text") ?? "");
-  const title = useLater(words.trim());
-  const [status, hours] = [query.get("status") ?? "", query.get("hours") ?? ""];
-  const [shown, setShown] = useState<Row[] | null>(null);
+  const [typed, setTyped] = useState<{ [name: string]: string }>({});
+  const [pages, setPages] = useState(1);
+  const [first, setFirst] = useState<{ of: string; runs: FoundRun[] } | null>(null);
   const [chosen, setChosen] = useState<Set<string>>(new Set());
-  const list = useLoad(() => newest(title), [title], { every: 15_000, keep: true });
+  const words = useLater(typed);
+  const wanted = new URLSearchParams(query);
+  for (const [name, value] of Object.entries(words)) wanted.set(name, value);
+  const of = `${wanted}`;
+  const names = useLoad(() => agents.names(), []);
+  const list = useLoad(
+    async () => {
+      const filters = filtersOf(wanted);
+      let page = await findRuns(filters);
+      const all = page.runs;
+      for (let number = 1; number < pages && page.next; number += 1) {
+        page = await findRuns(filters, page.next);
+        all.push(...page.runs);
+      }
+      return { of, all, hasMore: page.next !== null };
+    },
+    [of, pages],
+    { every: 15_000, keep: true },
+  );
   /** Keeps a filter in the address. */
   function put(name: string, value: string) {
     const next = new URLSearchParams(query);
@@ -60,44 +69,59 @@ export function RunsView({ query }: { query: URLSearchParams }) {
     else next.delete(name);
     location.hash = `${link("runs")}${next.size ? `?${next}` : ""}`;
   }
-  function meets({ run }: Row) {
-    const since = hours ? Date.now() - Number(hours) * 3_600_000 : 0;
-    return (!status || run.status === status) && new Date(run.created_at).getTime() >= since;
-  }
+  const field = (name: string) => ({
+    value: typed[name] ?? query.get(name) ?? "",
+    onInput: (event: { currentTarget: HTMLInputElement }) => setTyped({ ...typed, [name]: event.currentTarget.value }),
+    onBlur: (event: { currentTarget: HTMLInputElement }) => put(name, event.currentTarget.value.trim()),
+  });
+  const selected = (list.data?.all ?? []).filter((run) => chosen.has(run.run_id));
   async function stop() {
-    const some = (list.data ?? []).filter(({ run }) => chosen.has(run.run_id) && !isOver(run));
-    if (await attempt(() => Promise.all(some.map(({ run }) => runs.cancel(run.thread_id, run.run_id))))) say(`${plural(some.length, "run")} stopped.`);
+    const some = selected.filter((run) => !isOver(run));
+    if (await attempt(() => Promise.all(some.map((run) => ofThread.cancel(run.thread_id, run.run_id))))) say(`${plural(some.length, "run")} stopped.`);
     setChosen(new Set());
     list.reload();
   }
+  const further = [...TYPED.map(([name]) => name), "agent"].filter((name) => wanted.get(name)).length;
+  const isFiltered = filtersOf(wanted).size > 0;
   return (
     <div class="view">
       <header class="view-head"><h1>Runs</h1></header>
       <div class="filters">
-        <input type="search" placeholder="Search questions" aria-label="Search runs" value={words} onInput={(event) => setWords(event.currentTarget.value)} onBlur={() => put("text", words.trim())} />
-        <select aria-label="Status" value={status} onChange={(event) => put("status", event.currentTarget.value)}>
+        <input type="search" placeholder="Search conversations" aria-label="Search conversations" {...field("text")} />
+        <select aria-label="Status" value={query.get("status") ?? ""} onChange={(event) => put("status", event.currentTarget.value)}>
           <option value="">Any status</option>
           {Object.entries(STATUS).map(([value, word]) => <option key={value} value={value}>{word}</option>)}
         </select>
-        <select aria-label="Time" value={hours} onChange={(event) => put("hours", event.currentTarget.value)}>{WINDOWS.map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select>
+        <select aria-label="Time" value={query.get("hours") ?? ""} onChange={(event) => put("hours", event.currentTarget.value)}>{WINDOWS.map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select>
+        <select aria-label="Agent" value={query.get("agent") ?? ""} onChange={(event) => put("agent", event.currentTarget.value)}>
+          <option value="">Any agent</option>
+          {(names.data ?? []).map((name) => <option key={name} value={name}>{readable(agentName(name))}</option>)}
+        </select>
         {chosen.size > 0 && <button type="button" class="danger" onClick={() => void stop()}><Icon name="stop" /> Stop {chosen.size}</button>}
-        {chosen.size === 2 && <Compare rows={(list.data ?? []).filter(({ run }) => chosen.has(run.run_id))} />}
+        {selected.length === 2 && <Compare runs={selected} />}
       </div>
+      <details class="further-filters" open={further > 0}>
+        <summary>More filters{further > 0 && ` (${further})`}</summary>
+        <div class="filters">{TYPED.map(([name, label]) => <label key={name}>{label}<input inputMode={name === "min_cost_usd" ? "decimal" : "text"} {...field(name)} /></label>)}</div>
+      </details>
       <Shown of={list} what="runs">
-        {(all) => {
-          // Rows stay where they are until the reader wants the new ones.
-          const kept = shown ?? all;
-          const ids = new Set(kept.map(({ run }) => run.run_id));
-          const now = new Map(all.map((row) => [row.run.run_id, row]));
-          const fresh = all.filter(({ run }) => !ids.has(run.run_id)).length;
-          if (shown === null && all.length > 0) queueMicrotask(() => setShown(all));
-          const rows = kept.map((row) => now.get(row.run.run_id)).filter((row): row is Row => row !== undefined && meets(row));
-          if (all.length === 0) return <Empty title="No runs yet"><p>Each question you ask is a run.</p><p class="buttons"><a class="button primary" href={link("chat")}>Ask</a></p></Empty>;
+        {({ of: found, all, hasMore }) => {
+          // Rows stay where they are until the reader wants the new ones; what is read later follows them.
+          const shown = first?.of === found ? first.runs : all;
+          const last = shown.at(-1)?.created_at ?? "";
+          const kept = [...shown, ...all.filter((run) => run.created_at < last)];
+          const now = new Map(all.map((run) => [run.run_id, run]));
+          const ids = new Set(kept.map((run) => run.run_id));
+          const fresh = all.filter((run) => !ids.has(run.run_id)).length;
+          if (first?.of !== found) queueMicrotask(() => setFirst({ of: found, runs: all }));
+          const rows = kept.map((run) => now.get(run.run_id)).filter((run): run is FoundRun => run !== undefined);
+          if (rows.length === 0 && isFiltered) return <Empty title="No matching runs" />;
+          if (rows.length === 0) return <Empty title="No runs yet"><p>Each question you ask is a run.</p><p class="buttons"><a class="button primary" href={link("chat")}>Ask</a></p></Empty>;
           return (
             <>
-              {fresh > 0 && <p class="buttons"><button type="button" onClick={() => setShown(all)}>{fresh} new</button></p>}
-              {rows.length === 0 ? <Empty title="No matching runs" /> : <Table rows={rows} chosen={chosen} setChosen={setChosen} />}
-              <p class="hint small">The runs of the newest {THREADS} threads{title && " that match"}.</p>
+              {fresh > 0 && <p class="buttons"><button type="button" onClick={() => setFirst({ of: found, runs: all })}>{fresh} new</button></p>}
+              <Table runs={rows} chosen={chosen} setChosen={setChosen} />
+              {hasMore && <p class="buttons"><button type="button" onClick={() => setPages(pages + 1)}>Show more</button></p>}
             </>
           );
         }}
@@ -106,13 +130,13 @@ export function RunsView({ query }: { query: URLSearchParams }) {
   );
 }
 
-function Compare({ rows: [a, b] }: { rows: Row[] }) {
-  if (!a || !b) return null;
-  const sides = new URLSearchParams({ with: b.run.thread_id, run: String(a.number), with_run: String(b.number) });
-  return <a class="button" href={`${link("compare", a.run.thread_id)}?${sides}`}>Compare</a>;
+function Compare({ runs: [a, b] }: { runs: FoundRun[] }) {
+  if (!a?.number || !b?.number) return null;
+  const sides = new URLSearchParams({ with: b.thread_id, run: `${a.number}`, with_run: `${b.number}` });
+  return <a class="button" href={`${link("compare", a.thread_id)}?${sides}`}>Compare</a>;
 }
 
-function Table({ rows, chosen, setChosen }: { rows: Row[]; chosen: Set<string>; setChosen: (ids: Set<string>) => void }) {
+function Table({ runs, chosen, setChosen }: { runs: FoundRun[]; chosen: Set<string>; setChosen: (ids: Set<string>) => void }) {
   function choose(id: string, isChosen: boolean) {
     const next = new Set(chosen);
     if (isChosen) next.add(id);
@@ -121,23 +145,23 @@ function Table({ rows, chosen, setChosen }: { rows: Row[]; chosen: Set<string>; 
   }
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
-      <table class="list-table">
-        <thead><tr><th><span class="hidden">Select</span></th><th>Status</th><th>Question</th><th>Run</th><th>Started</th><th class="number">Duration</th><th>Open</th></tr></thead>
+      <table class="list-table runs-table">
+        <thead><tr><th><span class="hidden">Select</span></th><th>Status</th><th>Question</th><th>Agents</th><th>Started</th><th class="number">Duration</th><th class="number">Tokens</th><th class="number">Cost</th><th>User</th><th>Open</th></tr></thead>
         <tbody>
-          {rows.map(({ run, thread, number }) => {
-            const ms = took(run);
-            return (
-              <tr key={run.run_id}>
-                <td><input type="checkbox" aria-label={`Select run ${number} of ${threadTitle(thread)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></td>
-                <td class="num"><Status of={run.status} words={STATUS[run.status] ?? run.status} /> <span class="hint small">{STATUS[run.status] ?? run.status}</span></td>
-                <td class="main"><a href={link("chat", run.thread_id)}>{threadTitle(thread)}</a></td>
-                <td class="num">{number}</td>
-                <td><Time of={run.created_at} /></td>
-                <td class="number num">{ms === null ? "–" : duration(ms)}</td>
-                <td><a href={`${link("trace", run.thread_id)}?run=${number}`}>Trace</a></td>
-              </tr>
-            );
-          })}
+          {runs.map((run) => (
+            <tr key={run.run_id}>
+              <td><input type="checkbox" aria-label={`Select run ${run.number ?? ""} of ${titleOf(run)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></td>
+              <td class="num" title={run.error?.message}><Status of={run.status} words={STATUS[run.status] ?? run.status} /> <span class="hint small">{STATUS[run.status] ?? run.status}</span></td>
+              <td class="main"><a href={link("chat", run.thread_id)}>{titleOf(run)}</a></td>
+              <td>{run.agents.map((name) => readable(agentName(name))).join(", ") || "–"}</td>
+              <td><Time of={run.created_at} /></td>
+              <td class="number num">{run.duration_ms === null ? "–" : duration(run.duration_ms)}</td>
+              <td class="number num">{run.tokens === null ? "–" : count(run.tokens)}</td>
+              <td class="number num">{!run.cost_usd ? "–" : dollars(run.cost_usd * 1e9)}</td>
+              <td>{run.user ?? "–"}</td>
+              <td>{run.number !== null && <a href={`${link("trace", run.thread_id)}?run=${run.number}`}>Trace</a>}</td>
+            </tr>
+          ))}
         </tbody>
       </table>
     </div>

@@ -20,7 +20,7 @@ export function Changes({ changes }: { changes: Change[] }) {
       <dl class="changes">
         {shown.slice(0, SHOWN).map((change, index) => (
           <div key={index} class="change">
-            <dt>{readable(change.path) || "all of it"}</dt>
+            <dt>{label(change.path)}</dt>
             <dd><ChangeView change={change} /></dd>
           </div>
         ))}
@@ -28,6 +28,12 @@ export function Changes({ changes }: { changes: Change[] }) {
       {shown.length > SHOWN && <p class="hint">{shown.length - SHOWN} more changes.</p>}
     </>
   );
+}
+
+/** Writes the path of a value as people read it: `spent.input_tokens` as "Spent · input tokens", places counted from 1. */
+function label(path: string): string {
+  const words = path.split(".").map((part) => (/^\d+$/.test(part) ? ` ${Number(part) + 1}` : ` · ${part.replaceAll("_", " ").trim()}`)).join("").replace(/^[ ·]+/, "");
+  return readable(words && words[0]?.toUpperCase() + words.slice(1)) || "All of it";
 }
 
 interface Said {
@@ -64,7 +70,7 @@ function Side({ value }: { value: unknown }): ComponentChildren {
     const by = said.type === "human" ? "You" : said.name && said.name !== "qa" ? agentName(said.name) : "Answer";
     return <div class="said"><p class="small hint">{readable(by)}</p><Markdown text={clip(said.content, LONGEST)} /></div>;
   }
-  if (typeof value === "string") return <>{readable(clip(value, LONGEST))}</>;
+  if (typeof value === "string") return <>{readable(clip(agentName(value), LONGEST))}</>;
   if (typeof value !== "object" || value === null) return <>{value === undefined || value === null ? "none" : String(value)}</>;
   const fields = Object.entries(value).filter(([, part]) => part !== null && part !== "" && !(typeof part === "object" && Object.keys(part as object).length === 0));
   if (fields.length === 0) return <>empty</>;

@@ -120,8 +120,8 @@ function TotalsTable({ a, b }: { a: Side; b: Side }) {
   const name = (side: Side) => `${readable(clip(side.title ?? side.thread_id.slice(0, 8), 40))}${side.run === null ? "" : `, run ${side.run}`}`;
   return (
     <div class="scroll" tabIndex={0} role="region" aria-label="Totals">
-      <table>
-        <thead><tr><th>Total</th><th>{name(a)}</th><th>{name(b)}</th></tr></thead>
+      <table class="totals">
+        <thead><tr><th>Total</th><th class="number">{name(a)}</th><th class="number">{name(b)}</th></tr></thead>
         <tbody>
           {ROWS.map(([key, title]) => (
             <tr key={key}><th scope="row">{title}</th><td class="number">{count(a.totals[key])}</td><td class="number">{count(b.totals[key])}</td></tr>

@@ -1,6 +1,7 @@
 /** Begins a branch at a step, with the state as it was or edited. */
 
 import { useState } from "preact/hooks";
+import { isOwn } from "../api/graphs.ts";
 import { runs, threads } from "../api/threads.ts";
 import type { Json, ThreadState } from "../api/types.ts";
 import { threadsChanged } from "../chat/changed.ts";
@@ -31,8 +32,12 @@ interface Props {
 
 export function ForkDialog({ thread, state, onClose }: Props) {
   const fields = Object.keys(state.values);
+  const graph = state.metadata?.graph_id;
+  // Which fields of another graph are added to, its reducers know.
+  const added: typeof ADDED = isOwn(graph) ? {} : ADDED;
+  const of = isOwn(graph) && { assistant_id: graph };
   // An agent's task is not in the state, so the supervisor hands tasks out again after an edit.
-  const next = state.next.some((node) => !NODES.has(node)) ? ["supervisor"] : state.next;
+  const next = !of && state.next.some((node) => !NODES.has(node)) ? ["supervisor"] : state.next;
   const [field, setField] = useState("");
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
@@ -40,7 +45,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
   function choose(name: string) {
     setField(name);
     setProblem("");
-    setText(name ? (ADDED[name] ?? JSON.stringify(state.values[name], null, 2)) : "");
+    setText(name ? (added[name] ?? JSON.stringify(state.values[name], null, 2)) : "");
   }
 
   async function fork() {
@@ -52,8 +57,11 @@ export function ForkDialog({ thread, state, onClose }: Props) {
     }
     const done = await attempt(async () => {
       const checkpoint_id = state.checkpoint?.checkpoint_id;
-      if (!values) await runs.start(thread, { input: null, checkpoint_id });
-      else if (next.length) await runs.start(thread, { command: { update: values, goto: next }, checkpoint_id });
+      if (!values) await runs.start(thread, { ...of, input: null, checkpoint_id });
+      else if (of) {
+        await threads.update(thread, values, state.checkpoint);
+        if (next.length) await runs.start(thread, { ...of, input: null });
+      } else if (next.length) await runs.start(thread, { command: { update: values, goto: next }, checkpoint_id });
       else await threads.update(thread, values, state.checkpoint);
       threadsChanged.value += 1;
     }, "Branch started");
@@ -73,10 +81,11 @@ export function ForkDialog({ thread, state, onClose }: Props) {
           {fields.map((name) => <option key={name}>{name}</option>)}
         </select>
       </label>
-      {field && field in ADDED && <p class="hint">Your text is appended to the current value.</p>}
+      {field && field in added && <p class="hint">Your text is appended to the current value.</p>}
+      {field && of && <p class="hint">The field's reducer merges your value: a list may be added to.</p>}
       {field && <textarea class="code" rows={14} aria-label={`New value of ${field}`} value={text} onInput={(event) => setText(event.currentTarget.value)} />}
       {field && <p class="hint">{next.length ? `Continues with: ${next.join(", ")}.` : "The thread ended here. The edit is saved, and no node runs."}</p>}
-      {field && !(field in ADDED) && <Preview before={state.values[field]} text={text} />}
+      {field && !of && !(field in added) && <Preview before={state.values[field]} text={text} />}
       {problem && <p class="error-text" role="alert">{problem}</p>}
       <p class="buttons"><button type="button" class="primary" onClick={() => void fork()}>Start branch</button></p>
     </Dialog>

@@ -1,10 +1,13 @@
-/** The graph of a thread: the supervisor, its agents, who worked, who waits. */
+/** The graph of a thread: the supervisor, its agents, who worked, who waits; or the nodes of another graph. */
 
+import { isOwn } from "../api/graphs.ts";
 import { threads } from "../api/threads.ts";
 import { agents } from "../data/agents.ts";
 import { Star } from "../chat/star.tsx";
 import { ThreadHead } from "../chat/thread-head.tsx";
 import { turnsOf } from "../chat/turns.ts";
+import { useConversation } from "../chat/use-conversation.ts";
+import { LiveDrawing } from "../graphs/live-drawing.tsx";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 
@@ -22,6 +25,8 @@ export function GraphView({ thread }: { thread: string }) {
       <div class="inspector-body">
         <Shown of={read} what="the graph">
           {({ state, names }) => {
+            const graph = state.metadata?.graph_id;
+            if (isOwn(graph)) return <OwnGraph thread={thread} graph={graph} />;
             const values = state.values ?? {};
             const open = Object.values(state.interrupts ?? {}).flat();
             const work = turnsOf(values).at(-1)?.work;
@@ -32,4 +37,8 @@ export function GraphView({ thread }: { thread: string }) {
       </div>
     </div>
   );
+}
+
+function OwnGraph({ thread, graph }: { thread: string; graph: string }) {
+  return <LiveDrawing conversation={useConversation(thread)} graph={graph} />;
 }

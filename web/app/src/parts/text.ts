@@ -25,7 +25,7 @@ export function contentText(content: string | { type: string; text?: string }[] 
   return (content ?? []).map((part) => part.text ?? `[${part.type}]`).join("");
 }
 
-/** Shows an agent's name as people say it. */
+/** Shows the name of an agent, or of a graph's beginning or end, as people say it. */
 export function agentName(name: string): string {
-  return name.replace(/^mcp_agent_/, "");
+  return name.replace(/^mcp_agent_|^__(?=\w+__$)|__$/g, "");
 }

@@ -10,7 +10,7 @@ import { agentName, readable } from "../parts/text.ts";
 import { moment, until } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
 import { EditArguments } from "./edit-arguments.tsx";
-import { asked, type Approval, type Form, type Question, type Unknown, type Visit } from "./decide.ts";
+import { asked, type Approval, type Form, type Free, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 
 interface Props {
@@ -21,7 +21,7 @@ interface Props {
   onAnswer: (reply: Reply) => Promise<unknown>;
 }
 
-const TITLES = { approval: "Approve this call?", question: "A question", form: "A question", visit: "Open an address?", unknown: "What was the outcome?" };
+const TITLES = { approval: "Approve this call?", question: "A question", form: "A question", visit: "Open an address?", unknown: "What was the outcome?", free: "A question" };
 
 export function AskCard({ kind, payload, agent, onAnswer }: Props) {
   const [sending, setSending] = useState(false);
@@ -45,6 +45,7 @@ export function AskCard({ kind, payload, agent, onAnswer }: Props) {
         {question.kind === "question" && <QuestionBody asks={question} answer={answer} />}
         {question.kind === "form" && <FormBody asks={question} answer={answer} />}
         {question.kind === "visit" && <VisitBody asks={question} answer={answer} />}
+        {question.kind === "free" && <FreeBody asks={question} answer={answer} />}
         {question.kind === "unknown" && <UnknownBody asks={question} answer={answer} />}
       </fieldset>
     </section>
@@ -127,6 +128,20 @@ function FormBody({ asks, answer }: Body<Form>) {
     <>
       <p class="words">{readable(asks.text)}</p>
       <SchemaForm schema={asks.schema} onSubmit={(content) => void answer({ answer: content })} onDecline={() => void answer({ decision: "deny" })} />
+    </>
+  );
+}
+
+/** What an answer may be where a question does not say. */
+const ANYTHING: Json = { title: "Your answer" };
+
+function FreeBody({ asks, answer }: Body<Free>) {
+  return (
+    <>
+      {asks.text && <p class="words">{readable(asks.text)}</p>}
+      {asks.what !== null && Object.keys(asks.what).length > 0 && <Values value={asks.what} />}
+      {asks.problem && <p class="error-text">{readable(asks.problem)}</p>}
+      <SchemaForm schema={asks.schema ?? ANYTHING} action="Answer" onSubmit={(content) => void answer({ answer: content })} />
     </>
   );
 }

@@ -1,6 +1,7 @@
 /** What is asked of people, recognised by its kind. */
 
 import type { Json } from "../api/types.ts";
+import { fieldsOf } from "../parts/schema.ts";
 
 export interface Approval {
   kind: "approval";
@@ -44,12 +45,20 @@ export interface Unknown {
   agent: string;
 }
 
-export type Asked = Approval | Question | Form | Visit | Unknown;
+/** What a graph asks in a form of its own. */
+export interface Free {
+  kind: "free";
+  text: string;
+  what: Json;
+  /** The schema of the answer; null where the graph does not say. */
+  schema: Json;
+  /** Why the last answer did not fit. */
+  problem: string;
+  agent: string;
+}
 
-type Fields = { [key: string]: Json };
+export type Asked = Approval | Question | Form | Visit | Unknown | Free;
 
-const fieldsOf = (value: Json | undefined): Fields =>
-  typeof value === "object" && value !== null && !Array.isArray(value) ? value : {};
 const text = (value: Json | undefined) => (typeof value === "string" ? value : "");
 const texts = (value: Json | undefined) => (Array.isArray(value) ? value.map((one) => text(one)) : []);
 
@@ -87,9 +96,26 @@ export function asked(kind: string, payload: Json, by?: string | null): Asked {
       return fields.mode === "url"
         ? { kind: "visit", text: text(fields.message), address: text(fields.url), warning: text(fields.warning), agent }
         : { kind: "form", text: text(fields.message), schema: fields.requested_schema ?? {}, agent };
-    default: {
-      const words = text(fields.question) || text(payload) || JSON.stringify(payload);
-      return { kind: "question", text: words, options: texts(fields.options), agent };
-    }
+    case "clarification":
+      return { kind: "question", text: text(fields.question) || text(payload) || JSON.stringify(payload), options: texts(fields.options), agent };
+    default:
+      return free(payload, agent);
   }
+}
+
+/** Reads a question of a graph: a text or its options are a plain question, anything else is shown as it is. */
+function free(payload: Json, agent: string): Question | Free {
+  const problem = text(fieldsOf(payload).problem);
+  // A question whose answer did not fit is put once more, with the problem beside it.
+  const what = problem ? (fieldsOf(payload).question ?? payload) : payload;
+  const { response_schema: schema = null, question, options, ...rest } = fieldsOf(what);
+  // A single text beside the schema is the question, whatever its field is called.
+  const [only, ...more] = Object.values(rest);
+  const single = more.length === 0 && question === undefined ? text(only) : "";
+  const others = single ? {} : rest;
+  const words = text(what) || text(question) || single;
+  const isPlain = schema === null && !problem && Object.keys(others).length === 0 && (words || Array.isArray(options));
+  if (isPlain) return { kind: "question", text: words, options: texts(options), agent };
+  const shown: Json = typeof what === "string" ? null : typeof what === "object" && !Array.isArray(what) ? { ...(words ? {} : question !== undefined && { question }), ...(options !== undefined && { options }), ...others } : what;
+  return { kind: "free", text: words, what: shown, schema, problem, agent };
 }

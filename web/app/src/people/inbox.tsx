@@ -125,16 +125,16 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
   );
 }
 
-const titleOf = (one: Waiting) => readable(clip(one.title ?? one.question ?? `Thread ${one.thread_id.slice(0, 8)}`, 100));
+const titleOf = (one: Waiting) => readable(clip(one.title || one.question || `Thread ${one.thread_id.slice(0, 8)}`, 100));
 
-const KINDS = { approval: "", question: "Question", form: "Form", visit: "Address to open", unknown: "Unknown outcome" };
+const KINDS = { approval: "", question: "Question", form: "Form", visit: "Address to open", unknown: "Unknown outcome", free: "Question" };
 
 /** Says in a line what is asked. */
 function subject(one: Waiting): string {
   const asks = asked(one.kind, one.payload, one.agent);
   const by = readable(agentName(asks.agent)) || "Supervisor";
   if (asks.kind === "approval") return `${by}: ${readable(toolName(asks.tool))}`;
-  return "text" in asks ? `${by}: ${readable(clip(asks.text, 80))}` : `${by}: ${KINDS[asks.kind]}`;
+  return "text" in asks && asks.text ? `${by}: ${readable(clip(asks.text, 80))}` : `${by}: ${KINDS[asks.kind]}`;
 }
 
 interface Keys {

@@ -2,11 +2,13 @@
 
 import { signal } from "@preact/signals";
 import { useState } from "preact/hooks";
-import { ServerError, json, unauthorized } from "../api/http.ts";
+import { json, unauthorized } from "../api/http.ts";
 import { hasSession, key, useKey } from "../api/who.ts";
 import { forgetDrafts } from "../chat/draft.ts";
 import { Icon } from "../parts/icon.tsx";
+import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
+import { route } from "../router.ts";
 
 /** Whether the server refused a request for want of a login. */
 export const needsLogin = signal(false);
@@ -14,11 +16,30 @@ unauthorized.notify = () => {
   needsLogin.value = true;
 };
 
+/** The ways to log in that the server has. */
+interface Ways {
+  password: boolean;
+  registration: boolean;
+  /** Name of the identity provider. */
+  single_sign_on: string | null;
+}
+
+/** Why a login at an identity provider failed. */
+const PROBLEMS: { [word: string]: string } = {
+  expired: "The login took too long or was started in another tab. Log in again.",
+  denied: "The login was cancelled.",
+  forbidden: "Your account may not use this service. Ask its operator for a role.",
+  taken: "Another user of this service has your name. Ask its operator.",
+  provider: "The identity provider can't be reached or sent a wrong answer. Try again later.",
+};
+
 export function LoginView() {
+  const ways = useLoad(() => json<Ways>("v1/auth/ways"), []);
   const [name, setName] = useState("");
   const [password, setPassword] = useState("");
   const [secret, setSecret] = useState("");
-  const [problem, setProblem] = useState(key() ? "Invalid or expired key" : "");
+  const failed = PROBLEMS[route.value.query.get("login_problem") ?? ""];
+  const [problem, setProblem] = useState(key() ? "Invalid or expired key" : (failed ?? ""));
   async function submit(action: "login" | "register") {
     setProblem("");
     try {
@@ -26,32 +47,38 @@ export function LoginView() {
       useKey(null);
       location.reload();
     } catch (error) {
-      const absent = error instanceof ServerError && error.status === 404;
-      setProblem(absent ? "This server has no users. Enter an API key." : (error as Error).message);
+      setProblem((error as Error).message);
     }
   }
   function enter() {
     useKey(secret.trim());
     location.reload();
   }
+  const { password: hasPasswords = false, registration = false, single_sign_on: provider = null } = ways.data ?? {};
+  const next = failed ? "#/chat" : location.hash;
   return (
     <main class="login">
       <div>
         <h1>Perihelion</h1>
         {problem && <p class="error-text" role="alert">{problem}</p>}
-        <form onSubmit={(event) => (event.preventDefault(), void submit("login"))}>
-          <label>Name<input autocomplete="username" required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
-          <label>Password<input type="password" autocomplete="current-password" required value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></label>
-          <p class="buttons">
-            <button type="submit" class="primary">Log in</button>
-            <button type="button" disabled={!name || !password} onClick={() => void submit("register")}>Register</button>
-          </p>
-        </form>
-        <form onSubmit={(event) => (event.preventDefault(), enter())}>
-          <label>API key<input type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} /></label>
-          <p class="hint">Stored in this tab until you close it.</p>
-          <p class="buttons"><button type="submit">Use the key</button></p>
-        </form>
+        {provider && <p class="buttons"><a class="button primary" href={`v1/auth/oidc/login?next=${encodeURIComponent(next)}`}>Log in with {provider}</a></p>}
+        {hasPasswords && (
+          <form onSubmit={(event) => (event.preventDefault(), void submit("login"))}>
+            <label>Name<input autocomplete="username" required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
+            <label>Password<input type="password" autocomplete="current-password" required value={password} onInput={(event) => setPassword(event.currentTarget.value)} /></label>
+            <p class="buttons">
+              <button type="submit" class={provider ? "" : "primary"}>Log in</button>
+              {registration && <button type="button" disabled={!name || !password} onClick={() => void submit("register")}>Register</button>}
+            </p>
+          </form>
+        )}
+        {ways.data && (
+          <form onSubmit={(event) => (event.preventDefault(), enter())}>
+            <label>API key<input type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} /></label>
+            <p class="hint">Stored in this tab until you close it.</p>
+            <p class="buttons"><button type="submit" class={provider || hasPasswords ? "" : "primary"}>Use the key</button></p>
+          </form>
+        )}
       </div>
     </main>
   );
@@ -61,11 +88,15 @@ export function LoginView() {
 export function Logout() {
   if (!hasSession() && !key()) return null;
   async function leave() {
-    const left = !hasSession() || (await attempt(() => json("v1/auth/logout", {})));
+    let out: { logout_url?: string } | null = null;
+    const left = !hasSession() || (await attempt(async () => void (out = await json("v1/auth/logout", {}))));
     if (!left) return;
     forgetDrafts();
     useKey(null);
-    location.reload();
+    // A user of an identity provider is logged out there as well.
+    const { logout_url: address } = (out ?? {}) as { logout_url?: string };
+    if (address) location.assign(address);
+    else location.reload();
   }
   return <button type="button" class="side-link" onClick={() => void leave()}><Icon name="logout" /> <span class="label">Log out</span></button>;
 }

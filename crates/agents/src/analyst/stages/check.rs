@@ -12,13 +12,13 @@ use perihelion_analysis::guard::{
 };
 use perihelion_analysis::{Dialect, Knowledge, limit};
 
-/// Checks the draft; what the guard refuses goes to triage, as an error of the database would.
+/// Checks the draft; a refusal of the guard goes to triage, like an error of the database.
 pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     let survey = surveyed(&stage)?;
     let Some(draft) = &stage.state().draft else {
         return Err(AgentError::new(ErrorKind::Query, "there is no statement to check").into());
     };
-    let dialect = Dialect::from(survey.dialect);
+    let dialect = survey.dialect;
     let policy = policy(survey);
     let guarded = match guard(&draft.sql, dialect, &policy) {
         Ok(guarded) => guarded,
@@ -31,7 +31,7 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     let findings = fanout::verdicts(&draft.sql, dialect, &survey.catalogue);
     let multiplied = findings.iter().find(|finding| finding.verdict == Verdict::Multiplied);
     let secondary_problem = draft.secondary_sql.as_ref().and_then(|sql| {
-        let dialect = Dialect::from(secondary(survey.dialect));
+        let dialect = secondary(survey.dialect);
         guard(sql, dialect, &anywhere(survey, dialect)).err().map(|e| e.to_string())
     });
     // A server that guards by itself knows its tables better; what it is given is the model's text.
@@ -57,13 +57,14 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     Ok(Step::next(TurnUpdate::new().checked(Some(checked))))
 }
 
-/// Guards a statement of our own like one of a model; returns it as the guard wrote it.
+/// Guards our own statement like one of a model; returns it as the guard wrote it.
 pub fn guarded(sql: &str, survey: &Survey) -> Result<String, Refusal> {
-    let guarded = guard(sql, survey.dialect.into(), &policy(survey))?;
+    let guarded = guard(sql, survey.dialect, &policy(survey))?;
     Ok(guarded.as_str().to_owned())
 }
 
-/// Asks for the database's estimate, for the person who looks at the turn; what it objects to, it says again when the statement runs.
+/// Asks for the database's estimate, for the person who inspects the turn; its objections appear again when the
+/// statement runs.
 async fn plan(stage: &Stage<Turn>, sql: &str) -> Result<Option<String>, StageError> {
     if !stage.has_tool("validate") {
         return Ok(None);
@@ -72,7 +73,7 @@ async fn plan(stage: &Stage<Turn>, sql: &str) -> Result<Option<String>, StageErr
     Ok(Some(reply.text).filter(|_| !reply.is_error))
 }
 
-/// Names the metrics and verified queries that stand in a statement.
+/// Names the metrics and verified queries in a statement.
 fn trusted(knowledge: &Knowledge, sql: &str, dialect: Dialect) -> Vec<String> {
     let used = knowledge.used(sql, dialect);
     let queries = used.verified_queries.iter().map(|known| {
@@ -107,7 +108,7 @@ fn anywhere(survey: &Survey, dialect: Dialect) -> Policy {
     policy
 }
 
-/// Runs what was checked, and keeps the rows that may be shown.
+/// Runs the checked statement, and stores the rows of the preview.
 pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
     let state = stage.state();
     let Some(checked) = &state.checked else {
@@ -134,7 +135,7 @@ pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
     Ok(Step::next(TurnUpdate::new().preview(Some(preview))))
 }
 
-/// Says how up to date the tables are; a declared column that nobody described is asked for.
+/// Describes the freshness of the tables; the server is asked about a declared column without a description.
 async fn freshness(stage: &Stage<Turn>, tables: &[String]) -> Result<Vec<String>, StageError> {
     let knowledge = known::of(stage)?;
     let mut newest =
@@ -171,7 +172,7 @@ async fn ask_newest(
     Ok(value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
 }
 
-/// Tells whether there are more rows; a server that does not say is asked to count, so that no further row is seen.
+/// Returns whether there are more rows; a server that does not say must count, so that no further row is read.
 async fn is_truncated(stage: &Stage<Turn>, table: &Table) -> Result<bool, StageError> {
     if table.truncated || table.rows.len() > PREVIEW_ROWS {
         return Ok(true);
@@ -180,7 +181,7 @@ async fn is_truncated(stage: &Stage<Turn>, table: &Table) -> Result<bool, StageE
         return Ok(false);
     }
     let Some(checked) = &stage.state().checked else { return Ok(false) };
-    let dialect = surveyed(stage)?.dialect.into();
+    let dialect = surveyed(stage)?.dialect;
     let one_more = limit::bounded(&checked.guarded, dialect, PREVIEW_ROWS + 1);
     let count = format!("SELECT COUNT(*) AS n FROM ({one_more}) AS counted");
     let counted = server::query(stage, &count, None).await?;

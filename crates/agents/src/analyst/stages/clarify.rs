@@ -1,4 +1,4 @@
-//! Decides what kind of question it is, and asks the user before any SQL where it can be understood in several ways.
+//! Decides the kind of question, and asks the user before any SQL if it is ambiguous.
 
 use serde_json::json;
 
@@ -9,7 +9,7 @@ use crate::analyst::turn::{ClarificationAnswer, ClarifyingQuestion, Intent, Inte
 use crate::pipeline::{Ask, Clarification, Finding, Role, Stage, StageResult, Step};
 use perihelion_analysis::linking::Linker;
 
-/// Puts what the model asks to the user, at most five rounds; then proceeds, with the assumptions listed.
+/// Asks the user the model's questions, in at most five rounds; then proceeds, with the assumptions listed.
 pub async fn clarify(stage: Stage<Turn>) -> StageResult<Turn> {
     let rounds = stage.state().rounds;
     if rounds >= MAX_ROUNDS {
@@ -35,24 +35,18 @@ pub async fn clarify(stage: Stage<Turn>) -> StageResult<Turn> {
     Ok(Step::goto("clarify", update.answers(answers).rounds(rounds + 1)))
 }
 
-/// Makes one question of all; answers to choose from stand apart where there is only one.
+/// Joins all questions; possible answers are separate if there is only one.
 fn put(questions: &[ClarifyingQuestion]) -> Clarification {
     if let [only] = questions {
         let question = Clarification::new(only.question.clone());
         return only.options.iter().fold(question, |question, option| question.option(option));
     }
-    let lines: Vec<String> = questions
-        .iter()
-        .enumerate()
-        .map(|(at, question)| {
-            let options = if question.options.is_empty() {
-                String::new()
-            } else {
-                format!(" ({})", question.options.join(" / "))
-            };
-            format!("{}. {}{options}", at + 1, question.question)
-        })
-        .collect();
+    let line = |(number, question): (usize, &ClarifyingQuestion)| {
+        let options = question.options.join(" / ");
+        let options = if options.is_empty() { options } else { format!(" ({options})") };
+        format!("{number}. {}{options}", question.question)
+    };
+    let lines: Vec<String> = (1..).zip(questions).map(line).collect();
     Clarification::new(lines.join("\n"))
 }
 

@@ -1,32 +1,33 @@
-//! Has the model write the statement, in the server's dialect and a second one, and another model look at it; says what to do about one that did not do.
+//! Makes the model write the statement, in the server's dialect and a second one, and another model review it; decides
+//! what to do about a failed one.
 
 use serde_json::json;
 
 use super::{attempted, surveyed, with_question};
 use crate::analyst::turn::{
-    Answered, SqlDialect, SqlDraft, SqlReview, SqlTriage, TriageDecision, Turn, TurnUpdate,
+    Answered, SqlDraft, SqlReview, SqlTriage, TriageDecision, Turn, TurnUpdate,
 };
 use crate::analyst::{MAX_ATTEMPTS, MAX_ROUNDS, panels};
 use crate::pipeline::{AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageResult, Step};
 use perihelion_analysis::Dialect;
 
 /// Returns the dialect in which the statement is written a second time.
-pub fn secondary(primary: SqlDialect) -> SqlDialect {
+pub fn secondary(primary: Dialect) -> Dialect {
     match primary {
-        SqlDialect::TSql => SqlDialect::Sqlite,
-        _ => SqlDialect::TSql,
+        Dialect::TSql => Dialect::Sqlite,
+        _ => Dialect::TSql,
     }
 }
 
-/// Asks for a statement, with what it stands on and what went wrong before.
+/// Requests a statement, with its context and earlier problems.
 pub async fn generate(stage: Stage<Turn>) -> StageResult<Turn> {
     let survey = surveyed(&stage)?;
     stage.progress("writing SQL");
     let variables = with_question(
         &stage,
         json!({
-            "dialect": Dialect::from(survey.dialect).title(),
-            "secondary_dialect": Dialect::from(secondary(survey.dialect)).title(),
+            "dialect": survey.dialect.title(),
+            "secondary_dialect": secondary(survey.dialect).title(),
             "pack": stage.state().pack,
             "attempts": stage.state().attempts,
         }),
@@ -42,7 +43,7 @@ pub async fn generate(stage: Stage<Turn>) -> StageResult<Turn> {
     Ok(Step::next(TurnUpdate::new().draft(Some(draft)).assumptions(assumptions)))
 }
 
-/// Asks the reviewer; what it objects to leads back to writing, as long as attempts are left.
+/// Asks the reviewer; its objections lead back to writing, while attempts are left.
 pub async fn review(stage: Stage<Turn>) -> StageResult<Turn> {
     let state = stage.state();
     let variables = with_question(
@@ -82,7 +83,7 @@ pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
     let variables = with_question(
         &stage,
         json!({
-            "dialect": Dialect::from(survey.dialect).title(),
+            "dialect": survey.dialect.title(),
             "pack": state.pack,
             "attempts": state.attempts,
             "attempts_left": MAX_ATTEMPTS - state.attempts.len(),
@@ -116,7 +117,7 @@ pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
     }
 }
 
-/// Fails with what was tried; what led there is kept as it is kept of an answer.
+/// Fails with a list of attempts; the analysis is stored as for an answer.
 fn failed(
     stage: &Stage<Turn>,
     triages: &[SqlTriage],

@@ -1,4 +1,4 @@
-//! Collects what a statement stands on: tables, fields, keys, and where words of the question stand in the data.
+//! Collects the context of a statement: tables, fields, keys, and the places of the question's words in the data.
 
 use perihelion_analysis::linking::Linker;
 use serde_json::{Value, json};
@@ -71,7 +71,7 @@ pub async fn ground(stage: Stage<Turn>) -> StageResult<Turn> {
     Ok(Step::next(TurnUpdate::new().pack(Some(pack))))
 }
 
-/// Looks up names and quoted words of the question, and returns where they stand.
+/// Looks up names and quoted words of the question, and returns their places.
 async fn look_up(
     stage: &Stage<Turn>,
     question: &str,
@@ -101,7 +101,7 @@ async fn look_up(
     Ok((lines, found_in))
 }
 
-/// Returns what a question quotes or writes like a name, its first word aside.
+/// Returns quoted and capitalized words of a question, except its first word.
 fn names_in(question: &str) -> Vec<String> {
     let mut names: Vec<String> = Vec::new();
     for (at, part) in question.split(['"', '“', '”']).enumerate() {
@@ -136,7 +136,7 @@ fn names_in(question: &str) -> Vec<String> {
     unique
 }
 
-/// Adds types, ranges and frequent values of the tables, where the server tells them.
+/// Adds types, ranges and frequent values of the tables, if the server provides them.
 async fn describe(stage: &Stage<Turn>, pack: &mut Pack) -> Result<(), StageError> {
     if !stage.has_tool("describe") {
         return Ok(());

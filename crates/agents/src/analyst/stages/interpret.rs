@@ -1,4 +1,4 @@
-//! Turns the preview into an answer, checks its numbers, draws its chart, and says what it rests on.
+//! Turns the preview into an answer, checks its numbers, draws its chart, and names its sources.
 
 use serde_json::json;
 
@@ -36,15 +36,10 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     let asked = asked(&stage);
     preview.numbers = numbers::check(&words, &asked, &preview.columns, &preview.rows);
     let checked = state.checked.clone().unwrap_or_default();
-    let (drawn, no_chart) = match &reply.chart {
-        Some(wanted) => match chart::draw(wanted, &preview.columns, &preview.rows) {
-            Ok(drawn) => (Some(drawn), None),
-            Err(error) => (None, Some(format!("No chart was drawn: {error}"))),
-        },
-        None => (None, None),
-    };
+    let draw = |wanted| chart::draw(wanted, &preview.columns, &preview.rows);
+    let drawn = reply.chart.as_ref().map(draw).transpose();
     let mut notes = notes(&stage, &preview, &checked);
-    notes.extend(no_chart);
+    notes.extend(drawn.as_ref().err().map(|error| format!("No chart was drawn: {error}")));
     let key = stage.keep(panels::NAME, panels::of(&stage, &preview, &reply));
     let mut text = reply.answer.trim().to_owned();
     for highlight in &reply.highlights {
@@ -60,11 +55,8 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     let mut finding = Finding::text(text)
         .confidence(confidence(&stage, &preview))
         .table(Table {
-            columns: preview.columns.clone(),
-            rows: preview.rows.clone(),
-            row_count: preview.rows.len() as u64,
             truncated: preview.truncated,
-            artifact: None,
+            ..Table::new(preview.columns.clone(), preview.rows.clone())
         })
         .source(Source {
             source: format!("{}.{query}", stage.server().name),
@@ -77,13 +69,13 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
             reference: Some(key),
             ..Source::default()
         });
-    if let Some(drawn) = drawn {
+    if let Ok(Some(drawn)) = drawn {
         finding = finding.chart(Chart { vega_lite: drawn.vega_lite, svg: drawn.svg });
     }
     Ok(Step::done_with(TurnUpdate::new().preview(Some(preview)), finding))
 }
 
-/// Returns everything that the user said, whose numbers may stand in an answer.
+/// Returns all texts of the user, whose numbers an answer can contain.
 fn asked(stage: &Stage<Turn>) -> String {
     let mut text = format!("{}\n{}", stage.task(), stage.request());
     for answered in &stage.state().answers {
@@ -95,7 +87,7 @@ fn asked(stage: &Stage<Turn>) -> String {
     text
 }
 
-/// Says what the reader must know: what was assumed, cut, counted twice, computed, or not found.
+/// Lists the caveats for the reader: assumptions, cuts, double counts, computed and missing values.
 fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<String> {
     let mut notes = Vec::new();
     let assumptions = &stage.state().assumptions;
@@ -117,23 +109,18 @@ fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<Strin
             notes.push(format!("Caution: {warning}{factor}"));
         }
     }
-    let computed: Vec<String> = preview
-        .numbers
-        .iter()
-        .filter_map(|number| match &number.origin {
-            Origin::Computed(how) => Some(format!("{} ({how})", number.text)),
-            _ => None,
-        })
-        .collect();
+    let mut computed = Vec::new();
+    let mut unsupported = Vec::new();
+    for number in &preview.numbers {
+        match &number.origin {
+            Origin::Computed(how) => computed.push(format!("{} ({how})", number.text)),
+            Origin::Unsupported => unsupported.push(number.text.as_str()),
+            _ => {}
+        }
+    }
     if !computed.is_empty() {
         notes.push(format!("Computed from the result: {}", computed.join(", ")));
     }
-    let unsupported: Vec<&str> = preview
-        .numbers
-        .iter()
-        .filter(|number| number.origin == Origin::Unsupported)
-        .map(|number| number.text.as_str())
-        .collect();
     if !unsupported.is_empty() {
         notes.push(format!("Not found in the result: {}", unsupported.join(", ")));
     }

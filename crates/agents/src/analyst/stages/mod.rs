@@ -1,7 +1,7 @@
-//! The stages of the analyst: the question, the statement, the rows, what they say.
+//! The stages of the analyst: the question, the statement, the rows, their meaning.
 //!
-//! Enter at [`survey`]. Invariant: each is a step that is committed before the next; what went wrong goes to
-//! [`triage`], which leads back or ends. Deliberately absent: anything that is not in the turn's state.
+//! Enter at [`survey`]. Invariant: each is a step that is committed before the next one; errors go to [`triage`], which
+//! leads back or ends. Deliberately absent: anything that is not in the turn's state.
 
 mod check;
 mod clarify;
@@ -21,7 +21,6 @@ use super::server;
 use super::turn::{Attempt, Survey, Turn, TurnUpdate};
 use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, StageResult, Step};
 
-/// Returns what the survey found.
 fn surveyed(stage: &Stage<Turn>) -> Result<&Survey, StageError> {
     stage.state().survey.as_ref().ok_or_else(|| {
         AgentError::new(ErrorKind::Configuration, "the database was not surveyed").into()
@@ -35,7 +34,7 @@ fn attempted(stage: &Stage<Turn>, sql: &str, by: &str, error: &str) -> Vec<Attem
     attempts
 }
 
-/// Returns variables and what every prompt of a stage says of the question.
+/// Returns variables and the description of the question in every prompt of a stage.
 fn with_question(stage: &Stage<Turn>, more: Value) -> Value {
     let previous = stage.previous().map(|result| {
         json!({
@@ -70,7 +69,7 @@ fn tables_in_short(survey: &Survey) -> String {
     text
 }
 
-/// Asks the server; what the user answered before a rejection stays answered.
+/// Asks the server; the user's answers before a rejection stay valid.
 pub async fn survey(stage: Stage<Turn>) -> StageResult<Turn> {
     stage.progress("looking at the tables");
     let survey = server::survey(&stage).await?;

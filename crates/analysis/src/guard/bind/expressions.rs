@@ -1,4 +1,4 @@
-//! Binds the names inside expressions, and the subqueries that stand in them.
+//! Binds the names inside expressions, and their subqueries.
 
 use std::ops::ControlFlow;
 
@@ -20,7 +20,7 @@ impl Binder<'_> {
         list.iter_mut().try_for_each(|item| self.expression(&mut item.expr))
     }
 
-    /// Quotes the names of a window; its expressions too where no walk over an expression reaches them.
+    /// Quotes the names of a window; its expressions too, if no walk over an expression reaches them.
     pub(super) fn window(&mut self, spec: &mut WindowSpec, whole: bool) -> Bound<()> {
         if let Some(name) = &mut spec.window_name {
             self.quote(name)?;
@@ -32,7 +32,6 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Binds every name of an expression in place.
     pub(super) fn expression(&mut self, expr: &mut Expr) -> Bound<()> {
         let mut walk = Walk { binder: self, aside: Vec::new() };
         match expr.visit(&mut walk) {
@@ -83,7 +82,7 @@ impl Binder<'_> {
         Refusal::Column { name: name.to_owned(), hint }
     }
 
-    /// Decides a name of several parts; Postgres would call a function where there is no such column.
+    /// Resolves a name of several parts; Postgres would call a function without such a column.
     fn compound(&mut self, parts: &mut [Ident]) -> Bound<()> {
         let strict = self.dialect == Dialect::Postgres;
         let shown = parts.iter().map(|part| part.value.as_str()).collect::<Vec<_>>().join(".");
@@ -130,7 +129,7 @@ impl Binder<'_> {
             .then(|| Expr::CompoundIdentifier(vec![row.clone(), field.clone()]))
     }
 
-    /// Tells whether an expression is a stored column, whose size is what the data has.
+    /// Returns whether an expression is a stored column, whose size the data determines.
     pub(in crate::guard) fn is_stored(&self, expr: &Expr) -> bool {
         match expr {
             Expr::Nested(inner) => self.is_stored(inner),
@@ -259,7 +258,7 @@ impl VisitorMut for Walk<'_, '_> {
     }
 }
 
-/// Returns the query that stands in for one laid aside.
+/// Returns the query that replaces one laid aside.
 fn nothing() -> Query {
     let rows = Values { explicit_row: false, value_keyword: false, rows: Vec::new() };
     Query {

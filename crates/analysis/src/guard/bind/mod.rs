@@ -56,7 +56,7 @@ pub fn bind(
     Ok(binder.tables)
 }
 
-/// Counts `a.b`, so that none is left undecided.
+/// Counts `a.b`, so that none stays unresolved.
 struct CompoundNames(usize);
 
 impl Visitor for CompoundNames {
@@ -74,18 +74,18 @@ struct Cte {
     columns: Columns,
 }
 
-/// What a `WITH RECURSIVE` name is called, to be put in force once its first arm is known.
+/// The name of a `WITH RECURSIVE` query, which is in scope once its first arm is known.
 struct Pending<'a> {
     name: String,
     aliases: &'a [Ident],
-    /// Where it belongs among the names in force: outside those of its own WITH.
+    /// Its position among the names in scope: outside those of its own WITH.
     at: usize,
 }
 
 pub(super) struct Binder<'a> {
     dialect: Dialect,
     policy: &'a Policy,
-    /// What `FROM` offers around the present place, outermost first.
+    /// The relations of `FROM` around the present place, outermost first.
     levels: Vec<Level>,
     /// `WITH` names in force, innermost last.
     ctes: Vec<Cte>,
@@ -123,7 +123,7 @@ impl Binder<'_> {
         Ok(())
     }
 
-    /// Binds a query; `pending` is put in force after the first arm of its body.
+    /// Binds a query; `pending` comes into scope after the first arm of its body.
     fn query(&mut self, query: &mut Query, pending: Option<Pending<'_>>) -> Bound<Columns> {
         let ctes = self.ctes.len();
         self.depth += 1;
@@ -186,7 +186,7 @@ impl Binder<'_> {
         Ok(columns)
     }
 
-    /// Binds what stands between WITH and ORDER BY; a plain SELECT leaves its level open for the caller.
+    /// Binds the parts between WITH and ORDER BY; a plain SELECT leaves its level open for the caller.
     fn body(&mut self, body: &mut SetExpr, pending: &mut Option<Pending<'_>>) -> Bound<Columns> {
         match body {
             SetExpr::Select(select) => {
@@ -221,7 +221,7 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds `SEARCH` and `CYCLE` after a `WITH` query; returns its columns with those that they add.
+    /// Binds `SEARCH` and `CYCLE` after a `WITH` query; returns its columns with the added ones.
     fn recursion(&self, cte: &mut sqlparser::ast::Cte, columns: Columns) -> Bound<Columns> {
         let Some(mut clause) = Recursion::of(cte) else { return Ok(columns) };
         let mut columns = columns.map(|columns| columns.to_vec());

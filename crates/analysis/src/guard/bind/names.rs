@@ -1,32 +1,32 @@
-//! What `FROM` offers: relations by name, their columns, and the search for a name from the inside out.
+//! The names of `FROM`: relations, their columns, and the search for a name from the inside out.
 
 use std::rc::Rc;
 
 use sqlparser::ast::{CastKind, DataType, Expr, Ident};
 
-/// Names of columns in order; none where they cannot be known.
+/// Names of columns in order; `None` if they are unknown.
 pub type Columns = Option<Rc<[String]>>;
 
-/// One item of `FROM`, as the statement may name it.
+/// One item of `FROM`, by its names in the statement.
 #[derive(Clone, Debug)]
 pub struct Relation {
     /// Its alias, or its own name.
     pub name: Option<String>,
-    /// Present where it is named by a table's own name and not by an alias.
+    /// Present if it has a table's own name and not an alias.
     pub schema: Option<String>,
     pub columns: Columns,
     /// Its values are stored as they are, not computed by the statement.
     pub stored: bool,
 }
 
-/// What one `FROM` clause offers.
+/// The names of one `FROM` clause.
 #[derive(Clone, Debug, Default)]
 pub struct Level {
     pub relations: Vec<Relation>,
 }
 
 impl Level {
-    /// Returns the names of all columns, where each relation's are known.
+    /// Returns the names of all columns, if each relation's are known.
     pub fn columns(&self) -> Option<Vec<String>> {
         let mut all = Vec::new();
         for relation in &self.relations {
@@ -36,7 +36,7 @@ impl Level {
     }
 }
 
-/// Returns the name that Postgres gives to an unnamed expression of a select list, where it has one.
+/// Returns Postgres' name for an unnamed expression of a select list, if it has one.
 pub fn figure(expr: &Expr) -> Option<Ident> {
     match expr {
         Expr::Identifier(ident) => Some(ident.clone()),
@@ -57,7 +57,6 @@ pub fn figure(expr: &Expr) -> Option<Ident> {
         Expr::Substring { .. } => Some(Ident::new("substring")),
         Expr::Position { .. } => Some(Ident::new("position")),
         Expr::Overlay { .. } => Some(Ident::new("overlay")),
-        Expr::Trim { .. } => Some(Ident::new("btrim")),
         _ => None,
     }
 }

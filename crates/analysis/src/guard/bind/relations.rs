@@ -1,4 +1,4 @@
-//! Binds `FROM`: tables, `WITH` names, subqueries, functions and joins, each with what it can see.
+//! Binds `FROM`: tables, `WITH` names, subqueries, functions and joins, each with its scope.
 
 use sqlparser::ast::{
     FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
@@ -12,7 +12,7 @@ use super::{Binder, Bound, Columns, Level, Refusal, Relation};
 use crate::Dialect;
 
 impl Binder<'_> {
-    /// Binds an item of `FROM` with its joins; `siblings` are the items before it, for what is LATERAL.
+    /// Binds an item of `FROM` with its joins; `siblings` are the items before it, for LATERAL.
     pub(super) fn joined(
         &mut self,
         from: &mut TableWithJoins,
@@ -222,7 +222,7 @@ impl Binder<'_> {
         relation: &Relation,
         filter: &str,
     ) -> Bound<TableFactor> {
-        let TableFactor::Table { name, alias, .. } = table else {
+        let TableFactor::Table { name, alias, partitions, .. } = table else {
             return Err(Refusal::Construct("a filter over what is no table".into()));
         };
         let refused = |reason: String| Refusal::Filter { table: name.to_string(), reason };
@@ -238,6 +238,12 @@ impl Binder<'_> {
         let condition = select.selection.take();
         let mut everything = everything_of(name.clone());
         everything.selection = condition;
+        if let Some(TableWithJoins {
+            relation: TableFactor::Table { partitions: of, .. }, ..
+        }) = everything.from.first_mut()
+        {
+            of.clone_from(partitions);
+        }
         *query.body = SetExpr::Select(Box::new(everything));
         // The operator's condition sees its own table, and nothing of the statement around it.
         let levels = std::mem::take(&mut self.levels);

@@ -10,7 +10,7 @@ use serde_json::{Map, Value, json};
 use super::super::accept::accept;
 use super::super::state::step_of;
 use super::super::{AppState, Refusal, wire};
-use crate::http::{Body, OfThread};
+use crate::http::{Body, JsonResult, OfThread};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::{CheckpointIds, ClientStatus, Error, ThreadView};
 
@@ -26,7 +26,6 @@ pub(in crate::agent_server) struct Command {
     pub params: Map<String, Value>,
 }
 
-/// Why a command was refused.
 pub(super) struct Refused {
     code: &'static str,
     message: String,
@@ -71,10 +70,10 @@ impl From<Error> for Refused {
 }
 
 pub(in crate::agent_server) async fn post(
-    State(app): State<AppState>,
+    app: State<AppState>,
     OfThread(thread): OfThread,
     body: Body,
-) -> Result<Json<Value>, Refusal> {
+) -> JsonResult {
     let command: Command = body.read()?;
     Ok(Json(answered(&app, thread, &command).await))
 }

@@ -1,6 +1,6 @@
-//! What happens in the runs of a thread as events of the protocol.
+//! The events of a thread's runs as events of the protocol.
 //!
-//! Everything that a log's event can be shown as has a place of its own, whatever channels a client asked for.
+//! Every form of a log event has a fixed position, for any requested channels.
 
 use std::collections::BTreeMap;
 
@@ -12,7 +12,7 @@ use super::super::wire::{self, Asked};
 use super::tools::ToolCalls;
 use perihelion_engine::graph::Interrupt;
 use perihelion_engine::ids::ThreadId;
-use perihelion_runtime::InterruptView;
+use perihelion_runtime::{HostedEvent, InterruptView};
 use perihelion_service::kept::{Run, RunStatus};
 use perihelion_service::{Checkpoint, LoggedChange, ThreadChange};
 
@@ -21,6 +21,9 @@ const PLACES: u64 = 1_024;
 
 /// The place after what ends of messages take.
 const AFTER_MESSAGES: u64 = 256;
+
+/// The methods of events that a hosted graph tells itself.
+const HOSTED: [&str; 6] = ["values", "updates", "custom", "tasks", "debug", "checkpoints"];
 
 /// Places at the last event of a run, and at the one before its first.
 const ENDS: u64 = 1_000;
@@ -97,10 +100,9 @@ struct Open {
     text: String,
 }
 
-/// Shows one run.
 pub(super) struct Shown {
     run: Run,
-    /// The answers that it brings to open questions; null for none.
+    /// Its answers to open questions; null without any.
     resume: Value,
     /// The newest time that is known of it.
     at: DateTime<Utc>,
@@ -133,7 +135,7 @@ impl Put<'_> {
         self.place += 1;
     }
 
-    /// Shows what a node published, and the tool call that it tells of.
+    /// Shows a node's payload, and the tool call that it reports.
     fn custom(&mut self, tools: &mut ToolCalls, node: Option<&str>, payload: &Value) {
         self.put("custom", None, json!({ "payload": payload }));
         for event in tools.read(self.event, payload) {
@@ -158,12 +160,11 @@ impl Shown {
         }
     }
 
-    /// Returns whether the log told anything of the run.
+    /// Returns whether the log has events of the run.
     pub(super) fn has_heard(&self) -> bool {
         self.has_heard
     }
 
-    /// Returns the questions that it left open.
     pub(super) fn into_asked(self) -> Vec<String> {
         self.asked
     }
@@ -222,13 +223,11 @@ impl Shown {
         run.status.is_terminal() && last_seq(run) <= seq
     }
 
-    /// Shows that it is no more: it was rolled back.
     pub(super) fn gone(&self) -> Event {
         let first = self.run.first_event.unwrap_or_default() * PLACES;
         self.of_run(first + GONE, "gone", "lifecycle", Lifecycle::new(&self.run, "interrupted"))
     }
 
-    /// Shows a change.
     pub(super) fn of(&mut self, heard: &LoggedChange) -> Vec<Event> {
         let mut events = Vec::new();
         self.has_heard = true;
@@ -261,6 +260,12 @@ impl Shown {
                 put.place = 0;
                 self.add(&mut put, &heard.change);
             }
+            ThreadChange::Hosted(HostedEvent { mode, event, data }) => {
+                put.namespace = event.split('|').skip(1).map(str::to_owned).collect();
+                if let Some(method) = HOSTED.into_iter().find(|known| known == mode) {
+                    put.put(method, None, data);
+                }
+            }
             ThreadChange::Custom { node, payload } => {
                 put.custom(&mut self.tools, Some(node), payload);
             }
@@ -287,7 +292,6 @@ impl Shown {
         events
     }
 
-    /// Shows a piece of a message.
     fn add(&mut self, put: &mut Put<'_>, change: &ThreadChange) {
         let ThreadChange::Piece { step, task, node, message, piece, text, is_first } = change
         else {
@@ -317,7 +321,7 @@ impl Shown {
     }
 }
 
-/// Returns the place of a run's end: after all that it told, and after its beginning where it told nothing.
+/// Returns the position of a run's end: after all its events, or after its beginning without events.
 fn last_seq(run: &Run) -> u64 {
     let first = run.first_event.unwrap_or_default();
     let last = run.last_event.unwrap_or(first);
@@ -339,8 +343,7 @@ fn finish(put: &mut Put<'_>, open: &Open) {
 
 fn step(put: &mut Put<'_>, thread: ThreadId, at: &Checkpoint) {
     let source = wire::source(&at.row);
-    let written = at.written.iter().filter(|_| source == "loop");
-    for (task, one) in (0_u32..).zip(written) {
+    for (task, one) in (0_u32..).zip(at.updates()) {
         let update = json!(wire::Update(&one.update));
         let id = wire::task_id(thread, at.row.seq, task);
         let result = json!({
@@ -350,9 +353,7 @@ fn step(put: &mut Put<'_>, thread: ThreadId, at: &Checkpoint) {
         put.put("tasks", Some(&one.node), result);
     }
     put.put("values", None, wire::Values(&at.state));
-    let mut data = json!({ "id": at.id, "step": at.row.seq, "source": source });
-    if let Some(parent) = &at.parent_id {
-        data["parent_id"] = json!(parent);
-    }
+    let step = at.number();
+    let data = json!({ "id": at.id, "step": step, "source": source, "parent_id": at.parent_id });
     put.put("checkpoints", None, data);
 }

@@ -1,6 +1,6 @@
-//! Follows a thread over all its runs, from the first on or from where a client heard of it last.
+//! Follows a thread over all its runs, from the first one or from the client's last event.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 
 use serde_json::Value;
 
@@ -11,15 +11,18 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
 use perihelion_service::{BegunRuns, Error, Listener, Next, Service};
 
-/// Follows one thread for one client.
+/// Follows one thread for all subscriptions of one connection, whose client therefore gets the end of a run after all
+/// other events of it.
 pub(super) struct Follower {
     service: Service,
     thread: ThreadId,
-    wanted: Wanted,
+    wanted: BTreeMap<String, Wanted>,
+    /// The last returned event, by its `seq`.
+    sent: u64,
     /// The run that is followed, and how it is shown.
     now: Option<(Listener, Shown)>,
     runs: BegunRuns,
-    /// The newest run that was passed over because the client has heard it.
+    /// The newest run that was skipped because the client has its events.
     passed: Option<Run>,
     /// The run that was found after it.
     next: Option<Run>,
@@ -29,11 +32,12 @@ pub(super) struct Follower {
 }
 
 impl Follower {
-    pub(super) fn new(service: &Service, thread: ThreadId, wanted: Wanted) -> Self {
+    pub(super) fn new(service: &Service, thread: ThreadId) -> Self {
         Self {
             service: service.clone(),
             thread,
-            wanted,
+            wanted: BTreeMap::new(),
+            sent: 0,
             now: None,
             runs: service.begun_runs(thread),
             passed: None,
@@ -43,15 +47,33 @@ impl Follower {
         }
     }
 
+    /// Adds a subscription: it gets what has happened so far, and the others miss and repeat nothing.
+    pub(super) fn subscribe(&mut self, id: String, wanted: Wanted) {
+        let mut all = std::mem::take(&mut self.wanted);
+        all.values_mut().for_each(|one| one.after(self.sent));
+        all.insert(id, wanted);
+        *self = Self { wanted: all, sent: self.sent, ..Self::new(&self.service, self.thread) };
+    }
+
+    /// Ends a subscription; returns whether there was one with this ID.
+    pub(super) fn unsubscribe(&mut self, id: &str) -> bool {
+        self.wanted.remove(id).is_some()
+    }
+
+    pub(super) fn len(&self) -> usize {
+        self.wanted.len()
+    }
+
     /// Waits for the next event that the client wants.
     ///
-    /// It may be dropped at any moment, and loses nothing by that.
-    ///
-    /// # Errors
-    /// Whatever the store reports.
+    /// It can be dropped at any time without losing events.
     pub(super) async fn next(&mut self) -> Result<Event, Error> {
         loop {
+            if self.wanted.is_empty() {
+                std::future::pending::<()>().await;
+            }
             if let Some(event) = self.ready.pop_front() {
+                self.sent = self.sent.max(event.seq);
                 return Ok(event);
             }
             match &mut self.now {
@@ -73,8 +95,8 @@ impl Follower {
     }
 
     fn put(&mut self, events: Vec<Event>) {
-        let wanted = &self.wanted;
-        self.ready.extend(events.into_iter().filter(|event| wanted.wants(event)));
+        let is_wanted = |event: &Event| self.wanted.values().any(|one| one.wants(event));
+        self.ready.extend(events.into_iter().filter(is_wanted));
     }
 
     async fn end(&mut self, run: Run) -> Result<(), Error> {
@@ -96,7 +118,7 @@ impl Follower {
         Ok(())
     }
 
-    /// Looks for the run after the last one, and waits for a sign of it where there is none.
+    /// Looks for the run after the last one, and waits for a sign of it if there is none.
     async fn await_run(&mut self) -> Result<(), Error> {
         let run = match self.next.take() {
             Some(run) => run,
@@ -106,7 +128,7 @@ impl Follower {
             }
         };
         // Nothing is waited for from here on, so that no run is taken and lost.
-        if self.wanted.has_heard(&run) {
+        if self.wanted.values().all(|one| one.has_heard(&run)) {
             self.passed = Some(run);
             return Ok(());
         }

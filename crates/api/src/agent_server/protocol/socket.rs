@@ -1,7 +1,5 @@
 //! The protocol over a WebSocket: commands and subscriptions one way, answers and events the other.
 
-use std::collections::BTreeMap;
-
 use axum::Extension;
 use axum::extract::State;
 use axum::extract::ws::{CloseFrame, Message, WebSocket, WebSocketUpgrade};
@@ -9,15 +7,13 @@ use axum::response::IntoResponse as _;
 use perihelion_http::Connection;
 use perihelion_people::Scope;
 use serde_json::{Value, json};
-use tokio::sync::mpsc;
-use tokio_util::task::AbortOnDropHandle;
 use uuid::Uuid;
 
 use super::super::{AppState, Refusal};
 use super::commands::{self, Command, Refused};
 use super::follow::Follower;
 use super::stream::Wanted;
-use crate::auth::Ends;
+use crate::auth::{Ends, without_forged_users};
 use crate::event_stream::HEARTBEAT;
 use crate::hidden::ModelAddresses;
 use crate::http::{OfThread, Place, ResponseResult};
@@ -25,14 +21,10 @@ use crate::refused_socket;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 
-/// Longest command.
 const LONGEST: usize = 16 << 20;
 
 /// Subscriptions of one socket at most.
 const MOST: usize = 32;
-
-/// Events that wait for a socket, of each subscription, before its follower waits too.
-const BUFFER: usize = 16;
 
 pub(in crate::agent_server) async fn open(
     State(app): State<AppState>,
@@ -87,20 +79,17 @@ struct Talk {
     thread: ThreadId,
     addresses: ModelAddresses,
     socket: WebSocket,
-    subscriptions: BTreeMap<String, AbortOnDropHandle<()>>,
-    events: mpsc::Receiver<String>,
-    sender: mpsc::Sender<String>,
+    follower: Follower,
 }
 
 impl Talk {
     fn new(app: AppState, thread: ThreadId, socket: WebSocket) -> Self {
-        let (sender, events) = mpsc::channel(BUFFER);
         let addresses = ModelAddresses::of(&app.service.runtime().settings().models);
-        let subscriptions = BTreeMap::new();
-        Self { app, thread, addresses, socket, subscriptions, events, sender }
+        let follower = Follower::new(&app.service, thread);
+        Self { app, thread, addresses, socket, follower }
     }
 
-    /// Talks until the client goes, or a subscription fails: then the client comes back and hears what it lacks.
+    /// Serves until the client leaves, or the store fails: then the client reconnects and gets the missing events.
     async fn run(&mut self) {
         loop {
             let sent = tokio::select! {
@@ -116,10 +105,12 @@ impl Talk {
                     }
                     Some(Ok(_)) => Ok(()),
                 },
-                event = self.events.recv() => match event {
-                    Some(event) if event.is_empty() => return,
-                    Some(event) => self.send(&event).await,
-                    None => return,
+                event = self.follower.next() => match event {
+                    Ok(event) => self.send(&json!(event).to_string()).await,
+                    Err(error) => {
+                        tracing::warn!(%error, "a subscription ended early; the client reconnects");
+                        return;
+                    }
                 },
                 () = clock::sleep(HEARTBEAT) => self.socket.send(Message::Ping(Default::default())).await,
             };
@@ -135,7 +126,11 @@ impl Talk {
     }
 
     async fn hear(&mut self, text: &str) -> Value {
-        let command: Command = match serde_json::from_str(text) {
+        let read = serde_json::from_str::<Value>(text).and_then(|mut sent| {
+            without_forged_users(&mut sent, &Value::Null);
+            serde_json::from_value(sent)
+        });
+        let command: Command = match read {
             Ok(command) => command,
             Err(error) => return commands::failure(None, &Refused::invalid(error.to_string())),
         };
@@ -147,8 +142,8 @@ impl Talk {
                 .map(|name| json!({ "subscription_id": name, "replayed_events": 0 })),
             "subscription.unsubscribe" => {
                 let name = command.params.get("subscription_id").and_then(Value::as_str);
-                let ended = name.and_then(|name| self.subscriptions.remove(name));
-                ended.map(|_| json!({})).ok_or_else(Refused::unknown_subscription)
+                let is_ended = name.is_some_and(|name| self.follower.unsubscribe(name));
+                is_ended.then(|| json!({})).ok_or_else(Refused::unknown_subscription)
             }
             // Nothing of a subscription outlives its socket: a new one hears everything again, under the same ids.
             "subscription.reconnect" => Ok(json!({ "restored": false })),
@@ -169,28 +164,11 @@ impl Talk {
 
     fn subscribe(&mut self, wanted: Wanted) -> Result<String, Refused> {
         wanted.check()?;
-        if self.subscriptions.len() >= MOST {
+        if self.follower.len() >= MOST {
             return Err(Refused::invalid(format!("a socket has at most {MOST} subscriptions")));
         }
-        let mut follower = Follower::new(&self.app.service, self.thread, wanted);
-        let to = self.sender.clone();
-        let task = tokio::spawn(async move {
-            loop {
-                let event = match follower.next().await {
-                    Ok(event) => json!(event).to_string(),
-                    Err(error) => {
-                        tracing::warn!(%error, "a subscription ended early; the client reconnects");
-                        String::new()
-                    }
-                };
-                let is_end = event.is_empty();
-                if to.send(event).await.is_err() || is_end {
-                    return;
-                }
-            }
-        });
         let name = Uuid::new_v4().to_string();
-        self.subscriptions.insert(name.clone(), AbortOnDropHandle::new(task));
+        self.follower.subscribe(name.clone(), wanted);
         Ok(name)
     }
 }

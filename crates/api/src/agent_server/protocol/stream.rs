@@ -29,23 +29,22 @@ const CHANNELS: [&str; 9] = [
     "custom",
 ];
 
-/// What a client wants to hear of a thread.
+/// A client's subscription to a thread.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 pub(in crate::agent_server) struct Wanted {
     channels: Vec<String>,
-    /// Places in the tree of agents; none named: all.
+    /// Positions in the tree of agents; all by default.
     #[serde(default)]
     namespaces: Option<Vec<Vec<String>>>,
     /// How far below these.
     #[serde(default)]
     depth: Option<u32>,
-    /// The event that was heard last, by its `seq`.
+    /// The last received event, by its `seq`.
     #[serde(default)]
     since: Option<u64>,
 }
 
 impl Wanted {
-    /// Refuses channels that there are none of.
     pub(super) fn check(&self) -> Result<(), Refusal> {
         let is_known =
             |name: &String| CHANNELS.contains(&name.as_str()) || name.starts_with("custom:");
@@ -58,12 +57,12 @@ impl Wanted {
         }
     }
 
-    /// Leaves out what was heard up to an event.
+    /// Leaves out the events up to the last received one.
     pub(super) fn after(&mut self, seq: u64) {
         self.since = self.since.max(Some(seq));
     }
 
-    /// Returns whether the client has heard all of a run.
+    /// Returns whether the client has all events of a run.
     pub(super) fn has_heard(&self, run: &Run) -> bool {
         self.since.is_some_and(|since| Shown::is_past(run, since))
     }
@@ -89,7 +88,7 @@ impl Wanted {
 }
 
 pub(in crate::agent_server) async fn events(
-    State(app): State<AppState>,
+    app: State<AppState>,
     OfThread(thread): OfThread,
     headers: HeaderMap,
     body: Body,
@@ -100,7 +99,8 @@ pub(in crate::agent_server) async fn events(
     if let Some(seq) = last.and_then(|id| id.trim().parse().ok()) {
         wanted.after(seq);
     }
-    let follower = Follower::new(&app.service, thread, wanted);
+    let mut follower = Follower::new(&app.service, thread);
+    follower.subscribe(String::new(), wanted);
     let service = app.service.clone();
     let stream = futures::stream::unfold((follower, service), |(mut follower, service)| async {
         let bytes = next(&mut follower, &service).await?;

@@ -1,4 +1,4 @@
-//! The channel `tools`: the tool calls that nodes tell of, each with an ID.
+//! The channel `tools`: the tool calls that nodes report, each with an ID.
 
 use serde::Serialize;
 use serde_json::{Map, Value};
@@ -41,8 +41,8 @@ impl ToolCalls {
 
     /// Reads the tool calls of an event of the log.
     ///
-    /// A call that is reported again after a crash stays one call. The oldest open call of an agent to a tool is the one that
-    /// ends, and one that was never sent starts as it ends.
+    /// A call that is reported again after a crash stays one call. The end belongs to the oldest open call of an agent
+    /// to a tool; a call that was never sent starts and ends together.
     pub(super) fn read(&mut self, event: u64, payload: &Value) -> Vec<ToolEvent> {
         match AgentEvent::read(payload) {
             Some(

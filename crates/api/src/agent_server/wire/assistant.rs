@@ -1,13 +1,17 @@
 //! Assistants in the clients' format: a graph, with a configuration.
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 use perihelion_runtime::{AboutGraph, KeptTeam};
 pub(crate) use perihelion_service::assistant_of as id_of;
 use perihelion_service::kept::Assistant;
 
-/// Returns the assistant that a graph has by itself.
-pub(crate) fn default_assistant(graph: &str, since: chrono::DateTime<chrono::Utc>) -> Assistant {
+pub(crate) fn graph_assistant(about: &AboutGraph, since: DateTime<Utc>) -> Assistant {
+    Assistant { description: about.description.clone(), ..default_assistant(&about.name, since) }
+}
+
+fn default_assistant(graph: &str, since: DateTime<Utc>) -> Assistant {
     Assistant {
         id: id_of(graph),
         version: 1,
@@ -22,7 +26,6 @@ pub(crate) fn default_assistant(graph: &str, since: chrono::DateTime<chrono::Utc
     }
 }
 
-/// Returns the assistant that a team is.
 pub(crate) fn team_assistant(kept: &KeptTeam) -> Assistant {
     let graph = kept.team.agent_name();
     Assistant {
@@ -33,15 +36,6 @@ pub(crate) fn team_assistant(kept: &KeptTeam) -> Assistant {
     }
 }
 
-/// Returns the assistant that a graph of the program's own is.
-pub(crate) fn graph_assistant(
-    about: &AboutGraph,
-    since: chrono::DateTime<chrono::Utc>,
-) -> Assistant {
-    Assistant { description: about.description.clone(), ..default_assistant(&about.name, since) }
-}
-
-/// Shows an assistant.
 pub(crate) fn shown(assistant: &Assistant) -> Value {
     json!({
         "assistant_id": assistant.id,
@@ -57,62 +51,14 @@ pub(crate) fn shown(assistant: &Assistant) -> Value {
     })
 }
 
-/// Shows the forms of input, output and state of a graph of the program's own.
-pub(crate) fn schemas_of(about: &AboutGraph) -> Value {
+/// Shows the schemas of a graph, or of a team under its own name.
+pub(crate) fn schemas(graph: &str, about: &AboutGraph) -> Value {
     json!({
-        "graph_id": about.name,
+        "graph_id": graph,
         "input_schema": about.input_schema,
         "output_schema": about.output_schema,
         "state_schema": about.state_schema,
-        "config_schema": {},
-        "context_schema": {},
-    })
-}
-
-/// Shows the forms of input, output and state.
-pub(crate) fn schemas(graph: &str) -> Value {
-    let message = json!({
-        "type": "object",
-        "properties": { "type": { "type": "string" }, "content": {}, "id": { "type": "string" } },
-    });
-    let messages = json!({ "title": "Messages", "type": "array", "items": message });
-    json!({
-        "graph_id": graph,
-        "input_schema": {
-            "title": format!("{graph}_input"),
-            "type": "object",
-            "properties": {
-                "messages": messages,
-                "question": { "type": "string" },
-                "context": { "type": "object", "additionalProperties": { "type": "string" } },
-                "prefer_agents": { "type": "array", "items": { "type": "string" } },
-                "disable_agents": { "type": "array", "items": { "type": "string" } },
-                "team": { "type": "string" },
-                "max_turns": { "type": "integer" },
-                "include_data": { "type": "boolean" },
-                "trace": { "type": "boolean" },
-                "system_prompt": { "type": "string" },
-            },
-        },
-        "output_schema": {
-            "title": format!("{graph}_output"),
-            "type": "object",
-            "properties": { "messages": messages, "answer": { "type": ["string", "null"] } },
-        },
-        "state_schema": {
-            "title": format!("{graph}_state"),
-            "type": "object",
-            "properties": {
-                "messages": messages,
-                "input_request": { "type": "string" },
-                "plan": { "type": "array", "items": { "type": "string" } },
-                "tasks": { "type": "array" },
-                "results": { "type": "array" },
-                "citations": { "type": "array" },
-                "answer": { "type": ["string", "null"] },
-            },
-        },
-        "config_schema": {},
-        "context_schema": { "type": "object", "additionalProperties": { "type": "string" } },
+        "config_schema": about.config_schema,
+        "context_schema": about.context_schema,
     })
 }

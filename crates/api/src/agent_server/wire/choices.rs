@@ -1,4 +1,4 @@
-//! What the fields of requests may be set to.
+//! The possible values of request fields.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -40,7 +40,7 @@ pub(crate) enum Durability {
     Exit,
 }
 
-/// Which end of a list comes first; the newest or greatest, where nothing is said.
+/// Which end of a list comes first; the newest or greatest by default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case")]
 pub(crate) enum SortOrder {

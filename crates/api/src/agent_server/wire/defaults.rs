@@ -1,4 +1,4 @@
-//! What an assistant says of its runs, where their requests do not say otherwise.
+//! An assistant's defaults for its runs.
 
 use serde_json::{Map, Value, json};
 
@@ -17,12 +17,12 @@ const ITS_OWN: [&str; 9] = [
     "checkpoint_map",
 ];
 
-/// Where the bound of super-steps stands.
+/// The key of the limit of super-steps.
 const LIMIT: &str = "recursion_limit";
 
 impl RunBody {
-    /// Takes the context and the bound of steps of an assistant, below those of the body. What `configurable` holds is context,
-    /// too, below the one that is called so.
+    /// Applies an assistant's context and step limit, below those of the body. The fields of `configurable` are context
+    /// too, below the field `context`.
     pub(crate) fn over(mut self, config: &Value, context: &Value) -> Self {
         let own_config = self.config.take().filter(Value::is_object).unwrap_or_else(|| json!({}));
         let own_context = self.context.take().unwrap_or_default();
@@ -42,7 +42,7 @@ impl RunBody {
     }
 }
 
-/// Returns what a configuration says of its own accord.
+/// Returns the settings of a configuration.
 fn configurable(config: &Value) -> Map<String, Value> {
     let is_its_own = |name: &str| {
         ITS_OWN.contains(&name) || name.starts_with("__") || name.starts_with("langgraph_")

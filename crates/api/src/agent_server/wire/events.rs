@@ -1,7 +1,7 @@
-//! What happens in a run as the events of a stream.
+//! The events of a run as events of a stream.
 //!
-//! Everything that can be shown of a change has a number of its own, whatever modes a client asked for: the id of
-//! an event is the number of the log's event and this one, so that it is the same on every process and every time.
+//! Every form of a change has a number, for any requested modes. The ID of an event combines it with the number of the
+//! log event, so it is the same on every process and every time.
 
 use std::collections::BTreeMap;
 
@@ -12,14 +12,14 @@ use uuid::Uuid;
 
 use super::metadata::{RunMetadata, TaskMetadata, trigger};
 use super::modes::{Modes, Wire, root};
-use super::state::{Update, Values};
+use super::state::{Output, Update, Values};
 use super::{Asked, interrupt, message, thread};
+use perihelion_engine::checkpoint::StepKind;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
 use perihelion_service::kept::Run;
 use perihelion_service::{Checkpoint, LoggedChange, ThreadChange};
 
-/// Collects what is shown of one change.
 struct Shown<'a> {
     modes: &'a Modes,
     run: &'a Run,
@@ -29,7 +29,6 @@ struct Shown<'a> {
     wires: Vec<Wire>,
 }
 
-/// The start of a task.
 #[derive(Serialize)]
 struct Started<'a> {
     id: String,
@@ -39,7 +38,6 @@ struct Started<'a> {
     metadata: RunMetadata<'a>,
 }
 
-/// The end of a task.
 #[derive(Serialize)]
 struct Ended<'a> {
     id: String,
@@ -49,7 +47,6 @@ struct Ended<'a> {
     interrupts: Vec<Value>,
 }
 
-/// The update that a task wrote.
 #[derive(Serialize)]
 #[serde(untagged)]
 enum Written<'a> {
@@ -59,7 +56,7 @@ enum Written<'a> {
 
 #[derive(Serialize)]
 struct Debug<'a, T> {
-    step: u64,
+    step: i64,
     timestamp: DateTime<Utc>,
     #[serde(rename = "type")]
     kind: &'static str,
@@ -93,7 +90,6 @@ enum Data<'a> {
     Message(Value),
 }
 
-/// The task of a step.
 #[derive(Clone, Copy)]
 struct Task<'a> {
     step: u64,
@@ -113,7 +109,7 @@ pub(crate) fn of(heard: &LoggedChange, run: &Run, modes: &Modes) -> Vec<Wire> {
 }
 
 impl<'a> Shown<'a> {
-    /// Shows an event in a mode; it is made only where it is wanted, and counted in any case.
+    /// Shows an event in a mode; it is made only on request, and counted in any case.
     fn put(&mut self, mode: &str, name: &str, data: &impl Serialize) {
         if self.modes.has(mode) {
             self.wires.push(Wire::new(name, data, (self.id, self.number)));
@@ -121,7 +117,7 @@ impl<'a> Shown<'a> {
         self.number += 1;
     }
 
-    fn debug(&mut self, step: u64, kind: &'static str, payload: &impl Serialize) {
+    fn debug(&mut self, step: i64, kind: &'static str, payload: &impl Serialize) {
         let timestamp = self.at;
         self.put("debug", "debug", &Debug { step, timestamp, kind, payload });
     }
@@ -132,7 +128,7 @@ impl<'a> Shown<'a> {
 
     fn change(&mut self, change: &'a ThreadChange) {
         match change {
-            ThreadChange::ContinuesFrom { state } => self.put("values", "values", &Values(state)),
+            ThreadChange::ContinuesFrom { state } => self.put("values", "values", &Output(state)),
             ThreadChange::TaskStarted { step, task, node, state } => {
                 let task = Task { step: *step, number: *task, node };
                 let started = Started {
@@ -143,7 +139,7 @@ impl<'a> Shown<'a> {
                     metadata: RunMetadata::of(self.run),
                 };
                 self.put("tasks", "tasks", &started);
-                self.debug(*step, "task", &started);
+                self.debug(step.cast_signed(), "task", &started);
                 self.node_event("on_chain_start", task, Data::Input(Values(state)));
             }
             ThreadChange::TaskFailed { step, task, node, error } => {
@@ -151,6 +147,7 @@ impl<'a> Shown<'a> {
                 self.ended(task, Some(error), Written::Nothing {}, Vec::new());
             }
             ThreadChange::Piece { .. } => self.piece(change),
+            ThreadChange::Hosted(own) => self.put(&own.mode, &own.event, &own.data),
             ThreadChange::Custom { payload, .. } => self.put("custom", "custom", payload),
             ThreadChange::Step { at, rest, streamed } => {
                 rest.iter().for_each(|one| self.piece(one));
@@ -164,7 +161,10 @@ impl<'a> Shown<'a> {
                     // It paused: nothing is asked.
                     return;
                 }
-                self.put("values", "values", &Interrupted { state: Values(state), asked });
+                self.put("values", "values", &Interrupted { state: Output(state), asked });
+                if state.about().is_hosted {
+                    return;
+                }
                 for (index, question) in (0_u32..).zip(&open) {
                     // An older version did not tell which task asks.
                     let number = asking.get(index as usize).copied().unwrap_or(index);
@@ -190,10 +190,9 @@ impl<'a> Shown<'a> {
     ) {
         let ended = Ended { id: self.task_id(task), name: task.node, error, result, interrupts };
         self.put("tasks", "tasks", &ended);
-        self.debug(task.step, "task_result", &ended);
+        self.debug(task.step.cast_signed(), "task_result", &ended);
     }
 
-    /// Shows a piece of a message.
     fn piece(&mut self, change: &ThreadChange) {
         let ThreadChange::Piece { step, task, node, message: id, piece, text, is_first } = change
         else {
@@ -224,8 +223,11 @@ impl<'a> Shown<'a> {
 
     fn step(&mut self, at: &'a Checkpoint, streamed: &[String]) {
         let step = at.row.seq;
-        let written = at.written.iter().filter(|_| at.row.kind.as_str() == "loop");
-        for (number, one) in (0_u32..).zip(written) {
+        if at.state.about().is_hosted && at.row.kind == StepKind::Input {
+            // The input is merged by the step that follows.
+            return;
+        }
+        for (number, one) in (0_u32..).zip(at.updates()) {
             let task = Task { step, number, node: &one.node };
             self.put("updates", "updates", &BTreeMap::from([(&one.node, Update(&one.update))]));
             self.ended(task, None, Written::Update(Update(&one.update)), Vec::new());
@@ -243,10 +245,12 @@ impl<'a> Shown<'a> {
             self.node_event("on_chain_stream", task, Data::Chunk(Update(&one.update)));
             self.node_event("on_chain_end", task, Data::Output(Update(&one.update)));
         }
-        self.put("values", "values", &Values(&at.state));
+        if !at.state.is_silent() {
+            self.put("values", "values", &Output(&at.state));
+        }
         let whole = thread::Committed { thread: ThreadId(self.run.thread), run: self.run.id, at };
         self.put("checkpoints", "checkpoints", &whole);
-        self.debug(step, "checkpoint", &whole);
+        self.debug(at.number(), "checkpoint", &whole);
     }
 
     fn node_event(&mut self, event: &'static str, task: Task<'_>, data: Data<'_>) {
@@ -281,7 +285,7 @@ impl<'a> Shown<'a> {
 #[derive(Serialize)]
 struct Interrupted<'a> {
     #[serde(flatten)]
-    state: Values<'a>,
+    state: Output<'a>,
     #[serde(rename = "__interrupt__")]
     asked: Value,
 }

@@ -13,7 +13,6 @@ pub(crate) fn task_id(thread: ThreadId, step: u64, task: u32) -> String {
     Uuid::new_v5(&thread.0, format!("task/{step}/{task}").as_bytes()).to_string()
 }
 
-/// Shows a question.
 pub(super) fn shown(question: &InterruptView) -> Value {
     json!({ "value": value(question), "id": question.id })
 }
@@ -22,7 +21,10 @@ pub(super) fn shown(question: &InterruptView) -> Value {
 pub(crate) fn shown_all<'a>(questions: impl IntoIterator<Item = &'a InterruptView>) -> Value {
     questions
         .into_iter()
-        .map(|one| json!({ "value": value(one), "id": one.id, "response_schema": null }))
+        .map(|one| {
+            let schema = one.payload.get("response_schema");
+            json!({ "value": value(one), "id": one.id, "response_schema": schema })
+        })
         .collect()
 }
 
@@ -43,7 +45,7 @@ pub(crate) fn by_task(
     tasks
 }
 
-/// Makes the value that pages for approvals know how to show, with everything that we say of the question.
+/// Makes the value in the form that approval pages can show, with all facts about the question.
 pub(crate) fn value(question: &InterruptView) -> Value {
     // What a graph of somebody's own asks is shown as it was asked.
     if !question.has_known_kind() {
@@ -76,7 +78,7 @@ struct Review {
 }
 
 impl Review {
-    /// Makes it of a question about a call; none of others, and of one that cannot be read: it is shown as it is.
+    /// Makes it from a question about a call; `None` for another or unreadable question, which is shown unchanged.
     fn of(question: Question) -> Option<Self> {
         match question {
             Question::Approval(call) => {

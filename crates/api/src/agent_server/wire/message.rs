@@ -10,7 +10,6 @@ use perihelion_star::{Message, REMOVE};
 /// Bytes of a message's ID at most; a longer one is replaced.
 const LONGEST_ID: usize = 200;
 
-/// Shows a message of the conversation.
 pub(crate) fn shown(message: &Message) -> Value {
     let mut shown = json!({
         "content": message.content,
@@ -40,7 +39,6 @@ pub(super) fn chunk(id: &str, node: &str, text: &str) -> Value {
     chunk
 }
 
-/// Shows a message as far as it is written.
 pub(super) fn partial(id: &str, node: &str, text: &str) -> Value {
     json!({
         "content": text,
@@ -109,12 +107,19 @@ pub(super) fn plain(given: &Value) -> Value {
         Value::String(text) => json!({ "type": "human", "content": text }),
         Value::Array(pair) if pair.len() == 2 => json!({ "type": pair[0], "content": pair[1] }),
         Value::Object(fields) if fields.get("lc").is_some() && given["type"] == "constructor" => {
-            let mut fields = given["kwargs"].as_object().cloned().unwrap_or_default();
-            fields.insert("type".into(), json!(class()));
-            Value::Object(fields)
+            with_kind(&given["kwargs"], json!(class().filter(|class| class.contains("Message"))))
+        }
+        Value::Object(fields) if fields.get("data").is_some_and(Value::is_object) => {
+            with_kind(&given["data"], given["type"].clone())
         }
         other => other.clone(),
     }
+}
+
+fn with_kind(fields: &Value, kind: Value) -> Value {
+    let mut fields = fields.as_object().cloned().unwrap_or_default();
+    fields.insert("type".into(), kind);
+    Value::Object(fields)
 }
 
 /// Reads content that is a text, or a list with texts in it.
@@ -157,6 +162,7 @@ mod tests {
             json!(["human", "Who left?"]),
             json!({ "role": "user", "content": [{ "type": "text", "text": "Who left?" }] }),
             serialised.clone(),
+            json!({ "type": "human", "data": { "content": "Who left?", "id": "m-1" } }),
         ] {
             let read = read(&given).unwrap();
             assert_eq!((read.role.as_str(), read.content.as_str()), ("user", "Who left?"));
@@ -165,7 +171,12 @@ mod tests {
         assert_eq!(read(&serialised).unwrap().id, "m-1");
         let removes = read(&json!({ "type": "remove", "id": "m-1" })).unwrap();
         assert_eq!((removes.role.as_str(), removes.id.as_str()), (REMOVE, "m-1"));
-        for given in [json!({ "type": "zzz", "content": "x" }), json!({ "foo": 1 }), json!(7)] {
+        let other = json!({
+            "lc": 1, "type": "constructor", "id": ["os", "system"], "kwargs": { "content": "x" },
+        });
+        for given in
+            [json!({ "type": "zzz", "content": "x" }), json!({ "foo": 1 }), json!(7), other]
+        {
             assert_eq!(read(&given).unwrap_err().0, StatusCode::BAD_REQUEST, "{given}");
         }
     }

@@ -1,4 +1,4 @@
-//! What events and states say of the run that they belong to.
+//! The metadata of events and states about their run.
 
 use serde::Serialize;
 use uuid::Uuid;
@@ -10,7 +10,6 @@ use perihelion_service::StepRun;
 use perihelion_service::kept::Run;
 use perihelion_star::{GRAPH, TEAM_PREFIX};
 
-/// The run that something belongs to.
 #[derive(Clone, Copy, Debug, Serialize)]
 pub(crate) struct RunMetadata<'a> {
     created_by: &'static str,
@@ -21,7 +20,6 @@ pub(crate) struct RunMetadata<'a> {
     run_id: Uuid,
 }
 
-/// Returns the name of the graph that a run is of.
 pub(crate) fn graph_of(run: &Run) -> &str {
     let noted = run.metadata["graph_id"].as_str().filter(|name| !name.starts_with(TEAM_PREFIX));
     noted.unwrap_or(GRAPH)

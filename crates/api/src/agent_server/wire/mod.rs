@@ -1,4 +1,4 @@
-//! Our types in the shapes of the Agent Server API, and its requests as our types; nothing else knows either.
+//! Our types in the shapes of the Agent Server API, and its requests as our types; only this module knows both.
 
 mod assistant;
 mod checkpoint;
@@ -15,11 +15,8 @@ mod state;
 mod thread;
 
 pub(crate) use assistant::id_of as assistant_of;
-pub(super) use assistant::{
-    default_assistant, graph_assistant, schemas, schemas_of, shown as shown_assistant,
-    team_assistant,
-};
-pub(super) use checkpoint::{named_checkpoint, shown as shown_checkpoint};
+pub(super) use assistant::{graph_assistant, schemas, shown as shown_assistant, team_assistant};
+pub(super) use checkpoint::{named_checkpoint, named_subgraph, shown as shown_checkpoint};
 pub(super) use choices::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
 pub(super) use events::of as events_of;
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
@@ -28,7 +25,7 @@ pub(super) use metadata::graph_of;
 pub(super) use modes::{BEFORE_ENDS, Modes, Wire};
 pub(super) use request::RunBody;
 pub(super) use run::{Asked, shown as shown_run};
-pub(super) use state::{Update, Values, read_update, values};
+pub(super) use state::{Update, Values, output, read_update, values};
 pub(super) use thread::{
-    Fields, empty_state, shown as shown_thread, snapshot, source, step_metadata,
+    Fields, empty_state, show_hosted, shown as shown_thread, snapshot, source, step_metadata,
 };

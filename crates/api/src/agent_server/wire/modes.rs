@@ -11,11 +11,9 @@ use axum::body::Bytes;
 use perihelion_runtime::ThreadState;
 use perihelion_service::kept::{Run, RunStatus};
 
-/// The modes that a client wants.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Modes(Vec<String>);
 
-/// The names of the modes.
 const MODES: [&str; 9] = [
     "values",
     "updates",
@@ -29,10 +27,7 @@ const MODES: [&str; 9] = [
 ];
 
 impl Modes {
-    /// Reads the modes that a client names; none: `values`.
-    ///
-    /// # Errors
-    /// [`Refusal`] with the unknown mode.
+    /// Reads the modes of a client; `values` by default.
     pub(crate) fn read(given: Vec<String>) -> Result<Self, Refusal> {
         match given.iter().find(|mode| !MODES.contains(&mode.as_str())) {
             Some(unknown) => Err(Refusal::invalid(format!(
@@ -44,12 +39,10 @@ impl Modes {
         }
     }
 
-    /// Returns the modes that a run was begun with.
     pub(crate) fn of(run: &Run) -> Self {
         Self::read(Asked::of(run).stream_mode).unwrap_or_default()
     }
 
-    /// Returns their names.
     pub(crate) fn names(&self) -> &[String] {
         &self.0
     }
@@ -59,20 +52,19 @@ impl Modes {
     }
 }
 
-/// The attempt that clients see: a process that resumes a run repeats nothing of it.
+/// The attempt for clients: a process that resumes a run repeats none of it.
 pub(super) const ATTEMPT: u32 = 1;
 
-/// One event of a stream.
 #[derive(Clone, Debug)]
 pub(crate) struct Wire {
     pub name: String,
     /// JSON.
     pub data: String,
-    /// Number of the log's event, and of what is shown of it.
+    /// Number of the log event, and of its form.
     pub id: (u64, u32),
 }
 
-/// The numbers of what is shown at the last event of a run, and before its first.
+/// The form numbers at the last event of a run, and before its first.
 const ROOT_END: u32 = u32::MAX - 3;
 const ERROR: u32 = u32::MAX - 2;
 const RUN_DONE: u32 = u32::MAX - 1;
@@ -96,7 +88,7 @@ impl Wire {
         Self::new("metadata", &data, (run.first_event.unwrap_or_default(), METADATA))
     }
 
-    /// Returns the events that end a run: the end of the graph for those who asked for `events`, or why it failed.
+    /// Returns the events that end a run: the end of the graph for clients with the mode `events`, or its error.
     pub(crate) fn ends(run: &Run, modes: &Modes, state: &ThreadState) -> Vec<Self> {
         let last = run.last_event.or(run.first_event).unwrap_or_default();
         let mut ends = Vec::new();
@@ -117,18 +109,15 @@ impl Wire {
         Self::new("metadata", &data, id)
     }
 
-    /// Returns its id as clients send it back.
     fn id(&self) -> String {
         format!("{}-{}", self.id.0, self.id.1)
     }
 
-    /// Reads an id that a client sent back.
     pub(crate) fn read_id(text: &str) -> Option<(u64, u32)> {
         let (event, number) = text.split_once('-').unwrap_or((text, "0"));
         Some((event.parse().ok()?, number.parse().ok()?))
     }
 
-    /// Returns it as it is sent.
     pub(crate) fn bytes(&self) -> Bytes {
         sse::event(&self.name, &self.data, Some(&self.id()))
     }

@@ -14,13 +14,13 @@ use crate::parts;
 use perihelion_engine::graph::Nodes;
 use perihelion_runtime::Served;
 use perihelion_service::kept::Multitask;
-use perihelion_service::{Approvals, Asked, Order, Turn};
-use perihelion_star::{GRAPH, Message, REMOVE};
+use perihelion_service::{Approvals, Asked, Order};
+use perihelion_star::{GRAPH, Message, REMOVE, Request};
 
 /// Fields of an input that is a conversation.
 const MESSAGES: &str = "messages";
 
-/// What a client sends to begin a run; fields that are not known are left alone, as clients send what servers may not have.
+/// A client's request to start a run; unknown fields are ignored, because clients send fields of newer servers.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(crate) struct RunBody {
@@ -47,17 +47,13 @@ pub(crate) struct RunBody {
     pub after_seconds: Option<f64>,
     pub webhook: Option<String>,
     pub feedback_keys: Option<Value>,
-    /// Ours: what becomes of calls that need a person's approval.
+    /// Extension: the handling of calls that need an approval.
     pub approvals: Option<Approvals>,
 }
 
 impl RunBody {
-    /// Reads a body.
-    ///
-    /// # Errors
-    /// [`Refusal`] with what is wrong with it.
     pub(crate) fn read(given: &Value) -> Result<Self, Refusal> {
-        serde_json::from_value(given.clone()).map_err(|error| Refusal::invalid(error.to_string()))
+        serde_json::from_value(given.clone()).map_err(Refusal::invalid)
     }
 
     /// Returns the checkpoint that the run begins at, by its id.
@@ -70,10 +66,6 @@ impl RunBody {
             .or_else(of_config)
     }
 
-    /// Returns the order, but for the step it begins at.
-    ///
-    /// # Errors
-    /// [`Refusal`] with what is wrong with the input or the command.
     pub(crate) fn order(&self, graph: &dyn Served) -> Result<Order, Refusal> {
         let names = |given: &Option<OneOrMany>| {
             Nodes::from(given.clone().map_or_else(Vec::new, OneOrMany::into_vec))
@@ -93,7 +85,7 @@ impl RunBody {
         Ok(order)
     }
 
-    /// Returns what was asked for, as clients are shown it.
+    /// Returns the request in its form for clients.
     pub(crate) fn shown(&self, modes: &[String]) -> Value {
         json!({
             "input": self.input.as_ref().map(parts::veiled),
@@ -114,10 +106,7 @@ impl RunBody {
     }
 }
 
-/// Reads what a run is asked to do; a command goes before an input.
-///
-/// # Errors
-/// [`Refusal`] with what is wrong with the input or the command.
+/// Reads the request of a run; a command precedes an input.
 fn asked(body: &RunBody, graph: &dyn Served) -> Result<Asked, Refusal> {
     if let Some(command) = body.command.as_ref().and_then(Value::as_object) {
         let resume = command.get("resume").filter(|resume| !resume.is_null());
@@ -146,7 +135,7 @@ fn asked(body: &RunBody, graph: &dyn Served) -> Result<Asked, Refusal> {
         Some(Value::String(question)) => {
             let question = question.clone();
             Ok(Asked::Turn(with_context(
-                Turn { question, ..Turn::default() },
+                Request { question, ..Request::default() },
                 body.context.as_ref(),
             )))
         }
@@ -156,10 +145,7 @@ fn asked(body: &RunBody, graph: &dyn Served) -> Result<Asked, Refusal> {
     }
 }
 
-/// Reads the update and the next nodes of a command; `None` where it has neither.
-///
-/// # Errors
-/// [`Refusal`] with what cannot be read of it.
+/// Reads the update and the next nodes of a command; `None` if it has neither.
 fn read_command(
     command: &Map<String, Value>,
     graph: &dyn Served,
@@ -190,7 +176,7 @@ fn goto(given: Option<&Value>) -> Result<Vec<String>, Refusal> {
     }
 }
 
-/// The fields of an input that are read where it has messages; what else a client's state holds is its own business.
+/// The fields of an input with messages that are read; further fields of a client's state are ignored.
 const KNOWN: [&str; 10] = [
     "context",
     "prefer_agents",
@@ -205,15 +191,13 @@ const KNOWN: [&str; 10] = [
 ];
 
 /// Reads an input: a conversation whose last human messages are the question, or the request in our own form.
-fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, Refusal> {
+fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Request, Refusal> {
     let mut own = fields.clone();
     let messages = own.remove(MESSAGES);
     if !own.contains_key("question") {
         own.retain(|name, _| KNOWN.contains(&name.as_str()));
-        own.insert("question".into(), json!(""));
     }
-    let turn: Turn = serde_json::from_value(Value::Object(own))
-        .map_err(|error| Refusal::invalid(error.to_string()))?;
+    let turn: Request = serde_json::from_value(Value::Object(own)).map_err(Refusal::invalid)?;
     if !turn.question.trim().is_empty() {
         return Ok(with_context(turn, context));
     }
@@ -225,15 +209,19 @@ fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Turn, Re
     Ok(with_context(with_messages(turn, &list)?, context))
 }
 
-/// Takes a conversation into a turn: the human messages at its end are the question, and those before are merged into
-/// what the thread has.
-fn with_messages(mut turn: Turn, list: &[Value]) -> Result<Turn, Refusal> {
+/// Turns a conversation into a turn: the human messages at its end are the question, and earlier ones and those with IDs
+/// of their own are merged into the thread.
+fn with_messages(mut turn: Request, list: &[Value]) -> Result<Request, Refusal> {
     let plain: Vec<Value> = list.iter().map(message::plain).collect();
     let read = plain.iter().map(message::read).collect::<Result<Vec<Message>, Refusal>>()?;
-    let is_question = |(one, _): &(&Message, &Value)| one.role == "user";
+    let is_named = |plain: &Value| plain.get("id").is_some_and(Value::is_string);
+    let is_question = |(at, (one, plain)): &(usize, (&Message, &Value))| {
+        one.role == "user" && (*at == 0 || !is_named(plain))
+    };
     let is_removal = |one: &Message| one.role == REMOVE;
     let turns = read.iter().zip(&plain).rev().filter(|(one, _)| !is_removal(one));
-    let asked: Vec<(&Message, &Value)> = turns.take_while(is_question).collect();
+    let asked: Vec<(&Message, &Value)> =
+        turns.enumerate().take_while(is_question).map(|(_, one)| one).collect();
     let contents = || asked.iter().rev().filter_map(|(_, plain)| plain.get("content"));
     let texts = contents().map(message::content_text);
     let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
@@ -243,7 +231,7 @@ fn with_messages(mut turn: Turn, list: &[Value]) -> Result<Turn, Refusal> {
         question.ok_or_else(|| Refusal::invalid("the messages must end with a human message"))?;
     turn.question = question;
     turn.attachments.extend(attached);
-    let named = asked.first().filter(|(_, plain)| plain.get("id").is_some_and(Value::is_string));
+    let named = asked.first().filter(|(_, plain)| is_named(plain));
     turn.message_id = named.map(|(one, _)| one.id.clone());
     let ids: Vec<&str> = asked.iter().map(|(one, _)| one.id.as_str()).collect();
     turn.messages =
@@ -251,8 +239,8 @@ fn with_messages(mut turn: Turn, list: &[Value]) -> Result<Turn, Refusal> {
     Ok(turn)
 }
 
-/// Adds what the run's context says, which the input's own goes before.
-fn with_context(mut turn: Turn, context: Option<&Value>) -> Turn {
+/// Adds the run's context, below the input's own.
+fn with_context(mut turn: Request, context: Option<&Value>) -> Request {
     let given: BTreeMap<String, String> = context
         .and_then(Value::as_object)
         .into_iter()
@@ -274,7 +262,7 @@ mod tests {
     use super::*;
     use perihelion_runtime::supervisor_offline as star;
 
-    fn turn_of(body: Value) -> Turn {
+    fn turn_of(body: Value) -> Request {
         match asked(&RunBody::read(&body).unwrap(), &*star().unwrap()).unwrap() {
             Asked::Turn(turn) => turn,
             other => panic!("{other:?}"),
@@ -311,7 +299,12 @@ mod tests {
     fn a_message_keeps_the_id_by_which_its_client_knows_it() {
         let messages = json!([{ "type": "human", "content": "x", "id": "a" }, { "type": "human", "content": "y", "id": "b" }]);
         let turn = turn_of(json!({ "input": { "messages": messages } }));
-        assert_eq!(turn.message_id.as_deref(), Some("b"));
+        assert_eq!((turn.question.as_str(), turn.message_id.as_deref()), ("y", Some("b")));
+        // The earlier one may be known by its ID, and changes then.
+        assert_eq!(turn.messages.iter().map(|one| one.id.as_str()).collect::<Vec<_>>(), ["a"]);
+        let unnamed = json!([{ "type": "human", "content": "x" }, { "type": "human", "content": "y", "id": "b" }]);
+        let turn = turn_of(json!({ "input": { "messages": unnamed } }));
+        assert_eq!((turn.question.as_str(), turn.messages.len()), ("x\n\ny", 0));
         let without = turn_of(json!({ "input": { "messages": ["Who left?"] } }));
         assert_eq!(without.message_id, None);
     }

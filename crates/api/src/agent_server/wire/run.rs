@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 
 use perihelion_service::kept::Run;
 
-/// What a run was asked for, as clients were shown it when it was accepted.
+/// The request of a run, in the form that clients saw when it was accepted.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 pub(crate) struct Asked {
@@ -26,20 +26,26 @@ impl Asked {
         Self::deserialize(&run.kwargs["shown"]).unwrap_or_default()
     }
 
-    /// Returns the answers to open questions that the run brings; null where it brings none.
+    /// Returns the run's answers to open questions; null without any.
     pub(crate) fn resume(self) -> Value {
         self.command.unwrap_or_default().resume
     }
 }
 
 pub(crate) fn shown(run: &Run) -> Value {
+    // The fields of a user may hold its tokens, which concern its nodes alone.
+    let mut kwargs = run.kwargs["shown"].clone();
+    let configurable = kwargs.pointer_mut("/config/configurable").and_then(Value::as_object_mut);
+    if let Some(given) = configurable {
+        given.retain(|name, _| !name.starts_with("langgraph_auth_"));
+    }
     json!({
         "run_id": run.id,
         "thread_id": run.thread,
         "assistant_id": run.assistant,
         "metadata": run.metadata,
         "status": run.status.as_str(),
-        "kwargs": run.kwargs["shown"],
+        "kwargs": kwargs,
         "multitask_strategy": run.multitask.as_str(),
         "created_at": run.created_at,
         "updated_at": run.updated_at,

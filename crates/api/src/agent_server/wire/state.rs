@@ -8,10 +8,19 @@ use crate::agent_server::Refusal;
 use perihelion_runtime::{self as runtime, AboutGraph, Served, ThreadState, WrittenUpdate};
 use perihelion_star::{GraphState, Message};
 
-/// A state, which is made into JSON only where it is sent.
+/// A state, which becomes JSON only when it is sent.
 pub(crate) struct Values<'a>(pub &'a ThreadState);
 
-/// What a node wrote, which is made into JSON only where it is sent.
+/// The output of a run, which becomes JSON only when it is sent.
+pub(crate) struct Output<'a>(pub &'a ThreadState);
+
+impl Serialize for Output<'_> {
+    fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
+        output(self.0).serialize(serializer)
+    }
+}
+
+/// A node's write, which becomes JSON only when it is sent.
 pub(crate) struct Update<'a>(pub &'a WrittenUpdate);
 
 impl Serialize for Values<'_> {
@@ -34,7 +43,6 @@ impl Serialize for Update<'_> {
     }
 }
 
-/// Shows a state.
 pub(crate) fn values(state: &ThreadState) -> Value {
     let mut shown = state.json();
     show_messages(&mut shown, state.about(), || state.messages());
@@ -42,6 +50,11 @@ pub(crate) fn values(state: &ThreadState) -> Value {
         without_contents(&mut shown["global_state"]);
     }
     shown
+}
+
+/// Shows a state as the output of a run.
+pub(crate) fn output(state: &ThreadState) -> Value {
+    if state.about().is_hosted { state.output() } else { values(state) }
 }
 
 /// Brings the messages among some fields into the clients' format.
@@ -53,9 +66,6 @@ fn show_messages(fields: &mut Value, about: &AboutGraph, read: impl FnOnce() -> 
 }
 
 /// Reads an update that a client wrote for a thread of a graph.
-///
-/// # Errors
-/// [`Refusal`] with what cannot be read of it.
 pub(crate) fn read_update(graph: &dyn Served, given: &Value) -> Result<Value, Refusal> {
     let mut fields: Map<String, Value> = match given {
         Value::Null => Map::new(),
@@ -73,9 +83,6 @@ pub(crate) fn read_update(graph: &dyn Served, given: &Value) -> Result<Value, Re
 }
 
 /// Reads an input that a client wrote for a graph of the program's own.
-///
-/// # Errors
-/// As [`read_update`].
 pub(crate) fn read_input(graph: &dyn Served, given: &Value) -> Result<Value, Refusal> {
     let mut input = given.clone();
     if let Some(fields) = input.as_object_mut() {

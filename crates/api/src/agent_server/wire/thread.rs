@@ -10,14 +10,24 @@ use super::{checkpoint, interrupt};
 use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
-use perihelion_service::{Checkpoint, ClientStatus, StepRun, ThreadView, shown_failure};
+use perihelion_service::{Checkpoint, ClientStatus, StatesOf, StepRun, ThreadView, shown_failure};
 
-/// Which fields are shown; none named: all.
+/// The fields to show; all by default.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Fields(pub Vec<String>);
 
 impl Fields {
-    /// Leaves out what nobody asked for.
+    /// Returns the threads whose states have to be read for these fields.
+    pub(crate) fn states(&self) -> StatesOf {
+        let has = |name: &str| self.0.iter().any(|field| field == name);
+        match &self.0[..] {
+            [] => StatesOf::All,
+            _ if has("values") => StatesOf::All,
+            _ if has("title") => StatesOf::Untitled,
+            _ => StatesOf::None,
+        }
+    }
+
     pub(crate) fn only(&self, mut shown: Value) -> Value {
         if let (false, Some(all)) = (self.0.is_empty(), shown.as_object_mut()) {
             all.retain(|name, _| self.0.iter().any(|field| field == name));
@@ -26,7 +36,6 @@ impl Fields {
     }
 }
 
-/// Shows a thread.
 pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
     let ThreadView { info, status, meta, .. } = view;
     let mut metadata = match &meta.metadata {
@@ -66,7 +75,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
     fields.only(shown)
 }
 
-/// Says why the last run of a thread did not come to its end, where it did not.
+/// Explains why the last run of a thread did not finish, if so.
 fn error(view: &ThreadView) -> Value {
     match view.status {
         ClientStatus::Error => {
@@ -119,17 +128,52 @@ pub(crate) fn snapshot(
         "values": Values(&at.state),
         "next": at.next,
         "tasks": tasks,
-        "metadata": step_metadata(&at.state.about().name, thread, &at.row, at.run),
+        "metadata": metadata_of(thread, at),
         "created_at": at.row.at,
         "checkpoint": checkpoint::shown(thread, &at.id),
-        "parent_checkpoint": at.parent_id.as_deref().map(|id| checkpoint::shown(thread, id)),
+        "parent_checkpoint": checkpoint::shown(thread, &at.parent_id),
         "interrupts": open.iter().map(interrupt::shown).collect::<Vec<_>>(),
         "checkpoint_id": at.id,
         "parent_checkpoint_id": at.parent_id,
     })
 }
 
-/// A checkpoint that a run has just made, which is made into JSON only where it is sent.
+/// Shows the tasks of a hosted graph as its process knows them, or the state of one of its subgraphs.
+///
+/// Its questions have the IDs under which clients answer them.
+pub(crate) fn show_hosted(shown: &mut Value, mut found: Value, is_subgraph: bool) {
+    let mut open = shown["interrupts"].as_array().cloned().unwrap_or_default();
+    let mut ids = Map::new();
+    for asked in found["interrupts"].as_array().into_iter().flatten() {
+        let same = open.iter().position(|one| one["value"] == asked["value"]);
+        if let (Some(place), Some(id)) = (same, asked["id"].as_str()) {
+            ids.insert(id.to_owned(), open.remove(place)["id"].clone());
+        }
+    }
+    rename(&mut found, &ids);
+    if is_subgraph {
+        *shown = found;
+        return;
+    }
+    for name in ["values", "next", "tasks"] {
+        shown[name] = found[name].take();
+    }
+}
+
+fn rename(value: &mut Value, ids: &Map<String, Value>) {
+    match value {
+        Value::Array(list) => list.iter_mut().for_each(|one| rename(one, ids)),
+        Value::Object(fields) => {
+            if let Some(id) = fields.get("id").and_then(|id| ids.get(id.as_str()?)) {
+                fields["id"] = id.clone();
+            }
+            fields.values_mut().for_each(|one| rename(one, ids));
+        }
+        _ => {}
+    }
+}
+
+/// A checkpoint that a run has just made, which becomes JSON only when it is sent.
 pub(super) struct Committed<'a> {
     pub thread: ThreadId,
     pub run: Uuid,
@@ -154,17 +198,17 @@ fn committed(thread: ThreadId, run: Uuid, at: &Checkpoint) -> Value {
     };
     json!({
         "config": config(&at.id),
-        "parent_config": at.parent_id.as_deref().map(config),
+        "parent_config": config(&at.parent_id),
         "values": Values(&at.state),
-        "metadata": step_metadata(&at.state.about().name, thread, &at.row, at.run),
+        "metadata": metadata_of(thread, at),
         "next": at.next,
         "tasks": (0..).zip(&at.next).map(task).collect::<Vec<_>>(),
         "checkpoint": checkpoint::shown(thread, &at.id),
-        "parent_checkpoint": at.parent_id.as_deref().map(|id| checkpoint::shown(thread, id)),
+        "parent_checkpoint": checkpoint::shown(thread, &at.parent_id),
     })
 }
 
-/// Shows what is noted of a step, with the run that made it.
+/// Shows the metadata of a step, with the run that made it.
 pub(crate) fn step_metadata(
     graph: &str,
     thread: ThreadId,
@@ -181,7 +225,12 @@ pub(crate) fn step_metadata(
     metadata
 }
 
-/// Says what made a step.
+fn metadata_of(thread: ThreadId, at: &Checkpoint) -> Value {
+    let mut metadata = step_metadata(&at.state.about().name, thread, &at.row, at.run);
+    metadata["step"] = json!(at.number());
+    metadata
+}
+
 pub(crate) fn source(row: &StepRow) -> &'static str {
     match row.kind {
         StepKind::Input => "input",

@@ -8,8 +8,8 @@ use uuid::Uuid;
 use super::super::checksum::{self, Counted};
 use super::super::{
     BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventPosition, EventRow,
-    OpenInterrupt, PendingExport, PendingRow, RunRow, RunStatus, SnapshotRow, StepKind, StepRow,
-    ThreadInfo, ThreadStatus, Waiting,
+    OpenInterrupt, PendingExport, PendingRow, Result, RunRow, RunStatus, SnapshotRow, StepKind,
+    StepRow, ThreadInfo, ThreadStatus, Waiting,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -63,20 +63,19 @@ macro_rules! blob_columns {
 }
 pub(in super::super) use blob_columns;
 
-/// A thread's row with what the trait does not show.
+/// A thread's row with columns that the trait does not show.
 pub(in super::super) struct ThreadRow {
     pub(in super::super) info: ThreadInfo,
     /// Steps up to this one were dropped.
     pub(in super::super) base: u64,
 }
 
-/// Reads how many threads have a status.
-pub(in super::super) fn counted(row: &Row) -> Result<(ThreadStatus, u64), Error> {
+pub(in super::super) fn counted(row: &Row) -> Result<(ThreadStatus, u64)> {
     let threads = maybe::<i64>(row, "threads")?.unwrap_or_default().unsigned_abs();
     Ok((named(row, "status", ThreadStatus::from_name)?, threads))
 }
 
-pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow, Error> {
+pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow> {
     let parent = maybe::<Uuid>(row, "parent_id")?.zip(maybe::<i64>(row, "parent_seq")?);
     let info = ThreadInfo {
         id: ThreadId(there(row, "id")?),
@@ -98,7 +97,7 @@ pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow, Error> {
     Ok(ThreadRow { info, base: count(row, "base")? })
 }
 
-pub(in super::super) fn step(row: &Row) -> Result<StepRow, Error> {
+pub(in super::super) fn step(row: &Row) -> Result<StepRow> {
     let hash = there::<Vec<u8>>(row, "hash")?;
     Ok(StepRow {
         seq: count(row, "seq")?,
@@ -112,7 +111,7 @@ pub(in super::super) fn step(row: &Row) -> Result<StepRow, Error> {
     })
 }
 
-pub(in super::super) fn snapshot(thread: ThreadId, row: &Row) -> Result<SnapshotRow, Error> {
+pub(in super::super) fn snapshot(thread: ThreadId, row: &Row) -> Result<SnapshotRow> {
     let snapshot = SnapshotRow {
         seq: count(row, "seq")?,
         schema_version: small_count(row, "schema_version")?,
@@ -127,8 +126,7 @@ pub(in super::super) fn snapshot(thread: ThreadId, row: &Row) -> Result<Snapshot
     Ok(snapshot)
 }
 
-/// Reads a text that is kept beside the states that name it.
-pub(in super::super) fn blob(row: &Row) -> Result<BlobRow, Error> {
+pub(in super::super) fn blob(row: &Row) -> Result<BlobRow> {
     let hash = there::<Vec<u8>>(row, "hash")?;
     Ok(BlobRow {
         owner: ThreadId(there(row, "thread_id")?),
@@ -138,8 +136,8 @@ pub(in super::super) fn blob(row: &Row) -> Result<BlobRow, Error> {
     })
 }
 
-/// Reads a pending write; its step stands in the column `seq`.
-pub(in super::super) fn pending(thread: ThreadId, row: &Row) -> Result<PendingRow, Error> {
+/// Reads a pending write; its step is in the column `seq`.
+pub(in super::super) fn pending(thread: ThreadId, row: &Row) -> Result<PendingRow> {
     let pending = PendingRow {
         step: count(row, "seq")?,
         task: small_count(row, "task")?,
@@ -151,14 +149,14 @@ pub(in super::super) fn pending(thread: ThreadId, row: &Row) -> Result<PendingRo
     Ok(pending)
 }
 
-/// Reads the effects of a thread and checks that they are what was recorded, and none is missing.
+/// Reads the effects of a thread and checks that they are as recorded and complete.
 ///
-/// What was counted must have been read before the rows were.
+/// The count must be read before the rows.
 pub(in super::super) fn effects(
     thread: ThreadId,
     counted: &[Row],
     rows: &[Row],
-) -> Result<Vec<EffectRow>, Error> {
+) -> Result<Vec<EffectRow>> {
     let effects = rows.iter().map(|row| effect(thread, row)).collect::<Result<Vec<_>, _>>()?;
     let counted = counted
         .iter()
@@ -169,18 +167,18 @@ pub(in super::super) fn effects(
                 effects: count(row, "effects")?,
             })
         })
-        .collect::<Result<Vec<_>, Error>>()?;
+        .collect::<Result<Vec<_>>>()?;
     checksum::check_counts(thread, &counted, &effects)?;
     Ok(effects)
 }
 
-/// Reads an effect and checks that it is what was recorded.
-pub(in super::super) fn effect(thread: ThreadId, row: &Row) -> Result<EffectRow, Error> {
+/// Reads an effect and checks that it is as recorded.
+pub(in super::super) fn effect(thread: ThreadId, row: &Row) -> Result<EffectRow> {
     let effect = read_effect(row).map_err(|error| match (error, maybe::<i64>(row, "step")) {
         (Error::Damaged(reason), Ok(Some(step))) => {
             let name = maybe::<String>(row, "name").ok().flatten().unwrap_or("?".into());
             let reason = format!("its recorded call {name} cannot be read: {reason}");
-            Error::Corrupt { thread, seq: step as u64, reason }
+            Error::Corrupt { thread, seq: step as u64, reason: reason.into() }
         }
         (error, _) => error,
     })?;
@@ -189,7 +187,7 @@ pub(in super::super) fn effect(thread: ThreadId, row: &Row) -> Result<EffectRow,
     Ok(effect)
 }
 
-fn read_effect(row: &Row) -> Result<EffectRow, Error> {
+fn read_effect(row: &Row) -> Result<EffectRow> {
     let outcome = match maybe(row, "outcome")? {
         Some(bytes) => Some(Encoded { codec: codec(row, "outcome_codec")?, bytes }),
         None => None,
@@ -210,12 +208,12 @@ fn read_effect(row: &Row) -> Result<EffectRow, Error> {
     })
 }
 
-pub(in super::super) fn open_interrupt(row: &Row) -> Result<OpenInterrupt, Error> {
+pub(in super::super) fn open_interrupt(row: &Row) -> Result<OpenInterrupt> {
     let thread = ThreadId(there(row, "thread_id")?);
     let asked = effect(thread, row)?;
     let key = asked.key;
     let id = Uuid::from_slice(&key)
-        .map_err(|_| Error::Damaged(format!("an interrupt's id is no UUID: {key:02x?}")))?;
+        .map_err(|_| Error::damaged(format!("an interrupt's id is no UUID: {key:02x?}")))?;
     Ok(OpenInterrupt {
         id: InterruptId(id),
         thread,
@@ -227,7 +225,7 @@ pub(in super::super) fn open_interrupt(row: &Row) -> Result<OpenInterrupt, Error
     })
 }
 
-pub(in super::super) fn run(row: &Row) -> Result<RunRow, Error> {
+pub(in super::super) fn run(row: &Row) -> Result<RunRow> {
     Ok(RunRow {
         id: RunId(there(row, "id")?),
         number: small_count(row, "number")?,
@@ -238,12 +236,11 @@ pub(in super::super) fn run(row: &Row) -> Result<RunRow, Error> {
     })
 }
 
-/// Reads a thread that waits for somebody to run it.
-pub(in super::super) fn waiting(row: &Row) -> Result<Waiting, Error> {
+pub(in super::super) fn waiting(row: &Row) -> Result<Waiting> {
     Ok(Waiting { thread: ThreadId(there(row, "id")?), holder: maybe(row, "holder")? })
 }
 
-pub(in super::super) fn export(row: &Row) -> Result<PendingExport, Error> {
+pub(in super::super) fn export(row: &Row) -> Result<PendingExport> {
     Ok(PendingExport {
         thread: ThreadId(there(row, "thread_id")?),
         from_run: small_count(row, "from_run")?,
@@ -253,11 +250,11 @@ pub(in super::super) fn export(row: &Row) -> Result<PendingExport, Error> {
 }
 
 /// Reads how far a thread's log reaches.
-pub(in super::super) fn mark(row: &Row) -> Result<EventPosition, Error> {
+pub(in super::super) fn mark(row: &Row) -> Result<EventPosition> {
     Ok(EventPosition { last: count(row, "events")?, step: count(row, "events_step")? })
 }
 
-pub(in super::super) fn event(row: &Row) -> Result<EventRow, Error> {
+pub(in super::super) fn event(row: &Row) -> Result<EventRow> {
     Ok(EventRow {
         first: count(row, "first_id")?,
         count: small_count(row, "events")?,
@@ -269,43 +266,43 @@ pub(in super::super) fn event(row: &Row) -> Result<EventRow, Error> {
 }
 
 /// Reads a number that the database keeps signed.
-pub(in super::super) fn count(row: &Row, column: &str) -> Result<u64, Error> {
+pub(in super::super) fn count(row: &Row, column: &str) -> Result<u64> {
     Ok(there::<i64>(row, column)? as u64)
 }
 
-fn small_count(row: &Row, column: &str) -> Result<u32, Error> {
+fn small_count(row: &Row, column: &str) -> Result<u32> {
     Ok(there::<i64>(row, column)? as u32)
 }
 
-fn digest(bytes: &[u8], what: &str) -> Result<[u8; 32], Error> {
+fn digest(bytes: &[u8], what: &str) -> Result<[u8; 32]> {
     bytes.try_into().map_err(|_| {
-        Error::Damaged(format!("a {what}'s hash has not 32 bytes but: {}", bytes.len()))
+        Error::damaged(format!("a {what}'s hash has not 32 bytes but: {}", bytes.len()))
     })
 }
 
-fn body(row: &Row, codec_column: &str, column: &str) -> Result<Encoded, Error> {
+fn body(row: &Row, codec_column: &str, column: &str) -> Result<Encoded> {
     Ok(Encoded { codec: codec(row, codec_column)?, bytes: there(row, column)? })
 }
 
-fn codec(row: &Row, column: &str) -> Result<Codec, Error> {
+fn codec(row: &Row, column: &str) -> Result<Codec> {
     let number = there::<i64>(row, column)?;
     let known = i16::try_from(number).ok().and_then(Codec::from_number);
-    known.ok_or_else(|| Error::Damaged(format!("unknown codec: {number}")))
+    known.ok_or_else(|| Error::damaged(format!("unknown codec: {number}")))
 }
 
-fn named<T>(row: &Row, column: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T, Error> {
+fn named<T>(row: &Row, column: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T> {
     let name = there::<String>(row, column)?;
     read(&name).ok_or_else(|| {
-        Error::Damaged(format!(
+        Error::damaged(format!(
             "unknown {column}, perhaps of a newer version of perihelion (then upgrade this binary): {name}"
         ))
     })
 }
 
-fn there<T: FromColumn>(row: &Row, column: &str) -> Result<T, Error> {
-    maybe(row, column)?.ok_or_else(|| Error::Damaged(format!("a stored row lacks its {column}")))
+fn there<T: FromColumn>(row: &Row, column: &str) -> Result<T> {
+    maybe(row, column)?.ok_or_else(|| Error::damaged(format!("a stored row lacks its {column}")))
 }
 
-fn maybe<T: FromColumn>(row: &Row, column: &str) -> Result<Option<T>, Error> {
+fn maybe<T: FromColumn>(row: &Row, column: &str) -> Result<Option<T>> {
     Ok(row.get(column)?)
 }

@@ -1,4 +1,4 @@
-//! The journal: what tasks asked the world and people for, and what came of it.
+//! The journal: the effects of tasks, and their outcomes.
 
 use std::time::Duration;
 
@@ -7,24 +7,20 @@ use backon::{BackoffBuilder as _, ExponentialBuilder};
 use perihelion_database::{self as database, Database, Dialect, Query, query};
 use sqlx::AssertSqlSafe;
 
-use super::{
-    super::{
-        EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, Fence, OpenInterrupt,
-        Questions, checksum,
-        limits::{big, moment, text},
-    },
-    Backend,
-    decode::{self, effect_columns},
-    info,
-    leases::explain,
-    now,
+use super::super::limits::{big, moment, text};
+use super::super::{
+    EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, Fence, OpenInterrupt,
+    Questions, Result, checksum,
 };
+use super::decode::{self, effect_columns};
+use super::leases::explain;
+use super::{Backend, info, now};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 
 #[async_trait]
 impl<B: Backend> Effects for B {
-    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<()> {
         let database = self.database();
         let record = query(AssertSqlSafe(recording(database.dialect(), effects.len())));
         let record = record.bind(fence.thread.0).bind(big(fence.token));
@@ -40,23 +36,23 @@ impl<B: Backend> Effects for B {
         retry(effects.iter().any(|effect| effect.outcome.is_some()), write).await
     }
 
-    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<()> {
         retry(end.outcome.is_some(), || settle_once(self.database(), fence, end)).await
     }
 
-    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>> {
         let range = step.map_or(ALL, |step| (big(step), big(step)));
         read(self.database(), thread, range).await
     }
 
-    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>> {
         read(self.database(), thread, (big(step), i64::MAX)).await
     }
 }
 
 #[async_trait]
 impl<B: Backend> Questions for B {
-    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>> {
         let rows = self.database().fetch_all(&query(OPEN).bind(thread.0)).await?;
         if rows.is_empty() {
             info(self.database(), thread).await?;
@@ -64,13 +60,13 @@ impl<B: Backend> Questions for B {
         rows.iter().map(decode::open_interrupt).collect()
     }
 
-    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>> {
         let asked = query(ASKED_BELOW).bind(&interrupt.0.as_bytes()[..]);
         let row = self.database().fetch_short(&asked).await?;
         Ok(row.map(|row| row.get(0)).transpose()?.map(ThreadId))
     }
 
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<()> {
         if Backend::answer(self, interrupt, answer).await? {
             return Ok(());
         }
@@ -82,11 +78,7 @@ impl<B: Backend> Questions for B {
     }
 }
 
-async fn settle_once(
-    database: &Database,
-    fence: Fence,
-    end: &EffectSettlement,
-) -> Result<(), Error> {
+async fn settle_once(database: &Database, fence: Fence, end: &EffectSettlement) -> Result<()> {
     let thread = fence.thread;
     let codec = end.outcome.as_ref().map(|outcome| outcome.codec as i16);
     let outcome = end.outcome.as_ref().map(|outcome| &outcome.bytes[..]);
@@ -133,7 +125,7 @@ const IS_SETTLED: &str = "SELECT 1 AS one FROM effect
         AND status = $5 AND outcome_codec IS NOT DISTINCT FROM $6
         AND outcome IS NOT DISTINCT FROM $7";
 
-/// Parameters of an effect, beside its thread.
+/// Parameters of an effect, without its thread.
 const PARAMETERS: usize = 16;
 
 /// Returns the statement that inserts some effects of a thread whose claim holds; SQLite counts them by a trigger.
@@ -167,7 +159,6 @@ fn recording(dialect: Dialect, effects: usize) -> String {
 /// Steps from the first to the last one.
 type Range = (i64, i64);
 
-/// All steps of a thread.
 pub(super) const ALL: Range = (0, i64::MAX);
 
 const COUNTS: &str = "SELECT step, task, effects FROM effect_count
@@ -179,21 +170,16 @@ const EFFECTS: &str = concat!(
     " FROM effect WHERE thread_id = $1 AND step BETWEEN $2 AND $3 ORDER BY step, task, number"
 );
 
-/// Reads how many effects each task has: first, so that no row added meanwhile is missed.
+/// Reads the number of effects of each task; it must run first, so that a row added later is not missed.
 pub(super) fn counts(thread: ThreadId, (first, last): Range) -> Query {
     query(COUNTS).bind(thread.0).bind(first).bind(last)
 }
 
-/// Reads the effects of the steps in a range.
 pub(super) fn effects(thread: ThreadId, (first, last): Range) -> Query {
     query(EFFECTS).bind(thread.0).bind(first).bind(last)
 }
 
-async fn read(
-    database: &Database,
-    thread: ThreadId,
-    range: Range,
-) -> Result<Vec<EffectRow>, Error> {
+async fn read(database: &Database, thread: ThreadId, range: Range) -> Result<Vec<EffectRow>> {
     let counted = database.fetch_all(&counts(thread, range)).await?;
     let rows = database.fetch_all(&effects(thread, range)).await?;
     if rows.is_empty() {
@@ -202,7 +188,7 @@ async fn read(
     decode::effects(thread, &counted, &rows)
 }
 
-/// Binds an effect's columns after those that the statement has already, in the order of [`effect_columns`].
+/// Binds an effect's columns after the columns that the statement has, in the order of [`effect_columns`].
 pub(super) fn bind_effect(query: Query, thread: ThreadId, effect: &EffectRow) -> Query {
     query
         .binds((big(effect.step), moment(effect.started_at), effect.ended_at.map(moment)))
@@ -225,7 +211,7 @@ const ASKED_BELOW: &str =
 
 const KNOWN: &str = "SELECT 1 FROM effect WHERE kind = 'interrupt' AND key = $1";
 
-/// Sums up how a question stands once it is answered; it is put once.
+/// Computes the checksum of a question with its answer; it is set once.
 pub(in super::super) fn sum_of_answer(interrupt: InterruptId, answer: &Encoded) -> checksum::Sum {
     checksum::outcome(interrupt.0.as_bytes(), EffectStatus::Done, 1, Some(answer))
 }
@@ -239,20 +225,17 @@ const WAITS: ExponentialBuilder = ExponentialBuilder::new()
 
 /// Writes to a database; the outcome of an effect is offered again for a while when the database is away.
 ///
-/// Nobody else knows it: were it lost, a call would be paid again, or a person asked what became of it.
-///
-/// # Errors
-/// Whatever `write` returned last.
-async fn retry<F>(is_outcome: bool, write: impl Fn() -> F) -> Result<(), Error>
+/// This is the only copy: without it, a call would be paid again, or a person asked about its outcome.
+async fn retry<F>(is_outcome: bool, write: impl Fn() -> F) -> Result<()>
 where
-    F: Future<Output = Result<(), Error>>,
+    F: Future<Output = Result<()>>,
 {
     let mut waits = WAITS.build();
     loop {
         match write().await {
             Err(error) if is_outcome && is_away(&error) => match waits.next() {
                 Some(wait) => {
-                    tracing::debug!(%error, "an outcome is kept until the database is back");
+                    tracing::debug!(%error, "an outcome waits until the database is available");
                     clock::sleep(wait).await;
                 }
                 None => return Err(error),
@@ -262,7 +245,7 @@ where
     }
 }
 
-/// Tells a database that will be back from one that somebody has to make room in.
+/// Distinguishes a database that will recover from one that needs free space.
 fn is_away(error: &Error) -> bool {
     error.is_passing() && !matches!(error, Error::Database(database::Error::Full { .. }))
 }

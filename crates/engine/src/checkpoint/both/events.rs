@@ -1,28 +1,23 @@
-//! The logs of what runs told, and whose traces have not arrived yet.
+//! The event logs of runs, and the pending exports of traces.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion_database::{Database, query};
 
-use super::{
-    super::{
-        Error, EventPosition, EventRow, Events, Fence, Outbox, PendingExport,
-        limits::{big, micros},
-    },
-    Backend, decode, info,
-    leases::explain,
-    now,
-};
+use super::super::limits::{big, micros};
+use super::super::{Error, EventPosition, EventRow, Events, Fence, Outbox, PendingExport, Result};
+use super::leases::explain;
+use super::{Backend, decode, info, now, worded};
 use crate::ids::ThreadId;
 
 #[async_trait]
 impl<B: Backend> Events for B {
-    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<()> {
         Backend::append_events(self, fence, batch).await
     }
 
-    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition> {
         let row = self.database().fetch_short(&query(MARK).bind(thread.0)).await?;
         decode::mark(&row.ok_or(Error::UnknownThread(thread))?)
     }
@@ -32,7 +27,7 @@ impl<B: Backend> Events for B {
         thread: ThreadId,
         after: u64,
         limit: u32,
-    ) -> Result<Vec<EventRow>, Error> {
+    ) -> Result<Vec<EventRow>> {
         let after = query(AFTER).bind(thread.0).bind(big(after)).bind(limit);
         let rows = self.database().fetch_all(&after).await?;
         if rows.is_empty() {
@@ -41,11 +36,10 @@ impl<B: Backend> Events for B {
         rows.iter().map(decode::event).collect()
     }
 
-    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64> {
         let database = self.database();
-        let of_sqlite = prune!("$3 - $1");
-        let of_postgres = prune!("now() - $1 * interval '1 microsecond'");
-        let prune = query(database.dialect().pick(of_sqlite, of_postgres))
+        let before = ("{before}", "$3 - $1", "now() - $1 * interval '1 microsecond'");
+        let prune = worded(database.dialect(), PRUNE, &[before])
             .binds((micros(kept), most, now()))
             .repeatable();
         Ok(database.execute(&prune).await?)
@@ -54,23 +48,23 @@ impl<B: Backend> Events for B {
 
 #[async_trait]
 impl<B: Backend> Outbox for B {
-    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error> {
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>> {
         let rows = self.database().fetch_all(&query(PENDING).bind(limit)).await?;
         rows.iter().map(decode::export).collect()
     }
 
-    async fn count(&self) -> Result<u64, Error> {
+    async fn count(&self) -> Result<u64> {
         let row = self.database().fetch_short(&query(COUNT)).await?;
         row.as_ref().map_or(Ok(0), |row| decode::count(row, "threads"))
     }
 
-    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error> {
+    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>> {
         let row = self.database().fetch_short(&query(PENDING_OF).bind(thread.0)).await?;
         row.as_ref().map(decode::export).transpose()
     }
 
     /// Two statements of which either alone does no harm; a thread has one row.
-    async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
+    async fn paid(&self, thread: ThreadId, run: u32) -> Result<()> {
         let run = i32::try_from(run).unwrap_or(i32::MAX - 1);
         let paid = |statement| query(statement).bind(thread.0).bind(run).repeatable();
         if self.database().execute(&paid(PAID)).await? == 0 {
@@ -87,31 +81,22 @@ const AFTER: &str = "SELECT first_id, events, run, step, codec, body, at FROM ev
         SELECT max(first_id) FROM event WHERE thread_id = $1 AND first_id <= $2), 0)
      ORDER BY first_id LIMIT $3";
 
-macro_rules! prune {
-    ($before:literal) => {
-        concat!(
-            "DELETE FROM event WHERE (thread_id, first_id) IN (
-                SELECT e.thread_id, e.first_id FROM event e JOIN thread t ON t.id = e.thread_id
-                WHERE e.at <= ",
-            $before,
-            " AND t.status NOT IN ('busy', 'queued')
-                ORDER BY e.at LIMIT $2)"
-        )
-    };
-}
-use prune;
+const PRUNE: &str = "DELETE FROM event WHERE (thread_id, first_id) IN (
+        SELECT e.thread_id, e.first_id FROM event e JOIN thread t ON t.id = e.thread_id
+        WHERE e.at <= {before} AND t.status NOT IN ('busy', 'queued')
+        ORDER BY e.at LIMIT $2)";
 
 /// Whether a batch is there already: ids are given once, so it is this writer's own.
 const IS_THERE: &str = "SELECT t.events, EXISTS (SELECT 1 FROM event e
         WHERE e.thread_id = t.id AND e.first_id = $2 AND e.events = $3 AND e.run = $4) AS is_there
      FROM thread t WHERE t.id = $1";
 
-/// Says why a batch was not appended; nothing is wrong where it is there already.
+/// Explains why a batch was not appended; no error if it is in the log.
 pub(in super::super) async fn why_not_appended(
     database: &Database,
     fence: Fence,
     batch: &EventRow,
-) -> Result<(), Error> {
+) -> Result<()> {
     explain(database, fence).await?;
     let thread = fence.thread;
     let is_there =

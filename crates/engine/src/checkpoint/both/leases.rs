@@ -1,31 +1,26 @@
-//! Who may write: claims, leases and the runs under them, and why a fenced statement changed nothing.
+//! The right to write: claims, leases and the runs under them, and the reasons why a fenced statement changed no row.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion_database::{Database, Query, Row, Transaction, query};
 
-use super::{
-    super::{
-        Claim, Error, Fence, Leases, RunEnd, RunRow, ThreadInfo, Waiting, WorkFilter,
-        limits::{big, micros, text},
-    },
-    Backend,
-    decode::{self, run_columns, thread_columns},
-    info, now,
+use super::super::limits::{big, micros, text};
+use super::super::{
+    Claim, Error, Fence, Leases, Result, RunEnd, RunRow, ThreadInfo, Waiting, WorkFilter,
 };
+use super::decode::{self, run_columns, thread_columns};
+use super::{Backend, info, now, worded};
 use crate::failpoint::{Point, Side, reach};
 use crate::ids::{RunId, ThreadId};
 
 #[async_trait]
 impl<B: Backend> Leases for B {
-    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo> {
         let Claim { thread, seen, owner, ttl, force } = claim;
         let database = self.database();
-        let of_sqlite = claim!("$4", "$4 + $3");
-        let of_postgres = claim!("now()", "now() + $3 * interval '1 microsecond'");
         // Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
-        let statement = query(database.dialect().pick(of_sqlite, of_postgres)).binds((
+        let statement = worded(database.dialect(), CLAIM, &[NOW, UNTIL]).binds((
             thread.0,
             text(owner),
             micros(ttl),
@@ -45,22 +40,23 @@ impl<B: Backend> Leases for B {
         Err(Error::UnknownThread(thread))
     }
 
-    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>> {
         let database = self.database();
-        let of_sqlite = waiting!("$7", "$3", "instr");
-        let of_postgres = waiting!("now()", "$3 * interval '1 microsecond'", "strpos");
-        let waiting = query(database.dialect().pick(of_sqlite, of_postgres))
+        let marks = [
+            ("{now}", "$7", "now()"),
+            ("{since}", "$3", "$3 * interval '1 microsecond'"),
+            ("{position}", "instr", "strpos"),
+        ];
+        let waiting = worded(database.dialect(), WAITING, &marks)
             .binds((&wanted.graph, wanted.except_tenant.as_deref(), micros(wanted.queued_for)))
             .binds((&wanted.machine, wanted.limit, wanted.skip, now()));
         let rows = database.fetch_all(&waiting).await?;
         rows.iter().map(decode::waiting).collect()
     }
 
-    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<()> {
         let database = self.database();
-        let of_sqlite = renew!("$4 + $3");
-        let of_postgres = renew!("now() + $3 * interval '1 microsecond'");
-        let renew = query(database.dialect().pick(of_sqlite, of_postgres))
+        let renew = worded(database.dialect(), RENEW, &[UNTIL])
             .binds((fence.thread.0, big(fence.token), micros(ttl), now()))
             .repeatable();
         if database.execute(&renew).await? == 0 {
@@ -69,15 +65,15 @@ impl<B: Backend> Leases for B {
         Ok(())
     }
 
-    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
         Backend::begin_run(self, fence, run, exports).await
     }
 
-    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
         Backend::end_run(self, fence, run, end).await
     }
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>> {
         let rows = self.database().fetch_all(&runs(thread)).await?;
         if rows.is_empty() {
             info(self.database(), thread).await?;
@@ -89,78 +85,47 @@ impl<B: Backend> Leases for B {
 /// Looks at a lease that vanished between the attempt and the look are given this many times.
 const ATTEMPTS: usize = 3;
 
-macro_rules! claim {
-    ($now:literal, $until:literal) => {
-        concat!(
-            "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
-                woken = false, lease_until = ",
-            $until,
-            ", updated_at = ",
-            $now,
-            " WHERE id = $1 AND ($5 OR lease_until IS NULL OR lease_until <= ",
-            $now,
-            ") AND ($6 IS NULL OR fence = $6 AND status IN ('queued', 'busy')) RETURNING ",
-            thread_columns!()
-        )
-    };
-}
-use claim;
+/// The present of a claim, and the end of a lease.
+const NOW: (&str, &str, &str) = ("{now}", "$4", "now()");
+const UNTIL: (&str, &str, &str) = ("{until}", "$4 + $3", "now() + $3 * interval '1 microsecond'");
 
-/// The queue, by a clock; `$since` is how long ago a thread must have been queued.
-macro_rules! waiting {
-    ($now:literal, $since:literal, $position:literal) => {
-        concat!(
-            "SELECT id, CASE WHEN lease_until > ",
-            $now,
-            " THEN owner END AS holder FROM thread
-             WHERE status IN ('queued', 'busy') AND root_id IS NULL
-                AND graph = $1 AND tenant IS DISTINCT FROM $2
-                AND CASE WHEN status = 'queued' THEN updated_at <= ",
-            $now,
-            " - ",
-            $since,
-            " ELSE lease_until IS NULL OR lease_until <= ",
-            $now,
-            " OR ",
-            $position,
-            "(owner, $4) > 0 END
-             ORDER BY updated_at LIMIT $5 OFFSET $6"
-        )
-    };
-}
-use waiting;
+const CLAIM: &str = concat!(
+    "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
+        woken = false, lease_until = {until}, updated_at = {now}
+     WHERE id = $1 AND ($5 OR lease_until IS NULL OR lease_until <= {now})
+        AND ($6 IS NULL OR fence = $6 AND status IN ('queued', 'busy')) RETURNING ",
+    thread_columns!()
+);
 
-macro_rules! renew {
-    ($until:literal) => {
-        // One that comes behind the end of its run would lock a thread at rest.
-        concat!(
-            "UPDATE thread SET lease_until = ",
-            $until,
-            " WHERE id = $1 AND fence = $2 AND lease_until IS NOT NULL"
-        )
-    };
-}
-use renew;
+/// The queue, by a clock; `{since}` is how long ago a thread must have been queued.
+const WAITING: &str =
+    "SELECT id, CASE WHEN lease_until > {now} THEN owner END AS holder FROM thread
+     WHERE status IN ('queued', 'busy') AND root_id IS NULL
+        AND graph = $1 AND tenant IS DISTINCT FROM $2
+        AND CASE WHEN status = 'queued' THEN updated_at <= {now} - {since}
+            ELSE lease_until IS NULL OR lease_until <= {now} OR {position}(owner, $4) > 0 END
+     ORDER BY updated_at LIMIT $5 OFFSET $6";
+
+/// One that comes behind the end of its run would lock a thread at rest.
+const RENEW: &str = "UPDATE thread SET lease_until = {until}
+     WHERE id = $1 AND fence = $2 AND lease_until IS NOT NULL";
 
 const RUNS: &str =
     concat!("SELECT ", run_columns!(), " FROM run WHERE thread_id = $1 ORDER BY number");
 
-/// Finds a run that has ended.
 pub(in super::super) fn ended(fence: Fence, run: RunId) -> Query {
     query("SELECT 1 AS one FROM run WHERE thread_id = $1 AND id = $2 AND status <> 'running'")
         .bind(fence.thread.0)
         .bind(run.0)
 }
 
-/// Reads the runs of a thread, oldest first.
 pub(super) fn runs(thread: ThreadId) -> Query {
     query(RUNS).bind(thread.0)
 }
 
-/// Reads where a thread stands.
 pub(in super::super) const HEAD_AND_FENCE: &str = "SELECT head, fence FROM thread WHERE id = $1";
 
-/// Where a thread stands: its newest step, and its newest fencing token.
+/// The position of a thread: its newest step and its newest fencing token.
 #[derive(Clone, Copy)]
 pub(in super::super) struct HeadAndFence {
     pub(in super::super) head: u64,
@@ -168,15 +133,15 @@ pub(in super::super) struct HeadAndFence {
 }
 
 impl HeadAndFence {
-    /// Reads it where the token is the thread's newest.
-    pub(in super::super) fn of(found: Option<Row>, fence: Fence) -> Result<Self, Error> {
+    /// Reads the position if the token is the thread's newest.
+    pub(in super::super) fn of(found: Option<Row>, fence: Fence) -> Result<Self> {
         let row = found.ok_or(Error::UnknownThread(fence.thread))?;
         let place =
             Self { head: decode::count(&row, "head")?, token: decode::count(&row, "fence")? };
         if place.token == fence.token { Ok(place) } else { Err(place.fenced(fence)) }
     }
 
-    /// Refuses a token as one that was stale when the statement looked.
+    /// Rejects a token that was stale when the statement ran.
     pub(in super::super) fn fenced(self, fence: Fence) -> Error {
         reach(Point::Fenced, Side::After);
         fence.stale(self.token)
@@ -187,11 +152,8 @@ fn place(fence: Fence) -> Query {
     query(HEAD_AND_FENCE).bind(fence.thread.0)
 }
 
-/// Returns where the thread stands; an error when it is unknown or the token is not its newest.
-pub(in super::super) async fn explain(
-    database: &Database,
-    fence: Fence,
-) -> Result<HeadAndFence, Error> {
+/// Returns the position of the thread; an error if it is unknown or the token is not its newest.
+pub(in super::super) async fn explain(database: &Database, fence: Fence) -> Result<HeadAndFence> {
     HeadAndFence::of(database.fetch_short(&place(fence)).await?, fence)
 }
 
@@ -199,6 +161,6 @@ pub(in super::super) async fn explain(
 pub(in super::super) async fn check(
     transaction: &mut Transaction<'_>,
     fence: Fence,
-) -> Result<HeadAndFence, Error> {
+) -> Result<HeadAndFence> {
     HeadAndFence::of(transaction.fetch_optional(&place(fence)).await?, fence)
 }

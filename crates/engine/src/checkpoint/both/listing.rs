@@ -1,4 +1,4 @@
-//! Lists of threads, and how many there are.
+//! Lists and counts of threads.
 //!
 //! Invariant: the first threads of a long list are read off an index. No index orders those under way, whose time each commit moves:
 //! they are few, and sorted.
@@ -6,14 +6,12 @@
 use perihelion_database::{Query, Value, query};
 use sqlx::AssertSqlSafe;
 
-use super::{
-    super::{ThreadFilter, ThreadStatus},
-    decode::thread_columns,
-};
+use super::super::{ThreadFilter, ThreadStatus};
+use super::decode::thread_columns;
 
 const COLUMNS: &str = thread_columns!();
 
-/// Threads at the top by how they stand; those at rest are counted by indexes alone.
+/// Threads at the top by status; idle threads are counted by indexes alone.
 pub(super) const COUNT: &str = "SELECT status, CAST(sum(threads) AS bigint) AS threads FROM (
         SELECT status, count(*) AS threads FROM thread
         WHERE root_id IS NULL AND status <> 'busy' GROUP BY status
@@ -26,9 +24,9 @@ pub(super) const COUNT: &str = "SELECT status, CAST(sum(threads) AS bigint) AS t
         WHERE root_id IS NULL AND status = 'idle' AND error IS NOT NULL GROUP BY part.n
      ) AS counted GROUP BY status";
 
-/// Threads that one index holds in order, or that are few: what they are, and the column that says when each changed last.
+/// Threads that one index holds in order, or that are few: their condition, and the column of their last change.
 ///
-/// Some conditions imply others: SQLite takes an index for a part of the rows only where it reads that part's own words.
+/// Some conditions imply others: SQLite uses a partial index only if the statement repeats the condition of the index.
 type Part = (&'static str, &'static str);
 
 const UNDER_WAY: Part = (" AND status = 'busy' AND status IN ('queued', 'busy')", "updated_at");
@@ -37,7 +35,6 @@ const UNSETTLED: Part = (" AND status <> 'busy' AND status <> 'idle'", "rested_a
 /// At rest after a run that failed: [`ThreadInfo::overall_status`](super::super::ThreadInfo::overall_status).
 const FAILED_AT_REST: Part = (" AND status = 'idle' AND error IS NOT NULL", "rested_at");
 
-/// Asks for threads, the last changed first.
 pub(super) fn list(filter: &ThreadFilter) -> Query {
     let (text, values) = question(filter);
     values.into_iter().fold(query(AssertSqlSafe(text)), Query::bind)
@@ -105,7 +102,7 @@ mod tests {
 
     use super::*;
 
-    /// Threads of both kinds, as many as make an index worth its while, by a dialect's own series.
+    /// Threads of both kinds, enough for an index to be useful, by a dialect's series function.
     const FILL: &str =
         "INSERT INTO thread (id, created_at, updated_at, status, graph, namespace, tenant)
          SELECT md5(n::text)::uuid, now(), now() - n * interval '1 second',
@@ -134,7 +131,7 @@ mod tests {
         rows.unwrap().iter().map(line).collect::<Vec<_>>().join("\n")
     }
 
-    /// X1: what is read for a page does not grow with the number of threads.
+    /// X1: reading a page costs the same for any number of threads.
     #[tokio::test]
     async fn the_first_threads_are_read_off_an_index_of_sqlite() {
         let database = Database::open("memory:").await.unwrap();

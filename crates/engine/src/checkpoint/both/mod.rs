@@ -1,9 +1,10 @@
-//! What SQLite and Postgres say alike: statements, rows, and what is done in which order.
+//! The code that SQLite and Postgres share: statements, rows, and their order.
 //!
-//! Enter at [`Backend`]: what has one is all that a store is but [`Store`](super::Store) itself. Invariant: a statement
-//! that both databases understand stands here once, and where they differ in a word, [`Dialect`](perihelion_database::Dialect) chooses it. Deliberately
-//! absent: what one of them does in a way of its own, for speed: runs, commits, answers and events are one statement and
-//! one round trip on Postgres, and on SQLite a transaction or a statement that others may share.
+//! Enter at [`Backend`]: a type that implements it gets all of a store except [`Store`](super::Store). Invariant: a
+//! statement that both databases understand is written once, and if they differ in a word,
+//! [`Dialect`](perihelion_database::Dialect) chooses it. Deliberately absent: the parts that one of them does
+//! differently for speed. Runs, commits, answers and events are one statement and one round trip on Postgres, and on
+//! SQLite a transaction or a statement that several threads share.
 //!
 //! A condition in place of a join's `ON` is meant: SQLite takes the tables of a `CROSS JOIN` in the order in which they
 //! are written.
@@ -21,27 +22,24 @@ mod transfer;
 use std::future::Future;
 
 use chrono::{DateTime, Utc};
-use perihelion_database::Database;
+use perihelion_database::{Database, Dialect, Query, Transaction, query};
+use sqlx::AssertSqlSafe;
 
 use super::{
-    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, PendingRow, RunEnd, RunRow,
+    BlobRow, Commit, Encoded, EventRow, Fence, Loaded, PendingRow, Result, RunEnd, RunRow,
     StateCache, limits::moment,
 };
 use crate::clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
 
-pub(super) use self::{
-    effects::sum_of_answer,
-    events::why_not_appended,
-    threads::{info, read},
-};
+pub(super) use self::effects::sum_of_answer;
+pub(super) use self::events::why_not_appended;
+pub(super) use self::threads::info;
 
-/// A database, with what it does in a way of its own; each method keeps the promise of the trait's that is named like it.
+/// A database with its specific operations; each method has the contract of the trait method with the same name.
 pub trait Backend: Send + Sync {
-    /// Returns the database, for all that is done alike.
     fn database(&self) -> &Database;
 
-    /// Returns the states that were restored from the database.
     fn states(&self) -> &StateCache;
 
     fn begin_run(
@@ -49,48 +47,62 @@ pub trait Backend: Send + Sync {
         fence: Fence,
         run: RunId,
         exports: bool,
-    ) -> impl Future<Output = Result<RunRow, Error>> + Send;
+    ) -> impl Future<Output = Result<RunRow>> + Send;
 
     fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> impl Done;
 
     fn commit(&self, commit: &Commit) -> impl Done;
 
-    /// Keeps what a task wrote with the texts that it brings; returns 0 where it was refused, or is there already.
+    /// Stores the write of a task with its texts; returns 0 if it was rejected or existed before.
     fn save_with(
         &self,
         fence: Fence,
         row: &PendingRow,
         blobs: &[BlobRow],
-    ) -> impl Future<Output = Result<u64, Error>> + Send;
+    ) -> impl Future<Output = Result<u64>> + Send;
 
-    /// Reads what is needed to restore a thread; where `since` is given, the steps from there on and no snapshot.
+    /// Reads the rows that restore a thread; with `since`, the steps from there on and no snapshot.
     fn load(
         &self,
         thread: ThreadId,
         at: Option<u64>,
         since: Option<u64>,
-    ) -> impl Future<Output = Result<Loaded, Error>> + Send;
+    ) -> impl Future<Output = Result<Loaded>> + Send;
 
     /// Answers an interrupt and wakes its thread; says whether it was open.
     fn answer(
         &self,
         interrupt: InterruptId,
         answer: &Encoded,
-    ) -> impl Future<Output = Result<bool, Error>> + Send;
+    ) -> impl Future<Output = Result<bool>> + Send;
 
     fn append_events(&self, fence: Fence, batch: &EventRow) -> impl Done;
 }
 
-/// The end of a write.
-pub trait Done: Future<Output = Result<(), Error>> + Send {}
+/// One thread within a transaction.
+pub(super) struct ThreadAccess<'a, 't> {
+    pub(super) transaction: &'a mut Transaction<'t>,
+    pub(super) thread: ThreadId,
+}
 
-impl<F: Future<Output = Result<(), Error>> + Send> Done for F {}
+/// The end of a write.
+pub trait Done: Future<Output = Result<()>> + Send {}
+
+impl<F: Future<Output = Result<()>> + Send> Done for F {}
 
 /// Returns this machine's time, which dates the rows of a SQLite file: all its processes share the machine.
 ///
-/// Postgres dates by a clock of its own.
+/// Postgres has a separate clock for dates.
 pub(super) fn now() -> DateTime<Utc> {
     moment(clock::now())
+}
+
+/// Writes a statement in the words of a database: of each mark, its words for SQLite and for Postgres.
+fn worded(dialect: Dialect, statement: &str, marks: &[(&str, &str, &str)]) -> Query {
+    let write = |text: String, (mark, sqlite, postgres): &(&str, &str, &str)| {
+        text.replace(mark, dialect.pick(sqlite, postgres))
+    };
+    query(AssertSqlSafe(marks.iter().fold(statement.to_owned(), write)))
 }
 
 /// Returns the text for rows that are read to be changed: Postgres locks them, SQLite's transaction has the whole file.

@@ -1,12 +1,11 @@
 //! Deleting and shortening threads without taking history from their forks.
 
-use perihelion_database::{Database, Query, Transaction, query};
+use perihelion_database::{Database, query};
 
-use super::{
-    super::{Error, ThreadInfo, limits::big},
-    locking,
-    threads::lock,
-};
+use super::super::limits::big;
+use super::super::{Error, Result, ThreadInfo};
+use super::{ThreadAccess, locking};
+use crate::graph::subgraph_step;
 use crate::ids::ThreadId;
 
 /// The thread $1, and with $2 its subgraphs' threads.
@@ -16,7 +15,7 @@ macro_rules! doomed {
     };
 }
 
-/// Walks from each fork of the doomed threads through them, and ends at the first one that stays.
+/// Walks from each fork of the threads to delete through them, and ends at the first thread that stays.
 macro_rules! line {
     ($statement:literal) => {
         concat!(
@@ -36,8 +35,8 @@ macro_rules! line {
     };
 }
 
-/// Hands every fork the rows it shares with doomed threads, and makes it a fork of what lies before
-/// them, if anything does.
+/// Transfers to every fork the rows that it shares with deleted threads, and makes it a fork of their own origin, if
+/// there is one.
 const HAND_OVER: [&str; 4] = [
     line!(
         "INSERT INTO step
@@ -110,51 +109,48 @@ pub(super) async fn delete(
     database: &Database,
     thread: ThreadId,
     seen: Option<&ThreadInfo>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let mut transaction = database.begin_long().await?;
-    let deleted = delete_all(&mut transaction, thread, seen).await;
+    let deleted = ThreadAccess { transaction: &mut transaction, thread }.delete(seen).await;
     transaction.settle(deleted).await
 }
 
-/// Holds the thread's row first: anyone who claims it meanwhile waits, and then finds it gone.
-async fn delete_all(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    seen: Option<&ThreadInfo>,
-) -> Result<(), Error> {
-    let info = lock(transaction, thread).await?;
-    if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
-        return Err(Error::Moved { thread });
+impl ThreadAccess<'_, '_> {
+    /// Locks the thread's row first: a process that claims it waits, and then finds it deleted.
+    async fn delete(&mut self, seen: Option<&ThreadInfo>) -> Result<()> {
+        let info = self.lock().await?;
+        if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
+            return Err(Error::Moved { thread: self.thread });
+        }
+        self.remove(true).await
     }
-    let with_children = true;
-    hand_over(transaction, thread, with_children).await?;
-    for statement in DELETE {
-        transaction.execute(&of_doomed(statement, thread, with_children)).await?;
-    }
-    Ok(())
-}
 
-fn of_doomed(statement: &'static str, thread: ThreadId, with_children: bool) -> Query {
-    query(statement).bind(thread.0).bind(with_children)
-}
+    async fn remove(&mut self, with_children: bool) -> Result<()> {
+        self.hand_over(with_children).await?;
+        for statement in DELETE {
+            let delete = query(statement).bind(self.thread.0).bind(with_children);
+            self.transaction.execute(&delete).await?;
+        }
+        Ok(())
+    }
 
-/// Locks the doomed threads and then their forks: nobody deletes, shortens or forks one of them while rows change hands.
-async fn hand_over(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    with_children: bool,
-) -> Result<(), Error> {
-    let dialect = transaction.dialect();
-    let doomed = locking!(dialect, " ORDER BY id FOR UPDATE", doomed!());
-    let forks = locking!(dialect, " FOR UPDATE", forks!());
-    transaction.fetch_all(&of_doomed(doomed, thread, with_children)).await?;
-    if transaction.fetch_all(&of_doomed(forks, thread, with_children)).await?.is_empty() {
-        return Ok(());
+    /// Locks the threads to delete and then their forks, so that none of them is deleted, shortened or forked while
+    /// rows are transferred.
+    async fn hand_over(&mut self, with_children: bool) -> Result<()> {
+        let thread = self.thread.0;
+        let of_doomed = |statement: &'static str| query(statement).bind(thread).bind(with_children);
+        let dialect = self.transaction.dialect();
+        let doomed = locking!(dialect, " ORDER BY id FOR UPDATE", doomed!());
+        let forks = locking!(dialect, " FOR UPDATE", forks!());
+        self.transaction.fetch_all(&of_doomed(doomed)).await?;
+        if self.transaction.fetch_all(&of_doomed(forks)).await?.is_empty() {
+            return Ok(());
+        }
+        for statement in HAND_OVER {
+            self.transaction.execute(&of_doomed(statement)).await?;
+        }
+        Ok(())
     }
-    for statement in HAND_OVER {
-        transaction.execute(&of_doomed(statement, thread, with_children)).await?;
-    }
-    Ok(())
 }
 
 /// Walks the threads that $1 was forked from.
@@ -173,7 +169,7 @@ macro_rules! origins {
     };
 }
 
-/// Makes what a fork shares beyond step $2 its own, and the snapshots from $2 on and all texts as well.
+/// Gives a fork its own copies of the shared rows beyond step $2, of the snapshots from $2 on, and of all texts.
 const TAKE_OVER: [&str; 3] = [
     origins!(
         "INSERT INTO step
@@ -210,10 +206,13 @@ const TAKE_OVER: [&str; 3] = [
 const IS_THERE: &str =
     "SELECT EXISTS (SELECT 1 FROM snapshot WHERE thread_id = $1 AND seq = $2) AS is_there";
 
-/// The first return to an earlier step that stays and whose own state nobody keeps.
+/// The first remaining return to an earlier step without a snapshot of its state.
 const BARE_RETURN: &str = "SELECT min(seq) AS seq FROM step
      WHERE thread_id = $1 AND seq > $2 AND kind = 'fork'
         AND NOT EXISTS (SELECT 1 FROM snapshot s WHERE s.thread_id = $1 AND s.seq = step.seq)";
+
+/// The subgraphs' threads below the thread at the top.
+const BELOW: &str = "SELECT id, namespace FROM thread WHERE root_id = $1 ORDER BY id";
 
 const DROP: [&str; 5] = [
     "DELETE FROM step WHERE thread_id = $1 AND seq <= $2",
@@ -223,35 +222,42 @@ const DROP: [&str; 5] = [
     "UPDATE thread SET base = $2, parent_id = NULL, parent_seq = NULL WHERE id = $1",
 ];
 
-/// Drops what lies before the snapshot at `seq`.
-pub(super) async fn truncate(database: &Database, thread: ThreadId, seq: u64) -> Result<(), Error> {
+/// Deletes the steps before the snapshot at `seq`, with the subgraphs' threads of these steps.
+pub(super) async fn truncate(database: &Database, thread: ThreadId, seq: u64) -> Result<()> {
     let mut transaction = database.begin_long().await?;
-    let dropped = drop_before(&mut transaction, thread, seq).await;
+    let dropped = ThreadAccess { transaction: &mut transaction, thread }.drop_before(seq).await;
     transaction.settle(dropped).await
 }
 
-async fn drop_before(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    seq: u64,
-) -> Result<(), Error> {
-    let of_step = |statement: &'static str| query(statement).bind(thread.0).bind(big(seq));
-    let head = lock(transaction, thread).await?.head;
-    hand_over(transaction, thread, false).await?;
-    for statement in TAKE_OVER {
-        transaction.execute(&of_step(statement)).await?;
+impl ThreadAccess<'_, '_> {
+    async fn drop_before(&mut self, seq: u64) -> Result<()> {
+        let thread = self.thread;
+        let of_step = |statement: &'static str| query(statement).bind(thread.0).bind(big(seq));
+        let info = self.lock().await?;
+        self.hand_over(false).await?;
+        let transaction = &mut *self.transaction;
+        for statement in TAKE_OVER {
+            transaction.execute(&of_step(statement)).await?;
+        }
+        let found = transaction.fetch_optional(&of_step(IS_THERE)).await?;
+        let is_there = found.map_or(Ok(false), |row| row.get("is_there"))?;
+        if !is_there {
+            return Err(Error::UnknownStep { thread, seq, head: info.head });
+        }
+        let bare = transaction.fetch_optional(&of_step(BARE_RETURN)).await?;
+        if let Some(seq) = bare.map_or(Ok(None), |row| row.get::<Option<i64>>("seq"))? {
+            return Err(Error::BareReturn { thread, seq: seq.unsigned_abs() });
+        }
+        for statement in DROP {
+            transaction.execute(&of_step(statement)).await?;
+        }
+        for child in transaction.fetch_all(&query(BELOW).bind(info.top().0)).await? {
+            let step = subgraph_step(&child.get::<String>("namespace")?, &info.namespace);
+            if step.is_some_and(|step| step <= seq) {
+                let thread = ThreadId(child.get("id")?);
+                ThreadAccess { transaction: &mut *transaction, thread }.remove(false).await?;
+            }
+        }
+        Ok(())
     }
-    let found = transaction.fetch_optional(&of_step(IS_THERE)).await?;
-    let is_there = found.map_or(Ok(false), |row| row.get("is_there"))?;
-    if !is_there {
-        return Err(Error::UnknownStep { thread, seq, head });
-    }
-    let bare = transaction.fetch_optional(&of_step(BARE_RETURN)).await?;
-    if let Some(seq) = bare.map_or(Ok(None), |row| row.get::<Option<i64>>("seq"))? {
-        return Err(Error::BareReturn { thread, seq: seq.unsigned_abs() });
-    }
-    for statement in DROP {
-        transaction.execute(&of_step(statement)).await?;
-    }
-    Ok(())
 }

@@ -1,20 +1,17 @@
 //! Reading steps and texts, a fork's shared ones included, and keeping snapshots.
 
 use async_trait::async_trait;
-use perihelion_database::{Database, Dialect, Query, Row, Transaction, query};
+use perihelion_database::{Dialect, Query, Row, query};
 
-use super::{
-    super::{
-        BlobRow, Commit, Error, Fence, Loaded, PendingRow, SnapshotRow, StateCache, StepRow, Steps,
-        chain::{not_beyond, verified},
-        checksum,
-        limits::big,
-    },
-    Backend,
-    decode::{self, blob_columns, snapshot_columns, step_columns},
-    info,
-    leases::explain,
+use super::super::chain::{not_beyond, verified};
+use super::super::limits::big;
+use super::super::{
+    BlobRow, Commit, Error, Fence, Loaded, PendingRow, Result, SnapshotRow, StateCache, StepRow,
+    Steps, checksum,
 };
+use super::decode::{self, blob_columns, snapshot_columns, step_columns};
+use super::leases::explain;
+use super::{Backend, ThreadAccess, info, worded};
 use crate::ids::ThreadId;
 
 /// The thread $1 and those it was forked from, each with the last step up to $2 that counts in it.
@@ -32,18 +29,30 @@ macro_rules! line {
 }
 pub(in super::super) use line;
 
+/// The thread, the one at the top, and their origins: the owners of texts that it may reference.
+macro_rules! owners {
+    ($statement:literal) => {
+        concat!(
+            "WITH RECURSIVE owner (id) AS (
+                SELECT $1
+                UNION
+                SELECT next.id FROM owner o CROSS JOIN thread t CROSS JOIN thread next
+                WHERE t.id = o.id AND next.id IN (t.root_id, t.parent_id)
+             ) SELECT ",
+            blob_columns!(),
+            " FROM owner CROSS JOIN blob WHERE blob.thread_id = owner.id ",
+            $statement
+        )
+    };
+}
+
 #[async_trait]
 impl<B: Backend> Steps for B {
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+    async fn commit(&self, commit: &Commit) -> Result<()> {
         Backend::commit(self, commit).await
     }
 
-    async fn save_pending(
-        &self,
-        fence: Fence,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<(), Error> {
+    async fn save_pending(&self, fence: Fence, row: &PendingRow, blobs: &[BlobRow]) -> Result<()> {
         let database = self.database();
         let saved = if blobs.is_empty() {
             database.execute(&saving(database.dialect(), fence, row).repeatable()).await?
@@ -60,16 +69,11 @@ impl<B: Backend> Steps for B {
         Ok(())
     }
 
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded> {
         Backend::load(self, thread, at, None).await
     }
 
-    async fn load_since(
-        &self,
-        thread: ThreadId,
-        since: u64,
-        at: Option<u64>,
-    ) -> Result<Loaded, Error> {
+    async fn load_since(&self, thread: ThreadId, since: u64, at: Option<u64>) -> Result<Loaded> {
         Backend::load(self, thread, at, Some(since)).await
     }
 
@@ -82,9 +86,12 @@ impl<B: Backend> Steps for B {
         thread: ThreadId,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<StepRow>, Error> {
+    ) -> Result<Vec<StepRow>> {
         let newest = match before {
-            None => Some(newest(self.database(), thread).await?),
+            None => {
+                let row = self.database().fetch_optional(&query(NEWEST).bind(thread.0)).await?;
+                Some(newest(thread, row)?)
+            }
             Some(_) => None,
         };
         let upto = before.map_or(i64::MAX, |before| big(before.saturating_sub(1)));
@@ -94,7 +101,7 @@ impl<B: Backend> Steps for B {
             info(self.database(), thread).await?;
         }
         let steps: Vec<StepRow> = rows.iter().map(decode::step).collect::<Result<_, _>>()?;
-        if let Some(Newest { head, base }) = newest.filter(|_| limit > 0) {
+        if let Some((head, base)) = newest.filter(|_| limit > 0) {
             let reached = steps.first().map_or(base, |step| step.seq);
             if reached < head {
                 return Err(Error::missing(thread, reached + 1));
@@ -103,11 +110,11 @@ impl<B: Backend> Steps for B {
         verified(thread, steps, limit)
     }
 
-    /// A thread that is deleted or truncated meanwhile keeps its row locked: then nothing is written.
-    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
+    /// The row of a thread stays locked while it is deleted or truncated: then the commit writes no row.
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<()> {
         let database = self.database();
-        let put = database.dialect().pick(put_snapshot!(""), put_snapshot!(" FOR KEY SHARE"));
-        let put = bind_snapshot(query(put).bind(thread.0), snapshot).repeatable();
+        let put = worded(database.dialect(), PUT_SNAPSHOT, &[("{lock}", "", "FOR KEY SHARE")]);
+        let put = bind_snapshot(put.bind(thread.0), snapshot).repeatable();
         if database.execute(&put).await? == 0 {
             let head = info(database, thread).await?.info.head;
             if snapshot.seq > head {
@@ -117,40 +124,25 @@ impl<B: Backend> Steps for B {
         Ok(())
     }
 
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        find_blob(self.database(), thread, hash).await
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>> {
+        let find = query(owners!("AND hash = $2 LIMIT 1")).bind(thread.0).bind(&hash[..]);
+        let row = self.database().fetch_optional(&find).await?;
+        if row.is_none() {
+            info(self.database(), thread).await?;
+        }
+        row.as_ref().map(decode::blob).transpose()
     }
 }
 
-/// Where a thread ends, the step up to which its steps were dropped, and a step that lies beyond its end.
+/// The end of a thread, the step up to which its steps were dropped, and a step beyond its end.
 const NEWEST: &str = "SELECT head, base, (SELECT min(seq) FROM step WHERE thread_id = thread.id AND seq > head) AS beyond
      FROM thread WHERE id = $1";
 
-/// Where a thread ends, and the step up to which its steps were dropped.
-struct Newest {
-    head: u64,
-    base: u64,
-}
-
-impl Newest {
-    fn read(thread: ThreadId, row: Option<Row>) -> Result<Self, Error> {
-        let row = row.ok_or(Error::UnknownThread(thread))?;
-        not_beyond(thread, row.get("beyond")?)?;
-        Ok(Self { head: decode::count(&row, "head")?, base: decode::count(&row, "base")? })
-    }
-}
-
-async fn newest(database: &Database, thread: ThreadId) -> Result<Newest, Error> {
-    Newest::read(thread, database.fetch_optional(&query(NEWEST).bind(thread.0)).await?)
-}
-
-/// Refuses a thread that has steps beyond the one that it says is its newest.
-pub(super) async fn check_end(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-) -> Result<(), Error> {
-    let newest = transaction.fetch_optional(&query(NEWEST).bind(thread.0)).await?;
-    Newest::read(thread, newest).map(|_| ())
+/// Reads the end of a thread, and the step up to which its steps were dropped; an error for steps beyond the end.
+fn newest(thread: ThreadId, row: Option<Row>) -> Result<(u64, u64)> {
+    let row = row.ok_or(Error::UnknownThread(thread))?;
+    not_beyond(thread, row.get("beyond")?)?;
+    Ok((decode::count(&row, "head")?, decode::count(&row, "base")?))
 }
 
 const SNAPSHOT: &str = concat!(
@@ -178,7 +170,7 @@ const STEPS: &str = concat!(
      ORDER BY seq"
 );
 
-/// There is a step for each number: the last so many are those above the last but so many.
+/// Step numbers have no gaps, so the last N steps are the ones above head minus N.
 const HISTORY: &str = concat!(
     line!(),
     " SELECT ",
@@ -204,26 +196,17 @@ macro_rules! save_pending {
     };
 }
 
-/// Keeps what a task of an unfinished step wrote, where the claim and the head hold.
+/// Stores the write of a task of an incomplete step, if the claim and the head are current.
 pub(in super::super) fn saving(dialect: Dialect, fence: Fence, row: &PendingRow) -> Query {
     query(dialect.pick(save_pending!(""), save_pending!(" FOR SHARE")))
         .binds((fence.thread.0, big(fence.token), big(row.step), row.task as i32))
         .binds((row.body.codec as i16, &row.body.bytes[..], &checksum::pending(row)[..]))
 }
 
-macro_rules! put_snapshot {
-    ($lock:literal) => {
-        concat!(
-            "INSERT INTO snapshot
-                (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
-             SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM thread
-             WHERE id = $1 AND head >= $2 AND base <= $2",
-            $lock,
-            " ON CONFLICT DO NOTHING"
-        )
-    };
-}
-use put_snapshot;
+const PUT_SNAPSHOT: &str = "INSERT INTO snapshot
+        (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
+     SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM thread
+     WHERE id = $1 AND head >= $2 AND base <= $2 {lock} ON CONFLICT DO NOTHING";
 
 /// Binds a snapshot's columns after its thread.
 pub(super) fn bind_snapshot(query: Query, snapshot: &SnapshotRow) -> Query {
@@ -234,87 +217,44 @@ pub(super) fn bind_snapshot(query: Query, snapshot: &SnapshotRow) -> Query {
         .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
 }
 
-/// Reads the newest snapshot up to `upto`.
-pub(in super::super) async fn newest_snapshot(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    upto: u64,
-) -> Result<Option<SnapshotRow>, Error> {
-    let snapshot = query(SNAPSHOT).bind(thread.0).bind(big(upto));
-    let row = transaction.fetch_optional(&snapshot).await?;
-    row.as_ref().map(|row| decode::snapshot(thread, row)).transpose()
-}
-
-/// Lists the steps after `after` up to `upto` that have a snapshot, in order.
-pub(super) async fn snapshots_between(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    after: u64,
-    upto: u64,
-) -> Result<Vec<u64>, Error> {
-    let between = query(SNAPSHOTS_BETWEEN).bind(thread.0).bind(big(upto)).bind(big(after));
-    let rows = transaction.fetch_all(&between).await?;
-    rows.iter().map(|row| decode::count(row, "seq")).collect()
-}
-
-/// Reads steps after `after` up to `upto`, oldest first.
-pub(in super::super) async fn steps(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    after: u64,
-    upto: u64,
-) -> Result<Vec<StepRow>, Error> {
-    let steps = query(STEPS).bind(thread.0).bind(big(upto)).bind(big(after));
-    transaction.fetch_all(&steps).await?.iter().map(decode::step).collect()
-}
-
-/// Reads what tasks of an unfinished step wrote.
-pub(in super::super) async fn pending(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    step: u64,
-) -> Result<Vec<PendingRow>, Error> {
-    let pending = query(PENDING).bind(thread.0).bind(big(step));
-    let rows = transaction.fetch_all(&pending).await?;
-    rows.iter().map(|row| decode::pending(thread, row)).collect()
-}
-
-/// The thread, the one at the top, and those they were forked from: whose texts it may name.
-macro_rules! owners {
-    ($statement:literal) => {
-        concat!(
-            "WITH RECURSIVE owner (id) AS (
-                SELECT $1
-                UNION
-                SELECT next.id FROM owner o CROSS JOIN thread t CROSS JOIN thread next
-                WHERE t.id = o.id AND next.id IN (t.root_id, t.parent_id)
-             ) SELECT ",
-            blob_columns!(),
-            " FROM owner CROSS JOIN blob WHERE blob.thread_id = owner.id ",
-            $statement
-        )
-    };
-}
-
-/// Reads a text that a thread may name.
-async fn find_blob(
-    database: &Database,
-    thread: ThreadId,
-    hash: &[u8; 32],
-) -> Result<Option<BlobRow>, Error> {
-    let find = query(owners!("AND hash = $2 LIMIT 1")).bind(thread.0).bind(&hash[..]);
-    let row = database.fetch_optional(&find).await?;
-    if row.is_none() {
-        info(database, thread).await?;
+impl ThreadAccess<'_, '_> {
+    pub(in super::super) async fn newest_snapshot(
+        &mut self,
+        upto: u64,
+    ) -> Result<Option<SnapshotRow>> {
+        let snapshot = query(SNAPSHOT).bind(self.thread.0).bind(big(upto));
+        let row = self.transaction.fetch_optional(&snapshot).await?;
+        row.as_ref().map(|row| decode::snapshot(self.thread, row)).transpose()
     }
-    row.as_ref().map(decode::blob).transpose()
-}
 
-/// Reads all texts that a thread may name.
-pub(super) async fn all_blobs(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-) -> Result<Vec<BlobRow>, Error> {
-    let all = query(owners!("ORDER BY step, hash")).bind(thread.0);
-    transaction.fetch_all(&all).await?.iter().map(decode::blob).collect()
+    /// Lists the steps after `after` up to `upto` that have a snapshot, in order.
+    pub(super) async fn snapshots_between(&mut self, after: u64, upto: u64) -> Result<Vec<u64>> {
+        let between = query(SNAPSHOTS_BETWEEN).bind(self.thread.0).bind(big(upto)).bind(big(after));
+        let rows = self.transaction.fetch_all(&between).await?;
+        rows.iter().map(|row| decode::count(row, "seq")).collect()
+    }
+
+    /// Reads steps after `after` up to `upto`, oldest first.
+    pub(in super::super) async fn steps(&mut self, after: u64, upto: u64) -> Result<Vec<StepRow>> {
+        let steps = query(STEPS).bind(self.thread.0).bind(big(upto)).bind(big(after));
+        self.transaction.fetch_all(&steps).await?.iter().map(decode::step).collect()
+    }
+
+    /// Reads what tasks of an unfinished step wrote.
+    pub(in super::super) async fn pending(&mut self, step: u64) -> Result<Vec<PendingRow>> {
+        let pending = query(PENDING).bind(self.thread.0).bind(big(step));
+        let rows = self.transaction.fetch_all(&pending).await?;
+        rows.iter().map(|row| decode::pending(self.thread, row)).collect()
+    }
+
+    /// Rejects a thread that has steps beyond its head.
+    pub(super) async fn check_end(&mut self) -> Result<()> {
+        let row = self.transaction.fetch_optional(&query(NEWEST).bind(self.thread.0)).await?;
+        newest(self.thread, row).map(drop)
+    }
+
+    pub(super) async fn all_blobs(&mut self) -> Result<Vec<BlobRow>> {
+        let all = query(owners!("ORDER BY step, hash")).bind(self.thread.0);
+        self.transaction.fetch_all(&all).await?.iter().map(decode::blob).collect()
+    }
 }

@@ -3,41 +3,36 @@
 use async_trait::async_trait;
 use perihelion_database::{self as database, Database, Dialect, Query, Row, Transaction, query};
 
-use super::{
-    super::{
-        Error, NewThread, ThreadFilter, ThreadInfo, ThreadStatus, Threads,
-        limits::{big, text},
-    },
-    Backend,
-    decode::{self, ThreadRow, thread_columns},
-    listing, locking, now, removal,
-};
+use super::super::limits::{big, text};
+use super::super::{Error, NewThread, Result, ThreadFilter, ThreadInfo, ThreadStatus, Threads};
+use super::decode::{self, ThreadRow, thread_columns};
+use super::{Backend, ThreadAccess, listing, locking, now, removal, worded};
 use crate::ids::ThreadId;
 
 #[async_trait]
 impl<B: Backend> Threads for B {
-    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
+    async fn create(&self, new: NewThread) -> Result<ThreadInfo> {
         let database = self.database();
         let row = database.execute_returning(&insert(database.dialect(), &new, None)).await;
         made(row, &new, None)
     }
 
-    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo> {
         Ok(info(self.database(), thread).await?.info)
     }
 
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo> {
         let mut transaction = self.database().begin().await?;
         let made = fork(&mut transaction, source, at, &new).await;
         transaction.settle(made).await
     }
 
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>> {
         let rows = self.database().fetch_all(&listing::list(filter)).await?;
         rows.iter().map(|row| Ok(decode::thread(row)?.info)).collect()
     }
 
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>> {
         self.database()
             .fetch_all(&query(listing::COUNT))
             .await?
@@ -46,48 +41,40 @@ impl<B: Backend> Threads for B {
             .collect()
     }
 
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+    async fn delete(&self, thread: ThreadId) -> Result<()> {
         self.states().forget(thread);
         removal::delete(self.database(), thread, None).await
     }
 
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<()> {
         self.states().forget(seen.id);
         removal::delete(self.database(), seen.id, Some(seen)).await
     }
 
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<()> {
         removal::truncate(self.database(), thread, seq).await
     }
 }
 
-macro_rules! create {
-    ($now:literal) => {
-        concat!(
-            "INSERT INTO thread (id, root_id, parent_id, parent_seq, head, base, graph, title,
-                namespace, tenant, created_at, updated_at)
-             VALUES ($1, $2, $3, $4, coalesce($4, 0), $5, $6, $7, $8, $9, ",
-            $now,
-            ", ",
-            $now,
-            ") RETURNING ",
-            thread_columns!()
-        )
-    };
-}
+const CREATE: &str = concat!(
+    "INSERT INTO thread (id, root_id, parent_id, parent_seq, head, base, graph, title, namespace,
+        tenant, created_at, updated_at)
+     VALUES ($1, $2, $3, $4, coalesce($4, 0), $5, $6, $7, $8, $9, {now}, {now}) RETURNING ",
+    thread_columns!()
+);
 
-/// Where a fork begins: the thread, the step, and the step up to which the thread's were dropped.
+/// The origin of a fork: the thread, the step, and the step up to which the thread's steps were dropped.
 type Origin = (ThreadId, u64, u64);
 
 /// Makes a thread that shares the history of `source` up to `at`.
 ///
-/// The source's row is held meanwhile, so that it cannot be deleted or truncated under the fork.
+/// The source's row is locked, so that it cannot be deleted or truncated under the fork.
 async fn fork(
     transaction: &mut Transaction<'_>,
     source: ThreadId,
     at: u64,
     new: &NewThread,
-) -> Result<ThreadInfo, Error> {
+) -> Result<ThreadInfo> {
     let dialect = transaction.dialect();
     let place = locking!(dialect, " FOR KEY SHARE", "SELECT head, base FROM thread WHERE id = $1");
     let place = transaction.fetch_optional(&query(place).bind(source.0)).await?;
@@ -102,7 +89,7 @@ async fn fork(
 }
 
 fn insert(dialect: Dialect, new: &NewThread, origin: Option<Origin>) -> Query {
-    query(dialect.pick(create!("$10"), create!("now()")))
+    worded(dialect, CREATE, &[("{now}", "$10", "now()")])
         .binds((new.id.0, new.root.map(|id| id.0), origin.map(|(source, ..)| source.0)))
         .binds((origin.map(|(_, at, _)| big(at)), origin.map_or(0, |(.., base)| big(base))))
         .binds((text(&new.graph), new.title.as_deref().map(text), text(&new.namespace)))
@@ -114,7 +101,7 @@ fn made(
     row: Result<Option<Row>, database::Error>,
     new: &NewThread,
     source: Option<ThreadId>,
-) -> Result<ThreadInfo, Error> {
+) -> Result<ThreadInfo> {
     match row {
         Err(error) if error.is_duplicate() => Err(Error::ThreadExists(new.id)),
         Err(error) if error.is_orphan() => {
@@ -130,30 +117,21 @@ macro_rules! info {
     };
 }
 
-/// Reads a thread's row.
-pub(in super::super) async fn info(
-    database: &Database,
-    thread: ThreadId,
-) -> Result<ThreadRow, Error> {
+pub(in super::super) async fn info(database: &Database, thread: ThreadId) -> Result<ThreadRow> {
     let row = database.fetch_short(&query(info!()).bind(thread.0)).await?;
     decode::thread(&row.ok_or(Error::UnknownThread(thread))?)
 }
 
-/// Reads a thread's row within a transaction.
-pub(in super::super) async fn read(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-) -> Result<ThreadRow, Error> {
-    let row = transaction.fetch_optional(&query(info!()).bind(thread.0)).await?;
-    decode::thread(&row.ok_or(Error::UnknownThread(thread))?)
-}
+impl ThreadAccess<'_, '_> {
+    pub(in super::super) async fn read(&mut self) -> Result<ThreadRow> {
+        let row = self.transaction.fetch_optional(&query(info!()).bind(self.thread.0)).await?;
+        decode::thread(&row.ok_or(Error::UnknownThread(self.thread))?)
+    }
 
-/// Reads a thread's row to change the thread: anyone who claims it meanwhile waits.
-pub(super) async fn lock(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-) -> Result<ThreadInfo, Error> {
-    let statement = locking!(transaction.dialect(), " FOR UPDATE", info!());
-    let row = transaction.fetch_optional(&query(statement).bind(thread.0)).await?;
-    Ok(decode::thread(&row.ok_or(Error::UnknownThread(thread))?)?.info)
+    /// Reads a thread's row to change the thread: a process that claims it waits.
+    pub(super) async fn lock(&mut self) -> Result<ThreadInfo> {
+        let statement = locking!(self.transaction.dialect(), " FOR UPDATE", info!());
+        let row = self.transaction.fetch_optional(&query(statement).bind(self.thread.0)).await?;
+        Ok(decode::thread(&row.ok_or(Error::UnknownThread(self.thread))?)?.info)
+    }
 }

@@ -1,39 +1,34 @@
 //! Whole threads, out and in: as many rows to a statement as a message bears.
 
 use async_trait::async_trait;
-use perihelion_database::{self as database, Dialect, Query, Row, Transaction, Value, query};
+use perihelion_database::{self as database, Dialect, Query, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use super::{
-    super::{
-        EffectRow, Error, SnapshotRow, StepRow, ThreadDump, Transfer,
-        blobs::keep_named,
-        chain, checksum, family,
-        limits::{big, text},
-    },
-    Backend,
-    decode::{self, ThreadRow, effect_columns},
-    effects::{self, ALL, bind_effect},
-    leases, read,
-    steps::{
-        all_blobs, bind_snapshot, check_end, newest_snapshot, pending, snapshots_between, steps,
-    },
+use super::super::blobs::keep_named;
+use super::super::limits::{big, text};
+use super::super::{
+    EffectRow, Error, Result, SnapshotRow, StepRow, ThreadDump, Transfer, chain, checksum, family,
 };
+use super::decode::{self, ThreadRow, effect_columns};
+use super::effects::{self, ALL, bind_effect};
+use super::steps::bind_snapshot;
+use super::{Backend, ThreadAccess, leases};
 use crate::ids::ThreadId;
 
 #[async_trait]
 impl<B: Backend> Transfer for B {
     /// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
-    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump> {
         let mut transaction = self.database().begin_reading().await?;
-        let dump = read_family(&mut transaction, thread).await;
+        let dump = ThreadAccess { transaction: &mut transaction, thread }.read_family().await;
         let dump = transaction.settle(dump).await?;
         chain::verify(&dump)?;
+        family::check_family(self, &family::members(&dump)).await?;
         Ok(dump)
     }
 
-    /// Writes a thread and its subgraphs' threads, all or nothing, after checking its hash chain.
-    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
+    /// Checks the hash chain of a thread, and then writes it with its subgraphs' threads in one transaction.
+    async fn import(&self, dump: &ThreadDump) -> Result<()> {
         chain::verify(dump)?;
         let mut transaction = self.database().begin_long().await?;
         let written = write_family(&mut transaction, dump).await;
@@ -43,74 +38,59 @@ impl<B: Backend> Transfer for B {
 
 const CHILDREN: &str = "SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id";
 
-async fn read_family(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-) -> Result<ThreadDump, Error> {
-    let mut dump = read_one(transaction, thread).await?;
-    for child in transaction.fetch_all(&query(CHILDREN).bind(thread.0)).await? {
-        let child = read_one(transaction, ThreadId(child.get("id")?)).await?;
-        dump.children.push(child);
-    }
-    // The subgraphs of a subgraph name the thread at the top.
-    if dump.info.root.is_none() {
-        let places: Vec<_> =
-            family::places(&dump).into_iter().map(|id| Value::from(id.0)).collect();
-        if let Some(row) = find_any(transaction, "SELECT id FROM thread WHERE id", &places).await? {
-            return Err(family::stray(&dump, ThreadId(row.get("id")?)));
+impl ThreadAccess<'_, '_> {
+    async fn read_family(&mut self) -> Result<ThreadDump> {
+        let mut dump = self.read_one().await?;
+        for child in self.transaction.fetch_all(&query(CHILDREN).bind(self.thread.0)).await? {
+            let thread = ThreadId(child.get("id")?);
+            let mut child = ThreadAccess { transaction: &mut *self.transaction, thread };
+            dump.children.push(child.read_one().await?);
         }
+        dump.blobs = self.all_blobs().await?;
+        keep_named(&mut dump)?;
+        Ok(dump)
     }
-    dump.blobs = all_blobs(transaction, thread).await?;
-    keep_named(&mut dump)?;
-    Ok(dump)
-}
 
-async fn read_one(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-) -> Result<ThreadDump, Error> {
-    let ThreadRow { info, base } = read(transaction, thread).await?;
-    check_end(transaction, thread).await?;
-    let snapshot = match base {
-        0 => None,
-        base => newest_snapshot(transaction, thread, base).await?,
-    };
-    let steps = steps(transaction, thread, base, info.head).await?;
-    let returned = match base {
-        0 => Vec::new(),
-        base => snapshots_of_returns(transaction, thread, base, &steps).await?,
-    };
-    let pending = pending(transaction, thread, info.head + 1).await?;
-    let counted = transaction.fetch_all(&effects::counts(thread, ALL)).await?;
-    let effects = transaction.fetch_all(&effects::effects(thread, ALL)).await?;
-    let runs = transaction.fetch_all(&leases::runs(thread)).await?;
-    Ok(ThreadDump {
-        info,
-        snapshot,
-        returned,
-        steps,
-        pending,
-        effects: decode::effects(thread, &counted, &effects)?,
-        runs: runs.iter().map(decode::run).collect::<Result<_, _>>()?,
-        blobs: Vec::new(),
-        children: Vec::new(),
-    })
-}
-
-/// Reads what the returns to earlier steps came to: those steps may be among the dropped ones.
-async fn snapshots_of_returns(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    base: u64,
-    steps: &[StepRow],
-) -> Result<Vec<SnapshotRow>, Error> {
-    let Some(head) = steps.last().map(|step| step.seq) else { return Ok(Vec::new()) };
-    let there = snapshots_between(transaction, thread, base, head).await?;
-    let mut snapshots = Vec::new();
-    for seq in chain::of_returns(steps, &there) {
-        snapshots.extend(newest_snapshot(transaction, thread, seq).await?);
+    async fn read_one(&mut self) -> Result<ThreadDump> {
+        let thread = self.thread;
+        let ThreadRow { info, base } = self.read().await?;
+        self.check_end().await?;
+        let is_whole = base == 0;
+        let snapshot = if is_whole { None } else { self.newest_snapshot(base).await? };
+        let steps = self.steps(base, info.head).await?;
+        let returned =
+            if is_whole { Vec::new() } else { self.snapshots_of_returns(base, &steps).await? };
+        let pending = self.pending(info.head + 1).await?;
+        let counted = self.transaction.fetch_all(&effects::counts(thread, ALL)).await?;
+        let effects = self.transaction.fetch_all(&effects::effects(thread, ALL)).await?;
+        let runs = self.transaction.fetch_all(&leases::runs(thread)).await?;
+        Ok(ThreadDump {
+            info,
+            snapshot,
+            returned,
+            steps,
+            pending,
+            effects: decode::effects(thread, &counted, &effects)?,
+            runs: runs.iter().map(decode::run).collect::<Result<_, _>>()?,
+            blobs: Vec::new(),
+            children: Vec::new(),
+        })
     }
-    Ok(snapshots)
+
+    /// Reads the states that the returns to earlier steps produced: those steps may be dropped.
+    async fn snapshots_of_returns(
+        &mut self,
+        base: u64,
+        steps: &[StepRow],
+    ) -> Result<Vec<SnapshotRow>> {
+        let Some(head) = steps.last().map(|step| step.seq) else { return Ok(Vec::new()) };
+        let there = self.snapshots_between(base, head).await?;
+        let mut snapshots = Vec::new();
+        for seq in chain::of_returns(steps, &there) {
+            snapshots.extend(self.newest_snapshot(seq).await?);
+        }
+        Ok(snapshots)
+    }
 }
 
 const THREAD: &str = "INSERT INTO thread (id, root_id, head, base, fence, created_at, updated_at,
@@ -140,8 +120,7 @@ const COUNT_EFFECTS: &str = "INSERT INTO effect_count (thread_id, step, task, ef
      SELECT thread_id, step, task, count(*) FROM effect WHERE thread_id = $1
      GROUP BY thread_id, step, task";
 
-/// Writes a thread and its subgraphs' threads.
-async fn write_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> Result<(), Error> {
+async fn write_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> Result<()> {
     for one in std::iter::once(dump).chain(&dump.children) {
         write_one(transaction, one).await.map_err(|error| {
             if error.is_duplicate() { Error::ThreadExists(one.info.id) } else { error.into() }
@@ -246,7 +225,7 @@ async fn write_journal(
     runs.await
 }
 
-/// Bytes that one statement of an import keeps; a single longer row is a statement of its own.
+/// Bytes that one statement of an import contains; a longer row has a separate statement.
 const TOGETHER: usize = 4 << 20;
 
 /// Rows of one statement, however small they are: with 17 columns each, well below what either database takes of parameters.
@@ -267,7 +246,7 @@ async fn write_all<T>(
     Ok(())
 }
 
-/// Returns the statement for so many rows, each with the columns that it names between its first brackets.
+/// Returns the statement for a number of rows, each with the columns between its first brackets.
 fn of_rows(insert: &str, rows: usize) -> String {
     let named = insert.split_once(')').map_or(insert, |(named, _)| named);
     let columns = named.matches(',').count() + 1;
@@ -278,26 +257,7 @@ fn of_rows(insert: &str, rows: usize) -> String {
     insert.replace("{}", &(0..rows).map(row).collect::<Vec<_>>().join(", "))
 }
 
-/// Reads the first row, if any, of a statement that ends in the column that has one of the values.
-async fn find_any(
-    transaction: &mut Transaction<'_>,
-    statement: &str,
-    values: &[Value],
-) -> Result<Option<Row>, database::Error> {
-    for these in values.chunks(MOST) {
-        let places = (1..=these.len()).map(|place| format!("${place}")).collect::<Vec<_>>();
-        let text = format!("{statement} IN ({}) LIMIT 1", places.join(", "));
-        let find = query(AssertSqlSafe(text)).unprepared();
-        let row =
-            transaction.fetch_optional(&these.iter().cloned().fold(find, Query::bind)).await?;
-        if row.is_some() {
-            return Ok(row);
-        }
-    }
-    Ok(None)
-}
-
-/// Splits rows into those that one statement keeps.
+/// Splits rows into the parts of separate statements.
 fn parts<T>(mut rows: &[T], size: impl Fn(&T) -> usize) -> impl Iterator<Item = &[T]> {
     std::iter::from_fn(move || {
         let mut bytes = 0;

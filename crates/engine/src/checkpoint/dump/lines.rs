@@ -3,10 +3,10 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 
+use super::super::hex::{from_hex, to_hex};
 use super::super::{
-    BlobRow, Codec, EffectRow, Encoded, Error, PendingRow, RunRow, SnapshotRow, StepRow,
+    BlobRow, Codec, EffectRow, Encoded, PendingRow, Result, RunRow, SnapshotRow, StepRow,
     ThreadInfo,
-    hex::{from_hex, to_hex},
 };
 use crate::graph::BlobName;
 use crate::ids::ThreadId;
@@ -17,14 +17,14 @@ pub(super) enum Line {
     Header(Header),
     Thread(Box<ThreadInfo>),
     Snapshot(SnapshotRow),
-    /// What a return to an earlier step came to, where steps before it were dropped.
+    /// The state of a return to an earlier step, if earlier steps were dropped.
     Returned(SnapshotRow),
     Step(Box<StepRow>),
     Pending(PendingRow),
     Effect(Box<EffectRow>),
     Run(RunRow),
     Blob(Blob),
-    /// Shows that nothing is missing before it.
+    /// Proves that no line is missing before it.
     End(End),
 }
 
@@ -43,7 +43,7 @@ pub(super) struct End {
     pub(super) digest: Option<String>,
 }
 
-/// Bytes that come out as they went in: as JSON where that keeps them letter by letter.
+/// Bytes that keep their exact form: they are written as JSON if that preserves each byte.
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Verbatim {
@@ -65,14 +65,14 @@ impl Verbatim {
         }
     }
 
-    fn into_bytes(self) -> Result<Vec<u8>, Error> {
+    fn into_bytes(self) -> Result<Vec<u8>> {
         match self {
             Self::Json(raw) => Ok(raw.get().as_bytes().to_vec()),
             Self::Hex(text) => from_hex(&text),
         }
     }
 
-    fn into_encoded(self) -> Result<Encoded, Error> {
+    fn into_encoded(self) -> Result<Encoded> {
         match self {
             Self::Json(raw) => Encoded::json(&raw, COMPRESS_ABOVE),
             Self::Hex(text) => Ok(Encoded { codec: Codec::Json, bytes: from_hex(&text)? }),
@@ -82,13 +82,13 @@ impl Verbatim {
 
 impl Encoded {
     /// Decodes it, so that it can be written as it is.
-    pub(super) fn plain(&self) -> Result<Self, Error> {
+    pub(super) fn plain(&self) -> Result<Self> {
         Ok(Self { codec: Codec::Json, bytes: self.to_json_bytes()?.into_owned() })
     }
 }
 
 impl Serialize for Encoded {
-    /// Writes one that is `Encoded::plain`: its bytes are the JSON.
+    /// Writes an `Encoded::plain` value: its bytes are the JSON.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         Verbatim::new(&self.bytes).serialize(to)
     }
@@ -119,19 +119,19 @@ pub(in super::super) mod verbatim {
     }
 }
 
-/// A text that rows before it name, by what it is.
+/// A text that earlier rows reference, by its hash and length.
 #[derive(Serialize, Deserialize)]
 pub(super) struct Blob {
     text: Encoded,
 }
 
 impl Blob {
-    pub(super) fn new(row: &BlobRow) -> Result<Self, Error> {
+    pub(super) fn new(row: &BlobRow) -> Result<Self> {
         Ok(Self { text: row.body.plain()? })
     }
 
     /// The step that names it is found when the whole file is read.
-    pub(super) fn into_row(self, owner: ThreadId) -> Result<BlobRow, Error> {
+    pub(super) fn into_row(self, owner: ThreadId) -> Result<BlobRow> {
         let hash = BlobName::of(&self.text.decode::<String>()?).hash;
         Ok(BlobRow { owner, step: 0, hash, body: self.text })
     }

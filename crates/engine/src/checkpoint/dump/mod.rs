@@ -1,9 +1,9 @@
 //! A thread as a file: JSON Lines that any store can read back.
 //!
-//! Enter at [`ThreadDump`], [`write_dump`] and [`read_dump`]. Invariants: the JSON of deltas and outcomes is kept letter
-//! by letter, so that a thread's hash chain still fits after the journey; the last line bears the digest of
-//! all before it. Deliberately absent: any repair, a file that was cut or altered is refused; and any secret,
-//! so anyone who alters a file on purpose can make its digest again.
+//! Enter at [`ThreadDump`], [`write_dump`] and [`read_dump`]. Invariants: the JSON of deltas and outcomes keeps its
+//! exact bytes, so that a thread's hash chain still matches after an import; the last line contains the digest of all
+//! earlier lines. Deliberately absent: any repair, a file that was cut or altered is refused; and any secret, so anyone
+//! who alters a file on purpose can make its digest again.
 
 pub(super) mod lines;
 
@@ -11,46 +11,51 @@ use std::io::{BufRead, Write};
 
 use self::lines::{Header, Line};
 use super::{
-    BlobRow, EffectRow, Encoded, Error, PendingRow, RunRow, SnapshotRow, StepRow, ThreadInfo, blobs,
+    BlobRow, EffectRow, Encoded, Error, PendingRow, Result, RunRow, SnapshotRow, StepRow,
+    ThreadInfo, blobs,
 };
 
 /// A whole thread, independent of any store.
 #[derive(Clone, Debug)]
 pub struct ThreadDump {
+    /// The thread itself.
     pub info: ThreadInfo,
-    /// The oldest step that is kept, when those before it were dropped by a truncation.
+    /// The oldest remaining step, if a truncation dropped earlier ones.
     pub snapshot: Option<SnapshotRow>,
-    /// Where steps were dropped: what the returns to earlier steps among `steps` came to, in order.
+    /// If steps were dropped: the states of the returns to earlier steps among `steps`, in order.
     pub returned: Vec<SnapshotRow>,
     /// All steps to head, from 1 or from the one after `snapshot`, shared history included.
     pub steps: Vec<StepRow>,
+    /// Pending writes of the step after the head.
     pub pending: Vec<PendingRow>,
+    /// Recorded effects, in order.
     pub effects: Vec<EffectRow>,
+    /// Runs, oldest first.
     pub runs: Vec<RunRow>,
-    /// The texts that these rows and those of the children name; only the thread at the top has them.
+    /// The texts that these rows and those of the children reference; only the thread at the top has texts.
     pub blobs: Vec<BlobRow>,
-    /// Threads of subgraphs, without children of their own nesting (flat, by namespace).
+    /// The threads of subgraphs, flat, by namespace; they have no children.
     pub children: Vec<ThreadDump>,
 }
 
 /// First word of every file.
 const FORMAT: &str = "perihelion-thread";
 
-/// Newest version of the format this binary reads, and the one it writes where a shortened thread went back. The first had
-/// no digest.
+/// Newest format version that this binary reads; it writes it for a shortened thread with a return to an earlier step.
+/// The first had no digest.
 const VERSION: u32 = 4;
 
-/// The one that it writes where there are texts beside the states, otherwise the same.
+/// The version that it writes if there are separate texts.
 const WITHOUT_RETURNS: u32 = 3;
 
 /// The version before that, otherwise the same.
 const WITHOUT_TEXTS: u32 = 2;
 
-/// Writes a thread: a header, its rows one per line, those of its subgraphs' threads, and an end mark.
+/// Writes a thread: a header, one row per line, the rows of its subgraphs' threads, and an end mark.
 ///
 /// # Errors
 /// [`Error::Damaged`] when a stored value cannot be decoded, [`Error::Export`] when the writer fails.
-pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
+pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<()> {
     let mut lines = 0;
     let mut digest = blake3::Hasher::new();
     let mut put = |line: &Line| {
@@ -71,7 +76,10 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
     };
     put(&Line::Header(Header { format: FORMAT.to_owned(), version }))?;
     for thread in std::iter::once(dump).chain(&dump.children) {
-        put(&Line::Thread(Box::new(without_place(&thread.info))))?;
+        // These fields are of the store that the thread was in: the file has the shared steps itself.
+        let info =
+            ThreadInfo { owner: None, lease_until: None, forked_from: None, ..thread.info.clone() };
+        put(&Line::Thread(Box::new(info)))?;
         if let Some(row) = &thread.snapshot {
             put(&Line::Snapshot(plain(row)?))?;
         }
@@ -103,21 +111,16 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<(), Error> {
     to.write_all(b"\n").and_then(|()| to.flush()).map_err(Error::Export)
 }
 
-fn plain(row: &SnapshotRow) -> Result<SnapshotRow, Error> {
+fn plain(row: &SnapshotRow) -> Result<SnapshotRow> {
     let blobs = row.blobs.as_ref().map(Encoded::plain).transpose()?;
     Ok(SnapshotRow { state: row.state.plain()?, blobs, ..*row })
-}
-
-/// Leaves out what only holds in the store that the thread was in: the file has the shared steps itself.
-fn without_place(info: &ThreadInfo) -> ThreadInfo {
-    ThreadInfo { owner: None, lease_until: None, forked_from: None, ..info.clone() }
 }
 
 /// Reads what [`write_dump`] wrote. The hash chain is checked by the store that imports it.
 ///
 /// # Errors
 /// [`Error::Import`] with the number of the line that is missing, damaged, or not of such a file.
-pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
+pub fn read_dump(from: impl BufRead) -> Result<ThreadDump> {
     let mut threads: Vec<ThreadDump> = Vec::new();
     let mut ended = false;
     let mut count = 0;
@@ -148,14 +151,12 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
                     None => version < 2,
                 };
                 if !is_whole {
-                    return Err(wrong(
-                        "the lines before it are not those that were written".into(),
-                    ));
+                    return Err(wrong("the lines before it were altered".into()));
                 }
                 ended = true;
             }
             (Line::Header(_), _) => return Err(wrong("a second header".to_owned())),
-            (_, None) => return Err(wrong("a row stands before its thread".to_owned())),
+            (_, None) => return Err(wrong("a row precedes its thread".to_owned())),
             (row, Some(thread)) => add(thread, row).map_err(|e| wrong(e.to_string()))?,
         }
         digest.update(line.as_bytes()).update(b"\n");
@@ -183,7 +184,7 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump, Error> {
     }
 }
 
-fn check_header(line: Option<Line>) -> Result<u32, Error> {
+fn check_header(line: Option<Line>) -> Result<u32> {
     match line {
         Some(Line::Header(header)) if header.format == FORMAT && header.version <= VERSION => {
             Ok(header.version)
@@ -210,7 +211,7 @@ fn empty(info: ThreadInfo) -> ThreadDump {
     }
 }
 
-fn add(thread: &mut ThreadDump, line: Line) -> Result<(), Error> {
+fn add(thread: &mut ThreadDump, line: Line) -> Result<()> {
     match line {
         Line::Snapshot(row) => thread.snapshot = Some(row),
         Line::Returned(row) => thread.returned.push(row),

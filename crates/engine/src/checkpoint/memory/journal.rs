@@ -1,32 +1,29 @@
-//! Effects, questions, which are effects, the logs of what runs told, and whose traces have not arrived yet.
+//! Effects, questions (which are effects), event logs, and pending exports of traces.
 
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{
-    super::{
-        EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
-        EventPosition, EventRow, Events, Fence, OpenInterrupt, Outbox, PendingExport, Questions,
-        ThreadStatus,
-        limits::{moment, text},
-    },
-    MemoryStore,
-    state::State,
+use super::super::limits::{moment, text};
+use super::super::{
+    EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, EventPosition,
+    EventRow, Events, Fence, OpenInterrupt, Outbox, PendingExport, Questions, Result, ThreadStatus,
 };
+use super::MemoryStore;
+use super::state::State;
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 
 #[async_trait]
 impl Effects for MemoryStore {
-    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<()> {
+        let state = &mut *self.state.lock();
         state.fenced(fence)?;
         effects.iter().try_for_each(|effect| state.keep_effect(fence.thread, effect))
     }
 
-    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<()> {
+        let state = &mut *self.state.lock();
         let thread = fence.thread;
         let unknown = Error::UnknownEffect { thread, step: end.step, task: end.task };
         let kept = state.fenced(fence)?;
@@ -44,20 +41,20 @@ impl Effects for MemoryStore {
         Ok(())
     }
 
-    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>> {
         let (first, last) = step.map_or((0, u64::MAX), |step| (step, step));
-        Ok(self.state().get(thread)?.effects_between(first, last))
+        Ok(self.state.lock().get(thread)?.effects_between(first, last))
     }
 
-    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
-        Ok(self.state().get(thread)?.effects_between(step, u64::MAX))
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>> {
+        Ok(self.state.lock().get(thread)?.effects_between(step, u64::MAX))
     }
 }
 
 #[async_trait]
 impl Questions for MemoryStore {
-    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
-        let state = self.state();
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>> {
+        let state = self.state.lock();
         state.get(thread)?;
         let mut open: Vec<(u32, OpenInterrupt)> = state
             .interrupts
@@ -86,18 +83,18 @@ impl Questions for MemoryStore {
         Ok(open.into_iter().map(|(_, question)| question).collect())
     }
 
-    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
-        Ok(self.state().asked_below(interrupt))
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>> {
+        Ok(self.state.lock().asked_below(interrupt))
     }
 
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<()> {
+        let state = &mut *self.state.lock();
         let unknown = Error::UnknownInterrupt(interrupt);
         let Some((asking, place)) = state.interrupts.get(interrupt.0.as_bytes().as_slice()) else {
             return Err(unknown);
         };
         let asking = state.threads.get_mut(asking).ok_or(Error::UnknownThread(*asking))?;
-        let top = asking.info.root.unwrap_or(asking.info.id);
+        let top = asking.info.top();
         let effect = asking.effects.get_mut(place).ok_or(unknown)?;
         if effect.status != EffectStatus::Started {
             return Err(Error::InterruptClosed(interrupt));
@@ -117,8 +114,8 @@ impl Questions for MemoryStore {
 
 #[async_trait]
 impl Events for MemoryStore {
-    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<()> {
+        let state = &mut *self.state.lock();
         let kept = state.fenced(fence)?;
         let thread = fence.thread;
         let first = batch.first;
@@ -137,8 +134,8 @@ impl Events for MemoryStore {
         Ok(())
     }
 
-    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
-        Ok(self.state().get(thread)?.position)
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition> {
+        Ok(self.state.lock().get(thread)?.position)
     }
 
     async fn events_after(
@@ -146,14 +143,14 @@ impl Events for MemoryStore {
         thread: ThreadId,
         after: u64,
         limit: u32,
-    ) -> Result<Vec<EventRow>, Error> {
-        let state = self.state();
+    ) -> Result<Vec<EventRow>> {
+        let state = self.state.lock();
         let newer = state.get(thread)?.events.iter().skip_while(|row| row.last() <= after);
         Ok(newer.take(limit as usize).cloned().collect())
     }
 
-    async fn prune_events(&self, kept_for: Duration, most: u32) -> Result<u64, Error> {
-        let state = &mut *self.state();
+    async fn prune_events(&self, kept_for: Duration, most: u32) -> Result<u64> {
+        let state = &mut *self.state.lock();
         let before = moment(clock::now())
             - chrono::TimeDelta::from_std(kept_for).unwrap_or(chrono::TimeDelta::MAX / 2);
         let mut left = most;
@@ -173,8 +170,8 @@ impl Events for MemoryStore {
 
 #[async_trait]
 impl Outbox for MemoryStore {
-    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error> {
-        let state = self.state();
+    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>> {
+        let state = self.state.lock();
         let known = |export: &&PendingExport| state.threads.contains_key(&export.thread);
         let mut exports: Vec<PendingExport> =
             state.exports.values().filter(known).cloned().collect();
@@ -183,17 +180,17 @@ impl Outbox for MemoryStore {
         Ok(exports)
     }
 
-    async fn count(&self) -> Result<u64, Error> {
+    async fn count(&self) -> Result<u64> {
         Ok(self.pending(u32::MAX).await?.len() as u64)
     }
 
-    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>, Error> {
-        let state = self.state();
+    async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>> {
+        let state = self.state.lock();
         Ok(state.exports.get(&thread).filter(|_| state.threads.contains_key(&thread)).cloned())
     }
 
-    async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error> {
-        let mut state = self.state();
+    async fn paid(&self, thread: ThreadId, run: u32) -> Result<()> {
+        let mut state = self.state.lock();
         if state.exports.get(&thread).is_some_and(|export| export.to_run <= run) {
             state.exports.remove(&thread);
         } else if let Some(export) = state.exports.get_mut(&thread) {
@@ -204,12 +201,8 @@ impl Outbox for MemoryStore {
 }
 
 impl State {
-    /// Keeps the first record under a key; a repetition is ignored, a question's wherever it stands.
-    pub(super) fn keep_effect(
-        &mut self,
-        thread: ThreadId,
-        effect: &EffectRow,
-    ) -> Result<(), Error> {
+    /// Stores the first record under a key; a repetition is ignored, and that of a question under any place.
+    pub(super) fn keep_effect(&mut self, thread: ThreadId, effect: &EffectRow) -> Result<()> {
         if effect.kind == EffectKind::Interrupt && self.interrupts.contains_key(&effect.key) {
             return Ok(());
         }

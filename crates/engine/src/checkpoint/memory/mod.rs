@@ -1,23 +1,24 @@
 //! Threads in this process alone: for tests, demonstrations and graphs that need no tomorrow.
 //!
-//! Enter at [`MemoryStore`]. Invariant: it refuses and orders exactly as the databases do; only
-//! durability is missing. A commit copies the step's bytes once and never touches older steps.
-//! Deliberately absent: compression, since nothing is written anywhere.
+//! Enter at [`MemoryStore`]. Invariant: it refuses and orders exactly as the databases do; only durability is missing.
+//! A commit copies the step's bytes once and never touches older steps. Deliberately absent: compression, because there
+//! is no disk.
 
 mod journal;
 mod state;
 mod steps;
 mod threads;
 
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use self::state::{Kept, State};
-use super::{Error, Outbox, StateCache, Store, ThreadDump, ThreadInfo, Transfer, chain};
+use super::{Error, Outbox, Result, StateCache, Store, ThreadDump, ThreadInfo, Transfer, chain};
 use crate::ids::ThreadId;
 
-/// A store that lives as long as the value; no call waits.
+/// A store that lives as long as the value; calls never wait.
 #[derive(Default)]
 pub struct MemoryStore {
     state: Mutex<State>,
@@ -29,21 +30,16 @@ impl MemoryStore {
     pub fn new() -> Self {
         Self::default()
     }
-
-    fn state(&self) -> MutexGuard<'_, State> {
-        // Every write checks before it changes anything, so a panic elsewhere left no half write.
-        self.state.lock().unwrap_or_else(PoisonError::into_inner)
-    }
 }
 
 #[async_trait]
 impl Transfer for MemoryStore {
-    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
-        self.state().export(thread)
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump> {
+        self.state.lock().export(thread)
     }
 
-    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn import(&self, dump: &ThreadDump) -> Result<()> {
+        let state = &mut *self.state.lock();
         chain::verify(dump)?;
         for one in std::iter::once(dump).chain(&dump.children) {
             if state.threads.contains_key(&one.info.id) {
@@ -93,7 +89,7 @@ impl Store for MemoryStore {
         usize::MAX
     }
 
-    /// Nothing is read from a disk here: a snapshot saves no more than parsing, at about 0.2 GB/s.
+    /// There is no disk to read: a snapshot saves only parsing, at about 0.2 GB/s.
     fn snapshot_above(&self) -> usize {
         16 * 1024 * 1024
     }

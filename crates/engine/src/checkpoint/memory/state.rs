@@ -1,20 +1,16 @@
-//! What is kept, and how a fork finds the steps it shares.
+//! The stored rows, and how a fork finds the steps that it shares.
 
-use std::{
-    collections::{BTreeMap, HashMap},
-    sync::Arc,
-};
+use std::collections::{BTreeMap, HashMap};
+use std::sync::Arc;
 
 use super::super::{
     BlobRow, EffectRow, EffectStatus, Error, EventPosition, EventRow, Fence, Loaded, NewThread,
-    PendingExport, PendingRow, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadInfo, ThreadStatus,
-    blobs, chain,
+    PendingExport, PendingRow, Result, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadInfo,
+    ThreadStatus, blobs, chain,
     limits::{moment, text},
 };
-use crate::{
-    clock,
-    ids::{InterruptId, RunId, ThreadId},
-};
+use crate::clock;
+use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// Place of an effect: step, task, key.
 pub(super) type EffectPlace = (u64, u32, Vec<u8>);
@@ -33,7 +29,6 @@ pub(super) struct Kept {
     pub(super) position: EventPosition,
     /// Whether an answer came while it was busy.
     pub(super) woken: bool,
-    /// Places in `runs`.
     pub(super) run_index: HashMap<RunId, usize>,
 }
 
@@ -75,21 +70,21 @@ pub(super) struct State {
     pub(super) interrupts: HashMap<Vec<u8>, (ThreadId, EffectPlace)>,
     /// Texts by the thread at the top and their hash.
     pub(super) blobs: BTreeMap<(ThreadId, [u8; 32]), Arc<BlobRow>>,
-    /// Whose traces have not arrived yet; exports of deleted threads count for nothing.
+    /// Pending exports of traces; exports of deleted threads do not count.
     pub(super) exports: HashMap<ThreadId, PendingExport>,
 }
 
 impl State {
-    pub(super) fn get(&self, thread: ThreadId) -> Result<&Kept, Error> {
+    pub(super) fn get(&self, thread: ThreadId) -> Result<&Kept> {
         self.threads.get(&thread).ok_or(Error::UnknownThread(thread))
     }
 
-    pub(super) fn get_mut(&mut self, thread: ThreadId) -> Result<&mut Kept, Error> {
+    pub(super) fn get_mut(&mut self, thread: ThreadId) -> Result<&mut Kept> {
         self.threads.get_mut(&thread).ok_or(Error::UnknownThread(thread))
     }
 
     /// Returns the thread for a writer that holds the newest fencing token.
-    pub(super) fn fenced(&mut self, fence: Fence) -> Result<&mut Kept, Error> {
+    pub(super) fn fenced(&mut self, fence: Fence) -> Result<&mut Kept> {
         let kept = self.get_mut(fence.thread)?;
         fence.check(kept.info.fence)?;
         Ok(kept)
@@ -140,7 +135,7 @@ impl State {
         found
     }
 
-    /// Returns the threads whose texts a thread may name: it, the one at the top, and those they were forked from.
+    /// Returns the threads whose texts a thread may reference: the thread, the one at the top, and their origins.
     pub(super) fn owners(&self, thread: ThreadId) -> Vec<ThreadId> {
         let mut owners = vec![thread];
         let mut next = 0;
@@ -161,7 +156,7 @@ impl State {
         self.blobs.range((owner, [0; 32])..=(owner, [u8::MAX; 32])).map(|(_, row)| row)
     }
 
-    pub(super) fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+    pub(super) fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>> {
         self.get(thread)?;
         let mut owners = self.owners(thread).into_iter();
         let found = owners.find_map(|owner| self.blobs.get(&(owner, *hash)));
@@ -173,7 +168,7 @@ impl State {
         thread: ThreadId,
         at: Option<u64>,
         since: Option<u64>,
-    ) -> Result<Loaded, Error> {
+    ) -> Result<Loaded> {
         let kept = self.get(thread)?;
         let head = kept.info.head;
         let at = at.unwrap_or(head);
@@ -200,7 +195,7 @@ impl State {
         is_open.then(|| kept.info.root.unwrap_or(*owner))
     }
 
-    pub(super) fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+    pub(super) fn export(&self, thread: ThreadId) -> Result<ThreadDump> {
         let mut dump = self.export_one(thread)?;
         let mut children: Vec<&ThreadInfo> = self
             .threads
@@ -220,7 +215,7 @@ impl State {
         Ok(dump)
     }
 
-    fn export_one(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+    fn export_one(&self, thread: ThreadId) -> Result<ThreadDump> {
         let kept = self.get(thread)?;
         let base = (kept.base > 0).then(|| self.snapshot(thread, kept.base)).flatten();
         let steps = self.steps(thread, kept.base, kept.info.head);
@@ -250,7 +245,7 @@ impl Kept {
         self.pending.range((step, 0)..=(step, u32::MAX)).map(|(_, row)| row.clone()).collect()
     }
 
-    /// Returns the effects of the steps from one to another, in order of step, task and number.
+    /// Returns the effects of a range of steps, in order of step, task and number.
     pub(super) fn effects_between(&self, first: u64, last: u64) -> Vec<EffectRow> {
         let from = self.effects.range((first, 0, Vec::new())..);
         let mut found: Vec<EffectRow> = from
@@ -262,7 +257,6 @@ impl Kept {
     }
 }
 
-/// Makes the row of a new thread.
 pub(super) fn fresh(new: NewThread, origin: Option<(ThreadId, u64)>) -> ThreadInfo {
     let now = moment(clock::now());
     ThreadInfo {

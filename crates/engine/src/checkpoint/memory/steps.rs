@@ -1,27 +1,25 @@
-//! Who may write, the runs under a claim, and what they commit: steps, what unfinished ones have already, and texts.
+//! The right to write, the runs under a claim, and their commits: steps, pending writes, and texts.
 
 use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{
-    super::{
-        BlobRow, Claim, Commit, Error, Fence, Leases, Loaded, PendingExport, PendingRow, RunEnd,
-        RunRow, RunStatus, SnapshotRow, StateCache, StepRow, Steps, ThreadInfo, ThreadStatus,
-        Waiting, WorkFilter,
-        limits::{lease, moment, text},
-    },
-    MemoryStore,
-    state::State,
+use super::super::limits::{lease, moment, text};
+use super::super::{
+    BlobRow, Claim, Commit, Error, Fence, Leases, Loaded, PendingExport, PendingRow, Result,
+    RunEnd, RunRow, RunStatus, SnapshotRow, StateCache, StepRow, Steps, ThreadInfo, ThreadStatus,
+    Waiting, WorkFilter,
 };
+use super::MemoryStore;
+use super::state::State;
 use crate::clock;
 use crate::ids::{RunId, ThreadId};
 
 #[async_trait]
 impl Steps for MemoryStore {
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn commit(&self, commit: &Commit) -> Result<()> {
+        let state = &mut *self.state.lock();
         let seq = commit.step.seq;
         let kept = state.fenced(Fence::new(commit.thread, commit.fence))?;
         if seq != kept.info.head + 1 {
@@ -39,13 +37,8 @@ impl Steps for MemoryStore {
         Ok(())
     }
 
-    async fn save_pending(
-        &self,
-        fence: Fence,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn save_pending(&self, fence: Fence, row: &PendingRow, blobs: &[BlobRow]) -> Result<()> {
+        let state = &mut *self.state.lock();
         let kept = state.fenced(fence)?;
         if row.step != kept.info.head + 1 {
             return Err(Error::Conflict {
@@ -59,17 +52,12 @@ impl Steps for MemoryStore {
         Ok(())
     }
 
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
-        self.state().load(thread, at, None)
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded> {
+        self.state.lock().load(thread, at, None)
     }
 
-    async fn load_since(
-        &self,
-        thread: ThreadId,
-        since: u64,
-        at: Option<u64>,
-    ) -> Result<Loaded, Error> {
-        self.state().load(thread, at, Some(since))
+    async fn load_since(&self, thread: ThreadId, since: u64, at: Option<u64>) -> Result<Loaded> {
+        self.state.lock().load(thread, at, Some(since))
     }
 
     fn state_cache(&self) -> Option<&StateCache> {
@@ -81,8 +69,8 @@ impl Steps for MemoryStore {
         thread: ThreadId,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<StepRow>, Error> {
-        let state = self.state();
+    ) -> Result<Vec<StepRow>> {
+        let state = self.state.lock();
         let head = state.get(thread)?.info.head;
         let upto = before.map_or(head, |before| before.saturating_sub(1).min(head));
         let mut steps = state.steps(thread, upto.saturating_sub(u64::from(limit)), upto);
@@ -90,8 +78,8 @@ impl Steps for MemoryStore {
         Ok(steps)
     }
 
-    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<()> {
+        let state = &mut *self.state.lock();
         let kept = state.get_mut(thread)?;
         if snapshot.seq > kept.info.head {
             let head = kept.info.head;
@@ -103,15 +91,15 @@ impl Steps for MemoryStore {
         Ok(())
     }
 
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
-        self.state().blob(thread, hash)
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>> {
+        self.state.lock().blob(thread, hash)
     }
 }
 
 #[async_trait]
 impl Leases for MemoryStore {
-    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
-        let state = &mut *self.state();
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo> {
+        let state = &mut *self.state.lock();
         let Claim { thread, seen, owner, ttl, force } = claim;
         let now = moment(clock::now());
         let kept = state.get_mut(thread)?;
@@ -131,8 +119,8 @@ impl Leases for MemoryStore {
         Ok(info.clone())
     }
 
-    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
-        let state = self.state();
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>> {
+        let state = self.state.lock();
         let now = moment(clock::now());
         let is_due = |info: &ThreadInfo| match info.status {
             ThreadStatus::Queued => info.updated_at <= now - lease(wanted.queued_for),
@@ -163,16 +151,16 @@ impl Leases for MemoryStore {
             .collect())
     }
 
-    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<()> {
+        let state = &mut *self.state.lock();
         let lease_until = &mut state.fenced(fence)?.info.lease_until;
         // One that comes behind the end of its run would lock a thread at rest.
         *lease_until = lease_until.map(|_| moment(clock::now() + lease(ttl)));
         Ok(())
     }
 
-    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
-        let state = &mut *self.state();
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
+        let state = &mut *self.state.lock();
         let now = moment(clock::now());
         let thread = fence.thread;
         let kept = state.fenced(fence)?;
@@ -204,12 +192,12 @@ impl Leases for MemoryStore {
         Ok(begun)
     }
 
-    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
+        let state = &mut *self.state.lock();
         let now = moment(clock::now());
         let kept = state.fenced(fence)?;
         if let Some(row) = kept.run_index.get(&run).and_then(|place| kept.runs.get_mut(*place)) {
-            // What came after its end stands.
+            // Later changes of the thread stay.
             if row.status != RunStatus::Running {
                 return Ok(());
             }
@@ -228,13 +216,13 @@ impl Leases for MemoryStore {
         Ok(())
     }
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
-        Ok(self.state().get(thread)?.runs.clone())
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>> {
+        Ok(self.state.lock().get(thread)?.runs.clone())
     }
 }
 
 impl State {
-    /// Keeps texts; of one that is there already the earlier step counts.
+    /// Stores texts; for a text that exists, the earlier step counts.
     pub(super) fn keep_blobs(&mut self, rows: &[BlobRow]) {
         for row in rows {
             let place = (row.owner, row.hash);

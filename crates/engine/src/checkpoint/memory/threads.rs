@@ -4,32 +4,31 @@ use std::collections::HashSet;
 
 use async_trait::async_trait;
 
-use super::{
-    super::{
-        BlobRow, Error, NewThread, StepKind, StepRow, ThreadFilter, ThreadInfo, ThreadStatus,
-        Threads,
-    },
-    MemoryStore,
-    state::{Kept, State, fresh},
+use super::super::{
+    BlobRow, Error, NewThread, Result, StepKind, StepRow, ThreadFilter, ThreadInfo, ThreadStatus,
+    Threads,
 };
+use super::MemoryStore;
+use super::state::{Kept, State, fresh};
+use crate::graph::subgraph_step;
 use crate::ids::ThreadId;
 
 #[async_trait]
 impl Threads for MemoryStore {
-    async fn create(&self, new: NewThread) -> Result<ThreadInfo, Error> {
-        self.state().create(new, None)
+    async fn create(&self, new: NewThread) -> Result<ThreadInfo> {
+        self.state.lock().create(new, None)
     }
 
-    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
-        Ok(self.state().get(thread)?.info.clone())
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo> {
+        Ok(self.state.lock().get(thread)?.info.clone())
     }
 
-    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo, Error> {
-        self.state().create(new, Some((source, at)))
+    async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo> {
+        self.state.lock().create(new, Some((source, at)))
     }
 
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
-        let state = self.state();
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>> {
+        let state = self.state.lock();
         let mut found: Vec<&ThreadInfo> = state
             .threads
             .values()
@@ -46,8 +45,8 @@ impl Threads for MemoryStore {
         Ok(found.into_iter().take(limit).cloned().collect())
     }
 
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
-        let state = self.state();
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>> {
+        let state = self.state.lock();
         let mut counts: Vec<(ThreadStatus, u64)> = Vec::new();
         for info in state.threads.values().map(|kept| &kept.info).filter(|one| one.root.is_none()) {
             let overall = info.overall_status();
@@ -59,18 +58,18 @@ impl Threads for MemoryStore {
         Ok(counts)
     }
 
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+    async fn delete(&self, thread: ThreadId) -> Result<()> {
         self.states.forget(thread);
-        self.state().delete(thread, None)
+        self.state.lock().delete(thread, None)
     }
 
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<()> {
         self.states.forget(seen.id);
-        self.state().delete(seen.id, Some(seen))
+        self.state.lock().delete(seen.id, Some(seen))
     }
 
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
-        let state = &mut *self.state();
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<()> {
+        let state = &mut *self.state.lock();
         let head = state.get(thread)?.info.head;
         let snapshot = state.snapshot(thread, seq).filter(|snapshot| snapshot.seq == seq);
         if snapshot.is_none() || seq > head {
@@ -95,7 +94,13 @@ impl Threads for MemoryStore {
         kept.info.forked_from = None;
         kept.snapshots = snapshots;
         kept.effects = kept.effects.split_off(&(seq + 1, 0, Vec::new()));
+        let info = kept.info.clone();
         state.interrupts.retain(|_, (owner, (step, ..))| *owner != thread || *step > seq);
+        let is_dropped = |child: &ThreadInfo| {
+            let step = subgraph_step(&child.namespace, &info.namespace);
+            child.root == Some(info.top()) && step.is_some_and(|step| step <= seq)
+        };
+        state.remove(is_dropped);
         Ok(())
     }
 }
@@ -105,7 +110,7 @@ impl State {
         &mut self,
         new: NewThread,
         origin: Option<(ThreadId, u64)>,
-    ) -> Result<ThreadInfo, Error> {
+    ) -> Result<ThreadInfo> {
         let mut base = 0;
         if let Some((source, at)) = origin {
             let source_thread = self.get(source)?;
@@ -126,32 +131,28 @@ impl State {
         Ok(info)
     }
 
-    /// Deletes a thread; with `seen`, only while it is as it was seen.
-    pub(super) fn delete(
-        &mut self,
-        thread: ThreadId,
-        seen: Option<&ThreadInfo>,
-    ) -> Result<(), Error> {
+    pub(super) fn delete(&mut self, thread: ThreadId, seen: Option<&ThreadInfo>) -> Result<()> {
         let info = &self.get(thread)?.info;
         if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
             return Err(Error::Moved { thread });
         }
-        let doomed: HashSet<ThreadId> = self
-            .threads
-            .values()
-            .filter(|kept| kept.info.id == thread || kept.info.root == Some(thread))
-            .map(|kept| kept.info.id)
-            .collect();
+        self.remove(|info| info.id == thread || info.root == Some(thread));
+        Ok(())
+    }
+
+    fn remove(&mut self, is_doomed: impl Fn(&ThreadInfo) -> bool) {
+        let infos = self.threads.values().map(|kept| &kept.info);
+        let doomed: HashSet<ThreadId> =
+            infos.filter(|info| is_doomed(info)).map(|info| info.id).collect();
         self.hand_over(&doomed);
         self.threads.retain(|id, _| !doomed.contains(id));
         self.blobs.retain(|(owner, _), _| !doomed.contains(owner));
         self.interrupts.retain(|_, (owner, _)| !doomed.contains(owner));
-        Ok(())
     }
 
     /// Copies the texts that a thread shares with those it was forked from, each up to a step.
     ///
-    /// Where that is a subgraph's thread, its steps have numbers of their own: then all that there are.
+    /// The thread of a subgraph has separate step numbers: then all of its effects.
     fn shared_blobs<'k>(
         &self,
         thread: ThreadId,
@@ -160,14 +161,14 @@ impl State {
         let owner = self.threads.get(&thread).and_then(|kept| kept.info.root).unwrap_or(thread);
         let texts = line.flat_map(|(kept, upto)| {
             let is_top = kept.info.root.is_none();
-            let of = kept.info.root.unwrap_or(kept.info.id);
+            let of = kept.info.top();
             self.blobs_of(of).filter(move |row| !is_top || row.step <= upto)
         });
         texts.map(|row| BlobRow { owner, ..BlobRow::clone(row) }).collect()
     }
 
-    /// Hands every fork of the doomed threads the rows it shares with them, and makes it a fork of what
-    /// lies before them, if anything does.
+    /// Transfers to every fork of the deleted threads the rows that it shares, and makes it a fork of their own origin,
+    /// if there is one.
     fn hand_over(&mut self, doomed: &HashSet<ThreadId>) {
         let forks: Vec<(ThreadId, u64)> = self
             .threads

@@ -7,15 +7,11 @@ use perihelion_database::postgres::{Connections, is_broken};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use uuid::Uuid;
 
-use super::{
-    super::{
-        BlobRow, Commit, Error, Fence,
-        both::leases::{HEAD_AND_FENCE, HeadAndFence},
-        limits::big,
-    },
-    PostgresStore,
-    together::{Shared, column},
-};
+use super::super::both::leases::{HEAD_AND_FENCE, HeadAndFence};
+use super::super::limits::big;
+use super::super::{BlobRow, Commit, Error, Fence, Result};
+use super::PostgresStore;
+use super::together::{Shared, column};
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
@@ -56,7 +52,7 @@ macro_rules! bind_blobs {
 }
 pub(super) use bind_blobs;
 
-/// Keeps the texts of five parameters beside the row of `$from`; of one that is there already the earlier step counts.
+/// Stores the texts of five parameters next to the row of `$from`; for a text that exists, the earlier step counts.
 macro_rules! kept {
     ($from:literal, $one:literal, $two:literal, $three:literal, $four:literal, $five:literal) => {
         concat!(
@@ -117,7 +113,7 @@ const COMMIT_AND_KEEP: &str = commit_sql!(with_blobs!(""));
 const COMMIT_KEEP_AND_CLEAR: &str = commit_sql!(with_blobs!(cleared!()));
 
 /// Commits a step. After a lost reply it finds out what became of the statement before it sends it again.
-async fn commit(connections: &Connections, commit: &Commit) -> Result<(), Error> {
+async fn commit(connections: &Connections, commit: &Commit) -> Result<()> {
     let mut connection = connections.take().await?;
     match connections.brief(send(&mut connection, commit)).await {
         Ok(true) => {
@@ -168,11 +164,7 @@ async fn send(connection: &mut PgConnection, commit: &Commit) -> Result<bool, sq
 /// Attempts after a lost reply; a server that breaks this many connections in a row is down.
 const ATTEMPTS: usize = 3;
 
-async fn recover(
-    connections: &Connections,
-    commit: &Commit,
-    mut error: sqlx::Error,
-) -> Result<(), Error> {
+async fn recover(connections: &Connections, commit: &Commit, mut error: sqlx::Error) -> Result<()> {
     for _ in 0..ATTEMPTS {
         let mut connection = connections.fresh().await?;
         let settled = connections.brief(settle_lost(&mut connection, commit));
@@ -190,12 +182,12 @@ async fn recover(
 
 /// Decides over a commit whose reply was lost: done, refused, or to be sent again.
 ///
-/// The lost statement may still be waiting in the server: then the second one waits for its row lock
-/// and changes nothing, which the last look tells apart from a stranger's step.
+/// The lost statement may still wait in the server. Then the second one waits for its row lock and changes no row, and
+/// the last read distinguishes this from a step of another process.
 async fn settle_lost(
     connection: &mut PgConnection,
     commit: &Commit,
-) -> Result<Result<(), Error>, sqlx::Error> {
+) -> Result<Result<()>, sqlx::Error> {
     if is_committed(connection, commit).await? || send(connection, commit).await? {
         return Ok(Ok(()));
     }
@@ -225,7 +217,7 @@ async fn read_place(
     sqlx::query(HEAD_AND_FENCE).bind(commit.thread.0).fetch_optional(connection).await
 }
 
-/// Says why a commit changed nothing.
+/// Explains why a commit changed no row.
 fn refused(row: Option<PgRow>, commit: &Commit) -> Error {
     let Commit { thread, fence, .. } = *commit;
     match HeadAndFence::of(row.map(Into::into), Fence::new(thread, fence)) {
@@ -262,11 +254,11 @@ impl Shared for Commit {
         self.thread
     }
 
-    async fn alone(&self, store: &PostgresStore) -> Result<(), Error> {
+    async fn alone(&self, store: &PostgresStore) -> Result<()> {
         commit(&store.connections, self).await
     }
 
-    async fn recover(&self, store: &PostgresStore, error: sqlx::Error) -> Result<(), Error> {
+    async fn recover(&self, store: &PostgresStore, error: sqlx::Error) -> Result<()> {
         recover(&store.connections, self, error).await
     }
 

@@ -1,10 +1,9 @@
 //! Threads in Postgres, for one machine or many.
 //!
-//! Enter at [`PostgresStore`]; what it does as SQLite does is in [`both`](super::both), what is here it does in
-//! a way of its own. Invariant: a write that needs the
-//! fencing token checks it in the statement that writes, under a lock on the thread's row, and a commit
-//! is one statement and one round trip, which the commits of other threads may share. Deliberately absent: `synchronous_commit` is never touched, so
-//! the server's own setting decides (its default loses nothing).
+//! Enter at [`PostgresStore`]; the code shared with SQLite is in [`both`](super::both), and this module has the
+//! differences. Invariant: a write that needs the fencing token checks it in the same statement, under a lock on the
+//! thread's row. A commit is one statement and one round trip, which it can share with commits of other threads.
+//! Deliberately absent: `synchronous_commit`, which stays as the server sets it (its default loses no commit).
 
 mod commit;
 mod together;
@@ -13,31 +12,21 @@ use std::{sync::Arc, time::Duration};
 
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
-use perihelion_database::{
-    Database, idempotent, migrations,
-    postgres::{Connections, SILENCE},
-    query,
-};
+use perihelion_database::postgres::{Connections, SILENCE};
+use perihelion_database::{Database, idempotent, migrations, query};
 use sqlx::PgConnection;
 
-use self::{
-    commit::{Unnested, bind_blobs, kept},
-    together::Shared as _,
-};
+use self::commit::{Unnested, bind_blobs, kept};
+use self::together::Shared as _;
+use super::both::decode::{self, ThreadRow, run_columns};
+use super::both::leases::{ended, explain};
+use super::both::steps::line;
+use super::both::{Backend, info as read_info, sum_of_answer};
+use super::chain::{not_beyond, reached};
+use super::limits::{big, text};
 use super::{
-    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, RunEnd, RunRow,
-    StateCache, StepRow, Store,
-    both::{
-        Backend,
-        decode::{self, ThreadRow, run_columns},
-        info as read_info,
-        leases::{ended, explain},
-        steps::line,
-        sum_of_answer,
-    },
-    chain::{not_beyond, reached},
-    checksum,
-    limits::{big, text},
+    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, Result, RunEnd,
+    RunRow, StateCache, StepRow, Store, checksum,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -56,7 +45,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// [`Error::Database`] when the address or the server is no good, or a newer version migrated the database.
-    pub async fn open(url: &str) -> Result<Self, Error> {
+    pub async fn open(url: &str) -> Result<Self> {
         Self::open_within(url, SILENCE).await
     }
 
@@ -67,7 +56,7 @@ impl PostgresStore {
     ///
     /// # Errors
     /// As [`PostgresStore::open`].
-    pub async fn open_within(url: &str, silence: Duration) -> Result<Self, Error> {
+    pub async fn open_within(url: &str, silence: Duration) -> Result<Self> {
         let connections = Arc::new(Connections::new(url, silence)?.of_all_tenants());
         migrations::run_postgres(&connections).await?;
         let commits = together::group();
@@ -80,11 +69,11 @@ impl PostgresStore {
     /// Lends the connection that the next commit would use to statements of the caller's own.
     ///
     /// # Errors
-    /// Whatever `work` returns; a connection that broke is not used again.
+    /// The error of `work`; a broken connection is not used again.
     pub async fn with_connection<T>(
         &self,
         work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         let mut connection = self.connections.take().await?;
         let result = work(&mut connection).await;
         Ok(connection.settle(result)?)
@@ -100,7 +89,7 @@ impl Backend for PostgresStore {
         &self.states
     }
 
-    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
         let begin =
             query(BEGIN_RUN).bind(fence.thread.0).bind(big(fence.token)).bind(run.0).bind(exports);
         match self.database.fetch_short(&begin).await? {
@@ -110,7 +99,7 @@ impl Backend for PostgresStore {
         }
     }
 
-    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
         let release = query(END_RUN)
             .binds((fence.thread.0, big(fence.token), run.0, end.thread.as_str()))
             .binds((end.error.map(text), end.run.as_str(), end.finish_reason.map(text)));
@@ -126,8 +115,8 @@ impl Backend for PostgresStore {
         Err(explained.fenced(fence))
     }
 
-    /// Commits a step; one with texts goes in a statement of its own, as they are long.
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+    /// Commits a step; a step with texts has a separate statement, because texts are long.
+    async fn commit(&self, commit: &Commit) -> Result<()> {
         if commit.blobs.is_empty() {
             together::write(self, &self.commits, commit).await
         } else {
@@ -135,12 +124,7 @@ impl Backend for PostgresStore {
         }
     }
 
-    async fn save_with(
-        &self,
-        fence: Fence,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<u64, Error> {
+    async fn save_with(&self, fence: Fence, row: &PendingRow, blobs: &[BlobRow]) -> Result<u64> {
         let sum = checksum::pending(row);
         let save = || {
             let query = sqlx::query_scalar(SAVE_PENDING_AND_KEEP)
@@ -157,12 +141,7 @@ impl Backend for PostgresStore {
         Ok(token.unsigned_abs())
     }
 
-    async fn load(
-        &self,
-        thread: ThreadId,
-        at: Option<u64>,
-        since: Option<u64>,
-    ) -> Result<Loaded, Error> {
+    async fn load(&self, thread: ThreadId, at: Option<u64>, since: Option<u64>) -> Result<Loaded> {
         let ThreadRow { mut info, base } = read_info(&self.database, thread).await?;
         let head = info.head;
         if at.is_some_and(|at| at > head || at < base) {
@@ -197,8 +176,8 @@ impl Backend for PostgresStore {
         Ok(Loaded { info, snapshot, steps, pending })
     }
 
-    /// Not repeated after a broken connection: a second answer would look like somebody else's.
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool, Error> {
+    /// Not repeated after a broken connection: a second answer would look like the answer of another client.
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool> {
         let answer = query(ANSWER)
             .binds((&interrupt.0.as_bytes()[..], answer.codec as i16, &answer.bytes[..]))
             .bind(&sum_of_answer(interrupt, answer)[..]);
@@ -206,7 +185,7 @@ impl Backend for PostgresStore {
         Ok(answered.map_or(Ok(0), |row| row.get::<i64>(0))? == 1)
     }
 
-    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<()> {
         let append = together::Append { fence, batch: batch.clone() };
         together::write(self, &self.appends, &append).await
     }
@@ -218,7 +197,7 @@ impl Store for PostgresStore {
         Some(self)
     }
 
-    async fn now(&self) -> Result<DateTime<Utc>, Error> {
+    async fn now(&self) -> Result<DateTime<Utc>> {
         let now = query("SELECT now() AS now");
         Ok(self
             .database

@@ -1,7 +1,7 @@
-//! What several threads write at the same time, in one statement; batches of events among it.
+//! Writes of several threads in one statement, batches of events included.
 //!
-//! A statement costs the server far more than a row of it: with 32 threads, one statement each spends both
-//! the server's and the client's time on parsing messages and waking processes.
+//! A statement costs the server far more than a row: with 32 threads, separate statements spend the time of server and
+//! client on parsing messages and waking processes.
 
 use std::{collections::HashSet, future::Future, pin::pin, time::Duration};
 
@@ -9,56 +9,49 @@ use perihelion_database::{postgres::is_broken, query};
 use sqlx::{PgConnection, Row};
 use uuid::Uuid;
 
-use super::{
-    super::{
-        Error, EventRow, Fence,
-        both::why_not_appended,
-        group_commit::{GroupCommit, Lane, Turn},
-        limits::big,
-    },
-    PostgresStore,
-};
+use super::super::both::why_not_appended;
+use super::super::group_commit::{GroupCommit, Lane, Turn};
+use super::super::limits::big;
+use super::super::{EventRow, Fence, Result};
+use super::PostgresStore;
 use crate::ids::ThreadId;
 
-/// Statements under way at the same time in one process; what comes meanwhile waits, and is written together.
+/// Concurrent statements of one process; further rows wait, and are written together.
 const LANES: usize = 2;
 
 /// How long a write may keep its lane: far longer than a flush takes.
 const PATIENCE: Duration = Duration::from_millis(50);
 
-/// Rows in one statement.
 const MOST: usize = 64;
 
-/// Those who write rows of one kind.
-pub(super) type Group<W> = GroupCommit<W, Fate>;
+pub(super) type Group<W> = GroupCommit<W, RowOutcome>;
 
-/// What became of a row that shared its statement.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Fate {
+pub(super) enum RowOutcome {
     Done,
-    /// It changed nothing; sent by itself it learns why, or waits for the one who holds the thread's row.
+    /// The row changed nothing; a separate statement finds the reason, or waits for the lock on the thread's row.
     Untouched,
     /// The reply was lost.
     Lost,
 }
 
-/// A row that can be written by itself, or in one statement with those of other threads.
+/// A row that can be written in a separate statement, or in one with rows of other threads.
 pub(super) trait Shared: Clone + Send + Sync {
     fn thread(&self) -> ThreadId;
 
     /// Writes it by itself.
-    fn alone(&self, store: &PostgresStore) -> impl Future<Output = Result<(), Error>> + Send;
+    fn alone(&self, store: &PostgresStore) -> impl Future<Output = Result<()>> + Send;
 
     /// Finds out what became of it after a lost reply, and writes it if it is not there.
     fn recover(
         &self,
         store: &PostgresStore,
         error: sqlx::Error,
-    ) -> impl Future<Output = Result<(), Error>> + Send;
+    ) -> impl Future<Output = Result<()>> + Send;
 
     /// Writes rows of different threads, and returns the threads whose row was written.
     ///
-    /// A row that another transaction holds is skipped, so that nobody waits for a stranger's thread and two
+    /// A row that another transaction has locked is skipped. No writer waits for the thread of another one, and two
     /// statements with several threads in common cannot block each other.
     fn many(
         connection: &mut PgConnection,
@@ -70,40 +63,36 @@ pub(super) fn group<W>() -> Group<W> {
     GroupCommit::new(LANES, MOST)
 }
 
-/// Writes a row, in a statement of its own unless others wait as well.
+/// Writes a row, in a separate statement unless other writers wait too.
 pub(super) async fn write<W: Shared>(
     store: &PostgresStore,
     group: &Group<W>,
     row: &W,
-) -> Result<(), Error> {
+) -> Result<()> {
     let fate = match group.turn(|| row.clone()).await {
         Turn::Alone(lane) => return alone(store, lane, row).await,
         Turn::Lead(batch) => match batch.alone() {
             Ok(lane) => return alone(store, lane, row).await,
             Err(batch) => {
                 let fates = many(store, batch.jobs()).await;
-                batch.tell(fates).unwrap_or(Fate::Lost)
+                batch.tell(fates).unwrap_or(RowOutcome::Lost)
             }
         },
         Turn::Written(fate) => fate,
-        Turn::Lost => Fate::Lost,
+        Turn::Lost => RowOutcome::Lost,
     };
     match fate {
-        Fate::Done => Ok(()),
-        Fate::Untouched => row.alone(store).await,
-        Fate::Lost => {
+        RowOutcome::Done => Ok(()),
+        RowOutcome::Untouched => row.alone(store).await,
+        RowOutcome::Lost => {
             let reason = std::io::Error::other("the connection broke during a commit");
             row.recover(store, reason.into()).await
         }
     }
 }
 
-/// Sends one row, and gives the lane up when it waits for the one who holds the thread's row.
-async fn alone<W: Shared>(
-    store: &PostgresStore,
-    lane: Lane<W, Fate>,
-    row: &W,
-) -> Result<(), Error> {
+/// Sends one row, and gives up the lane if it waits for the lock on the thread's row.
+async fn alone<W: Shared>(store: &PostgresStore, lane: Lane<W, RowOutcome>, row: &W) -> Result<()> {
     let mut sending = pin!(row.alone(store));
     match tokio::time::timeout(PATIENCE, &mut sending).await {
         Ok(done) => done,
@@ -115,9 +104,11 @@ async fn alone<W: Shared>(
 }
 
 /// Writes what can be written in one statement; returns the fates in the order of the rows.
-async fn many<W: Shared>(store: &PostgresStore, rows: &[W]) -> Vec<Fate> {
+async fn many<W: Shared>(store: &PostgresStore, rows: &[W]) -> Vec<RowOutcome> {
     let all = |fate| vec![fate; rows.len()];
-    let Ok(mut connection) = store.connections.take().await else { return all(Fate::Untouched) };
+    let Ok(mut connection) = store.connections.take().await else {
+        return all(RowOutcome::Untouched);
+    };
     // Of two writers of one thread, one is stale; the second learns it by itself.
     let mut threads = HashSet::with_capacity(rows.len());
     let shared: Vec<&W> = rows.iter().filter(|row| threads.insert(row.thread())).collect();
@@ -126,20 +117,19 @@ async fn many<W: Shared>(store: &PostgresStore, rows: &[W]) -> Vec<Fate> {
         Ok(mut written) => {
             connection.give_back();
             let done = rows.iter().map(|row| {
-                if written.remove(&row.thread()) { Fate::Done } else { Fate::Untouched }
+                if written.remove(&row.thread()) { RowOutcome::Done } else { RowOutcome::Untouched }
             });
             done.collect()
         }
-        Err(error) if is_broken(&error) => all(Fate::Lost),
+        Err(error) if is_broken(&error) => all(RowOutcome::Lost),
         Err(_) => {
             // The server refused the statement as a whole; which row is to blame shows when each goes alone.
             connection.give_back();
-            all(Fate::Untouched)
+            all(RowOutcome::Untouched)
         }
     }
 }
 
-/// Returns one column of rows.
 pub(super) fn column<'a, W, T>(rows: &[&'a W], of: impl Fn(&'a W) -> T) -> Vec<T> {
     rows.iter().map(|row| of(row)).collect()
 }
@@ -177,7 +167,6 @@ const APPEND_MANY: &str = "WITH input AS (
      SELECT id, pg_notify('perihelion_events', concat(id, ' ', first_id + count - 1))::text
      FROM leased JOIN input USING (id)";
 
-/// A batch on its way to its thread's log.
 #[derive(Clone)]
 pub(super) struct Append {
     pub(super) fence: Fence,
@@ -189,7 +178,7 @@ impl Shared for Append {
         self.fence.thread
     }
 
-    async fn alone(&self, store: &PostgresStore) -> Result<(), Error> {
+    async fn alone(&self, store: &PostgresStore) -> Result<()> {
         let Self { fence, batch } = self;
         let append = query(APPEND)
             .binds((fence.thread.0, big(fence.token), big(batch.first), batch.count as i32))
@@ -202,7 +191,7 @@ impl Shared for Append {
     }
 
     /// A batch that is there is known by its ids and its run.
-    async fn recover(&self, store: &PostgresStore, _: sqlx::Error) -> Result<(), Error> {
+    async fn recover(&self, store: &PostgresStore, _: sqlx::Error) -> Result<()> {
         self.alone(store).await
     }
 

@@ -1,16 +1,16 @@
-//! The keys that values are encrypted with, and what is derived from each.
+//! The keys that encrypt values, and the keys that are derived from each.
 
 use std::collections::BTreeSet;
 
 use ring::aead::{CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 
-use super::super::Error;
+use super::super::{Error, Result};
 use crate::ids::ThreadId;
 
-/// Longest name of a key, in bytes: it stands beside every value.
+/// Longest name of a key, in bytes: each value contains it.
 const LONGEST_NAME: usize = 32;
 
-/// Keys by name: the first encrypts what is written from now on, all of them read.
+/// Keys by name: the first one encrypts new values, and all of them decrypt.
 pub struct Keyring {
     keys: Vec<Key>,
 }
@@ -21,14 +21,14 @@ impl std::fmt::Debug for Keyring {
     }
 }
 
-/// One key, already split: the key itself encrypts nothing.
+/// One key, already split: the key itself encrypts no value.
 pub(super) struct Key {
     pub name: String,
-    /// Tells another key under the same name apart.
+    /// Distinguishes another key under the same name.
     pub print: [u8; 8],
     /// Root of the keys that values are encrypted with, one per owner.
     sealing: [u8; 32],
-    /// Blinds what is looked up by equality: effect keys, interrupt ids, hashes of steps and texts.
+    /// Blinds values that are found by equality: effect keys, interrupt IDs, hashes of steps and texts.
     blinding: [u8; 32],
 }
 
@@ -36,9 +36,9 @@ impl Keyring {
     /// Makes a keyring; the first key is the one to write with.
     ///
     /// # Errors
-    /// [`Error::Keys`] without a key, with a name twice, or with one that is not 1 to 32 letters, digits,
-    /// `-`, `_` or `.`.
-    pub fn new(keys: impl IntoIterator<Item = (String, [u8; 32])>) -> Result<Self, Error> {
+    /// [`Error::Keys`] without a key, for a repeated name, or for a name that is not 1 to 32 letters, digits, `-`, `_`
+    /// or `.`.
+    pub fn new(keys: impl IntoIterator<Item = (String, [u8; 32])>) -> Result<Self> {
         let keys: Vec<Key> = keys.into_iter().map(|(name, bytes)| Key::new(name, &bytes)).collect();
         let mut names = BTreeSet::new();
         for Key { name, .. } in &keys {
@@ -59,20 +59,20 @@ impl Keyring {
         }
     }
 
-    /// Makes a keyring of keys as they were looked for; none where none was named.
+    /// Makes a keyring of the results of a lookup; `None` without names.
     ///
     /// # Errors
-    /// As [`Keyring::new`], and [`Error::Keys`] for a key that was not found, with what is said of it.
+    /// As [`Keyring::new`], and [`Error::Keys`] for a key that was not found, with the reason.
     pub fn of_found<E: ToString>(
         keys: impl IntoIterator<Item = (String, Result<[u8; 32], E>)>,
-    ) -> Result<Option<Self>, Error> {
+    ) -> Result<Option<Self>> {
         let found = |key: Result<_, E>| key.map_err(|reason| Error::Keys(reason.to_string()));
         let keys = keys.into_iter().map(|(name, key)| Ok((name, found(key)?)));
-        let keys = keys.collect::<Result<Vec<_>, Error>>()?;
+        let keys = keys.collect::<Result<Vec<_>>>()?;
         if keys.is_empty() { Ok(None) } else { Self::new(keys).map(Some) }
     }
 
-    /// Returns the names; the first key is the one that writes.
+    /// Returns the names; the first key encrypts new values.
     pub fn names(&self) -> impl Iterator<Item = &str> {
         self.keys.iter().map(|key| key.name.as_str())
     }
@@ -87,7 +87,7 @@ impl Keyring {
     }
 
     /// Finds the key of a stored value.
-    pub(super) fn find(&self, name: &str, print: &[u8]) -> Result<&Key, Error> {
+    pub(super) fn find(&self, name: &str, print: &[u8]) -> Result<&Key> {
         match self.keys.iter().find(|key| key.name == name) {
             None => Err(Error::NoKey { key: name.to_owned() }),
             Some(key) if key.print == print => Ok(key),
@@ -112,13 +112,13 @@ impl Key {
     ///
     /// A key per owner keeps random 96-bit nonces apart: within one thread the chance that two of 2^32
     /// values share a nonce is about 2^-33.
-    pub(super) fn cipher(&self, owner: &[u8; 16]) -> Result<LessSafeKey, Error> {
+    pub(super) fn cipher(&self, owner: &[u8; 16]) -> Result<LessSafeKey> {
         let key = blake3::keyed_hash(&self.sealing, owner);
         let key = UnboundKey::new(&CHACHA20_POLY1305, key.as_bytes());
         key.map(LessSafeKey::new).map_err(|_| Error::Keys("the cipher refused one".to_owned()))
     }
 
-    /// Returns what stands in the database for an effect's key or an interrupt's id: as long, and not to be guessed.
+    /// Returns the stored form of an effect's key or an interrupt's ID: of the same length, and not guessable.
     pub(super) fn blind(&self, key: &[u8]) -> Vec<u8> {
         let mut blinded = vec![0; key.len()];
         let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
@@ -126,14 +126,12 @@ impl Key {
         blinded
     }
 
-    /// Returns what stands in the database for the hash of a text.
     pub(super) fn blind_text(&self, owner: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
         hasher.update(b"text").update(owner.0.as_bytes()).update(hash);
         *hasher.finalize().as_bytes()
     }
 
-    /// Returns what stands in the database for a step's hash.
     pub(super) fn blind_hash(&self, thread: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
         hasher.update(b"step").update(thread.0.as_bytes()).update(hash);

@@ -1,10 +1,10 @@
-//! What a thread keeps in the place of its title: the title, and whose history it shares.
+//! The label that a thread stores in place of its title: the title, and the origin of its history.
 
 use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Error, ThreadInfo, hex};
+use super::super::{Error, Result, ThreadInfo, hex};
 use super::keyring::Keyring;
 use super::seal::{SealContext, key_name, open, seal};
 use crate::ids::ThreadId;
@@ -12,7 +12,7 @@ use crate::ids::ThreadId;
 /// Begins a text that is encrypted.
 const MARK: &str = "perihelion-sealed:";
 
-/// What only the one who has the key can say of a thread.
+/// The facts about a thread that only the owner of the key knows.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub(super) struct Label {
     pub title: Option<String>,
@@ -22,7 +22,7 @@ pub(super) struct Label {
 }
 
 impl Label {
-    /// Returns whether a step or snapshot of another thread may stand in this one's history.
+    /// Returns whether a step or snapshot of another thread can be part of this one's history.
     pub(super) fn shares(&self, owner: &[u8; 16], seq: u64) -> bool {
         self.origins.iter().any(|(thread, upto)| thread.0.as_bytes() == owner && seq <= *upto)
     }
@@ -32,33 +32,32 @@ impl Label {
         self.origins.iter().any(|(_, upto)| seq <= *upto)
     }
 
-    /// Returns the label of a fork at a step.
     pub(super) fn of_fork(&self, source: ThreadId, at: u64, title: Option<String>) -> Self {
         let older = self.origins.iter().map(|(thread, upto)| (*thread, at.min(*upto)));
         Self { title, origins: std::iter::once((source, at)).chain(older).collect() }
     }
 }
 
-pub(super) fn seal_label(keys: &Keyring, thread: ThreadId, label: &Label) -> Result<String, Error> {
+pub(super) fn seal_label(keys: &Keyring, thread: ThreadId, label: &Label) -> Result<String> {
     let json = serde_json::to_vec(label).map_err(Error::Encode)?;
     seal_text(keys, thread, "label", json)
 }
 
 /// Reads a thread's label; `None` where its title is a plain one.
-pub(super) fn read_label(keys: &Keyring, stored: &ThreadInfo) -> Result<Option<Label>, Error> {
+pub(super) fn read_label(keys: &Keyring, stored: &ThreadInfo) -> Result<Option<Label>> {
     let Some(text) = stored.title.as_deref().filter(|text| text.starts_with(MARK)) else {
         return Ok(None);
     };
     let json = open_text(keys, stored.id, "label", text)?;
-    let damaged = |error: serde_json::Error| Error::Damaged(error.to_string());
+    let damaged = |error: serde_json::Error| Error::damaged(error);
     serde_json::from_slice(&json).map_err(damaged).map(Some)
 }
 
-pub(super) fn seal_error(keys: &Keyring, thread: ThreadId, error: &str) -> Result<String, Error> {
+pub(super) fn seal_error(keys: &Keyring, thread: ThreadId, error: &str) -> Result<String> {
     seal_text(keys, thread, "error", error.as_bytes().to_vec())
 }
 
-/// Shows a thread as its owner may see it; a text that cannot be read says why, and hides nothing else.
+/// Shows a thread to its owner; a text that cannot be read is replaced by the reason, and the rest stays visible.
 pub(super) fn open_info(keys: &Keyring, mut info: ThreadInfo) -> ThreadInfo {
     info.title = match read_label(keys, &info) {
         Ok(Some(label)) => label.title,
@@ -78,12 +77,11 @@ pub(super) fn open_info(keys: &Keyring, mut info: ThreadInfo) -> ThreadInfo {
     info
 }
 
-/// Returns a stored text as people may see it: one that is still encrypted says so.
+/// Returns a stored text for display: an encrypted text is replaced by a note.
 pub(in super::super) fn shown(text: &str) -> Cow<'_, str> {
     if text.starts_with(MARK) { Cow::Owned(unreadable(text)) } else { Cow::Borrowed(text) }
 }
 
-/// Returns the name of the key that a thread's label is encrypted with, where it is.
 pub(super) fn key_of(stored: &ThreadInfo) -> Option<String> {
     let digits = stored.title.as_deref()?.strip_prefix(MARK)?;
     Some(hex::from_hex(digits).map_or_else(|_| "(unknown)".to_owned(), |it| key_name(&it)))
@@ -95,17 +93,12 @@ fn unreadable(text: &str) -> String {
     format!("(encrypted with the key {key})")
 }
 
-fn seal_text(
-    keys: &Keyring,
-    thread: ThreadId,
-    kind: &str,
-    plain: Vec<u8>,
-) -> Result<String, Error> {
+fn seal_text(keys: &Keyring, thread: ThreadId, kind: &str, plain: Vec<u8>) -> Result<String> {
     let sealed = seal(keys, *thread.0.as_bytes(), &SealContext::new(kind, &[]), plain)?;
     Ok(format!("{MARK}{}", hex::to_hex(&sealed)))
 }
 
-fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result<Vec<u8>, Error> {
+fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result<Vec<u8>> {
     let sealed = hex::from_hex(text.strip_prefix(MARK).unwrap_or_default())?;
     let place = SealContext::new(kind, &[]);
     let (plain, owner) = open(keys, &place, &sealed, thread, || format!("the {kind}"))?;

@@ -1,11 +1,10 @@
 //! Encrypts what threads hold before any store sees it.
 //!
-//! Enter at [`SealedStore`], a store over any other. Invariants: what people, models and tools said, and
-//! what follows from it, leaves this room as ciphertext only; each value fits its own place in its own
-//! thread, so that one that was altered, moved or replaced by a plain one is refused. Readable stay: ids,
-//! times, sizes, counts, the kind and status of rows, names of models' roles and tools, graph, tenant,
-//! namespace, who holds the lease. Deliberately absent: compression, which comes before, and any
-//! rewriting of rows: what was written under an older key stays under it.
+//! Enter at [`SealedStore`], a store over any other. Invariants: texts of people, models and tools, and data derived
+//! from them, leave this module as ciphertext only. Each value is bound to its place in its thread, so a value that was
+//! altered, moved or replaced by plain text is rejected. These stay readable: IDs, times, sizes, counts, the kind and
+//! status of rows, names of roles and tools, graph, tenant, namespace, lease holder. Deliberately absent: compression,
+//! which happens before, and re-encryption: a value stays under its key.
 
 mod keyring;
 mod label;
@@ -25,7 +24,7 @@ pub(super) use self::label::shown;
 pub(super) use self::seal::key_name;
 pub(super) use self::traits::check;
 use self::values::Values;
-use super::{EffectSettlement, EffectStatus, Effects as _, Error, Outbox, StateCache, Store};
+use super::{EffectSettlement, EffectStatus, Effects as _, Outbox, Result, StateCache, Store};
 use crate::clock::Clock;
 use crate::ids::{InterruptId, ThreadId};
 
@@ -42,13 +41,13 @@ impl SealedStore {
         Self { inner, keys, states: StateCache::default() }
     }
 
-    /// Returns the names under which a row may stand in the database, the likeliest first.
+    /// Returns the possible names of a row in the database, the most likely first.
     fn stored_keys(&self, key: &[u8]) -> impl Iterator<Item = Vec<u8>> + use<> {
         let blinded: Vec<_> = self.keys.keys().iter().map(|one| one.blind(key)).collect();
         blinded.into_iter().chain([key.to_vec()])
     }
 
-    /// Returns the ids under which a question may stand in the database, the likeliest first.
+    /// Returns the possible IDs of a question in the database, the most likely first.
     fn stored_interrupts(
         &self,
         interrupt: InterruptId,
@@ -57,13 +56,13 @@ impl SealedStore {
         keys.map(move |key| Uuid::from_slice(&key).map_or(interrupt, InterruptId))
     }
 
-    /// Returns what encrypts and decrypts the values of a thread.
     fn of(&self, thread: ThreadId) -> Values<'_> {
         Values { keys: &self.keys, thread }
     }
 
-    /// Returns whether an effect has ended just so; the ciphertext cannot tell, it is never the same twice.
-    async fn is_settled(&self, thread: ThreadId, end: &EffectSettlement) -> Result<bool, Error> {
+    /// Returns whether an effect has ended with this outcome; ciphertexts cannot be compared, because each one is
+    /// different.
+    async fn is_settled(&self, thread: ThreadId, end: &EffectSettlement) -> Result<bool> {
         let effects = self.effects(thread, Some(end.step)).await?;
         let found = effects.iter().find(|row| row.task == end.task && row.key == end.key);
         Ok(found.is_some_and(|row| {
@@ -76,7 +75,7 @@ impl SealedStore {
 
 #[async_trait]
 impl Store for SealedStore {
-    async fn check_keys(&self) -> Result<(), Error> {
+    async fn check_keys(&self) -> Result<()> {
         check(self.inner.as_ref(), Some(&self.keys)).await
     }
 
@@ -84,7 +83,7 @@ impl Store for SealedStore {
         self.inner.outbox()
     }
 
-    async fn now(&self) -> Result<DateTime<Utc>, Error> {
+    async fn now(&self) -> Result<DateTime<Utc>> {
         self.inner.now().await
     }
 

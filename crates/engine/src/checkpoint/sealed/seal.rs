@@ -7,20 +7,19 @@ use ring::aead::{Aad, Nonce};
 use ring::rand::{SecureRandom as _, SystemRandom};
 use uuid::Uuid;
 
-use super::super::Error;
+use super::super::{Error, Result};
 use super::keyring::Keyring;
 use crate::ids::ThreadId;
 
-/// Version of the format.
 const VERSION: u8 = 1;
 const NONCE: usize = 12;
 
-/// What a value is and where it belongs; part of what its tag covers.
+/// The kind and place of a value; part of the data that its tag covers.
 #[derive(Debug)]
 pub(super) struct SealContext(Vec<u8>);
 
 impl SealContext {
-    /// Names a place by its kind and parts; each part is counted, so that none can run into the next.
+    /// Names a place by its kind and parts; each part has its length, so that two places never have the same name.
     pub(super) fn new(kind: &str, parts: &[&[u8]]) -> Self {
         let mut bytes = Vec::new();
         for part in [kind.as_bytes()].iter().chain(parts) {
@@ -74,7 +73,7 @@ pub(super) fn seal(
     owner: [u8; 16],
     place: &SealContext,
     plain: Vec<u8>,
-) -> Result<Vec<u8>, Error> {
+) -> Result<Vec<u8>> {
     let failed = |_| Error::Keys("a value could not be encrypted".to_owned());
     let key = keys.first();
     let mut sealed = vec![VERSION, key.name.len() as u8];
@@ -97,16 +96,16 @@ pub(super) fn seal(
     Ok(sealed)
 }
 
-/// Decrypts a value at the place where it stands; returns it with its owner.
+/// Decrypts a value at its place; returns it with its owner.
 ///
-/// `what` and `thread` name it where it does not fit.
+/// `what` and `thread` name it in an error.
 pub(super) fn open(
     keys: &Keyring,
     place: &SealContext,
     sealed: &[u8],
     thread: ThreadId,
     what: impl Fn() -> String,
-) -> Result<(Vec<u8>, [u8; 16]), Error> {
+) -> Result<(Vec<u8>, [u8; 16])> {
     let forged = || Error::Forged { thread, what: what() };
     let parts = parts(sealed).ok_or_else(forged)?;
     let key = keys.find(parts.name, parts.print)?;
@@ -131,15 +130,15 @@ impl Keyring {
     ///
     /// # Errors
     /// [`Error::Keys`].
-    pub fn seal_beside(&self, what: &str, owner: Uuid, plain: Vec<u8>) -> Result<Vec<u8>, Error> {
+    pub fn seal_beside(&self, what: &str, owner: Uuid, plain: Vec<u8>) -> Result<Vec<u8>> {
         seal(self, *owner.as_bytes(), &beside(what, owner), plain)
     }
 
     /// Decrypts a value of the column `what` of the row `owner`.
     ///
     /// # Errors
-    /// [`Error::Forged`] for one that was altered or moved, [`Error::NoKey`] and [`Error::WrongKey`].
-    pub fn open_beside(&self, what: &str, owner: Uuid, sealed: &[u8]) -> Result<Vec<u8>, Error> {
+    /// [`Error::Forged`] for an altered or moved value, [`Error::NoKey`] and [`Error::WrongKey`].
+    pub fn open_beside(&self, what: &str, owner: Uuid, sealed: &[u8]) -> Result<Vec<u8>> {
         let named = || what.to_owned();
         Ok(open(self, &beside(what, owner), sealed, ThreadId(owner), named)?.0)
     }

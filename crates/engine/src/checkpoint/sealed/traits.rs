@@ -7,39 +7,31 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 
-use super::{
-    super::{
-        BlobRow, Claim, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
-        EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt,
-        PendingRow, Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, ThreadDump,
-        ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, WorkFilter, blobs,
-        chain::{self, verified},
-        family,
-    },
-    SealedStore,
-    keyring::Keyring,
-    label::{Label, key_of, open_info, read_label, seal_error, seal_label},
+use super::super::chain::{self, verified};
+use super::super::{
+    BlobRow, Claim, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
+    EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
+    Questions, Result, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, ThreadDump,
+    ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, WorkFilter, blobs, family,
 };
+use super::SealedStore;
+use super::keyring::Keyring;
+use super::label::{Label, key_of, open_info, read_label, seal_error, seal_label};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 #[async_trait]
 impl Threads for SealedStore {
-    async fn create(&self, mut new: NewThread) -> Result<ThreadInfo, Error> {
+    async fn create(&self, mut new: NewThread) -> Result<ThreadInfo> {
         let label = Label { title: new.title.take(), origins: Vec::new() };
         new.title = Some(seal_label(&self.keys, new.id, &label)?);
         Ok(open_info(&self.keys, self.inner.create(new).await?))
     }
 
-    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
+    async fn info(&self, thread: ThreadId) -> Result<ThreadInfo> {
         Ok(open_info(&self.keys, self.inner.info(thread).await?))
     }
 
-    async fn fork(
-        &self,
-        source: ThreadId,
-        at: u64,
-        mut new: NewThread,
-    ) -> Result<ThreadInfo, Error> {
+    async fn fork(&self, source: ThreadId, at: u64, mut new: NewThread) -> Result<ThreadInfo> {
         let info = self.inner.info(source).await?;
         let of_source = read_label(&self.keys, &info)?.unwrap_or_default();
         let mut label = of_source.of_fork(source, at, new.title.take());
@@ -49,86 +41,76 @@ impl Threads for SealedStore {
         Ok(open_info(&self.keys, self.inner.fork(source, at, new).await?))
     }
 
-    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>, Error> {
+    async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>> {
         let threads = self.inner.list(filter).await?;
         Ok(threads.into_iter().map(|info| open_info(&self.keys, info)).collect())
     }
 
-    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>, Error> {
+    async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>> {
         self.inner.count_threads().await
     }
 
-    async fn delete(&self, thread: ThreadId) -> Result<(), Error> {
+    async fn delete(&self, thread: ThreadId) -> Result<()> {
         self.inner.delete(thread).await
     }
 
-    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<(), Error> {
+    async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<()> {
         self.inner.delete_as_seen(seen).await
     }
 
-    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<(), Error> {
+    async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<()> {
         self.inner.truncate(thread, seq).await
     }
 }
 
 #[async_trait]
 impl Leases for SealedStore {
-    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo, Error> {
+    async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo> {
         Ok(open_info(&self.keys, self.inner.claim(claim).await?))
     }
 
-    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>, Error> {
+    async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>> {
         self.inner.waiting(wanted).await
     }
 
-    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<(), Error> {
+    async fn renew(&self, fence: Fence, ttl: Duration) -> Result<()> {
         self.inner.renew(fence, ttl).await
     }
 
-    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
         self.inner.begin_run(fence, run, exports).await
     }
 
-    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
         let seal = |error| seal_error(&self.keys, fence.thread, error);
         let error = end.error.map(seal).transpose()?;
         self.inner.end_run(fence, run, RunEnd { error: error.as_deref(), ..end }).await
     }
 
-    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>, Error> {
+    async fn runs(&self, thread: ThreadId) -> Result<Vec<RunRow>> {
         self.inner.runs(thread).await
     }
 }
 
 #[async_trait]
 impl Steps for SealedStore {
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+    async fn commit(&self, commit: &Commit) -> Result<()> {
         let step = self.of(commit.thread).seal_step(&commit.step)?;
         let blobs = self.of(commit.thread).seal_blobs(&commit.blobs)?;
         let Commit { thread, fence, status, clears_pending, .. } = *commit;
         self.inner.commit(&Commit { thread, fence, step, status, clears_pending, blobs }).await
     }
 
-    async fn save_pending(
-        &self,
-        fence: Fence,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<(), Error> {
+    async fn save_pending(&self, fence: Fence, row: &PendingRow, blobs: &[BlobRow]) -> Result<()> {
         let row = self.of(fence.thread).seal_pending(row)?;
         self.inner.save_pending(fence, &row, &self.of(fence.thread).seal_blobs(blobs)?).await
     }
 
-    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded, Error> {
+    async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded> {
         self.open_loaded(self.inner.load(thread, at).await?).await
     }
 
-    async fn load_since(
-        &self,
-        thread: ThreadId,
-        since: u64,
-        at: Option<u64>,
-    ) -> Result<Loaded, Error> {
+    async fn load_since(&self, thread: ThreadId, since: u64, at: Option<u64>) -> Result<Loaded> {
         self.open_loaded(self.inner.load_since(thread, since, at).await?).await
     }
 
@@ -141,17 +123,17 @@ impl Steps for SealedStore {
         thread: ThreadId,
         before: Option<u64>,
         limit: u32,
-    ) -> Result<Vec<StepRow>, Error> {
+    ) -> Result<Vec<StepRow>> {
         let rows = self.inner.history(thread, before, limit.saturating_add(1)).await?;
         verified(thread, self.open_steps(thread, rows).await?, limit)
     }
 
-    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<(), Error> {
+    async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<()> {
         let snapshot = self.of(thread).seal_snapshot(snapshot)?;
         self.inner.put_snapshot(thread, &snapshot).await
     }
 
-    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>, Error> {
+    async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>> {
         match self.find_blob(thread, hash).await? {
             Some(row) => self.of(thread).open_blob(row).map(Some),
             None => Ok(None),
@@ -161,13 +143,13 @@ impl Steps for SealedStore {
 
 #[async_trait]
 impl Effects for SealedStore {
-    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<(), Error> {
+    async fn record_effects(&self, fence: Fence, effects: &[EffectRow]) -> Result<()> {
         let seal = |effect| self.of(fence.thread).seal_effect(effect);
         let sealed = effects.iter().map(seal).collect::<Result<Vec<_>, _>>()?;
         self.inner.record_effects(fence, &sealed).await
     }
 
-    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<(), Error> {
+    async fn settle_effect(&self, fence: Fence, end: &EffectSettlement) -> Result<()> {
         let thread = fence.thread;
         let seal = |outcome| self.of(thread).seal_outcome(&end.key, end.status, outcome);
         let outcome = end.outcome.as_ref().map(seal).transpose()?;
@@ -185,12 +167,12 @@ impl Effects for SealedStore {
         }
     }
 
-    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>, Error> {
+    async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>> {
         let rows = self.inner.effects(thread, step).await?;
         self.open_effects(thread, rows).await
     }
 
-    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>, Error> {
+    async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>> {
         let rows = self.inner.effects_from(thread, step).await?;
         self.open_effects(thread, rows).await
     }
@@ -198,12 +180,12 @@ impl Effects for SealedStore {
 
 #[async_trait]
 impl Questions for SealedStore {
-    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>, Error> {
+    async fn open_interrupts(&self, thread: ThreadId) -> Result<Vec<OpenInterrupt>> {
         let rows = self.inner.open_interrupts(thread).await?;
         rows.into_iter().map(|row| self.of(row.thread).open_question(row)).collect()
     }
 
-    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>, Error> {
+    async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>> {
         for stored in self.stored_interrupts(interrupt) {
             if let Some(thread) = self.inner.asked_below(stored).await? {
                 return Ok(Some(thread));
@@ -212,7 +194,7 @@ impl Questions for SealedStore {
         Ok(None)
     }
 
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<(), Error> {
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<()> {
         // The question's id is 16 bytes, so the thread named here is never looked at.
         let answer = self.of(ThreadId(interrupt.0)).seal_outcome(
             interrupt.0.as_bytes(),
@@ -232,12 +214,12 @@ impl Questions for SealedStore {
 
 #[async_trait]
 impl Events for SealedStore {
-    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<()> {
         let batch = self.of(fence.thread).seal_event(batch)?;
         self.inner.append_events(fence, &batch).await
     }
 
-    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition, Error> {
+    async fn event_position(&self, thread: ThreadId) -> Result<EventPosition> {
         self.inner.event_position(thread).await
     }
 
@@ -246,40 +228,33 @@ impl Events for SealedStore {
         thread: ThreadId,
         after: u64,
         limit: u32,
-    ) -> Result<Vec<EventRow>, Error> {
+    ) -> Result<Vec<EventRow>> {
         let rows = self.inner.events_after(thread, after, limit).await?;
         rows.into_iter().map(|row| self.of(thread).open_event(row)).collect()
     }
 
-    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64, Error> {
+    async fn prune_events(&self, kept: Duration, most: u32) -> Result<u64> {
         self.inner.prune_events(kept, most).await
     }
 }
 
 #[async_trait]
 impl Transfer for SealedStore {
-    async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+    async fn export(&self, thread: ThreadId) -> Result<ThreadDump> {
         let mut dump = self.inner.export(thread).await?;
         let children = std::mem::take(&mut dump.children);
         let mut dump = self.open_dump(dump).await?;
         for child in children {
             dump.children.push(self.open_dump(child).await?);
         }
-        if dump.info.root.is_none() {
-            for child in family::places(&dump) {
-                match self.inner.info(child).await {
-                    Err(Error::UnknownThread(_)) => {}
-                    found => return Err(family::stray(&dump, found?.id)),
-                }
-            }
-        }
+        family::check_family(self.inner.as_ref(), &family::members(&dump)).await?;
         // Of what is encrypted the store itself could see the order only.
         blobs::keep_named(&mut dump)?;
         chain::verify(&dump)?;
         Ok(dump)
     }
 
-    async fn import(&self, dump: &ThreadDump) -> Result<(), Error> {
+    async fn import(&self, dump: &ThreadDump) -> Result<()> {
         chain::verify(dump)?;
         self.inner.import(&self.seal_dump(dump)?).await
     }
@@ -292,7 +267,7 @@ const LOOKED_AT: u32 = 200;
 pub(in super::super) async fn check(
     store: &(impl Threads + ?Sized),
     keys: Option<&Keyring>,
-) -> Result<(), Error> {
+) -> Result<()> {
     let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
     let mut refused = None;
     for info in store.list(&filter).await? {

@@ -4,14 +4,14 @@ use uuid::Uuid;
 
 use super::super::{
     BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventRow, OpenInterrupt,
-    PendingRow, SnapshotRow, StepRow,
+    PendingRow, Result, SnapshotRow, StepRow,
 };
 use super::keyring::Keyring;
 use super::seal::{SealContext, open, seal};
 use crate::graph::BlobName;
 use crate::ids::{InterruptId, ThreadId};
 
-/// A value that was read, and whose it is; `None` for one that was never encrypted.
+/// A decrypted value and its owner; `None` for a value that was never encrypted.
 pub(super) type Owner = Option<[u8; 16]>;
 
 /// The values of one thread, on their way in and out.
@@ -21,7 +21,7 @@ pub(super) struct Values<'k> {
     pub thread: ThreadId,
 }
 
-/// Where an effect stands, by what is stored of it in the open.
+/// The place of an effect, by its readable columns.
 struct EffectPlace<'a> {
     step: u64,
     task: u32,
@@ -45,7 +45,7 @@ impl Values<'_> {
         *self.thread.0.as_bytes()
     }
 
-    /// Whose an outcome is: the thread's, or the question's own, since a person answers by its id alone.
+    /// The owner of an outcome: the thread, or the question, because a person answers by its ID alone.
     fn owner_of_outcome(self, key: &[u8]) -> [u8; 16] {
         key.try_into().unwrap_or(self.owner())
     }
@@ -54,17 +54,17 @@ impl Values<'_> {
         Error::Forged { thread: self.thread, what }
     }
 
-    fn seal(self, place: &SealContext, body: &Encoded) -> Result<Encoded, Error> {
+    fn seal(self, place: &SealContext, body: &Encoded) -> Result<Encoded> {
         seal_body(self.keys, self.owner(), place, body, &[])
     }
 
-    /// Decrypts a body; one that was never encrypted stays as it is.
+    /// Decrypts a body; a body that was never encrypted stays unchanged.
     fn open(
         self,
         place: &SealContext,
         body: &Encoded,
         what: impl Fn() -> String,
-    ) -> Result<(Encoded, Owner), Error> {
+    ) -> Result<(Encoded, Owner)> {
         if body.codec != Codec::Sealed {
             return Ok((body.clone(), None));
         }
@@ -72,7 +72,7 @@ impl Values<'_> {
         Ok((read_body(&plain)?, Some(owner)))
     }
 
-    pub(super) fn seal_step(self, row: &StepRow) -> Result<StepRow, Error> {
+    pub(super) fn seal_step(self, row: &StepRow) -> Result<StepRow> {
         let delta = self.seal(&step_place("delta", row), &row.delta)?;
         // The hash would betray a guessed content, so what stands in its column is a blinded one.
         let frontier = [&row.hash[..], &row.frontier].concat();
@@ -81,7 +81,7 @@ impl Values<'_> {
         Ok(StepRow { delta, frontier, hash, ..row.clone() })
     }
 
-    pub(super) fn open_step(self, row: StepRow) -> Result<(StepRow, Owner), Error> {
+    pub(super) fn open_step(self, row: StepRow) -> Result<(StepRow, Owner)> {
         let what = || format!("step {}", row.seq);
         let (delta, owner) = self.open(&step_place("delta", &row), &row.delta, what)?;
         let Some(is) = owner else { return Ok((row, None)) };
@@ -93,14 +93,14 @@ impl Values<'_> {
         Ok((StepRow { delta, frontier, hash: *hash, ..row }, owner))
     }
 
-    pub(super) fn seal_snapshot(self, row: &SnapshotRow) -> Result<SnapshotRow, Error> {
+    pub(super) fn seal_snapshot(self, row: &SnapshotRow) -> Result<SnapshotRow> {
         let state = self.seal(&snapshot_place("snapshot", row), &row.state)?;
         let seal_names = |names| self.seal(&snapshot_place("texts", row), names);
         let blobs = row.blobs.as_ref().map(seal_names).transpose()?;
         Ok(SnapshotRow { state, blobs, ..*row })
     }
 
-    pub(super) fn open_snapshot(self, row: SnapshotRow) -> Result<(SnapshotRow, Owner), Error> {
+    pub(super) fn open_snapshot(self, row: SnapshotRow) -> Result<(SnapshotRow, Owner)> {
         let what = || format!("the snapshot of step {}", row.seq);
         let (state, owner) = self.open(&snapshot_place("snapshot", &row), &row.state, what)?;
         if owner.is_none() {
@@ -115,19 +115,19 @@ impl Values<'_> {
     }
 
     /// Encrypts a text under a name that does not betray it; it is the owner's whom its row names.
-    fn seal_blob(self, row: &BlobRow) -> Result<BlobRow, Error> {
+    fn seal_blob(self, row: &BlobRow) -> Result<BlobRow> {
         let hash = self.keys.first().blind_text(row.owner, &row.hash);
         let of_owner = Self { thread: row.owner, ..self };
         let body = of_owner.seal(&SealContext::new("text", &[&hash]), &row.body)?;
         Ok(BlobRow { hash, body, ..*row })
     }
 
-    pub(super) fn seal_blobs(self, rows: &[BlobRow]) -> Result<Vec<BlobRow>, Error> {
+    pub(super) fn seal_blobs(self, rows: &[BlobRow]) -> Result<Vec<BlobRow>> {
         rows.iter().map(|row| self.seal_blob(row)).collect()
     }
 
-    /// Decrypts a text and names it by what it is, so that one in the place of another is seen.
-    pub(super) fn open_blob(self, row: BlobRow) -> Result<BlobRow, Error> {
+    /// Decrypts a text and computes its name, so that a swapped text is detected.
+    pub(super) fn open_blob(self, row: BlobRow) -> Result<BlobRow> {
         let place = SealContext::new("text", &[&row.hash]);
         let (body, owner) = self.open(&place, &row.body, || "a text".to_owned())?;
         if owner.is_none() {
@@ -137,22 +137,22 @@ impl Values<'_> {
         Ok(BlobRow { hash, body, ..row })
     }
 
-    pub(super) fn seal_pending(self, row: &PendingRow) -> Result<PendingRow, Error> {
+    pub(super) fn seal_pending(self, row: &PendingRow) -> Result<PendingRow> {
         Ok(PendingRow { body: self.seal(&pending_place(row), &row.body)?, ..*row })
     }
 
-    pub(super) fn open_pending(self, row: PendingRow) -> Result<(PendingRow, Owner), Error> {
+    pub(super) fn open_pending(self, row: PendingRow) -> Result<(PendingRow, Owner)> {
         let what = || format!("a pending write of step {}", row.step);
         let (body, owner) = self.open(&pending_place(&row), &row.body, what)?;
         Ok((PendingRow { body, ..row }, owner))
     }
 
-    pub(super) fn seal_event(self, row: &EventRow) -> Result<EventRow, Error> {
+    pub(super) fn seal_event(self, row: &EventRow) -> Result<EventRow> {
         Ok(EventRow { body: self.seal(&event_place(row), &row.body)?, ..*row })
     }
 
     /// Events from before the first key was set open as they are.
-    pub(super) fn open_event(self, row: EventRow) -> Result<EventRow, Error> {
+    pub(super) fn open_event(self, row: EventRow) -> Result<EventRow> {
         let what = || format!("the events {} to {}", row.first, row.last());
         let (body, owner) = self.open(&event_place(&row), &row.body, what)?;
         if owner.is_some_and(|owner| owner != self.owner()) {
@@ -167,12 +167,12 @@ impl Values<'_> {
         key: &[u8],
         status: EffectStatus,
         outcome: &Encoded,
-    ) -> Result<Encoded, Error> {
+    ) -> Result<Encoded> {
         let place = outcome_place(key, status);
         seal_body(self.keys, self.owner_of_outcome(key), &place, outcome, &[])
     }
 
-    pub(super) fn seal_effect(self, row: &EffectRow) -> Result<EffectRow, Error> {
+    pub(super) fn seal_effect(self, row: &EffectRow) -> Result<EffectRow> {
         let key = self.keys.first().blind(&row.key);
         let EffectRow { step, task, kind, ref name, .. } = *row;
         let place = EffectPlace { step, task, key: &key, kind, name }.of_request();
@@ -189,7 +189,7 @@ impl Values<'_> {
         self,
         place: &EffectPlace<'_>,
         request: &Encoded,
-    ) -> Result<(Encoded, Vec<u8>), Error> {
+    ) -> Result<(Encoded, Vec<u8>)> {
         let what = || format!("the {} {} of step {}", place.kind.as_str(), place.name, place.step);
         let sealed = &request.bytes;
         let (plain, owner) = open(self.keys, &place.of_request(), sealed, self.thread, what)?;
@@ -201,7 +201,7 @@ impl Values<'_> {
     }
 
     /// Returns the effect, and whether its request was encrypted.
-    pub(super) fn open_effect(self, mut row: EffectRow) -> Result<(EffectRow, Owner), Error> {
+    pub(super) fn open_effect(self, mut row: EffectRow) -> Result<(EffectRow, Owner)> {
         let mut is_sealed = None;
         if row.request.codec == Codec::Sealed {
             let EffectRow { step, task, kind, ref name, ref key, .. } = row;
@@ -222,7 +222,7 @@ impl Values<'_> {
         Ok((row, is_sealed))
     }
 
-    pub(super) fn open_question(self, row: OpenInterrupt) -> Result<OpenInterrupt, Error> {
+    pub(super) fn open_question(self, row: OpenInterrupt) -> Result<OpenInterrupt> {
         if row.payload.codec != Codec::Sealed {
             return Ok(row);
         }
@@ -235,28 +235,27 @@ impl Values<'_> {
             name: &row.kind,
         };
         let (payload, key) = self.open_request(&place, &row.payload)?;
-        let id = Uuid::from_slice(&key)
-            .map_err(|_| Error::Damaged("an interrupt's id is no UUID".to_owned()))?;
+        let id =
+            Uuid::from_slice(&key).map_err(|_| Error::damaged("an interrupt's id is no UUID"))?;
         Ok(OpenInterrupt { id: InterruptId(id), payload, ..row })
     }
 }
 
-/// Encrypts a body with its codec.
 fn seal_body(
     keys: &Keyring,
     owner: [u8; 16],
     place: &SealContext,
     body: &Encoded,
     before: &[u8],
-) -> Result<Encoded, Error> {
+) -> Result<Encoded> {
     let plain = [&[body.codec as u8], before, &body.bytes].concat();
     Ok(Encoded { codec: Codec::Sealed, bytes: seal(keys, owner, place, plain)? })
 }
 
-fn read_body(plain: &[u8]) -> Result<Encoded, Error> {
+fn read_body(plain: &[u8]) -> Result<Encoded> {
     let (codec, bytes) = plain.split_first().unwrap_or((&0, &[]));
     let codec = Codec::from_number(i16::from(*codec))
-        .ok_or_else(|| Error::Damaged(format!("unknown codec: {codec}")))?;
+        .ok_or_else(|| Error::damaged(format!("unknown codec: {codec}")))?;
     Ok(Encoded { codec, bytes: bytes.to_vec() })
 }
 

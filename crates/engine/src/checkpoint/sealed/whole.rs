@@ -1,7 +1,7 @@
 //! Rows in number, and whole threads: opened with a look at whose each value is.
 
 use super::super::{
-    BlobRow, EffectRow, Error, Loaded, PendingRow, SnapshotRow, StepRow, ThreadDump,
+    BlobRow, EffectRow, Error, Loaded, PendingRow, Result, SnapshotRow, StepRow, ThreadDump,
 };
 use super::SealedStore;
 use super::label::{Label, open_info, read_label, seal_error, seal_label};
@@ -9,11 +9,11 @@ use super::values::{Owner, Values};
 use crate::ids::ThreadId;
 
 impl SealedStore {
-    /// Checks whose the values are that stand in a thread's history, each with its step.
+    /// Checks the owners of the values in a thread's history, each with its step.
     ///
-    /// Another thread's is only in place where this one was forked from it, and a plain one only where
-    /// the thread, or the part of its history that it shares, was written in the open.
-    async fn admit(&self, thread: ThreadId, values: &[(u64, Owner)]) -> Result<(), Error> {
+    /// A value of another thread is accepted only if this thread was forked from it. A plain value is accepted only if
+    /// the thread, or the shared part of its history, was written without encryption.
+    async fn admit(&self, thread: ThreadId, values: &[(u64, Owner)]) -> Result<()> {
         let is_own = |owner: &Owner| *owner == Some(*thread.0.as_bytes());
         if values.iter().all(|(_, owner)| is_own(owner)) {
             return Ok(());
@@ -30,7 +30,7 @@ impl SealedStore {
         }
     }
 
-    pub(super) async fn open_loaded(&self, loaded: Loaded) -> Result<Loaded, Error> {
+    pub(super) async fn open_loaded(&self, loaded: Loaded) -> Result<Loaded> {
         let thread = loaded.info.id;
         Ok(Loaded {
             snapshot: self.open_snapshot(thread, loaded.snapshot).await?,
@@ -44,7 +44,7 @@ impl SealedStore {
         &self,
         thread: ThreadId,
         rows: Vec<StepRow>,
-    ) -> Result<Vec<StepRow>, Error> {
+    ) -> Result<Vec<StepRow>> {
         self.open_each(thread, rows, Values::open_step, |row| row.seq).await
     }
 
@@ -52,7 +52,7 @@ impl SealedStore {
         &self,
         thread: ThreadId,
         row: Option<SnapshotRow>,
-    ) -> Result<Option<SnapshotRow>, Error> {
+    ) -> Result<Option<SnapshotRow>> {
         Ok(self.open_snapshots(thread, row.into_iter().collect()).await?.pop())
     }
 
@@ -60,7 +60,7 @@ impl SealedStore {
         &self,
         thread: ThreadId,
         rows: Vec<SnapshotRow>,
-    ) -> Result<Vec<SnapshotRow>, Error> {
+    ) -> Result<Vec<SnapshotRow>> {
         self.open_each(thread, rows, Values::open_snapshot, |row| row.seq).await
     }
 
@@ -68,7 +68,7 @@ impl SealedStore {
         &self,
         thread: ThreadId,
         rows: Vec<PendingRow>,
-    ) -> Result<Vec<PendingRow>, Error> {
+    ) -> Result<Vec<PendingRow>> {
         self.open_each(thread, rows, Values::open_pending, |row| row.step).await
     }
 
@@ -76,7 +76,7 @@ impl SealedStore {
         &self,
         thread: ThreadId,
         rows: Vec<EffectRow>,
-    ) -> Result<Vec<EffectRow>, Error> {
+    ) -> Result<Vec<EffectRow>> {
         self.open_each(thread, rows, Values::open_effect, |row| row.step).await
     }
 
@@ -84,9 +84,9 @@ impl SealedStore {
         &'k self,
         thread: ThreadId,
         rows: Vec<T>,
-        open: impl Fn(Values<'k>, T) -> Result<(T, Owner), Error>,
+        open: impl Fn(Values<'k>, T) -> Result<(T, Owner)>,
         seq: impl Fn(&T) -> u64,
-    ) -> Result<Vec<T>, Error> {
+    ) -> Result<Vec<T>> {
         let mut opened = Vec::with_capacity(rows.len());
         let mut owners = Vec::new();
         for row in rows {
@@ -103,7 +103,7 @@ impl SealedStore {
         &self,
         thread: ThreadId,
         hash: &[u8; 32],
-    ) -> Result<Option<BlobRow>, Error> {
+    ) -> Result<Option<BlobRow>> {
         if let Some(row) = self.blob_of(thread, thread, hash).await? {
             return Ok(Some(row));
         }
@@ -130,7 +130,7 @@ impl SealedStore {
         thread: ThreadId,
         owner: ThreadId,
         hash: &[u8; 32],
-    ) -> Result<Option<BlobRow>, Error> {
+    ) -> Result<Option<BlobRow>> {
         for key in self.keys.keys() {
             if let Some(row) = self.inner.blob(thread, &key.blind_text(owner, hash)).await? {
                 return Ok(Some(row));
@@ -139,7 +139,7 @@ impl SealedStore {
         Ok(None)
     }
 
-    pub(super) async fn open_dump(&self, mut dump: ThreadDump) -> Result<ThreadDump, Error> {
+    pub(super) async fn open_dump(&self, mut dump: ThreadDump) -> Result<ThreadDump> {
         let thread = dump.info.id;
         dump.snapshot = self.open_snapshot(thread, dump.snapshot).await?;
         dump.returned = self.open_snapshots(thread, dump.returned).await?;
@@ -153,7 +153,7 @@ impl SealedStore {
         Ok(dump)
     }
 
-    pub(super) fn seal_dump(&self, dump: &ThreadDump) -> Result<ThreadDump, Error> {
+    pub(super) fn seal_dump(&self, dump: &ThreadDump) -> Result<ThreadDump> {
         let keys = &self.keys;
         let thread = dump.info.id;
         let values = self.of(thread);
@@ -176,6 +176,6 @@ impl SealedStore {
     }
 }
 
-fn each<T>(rows: &[T], seal: impl FnMut(&T) -> Result<T, Error>) -> Result<Vec<T>, Error> {
+fn each<T>(rows: &[T], seal: impl FnMut(&T) -> Result<T>) -> Result<Vec<T>> {
     rows.iter().map(seal).collect()
 }

@@ -1,34 +1,27 @@
 //! Threads in one SQLite file, the default for one machine.
 //!
-//! Enter at [`SqliteStore`]; what it does as Postgres does is in [`both`](super::both), here is what it does in
-//! a way of its own. Invariant: one connection writes, every write is one transaction that checks the fencing token, and
-//! it is on disk when the call returns (write-ahead log, `synchronous = FULL`). Deliberately absent: any lock of our own
-//! between processes; SQLite's does, and a writer waits for it.
+//! Enter at [`SqliteStore`]; the code shared with Postgres is in [`both`](super::both), and this module has the
+//! differences. Invariant: one connection writes, every write is one transaction that checks the fencing token, and it
+//! is on disk when the call returns (write-ahead log, `synchronous = FULL`). Deliberately absent: a lock between
+//! processes; SQLite has one, and a writer waits for it.
 
 use std::sync::Arc;
 
 use async_trait::async_trait;
-use perihelion_database::{
-    self as database, Database, Query, Transaction,
-    address::path_of,
-    migrations, query,
-    sqlite::{Deleted, File, code},
-};
+use perihelion_database::address::path_of;
+use perihelion_database::sqlite::{Deleted, File, code};
+use perihelion_database::{self as database, Database, Query, Transaction, migrations, query};
 use sqlx::SqliteConnection;
 
+use super::both::decode::{self, ThreadRow, run_columns};
+use super::both::leases::{check, explain};
+use super::both::steps::saving;
+use super::both::{Backend, ThreadAccess, now, sum_of_answer, why_not_appended};
+use super::chain::{not_beyond, reached};
+use super::limits::{big, text};
 use super::{
-    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, RunEnd, RunRow,
-    StateCache, Store,
-    both::{
-        Backend,
-        decode::{self, ThreadRow, run_columns},
-        leases::{check, ended, explain},
-        now, read,
-        steps::{newest_snapshot, pending, saving, steps},
-        sum_of_answer, why_not_appended,
-    },
-    chain::{not_beyond, reached},
-    limits::{big, text},
+    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, Result, RunEnd,
+    RunRow, StateCache, Store,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -44,7 +37,7 @@ impl SqliteStore {
     ///
     /// # Errors
     /// [`Error::Database`] when the file cannot be opened, is not one of ours, or a newer version migrated it.
-    pub async fn open(url_or_path: &str) -> Result<Self, Error> {
+    pub async fn open(url_or_path: &str) -> Result<Self> {
         let path = path_of(url_or_path)?;
         let file = Arc::new(File::open(&path, Deleted::Left).await?);
         migrations::run_sqlite(&file).await?;
@@ -58,16 +51,16 @@ impl SqliteStore {
     pub async fn with_connection<T>(
         &self,
         work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
-    ) -> Result<T, Error> {
+    ) -> Result<T> {
         let mut writer = self.file.writer().await?;
         Ok(work(writer.connection()?).await.map_err(|error| self.file.refine(error))?)
     }
 
-    /// Writes a row and the texts that it brings, or neither; returns how many rows were written beside the texts.
+    /// Writes a row and its texts, or neither; returns how many rows were written without the texts.
     ///
-    /// These are kept where there were at least `least` of them: a view's trigger counts none. A row without texts is one
-    /// statement, which those of other threads may share a flush with.
-    async fn write(&self, row: &Query, blobs: &[BlobRow], least: u64) -> Result<u64, Error> {
+    /// The texts are stored if at least `least` rows were written: the trigger of a view counts none. A row without
+    /// texts is one statement, which can share a flush with statements of other threads.
+    async fn write(&self, row: &Query, blobs: &[BlobRow], least: u64) -> Result<u64> {
         if blobs.is_empty() {
             return Ok(self.database.execute(row).await?);
         }
@@ -96,19 +89,47 @@ impl Backend for SqliteStore {
         &self.states
     }
 
-    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow, Error> {
+    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
         let mut transaction = self.database.begin().await?;
-        let begun = begin(&mut transaction, fence, run, exports).await;
+        let begun = async {
+            let thread = fence.thread;
+            let now = now();
+            let count = query(COUNT_RUN).binds((thread.0, run.0, now, big(fence.token)));
+            if transaction.execute(&count).await? == 0 {
+                return Err(check(&mut transaction, fence).await?.fenced(fence));
+            }
+            let begin = query(BEGIN_RUN).bind(thread.0).bind(run.0).bind(now);
+            let begun = transaction.fetch_optional(&begin).await?;
+            if exports {
+                transaction.execute(&query(NOTE_EXPORT).bind(thread.0).bind(now)).await?;
+            }
+            decode::run(&begun.ok_or(Error::UnknownThread(thread))?)
+        };
+        let begun = begun.await;
         transaction.settle(begun).await
     }
 
-    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<(), Error> {
+    async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
         let mut transaction = self.database.begin().await?;
-        let ended = release(&mut transaction, fence, run, end).await;
-        transaction.settle(ended).await
+        let released = async {
+            let now = now();
+            let release = query(RELEASE)
+                .binds((fence.thread.0, end.thread.as_str(), end.error.map(text), now))
+                .binds((big(fence.token), run.0));
+            if transaction.execute(&release).await? == 0 {
+                // Later changes of the thread stay.
+                return check(&mut transaction, fence).await.map(|_| ());
+            }
+            let ended =
+                query(END).bind(fence.thread.0).bind(run.0).bind(end.run.as_str()).bind(now);
+            transaction.execute(&ended.bind(end.finish_reason.map(text))).await?;
+            Ok::<_, Error>(())
+        };
+        let released = released.await;
+        transaction.settle(released).await
     }
 
-    async fn commit(&self, commit: &Commit) -> Result<(), Error> {
+    async fn commit(&self, commit: &Commit) -> Result<()> {
         match self.write(&committing(commit), &commit.blobs, 0).await {
             Ok(_) => Ok(()),
             Err(Error::Database(database::Error::Failed(error)))
@@ -122,34 +143,36 @@ impl Backend for SqliteStore {
         }
     }
 
-    async fn save_with(
-        &self,
-        fence: Fence,
-        row: &PendingRow,
-        blobs: &[BlobRow],
-    ) -> Result<u64, Error> {
+    async fn save_with(&self, fence: Fence, row: &PendingRow, blobs: &[BlobRow]) -> Result<u64> {
         self.write(&saving(self.database.dialect(), fence, row), blobs, 1).await
     }
 
     /// Reads in one transaction, so that all parts are of the same moment.
-    async fn load(
-        &self,
-        thread: ThreadId,
-        at: Option<u64>,
-        since: Option<u64>,
-    ) -> Result<Loaded, Error> {
+    async fn load(&self, thread: ThreadId, at: Option<u64>, since: Option<u64>) -> Result<Loaded> {
         let mut transaction = self.database.begin_reading().await?;
         let loaded = read_all(&mut transaction, thread, at, since).await;
         transaction.settle(loaded).await
     }
 
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool, Error> {
+    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool> {
         let mut transaction = self.database.begin().await?;
-        let answered = write_answer(&mut transaction, interrupt, answer).await;
+        let answered = async {
+            let key = interrupt.0.as_bytes();
+            let now = now();
+            let sum = sum_of_answer(interrupt, answer);
+            let set =
+                query(ANSWER).bind(&key[..]).bind(answer.codec as i16).bind(&answer.bytes[..]);
+            if transaction.execute(&set.bind(now).bind(&sum[..])).await? == 0 {
+                return Ok(false);
+            }
+            transaction.execute(&query(WAKE).bind(&key[..]).bind(now)).await?;
+            Ok::<_, Error>(true)
+        };
+        let answered = answered.await;
         transaction.settle(answered).await
     }
 
-    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<(), Error> {
+    async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<()> {
         let append = query(APPEND)
             .binds((fence.thread.0, big(fence.token), big(batch.first), batch.count as i32))
             .binds((big(batch.step), batch.run.0, batch.body.codec as i16, &batch.body.bytes[..]))
@@ -178,7 +201,7 @@ impl Store for SqliteStore {
 
 const COUNT_RUN: &str = "UPDATE thread SET status = 'busy', updated_at = $3, runs = runs +
         NOT EXISTS (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $2)
-     WHERE id = $1";
+     WHERE id = $1 AND fence = $4";
 
 const BEGIN_RUN: &str = concat!(
     "INSERT INTO run (thread_id, id, number, status, started_at)
@@ -192,52 +215,16 @@ const NOTE_EXPORT: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, 
      SELECT id, runs, runs, $2 FROM thread WHERE id = $1
      ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
 
-async fn begin(
-    transaction: &mut Transaction<'_>,
-    fence: Fence,
-    run: RunId,
-    exports: bool,
-) -> Result<RunRow, Error> {
-    check(transaction, fence).await?;
-    let thread = fence.thread;
-    let now = now();
-    transaction.execute(&query(COUNT_RUN).bind(thread.0).bind(run.0).bind(now)).await?;
-    let begin = query(BEGIN_RUN).bind(thread.0).bind(run.0).bind(now);
-    let begun = transaction.fetch_optional(&begin).await?;
-    if exports {
-        transaction.execute(&query(NOTE_EXPORT).bind(thread.0).bind(now)).await?;
-    }
-    decode::run(&begun.ok_or(Error::UnknownThread(thread))?)
-}
-
 const RELEASE: &str = "UPDATE thread SET
         status = CASE WHEN $2 = 'interrupted' AND woken THEN 'queued' ELSE $2 END, error = $3, owner = NULL, lease_until = NULL,
         updated_at = $4
-     WHERE id = $1";
+     WHERE id = $1 AND fence = $5 AND NOT EXISTS
+        (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $6 AND run.status <> 'running')";
 
 const END: &str = "UPDATE run SET status = $3, ended_at = $4, finish_reason = $5
      WHERE thread_id = $1 AND id = $2";
 
-async fn release(
-    transaction: &mut Transaction<'_>,
-    fence: Fence,
-    run: RunId,
-    end: RunEnd<'_>,
-) -> Result<(), Error> {
-    check(transaction, fence).await?;
-    // What came after its end stands.
-    if transaction.fetch_optional(&ended(fence, run)).await?.is_some() {
-        return Ok(());
-    }
-    let now = now();
-    let release = query(RELEASE).bind(fence.thread.0).bind(end.thread.as_str());
-    transaction.execute(&release.bind(end.error.map(text)).bind(now)).await?;
-    let ended = query(END).bind(fence.thread.0).bind(run.0).bind(end.run.as_str()).bind(now);
-    transaction.execute(&ended.bind(end.finish_reason.map(text))).await?;
-    Ok(())
-}
-
-/// Keeps a text; of one that is there already the earlier step counts.
+/// Stores a text; for a text that exists, the earlier step counts.
 const KEEP: &str = "INSERT INTO blob (thread_id, hash, step, codec, body)
      VALUES ($1, $2, $3, $4, $5)
      ON CONFLICT (thread_id, hash) DO UPDATE SET step = min(step, excluded.step)";
@@ -262,29 +249,26 @@ async fn read_all(
     thread: ThreadId,
     at: Option<u64>,
     since: Option<u64>,
-) -> Result<Loaded, Error> {
-    let ThreadRow { info, base } = read(transaction, thread).await?;
+) -> Result<Loaded> {
+    let mut access = ThreadAccess { transaction, thread };
+    let ThreadRow { info, base } = access.read().await?;
     let at = at.unwrap_or(info.head);
     if at > info.head || at < base {
         return Err(Error::UnknownStep { thread, seq: at, head: info.head });
     }
     let beyond = query(BEYOND).bind(thread.0).bind(big(info.head));
-    if let Some(beyond) = transaction.fetch_optional(&beyond).await? {
+    if let Some(beyond) = access.transaction.fetch_optional(&beyond).await? {
         not_beyond(thread, beyond.get("seq")?)?;
     }
     let snapshot = match since {
-        None => newest_snapshot(transaction, thread, at).await?,
+        None => access.newest_snapshot(at).await?,
         Some(_) => None,
     };
     let after = since.map(|since| since.saturating_sub(1));
     let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
-    let steps = steps(transaction, thread, after, at).await?;
+    let steps = access.steps(after, at).await?;
     reached(thread, after, &steps, at)?;
-    let pending = if at == info.head {
-        pending(transaction, thread, info.head + 1).await?
-    } else {
-        Vec::new()
-    };
+    let pending = if at == info.head { access.pending(info.head + 1).await? } else { Vec::new() };
     Ok(Loaded { info, snapshot, steps, pending })
 }
 
@@ -292,7 +276,7 @@ const ANSWER: &str = "UPDATE effect SET status = 'done', outcome_codec = $2, out
         ended_at = $4, outcome_sum = $5
      WHERE kind = 'interrupt' AND key = $1 AND status = 'started'";
 
-/// Queues the thread at the top, or tells the end of its run to.
+/// Queues the thread at the top, or marks it for the end of its run.
 const WAKE: &str = "UPDATE thread SET woken = status = 'busy', updated_at = $2,
         status = CASE status WHEN 'interrupted' THEN 'queued' ELSE status END
      WHERE status IN ('interrupted', 'busy') AND id = (
@@ -300,23 +284,7 @@ const WAKE: &str = "UPDATE thread SET woken = status = 'busy', updated_at = $2,
         FROM effect e JOIN thread asking ON asking.id = e.thread_id
         WHERE e.kind = 'interrupt' AND e.key = $1)";
 
-async fn write_answer(
-    transaction: &mut Transaction<'_>,
-    interrupt: InterruptId,
-    answer: &Encoded,
-) -> Result<bool, Error> {
-    let key = interrupt.0.as_bytes();
-    let now = now();
-    let sum = sum_of_answer(interrupt, answer);
-    let answer = query(ANSWER).bind(&key[..]).bind(answer.codec as i16).bind(&answer.bytes[..]);
-    if transaction.execute(&answer.bind(now).bind(&sum[..])).await? == 0 {
-        return Ok(false);
-    }
-    transaction.execute(&query(WAKE).bind(&key[..]).bind(now)).await?;
-    Ok(true)
-}
-
-/// One statement, so that those of several threads share a flush. A trigger moves the thread's count of events.
+/// One statement, so that statements of several threads share a flush. A trigger moves the thread's count of events.
 const APPEND: &str = "INSERT INTO event (thread_id, first_id, events, step, run, codec, body, at)
      SELECT id, $3, $4, $5, $6, $7, $8, $9 FROM thread
      WHERE id = $1 AND fence = $2 AND events = $3 - 1";

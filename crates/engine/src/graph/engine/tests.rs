@@ -65,7 +65,7 @@ fn committed(engine: &mut Engine<Trail>) -> Out {
     out
 }
 
-/// Names the commands, as far as they matter to a test.
+/// Formats the commands that matter to a test.
 fn in_words(out: &Out) -> Vec<String> {
     out.iter()
         .map(|command| match command {
@@ -182,7 +182,7 @@ fn an_unknown_target_is_refused_by_name_before_anything_is_merged() {
         assert_eq!(
             in_words(&out),
             [
-                "fail the node a leads to an unknown node: nobody; correct where it leads and resume the thread"
+                "fail the node a leads to an unknown node: nobody; correct its target and resume the thread"
             ]
         );
         assert!(engine.state().lines.is_empty(), "nothing was merged");
@@ -212,7 +212,7 @@ fn with_a_resolver_an_unknown_target_parks_the_next_step_instead() {
     );
 }
 
-/// A node that is removed while it runs still leads where it led.
+/// A node that is removed while it runs keeps its routes.
 #[test]
 fn a_node_that_vanishes_while_it_runs_does_not_lose_its_branch() {
     struct Once(std::sync::atomic::AtomicBool);
@@ -379,14 +379,12 @@ fn an_update_without_a_json_form_fails_its_node_and_merges_no_field() {
     let (mut engine, _) = at(&graph, Limits::default());
     assert!(in_words(&end(&mut engine, 0, Ok(odd()))).is_empty(), "the other task continues");
     let out = end(&mut engine, 1, Ok(say("b")));
-    assert!(
-        in_words(&out)[1].starts_with("fail the node a failed: what it wrote cannot be stored")
-    );
+    assert!(in_words(&out)[1].starts_with("fail the node a failed: its update cannot be stored"));
     let (mut engine, _) = at(&graph, Limits::default());
     end(&mut engine, 0, Ok(say("a")));
     let out = end(&mut engine, 1, Ok(odd()));
     assert!(
-        in_words(&out)[0].starts_with("fail what the node b wrote cannot be stored"),
+        in_words(&out)[0].starts_with("fail the update of the node b cannot be stored"),
         "{out:?}"
     );
     assert!(engine.state().lines.is_empty());
@@ -469,7 +467,7 @@ fn run_random(edges: &[Vec<usize>], sends: &[Vec<usize>], choices: &[u8]) -> (Ve
 }
 
 proptest! {
-    /// S1.01: whatever the graph, and however tasks overtake each other, every step is the same to the byte.
+    /// S1.01: every step has the same bytes for any graph and any order in which its tasks end.
     #[test]
     fn any_order_of_completion_commits_the_same_bytes(
         (edges, sends) in any_graph(),

@@ -15,7 +15,7 @@ use crate::configuration::{Grant, OAuth};
 use crate::{configuration::redact::Secrets, types::text};
 use perihelion_engine::clock;
 
-/// A token is renewed when less than this is left of it, or half of its life where that is shorter.
+/// A token is renewed when it has less than this left, or half of its life if that is shorter.
 const MARGIN: Duration = Duration::from_secs(30);
 /// A server that wants more scopes than this wants nonsense.
 const MAX_SCOPES: usize = 32;
@@ -31,7 +31,7 @@ const SCOPE_CHARS: usize = 200;
 struct Why {
     /// In the words of this program alone.
     brief: String,
-    /// With what the servers said.
+    /// With the server's texts.
     whole: String,
 }
 
@@ -41,18 +41,17 @@ impl From<String> for Why {
     }
 }
 
-/// What gives out the tokens for one server.
+/// The source of the tokens for one server.
 pub(crate) struct Access {
     pub(super) server: String,
     pub(super) url: String,
     pub(super) oauth: OAuth,
     pub(super) secrets: Secrets,
     pub(super) place: LoginFile,
-    /// What the server last said when it refused a request.
+    /// The server's last refusal of a request.
     challenge: Mutex<Option<String>>,
     /// Why requests are refused, while they are, and when the login was written last by then.
     failure: Mutex<Option<(Why, Option<SystemTime>)>>,
-    /// Renewals under way.
     renewals: TaskTracker,
 }
 
@@ -70,7 +69,7 @@ impl Access {
         }
     }
 
-    /// Returns the token for the next request, renewed where it is about to run out; `None`: there is no login.
+    /// Returns the token for the next request, renewed if it is about to expire; `None` without a login.
     pub async fn token(self: &Arc<Self>) -> Result<Option<SecretString>, LoginFailure> {
         let record = self.known().await?;
         if let Some(usable) = record.as_ref().and_then(|record| self.usable(record))
@@ -85,9 +84,9 @@ impl Access {
         self.renewed(None).await
     }
 
-    /// Returns a token in place of one that is old or was refused; `None`: a person must log in.
+    /// Returns a token that replaces an old or refused one; `None` if a person must log in.
     ///
-    /// It continues when nobody waits for it any longer: what the authorization server sends must be kept.
+    /// It continues without a waiting caller, because the authorization server's answer must be stored.
     pub async fn renewed(
         self: &Arc<Self>,
         refused: Option<SecretString>,
@@ -103,7 +102,7 @@ impl Access {
         renewed
     }
 
-    /// Waits for renewals under way, whose tokens would else be lost; not for ever.
+    /// Waits for active renewals, whose tokens would otherwise be lost; with a limit.
     pub async fn settle(&self) {
         self.renewals.close();
         if tokio::time::timeout(SETTLE, self.renewals.wait()).await.is_err() {
@@ -111,7 +110,7 @@ impl Access {
         }
     }
 
-    /// Returns the login as it is kept, if it was made as the servers file now wants it.
+    /// Returns the stored login, if it matches the servers file.
     pub(super) async fn known(&self) -> Result<Option<Record>, LoginFailure> {
         let record = self.place.load().await?.filter(|record| {
             let client = &record.client;
@@ -130,7 +129,7 @@ impl Access {
         Ok(record)
     }
 
-    /// Keeps tokens out of whatever is said of the server.
+    /// Removes tokens from texts about the server.
     pub(super) fn learn(&self, credentials: &StoredCredentials) {
         let Some(response) = &credentials.token_response else { return };
         self.secrets.learn(response.access_token().secret());
@@ -166,7 +165,7 @@ impl Access {
         self.set_failure(None);
     }
 
-    /// Notes that the server refused a request, and what it would take.
+    /// Notes that the server refused a request, and its requirements.
     pub async fn refused(&self, refusal: Refusal) {
         let server = &self.server;
         let Some(lacks) = refusal.lacks else {
@@ -216,7 +215,7 @@ impl Access {
         Why { brief: format!("no token could be got{out}"), whole: why }
     }
 
-    /// Says what to do about a server that takes no token that there is.
+    /// Explains how to fix a server that refuses every token.
     fn advice(&self, is_known: bool) -> String {
         let server = &self.server;
         if self.oauth.grant == Grant::ClientCredentials {
@@ -245,19 +244,19 @@ impl Access {
         self.place.store(&turn, client, credentials, wanted).await
     }
 
-    /// Finds out from what is kept whether a login is wanted, without asking the server.
+    /// Determines from stored data whether a login is required, without asking the server.
     pub async fn look(&self) {
         if let Ok(Some(Record { credentials: None, .. })) = self.known().await {
             self.set_failure(Some(self.advice(true).into()));
         }
     }
 
-    /// Says why requests are refused, until one is not, or somebody has logged in since.
+    /// Returns why requests are refused, until one succeeds, or a person has logged in since.
     pub fn failure(&self) -> Option<String> {
         Some(self.secrets.redact(&self.why()?.whole))
     }
 
-    /// Says the same in this program's own words, which may stand in a prompt.
+    /// Returns the same in this program's own words, which are safe in a prompt.
     pub fn failure_in_brief(&self) -> Option<String> {
         Some(self.why()?.brief)
     }
@@ -273,7 +272,6 @@ impl Access {
         *self.failure.lock() = failure;
     }
 
-    /// Returns what the server last said when it refused a request.
     pub(super) fn challenge(&self) -> Option<String> {
         self.challenge.lock().clone()
     }
@@ -283,18 +281,16 @@ impl Access {
     }
 }
 
-/// What a server said when it refused a request.
 pub(crate) struct Refusal {
-    /// Its `WWW-Authenticate` header.
     pub challenge: String,
-    /// The scopes that the token lacks, where it is for want of them.
+    /// The scopes that the token lacks, if that was the reason.
     pub lacks: Option<String>,
 }
 
 /// A token that is at hand.
 pub(super) struct StoredToken {
     pub token: SecretString,
-    /// It need not be renewed yet.
+    /// It does not need a renewal yet.
     pub is_fresh: bool,
     /// It has not run out.
     pub is_alive: bool,

@@ -1,4 +1,5 @@
-//! Finds the authorization server of an MCP server, checks that it may be trusted with a token, and says why there is none.
+//! Finds the authorization server of an MCP server, checks that it can be trusted with a token, and explains why there
+//! is none.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -20,7 +21,7 @@ pub(super) struct Authority {
 }
 
 impl Authority {
-    /// Finds it, from the server's challenge where it sent one (RFC 9728, RFC 8414, OpenID Connect Discovery).
+    /// Finds it, by the server's challenge if it sent one (RFC 9728, RFC 8414, OpenID Connect Discovery).
     pub async fn find(access: &Access) -> Result<Self, LoginFailure> {
         let challenge = access.challenge();
         // Each of its requests has a limit of its own, and there may be many.
@@ -32,7 +33,7 @@ impl Authority {
         Ok(authority)
     }
 
-    /// Checks that it is the one that is known.
+    /// Checks that it is the known one.
     pub fn is(&self, known: &str) -> Result<(), LoginFailure> {
         let named = self.metadata.issuer.as_deref().unwrap_or_default();
         if named.trim_end_matches('/') == known.trim_end_matches('/') {
@@ -61,13 +62,12 @@ impl Authority {
         Ok(Self { manager, metadata })
     }
 
-    /// Tells whether it says that PKCE can be used.
     pub fn has_pkce(&self) -> bool {
         let methods = self.metadata.code_challenge_methods_supported.as_ref();
         methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))
     }
 
-    /// Tells whether it takes the address of a document for the identifier of a client.
+    /// Returns whether it accepts the address of a document as a client ID.
     pub fn takes_client_metadata(&self) -> bool {
         let key = "client_id_metadata_document_supported";
         self.metadata.additional_fields.get(key).and_then(|value| value.as_bool()) == Some(true)

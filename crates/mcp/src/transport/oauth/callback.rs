@@ -2,13 +2,11 @@
 
 use std::{net::Ipv4Addr, sync::Arc, time::Duration};
 
-use axum::{
-    Router,
-    extract::{Query, State},
-    http::{HeaderName, StatusCode, header},
-    response::{Html, IntoResponse as _, Response},
-    routing::get,
-};
+use axum::Router;
+use axum::extract::{Query, State};
+use axum::http::{HeaderName, StatusCode, header};
+use axum::response::{Html, IntoResponse as _, Response};
+use axum::routing::get;
 use perihelion_http::{Bounds, Server};
 use serde::Deserialize;
 use tokio::{net::TcpListener, sync::mpsc};
@@ -20,7 +18,7 @@ use super::authority::LoginFailure;
 const GOODBYE: Duration = Duration::from_secs(1);
 const PATH: &str = "/callback";
 
-/// What the browser brings along (RFC 6749, RFC 9207).
+/// The parameters of the browser's redirect (RFC 6749, RFC 9207).
 #[derive(Deserialize)]
 pub(super) struct Returned {
     #[serde(default)]
@@ -31,7 +29,7 @@ pub(super) struct Returned {
     pub error_description: Option<String>,
 }
 
-/// Listens on 127.0.0.1 for as long as it lives.
+/// Listens on 127.0.0.1 while it lives.
 pub(super) struct Callback {
     pub redirect_uri: String,
     listener: TcpListener,
@@ -58,7 +56,7 @@ impl Callback {
         Ok(Self { redirect_uri: format!("http://127.0.0.1:{port}{PATH}"), listener })
     }
 
-    /// Waits for the browser that carries this `state`; others are turned away, as any page can send one here.
+    /// Waits for the browser with this `state`; other requests are rejected, because any page can send one.
     pub fn wait(self, state: String) -> Waiting {
         let (sender, returned) = mpsc::channel(1);
         let expected = Arc::new(Expected { state, returned: sender });
@@ -76,12 +74,11 @@ impl Callback {
 }
 
 impl Waiting {
-    /// Returns what the browser brought.
     pub async fn returned(&mut self) -> Option<Returned> {
         self.returned.recv().await
     }
 
-    /// Takes nobody any longer, once the page that is under way has been delivered.
+    /// Accepts no more requests after the active page was delivered.
     pub async fn close(self) {
         self.done.cancel();
         // A browser that keeps its connection is cut off.
@@ -108,7 +105,7 @@ async fn arrive(
     }
 }
 
-/// A page that tells nobody where it was reached from: its address holds the code.
+/// A page without a referrer: its address contains the code.
 fn page(status: StatusCode, text: &str) -> Response {
     const REFERRER_POLICY: HeaderName = HeaderName::from_static("referrer-policy");
     let headers = [

@@ -13,11 +13,11 @@ use super::callback::{Callback, Returned, Waiting};
 use super::logins::{Client, Record, Vault};
 use super::renewal::OFFLINE_ACCESS;
 use crate::configuration::Grant;
-use crate::types::{Error, Reason, text};
+use crate::types::{Error, Reason, Result, text};
 use perihelion_http::reach;
 use perihelion_settings::config::tls;
 
-/// What an authorization server says of a refusal is cut off here.
+/// The refusal text of an authorization server is cut here.
 const REASON_CHARS: usize = 300;
 /// The name that an authorization server shows to the person who logs in.
 const CLIENT_NAME: &str = "Perihelion";
@@ -31,13 +31,12 @@ pub struct Login {
     waiting: Waiting,
 }
 
-/// A login that was made.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedIn {
     pub server: String,
     /// Who gave the token.
     pub issuer: Option<String>,
-    /// What it allows, as far as the authorization server says.
+    /// Its scopes, if the authorization server lists them.
     pub scopes: Vec<String>,
     /// It can be renewed without a person.
     pub is_renewable: bool,
@@ -45,7 +44,7 @@ pub struct LoggedIn {
 
 impl Login {
     /// Finds the authorization server, makes this program known to it, and listens for the browser.
-    pub(crate) async fn begin(access: Arc<Access>) -> Result<Self, Error> {
+    pub(crate) async fn begin(access: Arc<Access>) -> Result<Self> {
         let failed = |failure| access.login_error(failure);
         if access.oauth.grant == Grant::ClientCredentials {
             let server = access.server.clone();
@@ -71,8 +70,8 @@ impl Login {
     /// Waits for the browser to come back, and exchanges the code that it brings for a token.
     ///
     /// # Errors
-    /// [`Error::Login`]; a login that was made before then stands as it stood.
-    pub async fn finish(mut self, patience: Duration) -> Result<LoggedIn, Error> {
+    /// [`Error::Login`]; an earlier login then stays unchanged.
+    pub async fn finish(mut self, patience: Duration) -> Result<LoggedIn> {
         let access = self.access.clone();
         let waited = tokio::time::timeout(patience, self.waiting.returned()).await;
         self.waiting.close().await;
@@ -132,8 +131,8 @@ async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback
     Ok((authority, client, address, callback))
 }
 
-/// Chooses what to ask for: what the operator says, else what the server wants; and, where the server wanted more
-/// than the login before allowed, all of that together.
+/// Chooses the scopes: the operator's, otherwise those that the server wants; and if the server wanted more than the
+/// earlier login permitted, all of them together.
 async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, LoginFailure> {
     let record = access.known().await?;
     let wanted = record.as_ref().map(|record| record.wanted.clone()).unwrap_or_default();
@@ -152,7 +151,7 @@ async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, L
     Ok(scopes)
 }
 
-/// Exchanges the code that the browser brought, and keeps what is given for it.
+/// Exchanges the code of the redirect for a token, and stores it.
 async fn exchange(
     access: &Access,
     mut authority: Authority,
@@ -191,10 +190,9 @@ async fn exchange(
     })
 }
 
-/// Nobody waits longer for a revocation: the tokens are forgotten here in any case.
+/// Longest wait for a revocation: the tokens are deleted here in any case.
 const PATIENCE: Duration = Duration::from_secs(15);
 
-/// What was done to forget a login.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum LoggedOut {
     /// There was none.
@@ -212,7 +210,7 @@ impl Access {
     ///
     /// # Errors
     /// [`Error::Login`] when its file cannot be changed.
-    pub async fn log_out(&self) -> Result<LoggedOut, Error> {
+    pub async fn log_out(&self) -> Result<LoggedOut> {
         self.forget().await.map_err(|failure| self.login_error(failure))
     }
 

@@ -1,8 +1,7 @@
 //! Keeps logins on disk: one file per server and address, for its owner's eyes only.
 //!
-//! A change is made under a lock beside the file and replaces it whole: a crash leaves the old login or the new one,
-//! and processes that renew the same token do so once. Tokens stand there in clear text, as the file's mode is what
-//! guards them.
+//! A change is made under a lock next to the file and replaces it whole: a crash leaves the old login or the new one,
+//! and processes that renew the same token do so once. Tokens are stored in clear text, protected by the file's mode.
 
 use std::fs::File;
 use std::io::ErrorKind;
@@ -19,26 +18,23 @@ use super::authority::LoginFailure;
 use crate::configuration::Grant;
 use perihelion_engine::clock;
 
-/// The form of the files; others are passed over, and a login is wanted.
+/// The version of the files; other versions are ignored, and a login is required.
 const FORMAT: u32 = 1;
-/// How long others are waited for: longer than one renewal takes.
+/// How long to wait for other processes: longer than one renewal takes.
 const PATIENCE: Duration = Duration::from_secs(120);
 /// How often the lock is tried.
 const LOOK: Duration = Duration::from_millis(25);
 
-/// Where the logins of a user are kept.
 #[derive(Clone, Debug)]
 pub struct Logins {
     directory: PathBuf,
 }
 
 impl Logins {
-    /// Keeps them in a directory, which is made when it is needed.
     pub fn new(directory: PathBuf) -> Self {
         Self { directory }
     }
 
-    /// Returns where the login of one server at one address is kept.
     pub(super) fn place(&self, server: &str, url: &str) -> LoginFile {
         let digest = blake3::hash(url.as_bytes()).to_hex();
         let name = format!("{server}-{}.json", digest.get(..16).unwrap_or_default());
@@ -52,7 +48,7 @@ impl Logins {
 pub(super) struct LoginFile {
     pub file: PathBuf,
     server: String,
-    /// A digest: the address itself may hold a secret of the operator's.
+    /// A digest, because the address itself can contain a secret of the operator.
     url: String,
 }
 
@@ -61,18 +57,17 @@ pub(super) struct Turn {
     _lock: File,
 }
 
-/// What is known of a server's login.
 #[derive(Clone, Serialize, Deserialize)]
 pub(super) struct Record {
     format: u32,
-    /// Whose it is; a token is used for nobody else.
+    /// The server that it belongs to; a token is used for no other server.
     server: String,
     /// BLAKE3 of the address.
     url: String,
     pub client: Client,
-    /// `None`: there was a login, and it is not accepted any longer.
+    /// `None`: there was a login, and it is no longer accepted.
     pub credentials: Option<StoredCredentials>,
-    /// Scopes that the server asked for beyond those of the login.
+    /// Scopes that the server requested beyond those of the login.
     #[serde(default)]
     pub wanted: Vec<String>,
 }
@@ -86,17 +81,17 @@ pub(super) struct Client {
     /// Scopes of the servers file that client credentials were used with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
-    /// What the authorization server gave when this program registered; one of the operator's is never kept.
+    /// The authorization server's answer to this program's registration; an operator's client is never stored.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub secret: Option<String>,
     pub redirect_uri: String,
-    /// Where tokens are revoked, if they can be.
+    /// The address that revokes tokens, if there is one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub revocation_endpoint: Option<String>,
 }
 
 impl LoginFile {
-    /// Returns the login as it stands; none where there is none, or none that this program can read.
+    /// Returns the login; `None` without one, or if this program cannot read it.
     pub async fn load(&self) -> Result<Option<Record>, LoginFailure> {
         let bytes = match tokio::fs::read(&self.file).await {
             Ok(bytes) => bytes,
@@ -113,7 +108,7 @@ impl LoginFile {
         std::fs::metadata(&self.file).and_then(|data| data.modified()).ok()
     }
 
-    /// Waits until nobody else changes the file.
+    /// Waits until no other process changes the file.
     pub async fn turn(&self) -> Result<Turn, LoginFailure> {
         let directory = self.file.parent().unwrap_or(Path::new("."));
         let mut builder = tokio::fs::DirBuilder::new();
@@ -137,7 +132,6 @@ impl LoginFile {
         }
     }
 
-    /// Replaces the login.
     pub async fn store(
         &self,
         _turn: &Turn,
@@ -170,7 +164,7 @@ impl LoginFile {
         written.await.map_err(|source| self.failed(source))
     }
 
-    /// Forgets the login; one that does not exist is forgotten already.
+    /// Deletes the login; a missing one counts as deleted.
     pub async fn remove(&self, _turn: &Turn) -> Result<(), LoginFailure> {
         match tokio::fs::remove_file(&self.file).await {
             Err(error) if error.kind() != ErrorKind::NotFound => Err(self.failed(error)),
@@ -187,7 +181,6 @@ impl LoginFile {
 pub(super) struct Vault {
     pub place: LoginFile,
     pub turn: Arc<Turn>,
-    /// As whom tokens are got.
     pub client: Client,
 }
 

@@ -1,8 +1,8 @@
-//! Gets tokens for HTTP servers: by a person's login, or by itself with client credentials.
+//! Gets tokens for HTTP servers: by a person's login, or with client credentials.
 //!
-//! Enter at [`Access`], which every request to such a server passes, and at [`Login`]. Invariant: a token goes to
-//! the address it was got for and to no other, and is kept in one file that processes change one after the other.
-//! Deliberately absent: a browser. What runs unattended only says that a login is wanted.
+//! Enter at [`Access`], which every request to such a server passes, and at [`Login`]. Invariant: a token is sent only
+//! to the address that it was issued for, and is stored in one file that processes change in sequence. Deliberately
+//! absent: a browser. An unattended process only reports that a login is required.
 
 mod access;
 mod authority;

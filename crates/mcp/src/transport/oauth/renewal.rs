@@ -16,7 +16,6 @@ use crate::configuration::Grant;
 /// The scope that asks for a refresh token.
 pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
-/// What an attempt to renew a token came to.
 enum Refreshed {
     Token(SecretString),
     /// The login is over.
@@ -26,7 +25,7 @@ enum Refreshed {
 }
 
 impl Access {
-    /// Renews the token, unless somebody else has while this one waited for its turn.
+    /// Renews the token, unless another process has while this one waited for its turn.
     pub(super) async fn renew(
         &self,
         refused: Option<SecretString>,
@@ -108,7 +107,7 @@ impl Access {
         }
     }
 
-    /// Gets a token with client credentials, for which nobody is needed.
+    /// Gets a token with client credentials, which requires no person.
     async fn fetch(&self, turn: Arc<Turn>) -> Result<SecretString, LoginFailure> {
         let mut authority = Authority::find(self).await?;
         // The operator's secret goes to whom it went before, whatever the server says now.

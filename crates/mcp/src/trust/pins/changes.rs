@@ -1,4 +1,4 @@
-//! The difference between a pin and what a server says now, for the person who decides.
+//! The difference between a pin and a server's present definitions, for the person who decides.
 
 use std::fmt::Write as _;
 
@@ -11,7 +11,6 @@ use crate::trust::hidden;
 /// Unchanged lines that are shown around a changed one.
 const CONTEXT: usize = 3;
 
-/// One difference.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
     /// The server was never pinned.
@@ -94,7 +93,7 @@ fn values(before: Option<Value>, after: Option<Value>) -> Vec<String> {
 pub struct Changes(pub Vec<Change>);
 
 impl Changes {
-    /// Compares a pin with what a server says now.
+    /// Compares a pin with a server's present definitions.
     pub(super) fn between(before: Option<&ServerPin>, after: &ServerPin) -> Self {
         let added = |(name, pin): (&String, &ToolPin)| Change::ToolAdded {
             tool: name.clone(),
@@ -133,22 +132,19 @@ impl Changes {
         Self(changes)
     }
 
-    /// Tells whether there is no difference.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Names the differences in one line.
     pub fn summary(&self) -> String {
         self.headings().join(", ")
     }
 
-    /// Names each difference.
     pub fn headings(&self) -> Vec<String> {
         self.0.iter().map(Change::heading).collect()
     }
 
-    /// Shows the differences line by line, with everything that nobody could see made visible.
+    /// Shows the differences line by line, with invisible characters made visible.
     pub fn text(&self) -> String {
         let mut text = String::new();
         for change in &self.0 {

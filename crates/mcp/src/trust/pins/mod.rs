@@ -1,8 +1,8 @@
-//! Pins: what each server said of itself when it was trusted, and the quarantine of those that say otherwise now.
+//! Pins: the definitions of each server when it was trusted, and the quarantine of servers that changed.
 //!
-//! Enter at [`Pins`], which keeps `mcp-servers.lock` beside the servers file. Invariant: where pins are kept, no
-//! definition reaches a model that differs from its pin, and nothing is started or reached that is not what was pinned. Deliberately absent: any judgement of what a
-//! definition says; that is for the person who approves it.
+//! Enter at [`Pins`], which stores `mcp-servers.lock` next to the servers file. Invariant: with pins, no definition
+//! reaches a model that differs from its pin, and no server is started or reached that was not pinned. Deliberately
+//! absent: judging the content of a definition, which is up to the person who approves it.
 
 mod changes;
 mod pin;
@@ -19,12 +19,11 @@ pub use changes::{Change, Changes};
 use pin::LockFile;
 pub use pin::{ServerPin, ToolPin};
 
-/// The pins of a servers file.
 #[derive(Debug)]
 pub struct Pins {
     path: PathBuf,
     mode: PinMode,
-    /// Pins that could not be written down; they hold for as long as this process lives.
+    /// Pins that could not be written; they apply while this process lives.
     unwritten: Mutex<BTreeMap<String, ServerPin>>,
     /// The lock file as it was checked last, with its text.
     checked: Mutex<Option<(Option<String>, Arc<LockFile>)>>,
@@ -34,7 +33,7 @@ impl Pins {
     /// Opens the pins of a servers file: `mcp-servers.toml` has its pins in `mcp-servers.lock`.
     ///
     /// # Errors
-    /// [`Error`] when there is a lock file that cannot be read, or whose hashes are not those of what it holds.
+    /// [`Error`] if the lock file cannot be read, or if its hashes do not match its content.
     pub fn beside(servers_file: &Path, mode: PinMode) -> Result<Self, Error> {
         Self::at(servers_file.with_extension("lock"), mode)
     }
@@ -48,8 +47,8 @@ impl Pins {
         Ok(pins)
     }
 
-    /// Reads the lock file, and checks it where it is not the one that was checked last: it holds the definitions of
-    /// all servers, and each of them asks for it.
+    /// Reads the lock file, and checks it if it changed since the last check: it contains the definitions of all
+    /// servers, and each server needs it.
     fn load(&self) -> Result<Arc<LockFile>, Error> {
         let text = LockFile::read(&self.path)?;
         let mut checked = self.checked.lock();
@@ -61,13 +60,12 @@ impl Pins {
         Ok(file)
     }
 
-    /// Returns where the pins stand.
     pub fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Tells whether a server may be started or reached at all, before it learns anything: its pin is of what the
-    /// servers file says now, or there need be none.
+    /// Returns whether a server can be started or reached at all, before its definitions are known: its pin matches the
+    /// servers file, or it needs none.
     pub(crate) fn admit(&self, server: &str, origin: &Origin) -> Result<(), Untrusted> {
         if self.mode == PinMode::Off {
             return Ok(());
@@ -82,20 +80,17 @@ impl Pins {
         }
     }
 
-    /// Returns a server's pin, read again.
     fn pinned(&self, server: &str) -> Result<Option<ServerPin>, Error> {
         let known = self.load()?;
         let unwritten = self.unwritten.lock();
         Ok(known.servers.get(server).or_else(|| unwritten.get(server)).cloned())
     }
 
-    /// Tells whether a server is pinned.
     pub(crate) fn has(&self, server: &str) -> bool {
         self.mode != PinMode::Off && matches!(self.pinned(server), Ok(Some(_)))
     }
 
-    /// Compares what a server says with its pin; a server seen for the first time is pinned where the mode
-    /// allows that.
+    /// Compares a server's definitions with its pin; an unknown server is pinned if the mode permits it.
     ///
     /// A tool that the operator switched off is not missed. The file is read again each time, so that what another process approved counts here.
     pub(crate) fn judge(
@@ -137,12 +132,12 @@ impl Pins {
         }
     }
 
-    /// Tells how what a server says now differs from its pin.
+    /// Describes how a server's present definitions differ from its pin.
     pub fn changes(&self, server: &str, seen: &ServerPin) -> Result<Changes, Error> {
         Ok(Changes::between(self.load()?.servers.get(server), seen))
     }
 
-    /// Pins what a server says, in place of what was pinned before.
+    /// Pins a server's definitions, replacing its earlier pin.
     ///
     /// # Errors
     /// [`Error`] when the lock file cannot be read or written; it is replaced whole or not at all.

@@ -1,4 +1,4 @@
-//! What is pinned of a server, and the lock file of all pins: sorted JSON, one change per line, for version control.
+//! The content of a pin, and the lock file of all pins: sorted JSON, one change per line, for version control.
 
 use std::collections::BTreeMap;
 use std::fs::File;
@@ -18,13 +18,13 @@ use perihelion_settings::config::Error;
 pub struct ServerPin {
     /// Over all that follows; a tool that was renamed, added or removed changes it as well.
     pub sha256: String,
-    /// SHA-256 of command and arguments, or of the URL, as they stand in the servers file.
+    /// SHA-256 of command and arguments, or of the URL, as written in the servers file.
     pub origin: String,
-    /// SHA-256 of directory, environment, names of headers and sandbox, as they stand in the servers file; none in a
-    /// pin of a version that did not look at them.
+    /// SHA-256 of directory, environment, names of headers and sandbox, as written in the servers file; `None` in a pin
+    /// of a version that did not check them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub setting: Option<String>,
-    /// What was hashed, to be shown beside what stands there now; none in a pin of a version that did not keep it.
+    /// The hashed text, to show it next to the present one; `None` in a pin of a version that did not store it.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub written: Option<Value>,
     /// Name and version that the server reported.
@@ -44,7 +44,6 @@ pub struct ToolPin {
 }
 
 impl ServerPin {
-    /// Makes the pin of what a server says now.
     pub(crate) fn new(
         origin: &Origin,
         identity: &str,
@@ -66,7 +65,7 @@ impl ServerPin {
         pin
     }
 
-    /// Checks that the hashes are those of what the pin holds; returns what was altered.
+    /// Checks that the hashes match the pin's content; returns the altered parts.
     pub(super) fn altered(&self) -> Option<String> {
         let tool = self.tools.iter().find(|(name, tool)| tool.sha256 != tool.hash(name));
         match tool {
@@ -75,7 +74,7 @@ impl ServerPin {
         }
     }
 
-    /// Returns this pin with what an older version did not look at, where that is missing.
+    /// Returns this pin, completed by the parts that an older version did not check.
     pub(super) fn completed(&self, seen: &Self) -> Option<Self> {
         if self.setting.is_some() && self.written.is_some() {
             return None;
@@ -126,7 +125,6 @@ impl ToolPin {
 /// The form of the file that this program writes and reads.
 const VERSION: u32 = 1;
 
-/// All pins of a servers file.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(super) struct LockFile {
@@ -135,7 +133,7 @@ pub(super) struct LockFile {
 }
 
 impl LockFile {
-    /// Reads the file's text; none where it does not exist.
+    /// Reads the file's text; `None` if it does not exist.
     pub fn read(path: &Path) -> Result<Option<String>, Error> {
         match std::fs::read_to_string(path) {
             Ok(text) => Ok(Some(text)),
@@ -172,7 +170,7 @@ impl LockFile {
         Ok(file)
     }
 
-    /// Has other processes wait that want to change the file, where the file system has locks.
+    /// Makes other processes wait that want to change the file, if the file system has locks.
     ///
     /// Without them two first looks can lose one pin, which is then made at the next look.
     pub fn turn(path: &Path) -> Result<File, Error> {

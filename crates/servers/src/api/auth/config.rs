@@ -6,12 +6,11 @@ use std::path::{Path, PathBuf};
 use secrecy::{ExposeSecret, SecretString};
 use serde::Deserialize;
 
-use super::Error;
+use super::{Error, Result};
 use perihelion_settings::config::strict;
 
 /// A token, given directly.
 pub const TOKEN: &str = "PERIHELION_API_TOKEN";
-/// A file that holds a token.
 const TOKEN_FILE: &str = "PERIHELION_API_TOKEN_FILE";
 /// A key for schemes that ask for one.
 const KEY: &str = "PERIHELION_API_KEY";
@@ -60,13 +59,11 @@ pub struct ClientCredentials {
     pub token_url: String,
     pub client_id: String,
     pub client_secret: String,
-    #[serde(default)]
     pub scope: Option<String>,
-    #[serde(default)]
     pub audience: Option<String>,
 }
 
-/// What one scheme of the description takes.
+/// The settings of one scheme of the description.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchemeConfig {
@@ -111,7 +108,7 @@ impl Config {
         !has_file && ![TOKEN, TOKEN_FILE, KEY, USERNAME].into_iter().any(set)
     }
 
-    pub fn direct(&self) -> Result<Option<SecretString>, Error> {
+    pub fn direct(&self) -> Result<Option<SecretString>> {
         match (&self.token, variable(TOKEN)) {
             (Some(token), _) => expanded(token).map(|token| Some(token.into())),
             (None, Some(token)) => Ok(Some(token.into())),
@@ -131,13 +128,13 @@ impl Config {
         self.login.is_some() || self.client_credentials.is_some()
     }
 
-    /// Returns whether another token may be had when one was refused.
+    /// Returns whether another token is available after a refusal.
     pub fn can_renew(&self) -> bool {
         let is_direct = self.token.is_some() || variable(TOKEN).is_some();
         !is_direct && (self.can_fetch() || self.token_file().is_some())
     }
 
-    pub fn key(&self, scheme: &str) -> Result<Option<SecretString>, Error> {
+    pub fn key(&self, scheme: &str) -> Result<Option<SecretString>> {
         let own = self.schemes.get(scheme).and_then(|scheme| scheme.key.as_ref());
         match own {
             Some(key) => expanded(key).map(|key| Some(key.into())),
@@ -145,10 +142,7 @@ impl Config {
         }
     }
 
-    pub fn basic(
-        &self,
-        scheme: Option<&SchemeConfig>,
-    ) -> Result<Option<(String, SecretString)>, Error> {
+    pub fn basic(&self, scheme: Option<&SchemeConfig>) -> Result<Option<(String, SecretString)>> {
         let user =
             scheme.and_then(|scheme| scheme.username.as_deref()).map(expanded).transpose()?;
         let Some(user) = user.or_else(|| variable(USERNAME)) else { return Ok(None) };
@@ -157,13 +151,10 @@ impl Config {
         Ok(Some((user, password.or_else(|| variable(PASSWORD)).unwrap_or_default().into())))
     }
 
-    /// Takes what is secret out of a text.
+    /// Removes secrets from a text.
     pub fn redact(&self, text: &str) -> String {
-        let mut secrets: Vec<SecretString> = [TOKEN, KEY, PASSWORD]
-            .iter()
-            .filter_map(|name| variable(name))
-            .map(Into::into)
-            .collect();
+        let variables = [TOKEN, KEY, PASSWORD].into_iter().filter_map(variable);
+        let mut secrets: Vec<SecretString> = variables.map(Into::into).collect();
         let own =
             self.schemes.values().flat_map(|scheme| [&scheme.key, &scheme.password]).flatten();
         let client = self.client_credentials.iter().map(|client| &client.client_secret);
@@ -183,7 +174,7 @@ fn variable(name: &str) -> Option<String> {
 }
 
 /// Puts environment variables in for `${NAME}`.
-pub fn expanded(text: &str) -> Result<String, Error> {
+pub fn expanded(text: &str) -> Result<String> {
     let mut made = String::new();
     let mut rest = text;
     while let Some((before, after)) = rest.split_once("${") {

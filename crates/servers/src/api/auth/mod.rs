@@ -1,4 +1,4 @@
-//! Credentials: where a token comes from, and how it is put on a request.
+//! Credentials: the source of a token, and how it is added to a request.
 //!
 //! Enter at [`Credentials::open`]. A token is looked for in this order: given directly, kept from before, read from a file, fetched by a
 //! configured login request or as an OAuth client. Invariant: any number of requests that meet an expired token cause one fetch.
@@ -27,11 +27,12 @@ pub enum Error {
     NoToken(String),
 }
 
-/// The credentials of one API.
+type Result<T, E = Error> = std::result::Result<T, E>;
+
 pub struct Credentials {
     config: Config,
     client: reqwest::Client,
-    /// Who holds this fetches; all others wait and then find the token.
+    /// The holder of this lock requests a token; other tasks wait and then find it.
     kept: tokio::sync::Mutex<Option<Token>>,
 }
 
@@ -48,7 +49,7 @@ impl Credentials {
     /// Puts credentials on a request; returns the number of the token that was used, if one was.
     ///
     /// # Errors
-    /// When a token was to be had and could not be.
+    /// When the last attempt to get a token failed.
     pub async fn apply(
         &self,
         request: &mut Request,
@@ -56,18 +57,15 @@ impl Credentials {
         schemes: &[Scheme],
     ) -> Result<Option<u64>, Error> {
         let wanted = wanted(operation, schemes);
-        if wanted.is_empty()
-            && operation
-                .security
-                .as_ref()
-                .is_some_and(|sets| sets.is_empty() || sets.contains(&Vec::new()))
-        {
+        let is_open = |sets: &Vec<Vec<String>>| sets.is_empty() || sets.contains(&Vec::new());
+        if wanted.is_empty() && operation.security.as_ref().is_some_and(is_open) {
             return Ok(None);
         }
         for scheme in &wanted {
             let named = self.config.schemes.get(&scheme.name);
             match &scheme.kind {
-                SchemeKind::KeyInHeader(name) if !is_bearer_key(name) => {
+                // Many descriptions declare a bearer token as a key in the header Authorization.
+                SchemeKind::KeyInHeader(name) if !name.eq_ignore_ascii_case("authorization") => {
                     if let Some(key) = self.config.key(&scheme.name)? {
                         put_header(request, name, key.expose_secret());
                     }
@@ -99,16 +97,14 @@ impl Credentials {
         Ok(Some(token.number))
     }
 
-    /// Gives up a token that was refused, so that the next one is fetched; returns whether another can be had.
+    /// Discards a rejected token, so that the next one is requested; returns whether another one is available.
     pub async fn refused(&self, number: u64) -> bool {
         if !self.config.can_renew() {
             return false;
         }
         let mut kept = self.kept.lock().await;
         // Somebody else may have fetched a newer one meanwhile.
-        if kept.as_ref().is_some_and(|token| token.number == number)
-            && let Some(token) = kept.as_mut()
-        {
+        if let Some(token) = kept.as_mut().filter(|token| token.number == number) {
             token.is_refused = true;
         }
         true
@@ -163,7 +159,7 @@ impl Credentials {
     }
 }
 
-/// Chooses the schemes of the first alternative that can be met with something; all of them where the document says nothing.
+/// Chooses the schemes of the first alternative with configured credentials; all of them if the document has none.
 fn wanted<'a>(operation: &Operation, schemes: &'a [Scheme]) -> Vec<&'a Scheme> {
     match &operation.security {
         None => schemes.iter().collect(),
@@ -172,11 +168,6 @@ fn wanted<'a>(operation: &Operation, schemes: &'a [Scheme]) -> Vec<&'a Scheme> {
             schemes.iter().filter(|scheme| names.contains(&&scheme.name)).collect()
         }
     }
-}
-
-/// Many descriptions declare a bearer token as a key in the header Authorization.
-fn is_bearer_key(name: &str) -> bool {
-    name.eq_ignore_ascii_case("authorization")
 }
 
 fn basic(user: &str, password: &SecretString) -> String {

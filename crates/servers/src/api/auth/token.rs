@@ -6,14 +6,13 @@ use chrono::{DateTime, TimeDelta, Utc};
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
-use super::Error;
 use super::config::{ClientCredentials, Config, Login, expanded};
+use super::{Error, Result};
 
-/// A bearer token.
 #[derive(Clone)]
 pub struct Token {
     pub value: SecretString,
-    /// Tells it from those before and after it.
+    /// Distinguishes it from earlier and later ones.
     pub number: u64,
     pub expires: Option<DateTime<Utc>>,
     /// The API refused it although it should be good.
@@ -21,7 +20,7 @@ pub struct Token {
 }
 
 impl Token {
-    /// Makes a token; where nobody said when it expires, a JSON web token says so itself.
+    /// Makes a token; without a given expiry, a JSON web token contains it.
     pub fn new(value: SecretString, number: u64, expires: Option<DateTime<Utc>>) -> Self {
         let expires = expires.or_else(|| expiry_of(value.expose_secret()));
         Self { value, number, expires, is_refused: false }
@@ -64,13 +63,13 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Most bytes of a login's answer.
 const ANSWER: usize = 256 << 10;
 
-/// Fetches a token where the configuration says how.
+/// Requests a token as the configuration describes.
 pub async fn fetch(
     config: &Config,
     client: &reqwest::Client,
     number: u64,
     now: DateTime<Utc>,
-) -> Result<Option<Token>, Error> {
+) -> Result<Option<Token>> {
     if let Some(login) = &config.login {
         return log_in(login, client, number, now).await.map(Some);
     }
@@ -98,7 +97,7 @@ async fn log_in(
     client: &reqwest::Client,
     number: u64,
     now: DateTime<Utc>,
-) -> Result<Token, Error> {
+) -> Result<Token> {
     let mut fields = Map::new();
     for (name, value) in &login.body {
         fields.insert(name.clone(), json(value)?);
@@ -126,8 +125,8 @@ async fn log_in(
     Ok(Token::new(token.into(), number, expiry(&answer, &login.expires_in, now)))
 }
 
-/// Sends a login; what it answers is never repeated, since it may hold what was sent.
-async fn send(request: reqwest::RequestBuilder, address: &str) -> Result<Value, Error> {
+/// Sends a login; its answer is never repeated, because it can contain the sent data.
+async fn send(request: reqwest::RequestBuilder, address: &str) -> Result<Value> {
     // The address is shown as it was configured: filled in, it may hold a key.
     let address = address.split('?').next().unwrap_or_default();
     let failed = |source| Error::Login { address: address.to_owned(), source };
@@ -181,7 +180,7 @@ fn expiry(answer: &Value, pointer: &str, now: DateTime<Utc>) -> Option<DateTime<
 /// How a date of TOML arrives as JSON.
 const DATE: &str = "$__toml_private_datetime";
 
-fn json(value: &Value) -> Result<Value, Error> {
+fn json(value: &Value) -> Result<Value> {
     Ok(match value {
         Value::String(text) => Value::from(expanded(text)?),
         Value::Array(list) => Value::Array(list.iter().map(json).collect::<Result<_, _>>()?),
@@ -189,7 +188,7 @@ fn json(value: &Value) -> Result<Value, Error> {
             Some(date) => date.clone(),
             None => {
                 let entries = table.iter().map(|(name, value)| Ok((name.clone(), json(value)?)));
-                Value::Object(entries.collect::<Result<_, Error>>()?)
+                Value::Object(entries.collect::<Result<_>>()?)
             }
         },
         other => other.clone(),

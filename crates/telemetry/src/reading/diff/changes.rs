@@ -1,128 +1,108 @@
-//! What differs between two spans that are taken as the same thing.
+//! The differences between two corresponding spans.
+
+use std::mem::discriminant;
 
 use serde::Serialize;
 use similar::{ChangeTag, TextDiff};
 
 use crate::{About, Span, Status};
 
-/// One difference.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Change {
     /// `to`, `reason`, `verdict`, `attempts`, `status`, `model`, `answer`, `arguments` and the like.
     pub what: &'static str,
-    /// `-` where there is nothing on that side.
+    /// `-` for a missing side.
     pub a: String,
     pub b: String,
-    /// For texts: what changed, in the notation of `git diff --word-diff`.
+    /// For texts: the changes, in the notation of `git diff --word-diff`.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub words: Option<String>,
 }
 
-/// Compares two spans of the same kind in everything but time, tokens, cost and ids.
+/// Compares two spans in everything but time, tokens, cost and ids.
 pub(super) fn between(a: &Span, b: &Span) -> Vec<Change> {
-    let mut list = List(Vec::new());
-    match (&a.about, &b.about) {
-        (
-            About::Workflow { graph, runs, question, answer, .. },
-            About::Workflow { graph: g, runs: r, question: q, answer: w, .. },
-        ) => {
-            list.value("graph", graph, g);
-            let ended = |runs: &[crate::RunOfTrace]| {
-                runs.last().map_or("-", |run| run.status.as_str()).to_owned()
-            };
-            list.value("ended", &ended(runs), &ended(r));
-            list.text("question", question, q);
-            list.text("answer", answer, w);
-        }
-        (
-            About::Transition { to, reason, candidates, thought, .. },
-            About::Transition { to: t, reason: r, candidates: c, thought: h, .. },
-        ) => {
-            list.value("to", &to.join(", "), &t.join(", "));
-            list.value("reason", reason.as_str(), r.as_str());
-            list.value("candidates", &candidates.join(", "), &c.join(", "));
-            list.text("thought", thought, h);
-        }
-        (
-            About::Chat { model, finish_reason, attempts, output, calls, .. },
-            About::Chat { model: m, finish_reason: f, attempts: n, output: o, calls: c, .. },
-        ) => {
-            let asked = |calls: &[perihelion_llm::ToolCall]| {
-                let calls = calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
-                calls.collect::<Vec<_>>().join(", ")
-            };
-            list.maybe("model", model, m);
-            list.maybe("finish", finish_reason, f);
-            list.value("sent", &times(*attempts), &times(*n));
-            list.text("output", output, o);
-            list.value("calls", &asked(calls), &asked(c));
-        }
-        (
-            About::Agent { reflection_status, attempts, task, output, error, .. },
-            About::Agent {
-                reflection_status: s, attempts: n, task: t, output: o, error: e, ..
-            },
-        ) => {
-            let rounds = |number: &Option<u32>| number.map(|number| number.to_string());
-            list.maybe("verdict", reflection_status, s);
-            list.maybe("attempts", &rounds(attempts), &rounds(n));
-            list.text("task", task, t);
-            list.text("output", output, o);
-            list.text("failed", error, e);
-        }
-        (About::Stage { stage, error, .. }, About::Stage { stage: s, error: e, .. }) => {
-            list.value("stage", stage, s);
-            list.text("failed", error, e);
-        }
-        (
-            About::Tool { server, attempts, arguments, result, .. },
-            About::Tool { server: s, attempts: n, arguments: g, result: r, .. },
-        ) => {
-            list.value("server", server, s);
-            list.value("sent", &times(*attempts), &times(*n));
-            list.text("arguments", arguments, g);
-            list.text("result", result, r);
-        }
-        (
-            About::Reflection { verdict, attempt, feedback, .. },
-            About::Reflection { verdict: v, attempt: n, feedback: f, .. },
-        ) => {
-            list.maybe("verdict", verdict, v);
-            list.value("attempt", &attempt.to_string(), &n.to_string());
-            list.text("feedback", feedback, f);
-        }
-        (About::Question { answered, .. }, About::Question { answered: b, .. }) => {
-            let word = |answered: bool| if answered { "answered" } else { "open" };
-            list.value("question", word(*answered), word(*b));
-        }
-        _ => list.value("kind", &a.name, &b.name),
-    }
-    list.value("status", &status(a), &status(b));
-    list.0
+    let is_same_kind = discriminant(&a.about) == discriminant(&b.about);
+    let pairs = facts(a, is_same_kind).into_iter().zip(facts(b, is_same_kind));
+    let differing = pairs.filter(|(a, b)| a.text != b.text);
+    let word = |text: String| if text.is_empty() { "-".to_owned() } else { text };
+    let change = |(a, b): (Fact, Fact)| {
+        let is_prose = a.is_prose && !a.text.is_empty() && !b.text.is_empty();
+        let words = is_prose.then(|| changed(&a.text, &b.text)).flatten();
+        Change { what: a.what, a: word(a.text), b: word(b.text), words }
+    };
+    differing.map(change).collect()
 }
 
-struct List(Vec<Change>);
+/// One thing about a span that another span of its kind has as well.
+struct Fact {
+    what: &'static str,
+    text: String,
+    /// Its changes are shown word by word.
+    is_prose: bool,
+}
 
-impl List {
-    fn value(&mut self, what: &'static str, a: &str, b: &str) {
-        if a != b {
-            let word = |text: &str| if text.is_empty() { "-".to_owned() } else { text.to_owned() };
-            self.0.push(Change { what, a: word(a), b: word(b), words: None });
+fn value(what: &'static str, text: impl Into<String>) -> Fact {
+    Fact { what, text: text.into(), is_prose: false }
+}
+
+fn prose(what: &'static str, text: &Option<String>) -> Fact {
+    Fact { what, text: text.clone().unwrap_or_default(), is_prose: true }
+}
+
+/// Lists what is compared of a span; of one that is compared with another kind, its name.
+fn facts(span: &Span, is_same_kind: bool) -> Vec<Fact> {
+    let mut facts =
+        if is_same_kind { of_kind(&span.about) } else { vec![value("kind", &span.name)] };
+    facts.push(value("status", status(span)));
+    facts
+}
+
+fn of_kind(about: &About) -> Vec<Fact> {
+    let maybe = |what, text: &Option<String>| value(what, text.clone().unwrap_or_default());
+    match about {
+        About::Workflow { graph, runs, question, answer, .. } => vec![
+            value("graph", graph),
+            value("ended", runs.last().map_or("-", |run| run.status.as_str())),
+            prose("question", question),
+            prose("answer", answer),
+        ],
+        About::Transition { to, reason, candidates, thought, .. } => vec![
+            value("to", to.join(", ")),
+            value("reason", reason.as_str()),
+            value("candidates", candidates.join(", ")),
+            prose("thought", thought),
+        ],
+        About::Chat { model, finish_reason, attempts, output, calls, .. } => {
+            let calls = calls.iter().map(|call| format!("{}({})", call.name, call.arguments));
+            vec![
+                maybe("model", model),
+                maybe("finish", finish_reason),
+                value("sent", times(*attempts)),
+                prose("output", output),
+                value("calls", calls.collect::<Vec<_>>().join(", ")),
+            ]
         }
-    }
-
-    fn maybe(&mut self, what: &'static str, a: &Option<String>, b: &Option<String>) {
-        self.value(what, a.as_deref().unwrap_or_default(), b.as_deref().unwrap_or_default());
-    }
-
-    fn text(&mut self, what: &'static str, a: &Option<String>, b: &Option<String>) {
-        let a = a.as_deref().unwrap_or_default();
-        let b = b.as_deref().unwrap_or_default();
-        if let Some(words) = changed(a, b) {
-            self.value(what, a, b);
-            if let Some(change) = self.0.last_mut().filter(|_| !a.is_empty() && !b.is_empty()) {
-                change.words = Some(words);
-            }
+        About::Agent { reflection_status, attempts, task, output, error, .. } => vec![
+            maybe("verdict", reflection_status),
+            maybe("attempts", &attempts.map(|number| number.to_string())),
+            prose("task", task),
+            prose("output", output),
+            prose("failed", error),
+        ],
+        About::Stage { stage, error, .. } => vec![value("stage", stage), prose("failed", error)],
+        About::Tool { server, attempts, arguments, result, .. } => vec![
+            value("server", server),
+            value("sent", times(*attempts)),
+            prose("arguments", arguments),
+            prose("result", result),
+        ],
+        About::Reflection { verdict, attempt, feedback, .. } => vec![
+            maybe("verdict", verdict),
+            value("attempt", attempt.to_string()),
+            prose("feedback", feedback),
+        ],
+        About::Question { answered, .. } => {
+            vec![value("question", if *answered { "answered" } else { "open" })]
         }
     }
 }
@@ -149,13 +129,13 @@ const COMPARED: usize = 8 * 1024;
 /// Words kept on each side of a change.
 const CONTEXT: usize = 3;
 
-/// Returns what changed, as `kept [-removed-] {+added+} kept …`; none when nothing did.
+/// Returns the changes, as `kept [-removed-] {+added+} kept …`; `None` without any.
 pub(in crate::reading) fn changed(before: &str, after: &str) -> Option<String> {
     if before == after {
         return None;
     }
-    let before = head(before);
-    let after = head(after);
+    let before = &before[..before.floor_char_boundary(COMPARED)];
+    let after = &after[..after.floor_char_boundary(COMPARED)];
     let diff = TextDiff::from_words(before, after);
     let mut runs: Vec<(ChangeTag, String)> = Vec::new();
     for change in diff.iter_all_changes() {
@@ -195,11 +175,6 @@ fn kept(words: &[&str], first: bool, last: bool) -> String {
     let before = &words[..head];
     let after = &words[words.len() - tail..];
     [before, &["…"], after].concat().join(" ")
-}
-
-fn head(text: &str) -> &str {
-    let end = (0..=COMPARED.min(text.len())).rev().find(|at| text.is_char_boundary(*at));
-    &text[..end.unwrap_or(0)]
 }
 
 #[cfg(test)]

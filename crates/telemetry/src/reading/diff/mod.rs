@@ -1,8 +1,7 @@
 //! Two traces side by side: aligned as trees, and what differs.
 //!
-//! Siblings are aligned by a longest common subsequence of what they are; what stands in the same gap and is
-//! of the same kind is taken as the same thing changed. Time, tokens and cost vary from run to run, so
-//! they are told but make no difference.
+//! Siblings are aligned by a longest common subsequence of their descriptions; spans of the same kind in the same gap
+//! count as one changed span. Time, tokens and cost vary from run to run, so they are reported but are no difference.
 
 pub(super) mod changes;
 
@@ -15,7 +14,6 @@ use crate::{About, Span, SpanId};
 
 pub use changes::Change;
 
-/// Two traces, aligned.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct TraceDiff {
     /// In the order of the tree, parents before their children.
@@ -36,7 +34,6 @@ pub struct Pair {
     pub changes: Vec<Change>,
 }
 
-/// How a pair compares.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum PairKind {
@@ -56,7 +53,7 @@ impl TraceDiff {
     }
 }
 
-/// Aligns two traces and says what differs; the root must be the first span of each.
+/// Aligns two traces and lists the differences; the root must be the first span of each.
 pub fn compare(a: &[Span], b: &[Span]) -> TraceDiff {
     let mut diff = Diff { a: Tree::of(a), b: Tree::of(b), pairs: Vec::new() };
     match (a.first(), b.first()) {
@@ -142,7 +139,7 @@ fn align<'a>(a: &[&'a Span], b: &[&'a Span]) -> Aligned<'a> {
     aligned
 }
 
-/// Pairs up what stands in the same gap and is of the same kind, without crossing.
+/// Pairs spans of the same kind in the same gap, without crossing.
 fn in_the_gap<'a>(a: &[&'a Span], b: &[&'a Span], aligned: &mut Aligned<'a>) {
     let mut next = 0;
     for one in a {
@@ -159,7 +156,7 @@ fn in_the_gap<'a>(a: &[&'a Span], b: &[&'a Span], aligned: &mut Aligned<'a>) {
     aligned.extend(b[next..].iter().map(|b| (None, Some(*b))));
 }
 
-/// Names what a span is, as exactly as can be said without its outcome.
+/// Describes a span as exactly as possible without its outcome.
 fn what(span: &Span) -> String {
     match &span.about {
         // The model is part of a call's name, and comparing models is what a diff is for.
@@ -171,7 +168,6 @@ fn what(span: &Span) -> String {
     }
 }
 
-/// Names what a span is like.
 fn kind(span: &Span) -> (u8, &str) {
     match &span.about {
         About::Workflow { .. } => (0, ""),

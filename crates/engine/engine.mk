@@ -1,0 +1,13 @@
+# The engine as a package of its own. The baseline of its API is the commit in semver-baseline; raise it with each release,
+# and until the first one with each change that would break a program.
+
+ENGINE_CRATES := -p perihelion-database -p perihelion-engine
+
+.PHONY: semver publish-check
+
+semver: ## Compare the engine's public API with its baseline (installs cargo-semver-checks if absent)
+	@command -v cargo-semver-checks >/dev/null || $(CARGO) install cargo-semver-checks --locked
+	$(CARGO) semver-checks -p perihelion-engine --baseline-rev "$$(cat crates/engine/semver-baseline)"
+
+publish-check: ## Build the packages of the engine and of the database crate as a registry would, without publishing them
+	$(CARGO) publish --dry-run $(ENGINE_CRATES)

@@ -1,0 +1,237 @@
+//! Reads a `langgraph.json`, and refuses unsupported fields by name.
+
+use std::collections::BTreeMap;
+use std::path::{Path, PathBuf};
+
+use serde::Deserialize;
+use serde_json::{Map, Value};
+
+use crate::Error;
+
+/// Unsupported fields with their alternatives; a dot leads into an object.
+const UNSUPPORTED: [(&str, &str); 16] = [
+    ("node_version", "serve JavaScript graphs with LangGraph's own server"),
+    ("dockerfile_lines", "install the requirements of the graphs into their environment"),
+    ("base_image", "install the requirements of the graphs into their environment"),
+    ("image_distro", "install the requirements of the graphs into their environment"),
+    ("pip_config_file", "install the requirements of the graphs into their environment"),
+    ("ui", "serve page components with your own server"),
+    ("encryption", "set [encryption] in perihelion.toml"),
+    ("webhooks", "pass the address of the webhook with each run"),
+    ("http.app", "serve your own routes with your own server"),
+    ("http.cors", "list the origins in serve.origins of perihelion.toml"),
+    ("http.mount_prefix", "add the prefix in a proxy"),
+    ("http.middleware_order", "remove it, because there is no middleware"),
+    ("http.logging_headers", "set the log filter of perihelion"),
+    ("checkpointer.path", "remove it, because checkpoints are in the database of perihelion"),
+    ("checkpointer.ttl", "set limits under [retention] in perihelion.toml"),
+    ("store.path", "remove it, because the store is in the database of perihelion"),
+];
+
+/// The settings of a `langgraph.json`.
+#[derive(Clone, Debug)]
+pub struct Config {
+    pub path: PathBuf,
+    pub root: PathBuf,
+    pub graphs: BTreeMap<String, GraphSpec>,
+    pub dependencies: Vec<String>,
+    pub env: BTreeMap<String, String>,
+    pub store: Value,
+    pub auth: Value,
+    pub http: Value,
+    pub checkpointer: Value,
+    pub python_version: Option<String>,
+}
+
+/// The location of a graph.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "Written")]
+pub struct GraphSpec {
+    pub path: String,
+    pub description: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Written {
+    Path(String),
+    Described { path: String, description: Option<String> },
+}
+
+impl From<Written> for GraphSpec {
+    fn from(written: Written) -> Self {
+        match written {
+            Written::Path(path) => Self { path, description: None },
+            Written::Described { path, description } => Self { path, description },
+        }
+    }
+}
+
+#[derive(Default, Deserialize)]
+#[serde(default)]
+struct File {
+    graphs: BTreeMap<String, GraphSpec>,
+    dependencies: Vec<String>,
+    env: Option<Env>,
+    store: Value,
+    auth: Value,
+    http: Value,
+    checkpointer: Value,
+    python_version: Option<String>,
+}
+
+#[derive(Deserialize)]
+#[serde(untagged)]
+enum Env {
+    File(String),
+    Variables(BTreeMap<String, String>),
+}
+
+impl Config {
+    /// Reads a file.
+    ///
+    /// # Errors
+    /// [`Error::Read`], [`Error::Parse`], [`Error::Unsupported`], [`Error::NoGraphs`].
+    pub fn read(path: &Path) -> Result<Self, Error> {
+        let unread = |source| Error::Read { path: path.to_owned(), source };
+        let path = path.canonicalize().map_err(unread)?;
+        let text = std::fs::read_to_string(&path).map_err(unread)?;
+        let unparsed = |source| Error::Parse { path: path.clone(), source };
+        let fields: Map<String, Value> = serde_json::from_str(&text).map_err(unparsed)?;
+        check(&path, &fields)?;
+        let mut file = File::deserialize(Value::Object(fields)).map_err(unparsed)?;
+        if file.graphs.is_empty() {
+            return Err(Error::NoGraphs(path));
+        }
+        let root = path.parent().unwrap_or(Path::new("/")).to_owned();
+        let env = match file.env.take() {
+            None => BTreeMap::new(),
+            Some(Env::Variables(variables)) => variables,
+            Some(Env::File(name)) => {
+                let path = root.join(name);
+                let read = std::fs::read_to_string(&path);
+                variables(&read.map_err(|source| Error::Read { path, source })?)
+            }
+        };
+        // Packages are already installed; directories are searched for modules.
+        let dependencies = std::mem::take(&mut file.dependencies);
+        let dependencies = dependencies.into_iter().filter(|one| one.starts_with('.')).collect();
+        let File { graphs, store, auth, http, checkpointer, python_version, .. } = file;
+        Ok(Self {
+            path,
+            root,
+            graphs,
+            dependencies,
+            env,
+            store,
+            auth,
+            http,
+            checkpointer,
+            python_version,
+        })
+    }
+
+    /// Returns the Python of the `.venv` next to the file, of the active environment, or on the path.
+    pub fn python(&self) -> PathBuf {
+        let inside = self.root.join(".venv/bin/python");
+        let active = || std::env::var_os("VIRTUAL_ENV").map(PathBuf::from);
+        let found = inside.exists().then_some(inside);
+        found
+            .or_else(|| active().map(|home| home.join("bin/python")))
+            .unwrap_or_else(|| PathBuf::from("python3"))
+    }
+}
+
+/// Refuses unsupported fields.
+fn check(path: &Path, fields: &Map<String, Value>) -> Result<(), Error> {
+    let unsupported = |field: &str, way_out| {
+        Err(Error::Unsupported { path: path.to_owned(), field: field.to_owned(), way_out })
+    };
+    for (field, way_out) in UNSUPPORTED {
+        let (outer, inner) = field.split_once('.').unwrap_or((field, ""));
+        let found = fields.get(outer).filter(|found| !found.is_null());
+        let is_there = if inner.is_empty() {
+            found.is_some()
+        } else {
+            found.is_some_and(|found| !found[inner].is_null())
+        };
+        if is_there {
+            return unsupported(field, way_out);
+        }
+    }
+    let graphs = fields.get("graphs").and_then(Value::as_object).into_iter().flatten();
+    for (name, graph) in graphs {
+        let place = graph.as_str().or_else(|| graph["path"].as_str()).unwrap_or_default();
+        let file = place.rsplit_once(':').map_or(place, |(file, _)| file);
+        if [".ts", ".js", ".mts", ".mjs", ".tsx", ".cjs"].iter().any(|end| file.ends_with(end)) {
+            let way_out = "serve JavaScript graphs with LangGraph's own server";
+            return unsupported(&format!("graphs.{name} in JavaScript"), way_out);
+        }
+    }
+    Ok(())
+}
+
+/// Parses the lines `NAME=VALUE` of an environment file.
+fn variables(text: &str) -> BTreeMap<String, String> {
+    let line = |line: &str| {
+        let line = line.trim();
+        let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
+        let value = value.trim();
+        let quoted = ['"', '\'']
+            .into_iter()
+            .find_map(|quote| value.strip_prefix(quote).and_then(|rest| rest.split(quote).next()));
+        let plain = || value.split(" #").next().unwrap_or_default().trim();
+        let is_comment = name.trim_start().starts_with('#');
+        (!is_comment).then(|| (name.trim().to_owned(), quoted.unwrap_or_else(plain).to_owned()))
+    };
+    text.lines().filter_map(line).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use serde_json::json;
+
+    fn read(fields: &Value) -> Result<Config, Error> {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("langgraph.json");
+        std::fs::write(
+            home.path().join(".env"),
+            "# a key\nexport KEY=\"a b\" # mine\nOTHER=1 # one\n",
+        )
+        .unwrap();
+        std::fs::write(&path, fields.to_string()).unwrap();
+        Config::read(&path)
+    }
+
+    #[test]
+    fn graphs_and_variables_are_read_in_all_their_forms() {
+        let config = read(&json!({
+            "dependencies": [".", "langchain_openai"],
+            "graphs": { "a": "./a.py:graph", "b": { "path": "./b.py:make", "description": "Answers" } },
+            "env": ".env", "python_version": "3.12",
+        }));
+        let config = config.unwrap();
+        assert_eq!(config.graphs["a"].path, "./a.py:graph");
+        assert_eq!(config.graphs["b"].description.as_deref(), Some("Answers"));
+        assert_eq!((config.env["KEY"].as_str(), config.env["OTHER"].as_str()), ("a b", "1"));
+        assert_eq!(config.dependencies, ["."]);
+    }
+
+    /// X13
+    #[test]
+    fn what_is_not_hosted_is_refused_by_its_name() {
+        for (field, value) in UNSUPPORTED.map(|(field, _)| (field, json!("x"))) {
+            let mut fields = json!({ "graphs": { "a": "./a.py:graph" } });
+            match field.split_once('.') {
+                Some((outer, inner)) => fields[outer] = json!({ inner: value }),
+                None => fields[field] = value,
+            }
+            let why = read(&fields).unwrap_err().to_string();
+            assert!(why.contains(&format!("has {field}, which")), "{why}");
+        }
+        let why = read(&json!({ "graphs": { "a": "./a.ts:graph" } })).unwrap_err().to_string();
+        assert!(why.contains("graphs.a in JavaScript"), "{why}");
+        assert!(matches!(read(&json!({ "graphs": {} })), Err(Error::NoGraphs(_))));
+    }
+}

@@ -1,0 +1,88 @@
+//! Threads as a data set for `perihelion eval`: the questions, their answers, and what people think of them.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perihelion_service_rows::Kept;
+use serde_json::{Value, json};
+
+use super::accounts::open_database;
+use super::{Error, LOCAL_TENANT, Threads, read_state};
+use perihelion_engine::ids::ThreadId;
+use perihelion_settings::config::Settings;
+use perihelion_star::GraphState;
+
+/// Rated threads that a data set has, newest first.
+const THREADS: u32 = 1_000;
+
+/// The key of a thread's metadata with the scores, labels and notes of people, by turn.
+const FEEDBACK: &str = "feedback";
+
+/// Opens the rows next to the threads of the settings' database, of the command line's tenant.
+///
+/// # Errors
+/// [`Error::InMemory`] when the threads are in memory alone, [`Error::Database`].
+pub async fn open_rows(settings: &Settings) -> Result<Kept, Error> {
+    Ok(Kept::new(open_database(settings).await?, LOCAL_TENANT))
+}
+
+impl Threads {
+    /// Writes the answered turns of a thread as lines of a data set; of all threads, the turns with feedback.
+    ///
+    /// # Errors
+    /// As [`read_state`] for a named thread; [`Error::Rows`].
+    pub async fn data_set(&self, kept: &Kept, thread: Option<ThreadId>) -> Result<String, Error> {
+        let mut lines = Vec::new();
+        if let Some(thread) = thread {
+            let meta = kept.thread_meta(thread.0).await?;
+            let state = read_state(self.store().as_ref(), thread, None).await?.state;
+            lines.extend(turns(thread, &state, &meta.metadata[FEEDBACK]));
+        } else {
+            for (id, metadata) in kept.threads_with(FEEDBACK, THREADS).await? {
+                let thread = ThreadId(id);
+                // Threads of other graphs, and deleted ones, have no such state.
+                let Ok(view) = read_state(self.store().as_ref(), thread, None).await else {
+                    continue;
+                };
+                let rated = |line: &Value| !line["tags"][0].is_null();
+                let all = turns(thread, &view.state, &metadata[FEEDBACK]);
+                lines.extend(all.into_iter().filter(rated));
+            }
+        }
+        Ok(lines.iter().map(|line| format!("{line}\n")).collect())
+    }
+}
+
+/// Makes a case of each answered turn: its question after the earlier ones, and its answer unless people reject it.
+fn turns(thread: ThreadId, state: &GraphState, feedback: &Value) -> Vec<Value> {
+    let mut questions: Vec<Value> = Vec::new();
+    let mut answers: BTreeMap<usize, &str> = BTreeMap::new();
+    for message in (0..state.messages.len()).filter_map(|index| state.messages.get(index)) {
+        if message.role == "user" && message.name.is_none() {
+            questions.push(json!({ "question": message.content }));
+        } else if message.is_answer() {
+            answers.insert(questions.len(), &message.content);
+        }
+    }
+    let case = |(turn, answer): (usize, &str)| {
+        let given = &feedback[turn.to_string()];
+        let score = given["score"].as_i64().unwrap_or_default();
+        let labels = given["labels"].as_array().into_iter().flatten().filter_map(Value::as_str);
+        let verdict = ["bad", "good"].into_iter().zip([-1, 1]).find(|(_, sign)| *sign == score);
+        let tags: Vec<&str> = verdict.map(|(word, _)| word).into_iter().chain(labels).collect();
+        let results = (0..state.results.len()).filter_map(|index| state.results.get(index));
+        let results = results.filter(|one| one.turn as usize == turn && one.error.is_none());
+        let used: BTreeSet<&str> = results.map(|one| one.agent.as_str()).collect();
+        let mut case = json!({
+            "name": format!("{thread} {turn}"), "turns": questions[..turn], "tags": tags,
+            "expect": { "agents": { "used": used } },
+        });
+        if score >= 0 {
+            case["expected"] = json!(answer);
+        }
+        if given["note"].is_string() {
+            case["note"] = given["note"].clone();
+        }
+        case
+    };
+    answers.into_iter().filter(|(turn, _)| *turn > 0).map(case).collect()
+}

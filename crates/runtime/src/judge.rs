@@ -1,0 +1,170 @@
+//! A model as the judge of answers: by a criterion, or beside each other.
+
+use std::sync::atomic::{AtomicU64, Ordering};
+
+use async_trait::async_trait;
+use perihelion_eval::{Better, Case, Judging, Outcome, Record, Suite};
+use schemars::JsonSchema;
+use serde::Deserialize;
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+use super::Error;
+use perihelion_llm::{
+    self as llm, ChatModel, ChatRequest, ChatResponse, OpenAiModel, Prompts, Role, TokenSink,
+};
+use perihelion_settings::config::{Prices, Settings};
+
+/// A model's verdict on one answer.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct Judgement {
+    /// Whether the answer is as the criterion wants it.
+    passed: bool,
+    /// Why, in a sentence.
+    #[schemars(length(max = 300))]
+    reason: String,
+}
+
+/// A model's preference between two answers.
+#[derive(Debug, Deserialize, JsonSchema)]
+struct PairJudgement {
+    /// Why, in a sentence.
+    #[schemars(length(max = 300))]
+    #[serde(rename = "reason")]
+    _reason: String,
+    better: Better,
+}
+
+/// Judges answers with the model of the role `classifier`.
+pub struct Judge {
+    model: OpenAiModel,
+    prompts: Prompts,
+    prices: Prices,
+    calls: AtomicU64,
+    tokens: AtomicU64,
+    nano_usd: AtomicU64,
+}
+
+#[async_trait]
+impl ChatModel for Judge {
+    async fn chat(
+        &self,
+        request: &ChatRequest,
+        sink: Option<TokenSink<'_>>,
+    ) -> Result<ChatResponse, llm::Error> {
+        let response = self.model.chat(request, sink).await?;
+        let usage = response.usage;
+        let price = self.prices.of(request.role.as_str(), &response.model);
+        let nano_usd = price.map_or(0, |price| {
+            price.nano_usd(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+        });
+        for (sum, more) in
+            [(&self.calls, 1), (&self.tokens, usage.total()), (&self.nano_usd, nano_usd)]
+        {
+            sum.fetch_add(more, Ordering::Relaxed);
+        }
+        Ok(response)
+    }
+}
+
+impl Judge {
+    /// Prepares the model and the prompts of the settings.
+    ///
+    /// # Errors
+    /// [`Error::Model`] if they cannot be used.
+    pub fn new(settings: &Settings) -> Result<Self, Error> {
+        let prompts = Prompts::new(settings.prompts.dir.as_deref())?;
+        Ok(Self {
+            model: OpenAiModel::new(&settings.models)?,
+            prompts,
+            prices: settings.models.price_list(),
+            calls: AtomicU64::default(),
+            tokens: AtomicU64::default(),
+            nano_usd: AtomicU64::default(),
+        })
+    }
+
+    /// Returns what the calls since the last one of this took.
+    pub fn take_cost(&self) -> Judging {
+        let take = |sum: &AtomicU64| sum.swap(0, Ordering::Relaxed);
+        Judging {
+            calls: take(&self.calls),
+            tokens: take(&self.tokens),
+            cost_usd: take(&self.nano_usd) as f64 / 1e9,
+        }
+    }
+
+    /// Asks whether an answer meets a criterion, and returns why not; without a verdict, the answer fails.
+    pub(super) async fn objection(
+        &self,
+        case: &Case,
+        criterion: &str,
+        answer: &str,
+    ) -> Option<String> {
+        let question = case.questions().join("\n");
+        let dynamic = json!({ "criterion": criterion, "question": question, "answer": answer });
+        match self.ask::<Judgement>("judge", dynamic).await {
+            Ok(given) => (!given.passed).then_some(given.reason),
+            Err(error) => Some(format!("no verdict: {error}")),
+        }
+    }
+
+    /// Compares the answers of a record with those of another one, run by run.
+    pub async fn compare_all(
+        &self,
+        suite: &Suite,
+        record: &Record,
+        other: &Record,
+    ) -> Vec<Option<Outcome>> {
+        let mut outcomes = Vec::new();
+        for (case, (of, beside)) in suite.cases.iter().zip(record.cases.iter().zip(&other.cases)) {
+            for (run, with) in of.runs.iter().zip(&beside.runs) {
+                let outcome = self.compare(case, run.answer.as_deref(), with.answer.as_deref());
+                outcomes.push(outcome.await);
+            }
+        }
+        outcomes
+    }
+
+    /// Asks twice which of two answers is better, each shown first once; `None` without both verdicts.
+    ///
+    /// A missing answer loses to any, without a question.
+    async fn compare(
+        &self,
+        case: &Case,
+        answer: Option<&str>,
+        other: Option<&str>,
+    ) -> Option<Outcome> {
+        let (answer, other) = match (answer, other) {
+            (Some(answer), Some(other)) => (answer, other),
+            (Some(_), None) => return Some(Outcome::Won),
+            (None, Some(_)) => return Some(Outcome::Lost),
+            (None, None) => return Some(Outcome::Tied),
+        };
+        let shown_second = self.better(case, other, answer).await?;
+        Some(Outcome::of(shown_second, self.better(case, answer, other).await?))
+    }
+
+    async fn better(&self, case: &Case, first: &str, second: &str) -> Option<Better> {
+        let question = case.questions().join("\n");
+        let expected = case.expected.as_deref().unwrap_or_default();
+        let dynamic = json!({
+            "question": question, "expected": expected, "first": first, "second": second,
+        });
+        let asked = self.ask::<PairJudgement>("judge_pair", dynamic).await;
+        asked
+            .inspect_err(|error| tracing::warn!(%error, case = case.name, "no verdict"))
+            .ok()
+            .map(|given| given.better)
+    }
+
+    async fn ask<T: JsonSchema + DeserializeOwned + 'static>(
+        &self,
+        stage: &str,
+        dynamic: Value,
+    ) -> Result<T, llm::Error> {
+        let messages = self.prompts.messages(stage, dynamic)?;
+        let request = ChatRequest::new(Role::Classifier, "evaluation", messages).stage(stage);
+        Ok(llm::ask::<T>(self, request, stage).await?.value)
+    }
+}

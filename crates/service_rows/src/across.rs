@@ -1,0 +1,131 @@
+//! Runs of all threads, found by what is stored next to them, a page at a time.
+//!
+//! Invariant: no state, step or event of a thread is read. Deliberately absent: runs that no client requested, such as
+//! those of the command line.
+
+use chrono::{DateTime, Utc};
+use perihelion_database::{FromRow as _, Row, StoredRow as _, Value};
+use serde_json::Value as Json;
+use uuid::Uuid;
+
+use crate::sql::Statement;
+use crate::{Kept, Result, Run, RunStatus};
+
+/// Which runs are wanted, newest first; each condition is optional.
+#[derive(Clone, Debug, Default)]
+pub struct RunSearch {
+    pub statuses: Vec<RunStatus>,
+    pub since: Option<DateTime<Utc>>,
+    pub until: Option<DateTime<Utc>>,
+    pub graph: Option<String>,
+    /// An agent that worked in it.
+    pub agent: Option<String>,
+    /// The user whose thread it is.
+    pub user: Option<String>,
+    /// A part of the reason for which it failed, in any case of letters.
+    pub error: Option<String>,
+    pub min_nano_usd: Option<u64>,
+    /// Words of its messages, all of them, each by the numbers that it may be stored as.
+    pub words: Vec<Vec<i64>>,
+    /// The last run of the page before.
+    pub after: Option<(DateTime<Utc>, Uuid)>,
+    pub limit: u32,
+}
+
+/// A run with what lists show of it.
+#[derive(Clone, Debug)]
+pub struct FoundRun {
+    pub run: Run,
+    /// Number of its first attempt in the thread, which names its trace.
+    pub number: Option<u32>,
+    pub graph: String,
+    pub user: Option<String>,
+    /// The title that a client gave to the thread.
+    pub title: Option<String>,
+    /// The agents that worked in it, by name.
+    pub agents: Vec<String>,
+    pub tokens: Option<u64>,
+    /// Billionths of a US dollar.
+    pub nano_usd: Option<u64>,
+}
+
+/// The number of the engine's run that made the first step of the run `r`.
+const NUMBER: &str = "(SELECT e.number FROM step s JOIN run e ON e.thread_id = s.thread_id AND e.id = s.run \
+    WHERE s.thread_id = r.thread_id AND s.seq = r.base_step + 1)";
+
+/// The executions of agents in the run `r`, as the audit log has them.
+const EXECUTED: &str = "FROM audit a WHERE a.thread_id = r.thread_id AND a.action = 'agent.executed' \
+    AND a.at BETWEEN r.created_at AND r.updated_at";
+
+impl Kept {
+    /// Finds runs of the tenant.
+    pub async fn find_runs(&self, search: &RunSearch) -> Result<Vec<FoundRun>> {
+        let rows = self.of_tenant().fetch_all(&self.page_of_runs(search, "").build()).await?;
+        rows.iter().map(|row| self.read_found(row)).collect()
+    }
+
+    /// Returns how the database would find runs, a line a step: for finding out why it is slow.
+    pub async fn plan_of_runs(&self, search: &RunSearch) -> Result<Vec<String>> {
+        self.plan(|before| self.page_of_runs(search, before)).await
+    }
+
+    /// Puts the query for a page together: the runs, and then what is listed of each.
+    fn page_of_runs(&self, search: &RunSearch, before: &str) -> Statement {
+        let columns = Run::COLUMNS;
+        let list = self.database.dialect().pick("json_group_array", "jsonb_agg");
+        let mut find = self.statement(before);
+        find.text(&format!(
+            "SELECT {columns}, graph_name, user_name, title, tokens, nano_usd, {NUMBER} AS number, \
+             (SELECT {list}(DISTINCT a.details ->> 'agent') {EXECUTED}) AS agents FROM (SELECT r.*, t.graph AS graph_name, \
+             m.user_id AS user_name, m.metadata ->> 'title' AS title FROM service_run r JOIN thread t ON t.id = r.thread_id \
+             LEFT JOIN service_thread m ON m.thread_id = r.thread_id WHERE r.tenant = "
+        ));
+        find.value(&self.tenant);
+        self.meets(&mut find, search);
+        let order = " ORDER BY r.created_at DESC, r.id DESC";
+        find.text(order).text(" LIMIT ").value(search.limit).text(") AS r").text(order);
+        find
+    }
+
+    fn meets(&self, find: &mut Statement, search: &RunSearch) {
+        if !search.statuses.is_empty() {
+            find.text(" AND ").one_of("r.status", search.statuses.iter().map(|one| one.as_str()));
+        }
+        let mut meets = |condition: &str, value: Option<Value>| {
+            if let (Some(value), Some((before, after))) = (value, condition.split_once('?')) {
+                find.text(before).value(value).text(after);
+            }
+        };
+        let text = |text: &Option<String>| text.as_deref().map(Into::into);
+        meets(" AND r.created_at >= ?", search.since.map(Into::into));
+        meets(" AND r.created_at < ?", search.until.map(Into::into));
+        meets(" AND t.graph = ?", text(&search.graph));
+        meets(" AND m.user_id = ?", text(&search.user));
+        meets(" AND r.nano_usd >= ?", search.min_nano_usd.map(Into::into));
+        let worked = format!(" AND EXISTS (SELECT 1 {EXECUTED} AND a.details ->> 'agent' = ?)");
+        meets(&worked, text(&search.agent));
+        if let Some(error) = &search.error {
+            find.text(" AND ").mentions("CAST(r.error AS text)", error);
+        }
+        for word in &search.words {
+            find.with_word_of_run(word);
+        }
+        if let Some((at, id)) = search.after {
+            find.add(" AND (r.created_at, r.id) < (?, ?)", (at, id));
+        }
+    }
+
+    fn read_found(&self, row: &Row) -> Result<FoundRun> {
+        let agents: Option<Json> = row.get("agents")?;
+        Ok(FoundRun {
+            run: self.opened_run(Run::from_row(row)?)?,
+            number: row.get("number")?,
+            graph: row.get("graph_name")?,
+            user: row.get("user_name")?,
+            title: row.get("title")?,
+            agents: agents.and_then(|list| serde_json::from_value(list).ok()).unwrap_or_default(),
+            tokens: row.get("tokens")?,
+            nano_usd: row.get("nano_usd")?,
+        })
+    }
+}
