@@ -9,5 +9,9 @@ semver: ## Compare the engine's public API with its baseline (installs cargo-sem
 	@command -v cargo-semver-checks >/dev/null || $(CARGO) install cargo-semver-checks --locked
 	$(CARGO) semver-checks -p perihelion-engine --baseline-rev "$$(cat crates/engine/semver-baseline)"
 
+# In a clone, because a package has its migrations in it and the repository has them at its top.
+PUBLISH := $(abspath $(or $(CARGO_TARGET_DIR),target)/publish)
+
 publish-check: ## Build the packages of the engine and of the database crate as a registry would, without publishing them
-	$(CARGO) publish --dry-run $(ENGINE_CRATES)
+	rm -rf "$(PUBLISH)" && git clone --quiet . "$(PUBLISH)" && cp -r migrations "$(PUBLISH)/crates/database/"
+	cd "$(PUBLISH)" && CARGO_TARGET_DIR="$(PUBLISH)/target" $(CARGO) publish --dry-run --allow-dirty $(ENGINE_CRATES)

@@ -18,7 +18,7 @@ macro_rules! migrations {
         &[$((
             number($name),
             $name,
-            include_str!(concat!("../migrations/", $database, "/", $name, ".sql")),
+            include_str!(concat!(env!("MIGRATIONS"), "/", $database, "/", $name, ".sql")),
         )),*]
     };
 }

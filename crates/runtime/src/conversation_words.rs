@@ -67,8 +67,14 @@ fn written<'a>(tenant: &str, newest_first: impl Iterator<Item = &'a Message>) ->
 }
 
 /// Returns the words of a query, each by the numbers that it may be stored as: its stems in every language.
+///
+/// Stop words of the query's own language are left out, because messages are stored without theirs.
 pub fn conversation_words(tenant: &str, query: &str) -> Vec<Vec<i64>> {
-    let words = wanted(&[(1.0, query)], Language::all());
+    let language = Language::of(query);
+    let mut words = wanted(&[(1.0, query)], Language::all());
+    if words.iter().any(|word| !language.is_empty_word(&word.word)) {
+        words.retain(|word| !language.is_empty_word(&word.word));
+    }
     let numbers = |terms: Vec<String>| terms.iter().map(|term| number(tenant, term)).collect();
     words.into_iter().map(|word| numbers(word.terms)).collect()
 }
@@ -100,7 +106,9 @@ mod tests {
             let words = conversation_words(tenant, query);
             words.iter().all(|word| word.iter().any(|number| written.contains(number)))
         };
-        for query in ["Rechnung", "invoice", "INVOICES Rechnungen", "the invoice"] {
+        for query in
+            ["Rechnung", "invoice", "INVOICES Rechnungen", "the invoice", "die Rechnungen sind das"]
+        {
             assert!(has("acme", query), "{query}");
             assert!(!has("other", query), "{query}");
         }

@@ -84,7 +84,8 @@ pub struct Places(BTreeMap<PathBuf, Vec<Place>>);
 
 impl Places {
     pub fn read() -> Self {
-        let named = Regex::new(r#"#\[path = "([^"]+)"\]\n(?:\s*#.*\n)*\s*(?:pub )?mod (\w+);"#);
+        let named =
+            Regex::new(r#"#\[path = "([^"]+)"\]\n(?:\s*#.*\n)*\s*(?:pub(?:\(\w+\))? )?mod (\w+);"#);
         let named = named.unwrap();
         let module = Regex::new(r"(?m)^mod (\w+);").unwrap();
         let mut places: BTreeMap<PathBuf, Vec<Place>> = BTreeMap::new();
