@@ -76,6 +76,28 @@ test("a call is denied from the inbox with a reason, which the agent is given", 
   assert.match(JSON.stringify(state.values.results), /not today/);
 });
 
+test("the inbox's keys decide what is shown and edited, and leave the keys of other views alone", async () => {
+  const had = await notes();
+  const thread = await ask(tab, "Please approve this note");
+  await tab.getByRole("button", { name: "Approve", exact: true }).waitFor();
+  await go(tab, "inbox");
+  const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${thread}"]`) });
+  await entry.getByText("Remember the milk").waitFor();
+  await tab.keyboard.press("g");
+  await tab.keyboard.press("a");
+  await tab.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
+  assert.equal((await server.json(`/threads/${thread}`)).status, "interrupted", "G then A approves no call");
+  await go(tab, "inbox");
+  await entry.getByRole("button", { name: "Edit", exact: true }).click();
+  await entry.getByLabel("text").fill("Remember the edit");
+  await entry.getByRole("button", { name: "Approve as edited" }).focus();
+  await tab.keyboard.press("a");
+  await entry.waitFor({ state: "detached" });
+  await go(tab, `chat/${thread}`);
+  await answered(tab, "written down");
+  assert.match((await notes()).slice(had.length), /Remember the edit/);
+});
+
 test("a decision that comes too late says so", async () => {
   const had = await notes();
   const thread = await ask(tab, "Please approve this note");

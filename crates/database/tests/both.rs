@@ -264,3 +264,15 @@ async fn a_database_of_a_newer_version_or_of_another_program_is_refused() {
     let refused = Database::open(other.to_str().unwrap()).await.err().unwrap();
     assert!(matches!(refused, Error::Unreachable { .. }), "{refused}");
 }
+
+/// A pooler that shares one connection among clients gives each new client the settings of the one before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_pooler_that_shares_connections_is_refused() {
+    let Some(made) = TestDatabase::make().await else { return };
+    let before = "options=-c%20perihelion.all_tenants%3Doff";
+    let separator = if made.url.contains('?') { '&' } else { '?' };
+    let shared = format!("{}{separator}{before}", made.url);
+    let refusal = Database::open(&shared).await.err().unwrap().to_string();
+    assert!(refusal.contains("pool_mode = session"), "{refusal}");
+    Database::open(&made.url).await.unwrap().close().await;
+}

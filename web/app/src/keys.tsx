@@ -22,17 +22,22 @@ export function useKeys(open: (what: "palette" | "keys") => void) {
         return open("palette");
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || dialogs.value > 0) return;
-      const wanted = performance.now() - pressedG < PAUSE ? AFTER_G[event.key] : undefined;
-      pressedG = event.key === "g" ? performance.now() : 0;
+      const isSecond = performance.now() - pressedG < PAUSE;
+      pressedG = event.key === "g" && !isSecond ? performance.now() : 0;
+      const wanted = isSecond && AFTER_G[event.key];
+      // A view's own keys, such as A and D in the inbox, must not see the second key.
+      if (isSecond) event.stopImmediatePropagation();
       if (wanted) go(wanted);
+      else if (isSecond) return;
       else if (event.key === "c") go("chat");
       else if (event.key === "?") open("keys");
       else if (event.key === "/") document.querySelector<HTMLElement>("main input[type=search]")?.focus();
       else return;
       event.preventDefault();
     };
-    addEventListener("keydown", key);
-    return () => removeEventListener("keydown", key);
+    // Before the listeners of views.
+    addEventListener("keydown", key, true);
+    return () => removeEventListener("keydown", key, true);
   }, []);
 }
 

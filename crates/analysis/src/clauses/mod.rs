@@ -13,7 +13,9 @@ mod recursion;
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::{Expr, Select, Statement, TableFactor, VisitMut, VisitorMut};
+use sqlparser::ast::{
+    Expr, Ident, Select, Statement, TableFactor, Value, ValueWithSpan, VisitMut, VisitorMut,
+};
 use sqlparser::tokenizer::{Span, Token, TokenWithSpan, Whitespace};
 
 use crate::Dialect;
@@ -76,10 +78,31 @@ pub fn written(statement: &mut Statement) -> Option<String> {
     (!text.contains(MARK)).then_some(text)
 }
 
+/// Prepares a tree for its text.
+///
+/// The parser writes a quotation mark in a text once or twice, depending on what is next to it; one that is doubled in
+/// the tree is always written as it stands there.
 struct Writer;
 
 impl VisitorMut for Writer {
     type Break = std::convert::Infallible;
+
+    fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Self::Break> {
+        if let Value::SingleQuotedString(text) | Value::NationalStringLiteral(text) =
+            &mut value.value
+        {
+            *text = text.replace('\'', "''");
+        }
+        ControlFlow::Continue(())
+    }
+
+    fn pre_visit_ident(&mut self, ident: &mut Ident) -> ControlFlow<Self::Break> {
+        if let Some(quote) = ident.quote_style {
+            let end = if quote == '[' { ']' } else { quote };
+            ident.value = ident.value.replace(end, &format!("{end}{end}"));
+        }
+        ControlFlow::Continue(())
+    }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> ControlFlow<Self::Break> {
         if let Expr::Function(function) = expr {

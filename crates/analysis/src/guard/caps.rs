@@ -4,7 +4,8 @@
 //! cut before they are searched and joined; stored columns stay unchanged.
 
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName, Value,
+    BinaryOperator, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
+    ObjectName, Value,
 };
 
 use super::bind::Binder;
@@ -122,11 +123,19 @@ pub fn cap(expr: &mut Expr, binder: &Binder<'_>) -> Result<(), Refusal> {
             cut(expr);
             cut(r#in);
         }
-        Expr::Like { any: false, expr, pattern, .. }
-        | Expr::ILike { any: false, expr, pattern, .. }
+        Expr::Like { expr, pattern, .. }
+        | Expr::ILike { expr, pattern, .. }
         | Expr::SimilarTo { expr, pattern, .. } => {
             cut(expr);
-            cut(pattern);
+            each(pattern, &cut);
+        }
+        Expr::BinaryOp { left, op, right }
+        | Expr::AnyOp { left, compare_op: op, right, .. }
+        | Expr::AllOp { left, compare_op: op, right }
+            if is_search(op) =>
+        {
+            cut(left);
+            each(right, &cut);
         }
         Expr::Function(function) => {
             let searched = SEARCHES.iter().find(|(name, _)| is(function, name));
@@ -193,11 +202,37 @@ fn value(expr: &Expr) -> Option<f64> {
     }
 }
 
+/// Cuts a pattern, or each one of a list; a query that makes patterns stays as it is.
+fn each(pattern: &mut Expr, cut: &impl Fn(&mut Expr)) {
+    match pattern {
+        Expr::Array(list) => list.elem.iter_mut().for_each(cut),
+        Expr::Tuple(list) => list.iter_mut().for_each(cut),
+        Expr::Nested(inner) => each(inner, cut),
+        Expr::Subquery(_) => {}
+        one => cut(one),
+    }
+}
+
+fn is_search(op: &BinaryOperator) -> bool {
+    use BinaryOperator as B;
+    matches!(
+        op,
+        B::PGLikeMatch
+            | B::PGILikeMatch
+            | B::PGNotLikeMatch
+            | B::PGNotILikeMatch
+            | B::PGRegexMatch
+            | B::PGRegexIMatch
+            | B::PGRegexNotMatch
+            | B::PGRegexNotIMatch
+    )
+}
+
 /// Returns whether an expression is a literal, whose size the statement's length bounds.
 fn is_literal(expr: &Expr) -> bool {
     match expr {
         Expr::Value(_) | Expr::TypedString(_) => true,
-        Expr::Nested(inner) => is_literal(inner),
+        Expr::Nested(inner) | Expr::Cast { expr: inner, .. } => is_literal(inner),
         _ => false,
     }
 }

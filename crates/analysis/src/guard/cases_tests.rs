@@ -22,6 +22,11 @@ pub(super) fn policy() -> Policy {
 
 /// `S`: SQLite, `P`: Postgres, `B`: both.
 const REFUSED: &[(char, &str)] = &[
+    // A text that ends early when it is written, by a type's modifier that is written without its quotation marks.
+    (
+        'B',
+        r"SELECT '\'' AS x, name FROM main.zones WHERE name <> ', CAST(1 AS inet(''' OR ((1 = 1'))",
+    ),
     // Not a single SELECT.
     ('B', ""),
     ('B', ";"),

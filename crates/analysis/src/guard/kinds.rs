@@ -74,17 +74,19 @@ pub fn plain_type(data_type: &DataType) -> Result<(), Refusal> {
         tsmultirange, tsrange, tstzmultirange, tstzrange, tsvector, uniqueidentifier, unsigned, uuid, varbit, varchar";
     let shown = data_type.to_string();
     let mut bare = String::new();
-    let mut depth = 0_u32;
+    // Lengths and precisions only: a quoted modifier is in the tree without its quotation marks.
+    let mut is_plain = true;
+    let mut is_inside = false;
     for c in shown.to_ascii_lowercase().chars() {
         match c {
-            '(' => depth += 1,
-            ')' => depth = depth.saturating_sub(1),
-            c if depth == 0 => bare.push(c),
-            _ => {}
+            '(' if !is_inside => is_inside = true,
+            ')' => is_inside = false,
+            c if is_inside => is_plain &= c.is_ascii_alphanumeric() || matches!(c, ',' | ' ' | '-'),
+            c => bare.push(c),
         }
     }
     let bare = bare.trim_end_matches("[]").trim();
-    if TYPES.split(", ").any(|known| known == bare) {
+    if is_plain && TYPES.split(", ").any(|known| known == bare) {
         Ok(())
     } else {
         Err(Refusal::Construct(format!("the type {shown}")))

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use futures::stream::{Stream, TryStreamExt as _};
 use parking_lot::Mutex;
-use sqlx::{AssertSqlSafe, Connection, PgConnection, postgres::PgDatabaseError};
+use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _, postgres::PgDatabaseError};
 use tokio::sync::{Semaphore, SemaphorePermit};
 
 use super::server::{Server, within};
@@ -34,6 +34,12 @@ const PER_DATABASE: u32 = 360;
 /// The setup of a new connection. The server ends the transaction and its locks some time after its client has
 /// disappeared. It compiles no statement, because ours are short and the planner overestimates policies.
 const GREETING: &str = "SET idle_in_transaction_session_timeout = '60s'; SET jit = off; ";
+
+/// Why a pooler that shares connections is refused: one tenant's statements would run with the rights of another.
+pub(super) const POOLED: &str = "its connections are shared by a pooler in transaction mode; set pool_mode = session, or pass the server's own address";
+
+/// Asks whether somebody else has used the server's end of a new connection: it still has the setting of a pool then.
+const BEFORE: &str = "SELECT current_setting('perihelion.all_tenants', true) IN ('on', 'off'); ";
 
 /// Waits between attempts to reach a server that is restarting.
 const PATIENCE: [Duration; 5] = [
@@ -172,7 +178,13 @@ impl Connections {
 
     async fn connect(&self, acting: &Acting) -> Result<PgConnection, sqlx::Error> {
         let mut connection = self.brief(self.server.connect()).await?;
-        self.set(&mut connection, &(GREETING.to_owned() + &acting.setting())).await?;
+        let greeting = format!("{BEFORE}{GREETING}{}", acting.setting());
+        let answers = sqlx::raw_sql(AssertSqlSafe(greeting)).fetch_all(&mut connection);
+        let answers = self.brief(answers).await?;
+        let before = answers.first().map(|row| row.try_get::<Option<bool>, _>(0)).transpose()?;
+        if before.flatten() == Some(true) {
+            return Err(sqlx::Error::Configuration(POOLED.into()));
+        }
         Ok(connection)
     }
 

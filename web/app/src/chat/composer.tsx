@@ -35,7 +35,9 @@ export function Composer({ thread, agents, busy, onSend, onStop, edited, autoFoc
 
   function change(part: Partial<Draft> | ((before: Draft) => Partial<Draft>)) {
     setDraft((before) => {
-      const after = { ...before, ...(typeof part === "function" ? part(before) : part) };
+      // Another question is another request: the server may have accepted the one before.
+      const { request: _, ...rest } = before;
+      const after = { ...rest, ...(typeof part === "function" ? part(before) : part) };
       if (edited === undefined) keepDraft(thread, after);
       return after;
     });

@@ -163,7 +163,12 @@ export class Conversation {
         // Others may wait their turn.
         await this.join();
       })
-      .catch(complain);
+      .catch((error: Error) => {
+        complain(error);
+        // So that the next look reads the thread again.
+        this.run.value = null;
+        this.live.value = idle;
+      });
   }
 
   private async start(body: { [key: string]: unknown }) {

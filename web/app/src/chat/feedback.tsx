@@ -38,8 +38,12 @@ export function FeedbackButtons({ thread, turn, all, onChange }: Props) {
   const mine = all[turn];
   const [draft, setDraft] = useState<{ score: number; note: string; labels: string } | null>(null);
   async function keep(feedback: Feedback) {
-    const next = { ...all, [turn]: feedback };
-    if (await attempt(() => threads.annotate(thread, { [KEY]: next as unknown as Json }))) onChange(next);
+    await attempt(async () => {
+      // Others rate too, and the server replaces the feedback of all turns.
+      const next = { ...feedbackOf((await threads.get(thread)).metadata), [turn]: feedback };
+      await threads.annotate(thread, { [KEY]: next as unknown as Json });
+      onChange(next);
+    });
   }
   function rate(score: number) {
     void keep({ ...mine, score });

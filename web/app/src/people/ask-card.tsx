@@ -9,7 +9,7 @@ import { Icon } from "../parts/icon.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { moment, until } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
-import { EditArguments } from "./edit-arguments.tsx";
+import { EditArguments, isEveryNumberExact } from "./edit-arguments.tsx";
 import { asked, type Approval, type Form, type Free, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 
@@ -67,9 +67,12 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
   /** The arguments as they are edited; null while they stand as they were asked. */
   const [edited, setEdited] = useState<string | null>(null);
   const [problem, setProblem] = useState("");
+  const [isBad, setBad] = useState(false);
+  const isExact = isEveryNumberExact(asks.args);
   function decide(decision: "approve" | "deny") {
     const reply = { decision, ...(note.trim() && { reason: note.trim() }) };
     if (decision === "deny" || edited === null) return void answer(reply);
+    if (isBad) return setProblem("Correct the marked fields first.");
     const read = parseEdited(edited);
     if ("problem" in read) return setProblem(read.problem);
     if (typeof read.value !== "object" || read.value === null || Array.isArray(read.value)) return setProblem("Arguments must be an object: {…}");
@@ -83,14 +86,15 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
         {edited === null ? (
           <>
             <Values value={asks.args} title="Arguments" />
-            <button type="button" onClick={() => setEdited(JSON.stringify(asks.args, null, 2))}><Icon name="pencil" /> Edit</button>
+            {isExact ? <button type="button" onClick={() => setEdited(JSON.stringify(asks.args, null, 2))}><Icon name="pencil" /> Edit</button>
+              : <p class="hint small">A number here has more digits than a browser can show or edit. The call is sent with all of them.</p>}
           </>
         ) : (
           <>
-            <EditArguments text={edited} onChange={(text) => (setProblem(""), setEdited(text))} />
+            <EditArguments text={edited} onChange={(text) => (setProblem(""), setEdited(text))} onBad={setBad} />
             {problem && <p class="error-text" role="alert">{problem}</p>}
             <EditChanges before={asks.args} text={edited} />
-            <button type="button" onClick={() => (setProblem(""), setEdited(null))}>Discard changes</button>
+            <button type="button" onClick={() => (setProblem(""), setBad(false), setEdited(null))}>Discard changes</button>
           </>
         )}
       </div>
@@ -101,8 +105,8 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
       </label>
       {asks.expires && <p class="hint small" title={moment(asks.expires)}>Expires in {until(asks.expires)}</p>}
       <p class="buttons">
-        <button type="button" class="primary" onClick={() => decide("approve")}>{edited === null ? "Approve" : "Approve as edited"}</button>
-        <button type="button" class="danger" onClick={() => decide("deny")}>Deny</button>
+        <button type="button" class="primary" data-decision="approve" onClick={() => decide("approve")}>{edited === null ? "Approve" : "Approve as edited"}</button>
+        <button type="button" class="danger" data-decision="deny" onClick={() => decide("deny")}>Deny</button>
       </p>
     </>
   );

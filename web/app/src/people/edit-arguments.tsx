@@ -2,12 +2,21 @@
 
 import { useState } from "preact/hooks";
 import type { Json } from "../api/types.ts";
+import { parseEdited } from "../inspector/difference.ts";
 import { readable } from "../parts/text.ts";
 
 interface Props {
   /** The arguments as JSON. */
   text: string;
   onChange: (text: string) => void;
+  /** Tells whether a field has a text that is no value. */
+  onBad: (isBad: boolean) => void;
+}
+
+/** Returns whether a browser reads all numbers without rounding them. */
+export function isEveryNumberExact(value: Json): boolean {
+  if (typeof value === "number") return !Number.isInteger(value) || Number.isSafeInteger(value);
+  return typeof value !== "object" || value === null || Object.values(value).every((one) => isEveryNumberExact(one as Json));
 }
 
 type Fields = { [name: string]: Json };
@@ -22,8 +31,9 @@ function fieldsOf(text: string): Fields | null {
   }
 }
 
-export function EditArguments({ text, onChange }: Props) {
+export function EditArguments({ text, onChange, onBad }: Props) {
   const fields = fieldsOf(text);
+  const [bad, setBad] = useState<string[]>([]);
   const [asJson, setAsJson] = useState(fields === null || Object.keys(fields).length === 0);
   if (asJson || fields === null) {
     return (
@@ -36,11 +46,18 @@ export function EditArguments({ text, onChange }: Props) {
       </>
     );
   }
-  const put = (name: string, value: Json) => onChange(JSON.stringify({ ...fields, [name]: value }, null, 2));
+  /** Takes a field's value; none if its text is no value. */
+  function put(name: string, value: Json | undefined) {
+    const others = bad.filter((one) => one !== name);
+    const now = value === undefined ? [...others, name] : others;
+    setBad(now);
+    onBad(now.length > 0);
+    if (value !== undefined) onChange(JSON.stringify({ ...fields, [name]: value }, null, 2));
+  }
   return (
     <>
       {Object.entries(fields).map(([name, value]) => <Field key={name} name={name} value={value} onChange={(now) => put(name, now)} />)}
-      <button type="button" class="link small" onClick={() => setAsJson(true)}>Edit as JSON</button>
+      <button type="button" class="link small" onClick={() => (setBad([]), onBad(false), setAsJson(true))}>Edit as JSON</button>
     </>
   );
 }
@@ -48,32 +65,30 @@ export function EditArguments({ text, onChange }: Props) {
 /** Characters from which on a text has several lines. */
 const LONG = 60;
 
-function Field({ name, value, onChange }: { name: string; value: Json; onChange: (value: Json) => void }) {
+function Field({ name, value, onChange }: { name: string; value: Json; onChange: (value: Json | undefined) => void }) {
   const label = readable(name.replaceAll("_", " "));
   if (typeof value === "boolean") return <label class="choice"><input type="checkbox" checked={value} onChange={(event) => onChange(event.currentTarget.checked)} /> {label}</label>;
-  if (typeof value === "number") return <label>{label}<input type="number" step="any" value={value} onInput={(event) => onChange(Number(event.currentTarget.value))} /></label>;
   if (typeof value !== "string") return <JsonField label={label} value={value} onChange={onChange} />;
   if (value.length < LONG && !value.includes("\n")) return <label>{label}<input value={value} onInput={(event) => onChange(event.currentTarget.value)} /></label>;
   return <label>{label}<textarea rows={Math.min(12, value.split("\n").length + 2)} value={value} onInput={(event) => onChange(event.currentTarget.value)} /></label>;
 }
 
-/** A list or an object, which changes once it is JSON again. */
-function JsonField({ label, value, onChange }: { label: string; value: Json; onChange: (value: Json) => void }) {
+/** A number, a list or an object, which changes once it is JSON again. */
+function JsonField({ label, value, onChange }: { label: string; value: Json; onChange: (value: Json | undefined) => void }) {
+  const isNumber = typeof value === "number";
   const [text, setText] = useState(() => JSON.stringify(value));
   const [isBad, setBad] = useState(false);
   function edit(now: string) {
     setText(now);
-    try {
-      onChange(JSON.parse(now) as Json);
-      setBad(false);
-    } catch {
-      setBad(true);
-    }
+    const read = parseEdited(now);
+    const isValue = "value" in read && (!isNumber || typeof read.value === "number") && isEveryNumberExact(read.value);
+    setBad(!isValue);
+    onChange(isValue ? read.value : undefined);
   }
   return (
     <label>
-      {label} (JSON) {isBad && <span class="error-text">This is not JSON.</span>}
-      <textarea class="code" rows={2} aria-invalid={isBad} value={text} onInput={(event) => edit(event.currentTarget.value)} />
+      {label} {!isNumber && "(JSON)"} {isBad && <span class="error-text">{isNumber ? "This is not a number that can be sent." : "This is not JSON that can be sent."}</span>}
+      <textarea class="code" rows={isNumber ? 1 : 2} aria-invalid={isBad} value={text} onInput={(event) => edit(event.currentTarget.value)} />
     </label>
   );
 }

@@ -58,7 +58,7 @@ export function InboxView() {
 function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
   const [current, setCurrent] = useState(all[0]?.id ?? "");
   const [chosen, setChosen] = useState<Set<string>>(new Set());
-  const at = Math.max(all.findIndex((one) => one.id === current), 0);
+  const at = all.findIndex((one) => one.id === current);
   const one = all[at];
   const selected = all.filter((each) => chosen.has(each.id));
 
@@ -89,7 +89,8 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
       const next = all[at + by];
       if (next) setCurrent(next.id);
     },
-    decide: (decision) => one?.kind === "approval" && void answer(one, { decision }),
+    // As its button does, with edited arguments and the note.
+    decide: (decision) => document.querySelector<HTMLButtonElement>(`.inbox article [data-decision=${decision}]`)?.click(),
     select: () => one?.kind === "approval" && select(one, !chosen.has(one.id)),
   });
   const calls = all.filter((each) => each.kind === "approval");
@@ -114,6 +115,7 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
             </li>
           ))}
         </ul>
+        {!one && <p class="hint">Somebody answered this request. Choose another one.</p>}
         {one && (
           <article key={one.id} aria-label="Request">
             <h2><a href={link("chat", one.thread_id)}>{titleOf(one)}</a> <Time of={one.waits_since} /></h2>
@@ -150,7 +152,7 @@ function useInboxKeys(keys: Keys) {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-      if (isTyping || event.ctrlKey || event.metaKey || event.altKey || dialogs.value > 0) return;
+      if (isTyping || event.repeat || event.ctrlKey || event.metaKey || event.altKey || dialogs.value > 0) return;
       const { move, decide, select } = latest.current;
       if (event.key === "j") move(1);
       else if (event.key === "k") move(-1);
