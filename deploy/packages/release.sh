@@ -15,7 +15,7 @@ ls tests/golden/releases/"$version".* >/dev/null 2>&1 && { echo "tests/golden/re
 
 if [ "${PUBLISH:-}" != yes ]; then
     printf 'Release %s of %s would change Cargo.toml, Cargo.lock, crates/python, CHANGELOG.md and deploy/helm/Chart.yaml,\n' "$version" "$today"
-    printf 'commit, build and test the packages, tag v%s, and commit databases that the program wrote:\n' "$version"
+    printf 'commit, build and test the packages, tag v%s, and commit databases that the program wrote with the new baseline of the API:\n' "$version"
     printf '  tests/golden/releases/%s.%s.gz\n' "$version" sqlite "$version" postgres
     printf 'Notes:\n%s\n\nRun it with PUBLISH=yes.\n' "$notes"
     exit
@@ -40,8 +40,10 @@ program=$(mktemp -d)
 trap 'rm -rf "$program"' EXIT
 tar -xzf "$target"/perihelion-"$version"-linux-*.tar.gz -C "$program" --strip-components=1
 tests/postgres.sh run tests/releases/write.sh "$program/perihelion" "$version"
-git add tests/golden/releases
-git commit --quiet --message "Keep databases that release $version wrote"
+# The public API of the engine is compared with this release from now on.
+git rev-parse "v$version^{commit}" >crates/engine/semver-baseline
+git add tests/golden/releases crates/engine/semver-baseline
+git commit --quiet --message "Keep databases and the engine's API of release $version"
 cat <<TEXT
 
 Release $version is committed, tagged and packaged in $target. To publish it:

@@ -30,7 +30,7 @@ enum Content {
 pub struct BlobName {
     /// BLAKE3 of the text.
     pub hash: [u8; 32],
-    /// Length of the text.
+    /// Length of the text in bytes.
     pub bytes: u64,
 }
 
