@@ -1,7 +1,6 @@
 # The page. What `cargo build` embeds is web/dist, which is committed; only changing or testing it needs Node.
 
 PAGE_DIST := $(abspath $(or $(CARGO_TARGET_DIR),target)/page-dist)
-PAGE_PICTURES := $(abspath $(or $(CARGO_TARGET_DIR),target)/page-pictures)
 
 .PHONY: page test-page page-pictures measure-page
 
@@ -14,15 +13,15 @@ test-page: ## Compare web/dist with its sources, then drive the page in Chromium
 		node licenses.mjs "$(PAGE_DIST).json"
 	@diff -r web/dist "$(PAGE_DIST)" && diff web/licenses.json "$(PAGE_DIST).json" || { echo 'web/dist is not what web/app builds: run make page, and commit web/' >&2; exit 1; }
 	cd tests/page/provider && npm ci --no-audit --no-fund
-	$(CARGO) build --workspace --bin perihelion
+	$(CARGO) build --workspace --bin perihelion --example order --example research --example chat
 	node --test --test-concurrency=1 tests/page/*.test.mjs
 
-page-pictures: ## Take pictures of every view at three widths in both themes, into target/page-pictures; those for the documentation into docs/images
+page-pictures: ## Take pictures of every view at three widths in both themes into docs/images/page
 	cd web/app && npm ci --no-audit --no-fund
-	$(CARGO) build --workspace --bin perihelion
-	node tests/page/pictures.mjs "$(PAGE_PICTURES)" docs/images
+	$(CARGO) build --workspace --bin perihelion --example order
+	node tests/page/pictures.mjs docs/images/page
 
-measure-page: ## Print figures of the page: sizes, long answers and threads, Lighthouse (from npm); STEPS=10000 for a long thread
+measure-page: ## Print figures of the page and whether each meets its bound: size, first view, long threads and traces, Lighthouse (from npm)
 	cd web/app && npm ci --no-audit --no-fund
 	$(CARGO) build --workspace --bin perihelion
 	node tests/page/measures.mjs

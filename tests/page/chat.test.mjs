@@ -148,15 +148,16 @@ test("a thread that is gone says so and leads back", async () => {
 
 test("an outage is said once, and the view is there again without a reload", async () => {
   await go(tab, "agents");
-  await tab.locator(".card").first().waitFor();
+  await tab.getByRole("region", { name: "Agents" }).getByRole("row").nth(1).waitFor();
   await server.kill();
   await go(tab, "skills");
   const outage = tab.getByRole("alert").filter({ hasText: "Can't reach Perihelion" });
   await outage.waitFor();
   await inspect(tab, "a view without its server");
   assert.equal(await tab.locator(".failure").count(), 0, "one outage is said once");
-  await server.start();
   await outage.getByRole("button", { name: "Retry now" }).click();
+  await outage.getByText(/Retrying in/).waitFor();
+  await server.start();
   await tab.locator(".card, .empty").first().waitFor();
   assert.equal(await outage.count(), 0);
 });

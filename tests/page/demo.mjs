@@ -27,7 +27,7 @@ export const viewsOf = (table, chart) => [
   ["chat", "chat", (tab) => tab.getByRole("heading", { name: "What do you want to know?" })],
   ["thread", `chat/${chart}`, (tab) => tab.locator("article.answer").first()],
   ["inbox", "inbox", (tab) => tab.getByText("All clear")],
-  ["agents", "agents", (tab) => tab.locator(".card").nth(2)],
+  ["agents", "agents", (tab) => tab.getByRole("region", { name: "Agents" }).getByRole("row").nth(3)],
   ["teams", "teams", (tab) => tab.getByText("time_desk").first()],
   ["graphs", "graphs", (tab) => tab.getByText("No custom graphs")],
   ["documents", "documents", (tab) => tab.getByText("Write a custom agent").first()],

@@ -49,18 +49,17 @@ test("a document is sent, listed, found by its words, opened at them, and delete
   await tab.getByLabel("Files to add").setInputFiles([file("mercury.md", PAPER)]);
   const sent = tab.getByRole("list", { name: "Files" });
   await sent.getByText(/^added/).waitFor();
-  const card = tab.locator(".card").filter({ hasText: "On Mercury" });
-  await card.waitFor();
+  const row = tab.getByRole("region", { name: "Documents" }).getByRole("row").filter({ hasText: "On Mercury" });
+  await row.getByText("searchable").waitFor();
   await inspect(tab, "the documents");
   await tab.getByLabel("Search Documents").fill("seconds of arc");
   await tab.getByRole("region", { name: "Passages" }).getByRole("link", { name: "On Mercury" }).first().click();
   await tab.locator("mark").filter({ hasText: "43 seconds of arc" }).waitFor();
   await inspect(tab, "a document at a quote");
   await tab.getByRole("link", { name: "← Documents" }).click();
-  await card.locator("summary").click();
-  await card.getByRole("button", { name: "Delete" }).click();
+  await row.getByRole("button", { name: "Delete On Mercury" }).click();
   await confirm(tab, "Delete");
-  await card.waitFor({ state: "detached" });
+  await row.waitFor({ state: "detached" });
 });
 
 test("files that are dropped are sent, and what is wrong with one stands beside its name", async () => {
@@ -77,7 +76,7 @@ test("files that are dropped are sent, and what is wrong with one stands beside 
   const sent = tab.getByRole("list", { name: "Files" });
   await sent.getByRole("listitem").filter({ hasText: "venus.md" }).getByText(/^added/).waitFor();
   await sent.getByRole("listitem").filter({ hasText: "broken.pdf" }).locator(".error-text").waitFor();
-  await tab.locator(".card").filter({ hasText: "Venus" }).waitFor();
+  await tab.getByRole("region", { name: "Documents" }).getByRole("row").filter({ hasText: "Venus" }).getByText("searchable").waitFor();
   tab.faults = tab.faults.filter((fault) => !fault.includes("422"));
 });
 
@@ -111,7 +110,7 @@ test("a document with pages is opened at the page of the quote, and turned over"
   await tab.getByText("page 2 of 3").waitFor();
   await tab.locator("mark").filter({ hasText: "ellipse by Kepler" }).waitFor();
   await inspect(tab, "a page of a document");
-  await tab.getByRole("button", { name: "Page after" }).click();
+  await tab.getByRole("button", { name: "Next page" }).click();
   await tab.getByText("page 3 of 3").waitFor();
   await tab.getByText(/Pluto crosses the orbit of Neptune/).waitFor();
 });

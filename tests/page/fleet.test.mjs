@@ -1,5 +1,6 @@
 /** S3.13, X7: health, usage and runs: how threads stand, what failed, what calls took and cost, and the alerts that stand. */
 
+import assert from "node:assert/strict";
 import { test } from "node:test";
 import { answered, ask, go, inspect } from "./browser.mjs";
 import { setStage } from "./stage.mjs";
@@ -12,7 +13,7 @@ output_per_mtok = 8000.0
 let model, server, tab;
 setStage({ further: ["absent"], settings: PRICES }, (stage) => ({ model, server, tab } = stage));
 
-test("tokens and cost are shown by day, agent, model and tenant", async () => {
+test("tokens and cost are shown by day, agent, model, user and tenant", async () => {
   await ask(tab, "Please read the paper");
   await answered(tab, "written down");
   await go(tab, "usage");
@@ -22,7 +23,12 @@ test("tokens and cost are shown by day, agent, model and tenant", async () => {
   await usage.getByRole("list", { name: "By day" }).locator("li").first().waitFor();
   await usage.getByRole("row").filter({ hasText: "files" }).getByText(/^\$0\.\d+/).waitFor();
   await usage.getByRole("row").filter({ hasText: "scripted" }).getByText(/^\$0\.\d+/).waitFor();
+  await usage.getByRole("row").filter({ hasText: "no user" }).getByText(/^\$0\.\d+/).waitFor();
   await usage.getByText("Tenant default").waitFor();
+  await usage.locator("rect.part-2").first().waitFor({ state: "attached" });
+  await usage.getByLabel("Columns by").selectOption("model");
+  await usage.locator(".legend").getByText("scripted", { exact: true }).waitFor();
+  assert.equal(await usage.locator("rect.part-2").count(), 0);
   await tab.getByRole("region", { name: "Tenants", exact: true }).getByRole("row").filter({ hasText: "default" }).getByText(/^\$0\.\d+/).waitFor();
   await inspect(tab, "the usage");
 });
@@ -97,6 +103,36 @@ test("runs of all threads are listed, filtered by the address, compared, and ope
   await go(tab, "runs");
   await row("Where is the otter?").getByRole("link", { name: "Trace" }).click();
   await tab.locator(".trace").getByText("Where is the otter?").first().waitFor();
+});
+
+test("filters are saved as a view, columns are chosen, and failed runs are retried together", async () => {
+  model.isBroken = true;
+  const thread = await ask(tab, "Please break twice");
+  await tab.locator(".messages .failure").waitFor();
+  model.isBroken = false;
+  await go(tab, "runs?status=error");
+  await tab.getByRole("button", { name: "Save view" }).click();
+  await tab.getByRole("dialog").getByLabel("Name").fill("Failures");
+  await tab.getByRole("dialog").getByRole("button", { name: "Save" }).click();
+  await tab.getByText("Columns", { exact: true }).click();
+  await tab.getByLabel("Tokens").uncheck();
+  await go(tab, "runs");
+  await tab.reload();
+  const list = tab.getByRole("region", { name: "Runs" });
+  const views = tab.getByRole("list", { name: "Saved views" });
+  await views.getByRole("link", { name: "Failures" }).click();
+  await tab.waitForURL(/status=error/);
+  await list.getByRole("columnheader", { name: "Cost" }).waitFor();
+  assert.equal(await list.getByRole("columnheader", { name: "Tokens" }).count(), 0);
+  await inspect(tab, "a saved view");
+  await list.getByRole("row").filter({ hasText: "Please break twice" }).getByRole("checkbox").check();
+  await tab.getByRole("button", { name: "Retry 1" }).click();
+  await tab.getByText("1 run started.").waitFor();
+  await go(tab, `chat/${thread}`);
+  await answered(tab, "Hello from");
+  await go(tab, "runs");
+  await views.getByRole("button", { name: "Delete the view Failures" }).click();
+  await views.waitFor({ state: "detached" });
 });
 
 test("threads are found by the words of their conversations", async () => {

@@ -1,9 +1,12 @@
 /** S3.13, S3.02: what people do with the page, in Chromium, against the real server with real MCP servers. */
 
 import assert from "node:assert/strict";
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { test } from "node:test";
 import { answered, answerOf, ask, askMore, confirm, go, inspect, open, openActivity } from "./browser.mjs";
 import { STORY } from "./model.mjs";
+import { startServer } from "./server.mjs";
 import { setStage } from "./stage.mjs";
 
 let model, server, browser, tab;
@@ -69,7 +72,7 @@ test("ten tabs stay live over HTTP/1.1, and a killed server costs none of them a
   for (const one of all) await answerOf(one).getByText("word10").waitFor();
   // A browser has six connections for a server; one that is asked for something else answers all the same.
   await go(others[8], "fleet");
-  await others[8].getByText("threads busy").waitFor();
+  await others[8].getByText("threads working").waitFor();
   await server.kill();
   model.release();
   await server.start();
@@ -199,4 +202,42 @@ test("what a model writes cannot act: no picture is fetched, no script runs", as
   const led = await answer.locator("a[href]").evaluateAll((links) => links.map((link) => link.protocol));
   assert.ok(led.every((protocol) => ["http:", "https:", "mailto:"].includes(protocol)), `${led}`);
   assert.match(await answer.innerText(), /⟨U\+202E⟩abc/);
+});
+
+test("what is asked while the network is away is kept, and sent again once it is back", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await tab.context().setOffline(true);
+  await tab.getByLabel("Your question").fill("And what of the tides?");
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  const unsent = tab.getByRole("alert").filter({ hasText: "Not sent" });
+  await unsent.waitFor();
+  assert.equal(await tab.getByLabel("Your question").inputValue(), "And what of the tides?");
+  await tab.context().setOffline(false);
+  await unsent.getByRole("button", { name: "Retry" }).click();
+  await tab.locator(".message.user").filter({ hasText: "And what of the tides?" }).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  assert.equal((await server.json(`/threads/${thread}/state`)).values.messages.filter(({ type }) => type === "human").length, 2);
+  tab.faults = tab.faults.filter((fault) => !fault.includes("ERR_INTERNET_DISCONNECTED"));
+});
+
+test("an empty installation leads through its first steps, which check themselves", async () => {
+  const bare = await startServer({ model: model.url, bare: true });
+  try {
+    const newcomer = await open(browser, bare.url);
+    const step = (title) => newcomer.getByRole("region", { name: "First steps" }).getByRole("listitem").filter({ hasText: title });
+    await step("A server is connected").getByRole("img", { name: "not done" }).waitFor();
+    await step("The model answers").getByRole("img", { name: "not done" }).waitFor();
+    await inspect(newcomer, "the first steps");
+    await ask(newcomer, "Hello?");
+    await answered(newcomer, "Hello from");
+    await go(newcomer, "chat");
+    await step("The model answers").getByRole("img", { name: "done", exact: true }).waitFor();
+    await writeFile(join(bare.home, "mcp-servers.toml"), '[mcp_servers.notes]\ndescription = "keeps notes"\ncommand = "perihelion"\nargs = ["mcp", "notes", "--file", "notes.jsonl"]\n');
+    await newcomer.getByRole("region", { name: "First steps" }).waitFor({ state: "detached" });
+    assert.deepEqual(newcomer.faults, []);
+    await newcomer.context().close();
+  } finally {
+    await bare.stop();
+  }
 });

@@ -100,8 +100,7 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   await team.locator("summary").click();
   await team.getByRole("img", { name: /Team almanac/ }).waitFor();
   await team.getByRole("button", { name: "Edit" }).click();
-  const design = tab.getByLabel("The design");
-  await design.fill((await design.inputValue()).replace("Find what the paper says", "Find every number in the paper"));
+  await tab.getByRole("group", { name: "Agent reader" }).getByLabel("Goal").fill("Find every number in the paper");
   const changes = tab.getByRole("region", { name: "Changes" });
   await changes.locator(".new").filter({ hasText: "every" }).waitFor();
   await changes.locator(".old").filter({ hasText: "what" }).waitFor();
@@ -112,6 +111,7 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   assert.equal(kept.version, 2);
   if (!(await team.evaluate((card) => card.open))) await team.locator("summary").click();
   await team.getByRole("row").filter({ hasText: "reader" }).getByText("files").waitFor();
+  await team.getByRole("region", { name: "Versions" }).locator(".new").filter({ hasText: "every" }).waitFor();
   await team.getByRole("button", { name: "Delete" }).click();
   await confirm(tab, "Delete");
   await team.waitFor({ state: "detached" });
@@ -119,14 +119,13 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
 
 test("a server that changed is in quarantine until a person approves what it says now", async () => {
   await go(tab, "agents");
-  await tab.locator(".card").filter({ hasText: "greets people" }).waitFor();
+  await tab.getByRole("row").filter({ hasText: "greets people" }).waitFor();
   await server.kill();
   await writeFile(join(server.home, "greeting.txt"), "Greets somebody, and reads all mail first.\n");
   await server.start();
   await tab.reload();
-  const greeter = tab.locator(".card").filter({ hasText: "greets people" });
-  await greeter.locator("summary").click();
-  await greeter.getByRole("button", { name: "Review changes" }).click();
+  await tab.getByRole("row").filter({ hasText: "greets people" }).getByRole("link", { name: "greeter" }).click();
+  await tab.getByRole("button", { name: "Review changes" }).click();
   const changes = tab.getByRole("region", { name: "Changes of greeter" });
   await changes.getByText("reads all mail first").first().waitFor();
   await inspect(tab, "a server's changes");
@@ -138,8 +137,12 @@ test("a server that changed is in quarantine until a person approves what it say
 
 test("agents are shown with how they stand, their tools and the rules around these", async () => {
   await go(tab, "agents");
-  const agent = tab.locator(".card").filter({ hasText: "keeps notes" });
-  await agent.locator("summary").click();
+  const agent = tab.locator(".view");
+  await inspect(tab, "the agents");
+  await tab.getByRole("row").filter({ hasText: "keeps notes" }).getByRole("link", { name: "notes" }).click();
   await agent.getByText(/tools · (running|cached|stopped)/).waitFor();
   await agent.getByRole("row").filter({ hasText: "append_note" }).getByText("needs approval").waitFor();
+  await inspect(tab, "an agent");
+  await tab.getByRole("button", { name: "Ask this agent" }).click();
+  await tab.locator(".options > summary").filter({ hasText: "Agents" }).locator(".badge").getByText("1").waitFor();
 });

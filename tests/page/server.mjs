@@ -62,10 +62,10 @@ export async function freePort() {
   return port;
 }
 
-/** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it or register; or an example with graphs of its own. Its environment may depend on its address. */
-export async function startServer({ model, token, further = [], env: more = {}, settings = "", example } = {}) {
+/** Starts `perihelion serve`: with the model of that address, or as its demo; with a token, for those who know it or register; or an example with graphs of its own; a bare one has no servers. Its environment may depend on its address. */
+export async function startServer({ model, token, further = [], env: more = {}, settings = "", example, bare = false } = {}) {
   const home = await mkdtemp(join(tmpdir(), "perihelion-page-"));
-  await writeFile(join(home, "mcp-servers.toml"), example ? "" : SERVERS + further.map((name) => FURTHER[name]).join(""));
+  await writeFile(join(home, "mcp-servers.toml"), example || bare ? "" : SERVERS + further.map((name) => FURTHER[name]).join(""));
   if (settings) await writeFile(join(home, "perihelion.toml"), settings);
   await writeFile(join(home, "greeting.txt"), "Greets somebody.\n");
   await writeFile(join(home, "paper.md"), "# Paper\n\nThe perihelion of Mercury moves by 43 seconds of arc a century more than Newton has it.\n");

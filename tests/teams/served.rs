@@ -64,6 +64,15 @@ async fn a_team_is_designed_over_http_and_the_next_run_of_the_same_process_route
         let drawn = get("/assistants/team_research/graph").await.to_string();
         assert!(drawn.contains("keeper") && !drawn.contains("mcp_agent_files"), "{drawn}");
 
+        let mut edited = design();
+        edited["description"] = json!("Finds all answers");
+        assert_eq!(post("/v1/teams", json!({ "design": edited })).await.1["version"], 2);
+        assert_eq!(get("/v1/teams/research").await["design"], edited);
+        let first = get("/v1/teams/research?version=1").await;
+        assert_eq!((&first["version"], &first["design"]), (&json!(1), &design()));
+        let missing = http.get(format!("{url}/v1/teams/research?version=3")).send().await.unwrap();
+        assert_eq!(missing.status(), 404);
+
         let gone = http.delete(format!("{url}/v1/teams/research")).send().await.unwrap();
         assert_eq!(gone.status(), 204);
         assert_eq!(get("/v1/teams").await, json!([]));

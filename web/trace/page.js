@@ -90,7 +90,7 @@ export async function showTrace(root, data, parts, signal) {
     return `${spent.unpriced ? "≥ " : ""}$${usd.toFixed(digits)}`;
   }
 
-  const tokens = (spent) => (spent ? `${spent.input_tokens} → ${spent.output_tokens}` : "");
+  const tokens = (spent) => (spent ? `${spent.input_tokens.toLocaleString()} → ${spent.output_tokens.toLocaleString()}` : "");
 
   // The tree.
 

@@ -54,6 +54,7 @@ pub struct Listed {
     pub meta: ThreadMeta,
     /// Whether a run of it is under way or waits for its turn.
     pub has_open_run: bool,
+    pub user: Option<String>,
 }
 
 /// The status of a thread, as an expression: it distinguishes a stopped run from a failed one, and an idle thread whose
@@ -81,7 +82,12 @@ impl Kept {
         let rows = self.of_tenant().fetch_all(&self.page(filter, "").build()).await?;
         let read = |row: &Row| {
             let meta = ThreadMeta::read(row, 1)?;
-            Ok::<_, Error>(Listed { id: row.get(0)?, meta, has_open_run: row.get::<i64>(4)? != 0 })
+            Ok::<_, Error>(Listed {
+                id: row.get(0)?,
+                meta,
+                has_open_run: row.get::<i64>(4)? != 0,
+                user: row.get(5)?,
+            })
         };
         let listed = rows.iter().map(read).collect::<Result<Vec<_>, _>>()?;
         let count = listed.len() as u64;
@@ -119,7 +125,7 @@ impl Kept {
         let mut find = self.statement(before);
         // Runs are counted for the page alone, not for what is left out before it.
         find.text("SELECT t.id, t.metadata, t.config, t.updated_at, ").text(HAS_OPEN_RUN);
-        find.text(" FROM (SELECT t.id, t.place, m.metadata, m.config, m.updated_at FROM (");
+        find.text(", t.user_id FROM (SELECT t.id, t.place, m.metadata, m.config, m.updated_at, m.user_id FROM (");
         for (index, Part { condition, order }) in parts(filter).iter().enumerate() {
             find.text(if index == 0 { "" } else { " UNION ALL " });
             find.text("SELECT * FROM (SELECT t.id, ").text(order).text(" AS place").text(PLACE);

@@ -72,7 +72,7 @@ function View() {
     case "inbox":
       return <InboxView />;
     case "agents":
-      return <ServersView />;
+      return <ServersView agent={id} />;
     case "graphs":
       return <GraphsView graph={id} />;
     case "teams":

@@ -127,12 +127,12 @@ impl Window {
     }
 }
 
-/// Returns the usage of the newest threads' model calls, by day, agent and model.
+/// Returns the usage of the newest threads' model calls, by day, agent, model and user.
 pub(super) async fn spent(service: State<Service>, Query(window): Query<Window>) -> JsonResult {
     let days = window.days();
     let since = clock::now() - TimeDelta::days(i64::from(days));
     let (listed, total) = service.kept().threads(&of_states(&[], THREADS)).await?;
-    let threads: Vec<ThreadId> = listed.iter().map(|one| ThreadId(one.id)).collect();
+    let threads: Vec<_> = listed.into_iter().map(|one| (ThreadId(one.id), one.user)).collect();
     let runtime = service.runtime();
     let spent = usage(runtime.store().as_ref(), runtime.settings(), &threads, since).await?;
     let mut shown = json!(spent);

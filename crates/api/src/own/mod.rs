@@ -84,6 +84,7 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<approvals::Page>("get /v1/approvals/history");
     forms.query::<runs::Search>("get /v1/runs");
     forms.body::<teams::Wanted>("post /v1/teams");
+    forms.query::<teams::Which>("get /v1/teams/{name}");
     forms.query::<traces::Wanted>("get /v1/threads/{thread}/report");
     forms.query::<traces::Which>("get /v1/threads/{thread}/trace");
     forms.query::<traces::Which>("get /v1/threads/{thread}/trace/page");

@@ -7,7 +7,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use crate::http::{Body, JsonResult, Refusal, StatusResult};
+use crate::http::{Body, JsonResult, Query, Refusal, StatusResult};
 use perihelion_runtime::{Error, KeptTeam, TeamDesign, find_team};
 use perihelion_service::Service;
 
@@ -39,8 +39,24 @@ pub(super) async fn list(service: State<Service>) -> JsonResult {
     Ok(Json(teams.iter().map(shown).collect()))
 }
 
-pub(super) async fn get(service: State<Service>, Path(name): Path<String>) -> JsonResult {
-    Ok(Json(shown(&found(&service, &name).await?)))
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct Which {
+    /// None: the newest.
+    version: Option<u32>,
+}
+
+pub(super) async fn get(
+    service: State<Service>,
+    Path(name): Path<String>,
+    Query(which): Query<Which>,
+) -> JsonResult {
+    let newest = found(&service, &name).await?;
+    let Some(version) = which.version else { return Ok(Json(shown(&newest))) };
+    let store = service.runtime().team_store(service.tenant())?;
+    let earlier = store.find(&newest.team.design.name, Some(version)).await.map_err(Error::from)?;
+    let missing = || Refusal::missing(format!("team {name} has no version {version}"));
+    Ok(Json(shown(&earlier.ok_or_else(missing)?)))
 }
 
 pub(super) async fn create(service: State<Service>, body: Body) -> JsonResult {

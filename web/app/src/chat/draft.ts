@@ -45,7 +45,7 @@ export function keep(place: string, draft: unknown) {
 export const readDraft = (thread = "new"): Draft => ({ ...EMPTY, ...kept<Partial<Draft>>(thread) });
 
 /** Keeps a draft; an empty one is forgotten. */
-export const keepDraft = (thread = "new", draft: Draft) => keep(thread, draft.text || draft.attached.length ? draft : undefined);
+export const keepDraft = (thread = "new", draft: Draft) => keep(thread, JSON.stringify(draft) === JSON.stringify(EMPTY) ? undefined : draft);
 
 /** Forgets all drafts, as when somebody logs out. */
 export function forgetDrafts() {

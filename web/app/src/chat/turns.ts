@@ -1,6 +1,7 @@
 /** The turns of a thread: what was asked, done and answered in each, where it began, and how it ended. */
 
-import { threads } from "../api/threads.ts";
+import { isOwn } from "../api/graphs.ts";
+import { runs, threads } from "../api/threads.ts";
 import type { Checkpoint, Citation, Message, Values } from "../api/types.ts";
 import type { Work } from "./checklist.ts";
 
@@ -71,4 +72,12 @@ export function endedEarly(values: Values | null): string | null {
   const reason = values?.finish_reason;
   if (typeof reason !== "object" || reason === null || !EARLY.has(reason.reason)) return null;
   return reason.text || reason.reason.replaceAll("_", " ");
+}
+
+/** Tries the newest turn of a thread again: from its question if it ended early, or else from where it failed. */
+export async function retry(thread: string, graph: string) {
+  const { values } = await threads.get(thread);
+  const asked = endedEarly(values ?? null) && values?.messages?.findLast(({ type }) => type === "human");
+  const at = asked ? (await arrival(thread, asked)).at : null;
+  await runs.start(thread, { input: null, ...(at && { checkpoint_id: at.checkpoint_id }), ...(isOwn(graph) && { assistant_id: graph }) });
 }

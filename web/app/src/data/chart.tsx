@@ -25,10 +25,13 @@ export function onGround(svg: string, dark: boolean): string {
   return COLOURS.reduce((text, [drawn, light, night]) => text.replaceAll(drawn, dark ? night : light), clear);
 }
 
+/** Pixels of a window below which a chart keeps the size of its text and scrolls. */
+const NARROW = 640;
+
 export function ChartView({ chart, title }: { chart: Chart; title: string }) {
   if (!chart.svg) return null;
   const address = `data:image/svg+xml;charset=utf-8,${encodeURIComponent(onGround(chart.svg, isDark.value))}`;
-  return <figure class="chart"><img src={address} alt={`Chart: ${title}`} /></figure>;
+  return <figure class="chart" {...(innerWidth < NARROW && { tabIndex: 0 })}><img src={address} alt={`Chart: ${title}`} /></figure>;
 }
 
 /** Saves a chart as the server drew it, or as its specification. */

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
-import { readable } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { moment } from "../parts/time.tsx";
 import { number, text } from "./fields.ts";
 import { Records } from "./records.tsx";
@@ -17,7 +17,7 @@ export function SkillsView() {
       key_="skills"
       id={(row) => text(row.id)}
       name={(row) => text(row.task)}
-      about={(row) => [text(row.agent), `succeeded ${text(row.successes)}, failed ${text(row.failures)}`, `score ${Math.round(number(row.score) * 100)} %`, row.is_stale === true && "stale: a tool that it calls changed"].filter(Boolean).join(" · ")}
+      about={(row) => [agentName(text(row.agent)), `succeeded ${text(row.successes)}, failed ${text(row.failures)}`, `score ${Math.round(number(row.score) * 100)} %`, row.is_stale === true && "stale: a tool that it calls changed"].filter(Boolean).join(" · ")}
       empty={<p>Agents save approved results as skills for similar tasks.</p>}
       detail={(row) => <pre class="document" tabIndex={0}>{readable(text(row.solution))}</pre>}
     />
@@ -39,6 +39,7 @@ export function MemoryView() {
   return (
     <Records
       title="Memory"
+      noun="memories"
       path="v1/memory"
       query={user ? `?user=${encodeURIComponent(user)}` : null}
       key_="memories"

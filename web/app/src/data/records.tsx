@@ -3,7 +3,9 @@
 import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
+import { Icon } from "../parts/icon.tsx";
 import { JsonView } from "../parts/json-view.tsx";
+import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { attempt } from "../parts/notice.tsx";
@@ -13,6 +15,8 @@ import type { Fields } from "./fields.ts";
 
 interface Props {
   title: string;
+  /** What the list's entries are called, where it is not the title. */
+  noun?: string;
   /** Path of the list. */
   path: string;
   /** What follows every path, where the list is somebody's; null: there is nothing to ask for yet. */
@@ -22,6 +26,8 @@ interface Props {
   id: (row: Fields) => string;
   name: (row: Fields) => string;
   about: (row: Fields) => string;
+  /** Columns of a table, where there is one instead of a card each. */
+  table?: { heads: { [title: string]: "" | "number" }; cells: (row: Fields) => ComponentChildren };
   empty: ComponentChildren;
   /** What stands above the list. */
   above?: ComponentChildren;
@@ -33,7 +39,7 @@ interface Props {
   found?: (words: string) => ComponentChildren;
 }
 
-export function Records({ title, path, query = "", key_, id, name, about, empty, above, tools, detail, reads = 0, found: others }: Props) {
+export function Records({ title, noun = title.toLowerCase(), path, query = "", key_, id, name, about, table, empty, above, tools, detail, reads = 0, found: others }: Props) {
   const [words, setWords] = useState("");
   const list = useLoad(async () => {
     if (query === null) return [];
@@ -44,7 +50,7 @@ export function Records({ title, path, query = "", key_, id, name, about, empty,
     return (
       <div class="view records">
         <header class="view-head"><h1>{title}</h1></header>
-        <Empty title="Not available on this server"><p>This server does not offer {title.toLowerCase()} over HTTP.</p></Empty>
+        <Empty title="Not available on this server"><p>This server does not offer {noun} over HTTP.</p></Empty>
       </div>
     );
   }
@@ -61,11 +67,18 @@ export function Records({ title, path, query = "", key_, id, name, about, empty,
         {tools?.(list.reload)}
       </header>
       {above}
-      <Shown of={list} what={title.toLowerCase()}>
+      <Shown of={list} what={noun}>
         {(all) => {
           const wanted = words.trim().toLowerCase();
           const found = all.filter((row) => !wanted || `${name(row)} ${about(row)}`.toLowerCase().includes(wanted));
-          if (found.length === 0) return <Empty title={all.length ? "No matches" : "No entries yet"}>{all.length === 0 && empty}</Empty>;
+          if (found.length === 0) return <Empty title={all.length ? "No matches" : `No ${noun} yet`}>{all.length === 0 && empty}</Empty>;
+          if (table) {
+            return (
+              <ListTable label={title} heads={{ ...table.heads, Delete: "hidden" }} class={`${noun}-table`}>
+                {found.map((row) => <tr key={id(row)}>{table.cells(row)}<td><button type="button" class="square" aria-label={`Delete ${name(row)}`} title="Delete" onClick={() => void remove(row)}><Icon name="trash" /></button></td></tr>)}
+              </ListTable>
+            );
+          }
           return found.map((row) => (
             <details key={id(row)} class="card">
               <summary>

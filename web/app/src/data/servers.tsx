@@ -1,57 +1,105 @@
-/** Agents and their servers: how they stand, their tools and the rules around these. */
+/** Agents and their servers: how they stand, what they did last, their tools and the rules around these. */
 
+import { findRuns, type FoundRun } from "../api/runs.ts";
+import { EMPTY, keepDraft, readDraft } from "../chat/draft.ts";
+import { Icon } from "../parts/icon.tsx";
+import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { Status } from "../parts/status.tsx";
 import { agentName, readable } from "../parts/text.ts";
-import { plural } from "../parts/time.tsx";
-import { agents } from "./agents.ts";
+import { Time, count } from "../parts/time.tsx";
+import { go, link } from "../router.ts";
+import { agents, type AgentInfo } from "./agents.ts";
 import { Pin } from "./pin.tsx";
 
-export function ServersView() {
+const HEADS = { Agent: "", Kind: "", Status: "", Tools: "number", "Last used": "", Problem: "" } as const;
+
+/** Runs among which the last one of an agent is looked for. */
+const NEWEST = "200";
+
+/** Returns the newest run of each agent. */
+async function lastRuns(): Promise<Map<string, FoundRun>> {
+  const { runs } = await findRuns(new URLSearchParams({ limit: NEWEST }));
+  return new Map(runs.toReversed().flatMap((run) => run.agents.map((agent) => [agent, run] as const)));
+}
+
+export function ServersView({ agent }: { agent: string | undefined }) {
   const list = useLoad(agents.list, [], { every: 15_000 });
+  const last = useLoad(lastRuns, [], { every: 15_000 });
   return (
     <div class="view">
-      <header class="view-head">
-        <h1>Agents</h1>
-        <p class="hint small">Changes to the servers file apply when you save it.</p>
-      </header>
+      {agent && <p><a href={link("agents")}>← Agents</a></p>}
       <Shown of={list} what="agents">
-        {({ agents: all, problems }) => (
-          <>
-            {problems.map((problem) => (
-              <section key={`${problem.server} ${problem.problem}`} class="failure" aria-label={`Problem of ${problem.server}`}>
-                <p><strong>{readable(problem.server)}</strong>: {readable(problem.problem)}</p>
-                <Pin server={problem.server} onApproved={list.reload} />
-              </section>
-            ))}
-            {all.length === 0 && <Empty title="No agents yet"><p><code>perihelion init</code> writes a first <code>mcp-servers.toml</code>.</p></Empty>}
-            {all.map((agent) => (
-              <details key={agent.name} class="card">
-                <summary>
-                  <Status of={agent.problem ? "failed" : agent.status === "running" ? "done" : "open"} words={agent.problem ? "has a problem" : (agent.status ?? "unknown")} /> <strong>{agentName(agent.name)}</strong> <span class="hint">{[agent.kind, plural(agent.tools.length, "tool"), agent.status].filter(Boolean).join(" · ")}</span>
-                  <p>{readable(agent.description)}</p>
-                </summary>
-                {agent.problem && <p class="error-text">{readable(agent.problem)}</p>}
-                {agent.open_world && <p class="warn">Output from this server is untrusted.</p>}
-                <table class="wide">
-                  <thead><tr><th>Tool</th><th>Description</th><th>Rules</th></tr></thead>
-                  <tbody>
-                    {agent.tools.map((tool) => (
-                      <tr key={tool.name}>
-                        <th scope="row"><code>{readable(tool.name)}</code></th>
-                        <td>{readable(tool.description ?? "")}</td>
-                        <td>{[tool.read_only && "read only", tool.needs_approval && "needs approval"].filter(Boolean).join(", ")}</td>
-                      </tr>
-                    ))}
-                  </tbody>
-                </table>
-                <Pin server={agent.server} onApproved={list.reload} />
-              </details>
-            ))}
-          </>
-        )}
+        {({ agents: all, problems }) => {
+          const opened = all.find(({ name }) => name === agent);
+          if (opened) return <AgentView agent={opened} onChange={list.reload} />;
+          if (agent) return <Empty title="Agent not found"><p>Its server was removed from the servers file or cannot start.</p></Empty>;
+          return (
+            <>
+              <header class="view-head"><h1>Agents</h1></header>
+              {problems.map((problem) => (
+                <section key={`${problem.server} ${problem.problem}`} class="failure" aria-label={`Problem of ${problem.server}`}>
+                  <p><strong>{readable(problem.server)}</strong>: {readable(problem.problem)}</p>
+                  <Pin server={problem.server} onApproved={list.reload} />
+                </section>
+              ))}
+              {all.length === 0 ? <Empty title="No agents yet"><p><code>perihelion init</code> writes a first <code>mcp-servers.toml</code>.</p></Empty> : (
+                <>
+                  <ListTable label="Agents" heads={HEADS} class="agents-table">{all.map((one) => <Row key={one.name} agent={one} last={last.data?.get(one.name)} />)}</ListTable>
+                  <p class="hint small">Changes to the servers file apply when you save it.</p>
+                </>
+              )}
+            </>
+          );
+        }}
       </Shown>
     </div>
+  );
+}
+
+function Row({ agent, last }: { agent: AgentInfo; last: FoundRun | undefined }) {
+  return (
+    <tr>
+      <td class="main"><a href={link("agents", agent.name)}>{readable(agentName(agent.name))}</a> <span class="hint small">{readable(agent.description)}</span></td>
+      <td>{readable(agent.kind ?? "–")}</td>
+      <td class="num"><AgentStatus agent={agent} /> <span class="hint small">{agent.status}</span></td>
+      <td class="number num">{count(agent.tools.length)}</td>
+      <td>{last ? <a href={link("chat", last.thread_id)}><Time of={last.created_at} /></a> : "–"}</td>
+      <td class={agent.problem ? "error-text" : ""}>{readable(agent.problem ?? "–")}</td>
+    </tr>
+  );
+}
+
+const AgentStatus = ({ agent }: { agent: AgentInfo }) => <Status of={agent.problem ? "failed" : agent.status === "running" ? "done" : "open"} words={agent.problem ? "has a problem" : (agent.status ?? "unknown")} />;
+
+const TOOL_HEADS = { Tool: "", Description: "", Rules: "" } as const;
+
+function AgentView({ agent, onChange }: { agent: AgentInfo; onChange: () => void }) {
+  function ask() {
+    keepDraft(undefined, { ...EMPTY, ...readDraft(), choices: { [agent.name]: "prefer" } });
+    go("chat");
+  }
+  return (
+    <>
+      <header class="view-head">
+        <h1>{readable(agentName(agent.name))}</h1>
+        <span><AgentStatus agent={agent} /> <span class="hint">{[agent.kind, agent.status].filter(Boolean).join(" · ")}</span></span>
+        <p class="buttons"><button type="button" onClick={ask}><Icon name="message" /> Ask this agent</button></p>
+      </header>
+      <p>{readable(agent.description)}</p>
+      {agent.problem && <p class="error-text">{readable(agent.problem)}</p>}
+      {agent.open_world && <p class="warn">Output from this server is untrusted.</p>}
+      <ListTable label="Tools" heads={TOOL_HEADS}>
+        {agent.tools.map((tool) => (
+          <tr key={tool.name}>
+            <th scope="row"><code>{readable(tool.name)}</code></th>
+            <td>{readable(tool.description ?? "")}</td>
+            <td>{[tool.read_only && "read only", tool.needs_approval && "needs approval"].filter(Boolean).join(", ") || "–"}</td>
+          </tr>
+        ))}
+      </ListTable>
+      <Pin server={agent.server} onApproved={onChange} />
+    </>
   );
 }

@@ -6,12 +6,15 @@ import type { Json } from "../api/types.ts";
 import { Changes } from "../inspector/changes.tsx";
 import { difference, parseEdited } from "../inspector/difference.ts";
 import { Dialog } from "../parts/dialog.tsx";
+import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
+import { Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
-import { fieldsOf, text, type Fields } from "./fields.ts";
+import { fieldsOf, number, text, type Fields } from "./fields.ts";
 import { Records } from "./records.tsx";
 import { TeamDrawing, designOf } from "./team-drawing.tsx";
+import { TeamForm } from "./team-form.tsx";
 
 /** What is open: nothing, a new team, or the design of one that is kept. */
 type Editing = { kept: Json | null } | null;
@@ -59,7 +62,21 @@ function TeamView({ team, onEdit }: { team: Fields; onEdit: () => void }) {
         </tbody>
       </table>
       <p class="buttons"><button type="button" onClick={onEdit}>Edit</button></p>
+      {number(team.version) > 1 && <Versions team={team} />}
     </>
+  );
+}
+
+/** What the newest version changed, compared with an earlier one. */
+function Versions({ team }: { team: Fields }) {
+  const newest = number(team.version);
+  const [version, setVersion] = useState(newest - 1);
+  const earlier = useLoad(() => json<Fields>(`v1/teams/${encodeURIComponent(text(team.name))}?version=${version}`), [version]);
+  return (
+    <section aria-label="Versions">
+      <label class="inline">Compare with version <select value={version} onChange={(event) => setVersion(Number(event.currentTarget.value))}>{Array.from({ length: newest - 1 }, (_, index) => <option key={index} value={newest - 1 - index}>{newest - 1 - index}</option>)}</select></label>
+      <Shown of={earlier} what="the version">{(old) => <Changes changes={difference(old.design ?? null, team.design ?? null)} />}</Shown>
+    </section>
   );
 }
 
@@ -72,9 +89,10 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
   const value = read && "value" in read ? read.value : null;
   const drawn = designOf(value);
   const changes = kept !== null && value !== null ? difference(kept, value) : [];
+  const write = (design: Json) => setWritten(JSON.stringify(design, null, 2));
   async function design() {
     setBusy(true);
-    await attempt(async () => setWritten(JSON.stringify((await json<{ design: Json }>("v1/teams", { goal })).design, null, 2)));
+    await attempt(async () => write((await json<{ design: Json }>("v1/teams", { goal })).design));
     setBusy(false);
   }
   async function save() {
@@ -90,7 +108,11 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
       {written && (
         <>
           {drawn && <TeamDrawing design={drawn} />}
-          <textarea class="code" rows={14} aria-label="The design" value={written} onInput={(event) => setWritten(event.currentTarget.value)} />
+          {drawn && <TeamForm design={fieldsOf(value)} change={write} />}
+          <details open={!drawn}>
+            <summary>JSON</summary>
+            <textarea class="code" rows={14} aria-label="The design" value={written} onInput={(event) => setWritten(event.currentTarget.value)} />
+          </details>
           {read && "problem" in read && <p class="error-text" role="alert">{read.problem}</p>}
           {kept !== null && changes.length > 0 && (
             <section aria-label="Changes">

@@ -47,9 +47,9 @@ export function DocumentView({ id, query }: { id: string; query: URLSearchParams
 function Pages({ number, pages, onGo }: { number: number; pages: number; onGo: (number: number) => void }) {
   return (
     <span class="buttons">
-      <button type="button" disabled={number <= 1} onClick={() => onGo(number - 1)} aria-label="Page before">‹</button>
+      <button type="button" disabled={number <= 1} onClick={() => onGo(number - 1)} aria-label="Previous page">‹</button>
       <span>page {number} of {pages}</span>
-      <button type="button" disabled={number >= pages} onClick={() => onGo(number + 1)} aria-label="Page after">›</button>
+      <button type="button" disabled={number >= pages} onClick={() => onGo(number + 1)} aria-label="Next page">›</button>
     </span>
   );
 }

@@ -5,8 +5,9 @@ import { documents } from "../api/documents.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
-import { plural } from "../parts/time.tsx";
-import { fieldsOf, number, text } from "../data/fields.ts";
+import { Status } from "../parts/status.tsx";
+import { Time, count, plural } from "../parts/time.tsx";
+import { fieldsOf, number, text, type Fields } from "../data/fields.ts";
 import { Records } from "../data/records.tsx";
 import { DocumentView } from "./document.tsx";
 import { placed } from "./place.ts";
@@ -23,13 +24,31 @@ export function DocumentsView({ id, query }: { id: string | undefined; query: UR
       key_="documents"
       id={(row) => text(row.id)}
       name={(row) => text(row.title) || text(row.path)}
-      about={(row) => text(fieldsOf(row.description).summary) || `${text(row.format)}, ${plural(number(row.characters), "character")}, ${text(row.path)}`}
+      about={(row) => `${text(fieldsOf(row.description).summary)} ${text(row.path)}`}
+      table={{ heads: HEADS, cells }}
       empty={<p>Add a file above, or with <code>perihelion documents add PATH</code>; agents then quote it.</p>}
       above={<><DropZone onFiles={(files) => void uploads.send(files)} /><Sendings all={uploads.all} forget={uploads.forget} /></>}
       reads={reads}
       found={(words) => <DocumentHits words={words} />}
-      detail={(row) => <p><a class="button" href={placed(text(row.id))}>Open</a> <span class="hint">{readable(text(row.path))}, version {text(row.version)}</span></p>}
     />
+  );
+}
+
+const HEADS = { Document: "", Status: "", Format: "", Characters: "number", Passages: "number", Version: "number", Changed: "" } as const;
+
+function cells(row: Fields) {
+  const warnings = Array.isArray(row.warnings) ? row.warnings.map(text) : [];
+  const status = warnings.length > 0 ? plural(warnings.length, "warning") : number(row.chunks) > 0 ? "searchable" : "no text";
+  return (
+    <>
+      <td class="main"><a href={placed(text(row.id))}>{readable(text(row.title) || text(row.path))}</a> <span class="hint small">{readable(text(fieldsOf(row.description).summary) || text(row.path))}</span></td>
+      <td class="num" title={warnings.map(readable).join("\n")}><Status of={status === "searchable" ? "done" : "failed"} words={status} /> <span class="hint small">{status}</span></td>
+      <td>{readable(text(row.format))}</td>
+      <td class="number num">{count(number(row.characters))}</td>
+      <td class="number num">{count(number(row.chunks))}</td>
+      <td class="number num">{count(number(row.version))}</td>
+      <td><Time of={text(row.changed_at)} /></td>
+    </>
   );
 }
 

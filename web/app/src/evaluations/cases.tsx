@@ -47,13 +47,16 @@ export function Cases({ items }: { items: Item<Evaluation>[] }) {
   );
 }
 
+/** Shortens the name of a case that was made of a thread's turn. */
+const caseName = (name: string) => name.replace(/^([0-9a-f]{8})-[0-9a-f-]{27} (\d+)$/, "Thread $1, turn $2");
+
 const share = (runs: CaseRun[]) => runs.filter(({ passed }) => passed).length / Math.max(1, runs.length);
 
 function Case({ name, sides }: { name: string; sides: CaseRun[][] }) {
   const [first, other] = sides.map(([run]) => run);
   return (
     <tr>
-      <td class="main">{readable(name)}</td>
+      <td class="main" title={readable(name)}>{readable(caseName(name))}</td>
       {sides.map((runs, index) => (
         <td key={index}>
           {runs.map((run) => (

@@ -5,6 +5,7 @@ import { evaluations, type Estimate, type Evaluation, type Figures, type Item } 
 import { download } from "../data/export.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { Icon } from "../parts/icon.tsx";
+import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
 import { dollars } from "../parts/money.ts";
 import { attempt, say } from "../parts/notice.tsx";
@@ -74,24 +75,19 @@ interface ListProps {
 
 function List({ all, chosen, choose, remove }: ListProps) {
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Evaluations">
-      <table class="list-table">
-        <thead><tr><th><span class="hidden">Compare</span></th><th>Suite</th><th>Models</th><th>Role</th><th>Judge</th><th>Made</th><th><span class="hidden">Delete</span></th></tr></thead>
-        <tbody>
-          {all.map((item) => (
-            <tr key={item.key}>
-              <td><input type="checkbox" aria-label={`Compare ${item.value.suite}`} checked={chosen.includes(item.key)} onChange={(event) => choose(item.key, event.currentTarget.checked)} /></td>
-              <td class="main">{readable(item.value.suite)}</td>
-              <td>{item.value.models.map(({ model }) => readable(model)).join(", ")}</td>
-              <td>{item.value.role ?? "all"}</td>
-              <td>{readable(item.value.judge ?? "–")}</td>
-              <td><Time of={item.created_at} /></td>
-              <td><button type="button" class="square" aria-label={`Delete ${item.value.suite}`} onClick={() => void remove(item)}><Icon name="trash" /></button></td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ListTable label="Evaluations" heads={{ Compare: "hidden", Suite: "", Models: "", Role: "", Judge: "", Started: "", Delete: "hidden" }}>
+      {all.map((item) => (
+        <tr key={item.key}>
+          <td><input type="checkbox" aria-label={`Compare ${item.value.suite}`} checked={chosen.includes(item.key)} onChange={(event) => choose(item.key, event.currentTarget.checked)} /></td>
+          <td class="main">{readable(item.value.suite)}</td>
+          <td>{item.value.models.map(({ model }) => readable(model)).join(", ")}</td>
+          <td>{item.value.role ?? "all"}</td>
+          <td>{readable(item.value.judge ?? "–")}</td>
+          <td><Time of={item.created_at} /></td>
+          <td><button type="button" class="square" aria-label={`Delete ${item.value.suite}`} onClick={() => void remove(item)}><Icon name="trash" /></button></td>
+        </tr>
+      ))}
+    </ListTable>
   );
 }
 

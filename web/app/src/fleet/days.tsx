@@ -1,4 +1,4 @@
-/** Usage by day as columns: every day of the window, input and output tokens one above the other. */
+/** Usage by day as columns: every day of the window, the tokens of its parts one above the other. */
 
 import { useState } from "preact/hooks";
 import { count } from "../parts/time.tsx";
@@ -17,6 +17,12 @@ const DAY = 86_400_000;
 
 const NOTHING: Spent = { calls: 0, input_tokens: 0, output_tokens: 0 };
 
+/** A part of each day's tokens. */
+export interface Series {
+  name: string;
+  of: (day: string) => number;
+}
+
 const short = new Intl.NumberFormat(undefined, { notation: "compact", maximumFractionDigits: 1 });
 const dayName = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric", timeZone: "UTC" });
 
@@ -31,7 +37,7 @@ function roundUp(most: number): number {
   return Math.ceil(most / unit) * unit;
 }
 
-export function Days({ days, window }: { days: { [day: string]: Spent }; window: number }) {
+export function Days({ days, window, series }: { days: { [day: string]: Spent }; window: number; series: Series[] }) {
   const [at, setAt] = useState<string | null>(null);
   const width = innerWidth < 640 ? NARROW : WIDE;
   const all = [...new Set([...daysOf(window), ...Object.keys(days)])].sort().slice(-Math.max(window, 1));
@@ -52,21 +58,20 @@ export function Days({ days, window }: { days: { [day: string]: Spent }; window:
           </g>
         ))}
         {all.map((day, index) => {
-          const { input_tokens: input, output_tokens: output } = of(day);
+          const parts = series.map((part) => part.of(day));
           const x = LEFT + index * step;
           const wide = Math.min(step * 0.7, 48);
           return (
             <g key={day} onMouseEnter={() => setAt(day)}>
               <rect x={x} y="0" width={step} height={base} fill="transparent" />
-              <rect class="part-1" x={x + (step - wide) / 2} width={wide} y={base - high(input)} height={high(input)} />
-              <rect class="part-2" x={x + (step - wide) / 2} width={wide} y={base - high(input + output)} height={high(output)} />
+              {parts.map((part, at) => <rect key={at} class={`part-${at + 1}`} x={x + (step - wide) / 2} width={wide} y={base - high(parts.slice(0, at + 1).reduce((sum, one) => sum + one, 0))} height={high(part)} />)}
               {index % every === 0 && <text x={x + step / 2} y={HEIGHT - 6} text-anchor="middle">{dayName.format(new Date(day))}</text>}
             </g>
           );
         })}
       </svg>
       <figcaption>
-        <ul class="legend" aria-hidden="true"><li><i class="part-1" />Input tokens</li><li><i class="part-2" />Output tokens</li><li>{shown}: {count(tokens(of(shown)))} tokens, {cost(of(shown))}</li></ul>
+        <ul class="legend" aria-hidden="true">{series.map(({ name }, index) => <li key={name}><i class={`part-${index + 1}`} />{name}</li>)}<li>{shown}: {count(tokens(of(shown)))} tokens, {cost(of(shown))}</li></ul>
         <details>
           <summary class="hint small">By day</summary>
           <ol class="plain-list" aria-label="By day">{all.filter((day) => tokens(of(day)) > 0).map((day) => <li key={day}>{day}: {count(tokens(of(day)))} tokens, {cost(of(day))}</li>)}</ol>

@@ -3,7 +3,7 @@
 import { send } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { readable } from "../parts/text.ts";
+import { agentName, readable } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
 import { StandingSection } from "./standing.tsx";
 
@@ -48,7 +48,7 @@ function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
         <tbody>
           {rows.slice(0, 20).map(([name, value]) => (
             <tr key={name}>
-              <th scope="row">{readable(name)}</th>
+              <th scope="row">{readable(agentName(name))}</th>
               <td><meter min={0} max={most} value={value} aria-label={`${name}: ${value}`} /></td>
               <td class="number">{count(Math.round(value * 100) / 100)}</td>
             </tr>
@@ -77,10 +77,9 @@ export function HealthView() {
               <Bars title="Cost by role (US dollars)" rows={byLabel(all, /cost.*_total$/, "perihelion_role")} />
               <Bars title="Work by agent" rows={byLabel(all, /^gen_ai_invoke_agent_duration_seconds_count$/, "gen_ai_agent_name")} />
               <Bars title="Tool calls" rows={byLabel(all, /execute_tool.*_count$/, "gen_ai_tool_name")} />
-              <Bars title="Verdicts" rows={byLabel(all, /^perihelion_reflections_total$/, "perihelion_verdict")} />
+              <Bars title="Reviews of results" rows={byLabel(all, /^perihelion_reflections_total$/, "perihelion_verdict").map(([verdict, number]) => [verdict.toLowerCase(), number])} />
               <Bars title="Questions by kind" rows={byLabel(all, /^perihelion_interrupts_total$/, "perihelion_interrupt_kind")} />
               <Bars title="Errors by kind" rows={byLabel(all.filter((sample) => sample.labels.error_type), /(_count|_total)$/, "error_type")} />
-              <Bars title="Servers up" rows={byLabel(all, /^perihelion_mcp_server_up$/, "mcp_server_name")} />
             </div>
           );
         }}

@@ -1,10 +1,13 @@
 /** Runs across threads: what was asked, how it ended, for how long and how much; filtered by the address. */
 
+import type { ComponentChildren } from "preact";
 import { useState } from "preact/hooks";
 import { FILTERS, type FoundRun, findRuns } from "../api/runs.ts";
 import { runs as ofThread } from "../api/threads.ts";
+import { retry } from "../chat/turns.ts";
 import { agents } from "../data/agents.ts";
 import { Icon } from "../parts/icon.tsx";
+import { ListTable } from "../parts/list-table.tsx";
 import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
 import { dollars } from "../parts/money.ts";
@@ -14,6 +17,7 @@ import { Status } from "../parts/status.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { Time, count, duration, plural } from "../parts/time.tsx";
 import { link } from "../router.ts";
+import { ColumnsMenu, SavedViews, useColumns, OPTIONAL, type Column } from "./saved-views.tsx";
 
 const STATUS: { [status: string]: string } = { pending: "waiting to start", running: "running", success: "done", interrupted: "waiting for a person", error: "failed", timeout: "timed out" };
 
@@ -23,6 +27,7 @@ const WINDOWS: [string, string][] = [["", "Any time"], ["1", "Last hour"], ["24"
 /** Filters that are typed, beside the words. */
 const TYPED = [["user", "User"], ["graph", "Graph"], ["error", "Error contains"], ["min_cost_usd", "Costs at least, in $"]] as const;
 
+const isFailed = ({ status }: FoundRun) => status === "error" || status === "timeout";
 const isOver = ({ status }: FoundRun) => status !== "pending" && status !== "running";
 const titleOf = (run: FoundRun) => clip(readable(run.question ?? run.title ?? `Thread ${run.thread_id.slice(0, 8)}`), 120);
 
@@ -43,6 +48,7 @@ export function RunsView({ query }: { query: URLSearchParams }) {
   const [pages, setPages] = useState(1);
   const [first, setFirst] = useState<{ of: string; runs: FoundRun[] } | null>(null);
   const [chosen, setChosen] = useState<Set<string>>(new Set());
+  const columns = useColumns();
   const words = useLater(typed);
   const wanted = new URLSearchParams(query);
   for (const [name, value] of Object.entries(words)) wanted.set(name, value);
@@ -81,6 +87,15 @@ export function RunsView({ query }: { query: URLSearchParams }) {
     setChosen(new Set());
     list.reload();
   }
+  /** Tries what failed again, once for each thread. */
+  async function retrySelected() {
+    const some = new Map(selected.filter(isFailed).map((run) => [run.thread_id, run]));
+    if (await attempt(() => Promise.all([...some.values()].map((run) => retry(run.thread_id, run.graph_id))))) say(`${plural(some.size, "run")} started.`);
+    setChosen(new Set());
+    list.reload();
+  }
+  const failed = selected.filter(isFailed).length;
+  const active = selected.filter((run) => !isOver(run)).length;
   const further = [...TYPED.map(([name]) => name), "agent"].filter((name) => wanted.get(name)).length;
   const isFiltered = filtersOf(wanted).size > 0;
   return (
@@ -97,9 +112,12 @@ export function RunsView({ query }: { query: URLSearchParams }) {
           <option value="">Any agent</option>
           {(names.data ?? []).map((name) => <option key={name} value={name}>{readable(agentName(name))}</option>)}
         </select>
-        {chosen.size > 0 && <button type="button" class="danger" onClick={() => void stop()}><Icon name="stop" /> Stop {chosen.size}</button>}
+        <ColumnsMenu {...columns} />
+        {active > 0 && <button type="button" class="danger" onClick={() => void stop()}><Icon name="stop" /> Stop {active}</button>}
+        {failed > 0 && <button type="button" onClick={() => void retrySelected()}><Icon name="retry" /> Retry {failed}</button>}
         {selected.length === 2 && <Compare runs={selected} />}
       </div>
+      <SavedViews query={`${query}`} />
       <details class="further-filters" open={further > 0}>
         <summary>More filters{further > 0 && ` (${further})`}</summary>
         <div class="filters">{TYPED.map(([name, label]) => <label key={name}>{label}<input inputMode={name === "min_cost_usd" ? "decimal" : "text"} {...field(name)} /></label>)}</div>
@@ -120,7 +138,7 @@ export function RunsView({ query }: { query: URLSearchParams }) {
           return (
             <>
               {fresh > 0 && <p class="buttons"><button type="button" onClick={() => setFirst({ of: found, runs: all })}>{fresh} new</button></p>}
-              <Table runs={rows} chosen={chosen} setChosen={setChosen} />
+              <Table hidden={columns.hidden} runs={rows} chosen={chosen} setChosen={setChosen} />
               {hasMore && <p class="buttons"><button type="button" onClick={() => setPages(pages + 1)}>Show more</button></p>}
             </>
           );
@@ -136,34 +154,45 @@ function Compare({ runs: [a, b] }: { runs: FoundRun[] }) {
   return <a class="button" href={`${link("compare", a.thread_id)}?${sides}`}>Compare</a>;
 }
 
-function Table({ runs, chosen, setChosen }: { runs: FoundRun[]; chosen: Set<string>; setChosen: (ids: Set<string>) => void }) {
+/** Columns by what they show of a run. */
+const CELLS: { [column in Column]: (run: FoundRun) => ComponentChildren } = {
+  Agents: (run) => run.agents.map((name) => readable(agentName(name))).join(", ") || "–",
+  Started: (run) => <Time of={run.created_at} />,
+  Duration: (run) => (run.duration_ms === null ? "–" : duration(run.duration_ms)),
+  Tokens: (run) => (run.tokens === null ? "–" : count(run.tokens)),
+  Cost: (run) => (run.cost_usd ? dollars(run.cost_usd * 1e9) : "–"),
+  User: (run) => run.user ?? "–",
+};
+
+const isNumber = (column: Column) => column === "Duration" || column === "Tokens" || column === "Cost";
+
+interface TableProps {
+  runs: FoundRun[];
+  hidden: Column[];
+  chosen: Set<string>;
+  setChosen: (ids: Set<string>) => void;
+}
+
+function Table({ runs, hidden, chosen, setChosen }: TableProps) {
   function choose(id: string, isChosen: boolean) {
     const next = new Set(chosen);
     if (isChosen) next.add(id);
     else next.delete(id);
     setChosen(next);
   }
+  const shown = OPTIONAL.filter((column) => !hidden.includes(column));
+  const heads = Object.fromEntries(shown.map((column) => [column, isNumber(column) ? "number" : ""] as const));
   return (
-    <div class="scroll" tabIndex={0} role="region" aria-label="Runs">
-      <table class="list-table runs-table">
-        <thead><tr><th><span class="hidden">Select</span></th><th>Status</th><th>Question</th><th>Agents</th><th>Started</th><th class="number">Duration</th><th class="number">Tokens</th><th class="number">Cost</th><th>User</th><th>Open</th></tr></thead>
-        <tbody>
-          {runs.map((run) => (
-            <tr key={run.run_id}>
-              <td><input type="checkbox" aria-label={`Select run ${run.number ?? ""} of ${titleOf(run)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></td>
-              <td class="num" title={run.error?.message}><Status of={run.status} words={STATUS[run.status] ?? run.status} /> <span class="hint small">{STATUS[run.status] ?? run.status}</span></td>
-              <td class="main"><a href={link("chat", run.thread_id)}>{titleOf(run)}</a></td>
-              <td>{run.agents.map((name) => readable(agentName(name))).join(", ") || "–"}</td>
-              <td><Time of={run.created_at} /></td>
-              <td class="number num">{run.duration_ms === null ? "–" : duration(run.duration_ms)}</td>
-              <td class="number num">{run.tokens === null ? "–" : count(run.tokens)}</td>
-              <td class="number num">{!run.cost_usd ? "–" : dollars(run.cost_usd * 1e9)}</td>
-              <td>{run.user ?? "–"}</td>
-              <td>{run.number !== null && <a href={`${link("trace", run.thread_id)}?run=${run.number}`}>Trace</a>}</td>
-            </tr>
-          ))}
-        </tbody>
-      </table>
-    </div>
+    <ListTable label="Runs" heads={{ Select: "hidden", Status: "", Question: "", ...heads, Open: "" }} class="runs-table">
+      {runs.map((run) => (
+        <tr key={run.run_id}>
+          <td><input type="checkbox" aria-label={`Select run ${run.number ?? ""} of ${titleOf(run)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></td>
+          <td class="num" title={run.error?.message}><Status of={run.status} words={STATUS[run.status] ?? run.status} /> <span class="hint small">{STATUS[run.status] ?? run.status}</span></td>
+          <td class="main"><a href={link("chat", run.thread_id)}>{titleOf(run)}</a></td>
+          {shown.map((column) => <td key={column} class={isNumber(column) ? "number num" : ""}>{CELLS[column](run)}</td>)}
+          <td>{run.number !== null && <a href={`${link("trace", run.thread_id)}?run=${run.number}`}>Trace</a>}</td>
+        </tr>
+      ))}
+    </ListTable>
   );
 }

@@ -19,6 +19,9 @@ interface Standing {
   alerts: { name: string; since: string | null; about: string }[];
 }
 
+/** Names of threads by their states; those that are under way count as runs. */
+const STATES = { idle: "threads idle", busy: "threads working", interrupted: "threads waiting for a person", failed: "threads failed", stopped: "threads stopped" };
+
 export function StandingSection() {
   const standing = useLoad(() => json<Standing>("v1/fleet"), [], { every: 10_000 });
   return (
@@ -35,8 +38,8 @@ export function StandingSection() {
             ))}
           </section>
           <div class="tiles">
-            {Object.entries({ idle: 0, busy: 0, interrupted: 0, error: 0, ...now.threads }).map(([state, number]) => <Tile key={state} name={`threads ${state}`} number={number} />)}
-            <Tile name="runs waiting" number={now.runs.pending ?? 0} {...(now.waits_since && { about: `longest since ${moment(now.waits_since)}` })} />
+            {Object.entries(STATES).map(([state, name]) => <Tile key={state} name={name} number={now.threads[state] ?? 0} />)}
+            <Tile name="runs queued" number={now.runs.pending ?? 0} {...(now.waits_since && { about: `longest since ${moment(now.waits_since)}` })} />
             <Tile name="runs in progress" number={now.runs.running ?? 0} />
             <Tile name="runs failed" number={(now.runs.error ?? 0) + (now.runs.timeout ?? 0)} />
           </div>

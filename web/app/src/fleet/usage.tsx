@@ -1,4 +1,4 @@
-/** What model calls took: tokens and cost by day, agent and model, of one tenant; and of all tenants, for who runs the service. */
+/** What model calls took: tokens and cost by day, agent, model and user, of one tenant; and of all tenants, for who runs the service. */
 
 import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
@@ -6,18 +6,43 @@ import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { count, plural } from "../parts/time.tsx";
-import { Days } from "./days.tsx";
+import { Days, type Series } from "./days.tsx";
 import { cost, tokens, type Spent } from "./spent.ts";
 
-interface Usage {
+interface Usage extends Parts {
   tenant: string;
   days: number;
   threads: number;
   threads_in_all: number;
   by_day: { [day: string]: Spent };
-  by_agent: { [agent: string]: Spent };
-  by_model: { [model: string]: Spent };
+  parts_by_day: { [day: string]: Parts };
 }
+
+type Sums = { [name: string]: Spent };
+interface Parts {
+  by_agent: Sums;
+  by_model: Sums;
+  by_user: Sums;
+}
+
+/** How the columns are divided. */
+const DIVISIONS = { by_agent: "agent", by_model: "model", by_user: "user", kind: "kind of token" } as const;
+
+/** Parts of a column that have a color of their own; the rest share the last one. */
+const COLORS = 5;
+
+function seriesOf(usage: Usage, by: keyof typeof DIVISIONS): Series[] {
+  const sum = (day: string, of: (spent: Spent) => number) => of(usage.by_day[day] ?? { calls: 0, input_tokens: 0, output_tokens: 0 });
+  if (by === "kind") return [{ name: "Input tokens", of: (day) => sum(day, (spent) => spent.input_tokens) }, { name: "Output tokens", of: (day) => sum(day, (spent) => spent.output_tokens) }];
+  const names = bySize(usage[by]).map(([name]) => name);
+  const own = names.slice(0, names.length > COLORS ? COLORS - 1 : COLORS);
+  const of = (day: string, some: string[]) => some.reduce((all, name) => all + tokensOf(usage.parts_by_day[day]?.[by][name]), 0);
+  const rest = names.slice(own.length);
+  return [...own.map((name) => ({ name: readable(agentName(name)), of: (day: string) => of(day, [name]) })), ...(rest.length > 0 ? [{ name: "Others", of: (day: string) => of(day, rest) }] : [])];
+}
+
+const tokensOf = (spent: Spent | undefined) => (spent ? tokens(spent) : 0);
+const bySize = (parts: Sums) => Object.entries(parts).sort(([, a], [, b]) => tokens(b) - tokens(a));
 
 export function UsageView() {
   return (
@@ -31,22 +56,25 @@ export function UsageView() {
 
 function UsageSection() {
   const [days, setDays] = useState(7);
+  const [by, setBy] = useState<keyof typeof DIVISIONS>("by_agent");
   const usage = useLoad(() => json<Usage>(`v1/fleet/usage?days=${days}`), [days]);
   return (
     <section aria-label="Usage">
       <header class="view-head">
         <h2>Tokens and cost</h2>
         <WindowChoice days={days} of={[1, 7, 30, 90]} choose={setDays} />
+        <label class="inline">Columns by <select value={by} onChange={(event) => setBy(event.currentTarget.value as keyof typeof DIVISIONS)}>{Object.entries(DIVISIONS).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
         <button type="button" onClick={usage.reload}>Refresh</button>
       </header>
       <Shown of={usage} what="the usage">
         {(all) => Object.keys(all.by_day).length === 0 ? <Empty title={`No model was called in ${plural(all.days, "day")}`} /> : (
           <>
             <p class="hint small">Tenant {readable(all.tenant)}. Days are in UTC. Read from the newest {plural(all.threads, "thread")}{all.threads_in_all > all.threads && ` of ${count(all.threads_in_all)}`}.</p>
-            <Days days={all.by_day} window={all.days} />
+            <Days days={all.by_day} window={all.days} series={seriesOf(all, by)} />
             <div class="cards">
-              <Parts title="By agent" parts={all.by_agent} name={agentName} />
-              <Parts title="By model" parts={all.by_model} />
+              <SumsCard title="By agent" parts={all.by_agent} />
+              <SumsCard title="By model" parts={all.by_model} />
+              <SumsCard title="By user" parts={all.by_user} />
             </div>
           </>
         )}
@@ -101,8 +129,8 @@ function WindowChoice({ days, of, choose }: { days: number; of: number[]; choose
   return <label class="inline">Days <select value={days} onChange={(event) => choose(Number(event.currentTarget.value))}>{of.map((window) => <option key={window}>{window}</option>)}</select></label>;
 }
 
-function Parts({ title, parts, name = (text) => text }: { title: string; parts: { [name: string]: Spent }; name?: (text: string) => string }) {
-  const all = Object.entries(parts).sort(([, a], [, b]) => tokens(b) - tokens(a));
+function SumsCard({ title, parts }: { title: string; parts: Sums }) {
+  const all = bySize(parts);
   return (
     <section class="card">
       <h3>{title}</h3>
@@ -111,7 +139,7 @@ function Parts({ title, parts, name = (text) => text }: { title: string; parts: 
         <tbody>
           {all.slice(0, 30).map(([key, spent]) => (
             <tr key={key}>
-              <th scope="row">{readable(name(key))}</th>
+              <th scope="row">{readable(agentName(key))}</th>
               <td class="number">{count(spent.calls)}</td>
               <td class="number">{count(tokens(spent))}</td>
               <td class="number">{cost(spent)}</td>

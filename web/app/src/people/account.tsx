@@ -4,11 +4,12 @@ import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import { useKey } from "../api/who.ts";
 import type { Json } from "../api/types.ts";
+import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { CopyButton } from "../parts/copy.tsx";
 import { attempt } from "../parts/notice.tsx";
-import { Empty, Shown } from "../parts/states.tsx";
+import { Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { Time, count, moment } from "../parts/time.tsx";
 import { link } from "../router.ts";
@@ -137,23 +138,18 @@ function Keys({ who }: { who: Me }) {
         <p class="made" role="status">The key {readable(made.name)}, shown this once: <code>{made.key}</code> <CopyButton text={made.key} /></p>
       )}
       <Shown of={keys} what="keys">
-        {(all) => all.length === 0 ? <Empty title="No keys yet"><p>Create a key for a program, with at most your own scopes.</p></Empty> : (
-          <div class="scroll" tabIndex={0} role="region" aria-label="Keys">
-            <table class="wide">
-              <thead><tr><th>Key</th><th>Scopes</th><th>Created</th><th>Expires</th><th>Action</th></tr></thead>
-              <tbody>
-                {all.map((one) => (
-                  <tr key={`${one.name} ${one.created_at}`}>
-                    <th scope="row">{readable(one.name)}</th>
-                    <td>{one.scopes.join(", ")}</td>
-                    <td><Time of={one.created_at} /></td>
-                    <td>{one.revoked_at ? "revoked" : one.expires_at ? moment(one.expires_at) : "never"}</td>
-                    <td>{!one.revoked_at && <button type="button" class="danger" onClick={() => void revoke(one.name)}>Revoke</button>}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+        {(all) => all.length === 0 ? <p class="hint">No keys yet. Create one for a program, with at most your own scopes.</p> : (
+          <ListTable label="Keys" heads={{ Key: "", Scopes: "", Created: "", Expires: "", Action: "" }}>
+            {all.map((one) => (
+              <tr key={`${one.name} ${one.created_at}`}>
+                <th scope="row">{readable(one.name)}</th>
+                <td>{one.scopes.join(", ")}</td>
+                <td><Time of={one.created_at} /></td>
+                <td>{one.revoked_at ? "revoked" : one.expires_at ? moment(one.expires_at) : "never"}</td>
+                <td>{!one.revoked_at && <button type="button" class="danger" onClick={() => void revoke(one.name)}>Revoke</button>}</td>
+              </tr>
+            ))}
+          </ListTable>
         )}
       </Shown>
     </section>
@@ -223,22 +219,17 @@ function Audit() {
     <section class="card">
       <h2>Audit log</h2>
       <Shown of={entries} what="the audit">
-        {(all) => all.length === 0 ? <Empty title="No entries yet" /> : (
-          <div class="scroll" tabIndex={0} role="region" aria-label="Audit">
-            <table class="wide">
-              <thead><tr><th>When</th><th>User</th><th>Action</th><th>Subject</th></tr></thead>
-              <tbody>
-                {all.map((entry, index) => (
-                  <tr key={index}>
-                    <td><Time of={entry.at} /></td>
-                    <td>{readable(entry.actor)}</td>
-                    <td>{readable(entry.action)}</td>
-                    <td>{entry.thread ? <a href={link("chat", entry.thread)}>{readable(entry.subject)}</a> : readable(entry.subject)}</td>
-                  </tr>
-                ))}
-              </tbody>
-            </table>
-          </div>
+        {(all) => all.length === 0 ? <p class="hint">No entries yet.</p> : (
+          <ListTable label="Audit" heads={{ Time: "", User: "", Action: "", Subject: "" }}>
+            {all.map((entry, index) => (
+              <tr key={index}>
+                <td><Time of={entry.at} /></td>
+                <td>{readable(entry.actor)}</td>
+                <td>{readable(entry.action)}</td>
+                <td>{entry.thread ? <a href={link("chat", entry.thread)}>{readable(entry.subject)}</a> : readable(entry.subject)}</td>
+              </tr>
+            ))}
+          </ListTable>
         )}
       </Shown>
     </section>
