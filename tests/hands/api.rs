@@ -32,6 +32,8 @@ async fn serve() -> (String, Shared) {
         .route("/v1/busy", get(busy))
         .route("/v1/packed", get(packed))
         .route("/v1/moved", get(|| async { (StatusCode::FOUND, [("location", "/v1/orders/7")]) }))
+        .route("/v1/split", get(split))
+        .route("/v1/echo", get(echo))
         .route("/v1/away", get(|| async { (StatusCode::FOUND, [("location", "/admin")]) }))
         .route("/login", post(login))
         .route("/oauth", post(as_client))
@@ -59,6 +61,18 @@ async fn orders(RawQuery(query): RawQuery) -> Response {
         query.as_deref().and_then(|query| query.rsplit_once("page=")?.1.parse().ok()).unwrap_or(1);
     let link = format!("</v1/orders?page={}>; rel=\"next\"", page + 1);
     ([("link", link)], Json(json!([{"page": page}]))).into_response()
+}
+
+/// A page with two lists, of which neither is the one that is paged.
+async fn split() -> Json<Value> {
+    Json(json!({"items": [1], "errors": [], "next": "/v1/split?page=2"}))
+}
+
+/// Repeats credentials in a header.
+async fn echo(headers: HeaderMap) -> Response {
+    let given = |name: &str| headers.get(name).map_or("", |value| value.to_str().unwrap());
+    let location = format!("/admin?{}&{}", given("authorization"), given("x-api-key"));
+    ([("location", location)], "").into_response()
 }
 
 async fn private(State(shop): State<Shared>, headers: HeaderMap) -> Response {
@@ -137,6 +151,8 @@ fn description(address: &str) -> Value {
         "/packed": {"get": {"operationId": "packed"}},
         "/moved": {"get": {"operationId": "moved"}},
         "/away": {"get": {"operationId": "away"}},
+        "/split": {"get": {"operationId": "split"}},
+        "/echo": {"get": {"operationId": "echo"}},
     }})
 }
 
@@ -288,6 +304,33 @@ async fn the_context_repairs_a_refused_request_and_sets_the_base_address_only_if
     let result =
         shop.client.call_with("call_operation", json!({"operation": "report"}), context).await;
     assert_eq!(shop.client.checked("call_operation", result).await["body"], "/report");
+    // A model can write the argument, so even this machine is foreign there.
+    let call = json!({"operation": "report", "context": {"api_base_url": shop.address}});
+    let refused = shop.client.failure("call_operation", call).await;
+    assert!(refused.contains("--allow-base"), "{refused}");
+    shop.client.stop().await;
+}
+
+/// S2.06: the operator's headers reach only the operator's addresses.
+#[tokio::test]
+async fn a_context_cannot_send_the_operators_headers_elsewhere() {
+    let shop = started(&["--header", "X-Api-Key=secret-key"], "", &[]).await;
+    let context = json!({"api_base_url": "https://elsewhere.test"});
+    let context = Map::from_iter([("dev.perihelion/context".to_owned(), context)]);
+    let result =
+        shop.client.call_with("call_operation", json!({"operation": "report"}), context).await;
+    let words = crate::client::text(&result);
+    assert!(words.contains("--allow-base"), "{words}");
+    shop.client.stop().await;
+}
+
+/// S2.06: a page that cannot be joined is not counted, and the answer is incomplete.
+#[tokio::test]
+async fn an_answer_with_two_lists_does_not_claim_to_be_complete() {
+    let shop = started(&[], "", &[]).await;
+    let data = shop.client.data("read_operation", json!({"operation": "split"})).await;
+    assert_eq!((&data["pages"], &data["truncated"]), (&json!(1), &json!(true)));
+    assert_eq!(data["body"]["items"], json!([1]));
     shop.client.stop().await;
 }
 

@@ -15,10 +15,14 @@ async fn private(shop: &Started) -> Value {
 async fn a_client_gets_its_token_with_its_secret_and_reuses_it() {
     let auth = "[client_credentials]\ntoken_url = \"ADDRESS/oauth\"\nclient_id = \"us\"\nclient_secret = \"${SHOP_SECRET}\"\n\
                 scope = \"read\"\n";
-    let shop = started(&[], auth, &[("SHOP_SECRET", "pass-word-1")]).await;
+    let shop =
+        started(&["--header", "X-Api-Key=a-long-key"], auth, &[("SHOP_SECRET", "pass-word-1")])
+            .await;
     shop.shop.good.store(1, Ordering::SeqCst);
     assert_eq!(private(&shop).await["status"], 200);
-    assert_eq!(private(&shop).await["status"], 200);
+    let echo = shop.client.data("read_operation", json!({"operation": "echo"})).await;
+    let shown = "/admin?Bearer [redacted]&[redacted]";
+    assert_eq!(echo["headers"]["location"], shown, "an answer that repeats secrets");
     assert_eq!(shop.shop.logins.load(Ordering::SeqCst), 1, "the token is kept");
     shop.shop.good.store(2, Ordering::SeqCst);
     assert_eq!(private(&shop).await["body"], json!({"secret": true}));

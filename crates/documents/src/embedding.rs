@@ -1,8 +1,9 @@
 //! Requests to an embedding model: each text once, even if several documents with it are added at the same time.
 
 use std::collections::BTreeSet;
-use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
+use std::sync::Arc;
 
+use parking_lot::Mutex;
 use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel};
 use tokio::sync::Notify;
 
@@ -34,7 +35,7 @@ impl UnderWay {
         loop {
             let answered = shared.answered.notified();
             {
-                let mut texts = shared.texts();
+                let mut texts = shared.texts.lock();
                 if keys.iter().all(|key| !texts.contains(key)) {
                     texts.extend(keys.iter().cloned());
                     return Alone { shared, keys };
@@ -45,15 +46,9 @@ impl UnderWay {
     }
 }
 
-impl Shared {
-    fn texts(&self) -> MutexGuard<'_, BTreeSet<Key>> {
-        self.texts.lock().unwrap_or_else(PoisonError::into_inner)
-    }
-}
-
 impl Drop for Alone<'_> {
     fn drop(&mut self) {
-        let mut texts = self.shared.texts();
+        let mut texts = self.shared.texts.lock();
         for key in &self.keys {
             texts.remove(key);
         }

@@ -8,8 +8,10 @@ use url::Url;
 
 use crate::{Error, Result};
 
-/// Longest exchange with a server.
-pub const LIMIT: Duration = Duration::from_secs(30);
+/// Longest exchange with a server; shorter in unit tests.
+pub const LIMIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
+/// Longest wait for the answer to a goodbye, on which nothing depends.
+pub const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]
 pub struct Account {

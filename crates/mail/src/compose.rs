@@ -87,11 +87,16 @@ pub fn write(
     if !bcc.is_empty() {
         builder = builder.bcc(bcc);
     }
-    if let Follows::Answer(message) = follows {
+    if let Follows::Answer(message) = follows
+        && message.has_id()
+    {
         builder = builder.in_reply_to(plain(&message.id).to_owned());
     }
     if let Follows::Answer(message) | Follows::Forward(message) = follows {
-        builder = builder.references(MessageId::from(references(message)));
+        let references = references(message);
+        if !references.is_empty() {
+            builder = builder.references(MessageId::from(references));
+        }
     }
     for attachment in &compose.attachments {
         if attachment.name.chars().any(char::is_control) {
@@ -133,7 +138,7 @@ fn references(message: &Message) -> Vec<String> {
     if references.is_empty() {
         references.extend(message.in_reply_to.as_deref().map(|id| plain(id).to_owned()));
     }
-    references.push(plain(&message.id).to_owned());
+    references.extend(message.has_id().then(|| plain(&message.id).to_owned()));
     references
 }
 
@@ -158,7 +163,8 @@ pub fn forward(message: &Message, forwarded: Vec<Part>, to: &[String], text: &st
 }
 
 pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compose> {
-    let is_own = answered.from.contains(plain_address(&account.from)?.as_str());
+    let own = plain_address(&account.from)?;
+    let is_own = plain_address(&answered.from).is_ok_and(|from| from.eq_ignore_ascii_case(&own));
     // An answer to one's own message goes where that went.
     let to = if is_own {
         answered.to.clone()
@@ -276,6 +282,30 @@ mod tests {
         );
         let raw = String::from_utf8(written.bytes).unwrap();
         assert!(raw.contains("In-Reply-To: <two@a.test>"), "{raw}");
+    }
+
+    #[test]
+    fn a_reply_goes_to_the_sender_unless_that_is_the_owner_of_the_account() {
+        for (from, to) in [
+            ("jobo@b.test", "jobo@b.test"),
+            ("\"bo@b.test\" <x@evil.test>", "bo@b.test <x@evil.test>"),
+            ("BO@B.test", "cy@c.test"),
+        ] {
+            let text = format!("Message-ID: <1@b.test>\r\nFrom: {from}\r\nTo: cy@c.test\r\n\r\nt");
+            let asked = message::read(text.as_bytes(), "INBOX", 1);
+            assert_eq!(answer(&account(), &asked, "Well.").unwrap().to, [to], "{from}");
+        }
+    }
+
+    #[test]
+    fn a_reply_to_a_message_without_an_id_names_none() {
+        let asked = message::read(b"From: a@a.test\r\n\r\nt", "INBOX", 5);
+        assert_eq!(asked.id, "uid:5:INBOX");
+        let compose = answer(&account(), &asked, "Well.").unwrap();
+        let written =
+            write(&account(), &compose, Follows::Answer(&asked), "<n@b.test>".into()).unwrap();
+        let raw = String::from_utf8(written.bytes).unwrap();
+        assert!(!raw.contains("In-Reply-To") && !raw.contains("References"), "{raw}");
     }
 
     #[test]

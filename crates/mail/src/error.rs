@@ -44,6 +44,12 @@ pub enum Error {
          Then pass `resend` to send it again, or leave it: {0}"
     )]
     OutcomeUnknown(String),
+    /// The folder of drafts keeps no keywords, so an earlier attempt leaves no trace.
+    #[error(
+        "this mail server stores no keywords on drafts, so an earlier attempt to send this one cannot be excluded. \
+         Pass `resend` if it was never sent, or use JMAP: {0}"
+    )]
+    NoMark(String),
     #[error("the mail server rejected the request and did nothing: {0}")]
     Rejected(String),
     #[error("the outgoing server refused the message: {0}")]

@@ -142,7 +142,7 @@ impl Mailbox {
     /// an unknown outcome did not arrive.
     ///
     /// # Errors
-    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::Refused`] with the unchanged draft,
+    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::NoMark`], [`Error::Refused`] with the unchanged draft,
     /// or the servers' error.
     pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
         let id = bracketed(id);

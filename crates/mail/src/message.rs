@@ -92,6 +92,11 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
 }
 
 impl Message {
+    /// Returns whether its ID is a Message-ID, not the server's own name for it.
+    pub(crate) fn has_id(&self) -> bool {
+        self.id.starts_with('<')
+    }
+
     pub fn summary(&self, unread: bool) -> Summary {
         Summary {
             id: self.id.clone(),

@@ -1,6 +1,7 @@
 //! Requests as they leave, over every style and kind of body, and the attacks that others fell for.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+use base64::Engine as _;
 use perihelion_openapi::{
     Arguments, Base, BaseChoice, Catalogue, Error, Finder, Request, describe, render,
 };
@@ -220,6 +221,16 @@ fn every_kind_of_body_is_written() {
         --perihelion-part\r\nContent-Disposition: form-data; name=\"f\"; filename=\"a%22.txt\"\r\n\
         Content-Type: application/octet-stream\r\n\r\nhi\r\n--perihelion-part--\r\n"
     );
+    // A file may contain the usual boundary, also encoded.
+    let smuggled =
+        "x\r\n--perihelion-part\r\nContent-Disposition: form-data; name=\"admin\"\r\n\r\n1";
+    let base64 = base64::engine::general_purpose::STANDARD.encode(smuggled);
+    for file in [json!({"base64": base64}), json!({"filename": "a", "text": smuggled})] {
+        let (media, parts) = post("multipart/form-data", Value::Null, json!({"f": file}));
+        let (_, boundary) = media.split_once("boundary=").unwrap();
+        assert!(!smuggled.contains(boundary) && boundary.len() <= 70, "{boundary}");
+        assert_eq!(parts.matches(boundary).count(), 2, "{parts}");
+    }
     assert_eq!(post("text/plain", Value::Null, json!("hi")).1, "hi");
 }
 

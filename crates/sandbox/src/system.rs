@@ -9,8 +9,10 @@ mod filter;
 use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::process::{Child, Stdio};
-use std::sync::{Arc, Mutex, PoisonError, mpsc};
+use std::sync::{Arc, mpsc};
 use std::time::{Duration, Instant};
+
+use parking_lot::Mutex;
 
 use crate::program::NO_REPORT;
 use crate::request::{report, request};
@@ -121,7 +123,7 @@ impl Collected {
     }
 
     fn so_far(&self) -> Kept {
-        std::mem::take(&mut *self.kept.lock().unwrap_or_else(PoisonError::into_inner))
+        std::mem::take(&mut *self.kept.lock())
     }
 }
 
@@ -137,7 +139,7 @@ fn collect(stream: Option<impl Read + Send + 'static>, limit: usize) -> Collecte
                 if count == 0 {
                     break;
                 }
-                let mut kept = shared.lock().unwrap_or_else(PoisonError::into_inner);
+                let mut kept = shared.lock();
                 let room = limit.saturating_sub(kept.0.len());
                 kept.1 |= count > room;
                 kept.0.extend(buffer.iter().take(count.min(room)));

@@ -6,7 +6,7 @@
 //! a repeated call shows.
 
 use std::fs::{File, OpenOptions};
-use std::io::{BufRead, BufReader, Write};
+use std::io::Write;
 use std::path::PathBuf;
 use std::sync::Arc;
 
@@ -161,7 +161,8 @@ impl Options {
         let mut file = self.file()?;
         // One writer at a time, in any process, until the file is closed: a repeat must see the first.
         file.lock().map_err(|source| self.failed(source))?;
-        let notes = self.notes()?;
+        let bytes = self.bytes()?;
+        let notes = notes(&bytes);
         let same = |known: &Note| known.key.is_some() && known.key == note.key;
         let known = notes.iter().position(same).filter(|_| self.dedupe);
         if let Some(index) = known {
@@ -169,6 +170,10 @@ impl Options {
         }
         let mut line = serde_json::to_string(&note).map_err(|error| self.failed(error.into()))?;
         line.push('\n');
+        // A write that was torn off ends without one, and must not take this note along.
+        if bytes.last().is_some_and(|last| *last != b'\n') {
+            line.insert(0, '\n');
+        }
         file.write_all(line.as_bytes())
             .and_then(|()| file.sync_all())
             .map_err(|e| self.failed(e))?;
@@ -176,14 +181,11 @@ impl Options {
     }
 
     fn notes(&self) -> Result<Vec<Note>, Error> {
-        let file = File::open(&self.file).map_err(|error| self.failed(error))?;
-        let mut notes = Vec::new();
-        for line in BufReader::new(file).lines() {
-            let line = line.map_err(|error| self.failed(error))?;
-            // A line that is not ours (a torn write, an edit by hand) is shown as it stands.
-            notes.push(serde_json::from_str(&line).unwrap_or(Note { key: None, text: line }));
-        }
-        Ok(notes)
+        self.bytes().map(|bytes| notes(&bytes))
+    }
+
+    fn bytes(&self) -> Result<Vec<u8>, Error> {
+        std::fs::read(&self.file).map_err(|error| self.failed(error))
     }
 
     fn file(&self) -> Result<File, Error> {
@@ -197,6 +199,15 @@ impl Options {
     fn failed(&self, source: std::io::Error) -> Error {
         Error::File { path: self.file.clone(), source }
     }
+}
+
+/// Reads the lines. One that is not ours (a torn write, an edit by hand) is shown as it stands.
+fn notes(bytes: &[u8]) -> Vec<Note> {
+    let text = String::from_utf8_lossy(bytes);
+    let read = |line: &str| {
+        serde_json::from_str(line).unwrap_or_else(|_| Note { key: None, text: line.to_owned() })
+    };
+    text.lines().map(read).collect()
 }
 
 #[cfg(test)]
@@ -228,6 +239,19 @@ mod tests {
         assert!(!careful.append(Note { key: None, text: "a".into() }).unwrap().repeated);
         assert!(!careful.append(Note { key: None, text: "a".into() }).unwrap().repeated);
         assert_eq!(careful.notes().unwrap().len(), 4);
+    }
+
+    #[test]
+    fn a_torn_write_spoils_no_other_note() {
+        let (_home, book) = book(true);
+        book.append(note("k", "whole")).unwrap();
+        let mut file = book.file().unwrap();
+        file.write_all(b"{\"key\":\"t\",\"text\":\"gr\xc3").unwrap();
+        assert_eq!(book.append(note("l", "next")).unwrap().line, 3);
+        assert!(book.append(note("l", "next")).unwrap().repeated);
+        let notes = book.notes().unwrap();
+        assert_eq!((&notes[0], &notes[2]), (&note("k", "whole"), &note("l", "next")));
+        assert_eq!(notes.len(), 3);
     }
 
     #[test]

@@ -11,6 +11,7 @@ use futures::TryStreamExt;
 use perihelion_analysis::guard::{EXTENSION_FUNCTIONS, Guarded, TableName};
 use perihelion_analysis::{Catalogue, Column, ForeignKey, Table};
 use serde_json::Value;
+use sqlx::pool::PoolConnection;
 use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
@@ -190,7 +191,8 @@ impl Postgres {
             .fetch_one(&mut *connection)
             .await
             .map_err(database_error)?;
-        let mut ending = Ending { options: Some(self.options.clone()), pid };
+        let mut ending = Ending { connection: None, options: self.options.clone(), pid };
+        let connection = ending.connection.insert(connection);
         let work = async {
             let mut transaction = connection.begin_with("BEGIN TRANSACTION READ ONLY").await?;
             let timeout = limits.timeout.as_millis().to_string();
@@ -205,14 +207,10 @@ impl Postgres {
         };
         match tokio::time::timeout(limits.timeout + GRACE, work).await {
             Ok(outcome) => {
-                ending.options = None;
+                drop(ending.connection.take());
                 outcome.map_err(|failure: Failure| failure.into_error(limits.timeout))
             }
-            Err(_) => {
-                // Not given back to the pool: nobody knows when it will answer.
-                drop(connection.detach());
-                Err(Error::Timeout { limit: limits.timeout })
-            }
+            Err(_) => Err(Error::Timeout { limit: limits.timeout }),
         }
     }
 }
@@ -220,13 +218,18 @@ impl Postgres {
 /// Ends a backend whose caller has gone.
 struct Ending {
     /// Present until the statement has ended.
-    options: Option<PgConnectOptions>,
+    connection: Option<PoolConnection<sqlx::Postgres>>,
+    options: PgConnectOptions,
     pid: i32,
 }
 
 impl Drop for Ending {
     fn drop(&mut self) {
-        let (Some(options), pid) = (self.options.take(), self.pid) else { return };
+        let Some(connection) = self.connection.take() else { return };
+        // Not given back to the pool: its next user would be ended.
+        drop(connection.detach());
+        let options = self.options.clone();
+        let pid = self.pid;
         let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
         runtime.spawn(tokio::time::timeout(CONNECT_LIMIT, async move {
             if let Ok(mut connection) = PgConnection::connect_with(&options).await {

@@ -4,6 +4,7 @@
 //! Enter at [`Workers::ask`] on the one side and [`serve`] on the other; they exchange lines of JSON. Invariant: a
 //! question without a waiting caller has no process.
 
+use std::os::unix::fs::MetadataExt as _;
 use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
@@ -55,6 +56,8 @@ pub struct Workers {
 struct Worker {
     /// Killed with this value.
     _child: Child,
+    /// The file that it opened.
+    file: Option<(u64, u64)>,
     input: ChildStdin,
     output: Lines<BufReader<ChildStdout>>,
 }
@@ -78,8 +81,9 @@ impl Workers {
         let idle = self.idle.lock().await.pop();
         // From here on the worker is this call's own: dropping the call kills it.
         let mut worker = match idle {
-            Some(worker) => worker,
-            None => self.start().await?,
+            // Another file may have taken the name since.
+            Some(worker) if worker.file == self.file() => worker,
+            _ => self.start().await?,
         };
         let asked = tokio::time::timeout(limit + GRACE, worker.ask(question)).await;
         let reply = asked.map_err(|_| Error::Timeout { limit })??;
@@ -91,7 +95,13 @@ impl Workers {
         }
     }
 
+    /// Returns the device and the number of the file that has the name now.
+    fn file(&self) -> Option<(u64, u64)> {
+        std::fs::metadata(&self.path).ok().map(|found| (found.dev(), found.ino()))
+    }
+
     async fn start(&self) -> Result<Worker> {
+        let file = self.file();
         let failed = |error: std::io::Error| Error::Worker(error.into());
         let mut child = Command::new(&self.program.0)
             .args(&self.program.1)
@@ -106,7 +116,7 @@ impl Workers {
             return Err(Error::Worker("it has no standard streams".into()));
         };
         let output = BufReader::new(output).lines();
-        let mut worker = Worker { _child: child, input, output };
+        let mut worker = Worker { _child: child, file, input, output };
         let open = Question::Open { path: self.path.clone(), only: self.only.clone() };
         let opened = tokio::time::timeout(CATALOGUE_LIMIT, worker.ask(&open)).await;
         match opened.map_err(|_| Error::Worker("it did not open the database in time".into()))?? {

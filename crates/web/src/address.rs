@@ -61,7 +61,8 @@ impl Addresses {
             None => return Err(Error::NotAnAddress(text.to_owned())),
             Some(Host::Ipv4(ip)) => is_public(ip.into()),
             Some(Host::Ipv6(ip)) => is_public(ip.into()),
-            Some(Host::Domain(name)) => !is_local_name(name),
+            // Its addresses are not checked later, so a port that the operator names is the only one.
+            Some(Host::Domain(name)) => !is_local_name(name) && !self.allows_name(name),
         };
         if is_public || self.allows(&url) {
             url.set_fragment(None);
@@ -253,5 +254,9 @@ mod tests {
         assert!(addresses.check("http://127.0.0.1:8080/").is_ok());
         assert!(addresses.check("http://127.0.0.1/").is_err());
         assert!(addresses.check("https://wiki.lan/x").is_ok());
+        let addresses = Addresses::allowing(&["wiki.example.com:8080".into()]);
+        assert!(addresses.check("http://wiki.example.com:8080/").is_ok());
+        assert!(addresses.check("http://WIKI.example.com:22/").is_err());
+        assert!(addresses.check("http://example.com/").is_ok());
     }
 }

@@ -9,7 +9,7 @@ use crate::cache::Cache;
 use crate::polite::{Rules, Sites};
 use crate::robots::AGENT;
 use crate::search::Provider;
-use crate::{Addresses, Error, Hit, Kind, Limits, Page, ReadDocument, document, page};
+use crate::{Addresses, Error, Hit, Kind, Limits, Page, ReadDocument, clock, document, page};
 
 const REDIRECTS: usize = 8;
 /// Most bytes of a robots.txt, as its standard asks for.
@@ -89,14 +89,21 @@ impl Web {
         if let Some(page) = self.cache.get(&asked, &self.limits) {
             return Ok(page);
         }
+        let mut deadline = clock::monotonic() + self.limits.time;
         for _ in 0..=REDIRECTS {
             let site = url.origin().ascii_serialization();
-            let rules = self.rules(&url, &site).await?;
+            let rules = tokio::time::timeout_at(deadline.into(), self.rules(&url, &site)).await;
+            let late = |_| Error::Timeout {
+                address: url.to_string(),
+                seconds: self.limits.time.as_secs(),
+            };
+            let rules = rules.map_err(late)??;
             if !rules.allow(&url) {
                 return Err(Error::Robots(url.into()));
             }
-            self.sites.turn(&site, self.limits.pause, &rules).await;
-            let sent = self.client.get(url.clone()).send().await;
+            deadline += self.sites.turn(&site, self.limits.pause, &rules).await;
+            let left = deadline.saturating_duration_since(clock::monotonic());
+            let sent = self.client.get(url.clone()).timeout(left).send().await;
             let answer = sent.map_err(|error| self.failed(&url, &error))?;
             if let Some(target) = redirection(&answer) {
                 let next = url.join(target).map_err(|_| Error::NotAnAddress(target.to_owned()))?;

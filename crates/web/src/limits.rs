@@ -3,7 +3,7 @@ use std::time::Duration;
 /// The bounds of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
-    /// Longest fetch, redirects included.
+    /// Longest fetch, redirects included, without the pauses between requests to one host.
     pub time: Duration,
     /// Most bytes read of a page.
     pub bytes: usize,

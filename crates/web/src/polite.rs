@@ -1,9 +1,10 @@
 //! A site's rules for crawlers: its robots.txt, and a pause between two requests.
 
 use std::collections::HashMap;
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use parking_lot::Mutex;
 use url::Url;
 
 use crate::clock;
@@ -57,24 +58,24 @@ pub struct Sites {
 
 impl Sites {
     pub fn rules(&self, site: &str) -> Option<Rules> {
-        let rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let rules = self.rules.lock();
         let (read, found) = rules.get(site)?;
         (clock::monotonic().saturating_duration_since(*read) < KEEP).then(|| found.clone())
     }
 
     pub fn keep(&self, site: &str, found: Rules) {
-        let mut rules = self.rules.lock().unwrap_or_else(PoisonError::into_inner);
+        let mut rules = self.rules.lock();
         if rules.len() >= SITES {
             rules.clear();
         }
         rules.insert(site.to_owned(), (clock::monotonic(), found));
     }
 
-    /// Waits for a request's turn; turns of one site are a pause apart.
-    pub async fn turn(&self, site: &str, pause: Duration, rules: &Rules) {
+    /// Waits for a request's turn, and returns how long; turns of one site are a pause apart.
+    pub async fn turn(&self, site: &str, pause: Duration, rules: &Rules) -> Duration {
         let pause = pause.max(rules.delay());
         let wait = {
-            let mut turns = self.turns.lock().unwrap_or_else(PoisonError::into_inner);
+            let mut turns = self.turns.lock();
             if turns.len() >= SITES {
                 turns.clear();
             }
@@ -86,5 +87,6 @@ impl Sites {
         if !wait.is_zero() {
             clock::sleep(wait).await;
         }
+        wait
     }
 }

@@ -86,6 +86,23 @@ async fn requests_to_one_host_have_a_pause_between_them() {
 
 /// S3.07
 #[tokio::test]
+async fn a_fetch_ends_in_its_time_however_often_it_is_redirected() {
+    async fn slow() -> (StatusCode, [(&'static str, &'static str); 1]) {
+        tokio::time::sleep(Duration::from_millis(400)).await;
+        (StatusCode::FOUND, [("location", "/on")])
+    }
+    let router = Router::new().route("/on", get(slow)).route("/", get(slow));
+    let address = serve(router).await;
+    let limits =
+        Limits { pause: Duration::ZERO, time: Duration::from_secs(1), ..Limits::default() };
+    let allowed = Addresses::allowing(std::slice::from_ref(&address));
+    let web = Web::open(allowed, limits, None, false).unwrap();
+    let ended = web.fetch(&format!("http://{address}/")).await;
+    assert!(matches!(ended, Err(Error::Timeout { .. })), "{ended:?}");
+}
+
+/// S3.07
+#[tokio::test]
 async fn redirects_robots_and_odd_answers_are_refused_by_name() {
     let secret = serve(Router::new().route("/", get(|| async { "secret" }))).await;
     let to_secret = format!("http://{secret}/");

@@ -37,7 +37,7 @@ impl ImapMailbox {
     /// Logs in once to see that it works.
     pub async fn open(account: Account, servers: Servers) -> Result<Self> {
         let mailbox = Self { account, servers };
-        mailbox.log_in().await?.log_out().await?;
+        mailbox.log_in().await?.log_out().await;
         Ok(mailbox)
     }
 
@@ -49,7 +49,7 @@ impl ImapMailbox {
     pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>)> {
         let mut imap = self.log_in().await?;
         let folders = within(Folders::read(&mut imap)).await;
-        let _ = imap.log_out().await;
+        imap.log_out().await;
         let folders = folders?;
         Ok((folders.sent, folders.drafts))
     }
@@ -73,7 +73,7 @@ impl ImapMailbox {
             Ok(found.into_iter().map(|(_, summary)| summary).collect())
         })
         .await;
-        let _ = imap.log_out().await;
+        imap.log_out().await;
         found
     }
 
@@ -109,7 +109,7 @@ impl ImapMailbox {
             Ok(messages)
         })
         .await;
-        let _ = imap.log_out().await;
+        imap.log_out().await;
         read
     }
 
@@ -125,7 +125,7 @@ impl ImapMailbox {
             self.keep(&mut imap, &folders, &written).await
         })
         .await;
-        let _ = imap.log_out().await;
+        imap.log_out().await;
         kept
     }
 

@@ -8,7 +8,7 @@
 //! | after Sent, before the draft is removed | it is in Sent: it removes the draft and says so |
 //! | after all | it is in Sent: it says so |
 
-use imap_proto::{AttributeValue, Capability, Response};
+use imap_proto::{AttributeValue, Capability, Response, ResponseCode};
 use lettre::address::Envelope;
 
 use super::connection::within;
@@ -25,14 +25,13 @@ impl ImapMailbox {
     pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent> {
         let mut imap = self.log_in().await?;
         let sent = self.send_once(&mut imap, id, shown, resend).await;
-        let _ = imap.log_out().await;
+        imap.log_out().await;
         sent
     }
 
     /// Logs in to the outgoing server without sending.
     pub async fn check_outgoing(&self) -> Result<()> {
-        let mut connection = smtp::connect(&self.servers.smtp, &self.account).await?;
-        let _ = connection.quit().await;
+        smtp::quit(smtp::connect(&self.servers.smtp, &self.account).await?).await;
         Ok(())
     }
 
@@ -54,7 +53,10 @@ impl ImapMailbox {
             return Ok(Sent::before(id));
         }
         let uid = draft.ok_or_else(|| Error::NoDraft(id.to_owned()))?;
-        within(imap.select(&drafts)).await?;
+        let can_mark = keeps_marks(&within(imap.select(&drafts)).await?);
+        if !can_mark && !resend {
+            return Err(Error::NoMark(id.to_owned()));
+        }
         let change = within(last_change(imap, uid)).await?;
         let (bytes, is_marked) = within(whole(imap, uid)).await?;
         if is_marked && !resend {
@@ -90,6 +92,20 @@ fn envelope(account: &Account, recipients: &[String]) -> Result<Envelope> {
     Envelope::new(Some(address(&account.from)?), addresses).map_err(|_| Error::NoRecipient)
 }
 
+/// Returns whether a folder keeps the mark after the session (RFC 3501: a server that lists no flags keeps all).
+fn keeps_marks(opened: &[Response<'_>]) -> bool {
+    let kept = opened.iter().rev().find_map(|response| match response {
+        Response::Data { outcome, .. } => match &outcome.code {
+            Some(ResponseCode::PermanentFlags(kept)) => Some(kept),
+            _ => None,
+        },
+        _ => None,
+    });
+    kept.is_none_or(|kept| {
+        kept.iter().any(|flag| flag == "\\*" || flag.eq_ignore_ascii_case(SENDING))
+    })
+}
+
 /// Reads a draft with its mark.
 async fn whole(imap: &mut Imap, uid: u32) -> Result<(Vec<u8>, bool)> {
     let fetched = fetch(imap, &[uid], "(UID FLAGS BODY.PEEK[])").await?.into_iter().next();
@@ -121,7 +137,7 @@ async fn last_change(imap: &mut Imap, uid: u32) -> Result<Option<u64>> {
 }
 
 /// Marks a draft, and returns whether it is unchanged since the given number: of two senders, the second one finds this
-/// mark.
+/// mark. A server that does not count changes lets two concurrent senders through.
 ///
 /// A process whose parent was killed may still be sending when its successor begins.
 async fn claim(imap: &mut Imap, uid: u32, change: Option<u64>) -> Result<bool> {
@@ -178,5 +194,20 @@ mod tests {
         let kept = String::from_utf8(without_bcc(text)).unwrap();
         assert_eq!(kept, "To: a@a.test\r\nSubject: s\r\n\r\nBcc: said in the text\r\n");
         assert_eq!(message::read(text, "Drafts", 1).bcc, ["b@b.test", "c@c.test"]);
+    }
+
+    /// S3.07: without a mark that stays, a draft that was sent before a crash looks unsent.
+    #[test]
+    fn a_folder_that_forgets_keywords_cannot_mark() {
+        for (line, keeps) in [
+            ("* OK [PERMANENTFLAGS (\\Seen \\Deleted \\*)] limited\r\n", true),
+            ("* OK [PERMANENTFLAGS (\\Seen $PerihelionSending)] limited\r\n", true),
+            ("* OK [PERMANENTFLAGS (\\Seen \\Deleted)] limited\r\n", false),
+            ("* OK [PERMANENTFLAGS ()] read only\r\n", false),
+            ("* 3 EXISTS\r\n", true),
+        ] {
+            let (_, opened) = Response::parse(line.as_bytes()).unwrap();
+            assert_eq!(keeps_marks(&[opened]), keeps, "{line}");
+        }
     }
 }

@@ -1,5 +1,7 @@
 //! Forms of several parts, with files.
 
+use std::hash::{BuildHasher as _, RandomState};
+
 use base64::Engine as _;
 use base64::engine::general_purpose::STANDARD;
 use serde_json::Value;
@@ -11,13 +13,7 @@ use crate::{Catalogue, Content, Error, Result, schema};
 /// Writes an object as a form of a part for each field.
 pub fn render(catalogue: &Catalogue, content: &Content, given: &Value) -> Result<Payload> {
     let fields = fields(&content.media, given)?;
-    let mut parts: Vec<u8> = Vec::new();
-    let mut boundary = "perihelion-part".to_owned();
-    // A boundary must stand nowhere in the values.
-    let text = given.to_string();
-    while text.contains(&boundary) {
-        boundary.push_str("-x");
-    }
+    let mut parts: Vec<Vec<u8>> = Vec::new();
     for (name, value) in fields.iter().filter(|(_, value)| !value.is_null()) {
         let values = match value {
             Value::Array(list) if !list.iter().all(Value::is_number) => list.iter().collect(),
@@ -26,13 +22,30 @@ pub fn render(catalogue: &Catalogue, content: &Content, given: &Value) -> Result
         let is_file = schema::property(catalogue, &content.schema, name)
             .is_some_and(|schema| is_binary(catalogue, schema));
         for value in values {
-            parts.extend(format!("--{boundary}\r\n").bytes());
             let file = file(value, is_file)?;
-            part(name, value, file, content.encoding.get(name), &mut parts);
+            parts.push(part(name, value, file, content.encoding.get(name)));
         }
     }
-    parts.extend(format!("--{boundary}--\r\n").bytes());
-    Ok(Payload { media: "multipart/form-data".to_owned(), bytes: parts, boundary: Some(boundary) })
+    let boundary = boundary(&parts);
+    let mut bytes: Vec<u8> = Vec::new();
+    for part in &parts {
+        bytes.extend(format!("--{boundary}\r\n").bytes());
+        bytes.extend(part);
+    }
+    bytes.extend(format!("--{boundary}--\r\n").bytes());
+    Ok(Payload { media: "multipart/form-data".to_owned(), bytes, boundary: Some(boundary) })
+}
+
+/// Chooses a boundary that no part contains, or a file could add fields to the form.
+fn boundary(parts: &[Vec<u8>]) -> String {
+    let mut boundary = "perihelion-part".to_owned();
+    let is_in = |boundary: &str, part: &[u8]| {
+        part.windows(boundary.len()).any(|found| found == boundary.as_bytes())
+    };
+    while parts.iter().any(|part| is_in(&boundary, part)) {
+        boundary = format!("perihelion-part-{:016x}", RandomState::new().hash_one(parts.len()));
+    }
+    boundary
 }
 
 /// Returns whether a field, or each in its list, is a file.
@@ -46,13 +59,7 @@ fn is_binary(catalogue: &Catalogue, schema: &Value) -> bool {
     })
 }
 
-fn part(
-    name: &str,
-    value: &Value,
-    file: Option<File>,
-    encoding: Option<&Value>,
-    parts: &mut Vec<u8>,
-) {
+fn part(name: &str, value: &Value, file: Option<File>, encoding: Option<&Value>) -> Vec<u8> {
     let quoted = |text: &str| text.replace('"', "%22").replace(['\r', '\n'], "%0A");
     let declared =
         encoding.and_then(|encoding| encoding.get("contentType")).and_then(Value::as_str);
@@ -75,10 +82,7 @@ fn part(
     if let Some(media) = media.filter(|media| !media.contains(['\r', '\n'])) {
         head.push_str(&format!("Content-Type: {media}\r\n"));
     }
-    parts.extend(head.bytes());
-    parts.extend(b"\r\n");
-    parts.extend(bytes);
-    parts.extend(b"\r\n");
+    [head.as_bytes(), b"\r\n", &bytes, b"\r\n"].concat()
 }
 
 pub struct File {

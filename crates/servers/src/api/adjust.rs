@@ -9,23 +9,23 @@ pub const CONTEXT: &str = "dev.perihelion/context";
 
 /// The key-values of a request.
 #[derive(Clone, Debug, Default)]
-pub struct Context(Map<String, Value>);
+pub struct Context {
+    pub entries: Map<String, Value>,
+    /// It came as an argument of the call, not beside it.
+    pub is_argument: bool,
+}
 
 impl Context {
-    pub fn new(entries: Map<String, Value>) -> Self {
-        Self(entries)
-    }
-
     /// Returns the base address that the context names.
     pub fn base(&self) -> Option<&str> {
         let texts =
-            ["api_base_url", "base_url"].iter().filter_map(|key| self.0.get(*key)?.as_str());
+            ["api_base_url", "base_url"].iter().filter_map(|key| self.entries.get(*key)?.as_str());
         texts.map(str::trim).find(|text| !text.is_empty())
     }
 
     /// Adds the context's headers below those of the call.
     pub fn add_headers(&self, arguments: &mut Arguments) {
-        let given = match self.0.get("api_headers") {
+        let given = match self.entries.get("api_headers") {
             Some(Value::Object(headers)) => headers.clone(),
             // On a command line a value is text.
             Some(Value::String(text)) => serde_json::from_str(text).unwrap_or_default(),
@@ -58,8 +58,9 @@ impl Context {
 
     fn value_for(&self, name: &str) -> Option<&Value> {
         let plain = plain(name);
-        let same = self.0.iter().find(|(key, _)| self::plain(key) == plain).map(|(_, value)| value);
-        same.or_else(|| self.0.get(date_key(&plain)?))
+        let same =
+            self.entries.iter().find(|(key, _)| self::plain(key) == plain).map(|(_, value)| value);
+        same.or_else(|| self.entries.get(date_key(&plain)?))
             .filter(|value| value.is_string() || value.is_number())
     }
 }
@@ -92,7 +93,8 @@ mod tests {
         let text = "endpoints:\n  - path: /r\n    query_params: [startDateTime, endDateTime, region, other]\n";
         let catalogue = Catalogue::read(text).unwrap();
         let context = json!({"current_date_start_hour": "2024-01-02 00", "current_date_end_hour": "2024-01-02 23", "Region": "eu"});
-        let context = Context::new(context.as_object().unwrap().clone());
+        let entries = context.as_object().unwrap().clone();
+        let context = Context { entries, is_argument: false };
         let mut arguments = Arguments::default();
         arguments.query.insert("endDateTime".into(), "x".into());
         assert_eq!(

@@ -97,13 +97,12 @@ impl Api {
             check_override(operation, &arguments)?;
         }
         context.add_headers(&mut arguments);
-        let (base, is_trusted) = self.base(operation, context)?;
+        let base = self.base(operation, context)?;
         let mut adjusted = Vec::new();
         let request = render(&self.catalogue, operation, &arguments, &base)?;
         let filled;
         let schemes = &self.catalogue.schemes;
-        let mut sending =
-            Sending { request: &request, base: &base, operation, schemes, is_trusted };
+        let mut sending = Sending { request: &request, base: &base, operation, schemes };
         let mut answer = self.client.send(&sending).await?;
         if answer.status == 400 && operation.is_read() {
             adjusted = context.fill(operation, &mut arguments);
@@ -137,14 +136,14 @@ impl Api {
                 answer.is_cut = true;
                 break;
             };
-            read += 1;
             answer.size += page.size;
-            if page.status >= 400 {
-                answer.is_cut = true;
-                break;
-            }
+            let joined =
+                (page.status < 400).then(|| pages::join(&mut answer.body, page.body)).flatten();
+            answer.is_cut |= page.is_cut || joined.is_none();
+            let Some(has_more) = joined else { break };
+            read += 1;
             answer.headers = page.headers;
-            if !pages::join(&mut answer.body, page.body) {
+            if !has_more {
                 break;
             }
         }
@@ -174,17 +173,19 @@ impl Api {
         Base::choose(&self.catalogue, operation, &own)
     }
 
-    /// Chooses the base address, and whether it may see credentials.
-    fn base(&self, operation: &Operation, context: &Context) -> Result<(Base, bool)> {
+    /// Chooses the base address. Every request to it has the operator's headers and credentials.
+    fn base(&self, operation: &Operation, context: &Context) -> Result<Base> {
         let configured = self.own_base(operation);
-        let Some(named) = context.base() else { return Ok((configured?, true)) };
+        let Some(named) = context.base() else { return Ok(configured?) };
         let named = Base::parse(named)?;
         let allowed = self.options.allow_base.iter().filter_map(|base| Base::parse(base).ok());
         let is_known = configured.iter().cloned().chain(allowed).any(|known| known == named);
-        if is_known || is_loopback(&named) || self.client.credentials.is_empty() {
-            return Ok((named, true));
+        // A model can write an argument, so it chooses among known addresses only.
+        let may_be_foreign =
+            !context.is_argument && (is_loopback(&named) || !self.client.has_secrets());
+        if is_known || may_be_foreign {
+            return Ok(named);
         }
-        // Somebody's context would otherwise decide who sees the operator's credentials.
         Err(Error::ForeignBase(named.as_str().to_owned()))
     }
 }

@@ -64,8 +64,6 @@ pub struct Sending<'a> {
     pub base: &'a Base,
     pub operation: &'a Operation,
     pub schemes: &'a [Scheme],
-    /// The base can get credentials.
-    pub is_trusted: bool,
 }
 
 impl Client {
@@ -90,6 +88,11 @@ impl Client {
         })
     }
 
+    /// Returns whether requests contain anything that only the operator's addresses may see.
+    pub fn has_secrets(&self) -> bool {
+        !self.fixed.is_empty() || !self.credentials.is_empty()
+    }
+
     /// Sends a request; renews a rejected token once, and waits if the server requests it.
     pub async fn send(&self, sending: &Sending<'_>) -> Result<Answer> {
         let mut renewed = false;
@@ -101,13 +104,8 @@ impl Client {
                 request.headers.retain(|(known, _)| *known != lower);
                 request.headers.push((lower, value.clone()));
             }
-            let mut token = None;
-            if sending.is_trusted {
-                token = self
-                    .credentials
-                    .apply(&mut request, sending.operation, sending.schemes)
-                    .await?;
-            }
+            let token =
+                self.credentials.apply(&mut request, sending.operation, sending.schemes).await?;
             let (status, headers, answer) = self.once(&request, sending.base).await?;
             if status == StatusCode::UNAUTHORIZED
                 && !renewed
@@ -173,7 +171,7 @@ impl Client {
         for name in SHOWN {
             let values = texts(answer.headers(), name);
             if !values.is_empty() {
-                let shown = self.credentials.redact(&values.join(", "));
+                let shown = self.redact(request, &values.join(", "));
                 headers.insert(name.to_owned(), Value::from(shown));
             }
         }
@@ -201,7 +199,24 @@ impl Client {
             reason = format!("{reason}: {inner}");
             source = inner.source();
         }
-        self.failed(request, &self.credentials.redact(&reason))
+        self.failed(request, &self.redact(request, &reason))
+    }
+
+    /// Removes secrets from a text: the configured ones, and those of the request, whose token may have been fetched.
+    fn redact(&self, request: &Request, text: &str) -> String {
+        let is_fixed = |name: &str| {
+            self.fixed.iter().any(|(fixed, _)| fixed.eq_ignore_ascii_case(name))
+                && !name.starts_with("accept")
+        };
+        let mut shown = self.credentials.redact(text);
+        for (name, value) in &request.headers {
+            let secret = value.rsplit(' ').next().unwrap_or_default();
+            // A year or another short word is no secret.
+            if secret.len() >= 6 && (name == "authorization" || is_fixed(name)) {
+                shown = shown.replace(secret, "[redacted]");
+            }
+        }
+        shown
     }
 
     fn failed(&self, request: &Request, reason: &str) -> Error {

@@ -31,31 +31,32 @@ pub fn next(answer: &Answer, current: &Url, base: &Base) -> Option<Url> {
     (base.contains(&next) && next != *current).then_some(next)
 }
 
-/// Adds a page to those before it; returns whether it could be added.
-pub fn join(body: &mut Value, page: Value) -> bool {
+/// Adds a page to those before it; returns whether it had entries, or `None` if it does not fit.
+pub fn join(body: &mut Value, page: Value) -> Option<bool> {
     match (body, page) {
-        (Value::Array(list), Value::Array(more)) => {
-            let has_more = !more.is_empty();
-            list.extend(more);
-            has_more
-        }
+        (Value::Array(list), Value::Array(more)) => Some(appended(list, more)),
         (Value::Object(entries), Value::Object(mut more)) => {
             // The one list of the body is what is paged.
             let mut lists = entries.iter().filter(|(_, value)| value.is_array());
-            let (Some((name, _)), None) = (lists.next(), lists.next()) else { return false };
+            let (Some((name, _)), None) = (lists.next(), lists.next()) else { return None };
             let name = name.clone();
-            let added = more.remove(&name);
+            let added = match more.remove(&name) {
+                Some(Value::Array(added)) => added,
+                None | Some(Value::Null) => Vec::new(),
+                Some(_) => return None,
+            };
             entries.extend(more);
-            match (entries.get_mut(&name), added) {
-                (Some(Value::Array(list)), Some(Value::Array(added))) if !added.is_empty() => {
-                    list.extend(added);
-                    true
-                }
-                _ => false,
-            }
+            Some(appended(entries.get_mut(&name)?.as_array_mut()?, added))
         }
-        _ => false,
+        (_, Value::Null) => Some(false),
+        _ => None,
     }
+}
+
+fn appended(list: &mut Vec<Value>, more: Vec<Value>) -> bool {
+    let has_more = !more.is_empty();
+    list.extend(more);
+    has_more
 }
 
 fn is_address(text: &str) -> bool {
@@ -65,17 +66,17 @@ fn is_address(text: &str) -> bool {
         || text.starts_with('?')
 }
 
-/// Reads the next page out of a Link header.
+/// Reads the next page out of a Link header, whose addresses may contain commas.
 fn linked(header: &str) -> Option<&str> {
-    header.split(",").find_map(|link| {
+    header.split('<').find_map(|link| {
         let (address, parameters) = link.split_once('>')?;
         let is_next = parameters.split(';').any(|parameter| {
             let (name, value) = parameter.split_once('=').unwrap_or((parameter, ""));
-            let words = value.trim().trim_matches('"');
+            let words = value.trim().trim_end_matches(',').trim_matches('"');
             name.trim().eq_ignore_ascii_case("rel")
                 && words.split_whitespace().any(|word| word.eq_ignore_ascii_case("next"))
         });
-        is_next.then(|| address.trim().trim_start_matches('<'))
+        is_next.then(|| address.trim())
     })
 }
 
@@ -101,6 +102,11 @@ mod tests {
         let header =
             "<https://a.test/v1/x?page=9>; rel=\"last\", </v1/x?page=2>; rel=\"prev next\"";
         assert_eq!(next(header, Value::Null).as_deref(), Some("https://a.test/v1/x?page=2"));
+        let header = "</v1/x?ids=1,2&page=2>; title=\"a, b\"; rel=next, </v1/x?page=1>; rel=first";
+        assert_eq!(
+            next(header, Value::Null).as_deref(),
+            Some("https://a.test/v1/x?ids=1,2&page=2")
+        );
         assert_eq!(
             next("", json!({"@odata.nextLink": "https://a.test/v1/x?skip=2"})).as_deref(),
             Some("https://a.test/v1/x?skip=2")
@@ -114,10 +120,15 @@ mod tests {
     #[test]
     fn pages_are_joined_as_lists_or_by_their_one_list() {
         let mut list = json!([1]);
-        assert!(join(&mut list, json!([2])) && !join(&mut list, json!([])));
+        assert_eq!(join(&mut list, json!([2])), Some(true));
+        assert_eq!(join(&mut list, json!([])), Some(false));
         let mut body = json!({"items": [1], "total": 2, "next": "x"});
-        assert!(join(&mut body, json!({"items": [2], "total": 2, "next": null})));
+        let page = json!({"items": [2], "total": 2, "next": null});
+        assert_eq!(join(&mut body, page), Some(true));
         assert_eq!(body, json!({"items": [1, 2], "total": 2, "next": null}));
-        assert!(!join(&mut json!({"a": [], "b": []}), json!({"a": [1]})));
+        assert_eq!(join(&mut body, json!({"total": 2})), Some(false));
+        let mut body = json!({"a": [], "b": []});
+        assert_eq!(join(&mut body, json!({"a": [1]})), None);
+        assert_eq!(body, json!({"a": [], "b": []}));
     }
 }

@@ -182,9 +182,13 @@ impl Server {
         mut input: Call,
         may_write: bool,
     ) -> CallToolResult {
-        let context = meta.get(CONTEXT).and_then(Value::as_object).cloned();
-        let context = context.or_else(|| input.context.take()).unwrap_or_default();
-        match self.api.call(input, &Context::new(context), may_write).await {
+        let context = match meta.get(CONTEXT).and_then(Value::as_object) {
+            Some(entries) => Context { entries: entries.clone(), is_argument: false },
+            None => {
+                Context { entries: input.context.take().unwrap_or_default(), is_argument: true }
+            }
+        };
+        match self.api.call(input, &context, may_write).await {
             Ok(called) => {
                 let mut result = answer(&called, shown(&called));
                 // A refusal is an answer with all its data, and still not what was asked for.

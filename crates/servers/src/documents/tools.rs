@@ -3,8 +3,11 @@
 use std::fs::File;
 use std::io::Read as _;
 use std::path::PathBuf;
+use std::sync::Arc;
 
-use perihelion_documents::{COLLECTION, EmbeddingModel, Library, Query, Read, Scope, Source};
+use perihelion_documents::{
+    COLLECTION, EmbeddingModel, Library, Limits, Query, Read, Scope, Source,
+};
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
@@ -40,7 +43,7 @@ pub struct Server {
     /// Whether callers may say whose call it is: those alone that started this process.
     believes_callers: bool,
     collection: Option<String>,
-    root: Option<Root>,
+    root: Option<Arc<Root>>,
     read_only: bool,
 }
 
@@ -48,7 +51,8 @@ impl Server {
     /// Opens the database and the directory, and makes the tools; `believes_callers` lets each call say whose it is.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Serving> {
         let open = |path: &PathBuf| {
-            Root::open(path).map_err(|source| Error::Root { path: path.clone(), source })
+            let opened = Root::open(path).map(Arc::new);
+            opened.map_err(|source| Error::Root { path: path.clone(), source })
         };
         let server = Self {
             opened: super::open(options).await?,
@@ -232,7 +236,13 @@ impl Server {
         }
         let (path, bytes) = match (asked.path, asked.text) {
             (Some(path), None) => {
-                let bytes = self.file(&path)?;
+                let root = self.root.clone();
+                let name = path.clone();
+                let most = Limits::default().input_bytes;
+                let reading =
+                    tokio::task::spawn_blocking(move || file(root.as_deref(), &name, most));
+                let read = reading.await.map_err(std::io::Error::from).flatten();
+                let bytes = read.map_err(|source| Error::File { path: path.clone(), source })?;
                 (path, bytes)
             }
             (None, Some(text)) => {
@@ -263,25 +273,6 @@ impl Server {
         })
     }
 
-    fn file(&self, path: &str) -> Result<Vec<u8>> {
-        let failed = |source| Error::File { path: path.to_owned(), source };
-        let irregular = || std::io::Error::other("it is not a regular file");
-        let opened = match &self.root {
-            Some(root) => root.file(path),
-            // Opening a pipe would hold the server until it has a writer.
-            None => std::fs::metadata(path).and_then(|found| {
-                if found.is_file() { File::open(path) } else { Err(irregular()) }
-            }),
-        };
-        let mut file = opened.map_err(failed)?;
-        if !file.metadata().map_err(failed)?.is_file() {
-            return Err(failed(irregular()));
-        }
-        let mut bytes = Vec::new();
-        file.read_to_end(&mut bytes).map_err(failed)?;
-        Ok(bytes)
-    }
-
     async fn search(&self, meta: &RequestMetaObject, asked: SearchDocuments) -> Result<Hits> {
         let mut query = Query::new(asked.query);
         query.filters = asked.filters.unwrap_or_default();
@@ -298,5 +289,41 @@ impl Server {
         let found = library.search(&query, self.model()).await?;
         let hits = found.hits.into_iter().map(|source| Hit { source, parent: None }).collect();
         Ok(Hits { hits, by_words_only: found.by_words_only })
+    }
+}
+
+/// Reads a regular file of at most that many bytes.
+fn file(root: Option<&Root>, path: &str, most: usize) -> std::io::Result<Vec<u8>> {
+    let irregular = || std::io::Error::other("it is not a regular file");
+    let file = match root {
+        Some(root) => root.file(path)?,
+        // Opening a pipe would hold the server until it has a writer.
+        None if std::fs::metadata(path)?.is_file() => File::open(path)?,
+        None => return Err(irregular()),
+    };
+    if !file.metadata()?.is_file() {
+        return Err(irregular());
+    }
+    let mut bytes = Vec::new();
+    file.take(most as u64 + 1).read_to_end(&mut bytes)?;
+    if bytes.len() > most {
+        return Err(std::io::Error::other(format!("it is larger than {most} bytes")));
+    }
+    Ok(bytes)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_file_is_read_up_to_the_limit() {
+        let home = tempfile::tempdir().unwrap();
+        let path = home.path().join("a.txt");
+        std::fs::write(&path, "12345").unwrap();
+        let path = path.to_str().unwrap();
+        assert_eq!(file(None, path, 5).unwrap(), b"12345");
+        let refused = file(None, path, 4).unwrap_err().to_string();
+        assert_eq!(refused, "it is larger than 4 bytes");
     }
 }

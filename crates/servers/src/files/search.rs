@@ -27,7 +27,7 @@ pub struct Hit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Search {
     pub hits: Vec<Hit>,
-    /// There are more matching lines than are shown.
+    /// There are more matching lines than are shown, or more files than were searched.
     pub truncated: bool,
     /// Number of text files that were looked through.
     pub files_searched: usize,
@@ -41,9 +41,10 @@ impl Tree {
     pub fn search(&self, query: &str, is_regex: bool, path: &str, most: usize) -> Result<Search> {
         let pattern = pattern(query, is_regex)?;
         let begun = clock::monotonic();
-        let mut found = Search { hits: Vec::new(), truncated: false, files_searched: 0 };
+        let (files, truncated) = self.files(path)?;
+        let mut found = Search { hits: Vec::new(), truncated, files_searched: 0 };
         let mut bytes = 0;
-        for path in self.files(path)? {
+        for path in files {
             let Ok(text) = self.text(&path) else { continue };
             found.files_searched += 1;
             for (index, line) in text.lines().enumerate() {

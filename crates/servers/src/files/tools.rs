@@ -147,16 +147,16 @@ fn excerpt_text(excerpt: &Excerpt) -> String {
 }
 
 fn search_text(found: &Search, query: &str) -> String {
-    if found.hits.is_empty() {
-        let files = found.files_searched;
-        return format!(
-            "No line in {files} files contains: {query}\nTry one distinctive word, or a regular expression."
-        );
-    }
     let lines = found.hits.iter().map(|hit| format!("{}:{}: {}", hit.path, hit.line, hit.text));
     let mut text = lines.collect::<Vec<_>>().join("\n");
+    if found.hits.is_empty() {
+        text = format!(
+            "No line in {} files contains: {query}\nTry one distinctive word, or a regular expression.",
+            found.files_searched
+        );
+    }
     if found.truncated {
-        text.push_str("\n(truncated: there are more hits; narrow the query or the path)");
+        text.push_str("\n(truncated: there are more hits or files; narrow the query or the path)");
     }
     text
 }

@@ -122,20 +122,22 @@ impl Tree {
         })
     }
 
-    /// Returns the paths of the files below a path (or the file itself), sorted.
-    pub(super) fn files(&self, path: &str) -> Result<Vec<String>> {
+    /// Returns the paths of the files below a path (or the file itself), sorted, and whether there are more.
+    pub(super) fn files(&self, path: &str) -> Result<(Vec<String>, bool)> {
         let path = relative(path);
         let found = self.root.file(&path).and_then(|file| file.metadata());
         if found.map_err(|error| self.explain(&path, error))?.is_file() {
-            return Ok(vec![path]);
+            return Ok((vec![path], false));
         }
         let mut entries = Vec::new();
-        self.walk(&path, MAX_DEPTH, MAX_FILES, &mut entries)
+        self.walk(&path, MAX_DEPTH, MAX_FILES + 1, &mut entries)
             .map_err(|error| self.explain(&path, error))?;
+        let is_cut = entries.len() > MAX_FILES;
+        entries.truncate(MAX_FILES);
         let files = entries.into_iter().filter(|entry| entry.kind == "file");
         let mut files: Vec<String> = files.map(|entry| entry.path).collect();
         files.sort();
-        Ok(files)
+        Ok((files, is_cut))
     }
 
     pub(super) fn text(&self, path: &str) -> Result<String> {
@@ -188,7 +190,8 @@ impl Tree {
             let below = (entry.kind == "directory" && depth > 0).then(|| entry.path.clone());
             into.push(entry);
             if let Some(below) = below {
-                self.walk(&below, depth - 1, most, into)?;
+                // One that cannot be read, or was removed since, hides none of the rest.
+                let _ = self.walk(&below, depth - 1, most, into);
             }
         }
         Ok(())
@@ -201,13 +204,14 @@ impl Tree {
                 let hint = self.hint(&path);
                 Error::NotFound { path, hint }
             }
-            ErrorKind::PermissionDenied => Error::Outside(path),
+            // The system's own refusal has a number.
+            ErrorKind::PermissionDenied if error.raw_os_error().is_none() => Error::Outside(path),
             _ => Error::Io { path, source: error },
         }
     }
 
     fn hint(&self, wrong: &str) -> String {
-        let files = self.files(".").unwrap_or_default();
+        let (files, _) = self.files(".").unwrap_or_default();
         let by_name = files.iter().find(|path| {
             Path::new(path).file_name() == Path::new(wrong).file_name() && !wrong.is_empty()
         });
@@ -298,6 +302,31 @@ mod tests {
         );
         assert_eq!(all.entries[1].kind, "link");
         assert_eq!(tree.list("./sub/", false).unwrap().entries.len(), 3);
+    }
+
+    /// A name that is not UTF-8 cannot be opened by the text that stands for it.
+    #[test]
+    fn a_directory_that_cannot_be_read_hides_none_of_the_others() {
+        use std::os::unix::ffi::OsStrExt as _;
+        let (home, tree) = tree();
+        let odd = std::ffi::OsStr::from_bytes(b"b\xff");
+        std::fs::create_dir(home.path().join("root").join(odd)).unwrap();
+        let listed = tree.list("", true).unwrap();
+        assert!(listed.entries.iter().any(|entry| entry.path == "sub/c.md"), "{listed:?}");
+        assert_eq!(tree.search("gamma", false, "", 9).unwrap().hits.len(), 1);
+    }
+
+    #[test]
+    fn a_search_of_too_many_files_is_incomplete() {
+        let (home, tree) = tree();
+        let many = home.path().join("root/a");
+        std::fs::create_dir(&many).unwrap();
+        for number in 0..MAX_FILES {
+            std::fs::write(many.join(number.to_string()), "").unwrap();
+        }
+        let found = tree.search("gamma", false, "", 9).unwrap();
+        assert!(found.hits.is_empty() && found.truncated, "{found:?}");
+        assert!(!tree.search("gamma", false, "sub", 9).unwrap().truncated);
     }
 
     #[test]

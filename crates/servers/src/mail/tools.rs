@@ -210,7 +210,7 @@ fn named(error: perihelion_mail::Error) -> String {
             "PathResolutionError"
         }
         Error::BadQuery(_) => "QueryError",
-        Error::OutcomeUnknown(_) => "OutcomeUnknown",
+        Error::OutcomeUnknown(_) | Error::NoMark(_) => "OutcomeUnknown",
         _ => "ToolError",
     };
     format!("{kind}: {error}")

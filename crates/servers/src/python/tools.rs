@@ -38,7 +38,7 @@ struct Run {
 struct Workshop {
     python: Python,
     options: Options,
-    runs: Semaphore,
+    runs: Arc<Semaphore>,
 }
 
 pub struct Server {
@@ -50,7 +50,8 @@ impl Server {
     pub fn open(options: &Options) -> Result<Serving, Error> {
         let tier = options.tier();
         let python = Python::open(tier, &options.site_packages)?;
-        let workshop = Workshop { python, options: options.clone(), runs: Semaphore::new(RUNS) };
+        let runs = Arc::new(Semaphore::new(RUNS));
+        let workshop = Workshop { python, options: options.clone(), runs };
         let packages = match tier {
             Tier::Wasm => {
                 "the standard library (with sqlite3, decimal, statistics), no numpy or pandas"
@@ -86,12 +87,14 @@ impl Server {
         };
         let workshop = Arc::clone(&self.workshop);
         // The semaphore is never closed; without a place the run would only be slower.
-        let place = self.workshop.runs.acquire().await.ok();
+        let place = Arc::clone(&workshop.runs).acquire_owned().await.ok();
         let asked = program.clone();
-        let outcome =
-            tokio::task::spawn_blocking(move || workshop.python.run(&program, &limits)).await??;
-        drop(place);
-        Ok((outcome, asked))
+        let running = tokio::task::spawn_blocking(move || {
+            // A run outlives a caller that stops waiting, and keeps its place until then.
+            let _place = place;
+            workshop.python.run(&program, &limits)
+        });
+        Ok((running.await??, asked))
     }
 }
 

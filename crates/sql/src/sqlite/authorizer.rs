@@ -27,8 +27,8 @@ pub struct Rules {
     pub only: HashSet<String>,
     /// Tables and views that there are.
     pub present: HashSet<String>,
-    /// Permitted full-text tables, whose hidden parts are tables, too.
-    pub full_text: Vec<String>,
+    /// The hidden tables in which permitted full-text tables store their contents.
+    pub full_text: HashSet<String>,
     /// Modules that can be read like tables without being in the schema.
     pub modules: HashSet<String>,
     /// (view, table) for every table that is read inside a permitted view.
@@ -194,13 +194,8 @@ impl Permissions {
             // A name of the statement's own, whose tables are asked for one by one.
             return !rules.modules.contains(&table);
         }
-        if rules.only.is_empty() || rules.only.contains(&table) {
-            return true;
-        }
-        let part_of = |whole: &String| {
-            table.strip_prefix(whole.as_str()).is_some_and(|rest| rest.starts_with('_'))
-        };
-        if rules.full_text.iter().any(part_of) {
+        if rules.only.is_empty() || rules.only.contains(&table) || rules.full_text.contains(&table)
+        {
             return true;
         }
         let Some(view) = view.map(str::to_ascii_lowercase) else { return false };

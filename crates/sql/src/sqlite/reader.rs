@@ -246,8 +246,13 @@ impl Reader {
             "SELECT lower(name) FROM sqlite_schema WHERE type = 'table' AND sql LIKE 'CREATE VIRTUAL%' AND sql LIKE '%fts%'",
         )
         .await?;
+        let parts = self.parts_of_virtual_tables().await?;
         let modules = names("SELECT lower(name) FROM pragma_module_list").await?;
         let permitted = |name: &str| self.only.is_empty() || self.only.contains(name);
+        let is_part = |part: &String| {
+            part.rsplit_once('_')
+                .is_some_and(|(of, _)| permitted(of) && full_text.iter().any(|name| name == of))
+        };
         let mut inside_views = HashSet::new();
         let mut connection = self.catalogue.acquire().await.map_err(database_error)?;
         for view in views.iter().filter(|view| permitted(&view.to_ascii_lowercase())) {
@@ -257,7 +262,7 @@ impl Reader {
         self.permissions.set(Rules {
             only: self.only.clone(),
             present: present.into_iter().collect(),
-            full_text: full_text.into_iter().filter(|name| permitted(name)).collect(),
+            full_text: parts.into_iter().filter(is_part).collect(),
             modules: modules.into_iter().collect(),
             inside_views,
         });

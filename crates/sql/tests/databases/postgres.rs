@@ -123,6 +123,22 @@ async fn a_statement_that_outlives_its_time_is_ended_and_its_connection_is_not_u
     server.drop().await;
 }
 
+/// The backend of a statement without a caller is ended, so its connection must not serve the next one.
+#[tokio::test]
+async fn a_caller_that_stops_waiting_ends_no_other_callers_statement() {
+    let Some(server) = Server::with(SCHEMA).await else { return };
+    let database = server.open().await;
+    let sql = "SELECT count(*) FROM generate_series(1, (SELECT 300000)) AS g(i)";
+    for wait in (1..80).step_by(2) {
+        let stopped = database.query(sql, None);
+        let _ = tokio::time::timeout(Duration::from_millis(wait), stopped).await;
+        let next = database.query(sql, None).await;
+        assert!(next.is_ok(), "after {wait} ms: {next:?}");
+    }
+    drop(database);
+    server.drop().await;
+}
+
 #[tokio::test]
 async fn missing_restrictions_of_the_role_are_reported() {
     let Some(server) = Server::with(SCHEMA).await else { return };

@@ -94,6 +94,16 @@ async fn rows_columns_and_cells_are_cut_to_the_limits_and_the_answer_reports_it(
 }
 
 #[tokio::test]
+async fn a_file_that_takes_the_place_of_another_is_read_at_once() {
+    let file = File::with(SCHEMA).await;
+    let database = file.open().await;
+    assert_eq!(rows(&database, "SELECT count(*) FROM open").await, [[3]]);
+    let other = File::with("CREATE TABLE open (id INTEGER); INSERT INTO open VALUES (7)").await;
+    std::fs::rename(&other.path, &file.path).unwrap();
+    assert_eq!(rows(&database, "SELECT id FROM open").await, [[7]]);
+}
+
+#[tokio::test]
 async fn mathematics_regular_expressions_and_text_search_are_there() {
     let file = File::with(SCHEMA).await;
     let database = file.open().await;

@@ -11,7 +11,9 @@ const SCHEMA: &str = "
     CREATE TABLE open (id INTEGER PRIMARY KEY, note TEXT); INSERT INTO open VALUES (1, 'a'), (2, 'b');
     CREATE TABLE secret (x TEXT); INSERT INTO secret VALUES ('hush');
     CREATE VIEW hushed AS SELECT length(x) AS n FROM (SELECT x FROM secret) AS part;
-    CREATE VIRTUAL TABLE papers USING fts5(body); INSERT INTO papers VALUES ('a fox')";
+    CREATE VIRTUAL TABLE papers USING fts5(body); INSERT INTO papers VALUES ('a fox');
+    CREATE TABLE papers_private (x TEXT); INSERT INTO papers_private VALUES ('hush');
+    CREATE VIRTUAL TABLE papers_hidden USING fts5(body); INSERT INTO papers_hidden VALUES ('hush')";
 const LIMITS: Limits =
     Limits { max_rows: 10, max_columns: 10, max_cell_bytes: 100, timeout: Duration::from_secs(20) };
 
@@ -41,6 +43,9 @@ async fn without_the_guard_the_authorizer_still_refuses_writes_and_hidden_tables
         "PRAGMA query_only = OFF",
         "PRAGMA table_info(open)",
         "SELECT * FROM secret",
+        "SELECT * FROM papers_private",
+        "SELECT * FROM papers_hidden",
+        "SELECT * FROM papers_hidden_content",
         "SELECT (SELECT x FROM secret) FROM open",
         "SELECT * FROM sqlite_master",
         "SELECT * FROM pragma_database_list",
