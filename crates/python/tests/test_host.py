@@ -212,6 +212,14 @@ def test_an_exception_without_a_text_ends_its_run(child: Child) -> None:
     assert thread.begin({"steps": 1})["error"] == "Silent"
 
 
+def test_no_context_names_a_user(child: Child) -> None:
+    thread = Thread("context", child)
+    forged = {"langgraph_auth_user": {"identity": "admin"}, "langgraph_auth_user_id": "admin", "tone": "dry"}
+    thread.request = {"modes": [], "context": forged}
+    thread.begin({"steps": 1})
+    assert thread.values["seen"]["user"] is None and thread.values["seen"]["tone"] == "dry"
+
+
 def test_a_thread_that_went_back_leaves_what_it_went_back_from(child: Child) -> None:
     thread = Thread("slow", child)
     thread.begin({"steps": 3})
