@@ -186,9 +186,8 @@ def test_the_edit_of_a_command_is_made_once(child: Child) -> None:
     # As if the server had died before it knew of the question.
     assert thread.run(command=command)["interrupts"] == asks["interrupts"]
     assert thread.values["done"] == ["edited"] and thread.values["item"] == "tea"
-    thread.request = {"modes": [], "run_id": str(uuid.uuid4())}
     answers = [{"id": one["id"], "answered": one["answered"], "value": "Ada"} for one in asks["interrupts"]]
-    along = {"update": [["done", ["along"]]]}
+    along = {"id": str(uuid.uuid4()), "update": [["done", ["along"]]]}
     second = thread.run(answers=answers, command=along)
     assert thread.run(answers=answers, command=along)["interrupts"] == second["interrupts"]
     assert thread.values["done"] == ["edited", "along"]

@@ -31,8 +31,7 @@ async def _edit(order: dict[str, Any], position: Position, at: Any) -> dict[str,
     """Returns the update and the next nodes of a command, unless an attempt before has stored them at a checkpoint."""
     update, goto = order["command"].get("update") or [], order["command"].get("goto") or []
     # Several runs can answer at one checkpoint.
-    run = (order.get("request") or {}).get("run_id") if order.get("answers") else None
-    mark = run or order.get("line")
+    mark = order["command"].get("id") or order.get("line")
     found = await position.project.saver.aget_tuple(at)
     if found and (INPUT_TASK, MARK, mark) in (found.pending_writes or []):
         return {}
