@@ -236,10 +236,10 @@ impl Service {
             }
             Asked::Resume(given) => {
                 let view = self.runtime().threads().view(thread).await?;
-                if let Some(Along { update, goto, .. }) = &order.along
+                if let Some(along) = &order.along
                     && view.open.is_empty()
                 {
-                    let (update, goto) = (update.clone(), goto.clone());
+                    let Along { update, goto, .. } = along.clone();
                     return Ok(Job::Edit { thread, update, as_node: None, goto });
                 }
                 let is_paused = view.info.status == ThreadStatus::Interrupted;
