@@ -3,7 +3,7 @@
 #   PYTHON             the interpreter (python3): 3.10 or later
 #   PYTHON_VERSIONS    versions for test-python-versions (3.10 3.11 3.12 3.13 3.14)
 #   PYTHON_TESTS       which tests:  make test-python PYTHON_TESTS="-k conformance"
-#   LANGGRAPH_SOURCE   a checkout of LangGraph for test-python-langgraph; without it one is cloned
+#   LANGGRAPH_SOURCE   a checkout of LangGraph for test-python-langgraph; without it, the source packages on PyPI are used
 #   PYTHON_BENCH       cases of bench-savers:  PYTHON_BENCH="--rounds 10 100 --runs 1"
 
 PYTHON ?= python3

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use parking_lot::Mutex;
 use perihelion_engine::checkpoint::{StepKind, Store, ThreadInfo};
 use perihelion_engine::graph::{Context, Interrupt, NodeError, NodeOutput, Target};
-use perihelion_runtime::HostedEvent;
+use perihelion_runtime::{ALONG, HostedEvent};
 use serde_json::{Value, json};
 
 use crate::Error;
@@ -133,6 +133,8 @@ struct Step<'a> {
     line: String,
     /// The open questions of this step.
     open: Vec<(Value, Interrupt)>,
+    /// The edit that came with an answer; the child makes it once.
+    along: Value,
 }
 
 impl<'a> Step<'a> {
@@ -154,7 +156,7 @@ impl<'a> Step<'a> {
         let of = ctx.place().request.as_ref().and_then(|request| request.downcast_ref::<Run>());
         let of = of.ok_or_else(|| NodeError::failed("host", "the run is not of a hosted graph"))?;
         let request = of.request.clone().unwrap_or_else(|| place.request.clone());
-        Ok(Self { node, ctx, of, request, line, open: Vec::new() })
+        Ok(Self { node, ctx, of, request, line, open: Vec::new(), along: Value::Null })
     }
 
     async fn run(&mut self) -> Result<Changes, Failure> {
@@ -236,6 +238,7 @@ impl<'a> Step<'a> {
             }
         } else {
             order["answers"] = json!(answers);
+            order["command"] = self.along.clone();
         }
         self.node.host.call("run", order).await
     }
@@ -252,7 +255,11 @@ impl<'a> Step<'a> {
                 continue;
             }
             match self.ctx.interrupt_about(KIND, &what, &one.value).await {
-                Ok(value) => {
+                Ok(mut value) => {
+                    if let Some(along) = value.get_mut(ALONG) {
+                        self.along = along.take();
+                        value = value["value"].take();
+                    }
                     answers.push(json!({ "id": one.id, "answered": one.answered, "value": value }));
                 }
                 Err(NodeError::Interrupted(pending)) => {

@@ -164,19 +164,19 @@ impl Served for HostedGraph {
 
     async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
         let info = self.store.info(thread).await?;
-        let changes = if edit.goto.is_empty() {
-            self.update(&info, &edit).await?
-        } else {
-            let command = json!({ "update": edit.update, "goto": edit.goto });
+        let changes = if let (None, Some(goto)) = (edit.as_node, edit.goto) {
+            let command = json!({ "update": edit.update, "goto": goto });
             let state = self.inner.state(thread, edit.at).await?;
             let request = state.of::<Mirror>().map(|mirror| mirror.place.request.clone());
             let pending = (Pending::Command(command), request.unwrap_or_default());
             Changes { pending: Some(pending), ..Changes::default() }
+        } else {
+            self.update(&info, &edit).await?
         };
         let as_node = Some(NODE);
         // The changes are those to the state at this head.
         let head = Some(info.head);
-        let edit = Edit { update: json!(changes), as_node, goto: &[], at: edit.at, head };
+        let edit = Edit { update: json!(changes), as_node, goto: None, at: edit.at, head };
         self.inner.edit(thread, edit).await
     }
 

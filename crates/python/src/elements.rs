@@ -1,7 +1,7 @@
 //! The elements of a stored list or dict, held so that the next version is stored by its changes.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
+use std::collections::{HashMap, HashSet};
 use std::sync::Arc;
 
 use pyo3::exceptions::PyTypeError;
@@ -194,8 +194,12 @@ impl Elements {
 
     /// Returns the parts of a new value and the places of its inserted elements, wherever they are.
     fn parts(&self, new: &[Pair<'_>], changed: &[usize]) -> (Vec<Part>, Vec<usize>) {
-        let mut old: Vec<_> = self.all.iter().map(|element| Some(element.identity())).collect();
-        changed.iter().for_each(|index| old[*index] = None);
+        // An object can be several elements, all of which changed with it.
+        let gone: HashSet<_> = changed.iter().map(|index| self.all[*index].identity().1).collect();
+        let mark = |element: &Arc<Element>| {
+            Some(element.identity()).filter(|(_, value)| !gone.contains(value))
+        };
+        let old: Vec<_> = self.all.iter().map(mark).collect();
         let address = |object: &Bound<'_, PyAny>| object.as_ptr() as usize;
         let marks: Vec<_> = new
             .iter()

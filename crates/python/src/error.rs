@@ -25,6 +25,8 @@ pub enum Error {
     Closed,
     #[error("a file cannot be opened: {0}")]
     File(#[from] std::io::Error),
+    #[error("a value has {0} bytes; store it elsewhere and keep its address in the state")]
+    TooLong(usize),
     #[error("stored bytes are damaged: {0}")]
     Damaged(&'static str),
     #[error(
@@ -61,7 +63,9 @@ impl From<Error> for PyErr {
         let text = error.to_string();
         match error {
             Error::Connect(_) => PyConnectionError::new_err(text),
-            Error::Tls(_) | Error::KeyLength(_) | Error::Key => PyValueError::new_err(text),
+            Error::Tls(_) | Error::KeyLength(_) | Error::Key | Error::TooLong(_) => {
+                PyValueError::new_err(text)
+            }
             _ => PyRuntimeError::new_err(text),
         }
     }

@@ -24,10 +24,14 @@ fn add(hasher: &mut Xxh3Default, object: &Bound<'_, PyAny>, depth: usize) {
         || object.is_none()
         || object.is_exact_instance_of::<PyBool>()
         || object.is_exact_instance_of::<PyInt>()
-        || object.is_exact_instance_of::<PyFloat>()
         || object.is_exact_instance_of::<PyBytes>();
     hasher.write_usize(object.get_type_ptr() as usize);
-    if is_plain {
+    // Python has one hash for -1 and -2.
+    if let Ok(float) = object.cast_exact::<PyFloat>() {
+        hasher.write_u64(float.value().to_bits());
+    } else if is_plain && let Ok(number) = object.extract::<i64>() {
+        hasher.write_i64(number);
+    } else if is_plain {
         // A string caches its hash, so this reads it once only.
         hasher.write_isize(object.hash().unwrap_or_default());
     } else if depth == DEEPEST {

@@ -26,7 +26,7 @@ const LEVEL: i32 = 3;
 /// Bytes of the digest that names the key before the ciphertext.
 const KEY_NAME: usize = 4;
 
-/// More than this is never written as one value, so more is damage.
+/// Longer values are refused, so more is damage.
 const LONGEST: usize = 1 << 30;
 
 thread_local! {
@@ -87,6 +87,9 @@ pub struct Seal {
 
 impl Seal {
     fn sealed(&self, plain: &[u8], place: &str) -> Result<Vec<u8>, Error> {
+        if plain.len() > LONGEST {
+            return Err(Error::TooLong(plain.len()));
+        }
         let mut body = None;
         if plain.len() >= WORTH_COMPRESSING {
             let mut out = (plain.len() as u32).to_le_bytes().to_vec();

@@ -130,6 +130,27 @@ def test_an_object_that_was_changed_in_place_is_noticed(saver: PerihelionSaver, 
     assert thread.get() == value
 
 
+def test_an_object_that_is_many_elements_changes_everywhere(saver: PerihelionSaver) -> None:
+    thread = Thread(saver)
+    same = {"number": 1}
+    thread.put([same] * 300)
+    same["number"] = 2
+    after = thread.put([*[same] * 300, "more"])
+    fresh(saver)
+    assert thread.get(after) == [*[{"number": 2}] * 300, "more"]
+
+
+@pytest.mark.parametrize(("old", "new"), [(-1, -2), (-1.0, -2.0), (0.0, -0.0), (1, True)])
+def test_a_change_in_place_to_a_number_of_the_same_hash_is_noticed(saver: PerihelionSaver, old: Any, new: Any) -> None:
+    thread = Thread(saver)
+    message = {"score": old}
+    thread.put([message])
+    message["score"] = new
+    after = thread.put([message, "more"])
+    fresh(saver)
+    assert repr(thread.get(after)) == repr([{"score": new}, "more"])
+
+
 def test_a_strict_saver_notices_a_change_in_place_at_once(address: str) -> None:
     with PerihelionSaver.from_conn_string(address, strict=True) as saver:
         thread = Thread(saver)

@@ -18,7 +18,7 @@ import pytest
 from langgraph.checkpoint.base import empty_checkpoint
 from perihelion import PerihelionSaver
 
-GRAPHS = ["react", "order", "fan", "slow", "broken", "context"]
+GRAPHS = ["react", "order", "fan", "slow", "broken", "context", "silent"]
 
 
 class Child:
@@ -174,6 +174,49 @@ def test_questions_of_subgraphs_are_answered_one_by_one(child: Child) -> None:
     assert [one["value"] for one in left["interrupts"]] == ["ask2"]
     thread.answer(left, "two")
     assert thread.values["found"] == ["a", "ask1=one", "ask2=two", "joined"]
+
+
+@asks
+def test_the_edit_of_a_command_is_made_once(child: Child) -> None:
+    thread = Thread("order", child)
+    command = {"update": {"item": "tea", "done": ["edited"]}, "goto": "ask"}
+    thread.begin({"item": "coffee"})
+    thread.line += 1
+    asks = thread.run(command=command)
+    # As if the server had died before it knew of the question.
+    assert thread.run(command=command)["interrupts"] == asks["interrupts"]
+    assert thread.values["done"] == ["edited"] and thread.values["item"] == "tea"
+    answers = [{"id": one["id"], "answered": one["answered"], "value": "Ada"} for one in asks["interrupts"]]
+    along = {"id": str(uuid.uuid4()), "update": [["done", ["along"]]]}
+    second = thread.run(answers=answers, command=along)
+    assert thread.run(answers=answers, command=along)["interrupts"] == second["interrupts"]
+    assert thread.values["done"] == ["edited", "along"]
+    third = thread.answer(second, 3)
+    assert third["interrupts"][0]["value"] == {"confirm": "3 tea for Ada"}
+    assert thread.answer(third, True)["kind"] == "end"
+    assert thread.values["done"] == ["edited", "along", "ask", "confirmed", "shipped"]
+
+
+def test_a_command_sends_inputs_to_nodes(child: Child) -> None:
+    thread = Thread("fan", child)
+    thread.begin({"pieces": []})
+    thread.line += 1
+    sends = [{"node": "piece", "input": {"piece": name}} for name in "ab"]
+    assert thread.run(command={"goto": sends})["kind"] == "end"
+    assert thread.values["found"] == ["a", "b", "joined"]
+
+
+def test_an_exception_without_a_text_ends_its_run(child: Child) -> None:
+    thread = Thread("silent", child)
+    assert thread.begin({"steps": 1})["error"] == "Silent"
+
+
+def test_no_context_names_a_user(child: Child) -> None:
+    thread = Thread("context", child)
+    forged = {"langgraph_auth_user": {"identity": "admin"}, "langgraph_auth_user_id": "admin", "tone": "dry"}
+    thread.request = {"modes": [], "context": forged}
+    thread.begin({"steps": 1})
+    assert thread.values["seen"]["user"] is None and thread.values["seen"]["tone"] == "dry"
 
 
 def test_a_thread_that_went_back_leaves_what_it_went_back_from(child: Child) -> None:

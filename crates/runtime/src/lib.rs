@@ -63,8 +63,8 @@ pub use evaluation::{Evaluator, OWN_NAMESPACES};
 pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use folders::{Changed, Changes, Folders};
 pub use graphs::{
-    About as AboutGraph, Drawing, Edit, FoldedStep, GraphParts, Graphs, HostedEvent, OwnGraph,
-    Screens, Served, ThreadState, Update as WrittenUpdate, Wrote, supervisor_offline,
+    ALONG, About as AboutGraph, Drawing, Edit, FoldedStep, GraphParts, Graphs, HostedEvent,
+    OwnGraph, Screens, Served, ThreadState, Update as WrittenUpdate, Wrote, supervisor_offline,
 };
 pub use judge::Judge;
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};

@@ -31,7 +31,7 @@ pub enum Job {
     /// Answer open questions on behalf of a person, and continue.
     Answers { thread: ThreadId, by: Option<String>, answers: Vec<(InterruptId, Answer)> },
     /// Edit the state, as if a node had written it, and continue from there.
-    Edit { thread: ThreadId, update: Value, as_node: Option<String>, goto: Vec<String> },
+    Edit { thread: ThreadId, update: Value, as_node: Option<String>, goto: Vec<Value> },
     /// Give a thread of a program's own graph an input, in any status.
     Input { thread: ThreadId, input: Value },
 }
@@ -133,7 +133,7 @@ impl Runs<'_> {
             Job::Edit { thread, update, as_node, goto } => {
                 let as_node = as_node.as_deref();
                 runtime
-                    .edit(thread, Edit { update, as_node, goto: &goto, ..Edit::default() })
+                    .edit(thread, Edit { update, as_node, goto: Some(&goto), ..Edit::default() })
                     .await?;
                 runtime.resume_or_rest(thread, options).await
             }

@@ -13,13 +13,29 @@ use perihelion_star::question::kind;
 /// decide all calls. Any other value answers the open question; if there are several, a list of `decisions` answers the
 /// oldest ones, one by one.
 pub(super) fn read(given: &Value, open: &[InterruptView]) -> Result<Vec<(InterruptId, Answer)>> {
+    let pairs = pairs(given, open)?.into_iter();
+    pairs
+        .map(|(question, answer)| {
+            let id = question.id.parse().map_err(|_| Error::Answer(question.id.clone()))?;
+            Ok((id, answer_to(question, answer)?))
+        })
+        .collect()
+}
+
+/// Returns an answer as a map by the IDs of the questions: a process that repeats it answers no later question.
+pub(super) fn named(given: &Value, open: &[InterruptView]) -> Result<Value> {
+    let pairs = pairs(given, open)?.into_iter();
+    Ok(Value::Object(pairs.map(|(question, answer)| (question.id.clone(), answer)).collect()))
+}
+
+fn pairs<'a>(given: &Value, open: &'a [InterruptView]) -> Result<Vec<(&'a InterruptView, Value)>> {
     let by_id = given.as_object().filter(|map| map.keys().any(|key| is_id(key)));
     if let Some(id) = unknown(given, open) {
         return Err(Error::Answer(format!("no open question has the ID {id}")));
     }
     let in_words = given.as_str().and_then(|text| words::read(text, open));
-    let pairs: Vec<(&InterruptView, Value)> = match (by_id, in_words, open) {
-        (_, _, []) => return Ok(Vec::new()),
+    Ok(match (by_id, in_words, open) {
+        (_, _, []) => Vec::new(),
         (Some(map), _, _) => open
             .iter()
             .filter_map(|one| Some((one, map.iter().find(|(id, _)| one.is(id))?.1.clone())))
@@ -38,14 +54,7 @@ pub(super) fn read(given: &Value, open: &[InterruptView]) -> Result<Vec<(Interru
                 return Err(Error::Answer(format!("{why}: {}", ids.join(", "))));
             }
         },
-    };
-    pairs
-        .into_iter()
-        .map(|(question, answer)| {
-            let id = question.id.parse().map_err(|_| Error::Answer(question.id.clone()))?;
-            Ok((id, answer_to(question, answer)?))
-        })
-        .collect()
+    })
 }
 
 /// Returns a key of a map by the ids of questions that names no open one.
@@ -215,6 +224,16 @@ mod tests {
         }
         let without = json!({ "decisions": [{ "type": "edit" }] });
         assert!(read(&without, &questions).is_err());
+    }
+
+    #[test]
+    fn a_repeated_answer_is_not_one_to_a_later_question() {
+        let first = [open("interrupt", 1)];
+        let later = [open("interrupt", 2)];
+        let answer = named(&json!("Ada"), &first).unwrap();
+        assert_eq!(read(&answer, &first).unwrap(), read(&json!("Ada"), &first).unwrap());
+        let left = still_open(&answer, &later);
+        assert!(unknown(&left, &later).is_some(), "{left}");
     }
 
     #[test]

@@ -9,12 +9,12 @@ use tokio_util::sync::CancellationToken;
 use super::claims::Claim;
 use super::ends::{Driven, End, RunState, decide};
 use super::kept::{Cancel, Ended, Run, RunStatus};
-use super::{Asked, Error, Order, Result, Service, answers, stops};
+use super::{Along, Asked, Error, Order, Result, Service, answers, stops};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
-use perihelion_runtime::{Job, RunReport, RunStatusView};
+use perihelion_runtime::{ALONG, Answer, Job, RunReport, RunStatusView};
 use perihelion_star::{GraphState, Request};
 
 /// Number of drives of a run after which a permanent error of the store ends it.
@@ -236,16 +236,32 @@ impl Service {
             }
             Asked::Resume(given) => {
                 let view = self.runtime().threads().view(thread).await?;
+                if let Some(along) = &order.along
+                    && view.open.is_empty()
+                {
+                    let Along { update, goto, .. } = along.clone();
+                    return Ok(Job::Edit { thread, update, as_node: None, goto });
+                }
                 let is_paused = view.info.status == ThreadStatus::Interrupted;
                 if is_paused && view.open.is_empty() {
                     // It asks nothing: whatever is sent, it continues.
                     return Ok(Job::Continue { thread });
                 }
-                let answers = if is_again {
-                    answers::read(&answers::still_open(given, &view.open), &view.open)?
-                } else {
-                    answers::read(given, &view.open)?
-                };
+                let mut given = given.clone();
+                if is_again {
+                    given = answers::still_open(&given, &view.open);
+                    if answers::unknown(&given, &view.open).is_some() {
+                        // An attempt before has recorded all of them.
+                        return Ok(Job::Continue { thread });
+                    }
+                }
+                let mut answers = answers::read(&given, &view.open)?;
+                // Stored with an answer, it is not lost if another process continues the thread.
+                if let (Some(along), Some((_, Answer::Value(value)))) =
+                    (&order.along, answers.first_mut())
+                {
+                    *value = json!({ ALONG: along, "value": value });
+                }
                 Job::Answers { thread, by: order.by.clone(), answers }
             }
             Asked::Input { graph, input } => {

@@ -113,7 +113,7 @@ pub(super) fn why(report: &RunReport) -> Option<Value> {
 }
 
 /// Returns why a run failed, as clients are shown it, by the text that its thread has.
-pub fn failed(why: Option<&str>) -> Value {
+pub(super) fn failed(why: Option<&str>) -> Value {
     match why.and_then(EngineError::step_limit_in) {
         Some(limit) => failure(
             "GraphRecursionError",

@@ -24,6 +24,9 @@ pub fn assistant_of(graph: &str) -> Uuid {
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     pub asked: Asked,
+    /// The edit that a hosted graph makes together with the answers of [`Asked::Resume`].
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub along: Option<Along>,
     /// The step that the thread goes back to first.
     #[serde(default)]
     pub at: Option<u64>,
@@ -73,6 +76,14 @@ impl Order {
     }
 }
 
+/// An update of the state and the nodes or Sends that run next, by an ID with which it is made once.
+#[derive(Clone, Debug, Serialize, Deserialize)]
+pub struct Along {
+    pub id: Uuid,
+    pub update: Value,
+    pub goto: Vec<Value>,
+}
+
 /// The kinds of work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
@@ -87,7 +98,7 @@ pub enum Asked {
     /// An input of a graph of the program's own.
     Input { graph: String, input: Value },
     /// An edit of the state, from which the thread continues.
-    Edit { update: Value, as_node: Option<String>, goto: Vec<String> },
+    Edit { update: Value, as_node: Option<String>, goto: Vec<Value> },
     /// Continues from the thread's last step.
     #[serde(rename = "go_on")]
     Continue,
@@ -114,6 +125,7 @@ impl Order {
     pub fn new(asked: Asked) -> Self {
         Self {
             asked,
+            along: None,
             at: None,
             durability: None,
             max_steps: None,

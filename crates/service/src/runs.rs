@@ -52,7 +52,15 @@ impl Service {
         let graph = accept.order.asked.graph();
         let noted = self.graph_noted(&accept.metadata);
         let info = self.fit(accept.thread, graph, &noted.about().name).await?;
-        let decides = match &accept.order.asked {
+        if info.head == 0
+            && noted.about().is_hosted
+            && matches!(accept.order.asked, Asked::Continue)
+        {
+            // LangGraph refuses to begin without an input.
+            let graph = noted.about().name.clone();
+            accept.order.asked = Asked::Input { graph, input: Value::Null };
+        }
+        let decides = match &mut accept.order.asked {
             Asked::Resume(given) => {
                 self.check_answer(accept.thread, given, accept.order.at.is_none()).await?
             }
@@ -150,7 +158,7 @@ impl Service {
     async fn check_answer(
         &self,
         thread: ThreadId,
-        given: &Value,
+        given: &mut Value,
         is_to_newest: bool,
     ) -> Result<bool> {
         let view = self.runtime().threads().view(thread).await?;
@@ -173,7 +181,8 @@ impl Service {
             self.permit(Scope::Approve)?;
         }
         let decides = decided > 0 && decided == answered.len();
-        if is_at_rest {
+        if is_at_rest && !answered.is_empty() {
+            *given = answers::named(given, &view.open)?;
             for (id, answer) in answered {
                 self.runtime().check_answer(thread, id, answer).await?;
             }

@@ -96,6 +96,7 @@ impl Service {
             open: Vec::new(),
             asking: Vec::new(),
             was_stopped: false,
+            failure: None,
         };
         if unread.title().is_some_and(|title| !has(title)) {
             return Ok(None);

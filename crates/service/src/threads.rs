@@ -6,7 +6,8 @@ use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{Listed, ThreadFilter, ThreadMeta, ThreadOrder};
+use super::ends::failed;
+use super::kept::{Listed, RunFilter, ThreadFilter, ThreadMeta, ThreadOrder};
 use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
@@ -55,6 +56,8 @@ pub struct ThreadView {
     pub asking: Vec<u32>,
     /// Whether its last run was stopped before its end.
     pub was_stopped: bool,
+    /// Why its last run failed, as its clients are shown it.
+    pub failure: Option<Value>,
 }
 
 impl Service {
@@ -235,7 +238,12 @@ impl Service {
             ThreadStatus::Idle => (Vec::new(), Vec::new()),
             _ => self.open_questions(&info).await?,
         };
-        let mut view = ThreadView { info, status, meta, state: None, open, asking, was_stopped };
+        let failure = match status {
+            ClientStatus::Error => self.failure(&info).await?,
+            _ => None,
+        };
+        let state = None;
+        let mut view = ThreadView { info, status, meta, state, open, asking, was_stopped, failure };
         let is_shown = match states {
             StatesOf::All => true,
             StatesOf::Untitled => view.title().is_none(),
@@ -248,6 +256,16 @@ impl Service {
             view.state = Some(graph.state(view.info.id, None).await?);
         }
         Ok(view)
+    }
+
+    /// Returns why the last run of a failed thread failed: as its run has it, or by the text of the thread.
+    async fn failure(&self, info: &ThreadInfo) -> Result<Option<Value>> {
+        let Some(text) = info.shown_error() else { return Ok(None) };
+        let newest = RunFilter { status: None, limit: 1, offset: 0 };
+        let found = self.kept().runs(info.id.0, &newest).await?.pop().and_then(|run| run.error);
+        // A command line may have run the thread since.
+        let is_same = |why: &Value| why["message"].as_str().is_some_and(|why| text.ends_with(why));
+        Ok(Some(found.filter(is_same).unwrap_or_else(|| failed(Some(&text)))))
     }
 
     /// Returns the open questions of a thread, with the tasks that ask them.

@@ -223,8 +223,8 @@ pub(super) async fn cancel(service: &Service, id: &str) -> Result<Task, Refusal>
 async fn withdraw(service: &Service, task: &Task) -> Result<Task, Refusal> {
     let thread = ThreadId(task.context);
     let assistant = assistant_of(&service.info(thread).await?.graph);
-    let order =
-        Order::new(Asked::Edit { update: json!({}), as_node: None, goto: vec![END.to_owned()] });
+    let as_node = Some(END.to_owned());
+    let order = Order::new(Asked::Edit { update: json!({}), as_node, goto: Vec::new() });
     let accept = Accept {
         thread,
         assistant,

@@ -159,6 +159,20 @@ broken.add_edge(START, "first")
 broken.add_edge("first", "fail")
 
 
+class Silent(Exception):
+    def __str__(self) -> str:
+        raise ValueError("no text")
+
+
+def raise_silent(state: Count) -> dict[str, Any]:
+    raise Silent
+
+
+silent = StateGraph(Count)
+silent.add_node("raise", raise_silent)
+silent.add_edge(START, "raise")
+
+
 class Context(TypedDict, total=False):
     tone: str
 

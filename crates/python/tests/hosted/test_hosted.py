@@ -77,6 +77,21 @@ def test_questions_of_one_node_are_asked_and_answered_one_after_another(server: 
     assert end["done"] == ["ask", "confirmed", "shipped"]
 
 
+def test_an_answer_with_an_update_survives_a_kill(server: Server) -> None:
+    client = server.client
+    thread = thread_of(client)
+    client.runs.wait(thread, "order", input={"item": "tea"})
+    client.runs.wait(thread, "order", command={"resume": "Ada", "update": {"item": "coffee", "done": ["edited"]}})
+    state = client.threads.get_state(thread)
+    assert state["values"] == {"item": "coffee", "done": ["edited"]}
+    assert state["tasks"][0]["interrupts"][0]["value"] == {"question": "How many?", "of": "coffee"}
+    server.kill()
+    server.start()
+    server.client.runs.wait(thread, "order", command={"resume": 3})
+    end: Any = server.client.runs.wait(thread, "order", command={"resume": True})
+    assert end["done"] == ["edited", "ask", "confirmed", "shipped"] and end["amount"] == 3
+
+
 def test_parallel_questions_in_subgraphs_take_their_answers_in_any_order(client: SyncLangGraphClient) -> None:
     thread = thread_of(client)
     given = {"pieces": ["a", "ask1", "ask2"]}
@@ -266,7 +281,10 @@ def test_an_environment_without_the_package_is_named(tmp_path: Path, command: li
     assert ended.returncode != 0 and "activate a Python environment that has perihelion-agents" in ended.stderr
 
 
-@pytest.mark.parametrize(("field", "value"), [("node_version", "20"), ("http", {"app": "./app.py:app"})])
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("node_version", "20"), ("http", {"app": "./app.py:app"}), ("checkpointer", {"ttl": {"default_ttl": 60}})],
+)
 def test_what_is_not_hosted_is_refused_by_its_name(tmp_path: Path, field: str, value: Any) -> None:
     (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"a": "./a.py:a"}, field: value}))
     command = [PROGRAM, "serve", "--addr", "127.0.0.1:0", "--database", "sqlite:x.db", "--graphs", "langgraph.json"]

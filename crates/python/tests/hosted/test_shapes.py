@@ -178,6 +178,64 @@ def test_a_command_can_begin_a_thread(client: SyncLangGraphClient) -> None:
     assert "told" in ended["log"] and 2 in ended["log"]
 
 
+def test_a_command_sends_inputs_to_nodes(client: SyncLangGraphClient) -> None:
+    thread = thread_of(client)
+    ask(client, thread, "fan", input={"to": "x"})
+    sends: Any = [{"node": "work", "input": {"to": name}} for name in ("one", "two")]
+    assert ask(client, thread, "fan", command={"goto": sends})["log"] == ["x", 1, "one", "two", 4]
+
+
+@pytest.mark.parametrize(
+    "command",
+    [
+        5,
+        {"goto": 5},
+        {"goto": {"node": "s2"}},
+        {"goto": {"node": 5, "input": {}}},
+        {"goto": ["s1", {"node": "s2", "input": {}}]},
+        {"goto": [["s1"]]},
+        {"update": 5},
+        {"update": ["log"]},
+    ],
+)
+def test_a_command_of_another_shape_is_refused(server: Server, command: Any) -> None:
+    run = {"assistant_id": "steps", "command": command}
+    answer = httpx.post(f"{server.url}/threads/{thread_of(server.client)}/runs/wait", json=run)
+    assert answer.status_code == 422, answer.text
+
+
+def test_an_update_of_a_command_runs_no_node_of_an_ended_thread(client: SyncLangGraphClient) -> None:
+    thread = thread_of(client)
+    ask(client, thread, "steps", input={})
+    pairs: Any = [["log", ["told"]], ["log", ["again"]]]
+    for update in ({"log": ["new"]}, pairs):
+        ask(client, thread, "steps", command={"update": update})
+    state = client.threads.get_state(thread)
+    assert state["values"] == {"log": [0, 1, 2, 3, "new", "told", "again"]} and state["next"] == []
+
+
+def test_answers_come_with_an_update(client: SyncLangGraphClient) -> None:
+    thread = thread_of(client)
+    ask(client, thread, "parallel", input={})
+    first = client.threads.get_state(thread)["tasks"][0]["interrupts"][0]["id"]
+    ask(client, thread, "parallel", command={"resume": {first: 1}, "update": {"log": ["new"]}})
+    state = client.threads.get_state(thread)
+    assert state["next"] == ["b"] and state["values"]["log"] == ["new", "a=1"]
+    assert tasks_of(state) == [("a", []), ("b", ["b"])]
+    assert ask(client, thread, "parallel", command={"resume": 2})["log"] == ["new", "a=1", "b=2", "end"]
+    # Without an open question, the update alone counts.
+    assert ask(client, thread, "parallel", command={"resume": 3, "update": {"log": ["late"]}})["log"][-1] == "late"
+
+
+def test_a_thread_does_not_begin_without_an_input(client: SyncLangGraphClient) -> None:
+    thread = thread_of(client)
+    why = {"error": "EmptyInputError", "message": "Received no input for __start__"}
+    assert part_of(list(client.runs.stream(thread, "steps", input=None)), "error") == [why]
+    found = client.threads.get(thread)
+    assert (found["status"], found["error"]) == ("error", why)
+    assert ask(client, thread, "steps", input={})["log"] == [0, 1, 2, 3]
+
+
 def test_a_run_from_an_earlier_checkpoint_leaves_one_fork(client: SyncLangGraphClient) -> None:
     thread = thread_of(client)
     ask(client, thread, "steps", input={})
@@ -248,7 +306,8 @@ def test_an_edit_can_end_a_thread(client: SyncLangGraphClient) -> None:
 def test_an_exception_keeps_its_class(client: SyncLangGraphClient) -> None:
     thread = thread_of(client)
     parts = list(client.runs.stream(thread, "failing", input={}))
-    assert part_of(parts, "error") == [{"error": "ValueError", "message": "not like this"}]
+    why = {"error": "ValueError", "message": "not like this"}
+    assert part_of(parts, "error") == [why] and client.threads.get(thread)["error"] == why
     assert client.threads.get_state(thread)["tasks"][0]["error"] == "ValueError('not like this')"
 
 

@@ -7,6 +7,7 @@ use perihelion_engine::checkpoint::{StepKind, ThreadStatus, forked_to, read_delt
 use perihelion_engine::graph::{END, State, Target};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{AfterEdit, INPUT};
+use serde_json::Value;
 
 impl<S: State> Typed<S> {
     /// Edits a thread's state as if a node had written it; without a node, as if the one had that ran last.
@@ -26,8 +27,9 @@ impl<S: State> Typed<S> {
             head = head.map(|_| returned.seq);
         }
         let node = self.writer(thread, as_node, None).await?;
-        let target = |to: &String| if to == END { Target::End } else { Target::node(to.as_str()) };
-        let goto: Vec<Target> = goto.iter().map(target).collect();
+        let target = |to: &str| if to == END { Target::End } else { Target::node(to) };
+        let goto = goto.unwrap_or_default();
+        let goto: Vec<Target> = goto.iter().filter_map(Value::as_str).map(target).collect();
         let after = if !goto.is_empty() {
             AfterEdit::Goto(goto)
         } else if as_node.is_none() && self.stands_between_steps(thread).await? {

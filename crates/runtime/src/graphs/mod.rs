@@ -85,14 +85,18 @@ pub struct FoldedStep {
     pub parent: u64,
 }
 
+/// The field of an answer with the edit that a hosted graph makes together with it; `value` is the answer itself.
+pub const ALONG: &str = "__perihelion_along__";
+
 #[derive(Clone, Debug, Default)]
 pub struct Edit<'a> {
     /// The fields that are written, by name; they are merged by the graph's reducers.
     pub update: Value,
     /// The author node; `None` means the node that ran last.
     pub as_node: Option<&'a str>,
-    /// The nodes that run next; empty means the successors of the author node.
-    pub goto: &'a [String],
+    /// In the edit of a run, the nodes that run next, by name or as a hosted graph's Sends; empty means the successors of
+    /// the author node.
+    pub goto: Option<&'a [Value]>,
     /// The step that the thread goes back to first.
     pub at: Option<u64>,
     /// The head of the thread for which the update was made; the edit of a thread that moved since is rejected.

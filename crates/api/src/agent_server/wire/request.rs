@@ -14,8 +14,9 @@ use crate::parts;
 use perihelion_engine::graph::Nodes;
 use perihelion_runtime::Served;
 use perihelion_service::kept::Multitask;
-use perihelion_service::{Approvals, Asked, Order};
+use perihelion_service::{Along, Approvals, Asked, Order};
 use perihelion_star::{GRAPH, Message, REMOVE, Request};
+use uuid::Uuid;
 
 /// Fields of an input that is a conversation.
 const MESSAGES: &str = "messages";
@@ -70,7 +71,9 @@ impl RunBody {
         let names = |given: &Option<OneOrMany>| {
             Nodes::from(given.clone().map_or_else(Vec::new, OneOrMany::into_vec))
         };
-        let mut order = Order::new(asked(self, graph)?);
+        let (asked, along) = asked(self, graph)?;
+        let mut order = Order::new(asked);
+        order.along = along;
         order.pauses.before = names(&self.interrupt_before);
         order.pauses.after = names(&self.interrupt_after);
         if let Asked::Turn(turn) = &mut order.asked {
@@ -106,22 +109,28 @@ impl RunBody {
     }
 }
 
-/// Reads the request of a run; a command precedes an input.
-fn asked(body: &RunBody, graph: &dyn Served) -> Result<Asked, Refusal> {
-    if let Some(command) = body.command.as_ref().and_then(Value::as_object) {
-        let resume = command.get("resume").filter(|resume| !resume.is_null());
-        let written = read_command(command, graph)?;
-        if let Some(resume) = resume {
-            if written.is_some() {
-                let why = "command.resume cannot be sent together with update or goto; edit the state in a request of its own";
-                return Err(Refusal::invalid(why));
-            }
-            return Ok(Asked::Resume(resume.clone()));
+/// Reads the request of a run, and the edit that goes along with its answers; a command precedes an input.
+fn asked(body: &RunBody, graph: &dyn Served) -> Result<(Asked, Option<Along>), Refusal> {
+    let given = body.command.as_ref().filter(|command| !command.is_null());
+    let Some(given) = given else { return Ok((asked_by_input(body, graph)?, None)) };
+    let Some(command) = given.as_object() else {
+        return Err(Refusal::invalid("command must be an object with resume, update or goto"));
+    };
+    let resume = command.get("resume").filter(|resume| !resume.is_null()).cloned();
+    Ok(match (resume, read_command(command, graph)?) {
+        (Some(_), Some(_)) if !graph.about().is_hosted => {
+            let why = "command.resume cannot be sent together with update or goto; edit the state in a request of its own";
+            return Err(Refusal::invalid(why));
         }
-        if let Some((update, goto)) = written {
-            return Ok(Asked::Edit { update, as_node: None, goto });
+        (Some(resume), along) => (Asked::Resume(resume), along),
+        (None, Some(Along { update, goto, .. })) => {
+            (Asked::Edit { update, as_node: None, goto }, None)
         }
-    }
+        (None, None) => (asked_by_input(body, graph)?, None),
+    })
+}
+
+fn asked_by_input(body: &RunBody, graph: &dyn Served) -> Result<Asked, Refusal> {
     if let Some(input) = body.input.as_ref().filter(|input| !input.is_null())
         && graph.about().name != GRAPH
     {
@@ -149,31 +158,49 @@ fn asked(body: &RunBody, graph: &dyn Served) -> Result<Asked, Refusal> {
 fn read_command(
     command: &Map<String, Value>,
     graph: &dyn Served,
-) -> Result<Option<(Value, Vec<String>)>, Refusal> {
-    let is_empty = |value: &Value| value.is_null() || *value == json!([]) || *value == json!({});
-    let given = |key: &str| command.get(key).filter(|value| !is_empty(value));
-    if given("update").is_none() && given("goto").is_none() {
-        return Ok(None);
-    }
-    let update = read_update(graph, given("update").unwrap_or(&Value::Null))?;
-    Ok(Some((update, goto(given("goto"))?)))
+) -> Result<Option<Along>, Refusal> {
+    let given = |key: &str| command.get(key).filter(|value| !value.is_null());
+    let goto = goto(given("goto"), graph.about().is_hosted)?;
+    let update = match given("update") {
+        Some(Value::Array(pairs)) if graph.about().is_hosted => {
+            let is_pair = |pair: &Value| {
+                pair.as_array().is_some_and(|pair| pair.len() == 2 && pair[0].is_string())
+            };
+            if !pairs.iter().all(is_pair) {
+                let why =
+                    "command.update must be an object, or a list of pairs of a name and a value";
+                return Err(Refusal::invalid(why));
+            }
+            json!(pairs)
+        }
+        update => read_update(graph, update.unwrap_or(&Value::Null))?,
+    };
+    let is_empty = goto.is_empty() && (update == json!({}) || update == json!([]));
+    Ok((!is_empty).then(|| Along { id: Uuid::now_v7(), update, goto }))
 }
 
-fn goto(given: Option<&Value>) -> Result<Vec<String>, Refusal> {
-    let name = |one: &Value| {
-        // A node here reads the state that all share.
-        if one.get("input").is_some_and(|input| !input.is_null()) {
-            let why = "goto cannot have the input of a Send; pass it as command.update and name only the node";
-            return Err(Refusal::invalid(why));
-        }
-        let found = one.as_str().or_else(|| one.get("node").and_then(Value::as_str));
-        found.map(str::to_owned).ok_or_else(|| Refusal::invalid("goto must name nodes"))
+/// Reads the next nodes of a command: one node or a list of them, by name or each as a Send with its input.
+fn goto(given: Option<&Value>, is_hosted: bool) -> Result<Vec<Value>, Refusal> {
+    let targets = match given {
+        None => Vec::new(),
+        Some(Value::Array(list)) => list.clone(),
+        Some(one) => vec![one.clone()],
     };
-    match given {
-        None => Ok(Vec::new()),
-        Some(Value::Array(list)) => list.iter().map(name).collect(),
-        Some(one) => Ok(vec![name(one)?]),
+    let is_send = |to: &Value| to["node"].is_string() && to.get("input").is_some();
+    if !targets.iter().all(Value::is_string) && !targets.iter().all(is_send) {
+        let why = "goto must be a node, a Send, or a list of nodes or of Sends; a Send has a node and an input";
+        return Err(Refusal::invalid(why));
     }
+    let read = |to: Value| match to.get("input") {
+        // A node here reads the state that all share.
+        Some(input) if !is_hosted && !input.is_null() => {
+            let why = "goto cannot have the input of a Send; pass it as command.update and name only the node";
+            Err(Refusal::invalid(why))
+        }
+        Some(_) if !is_hosted => Ok(to["node"].clone()),
+        _ => Ok(to),
+    };
+    targets.into_iter().map(read).collect()
 }
 
 /// The fields of an input with messages that are read; further fields of a client's state are ignored.
@@ -263,7 +290,7 @@ mod tests {
     use perihelion_runtime::supervisor_offline as star;
 
     fn turn_of(body: Value) -> Request {
-        match asked(&RunBody::read(&body).unwrap(), &*star().unwrap()).unwrap() {
+        match asked(&RunBody::read(&body).unwrap(), &*star().unwrap()).unwrap().0 {
             Asked::Turn(turn) => turn,
             other => panic!("{other:?}"),
         }
@@ -324,21 +351,27 @@ mod tests {
     fn a_command_goes_before_an_empty_input() {
         let body = json!({ "input": {}, "command": { "resume": { "decisions": [{ "type": "approve" }] } } });
         let body = RunBody::read(&body).unwrap();
-        assert!(matches!(asked(&body, &*star().unwrap()), Ok(Asked::Resume(_))));
+        assert!(matches!(asked(&body, &*star().unwrap()), Ok((Asked::Resume(_), None))));
     }
 
     #[test]
     fn an_input_that_a_send_brings_is_refused_and_not_dropped() {
         let body = |goto: Value| RunBody::read(&json!({ "command": { "goto": goto } })).unwrap();
         let send = json!({ "node": "qa", "input": { "answer": "x" } });
-        for goto in [send.clone(), json!(["qa", send])] {
+        for goto in [send.clone(), json!([send])] {
             let why = asked(&body(goto), &*star().unwrap()).unwrap_err().1;
             assert!(why.contains("command.update"), "{why}");
         }
         for goto in [json!("qa"), json!([{ "node": "qa", "input": null }])] {
             assert!(
-                matches!(asked(&body(goto), &*star().unwrap()), Ok(Asked::Edit { goto, .. }) if goto == ["qa"])
+                matches!(asked(&body(goto), &*star().unwrap()), Ok((Asked::Edit { goto, .. }, None)) if goto == ["qa"])
             );
+        }
+        for goto in
+            [json!(5), json!({ "node": "qa" }), json!(["qa", send]), json!({}), json!([["qa"]])]
+        {
+            let refusal = asked(&body(goto.clone()), &*star().unwrap()).unwrap_err();
+            assert!(refusal.1.contains("goto must be"), "{goto}: {}", refusal.1);
         }
     }
 

@@ -10,7 +10,7 @@ use super::{checkpoint, interrupt};
 use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
-use perihelion_service::{Checkpoint, ClientStatus, StatesOf, StepRun, ThreadView, shown_failure};
+use perihelion_service::{Checkpoint, ClientStatus, StatesOf, StepRun, ThreadView};
 
 /// The fields to show; all by default.
 #[derive(Clone, Debug, Default)]
@@ -78,9 +78,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
 /// Explains why the last run of a thread did not finish, if so.
 fn error(view: &ThreadView) -> Value {
     match view.status {
-        ClientStatus::Error => {
-            view.info.shown_error().map_or(Value::Null, |text| shown_failure(Some(&text)))
-        }
+        ClientStatus::Error => view.failure.clone().unwrap_or_default(),
         ClientStatus::Interrupted if view.was_stopped => {
             json!({ "error": "UserInterrupt", "message": "the run was stopped" })
         }

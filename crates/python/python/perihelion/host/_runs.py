@@ -15,14 +15,30 @@ from perihelion.host._project import Project
 Sender = Callable[[dict[str, Any]], Awaitable[None]]
 
 
-def _command(given: dict[str, Any]) -> Command[Any]:
-    goto = given.get("goto") or ()
-    goto = goto if isinstance(goto, (list, tuple)) else [goto]
-    targets = [Send(to["node"], to.get("input")) if isinstance(to, dict) else to for to in goto]
-    update = given.get("update")
-    if isinstance(update, list):
-        update = [tuple(one) for one in update]
-    return Command(update=update, goto=targets)
+INPUT_TASK = "00000000-0000-0000-0000-000000000000"
+"""The task under which LangGraph stores the writes of commands."""
+
+MARK = "__no_writes__"
+"""The channel that names the edit of a command beside its writes; LangGraph applies nothing of it."""
+
+
+def _has_edit(order: dict[str, Any]) -> bool:
+    command = order.get("command") or {}
+    return bool(command.get("update") or command.get("goto"))
+
+
+async def _edit(order: dict[str, Any], position: Position, at: Any) -> dict[str, Any]:
+    """Returns the update and the next nodes of a command, unless an attempt before has stored them at a checkpoint."""
+    update, goto = order["command"].get("update") or [], order["command"].get("goto") or []
+    # Several runs can answer at one checkpoint.
+    mark = order["command"].get("id") or order.get("line")
+    found = await position.project.saver.aget_tuple(at)
+    if found and (INPUT_TASK, MARK, mark) in (found.pending_writes or []):
+        return {}
+    pairs = update.items() if isinstance(update, dict) else map(tuple, update)
+    goto = goto if isinstance(goto, list) else [goto]
+    targets = [Send(to["node"], to["input"]) if isinstance(to, dict) else to for to in goto]
+    return {"update": [(MARK, mark), *pairs], "goto": targets}
 
 
 async def run(project: Project, order: dict[str, Any], send: Sender, proceed: asyncio.Semaphore) -> None:
@@ -47,30 +63,32 @@ async def run(project: Project, order: dict[str, Any], send: Sender, proceed: as
         if named:
             config["configurable"]["checkpoint_id"] = named
         at = position.config(named)
+        answers, has_edit = order.get("answers"), _has_edit(order)
+        # A fork is stored before the edit with which it continues.
+        is_before = all(one.metadata.get("source") == "fork" for one in ahead)
+        edit = await _edit(order, position, at) if has_edit and is_before else {}
         given: Any = None
-        if has_begun and order.get("answers") is None:
-            given = None
-        elif order.get("command"):
-            given = _command(order["command"])
-        elif order.get("has_input"):
+        runs = True
+        if answers or edit:
+            open_ = {(one["id"], one["answered"]) for one in await pending(graph, position, at)}
+            resume = {one["id"]: one["value"] for one in answers or () if (one["id"], one["answered"]) in open_}
+            given = Command(resume=resume or None, **edit) if resume or edit else None
+        elif order.get("has_input") and not has_begun:
             given = order["input"]
-        elif order.get("answers") is None:
-            waiting = await pending(graph, position, at)
-            if waiting:
-                await send({"kind": "asks", "interrupts": waiting})
-                return
-        if order.get("answers"):
-            waiting = await pending(graph, position, at)
-            answers = {
-                one["id"]: one["value"]
-                for one in order["answers"]
-                if any(w["id"] == one["id"] and w["answered"] == one["answered"] for w in waiting)
-            }
-            given = Command(resume=answers) if answers else None
-        await _stream(graph, given, config, context, order, position, send, proceed)
+        elif not has_begun:
+            # What waits is asked, and does not run again for that.
+            runs = not await pending(graph, position, at)
+        if runs:
+            await _stream(graph, given, config, context, order, position, send, proceed)
         head = await project.saver.aget_tuple(position.config())
         newest = position.newest or named
         end = position.config(None if head is None or head.checkpoint["id"] == newest else newest)
+        if has_edit and position.checkpoint == order.get("checkpoint"):
+            # LangGraph keeps an edit beside its checkpoint until a super-step ends.
+            state = await graph.aget_state(end)
+            id = state.config["configurable"].get("checkpoint_id")
+            await send(_step(graph, id, state.values, state.next, state.metadata or {}, state.tasks, False))
+            await proceed.acquire()
         waiting = await pending(graph, position, end)
         state = await graph.aget_state(end) if not waiting else None
         if waiting:
@@ -151,6 +169,7 @@ async def _stream(
                 await send({**step, "silent": is_silent})
                 is_silent = True
                 await proceed.acquire()
+                position.checkpoint = id
             ran = list(data["next"])
         elif mode == "messages":
             for way, event, shown in messages.shown(data[0], _shown_metadata(data[1])):

@@ -6,6 +6,11 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
+def without_users(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a client's context and config without those in which only the server names a user."""
+    return {name: value for name, value in given.items() if not name.startswith("langgraph_auth_")}
+
+
 class User(dict[str, Any]):
     """A user by attributes and by keys, as `langgraph_sdk.auth.types.BaseUser` has it."""
 

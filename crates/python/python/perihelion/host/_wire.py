@@ -57,7 +57,11 @@ def _plain(value: Any) -> Any:
 def describe_error(error: BaseException) -> dict[str, str]:
     """Describes an error for the server, with its traceback."""
     lines = traceback.format_exception(type(error), error, error.__traceback__)
-    return {"kind": "error", "error": type(error).__name__, "message": str(error), "traceback": "".join(lines)}
+    try:
+        message = str(error)
+    except Exception as unreadable:
+        message = f"its text cannot be read: {type(unreadable).__name__}"
+    return {"kind": "error", "error": type(error).__name__, "message": message, "traceback": "".join(lines)}
 
 
 async def read(reader: asyncio.StreamReader) -> dict[str, Any]:
