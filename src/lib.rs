@@ -63,6 +63,11 @@ struct ComingFromLangGraph;
 
 /// As above.
 #[cfg(doctest)]
+#[doc = include_str!("../docs/guides/custom-agents.md")]
+struct CustomAgents;
+
+/// As above.
+#[cfg(doctest)]
 #[doc = include_str!("../docs/guides/tool-agents.md")]
 struct ToolAgents;
 

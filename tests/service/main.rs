@@ -32,6 +32,7 @@ mod openai;
 mod openai_answers;
 mod openai_refusals;
 mod others;
+mod own_faces;
 mod own_graphs;
 mod page;
 mod passed_over;

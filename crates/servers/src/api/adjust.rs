@@ -11,7 +11,7 @@ pub const CONTEXT: &str = "dev.perihelion/context";
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     pub entries: Map<String, Value>,
-    /// It came as an argument of the call, not beside it.
+    /// Whether a model wrote it, as an argument of the call.
     pub is_argument: bool,
 }
 
@@ -23,7 +23,7 @@ impl Context {
         texts.map(str::trim).find(|text| !text.is_empty())
     }
 
-    /// Adds the context's headers below those of the call.
+    /// Adds the context's headers, which the call's own headers override.
     pub fn add_headers(&self, arguments: &mut Arguments) {
         let given = match self.entries.get("api_headers") {
             Some(Value::Object(headers)) => headers.clone(),

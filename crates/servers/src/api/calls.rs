@@ -63,7 +63,7 @@ pub struct Called {
     pub truncated: bool,
     /// Pages that were read.
     pub pages: u32,
-    /// Query parameters that were taken from the context after the API refused the request without them.
+    /// Query parameters from the context, added after the API refused the request without them.
     pub adjusted: Vec<String>,
 }
 

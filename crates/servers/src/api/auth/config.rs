@@ -17,7 +17,7 @@ const KEY: &str = "PERIHELION_API_KEY";
 const USERNAME: &str = "PERIHELION_API_USERNAME";
 const PASSWORD: &str = "PERIHELION_API_PASSWORD";
 
-/// How to authenticate. Texts may name environment variables as `${NAME}`.
+/// How to authenticate. Texts can contain environment variables as `${NAME}`.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Config {
@@ -44,10 +44,10 @@ pub struct Login {
     pub form: bool,
     #[serde(default)]
     pub headers: BTreeMap<String, String>,
-    /// Where the token stands in the answer, as a JSON pointer.
+    /// The JSON pointer to the token in the answer.
     #[serde(default = "token_pointer")]
     pub token: String,
-    /// Where the seconds until it expires stand.
+    /// The JSON pointer to the seconds until it expires.
     #[serde(default = "expiry_pointer")]
     pub expires_in: String,
 }
