@@ -44,7 +44,6 @@ async fn without_the_guard_the_authorizer_still_refuses_writes_and_hidden_tables
         "PRAGMA table_info(open)",
         "SELECT * FROM secret",
         "SELECT * FROM papers_private",
-        "SELECT * FROM papers_hidden",
         "SELECT * FROM papers_hidden_content",
         "SELECT (SELECT x FROM secret) FROM open",
         "SELECT * FROM sqlite_master",
