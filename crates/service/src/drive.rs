@@ -14,6 +14,7 @@ use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
+use perihelion_people::Scope;
 use perihelion_runtime::{Job, RunReport, RunStatusView};
 use perihelion_star::{GraphState, Request};
 
@@ -246,6 +247,10 @@ impl Service {
                 } else {
                     answers::read(given, &view.open)?
                 };
+                // The request may be newer than the answer.
+                if order.cannot_approve && answers::decided(&answers, &view.open) > 0 {
+                    return Err(Error::Forbidden(Scope::Approve.as_str()));
+                }
                 Job::Answers { thread, by: order.by.clone(), answers }
             }
             Asked::Input { graph, input } => {
