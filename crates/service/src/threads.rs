@@ -12,6 +12,7 @@ use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, Thr
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
+use perihelion_people::Scope;
 use perihelion_runtime::{self as runtime, InterruptView, Removal, Served, ThreadState};
 use perihelion_star::Artifact;
 
@@ -127,8 +128,10 @@ impl Service {
     /// Imports a thread from a file; it is this tenant's then.
     ///
     /// # Errors
-    /// As [`Service::create_thread`], and [`Error::Runtime`] if the file is not an export.
+    /// As [`Service::create_thread`], [`Error::Runtime`] if the file is not an export, and [`Error::Forbidden`] for a
+    /// caller who cannot decide requests for approval: a file can contain decisions.
     pub async fn import_thread(&self, dump: ThreadDump) -> Result<ThreadInfo> {
+        self.permit(Scope::Approve)?;
         let thread = dump.info.id;
         let imported = self.runtime().threads().import(dump, Some(self.tenant())).await;
         self.unless_hidden(thread, imported).await
