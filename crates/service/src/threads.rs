@@ -266,6 +266,13 @@ impl Service {
         self.remove_thread(&self.info_to_change(thread).await?).await
     }
 
+    /// Deletes a thread that was made for a run that is refused; a failure is logged.
+    pub async fn discard_thread(&self, thread: ThreadId) {
+        if let Err(error) = self.delete_thread(thread).await {
+            tracing::warn!(%thread, %error, "failed to delete the thread of a refused run");
+        }
+    }
+
     /// Deletes the threads that an assistant ran last, except those of other users.
     pub async fn delete_threads_of(&self, assistant: Uuid) -> Result<()> {
         let mut filter = ThreadFilter {
