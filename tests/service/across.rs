@@ -10,6 +10,7 @@ use super::{on_both, saying};
 on_both!(
     conversations_are_found_by_their_words_for_their_tenant_until_they_are_deleted,
     runs_of_all_threads_are_filtered_and_read_page_by_page,
+    a_run_that_waited_for_its_turn_lists_no_agents_of_the_runs_before_it,
 );
 
 /// S3.13, S3.04
@@ -136,6 +137,30 @@ async fn runs_of_all_threads_are_filtered_and_read_page_by_page(served: Served) 
     }
 }
 
+/// S3.13
+async fn a_run_that_waited_for_its_turn_lists_no_agents_of_the_runs_before_it(served: Served) {
+    let thread = served.thread().await;
+    let runs = format!("/threads/{thread}/runs");
+    let resume = json!({ "assistant_id": "swarm", "command": { "resume": "approve" } });
+    let before = served.model.requests().len();
+    let mut ids = Vec::new();
+    for body in [saying("hang"), saying("approve this"), resume, saying("hello")] {
+        let (code, run) = served.post(&runs, &body).await;
+        assert_eq!(code, 200, "{run}");
+        ids.push(run["run_id"].as_str().unwrap().to_owned());
+        served.model.wait_for_requests(before + 1).await;
+    }
+    served.post(&format!("{runs}/{}/cancel?wait=true", ids[0]), &json!({})).await;
+    served.get(&format!("{runs}/{}/join", ids[3])).await;
+    let (_, found) = served.get("/v1/runs").await;
+    let agents = |id: &String| {
+        let mut runs = found["runs"].as_array().unwrap().iter();
+        runs.find(|run| run["run_id"] == id.as_str()).unwrap()["agents"].clone()
+    };
+    let agents: Vec<Value> = ids.iter().map(agents).collect();
+    assert_eq!(agents, [json!([]), json!([]), json!(["mcp_agent_notes"]), json!([])], "{found}");
+}
+
 /// S3.09: the index of words would be a plain copy of what is encrypted.
 #[tokio::test]
 async fn words_of_encrypted_conversations_are_not_stored() {
@@ -148,6 +173,8 @@ async fn words_of_encrypted_conversations_are_not_stored() {
     let (code, refused) = served.post("/threads/search", &json!({ "text": "lynx" })).await;
     assert!(code == 422 && refused["detail"].as_str().unwrap().contains("encrypted"), "{refused}");
     assert_eq!(served.get("/v1/runs?text=lynx").await.0, 422);
+    let (code, refused) = served.get("/v1/runs?error=broken").await;
+    assert!(code == 422 && refused["detail"].as_str().unwrap().contains("encrypted"), "{refused}");
     let (_, all) = served.get("/v1/runs").await;
     assert_eq!(all["runs"][0]["question"], "Where is the lynx?");
     let database = Database::open(&served.database()).await.unwrap().of_all_tenants();

@@ -7,7 +7,7 @@ use perihelion_database::{Database, query};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::people::ask;
+use super::people::{ask, id, key};
 use super::served::Served;
 use super::{on_both, saying};
 
@@ -19,6 +19,7 @@ on_both!(
     data_and_trace_are_part_of_the_answer_on_request,
     a_pending_row_without_an_open_question_has_expired_at_start_up,
     metadata_and_arguments_set_the_request_fields_in_every_api,
+    an_answer_that_waits_for_its_turn_decides_no_call_without_the_scope,
 );
 
 /// How long something may take that is to happen at all.
@@ -261,5 +262,33 @@ async fn metadata_and_arguments_set_the_request_fields_in_every_api(served: Serv
     ] {
         let (code, why) = served.post(path, &body).await;
         assert_eq!(code, 400, "{why}");
+    }
+}
+
+/// S3.04, S3.09: the request for approval is newer than the answer.
+async fn an_answer_that_waits_for_its_turn_decides_no_call_without_the_scope(served: Served) {
+    let boss = key(&served, &["boss", "--scopes", "read,run,approve"]).await;
+    let worker = key(&served, &["worker", "--scopes", "read,run"]).await;
+    for (secret, ends) in [(&worker, "error"), (&boss, "success")] {
+        let who = [("x-api-key", secret.as_str())];
+        let thread = id(&ask(&served, "POST", "/threads", &who, Some(json!({}))).await);
+        let runs = format!("/threads/{thread}/runs");
+        let resume = json!({ "assistant_id": "swarm", "command": { "resume": "approve" } });
+        let mut begun = Vec::new();
+        for body in [saying("hang"), saying("approve this"), resume] {
+            let before = served.model.requests().len();
+            let (code, run) = ask(&served, "POST", &runs, &who, Some(body)).await;
+            assert_eq!(code, 200, "{run}");
+            if begun.is_empty() {
+                served.model.wait_for_requests(before + 1).await;
+            }
+            begun.push(format!("{runs}/{}", run["run_id"].as_str().unwrap()));
+        }
+        let cancel = format!("{}/cancel?wait=true", begun[0]);
+        ask(&served, "POST", &cancel, &who, Some(json!({}))).await;
+        ask(&served, "GET", &format!("{}/join", begun[2]), &who, None).await;
+        let (_, run) = ask(&served, "GET", &begun[2], &who, None).await;
+        let is_sent = !served.read("notes.jsonl").is_empty();
+        assert_eq!((run["status"].as_str(), is_sent), (Some(ends), ends == "success"), "{run}");
     }
 }

@@ -182,8 +182,7 @@ async fn a_cron_pauses_when_its_key_is_revoked_or_its_user_disabled(served: Serv
         }
         perihelion::clock::sleep(std::time::Duration::from_millis(20)).await;
     };
-    for (one, why) in shown.iter().zip(["the key was revoked", "the user of the key was disabled"])
-    {
+    for (one, why) in shown.iter().zip(["the key was revoked", "the user was disabled"]) {
         assert!(one["paused"].as_str().unwrap().contains(why), "{one}");
         assert_eq!(one["next_run_date"], Value::Null);
     }

@@ -1,13 +1,18 @@
 //! Threads that are given out as files and taken from them, with journals that nobody may have altered.
 
-use perihelion::checkpoint::{EffectKind, read_dump, write_dump};
+use perihelion::checkpoint::{EffectKind, EffectStatus, Encoded, read_dump, write_dump};
 use perihelion_database::{Database, query};
+use serde_json::json;
 use uuid::Uuid;
 
+use super::people::{ask, id, key};
 use super::served::Served;
 use super::{on_both, saying};
 
-on_both!(a_thread_with_an_altered_journal_cannot_be_exported_or_imported);
+on_both!(
+    a_thread_with_an_altered_journal_cannot_be_exported_or_imported,
+    a_caller_who_cannot_approve_imports_no_decisions,
+);
 
 /// What is said of a call that does not stand under its key.
 const ALTERED: &str = "does not stand under the key of its request";
@@ -49,4 +54,30 @@ async fn a_thread_with_an_altered_journal_cannot_be_exported_or_imported(served:
     assert!(code == 422 && why.contains(ALTERED), "{code}: {why}");
     let (code, why) = taken(whole.into_bytes()).await;
     assert_eq!(code, 200, "{why}");
+}
+
+/// S3.04, S3.09: anyone can write an answer into a file.
+async fn a_caller_who_cannot_approve_imports_no_decisions(served: Served) {
+    let boss = key(&served, &["boss", "--scopes", "read,run,approve"]).await;
+    let worker = key(&served, &["worker", "--scopes", "read,run"]).await;
+    let who = [("x-api-key", worker.as_str())];
+    let thread = id(&ask(&served, "POST", "/threads", &who, Some(json!({}))).await);
+    let wait = format!("/threads/{thread}/runs/wait");
+    let (_, asked) = ask(&served, "POST", &wait, &who, Some(saying("approve this"))).await;
+    assert!(asked["__interrupt__"].is_array(), "{asked}");
+    let url = format!("{}/v1/threads/{thread}/export", served.url);
+    let file = served.http.get(url).header(who[0].0, who[0].1).send().await.unwrap();
+    let mut dump = read_dump(file.text().await.unwrap().as_bytes()).unwrap();
+    let question = dump.effects.iter_mut().find(|one| one.kind == EffectKind::Interrupt).unwrap();
+    question.outcome = Some(Encoded::json(&json!({ "decision": "approve" }), 0).unwrap());
+    question.status = EffectStatus::Done;
+    let mut forged = Vec::new();
+    write_dump(&dump, &mut forged).unwrap();
+    let gone = ask(&served, "DELETE", &format!("/threads/{thread}"), &who, None).await;
+    assert_eq!(gone.0, 204);
+    for (key, code) in [(&worker, 403), (&boss, 200)] {
+        let sent = served.http.post(format!("{}/v1/threads/import", served.url));
+        let answer = sent.header("x-api-key", key).body(forged.clone()).send().await.unwrap();
+        assert_eq!(answer.status(), code, "{:?}", answer.text().await);
+    }
 }

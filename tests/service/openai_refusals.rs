@@ -14,6 +14,7 @@ on_both!(
     a_parameter_without_an_effect_is_refused_by_its_name,
     every_refusal_has_a_message_a_type_and_a_code,
     a_model_that_fails_is_named_without_its_address,
+    a_refused_request_of_any_api_leaves_no_thread,
 );
 
 /// X8
@@ -183,4 +184,34 @@ async fn a_model_that_fails_is_named_without_its_address(served: Served) {
     served.until_got(&format!("/threads/{thread}"), |shown| shown["status"] != "busy").await;
     let why = served.program(&["threads", "show", &thread]).await;
     assert!(why.contains("127.0.0.1:9/"), "{why}");
+}
+
+/// X8
+async fn a_refused_request_of_any_api_leaves_no_thread(served: Served) {
+    let wrong = json!({ "prefer_agents": "nobody" });
+    let messages = json!([
+        { "role": "user", "content": "hi" }, { "role": "assistant", "content": "yes?" },
+        { "role": "user", "content": "hello" },
+    ]);
+    let parts = json!([{ "text": "hello" }]);
+    let message =
+        json!({ "role": "ROLE_USER", "messageId": "m", "parts": parts, "metadata": wrong });
+    let mut named = message.clone();
+    named["contextId"] = json!("a name of the client");
+    for (path, body) in [
+        ("/v1/responses", json!({ "model": "swarm", "input": "hello", "metadata": wrong })),
+        (
+            "/v1/chat/completions",
+            json!({ "model": "swarm", "messages": messages, "metadata": wrong }),
+        ),
+        ("/a2a/message:send", json!({ "message": message })),
+        ("/a2a/message:send", json!({ "message": named })),
+    ] {
+        let (code, why) = served.post(path, &body).await;
+        assert!((400..500).contains(&code), "{path}: {code} {why}");
+    }
+    let asked = json!({ "question": "hello", "prefer_agents": ["nobody"] });
+    assert_eq!(served.tool("swarm", asked).await["isError"], true);
+    let (_, left) = served.post("/threads/search", &json!({})).await;
+    assert_eq!(left, json!([]));
 }

@@ -2,7 +2,9 @@
 
 use std::time::Duration;
 
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::issuer::{Issuer, claims, header};
 use super::served::Served;
@@ -283,4 +285,32 @@ async fn tokens_of_the_issuer_are_accepted_and_foreign_tokens_are_refused() {
         assert_eq!(code, 401, "{why}");
     }
     assert_eq!(ask(&served, "GET", "/info", &[], None).await.0, 401);
+}
+
+/// S3.04: anybody could register the name of the token's user, and read what is theirs.
+#[tokio::test]
+async fn beside_another_issuer_no_caller_registers_and_a_disabled_user_is_refused() {
+    let issuer = Issuer::start().await;
+    let settings = issuer.settings();
+    let served = Served::sqlite().await;
+    let more =
+        [("PERIHELION_SERVE_JWT", settings.as_str()), ("PERIHELION_SERVE_REGISTRATION", "true")];
+    let served = served.again_with(&more).await;
+    let given = json!({ "name": "ann", "password": "correct horse" });
+    let (code, why) = served.post("/v1/auth/register", &given).await;
+    assert!(code == 403 && why.to_string().contains("issuer"), "{code}: {why}");
+    assert_eq!(served.get("/v1/auth/ways").await.1["registration"], false);
+    let token = issuer.token(&header(), &claims(perihelion::clock::now().timestamp() + 600));
+    let who = [("authorization", token.as_str())];
+    assert_eq!(ask(&served, "GET", "/info", &who, None).await.0, 200);
+    let database = Database::open(&served.database()).await.unwrap().of_tenant("acme");
+    let disabled = query(
+        "INSERT INTO person (id, tenant, name, password, scopes, created_at, disabled_at) \
+         VALUES ($1, 'acme', 'ann', '', '', $2, $2)",
+    );
+    let disabled = disabled.binds((Uuid::now_v7(), perihelion::clock::now()));
+    database.execute(&disabled).await.unwrap();
+    database.close().await;
+    let (code, why) = ask(&served, "GET", "/info", &who, None).await;
+    assert!(code == 401 && why.to_string().contains("disabled"), "{code}: {why}");
 }

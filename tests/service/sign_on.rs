@@ -121,7 +121,9 @@ async fn begin(served: &Served, next: &str) -> Login {
     assert_eq!(answer.status(), 303);
     let set = answer.headers().get_all("set-cookie").iter().map(|it| it.to_str().unwrap());
     for cookie in set {
-        assert!(cookie.contains("; HttpOnly") && cookie.contains("; SameSite=Lax"), "{cookie}");
+        for attribute in ["; HttpOnly", "; SameSite=Lax", "; Secure"] {
+            assert!(cookie.contains(attribute), "{cookie}");
+        }
     }
     let cookie = cookies(&answer);
     let address = Url::parse(answer.headers()["location"].to_str().unwrap()).unwrap();

@@ -63,6 +63,8 @@ pub(crate) struct Conversation {
 
 pub(crate) struct Begin {
     pub thread: ThreadId,
+    /// Whether the thread was made for the run, so that it goes if the run is refused.
+    pub is_new: bool,
     /// The step that the thread goes back to first.
     pub at: Option<u64>,
     pub turn: Request,
@@ -75,7 +77,16 @@ pub(crate) struct Begin {
 
 /// Begins a run: an answer to the thread's question, or a new turn; a team's thread stays with the team, unless the
 /// turn names another one.
-pub(crate) async fn begin(service: &Service, mut begin: Begin) -> Result<Run, Refusal> {
+pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
+    let made = begin.is_new.then_some(begin.thread);
+    let begun = begin_on(service, begin).await;
+    if let Some(thread) = made.filter(|_| begun.is_err()) {
+        service.discard_thread(thread).await;
+    }
+    begun
+}
+
+async fn begin_on(service: &Service, mut begin: Begin) -> Result<Run, Refusal> {
     let view = service.thread(begin.thread).await?;
     let turn = &mut begin.turn;
     let named = turn.team.as_deref().unwrap_or(&view.info.graph);

@@ -127,7 +127,7 @@ impl<'a> Change<'a> {
         Ok(user)
     }
 
-    /// Gives a user other scopes.
+    /// Gives a user other scopes; without any, all sessions end.
     pub(crate) async fn give_scopes(&mut self, user: User) -> Result<User> {
         users::give_scopes(&mut self.transaction, &user).await?;
         self.note("user.scopes_changed", &user.name).await?;

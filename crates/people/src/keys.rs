@@ -7,8 +7,11 @@ use uuid::Uuid;
 
 use crate::principal::{Principal, ProvedBy, Scope};
 use crate::secret::{Secret, digest};
+use crate::sign_on::NO_ROLE;
 use crate::users::{read_scopes, write_scopes};
 use crate::{Error, People, Result};
+
+const DISABLED: Error = Error::NotAccepted("the user was disabled");
 
 const PURPOSE: &str = "perihelion 2026-11 api key";
 
@@ -101,19 +104,40 @@ impl People {
 
     async fn valid_key(&self, find: Query, now: DateTime<Utc>) -> Result<ApiKey> {
         let row = self.of_all().fetch_optional(&find).await?;
-        let key = row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
+        let mut key =
+            row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
         if key.revoked_at.is_some() {
             return Err(Error::NotAccepted("the key was revoked"));
         }
         if key.expires_at.is_some_and(|end| end <= now) {
             return Err(Error::NotAccepted("the key has expired"));
         }
-        match &key.user {
-            Some(user) if self.is_disabled(&key.tenant, user).await? => {
-                Err(Error::NotAccepted("the user of the key was disabled"))
-            }
-            _ => Ok(key),
+        if let Some(user) = &key.user
+            && let Some(left) = self.scopes_left(&key.tenant, user).await?
+        {
+            key.scopes.retain(|scope| left.contains(scope));
         }
+        Ok(key)
+    }
+
+    /// Returns the scopes that an identity provider leaves a user; `None` for users of other kinds.
+    ///
+    /// # Errors
+    /// [`Error::NotAccepted`] for a disabled user, and for one who has lost all roles at the provider.
+    async fn scopes_left(&self, tenant: &str, name: &str) -> Result<Option<Vec<Scope>>> {
+        let find = query(
+            "SELECT disabled_at IS NOT NULL, subject IS NOT NULL, scopes FROM person WHERE tenant = $1 AND name = $2",
+        );
+        let row = self.of(tenant).fetch_optional(&find.binds((tenant, name))).await?;
+        let Some(row) = row else { return Ok(None) };
+        if row.get(0)? {
+            return Err(DISABLED);
+        }
+        if !row.get::<bool>(1)? {
+            return Ok(None);
+        }
+        let left = read_scopes(&row.get::<String>(2)?);
+        if left.is_empty() { Err(NO_ROLE) } else { Ok(Some(left)) }
     }
 
     /// Returns whether a user of this name was disabled; users of other issuers are unknown here.
@@ -124,24 +148,27 @@ impl People {
         Ok(self.of(tenant).fetch_optional(&find.bind(tenant).bind(name)).await?.is_some())
     }
 
-    /// Checks whether earlier credentials are still valid, as known here: tokens of other issuers end there.
+    /// Returns an earlier caller with the scopes that they still have, as known here: tokens of other issuers end there.
     ///
     /// # Errors
-    /// [`Error::NotAccepted`] says why not.
-    pub async fn is_still(&self, who: &Principal, now: DateTime<Utc>) -> Result<()> {
-        match &who.proved_by {
-            ProvedBy::Loopback => Ok(()),
+    /// [`Error::NotAccepted`] says why they are refused.
+    pub async fn still(&self, mut who: Principal, now: DateTime<Utc>) -> Result<Principal> {
+        let left = match &who.proved_by {
+            ProvedBy::Loopback => None,
             ProvedBy::Key { id, .. } => {
-                self.valid_key(query(keys!("id = $1")).bind(*id), now).await.map(drop)
+                Some(self.valid_key(query(keys!("id = $1")).bind(*id), now).await?.scopes)
             }
-            ProvedBy::Session | ProvedBy::Token => {
-                if self.is_disabled(&who.tenant, &who.user).await? {
-                    Err(Error::NotAccepted("the user was disabled"))
-                } else {
-                    Ok(())
-                }
+            ProvedBy::Session => self.scopes_left(&who.tenant, &who.user).await?,
+            ProvedBy::Token if self.is_disabled(&who.tenant, &who.user).await? => {
+                return Err(DISABLED);
             }
+            // The token has the scopes.
+            ProvedBy::Token => None,
+        };
+        if let Some(left) = left {
+            who.scopes.retain(|scope| left.contains(scope));
         }
+        Ok(who)
     }
 
     /// Returns whether there ever was a key or a user, so that authentication is required: revoking the last key does

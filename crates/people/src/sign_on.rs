@@ -19,6 +19,9 @@ const STATE: &str = "perihelion 2026-11 OpenID state";
 const NONCE: &str = "perihelion 2026-11 OpenID nonce";
 const VERIFIER: &str = "perihelion 2026-11 OpenID code verifier";
 
+pub(crate) const NO_ROLE: Error =
+    Error::NotAccepted("the user has none of the roles that may log in");
+
 /// How the secret of a login begins.
 const PREFIX: &str = "phl_";
 
@@ -88,6 +91,7 @@ pub struct Identity {
     /// The issuer and its own ID of the user.
     pub subject: String,
     pub name: String,
+    /// Without any, the user may not log in.
     pub scopes: Vec<Scope>,
 }
 
@@ -95,8 +99,7 @@ impl IdentityRules {
     /// Reads the claims of a verified ID token that answers a login.
     ///
     /// # Errors
-    /// [`Error::NotAccepted`] for the token of another login or client, a name that is not verified, and a user without
-    /// a role.
+    /// [`Error::NotAccepted`] for the token of another login or client, and for a name that is not verified.
     pub fn identity(&self, claims: &Map<String, Value>, nonce: &str) -> Result<Identity, Error> {
         let text =
             |name: &str| claims.get(name).and_then(Value::as_str).filter(|it| !it.is_empty());
@@ -118,9 +121,6 @@ impl IdentityRules {
         let name = text(&self.user_claim);
         let name = name.ok_or(Error::NotAccepted("the ID token has no user name"))?;
         let scopes = self.scopes(claims);
-        if scopes.is_empty() {
-            return Err(Error::NotAccepted("the user has none of the roles that may log in"));
-        }
         let subject = format!("{issuer} {subject}");
         Ok(Identity { subject, name: users::fit_name(name)?, scopes })
     }
@@ -146,31 +146,49 @@ impl People {
     /// Finds the user whom a provider names, with the scopes of their present roles; the first time, adds them.
     ///
     /// # Errors
-    /// [`Error::NotAccepted`] for a disabled user; [`Error::Taken`] if another user has the name.
+    /// [`Error::NotAccepted`] for a disabled user and for one without a role, who loses all sessions and scopes;
+    /// [`Error::Taken`] if another user has the name.
     pub async fn signed_on(
         &self,
         tenant: &str,
         identity: Identity,
         now: DateTime<Utc>,
     ) -> Result<User, Error> {
+        match self.sign_on(tenant, identity.clone(), now).await {
+            // Perhaps by the same user, who has begun two logins.
+            Err(Error::Taken(_)) => self.sign_on(tenant, identity, now).await,
+            other => other,
+        }
+    }
+
+    async fn sign_on(
+        &self,
+        tenant: &str,
+        identity: Identity,
+        now: DateTime<Utc>,
+    ) -> Result<User, Error> {
         let actor = identity.name.clone();
-        self.change(tenant, &actor, now, async |change| {
+        let user = self.change(tenant, &actor, now, async |change| {
             let transaction = change.transaction();
+            let Identity { subject, name, scopes } = identity;
             let Some((known, is_disabled)) =
-                users::by_subject(transaction, tenant, &identity.subject).await?
+                users::by_subject(transaction, tenant, &subject).await?
             else {
-                let Identity { subject, name, scopes } = identity;
+                if scopes.is_empty() {
+                    return Err(NO_ROLE);
+                }
                 return change.add_user(NewUser::of_provider(subject, name, scopes)).await;
             };
             if is_disabled {
                 return Err(Error::NotAccepted("the user is disabled"));
             }
-            if known.scopes == identity.scopes {
+            if known.scopes == scopes {
                 return Ok(known);
             }
-            change.give_scopes(User { scopes: identity.scopes, ..known }).await
-        })
-        .await
+            change.give_scopes(User { scopes, ..known }).await
+        });
+        // What was taken from the user is stored.
+        user.await.and_then(|user| if user.scopes.is_empty() { Err(NO_ROLE) } else { Ok(user) })
     }
 }
 
@@ -206,7 +224,7 @@ mod tests {
         );
         assert_eq!(scopes(json!({ "groups": "ops x" })), Some(vec![Scope::Read, Scope::Manage]));
         let nobody = IdentityRules { default_scopes: Vec::new(), ..rules() };
-        assert!(nobody.identity(&claims(json!({ "groups": ["x"] })), "n").is_err());
+        assert_eq!(nobody.identity(&claims(json!({ "groups": ["x"] })), "n").unwrap().scopes, []);
     }
 
     #[test]

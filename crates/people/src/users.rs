@@ -146,6 +146,10 @@ pub(crate) async fn by_subject(
 pub(crate) async fn give_scopes(transaction: &mut Transaction<'_>, user: &User) -> Result<()> {
     let give = query("UPDATE person SET scopes = $1 WHERE id = $2");
     transaction.execute(&give.binds((write_scopes(&user.scopes), user.id))).await?;
+    if user.scopes.is_empty() {
+        let end = query("DELETE FROM session WHERE tenant = $1 AND person = $2");
+        transaction.execute(&end.binds((&user.tenant, user.id))).await?;
+    }
     Ok(())
 }
 

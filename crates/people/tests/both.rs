@@ -4,7 +4,7 @@
 use chrono::{DateTime, Duration, Utc};
 use perihelion_database::Database;
 use perihelion_people::{
-    AuditEntry, AuditQuery, CreatedKey, Error, NewKey, People, ProvedBy, Scope,
+    AuditEntry, AuditQuery, CreatedKey, Error, Identity, NewKey, People, Principal, ProvedBy, Scope,
 };
 use perihelion_test_database::TestDatabase;
 use serde_json::json;
@@ -203,6 +203,51 @@ async fn a_change_and_its_audit_entry_are_stored_together_or_not_at_all() {
             .collect();
         assert_eq!(noted, [("boss", "user.disabled", "ann"); 2]);
         assert!(matches!(disable(&people, "bob").await, Err(Error::Unknown { .. })));
+    })
+    .await;
+}
+
+fn identity(subject: &str, scopes: &[Scope]) -> Identity {
+    Identity { subject: subject.to_owned(), name: "ann".to_owned(), scopes: scopes.to_vec() }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_who_loses_roles_at_the_provider_loses_them_in_keys_sessions_and_cron_jobs() {
+    on_both(|people| async move {
+        let all = [Scope::Read, Scope::Run, Scope::Manage];
+        let ann = people.signed_on("acme", identity("1", &all), now()).await.unwrap();
+        let begun = people.begin_session(&ann, Duration::hours(8), now()).await.unwrap();
+        let new = NewKey { user: Some("ann"), scopes: &all, ..key("laptop") };
+        let laptop = create(&people, "acme", new).await.unwrap();
+        let by_key = async || people.by_key(laptop.secret.expose(), now()).await;
+        let by_session = async || people.by_session(begun.cookie.expose(), None, now()).await;
+        let makers = [by_key().await.unwrap(), by_session().await.unwrap()];
+        let still = async |maker: &Principal| people.still(maker.clone(), now()).await;
+        for (left, session) in [(&all[..2], true), (&all[..0], false), (&all[..1], false)] {
+            let signed_on = people.signed_on("acme", identity("1", left), now()).await;
+            let lets_in = !left.is_empty();
+            assert_eq!((signed_on.is_ok(), by_session().await.is_ok()), (lets_in, session));
+            for found in [by_key().await, still(&makers[0]).await, still(&makers[1]).await] {
+                assert_eq!(found.ok().map(|who| who.scopes), lets_in.then(|| left.to_vec()));
+            }
+        }
+        let token = Principal { proved_by: ProvedBy::Token, ..makers[0].clone() };
+        assert_eq!(still(&token).await.unwrap().scopes, all, "the token has its own scopes");
+        disable(&people, "ann").await.unwrap();
+        assert!(still(&token).await.is_err());
+        let nobody = people.signed_on("acme", identity("2", &[]), now()).await;
+        assert!(matches!(nobody, Err(Error::NotAccepted(_))));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_first_logins_of_one_person_at_the_same_time_are_both_accepted() {
+    on_both(|people| async move {
+        let log_in = |subject| people.signed_on("acme", identity(subject, &[Scope::Read]), now());
+        let (one, two) = tokio::join!(log_in("1"), log_in("1"));
+        assert_eq!(one.unwrap().id, two.unwrap().id);
+        assert!(matches!(log_in("2").await, Err(Error::Taken(_))));
     })
     .await;
 }

@@ -57,6 +57,14 @@ fn pairs<'a>(given: &Value, open: &'a [InterruptView]) -> Result<Vec<(&'a Interr
     })
 }
 
+/// Counts the answers that decide requests for approval.
+pub(super) fn approvals_in(answers: &[(InterruptId, Answer)], open: &[InterruptView]) -> usize {
+    let is_approval = |id: &InterruptId| {
+        open.iter().any(|one| one.kind == kind::APPROVAL && one.is(&id.to_string()))
+    };
+    answers.iter().filter(|(id, _)| is_approval(id)).count()
+}
+
 /// Returns a key of a map by the ids of questions that names no open one.
 pub(super) fn unknown<'a>(given: &'a Value, open: &[InterruptView]) -> Option<&'a String> {
     let map = given.as_object().filter(|map| map.keys().any(|key| is_id(key)))?;

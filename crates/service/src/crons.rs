@@ -4,7 +4,7 @@
 //! work repeats no run. Times that passed while no process was there are made up for once, not one by one.
 
 use chrono::TimeDelta;
-use perihelion_people::Principal;
+use perihelion_people::{self as people, Principal, Scope};
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -55,17 +55,22 @@ impl Service {
             if !self.kept().claim_cron(&cron, &self.parts.owner, now, CLAIM).await? {
                 continue;
             }
-            let who = maker_of(&cron);
-            match self.people().is_still(&who, now).await {
-                Ok(()) => {}
-                Err(perihelion_people::Error::NotAccepted(why)) => {
-                    let why = format!("it ran on behalf of {}: {why}", who.user);
+            let maker = maker_of(&cron);
+            let user = maker.user.clone();
+            let who = self.people().still(maker, now).await.and_then(|who| {
+                let why = "they can no longer start runs";
+                if who.may(Scope::Run) { Ok(who) } else { Err(people::Error::NotAccepted(why)) }
+            });
+            let who = match who {
+                Ok(who) => who,
+                Err(people::Error::NotAccepted(why)) => {
+                    let why = format!("it ran on behalf of {user}: {why}");
                     tracing::warn!(cron = %cron.id, %why, "paused a cron job");
                     self.kept().pause_cron(&cron, &self.parts.owner, &why).await?;
                     continue;
                 }
                 Err(error) => return Err(error.into()),
-            }
+            };
             let service = self.seen_by(who);
             if let Err(error) = service.begin_by_clock(&cron).await {
                 if error.is_passing() {

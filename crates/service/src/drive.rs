@@ -14,6 +14,7 @@ use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
+use perihelion_people::Scope;
 use perihelion_runtime::{ALONG, Answer, Job, RunReport, RunStatusView};
 use perihelion_star::{GraphState, Request};
 
@@ -256,6 +257,10 @@ impl Service {
                     }
                 }
                 let mut answers = answers::read(&given, &view.open)?;
+                // The request may be newer than the answer.
+                if order.cannot_approve && answers::approvals_in(&answers, &view.open) > 0 {
+                    return Err(Error::Forbidden(Scope::Approve.as_str()));
+                }
                 // Stored with an answer, it is not lost if another process continues the thread.
                 if let (Some(along), Some((_, Answer::Value(value)))) =
                     (&order.along, answers.first_mut())

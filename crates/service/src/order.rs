@@ -45,6 +45,9 @@ pub struct Order {
     /// Whether it is permitted only in a thread of its own user, or in one without a user.
     #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub is_bound: bool,
+    /// Whether who asked for it cannot decide requests for approval.
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
+    pub cannot_approve: bool,
     /// Nodes before and after which the run pauses.
     #[serde(default, skip_serializing_if = "Pauses::is_empty")]
     pub pauses: Pauses,
@@ -132,6 +135,7 @@ impl Order {
             by: None,
             user: None,
             is_bound: false,
+            cannot_approve: false,
             pauses: Pauses::default(),
             clarifies: None,
         }

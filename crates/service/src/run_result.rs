@@ -106,7 +106,7 @@ impl Service {
     pub async fn step_after(&self, run: &Run) -> Result<Option<u64>> {
         let Some(first) = run.first_event else { return Ok(None) };
         let mut after = (first, run.created_at, run.id);
-        while let Some(next) = self.kept().next_begun(run.thread, Some(after)).await? {
+        while let Some(next) = self.kept().next_begun(run.thread, after).await? {
             if next.base_step.is_some() {
                 return Ok(next.base_step);
             }

@@ -11,7 +11,7 @@ use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run};
 use super::{Approvals, Asked, Error, Order, Result, Service, answers};
 use perihelion_engine::checkpoint::{ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
-use perihelion_engine::ids::{InterruptId, ThreadId};
+use perihelion_engine::ids::ThreadId;
 use perihelion_star::question::kind;
 
 /// How often a run that another process drives is looked at.
@@ -98,6 +98,7 @@ impl Service {
         let now = clock::now();
         let thread = accept.thread.0;
         accept.order.by = Some(self.who().user.clone());
+        accept.order.cannot_approve = !self.who().may(Scope::Approve);
         if let Asked::Turn(turn) = &mut accept.order.asked {
             let usual = self.runtime().settings().serve.approvals;
             turn.approvals.get_or_insert(if turn.interactive { Approvals::Wait } else { usual });
@@ -173,10 +174,7 @@ impl Service {
             // What it asks by then is seen when it is driven.
             read => read.unwrap_or_default(),
         };
-        let is_approval = |id: &InterruptId| {
-            view.open.iter().any(|one| one.kind == kind::APPROVAL && one.id == id.to_string())
-        };
-        let decided = answered.iter().filter(|(id, _)| is_approval(id)).count();
+        let decided = answers::approvals_in(&answered, &view.open);
         if decided > 0 {
             self.permit(Scope::Approve)?;
         }

@@ -42,6 +42,15 @@ impl Service {
         words.ok_or(Error::Unsearchable)
     }
 
+    /// Returns a part of a run's error, as the filter of runs takes it.
+    ///
+    /// # Errors
+    /// [`Error::Unsearchable`] if threads are encrypted.
+    pub fn searched_error(&self, part: Option<String>) -> Result<Option<String>, Error> {
+        let is_searchable = part.is_none() || self.runtime().has_conversation_words();
+        if is_searchable { Ok(part) } else { Err(Error::Unsearchable) }
+    }
+
     /// Lists threads whose titles contain `words`, ignoring case, and their total number, among the first 10,000 that
     /// match the filter otherwise.
     pub async fn find_titled(

@@ -2,7 +2,6 @@
 
 use std::time::Duration;
 
-use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
 use uuid::Uuid;
 
@@ -23,8 +22,10 @@ const WAIT: Duration = Duration::from_millis(250);
 pub struct BegunRuns {
     service: Service,
     thread: ThreadId,
-    /// The run that was returned last: its first event, when it was asked for, its id.
-    last: Option<(u64, DateTime<Utc>, Uuid)>,
+    /// The first event of the run that was returned last.
+    first_event: u64,
+    /// The runs with this first event that were returned.
+    seen: Vec<Uuid>,
     /// Wakes when an idle thread continues.
     log: Option<Subscription>,
     /// Calls when a run of the thread began or ended.
@@ -34,7 +35,14 @@ pub struct BegunRuns {
 impl Service {
     pub fn begun_runs(&self, thread: ThreadId) -> BegunRuns {
         let calls = self.runtime().bus().calls(thread);
-        BegunRuns { service: self.clone(), thread, last: None, log: None, calls }
+        BegunRuns {
+            service: self.clone(),
+            thread,
+            first_event: 0,
+            seen: Vec::new(),
+            log: None,
+            calls,
+        }
     }
 }
 
@@ -73,9 +81,15 @@ impl BegunRuns {
 
     /// Returns the next run that has begun already, if there is one.
     pub async fn look(&mut self) -> Result<Option<Run>> {
-        let next = self.service.kept().next_begun(self.thread.0, self.last).await?;
+        let kept = self.service.kept();
+        let next = kept.next_unseen(self.thread.0, self.first_event, &self.seen).await?;
         if let Some(run) = &next {
-            self.last = Some((run.first_event.unwrap_or_default(), run.created_at, run.id));
+            let first_event = run.first_event.unwrap_or_default();
+            if first_event > self.first_event {
+                self.seen.clear();
+            }
+            self.first_event = first_event;
+            self.seen.push(run.id);
             self.log = None;
         }
         Ok(next)

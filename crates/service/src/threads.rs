@@ -13,6 +13,7 @@ use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, Thr
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
+use perihelion_people::Scope;
 use perihelion_runtime::{self as runtime, InterruptView, Removal, Served, ThreadState};
 use perihelion_star::Artifact;
 
@@ -130,8 +131,10 @@ impl Service {
     /// Imports a thread from a file; it is this tenant's then.
     ///
     /// # Errors
-    /// As [`Service::create_thread`], and [`Error::Runtime`] if the file is not an export.
+    /// As [`Service::create_thread`], [`Error::Runtime`] if the file is not an export, and [`Error::Forbidden`] for a
+    /// caller who cannot decide requests for approval: a file can contain decisions.
     pub async fn import_thread(&self, dump: ThreadDump) -> Result<ThreadInfo> {
+        self.permit(Scope::Approve)?;
         let thread = dump.info.id;
         let imported = self.runtime().threads().import(dump, Some(self.tenant())).await;
         self.unless_hidden(thread, imported).await
@@ -279,6 +282,13 @@ impl Service {
 
     pub async fn delete_thread(&self, thread: ThreadId) -> Result<()> {
         self.remove_thread(&self.info_to_change(thread).await?).await
+    }
+
+    /// Deletes a thread that was made for a run that is refused; a failure is logged.
+    pub async fn discard_thread(&self, thread: ThreadId) {
+        if let Err(error) = self.delete_thread(thread).await {
+            tracing::warn!(%thread, %error, "failed to delete the thread of a refused run");
+        }
     }
 
     /// Deletes the threads that an assistant ran last, except those of other users.

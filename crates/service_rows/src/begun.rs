@@ -17,18 +17,36 @@ pub struct RunSteps {
 }
 
 impl Kept {
-    /// Returns the run of a thread that began first, or first after another one, by its first event, when it was asked
-    /// for, and its id.
+    /// Returns the run of a thread that began first after another one, by its first event, when it was asked for, and
+    /// its id.
     pub async fn next_begun(
         &self,
         thread: Uuid,
-        after: Option<(u64, DateTime<Utc>, Uuid)>,
+        after: (u64, DateTime<Utc>, Uuid),
     ) -> Result<Option<Run>> {
         let mut find = self.select_runs();
         find.text(" AND thread_id = ").value(thread);
-        find.text(" AND first_event IS NOT NULL");
-        if let Some(after) = after {
-            find.add(" AND (first_event, created_at, id) > (?, ?, ?)", after);
+        find.add(" AND (first_event, created_at, id) > (?, ?, ?)", after);
+        find.text(" ORDER BY first_event, created_at, id LIMIT 1");
+        self.one_run(find).await
+    }
+
+    /// Returns the run of a thread that began first with this first event or a later one, except those in `seen`.
+    ///
+    /// Runs without events share their first event with the next one, which may have been asked for earlier.
+    pub async fn next_unseen(
+        &self,
+        thread: Uuid,
+        first_event: u64,
+        seen: &[Uuid],
+    ) -> Result<Option<Run>> {
+        let mut find = self.select_runs();
+        find.text(" AND thread_id = ")
+            .value(thread)
+            .text(" AND first_event >= ")
+            .value(first_event);
+        if !seen.is_empty() {
+            find.text(" AND NOT ").one_of("id", seen.iter().copied());
         }
         find.text(" ORDER BY first_event, created_at, id LIMIT 1");
         self.one_run(find).await

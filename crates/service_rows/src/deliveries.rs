@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_database::{StoredRow as _, query, stored_row};
-use serde_json::Value as Json;
+use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
 use crate::{Kept, Result};
@@ -56,7 +56,7 @@ impl Kept {
         Ok(Delivery { url, headers, payload, ..found })
     }
 
-    /// Stores a message for the end of a run.
+    /// Stores a message for the end of a run, once: a run whose storing is repeated has the same messages.
     pub async fn add_delivery(
         &self,
         run: Uuid,
@@ -65,9 +65,10 @@ impl Kept {
     ) -> Result<()> {
         let add = query(
             "INSERT INTO service_delivery (id, tenant, run_id, kind, url, headers, next_at, created_at, \
-                under_way) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8)",
+                under_way) VALUES ($1, $2, $3, $4, $5, $6, $7, $7, $8) ON CONFLICT (id) DO NOTHING",
         );
-        let id = Uuid::now_v7();
+        let what = json!([new.kind, new.url, new.headers, new.is_under_way]);
+        let id = Uuid::new_v5(&run, what.to_string().as_bytes());
         let add = add
             .binds((id, &self.tenant, run, new.kind))
             .bind(self.shut_text("delivery url", id, &new.url)?)

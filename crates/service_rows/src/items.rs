@@ -48,6 +48,13 @@ impl FromRow for Item {
     }
 }
 
+macro_rules! namespaces {
+    () => {
+        "SELECT namespace FROM service_item WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)
+         GROUP BY namespace ORDER BY "
+    };
+}
+
 impl Kept {
     /// Keeps an item in place of an earlier one of its name, until a time or until it is deleted.
     pub async fn put_item(&self, item: &Item) -> Result<()> {
@@ -138,10 +145,11 @@ impl Kept {
     }
 
     pub async fn namespaces(&self, now: DateTime<Utc>) -> Result<Vec<Vec<String>>> {
-        let find = query(
-            "SELECT DISTINCT namespace FROM service_item \
-             WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2) ORDER BY namespace LIMIT 10000",
-        );
+        // Names below a path stand together, as in `search`.
+        let find = query(self.database.dialect().pick(
+            concat!(namespaces!(), "namespace LIMIT 10000"),
+            concat!(namespaces!(), "namespace COLLATE \"C\" LIMIT 10000"),
+        ));
         let paths: Vec<String> = self.of_tenant().rows(&find.binds((&self.tenant, now))).await?;
         Ok(paths.iter().map(|path| names(path)).collect())
     }

@@ -208,7 +208,14 @@ async fn items_are_found_below_a_path_and_not_below_a_path_with_the_same_prefix(
     let filter = Some(json!({ "v": 2 }));
     let other = ItemFilter { filter, limit: 10, ..ItemFilter::default() };
     assert!(kept.items(&other, now()).await.unwrap().is_empty());
-    assert_eq!(kept.namespaces(now()).await.unwrap(), [path(&["a", "b"]), path(&["ab", "b"])]);
+    for (database, _place, _server) in databases().await {
+        let kept = Kept::new(database, "default");
+        for names in [&["ab"][..], &["a", "c"], &["a"], &["a", "b"]] {
+            kept.put_item(&item(names, "k", json!({}))).await.unwrap();
+        }
+        let paths = [path(&["a"]), path(&["a", "b"]), path(&["a", "c"]), path(&["ab"])];
+        assert_eq!(kept.namespaces(now()).await.unwrap(), paths, "each next to those below it");
+    }
 }
 
 #[tokio::test]
@@ -353,5 +360,41 @@ async fn an_assistant_has_one_latest_version() {
         }
         assert!(!kept.choose_assistant(new.id, 99).await.unwrap());
         assert_eq!(kept.assistants(&Default::default()).await.unwrap().len(), 1);
+    }
+}
+
+#[tokio::test]
+async fn the_messages_of_a_run_that_is_stored_again_are_sent_once() {
+    for (database, _place, _server) in databases().await {
+        let run = run(thread_in(&database).await);
+        let kept = Kept::new(database, "default");
+        let webhook = NewDelivery::webhook("http://a.test".to_owned());
+        let started = NewDelivery { is_under_way: true, ..webhook.clone() };
+        for new in [&webhook, &started, &webhook] {
+            kept.add_delivery(run.id, new, now()).await.unwrap();
+        }
+        kept.add_run(&run, Begin { owner: "one", now: now() }).await.unwrap();
+        kept.end_run(run.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+        assert_eq!(kept.due_deliveries(now(), &[], 9).await.unwrap().len(), 2);
+    }
+}
+
+#[tokio::test]
+async fn a_run_that_begins_later_than_one_asked_for_after_it_is_followed_too() {
+    for (database, _place, _server) in databases().await {
+        let thread = thread_in(&database).await;
+        let kept = Kept::new(database, "default");
+        let begin = |at| Begin { owner: "one", now: now() + TimeDelta::seconds(at) };
+        let early = NewRun { due_at: begin(9).now, ..run(thread) };
+        kept.add_run(&early, begin(0)).await.unwrap();
+        let quick = run(thread);
+        kept.add_run(&quick, begin(1)).await.unwrap();
+        assert_eq!(begin_next(&kept, thread, begin(1)).await.unwrap().id, quick.id);
+        kept.end_run(quick.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+        let next = async |seen: &[Uuid]| kept.next_unseen(thread, 0, seen).await.unwrap();
+        assert_eq!(next(&[]).await.unwrap().id, quick.id);
+        assert!(next(&[quick.id]).await.is_none());
+        assert_eq!(begin_next(&kept, thread, begin(9)).await.unwrap().id, early.id);
+        assert_eq!(next(&[quick.id]).await.unwrap().id, early.id, "neither has made an event");
     }
 }

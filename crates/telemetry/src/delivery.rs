@@ -29,6 +29,14 @@ pub struct ExportCounts {
     pub rejected_spans: u64,
 }
 
+/// Why traces of a thread did not arrive.
+enum Undelivered {
+    /// The thread cannot be read; others can.
+    Unreadable,
+    /// The collector did not take one.
+    NotTaken,
+}
+
 #[derive(Debug)]
 pub(super) struct Delivery {
     view: View,
@@ -84,7 +92,7 @@ impl Delivery {
             }
         }
         let from = beginning(store, thread, &rows.runs, from).await;
-        if from < first && !self.runs(&sink, store, thread, from, first - 1).await {
+        if from < first && self.runs(&sink, store, thread, from, first - 1).await.is_err() {
             return false;
         }
         let last = last_run(&spans).map_or(number, |run| run.number);
@@ -121,14 +129,16 @@ impl Delivery {
             };
             let upto = if under_way { newest - 1 } else { newest };
             let from = beginning(store, thread, &runs, from_run).await;
-            if !self.runs(&sink, store, thread, from, upto).await {
-                return false;
+            match self.runs(&sink, store, thread, from, upto).await {
+                Ok(()) => {}
+                Err(Undelivered::Unreadable) => is_all = false,
+                Err(Undelivered::NotTaken) => return false,
             }
         }
         is_all
     }
 
-    /// Delivers the traces of runs; returns whether all arrived.
+    /// Delivers the traces of runs.
     async fn runs(
         &self,
         sink: &Sink,
@@ -136,7 +146,7 @@ impl Delivery {
         thread: ThreadId,
         from: u32,
         upto: u32,
-    ) -> bool {
+    ) -> Result<(), Undelivered> {
         let mut next = from;
         while next <= upto {
             let spans = match spans_of(store, thread, next, self.view).await {
@@ -147,19 +157,22 @@ impl Delivery {
                     next += 1;
                     continue;
                 }
-                Err(error) => return self.failed(&error.to_string()),
+                Err(error) => {
+                    self.failed(&error.to_string());
+                    return Err(Undelivered::Unreadable);
+                }
             };
             let last = last_run(&spans).map_or(next, |run| run.number);
             // The rest of it is still being written.
             if last > upto {
-                return true;
+                break;
             }
             if !self.deliver(sink, store, thread, last, spans).await {
-                return false;
+                return Err(Undelivered::NotTaken);
             }
             next = last.max(next) + 1;
         }
-        true
+        Ok(())
     }
 
     /// Delivers one trace that ends with a run; returns whether it arrived.

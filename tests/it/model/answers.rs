@@ -321,3 +321,16 @@ async fn an_error_inside_a_good_status_is_an_error() {
     let error = answer_to(Reply::raw(body)).await.unwrap_err().to_string();
     assert!(error.ends_with("status 402: no credits left"), "{error}");
 }
+
+/// S1.12: the endpoint bills every attempt.
+#[tokio::test]
+async fn the_tokens_of_answers_that_were_of_no_use_are_counted() {
+    let empty = Rule::new(Reply::text("").usage(100, 10)).times(2);
+    let script = Script::new().rule(empty).rule(Rule::new(Reply::text("42").usage(50, 5)));
+    let server = serve(script).await;
+    let retries = [("PERIHELION_MODELS_MAX_RETRIES", "2"), ("PERIHELION_MODELS_BACKOFF_MS", "1")];
+    let answer = model_at(server.url(), &retries).chat(&request(Role::Qa), None).await.unwrap();
+    let used = Usage { input_tokens: 250, output_tokens: 25, ..Usage::default() };
+    assert_eq!((answer.content.as_str(), answer.usage), ("42", used));
+    server.stop().await;
+}

@@ -22,6 +22,7 @@ on_every_store!(
     a_stop_of_the_parent_stops_its_subgraph,
     a_failure_inside_is_the_parents_and_is_tried_again_with_it,
     events_of_nested_subgraphs_reach_the_parent_with_their_place,
+    a_thread_that_a_client_made_under_a_subgraph_s_id_is_not_its_thread,
 );
 
 fn inner(world: &World, node: Arc<dyn Node<Story>>) -> Arc<Graph<Story>> {
@@ -226,4 +227,20 @@ async fn events_of_nested_subgraphs_reach_the_parent_with_their_place(on: &Fixtu
         (&custom[0]["namespace"], &custom[0]["event"]["payload"]),
         (&json!(deep), &json!("half"))
     );
+}
+
+async fn a_thread_that_a_client_made_under_a_subgraph_s_id_is_not_its_thread(on: &Fixture) {
+    let world = World::default();
+    let child = inner(&world, world.speaker("second"));
+    let parent = runner(&outer(&world, as_node(on, &child)), &on.store);
+    let thread = world.thread(&parent).await;
+    let planted = runner(&child, &on.store);
+    planted.create(thread.child("team:3:0"), None).await.unwrap();
+    planted.start(thread.child("team:3:0"), input(), RunOptions::default()).await.unwrap();
+    let refused = match parent.start(thread, input(), RunOptions::default()).await {
+        Ok(outcome) => format!("{:?}", outcome.result),
+        Err(error) => error.to_string(),
+    };
+    assert!(refused.contains("exists"), "{refused}");
+    assert_eq!(world.count("second"), 1, "the planted thread ran, and nothing else");
 }

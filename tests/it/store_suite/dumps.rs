@@ -21,6 +21,7 @@ on_every_store_sealed_too!(
     importing_an_existing_thread_is_refused_without_a_change,
     an_altered_step_is_refused,
     a_row_that_is_there_twice_is_refused,
+    a_thread_with_the_place_of_another_thread_s_subgraph_is_refused,
     an_imported_thread_continues,
 );
 
@@ -180,6 +181,36 @@ async fn a_row_that_is_there_twice_is_refused(on: &Fixture) {
         assert!(refused.contains("twice"), "{refused}");
     }
     assert!(on.store.info(writer.thread).await.is_err());
+}
+
+/// A later step of that thread would take its state for its own.
+async fn a_thread_with_the_place_of_another_thread_s_subgraph_is_refused(on: &Fixture) {
+    let victim = Writer::with_steps(&on.store, 2).await.thread;
+    let writer = rich_thread(on).await;
+    let good = on.store.export(writer.thread).await.unwrap();
+    on.store.delete(writer.thread).await.unwrap();
+    let plant = |alter: &dyn Fn(&mut ThreadDump)| {
+        let mut bad = good.clone();
+        alter(&mut bad);
+        bad
+    };
+    let place = "team:3:0";
+    let bad = [
+        plant(&|dump| dump.info.root = Some(victim)),
+        plant(&|dump| place.clone_into(&mut dump.info.namespace)),
+        plant(&|dump| dump.children[0].info.root = Some(victim)),
+        plant(&|dump| dump.children[0].info.namespace.clear()),
+        plant(&|dump| {
+            dump.children[0].info.id = victim.child(place);
+            place.clone_into(&mut dump.children[0].info.namespace);
+        }),
+    ];
+    for bad in bad {
+        let refused = on.store.import(&bad).await;
+        assert!(matches!(refused, Err(Error::Import(_))), "{refused:?}");
+    }
+    assert!(on.store.info(victim.child(place)).await.is_err());
+    on.store.import(&good).await.unwrap();
 }
 
 async fn an_imported_thread_continues(on: &Fixture) {

@@ -219,3 +219,19 @@ async fn if_a_trace_is_a_thread_its_runs_are_one() {
     assert_eq!(trace["data"][0]["spans"].as_array().unwrap().len(), count);
     demo.runtime.close().await;
 }
+
+/// X7: an imported thread says itself how often it was claimed.
+#[tokio::test]
+async fn an_unknown_trace_is_looked_for_in_bounded_time() {
+    let demo = Demo::open(settings(&[])).await;
+    demo.ask(demo.runtime.run_options()).await;
+    let store = demo.store();
+    let mut dump = store.export(demo.thread).await.unwrap();
+    store.delete(demo.thread).await.unwrap();
+    dump.info.fence = 1 << 40;
+    store.import(&dump).await.unwrap();
+    let viewer = Viewer::on(&demo, &demo.settings);
+    let unknown = TraceId::of_run(demo.thread, 1 << 31);
+    let (status, _) = viewer.ask("localhost", &format!("/api/traces/{unknown}")).await;
+    assert_eq!(status, StatusCode::NOT_FOUND);
+}

@@ -12,10 +12,13 @@ use perihelion::runner::RunOptions;
 use perihelion::runtime::{Runtime, Traces};
 use perihelion::swarm::Request;
 use perihelion::telemetry::ExportCounts;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use tokio::sync::mpsc;
 
 use super::receiver::{Collector, Manner};
 use super::{open, pool, settings};
+use crate::store_suite::stores;
 
 async fn collected(manner: Manner) -> (Collector, Settings) {
     let (collector, url) = Collector::start(manner).await;
@@ -76,6 +79,32 @@ async fn undelivered_spans_are_delivered_once_by_the_next_process() {
     let runtime = open(settings, home.path(), Arc::clone(&store)).await;
     assert_eq!(runtime.flush_exports().await.unwrap(), ExportCounts::default());
     runtime.close().await;
+}
+
+/// X7
+#[tokio::test]
+async fn a_damaged_thread_holds_up_no_other_thread_s_trace() {
+    let home = tempfile::tempdir().unwrap();
+    let away = Manner { status: Some(401), ..Manner::default() };
+    let (collector, settings) = collected(away).await;
+    let fixture = stores::sqlite().await;
+    let store = Arc::clone(&fixture.store);
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    let [damaged, whole] = [ThreadId::new(), ThreadId::new()];
+    ask(&runtime, damaged).await;
+    ask(&runtime, whole).await;
+    runtime.close().await;
+    let options: SqliteConnectOptions = fixture.url.as_deref().unwrap().parse().unwrap();
+    let mut connection = options.connect().await.unwrap();
+    let damage = sqlx::query("UPDATE step SET delta = x'00' WHERE thread_id = ?1 AND seq = 2");
+    damage.bind(damaged.0).execute(&mut connection).await.unwrap();
+
+    collector.behave(Manner::default());
+    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    let counts = runtime.flush_exports().await.unwrap();
+    assert!(counts.delivered == 1 && counts.failed > 0, "{counts:?}");
+    runtime.close().await;
+    assert_eq!(sent(&collector), drawn(&store, &settings, whole, 1).await);
 }
 
 /// X7

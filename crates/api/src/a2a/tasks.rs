@@ -107,15 +107,6 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
             return Err(Refusal::Invalid("the task belongs to another context".into()));
         }
     }
-    let thread = match (&named, &message.context_id) {
-        (Some(task), _) => ThreadId(task.context),
-        (None, Some(context)) => the_context(service, context).await?,
-        (None, None) => {
-            let thread = ThreadId::new();
-            service.create_thread_for_turn(thread, &json!({})).await?;
-            thread
-        }
-    };
     let words = json!({ "task": named.as_ref().map(|task| task.id), "message": message.message_id, "parts": texts });
     let wanted = send.configuration.task_push_notification_config;
     let mut deliveries = match &named {
@@ -129,8 +120,17 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
             }
         }
     }
+    let (thread, is_new) = match (&named, &message.context_id) {
+        (Some(task), _) => (ThreadId(task.context), false),
+        (None, Some(context)) => the_context(service, context).await?,
+        (None, None) => {
+            let thread = ThreadId::new();
+            service.create_thread_for_turn(thread, &json!({})).await?;
+            (thread, true)
+        }
+    };
     let metadata = json!({ "a2a": words });
-    let begin = Begin { thread, at: None, turn, metadata, temporary: false, deliveries };
+    let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
     let run = conversation::begin(service, begin).await?;
     let task = named.map_or(run.id, |task| task.id);
     if let Some(config) = wanted {
@@ -139,15 +139,15 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
     Ok((run, task))
 }
 
-/// Finds the thread of a context; a client's own name for one makes a thread of that name.
-async fn the_context(service: &Service, context: &str) -> Result<ThreadId, Refusal> {
+/// Finds the thread of a context; a client's own name for one makes a thread of that name. Returns whether it is new.
+async fn the_context(service: &Service, context: &str) -> Result<(ThreadId, bool), Refusal> {
     let (thread, name) = thread_of(service, context);
     match service.info(thread).await {
-        Ok(_) => Ok(thread),
+        Ok(_) => Ok((thread, false)),
         Err(Error::UnknownThread(_)) => {
             let metadata = name.map_or_else(|| json!({}), |name| json!({ "title": name }));
             service.create_thread_for_turn(thread, &metadata).await?;
-            Ok(thread)
+            Ok((thread, true))
         }
         Err(error) => Err(error.into()),
     }

@@ -33,11 +33,8 @@ pub(super) async fn accept(
     let checked = check(app, RunBody::read(body)?).await?;
     let (on, temporary) = the_thread(app, thread, &checked.body).await?;
     let accepted = accept_on(app, on, temporary, checked, follows).await;
-    if thread.is_none()
-        && accepted.is_err()
-        && let Err(error) = app.service.delete_thread(on).await
-    {
-        tracing::warn!(thread = %on, %error, "failed to delete the thread of a refused run");
+    if thread.is_none() && accepted.is_err() {
+        app.service.discard_thread(on).await;
     }
     accepted
 }

@@ -37,7 +37,7 @@ pub(crate) struct Gate {
     issuer: Option<Issuer>,
     /// Where people log in, other than by a password.
     pub(super) provider: Option<Provider>,
-    pub(super) registration: bool,
+    registration: bool,
     pub(super) lasts: Duration,
     /// Whether only this machine can reach the service, so that no authentication is required while there are no users
     /// and keys.
@@ -156,6 +156,11 @@ impl Gate {
         hosted::judged(&self.service, graph.as_ref(), request, is_known, self.most_bytes).await
     }
 
+    /// Returns whether people can register: not beside another issuer, whose users have names in the same tenant.
+    pub(super) fn can_register(&self) -> bool {
+        self.registration && self.issuer.is_none() && !self.has_handler()
+    }
+
     /// Returns whether the process of hosted graphs decides who may use the service.
     fn has_handler(&self) -> bool {
         let graph = self.service.runtime().hosted_graph();
@@ -271,7 +276,7 @@ impl Gate {
                 Ok(Principal { user: "token".to_owned(), ..self.service.who().clone() })
             }
             Credential::Bearer(text) => match &self.issuer {
-                Some(issuer) => Ok(issuer.verify(text, now).await?),
+                Some(issuer) => Ok(people.still(issuer.verify(text, now).await?, now).await?),
                 None => Err(AuthError::Unknown(
                     "the credentials are not accepted: unknown key or token".to_owned(),
                 )),

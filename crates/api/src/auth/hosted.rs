@@ -13,6 +13,7 @@ use uuid::Uuid;
 
 use super::gate::REGISTERED;
 use crate::http::{Refusal, is_json, json as read_json};
+use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Screens, Served};
 use perihelion_service::{Error, Service};
@@ -106,12 +107,13 @@ pub(super) async fn judged(
             if identity.is_empty() {
                 return Err(unread());
             }
-            Some(Principal {
+            let named = Principal {
                 tenant: service.tenant().to_owned(),
                 user: identity.to_owned(),
                 scopes: REGISTERED.to_vec(),
                 proved_by: ProvedBy::Token,
-            })
+            };
+            Some(service.people().still(named, clock::now()).await?)
         }
     };
     Ok((who, Request::from_parts(parts, Body::from(body))))

@@ -41,16 +41,17 @@ pub(super) struct Given {
 async fn ways(gate: State<Arc<Gate>>) -> JsonResult {
     let has_users = gate.service.people().has_passwords(gate.service.tenant()).await?;
     Ok(Json(json!({
-        "password": has_users || gate.registration,
-        "registration": gate.registration,
+        "password": has_users || gate.can_register(),
+        "registration": gate.can_register(),
         "single_sign_on": gate.provider.as_ref().map(Provider::name),
     })))
 }
 
 async fn register(gate: State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
     let given: Given = body.read()?;
-    if !gate.registration {
-        let why = "registration is disabled; ask the operator to create a user with `perihelion users add`";
+    if !gate.can_register() {
+        let why = "registration is disabled, as it always is beside another issuer of users; ask the operator to create a \
+                   user with `perihelion users add`";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
     let own = gate.service.tenant();
@@ -111,7 +112,10 @@ pub(super) async fn begin(
     let people = gate.service.people();
     let session = people.begin_session(user, gate.lasts, clock::now()).await?;
     let seconds = gate.lasts.num_seconds();
-    let ends = format!("; Path=/; SameSite=Strict; Max-Age={seconds}{}", secure(headers));
+    let ends = format!(
+        "; Path=/; SameSite=Strict; Max-Age={seconds}{}",
+        secure(gate.provider.as_ref(), headers)
+    );
     let cookies = vec![
         format!("{SESSION}={}{ends}; HttpOnly", session.cookie.expose()),
         format!("{CSRF}={}{ends}", session.csrf.expose()),
@@ -119,10 +123,13 @@ pub(super) async fn begin(
     Ok((session, cookies))
 }
 
-/// Returns the attribute that keeps a cookie off unencrypted connections, if the browser's connection is encrypted.
-pub(super) fn secure(headers: &HeaderMap) -> &'static str {
+/// Returns the attribute that keeps a cookie off unencrypted connections, if the browser's connection is encrypted: by
+/// what a proxy says, or by the address of the service.
+pub(super) fn secure(provider: Option<&Provider>, headers: &HeaderMap) -> &'static str {
     let scheme = headers.get("x-forwarded-proto").and_then(|scheme| scheme.to_str().ok());
-    if scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https")) { "; Secure" } else { "" }
+    let is_forwarded = scheme.is_some_and(|scheme| scheme.eq_ignore_ascii_case("https"));
+    let is_public = provider.is_some_and(|provider| provider.home().starts_with("https:"));
+    if is_forwarded || is_public { "; Secure" } else { "" }
 }
 
 pub(super) fn with_cookies(mut response: Response, cookies: &[String]) -> Response {

@@ -79,14 +79,15 @@ pub(super) async fn login(
     Query(wanted): Query<Wanted>,
 ) -> Result<Response, Refusal> {
     let provider = provider(&gate)?;
+    let secure = session::secure(Some(provider), &headers);
     let attempt = LoginAttempt::begin()?;
     let address = match provider.address(&attempt).await {
         Ok(address) => address,
-        Err(failure) => return Ok(back(provider, &failure, &headers)),
+        Err(failure) => return Ok(back(provider, &failure, secure)),
     };
     let next = view(wanted.next.as_deref());
     let cookies = [(LOGIN, attempt.cookie()), (NEXT, next)];
-    Ok(redirect(address.as_str(), &cookies.map(|(name, value)| own(name, value, LASTS, &headers))))
+    Ok(redirect(address.as_str(), &cookies.map(|(name, value)| own(name, value, LASTS, secure))))
 }
 
 /// Begins a session for a browser that comes back from the provider.
@@ -96,13 +97,14 @@ pub(super) async fn callback(
     Query(returned): Query<Returned>,
 ) -> Result<Response, Refusal> {
     let provider = provider(&gate)?;
+    let secure = session::secure(Some(provider), &headers);
     let attempt = cookie(&headers, LOGIN).and_then(LoginAttempt::of_cookie);
     let user = match provider.user(gate.service.people(), attempt, returned).await {
         Ok(user) => user,
-        Err(failure) => return Ok(back(provider, &failure, &headers)),
+        Err(failure) => return Ok(back(provider, &failure, secure)),
     };
     let (_, mut cookies) = session::begin(&gate, &headers, &user).await?;
-    cookies.extend(over(&headers));
+    cookies.extend(over(secure));
     Ok(redirect(&format!("{}/{}", provider.home(), view(cookie(&headers, NEXT))), &cookies))
 }
 
@@ -114,23 +116,22 @@ pub(super) async fn logout(State(gate): State<Arc<Gate>>) -> Result<Response, Re
 }
 
 /// Leads a browser to the login form, which says why its login failed.
-fn back(provider: &Provider, failure: &Failure, headers: &HeaderMap) -> Response {
+fn back(provider: &Provider, failure: &Failure, secure: &str) -> Response {
     if let Failure::Provider(error) = failure {
         tracing::warn!(error = %with_causes(error.as_ref()), "a single sign-on failed at the provider");
     }
     let address = format!("{}/#/chat?login_problem={}", provider.home(), failure.word());
-    redirect(&address, &over(headers))
+    redirect(&address, &over(secure))
 }
 
 /// Returns a cookie that is also sent when the provider leads the browser here.
-fn own(name: &str, value: &str, seconds: u32, headers: &HeaderMap) -> String {
-    let secure = session::secure(headers);
+fn own(name: &str, value: &str, seconds: u32, secure: &str) -> String {
     format!("{name}={value}; Path=/; HttpOnly; SameSite=Lax; Max-Age={seconds}{secure}")
 }
 
 /// Returns the cookies that end a login.
-fn over(headers: &HeaderMap) -> [String; 2] {
-    [LOGIN, NEXT].map(|name| own(name, "", 0, headers))
+fn over(secure: &str) -> [String; 2] {
+    [LOGIN, NEXT].map(|name| own(name, "", 0, secure))
 }
 
 #[cfg(test)]

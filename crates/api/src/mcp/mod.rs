@@ -189,6 +189,7 @@ impl Star {
     ) -> Result<Answered, Refusal> {
         let turn = Request { question: ask.question, ..Request::default() };
         let turn = ask.fields.applied_to(&self.service, turn)?;
+        let is_new = ask.thread_id.is_none();
         let thread = match ask.thread_id {
             Some(id) => id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?,
             None => {
@@ -198,8 +199,9 @@ impl Star {
             }
         };
         let metadata = call_metadata(&self.service, &context);
+        let deliveries = Vec::new();
         let begin =
-            Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
+            Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
         let run = conversation::begin(&self.service, begin).await?;
         let outcome = self.followed(&run, context).await?;
         let status = status_after(outcome.ending)?;

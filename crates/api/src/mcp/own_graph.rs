@@ -62,7 +62,17 @@ async fn ran(
 ) -> Result<(Value, String), Refusal> {
     let service = &star.service;
     let about = graph.about();
-    let thread = match arguments.remove(THREAD) {
+    let named = arguments.remove(THREAD);
+    let is_new = named.is_none();
+    let asked = match arguments.remove(ANSWER) {
+        Some(answer) => Asked::Resume(answer),
+        None => {
+            let input = Value::Object(arguments);
+            graph.check_input(&input)?;
+            Asked::Input { graph: about.name.clone(), input }
+        }
+    };
+    let thread = match named {
         Some(id) => {
             let id = id.as_str().and_then(|id| id.parse().ok());
             id.ok_or_else(|| Refusal::invalid("thread_id must be a UUID"))?
@@ -74,20 +84,16 @@ async fn ran(
             thread
         }
     };
-    let asked = match arguments.remove(ANSWER) {
-        Some(answer) => Asked::Resume(answer),
-        None => {
-            let input = Value::Object(arguments);
-            graph.check_input(&input)?;
-            Asked::Input { graph: about.name.clone(), input }
-        }
-    };
     let metadata = call_metadata(service, &context);
     let turn = Request::default();
-    let begin =
-        Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
+    let deliveries = Vec::new();
+    let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
     let view = service.thread(thread).await?;
-    let run = conversation::accept(service, &view, &about.name, begin, asked).await?;
+    let accepted = conversation::accept(service, &view, &about.name, begin, asked).await;
+    if is_new && accepted.is_err() {
+        service.discard_thread(thread).await;
+    }
+    let run = accepted?;
     let outcome = star.followed(&run, context).await?;
     let status = status_after(outcome.ending)?;
     let state = service.state_after(&run).await?.0.map(|state| state.json());

@@ -54,11 +54,11 @@ pub(super) async fn create(
     turn.interactive = create.stream == Some(true);
     turn.answer_schema.clone_from(&schema);
     let turn = RequestFields::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
-    let thread = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
+    let (thread, is_new) = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
     let shown = json!({ "model": model, "metadata": create.metadata });
     let metadata = json!({ "openai": shown });
-    let begin =
-        Begin { thread, at: None, turn, metadata, temporary: false, deliveries: Vec::new() };
+    let deliveries = Vec::new();
+    let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
     let run = conversation::begin(&service, begin).await?;
     let conversation = Conversation::follow(&service, run.clone());
     let completion = Completion { run, model, schema };

@@ -86,12 +86,12 @@ pub(super) fn conversation_of(
     Ok((Request { question, system_prompt, attachments, ..Request::default() }, before.collect()))
 }
 
-/// Finds the thread in a request's metadata, or makes one that begins with the earlier messages.
+/// Finds the thread in a request's metadata, or makes one that begins with the earlier messages; returns whether it is new.
 pub(super) async fn thread_for(
     service: &Service,
     metadata: Option<&Map<String, Value>>,
     before: Vec<Message>,
-) -> Result<ThreadId, Refusal> {
+) -> Result<(ThreadId, bool), Refusal> {
     let named = metadata.and_then(|metadata| metadata.get("thread_id"));
     if let Some(named) = named.and_then(Value::as_str) {
         let thread = named.parse().map_err(|_| {
@@ -99,14 +99,17 @@ pub(super) async fn thread_for(
                 .about("metadata.thread_id", "invalid_value")
         })?;
         service.info(thread).await?;
-        return Ok(thread);
+        return Ok((thread, false));
     }
     let thread = ThreadId::new();
     service.create_thread_for_turn(thread, &json!({})).await?;
     if !before.is_empty() {
         let update = json!({ "messages": before });
         let edit = Edit { update, as_node: Some(END), ..Edit::default() };
-        service.runtime().edit(thread, edit).await?;
+        if let Err(error) = service.runtime().edit(thread, edit).await {
+            service.discard_thread(thread).await;
+            return Err(error.into());
+        }
     }
-    Ok(thread)
+    Ok((thread, true))
 }

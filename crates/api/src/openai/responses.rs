@@ -77,10 +77,7 @@ pub(super) async fn create(
     let interactive = create.stream == Some(true);
     let turn = Request { team, interactive, answer_schema, ..turn };
     let turn = fields.applied_to(&service, turn)?;
-    let (thread, at) = the_thread(&service, &create, before).await?;
-    let names_thread =
-        create.metadata.as_ref().is_some_and(|given| given.contains_key("thread_id"));
-    let is_new = create.previous_response_id.is_none() && !names_thread;
+    let (thread, is_new, at) = the_thread(&service, &create, before).await?;
     let shown = json!({
         "model": model,
         "instructions": create.instructions,
@@ -93,7 +90,8 @@ pub(super) async fn create(
     });
     let metadata = json!({ "openai": shown });
     let temporary = is_new && !is_stored;
-    let begin = Begin { thread, at, turn, metadata, temporary, deliveries: Vec::new() };
+    let deliveries = Vec::new();
+    let begin = Begin { thread, is_new, at, turn, metadata, temporary, deliveries };
     let run = conversation::begin(&service, begin).await?;
     if interactive {
         return Ok(shapes::streamed(&service, run, None));
@@ -122,12 +120,13 @@ async fn the_thread(
     service: &Service,
     create: &Create,
     before: Vec<Message>,
-) -> Result<(ThreadId, Option<u64>), Refusal> {
+) -> Result<(ThreadId, bool, Option<u64>), Refusal> {
     if let Some(previous) = &create.previous_response_id {
         let run = found(service, previous).await?;
-        return Ok((ThreadId(run.thread), service.step_after(&run).await?));
+        return Ok((ThreadId(run.thread), false, service.step_after(&run).await?));
     }
-    Ok((messages::thread_for(service, create.metadata.as_ref(), before).await?, None))
+    let (thread, is_new) = messages::thread_for(service, create.metadata.as_ref(), before).await?;
+    Ok((thread, is_new, None))
 }
 
 /// Reads the instructions and the messages of a request.

@@ -65,7 +65,7 @@ impl Search {
             graph: named(self.graph),
             agent: named(self.agent),
             user: named(self.user),
-            error: named(self.error),
+            error: service.searched_error(named(self.error))?,
             min_nano_usd: self.min_cost_usd.map(|usd| (usd * 1e9) as u64),
             words: service.conversation_words(self.text.unwrap_or_default().trim())?,
             after,

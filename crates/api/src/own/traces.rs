@@ -84,9 +84,9 @@ pub(super) async fn import(service: State<Service>, file: Bytes) -> JsonResult {
     let dump = read_dump(file.as_ref()).map_err(Refusal::invalid)?;
     let info = service.import_thread(dump).await.map_err(|error| match error {
         // What is wrong with a file is what its sender can change.
-        service::Error::Runtime(Error::Store(checkpoint::Error::Corrupt { .. })) => {
-            Refusal::invalid(error.to_string())
-        }
+        service::Error::Runtime(Error::Store(
+            checkpoint::Error::Corrupt { .. } | checkpoint::Error::Import(_),
+        )) => Refusal::invalid(error.to_string()),
         other => other.into(),
     })?;
     Ok(Json(json!({ "thread_id": info.id })))

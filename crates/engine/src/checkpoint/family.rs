@@ -70,6 +70,28 @@ pub async fn check_family(
     Ok(())
 }
 
+/// Checks that a dump has one thread at the top, and that all others have the ids that follow from their places below it:
+/// an import adds nothing to a thread that is not in the file.
+///
+/// # Errors
+/// [`Error::Import`].
+pub(super) fn check_import(dump: &ThreadDump) -> Result<()> {
+    let top = &dump.info;
+    let is_below = |child: &ThreadInfo| {
+        let separators = child.namespace.match_indices('|').map(|(at, _)| at);
+        let places = separators.chain([child.namespace.len()]).map(|end| &child.namespace[..end]);
+        let id = places.fold(top.id, |above, place| above.child(place));
+        child.root == Some(top.id) && !child.namespace.is_empty() && child.id == id
+    };
+    let is_top = top.root.is_none() && top.namespace.is_empty();
+    let mut infos = dump.children.iter().map(|child| &child.info);
+    let stray = if is_top { infos.find(|child| !is_below(child)) } else { Some(top) };
+    stray.map_or(Ok(()), |stray| {
+        let reason = "says that it is a subgraph of a thread that is not in the file";
+        Err(Error::Import(format!("the thread {} {reason}", stray.id)))
+    })
+}
+
 /// Refuses a thread of which a subgraph's thread is not where it says that it is.
 fn stray(top: &ThreadInfo, child: ThreadId) -> Error {
     let reason = format!("its subgraph's thread {child} says that it is at another place");

@@ -108,7 +108,9 @@ impl<P: State, C: State> Subgraph<P, C> {
                 };
                 Ok(store.create(new).await?)
             }
-            other => Ok(other?),
+            // A client chose the id of this place for a thread.
+            Ok(other) if other.namespace != namespace => Err(StoreError::ThreadExists(id).into()),
+            found => Ok(found?),
         }
     }
 

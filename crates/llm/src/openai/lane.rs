@@ -13,7 +13,7 @@ use crate::cleaning::{Cleaned, Cleaner};
 use crate::native::{self, Reader};
 use crate::repetition::Watch;
 use crate::types::{BROKEN, FILLED, REPEATED};
-use crate::{ChatRequest, ChatResponse, Error, TokenSink, bounds, fit, written_calls};
+use crate::{ChatRequest, ChatResponse, Error, TokenSink, Usage, bounds, fit, written_calls};
 use perihelion_engine::clock;
 use perihelion_http::reach;
 use perihelion_settings::config::ModelSettings;
@@ -100,6 +100,8 @@ impl Lane {
         let mut retry = 0;
         let mut fitted = self.settings.room().and_then(|room| fit::fit(request, room));
         let mut is_shrunk = false;
+        // By answers that were of no use.
+        let mut spent = Usage::default();
         loop {
             let request = fitted.as_ref().unwrap_or(request);
             let forms = self.dialect.forms();
@@ -114,7 +116,10 @@ impl Lane {
             };
             let outcome = self.ask(request, &body, reader, is_streamed, shown).await;
             let failed = match outcome {
-                Ok(response) => return Ok(response),
+                Ok(mut response) => {
+                    response.usage += spent;
+                    return Ok(response);
+                }
                 Err(failed) => failed,
             };
             if let Error::Refused { status, message, .. } = &failed.error
@@ -139,12 +144,14 @@ impl Lane {
             }
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
             let Some(wait) = wait else {
-                let rest = *failed.rest.ok_or(failed.error)?;
+                let mut rest = *failed.rest.ok_or(failed.error)?;
+                rest.usage += spent;
                 if let Some(sink) = sink.filter(|_| handed_out == 0 && !rest.content.is_empty()) {
                     sink(&rest.content);
                 }
                 return Ok(rest);
             };
+            spent += failed.rest.map(|rest| rest.usage).unwrap_or_default();
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             retry += 1;

@@ -86,8 +86,25 @@ impl UserMemory {
 
     /// Applies a model's operations, all or none, and returns how many there were.
     ///
-    /// Operations without a key or a value are left out; repeating them has no effect.
+    /// Operations without a key or a value are left out, and those that are older than what is known; repeating them has
+    /// no effect.
     pub async fn apply(
+        &self,
+        scope: &Scope,
+        operations: &Operations,
+        source: &str,
+        now: DateTime<Utc>,
+    ) -> Result<usize> {
+        match self.apply_once(scope, operations, source, now).await {
+            // Another process stored the same key at this moment; now it is seen.
+            Err(Error::Database(error)) if error.is_duplicate() => {
+                self.apply_once(scope, operations, source, now).await
+            }
+            other => other,
+        }
+    }
+
+    async fn apply_once(
         &self,
         scope: &Scope,
         operations: &Operations,
@@ -99,6 +116,9 @@ impl UserMemory {
         let mut done = 0;
         let mut forgot = false;
         for operation in operations.sensible() {
+            if is_newer(&mut transaction, scope, &operation.key, now).await? {
+                continue;
+            }
             match (operation.op, operation.value.as_deref()) {
                 (Verb::Set, Some(value)) => {
                     let entry = (operation.kind, operation.key.as_str(), value);
@@ -243,6 +263,21 @@ async fn set_in(
         Item::new(&name, format!("{name} {value}")).with_attribute("kind", kind.as_str());
     item.at = Some(now);
     Ok(StoredIndex::put_in(transaction, scope, KIND, &[item]).await?)
+}
+
+/// Returns whether the value of a key was stated after a time.
+async fn is_newer(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    key: &str,
+    now: DateTime<Utc>,
+) -> Result<bool> {
+    let find = query(
+        "SELECT 1 FROM user_memory
+         WHERE tenant = $1 AND person = $2 AND name = $3 AND until IS NULL AND since > $4",
+    );
+    let find = find.binds((scope.tenant(), scope.owner(), normal_key(key), now));
+    Ok(transaction.fetch_optional(&find).await?.is_some())
 }
 
 async fn forget_in(transaction: &mut Transaction<'_>, scope: &Scope, key: &str) -> Result<u64> {

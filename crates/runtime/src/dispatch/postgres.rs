@@ -16,14 +16,13 @@ use perihelion_engine::ids::ThreadId;
 /// The channel that `wake_thread` in the database notifies.
 const CHANNEL: &str = "perihelion_wake";
 
-/// Takes the oldest call that no other worker is taking, and returns whether its thread is one of this worker's.
-const TAKE: &str = "WITH taken AS (
-        DELETE FROM wake_call WHERE thread_id =
-            (SELECT thread_id FROM wake_call ORDER BY called_at LIMIT 1 FOR UPDATE SKIP LOCKED)
-        RETURNING thread_id
-     )
-     SELECT taken.thread_id, coalesce(thread.graph = ANY($1) AND thread.tenant IS DISTINCT FROM $2, false)
-     FROM taken LEFT JOIN thread ON thread.id = taken.thread_id";
+/// Takes the oldest call to a thread of this worker, or to a deleted one, that no other worker is taking; calls to other
+/// threads stay for their workers.
+const TAKE: &str = "DELETE FROM wake_call WHERE thread_id =
+        (SELECT call.thread_id FROM wake_call call LEFT JOIN thread ON thread.id = call.thread_id
+         WHERE thread.id IS NULL OR thread.graph = ANY($1) AND thread.tenant IS DISTINCT FROM $2
+         ORDER BY call.called_at LIMIT 1 FOR UPDATE OF call SKIP LOCKED)
+     RETURNING thread_id";
 
 /// The wake-up calls of a database that any number of machines share.
 pub(super) struct Calls {
@@ -45,10 +44,10 @@ impl Calls {
         Ok(Self { scope, server, connections, listener: Mutex::default() })
     }
 
-    /// Takes one call out of the table: its thread, and whether the scope includes it.
-    pub(super) async fn take(&self) -> Result<Option<(ThreadId, bool)>, Error> {
+    /// Takes one call out of the table, and returns its thread.
+    pub(super) async fn take(&self) -> Result<Option<ThreadId>, Error> {
         let mut connection = self.connections.take().await?;
-        let taken = sqlx::query_as(TAKE)
+        let taken = sqlx::query_scalar(TAKE)
             .bind(&self.scope.graphs)
             .bind(self.scope.except_tenant.as_deref())
             .fetch_optional(&mut *connection);
@@ -57,7 +56,7 @@ impl Calls {
             // The same event likely swallowed the connection that listens.
             self.listener.lock().await.take();
         }
-        Ok(connection.settle(taken)?.map(|(thread, is_wanted)| (ThreadId(thread), is_wanted)))
+        Ok(connection.settle(taken)?.map(ThreadId))
     }
 
     /// Returns after a call, and after `due` at the latest.

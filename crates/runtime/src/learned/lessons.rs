@@ -1,4 +1,4 @@
-//! Lessons that are stored in parallel with the runs.
+//! Lessons, and statements of users, that are stored in parallel with the runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;

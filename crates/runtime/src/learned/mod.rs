@@ -19,6 +19,7 @@ use perihelion_recall::{EmbeddingModel, QueryVector, Scope, StoredIndex, embed_p
 use tokio_util::task::TaskTracker;
 
 use self::lessons::Lessons;
+use perihelion_engine::clock;
 use perihelion_llm::{self as llm, ChatModel, Prompts};
 use perihelion_mcp::ServerInfo;
 use perihelion_star::{Experience, Known, ShownSkill, Statement, Work};
@@ -49,6 +50,8 @@ pub struct MemoryService {
     /// The tasks that store lessons and memories; the program's end waits for them.
     tasks: TaskTracker,
     lessons: Lessons,
+    /// What users said, understood in the order in which they said it.
+    statements: Lessons,
     shared: Arc<Shared>,
 }
 
@@ -75,7 +78,10 @@ impl MemoryService {
         let memory = UserMemory::new(index);
         let Models { chat, prompts, embeddings } = models;
         let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
-        Self { skills, memory, tasks: TaskTracker::new(), lessons: Lessons::default(), shared }
+        let tasks = TaskTracker::new();
+        let lessons = Lessons::default();
+        let statements = Lessons::default();
+        Self { skills, memory, tasks, lessons, statements, shared }
     }
 
     /// Waits up to half a minute for skills and memories that are still being stored.
@@ -168,6 +174,9 @@ impl Experience for MemoryService {
     fn heard(&self, heard: Statement) {
         let Ok(scope) = Scope::new(&heard.tenant, &heard.user) else { return };
         let shared = Arc::clone(&self.shared);
-        self.tasks.spawn(async move { listening::listen(&shared, &scope, heard).await });
+        let owner = scope.clone();
+        let at = clock::now();
+        let listening = async move { listening::listen(&shared, &owner, heard, at).await };
+        self.tasks.spawn(self.statements.queue(scope, listening));
     }
 }

@@ -38,7 +38,7 @@ impl<W: State> Stage<W> {
     }
 
     /// Makes several calls of one tool at once, with arguments that results or the task contain literally, and returns
-    /// the replies in the order of the arguments.
+    /// the replies in the order of the arguments; those that exceed the bound on calls are left out.
     ///
     /// These arguments do not come from a model of this agent, so open-world content does not hold up the calls. They
     /// wait for a person if the tool itself needs an approval, or if a supervisor invented an address in its task. They
@@ -51,8 +51,12 @@ impl<W: State> Stage<W> {
         role: &str,
         arguments: impl IntoIterator<Item = Value>,
     ) -> Result<Vec<ToolReply>, StageError> {
-        let calls =
-            arguments.into_iter().map(|arguments| self.make(role, arguments, Sources::default()));
+        // Without any left, the first one says so.
+        let left = self.budget().tool_calls.max(1);
+        let calls = arguments
+            .into_iter()
+            .take(left)
+            .map(|arguments| self.make(role, arguments, Sources::default()));
         let made: Vec<Made> = join_all(calls).await.into_iter().collect::<Result<_, _>>()?;
         Ok(made.into_iter().map(|made| self.record(made)).collect())
     }

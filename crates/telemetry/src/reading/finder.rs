@@ -29,6 +29,9 @@ const SAMPLED_TRACES: usize = 100;
 /// Threads among which a trace is looked for by its id alone.
 const ID_THREADS: u32 = 20_000;
 
+/// Newest runs of each, at most: an imported thread says itself how often it was claimed.
+const ID_RUNS: usize = 10_000;
+
 /// The search: traces with a span that meets all conditions.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
@@ -167,11 +170,12 @@ impl Finder {
         let filter = ThreadFilter { limit: Some(ID_THREADS), ..ThreadFilter::default() };
         for info in self.store.list(&filter).await? {
             // Every run begins under a claim of its own, and every claim raises the fencing token.
-            for run in 1..=u32::try_from(info.fence).unwrap_or(u32::MAX) {
-                if TraceId::of_run(info.id, run) == id {
-                    return Ok(Some((info.id, Some(run))));
-                }
+            let newest = u32::try_from(info.fence).unwrap_or(u32::MAX);
+            let mut runs = (1..=newest).rev().take(ID_RUNS);
+            if let Some(run) = runs.find(|run| TraceId::of_run(info.id, *run) == id) {
+                return Ok(Some((info.id, Some(run))));
             }
+            tokio::task::yield_now().await;
         }
         Ok(None)
     }

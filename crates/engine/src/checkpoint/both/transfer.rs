@@ -29,6 +29,7 @@ impl<B: Backend> Transfer for B {
 
     /// Checks the hash chain of a thread, and then writes it with its subgraphs' threads in one transaction.
     async fn import(&self, dump: &ThreadDump) -> Result<()> {
+        family::check_import(dump)?;
         chain::verify(dump)?;
         let mut transaction = self.database().begin_long().await?;
         let written = write_family(&mut transaction, dump).await;

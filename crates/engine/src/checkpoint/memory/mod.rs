@@ -15,7 +15,9 @@ use async_trait::async_trait;
 use parking_lot::Mutex;
 
 use self::state::{Kept, State};
-use super::{Error, Outbox, Result, StateCache, Store, ThreadDump, ThreadInfo, Transfer, chain};
+use super::{
+    Error, Outbox, Result, StateCache, Store, ThreadDump, ThreadInfo, Transfer, chain, family,
+};
 use crate::ids::ThreadId;
 
 /// A store that lives as long as the value; calls never wait.
@@ -40,6 +42,7 @@ impl Transfer for MemoryStore {
 
     async fn import(&self, dump: &ThreadDump) -> Result<()> {
         let state = &mut *self.state.lock();
+        family::check_import(dump)?;
         chain::verify(dump)?;
         for one in std::iter::once(dump).chain(&dump.children) {
             if state.threads.contains_key(&one.info.id) {
