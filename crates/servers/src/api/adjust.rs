@@ -11,7 +11,7 @@ pub const CONTEXT: &str = "dev.perihelion/context";
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     pub entries: Map<String, Value>,
-    /// It came as an argument of the call, not beside it.
+    /// An argument of the call has these entries, not its `_meta`.
     pub is_argument: bool,
 }
 
