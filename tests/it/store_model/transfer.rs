@@ -42,6 +42,10 @@ impl Model {
     }
 
     pub fn import(&mut self, dump: &ThreadDump) -> Result<(), Error> {
+        // The ids of subgraphs' threads do not follow from their places here, as those of a real thread do.
+        if dump.info.root.is_some() || !dump.children.is_empty() {
+            return Err(Error::Import(String::new()));
+        }
         let all = || std::iter::once(dump).chain(&dump.children);
         if let Some(taken) = all().find(|one| self.threads.contains_key(&one.info.id)) {
             return Err(Error::ThreadExists(taken.info.id));

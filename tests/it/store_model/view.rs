@@ -97,6 +97,7 @@ impl Names {
             Error::UnknownEffect { thread, step, task } => {
                 json!(["unknown effect", id(thread), step, task])
             }
+            Error::Import(_) => json!(["import"]),
             other => json!(["surprise", other.to_string()]),
         }
     }

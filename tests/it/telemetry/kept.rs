@@ -88,23 +88,24 @@ async fn a_damaged_thread_holds_up_no_other_thread_s_trace() {
     let away = Manner { status: Some(401), ..Manner::default() };
     let (collector, settings) = collected(away).await;
     let fixture = stores::sqlite().await;
-    let store = Arc::clone(&fixture.store);
-    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    let url = fixture.url.clone().unwrap();
+    let store = async || perihelion::checkpoint::open(&url).await.unwrap();
+    let runtime = open(settings.clone(), home.path(), store().await).await;
     let [damaged, whole] = [ThreadId::new(), ThreadId::new()];
     ask(&runtime, damaged).await;
     ask(&runtime, whole).await;
     runtime.close().await;
-    let options: SqliteConnectOptions = fixture.url.as_deref().unwrap().parse().unwrap();
+    let options: SqliteConnectOptions = url.parse().unwrap();
     let mut connection = options.connect().await.unwrap();
     let damage = sqlx::query("UPDATE step SET delta = x'00' WHERE thread_id = ?1 AND seq = 2");
     damage.bind(damaged.0).execute(&mut connection).await.unwrap();
 
     collector.behave(Manner::default());
-    let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+    let runtime = open(settings.clone(), home.path(), store().await).await;
     let counts = runtime.flush_exports().await.unwrap();
     assert!(counts.delivered == 1 && counts.failed > 0, "{counts:?}");
     runtime.close().await;
-    assert_eq!(sent(&collector), drawn(&store, &settings, whole, 1).await);
+    assert_eq!(sent(&collector), drawn(&store().await, &settings, whole, 1).await);
 }
 
 /// X7

@@ -1,6 +1,6 @@
 //! The path of one role to its endpoint: attempts, waits, and errors with a fix.
 
-use std::sync::Arc;
+use std::{sync::Arc, time::Duration};
 
 use secrecy::ExposeSecret as _;
 use serde_json::Value;
@@ -50,7 +50,7 @@ pub(super) struct Failed {
     pub error: Error,
     /// The next attempt may go better.
     transient: bool,
-    retry_after: Option<std::time::Duration>,
+    retry_after: Option<Duration>,
     /// A partial answer, empty or cut off: the result after the last attempt.
     rest: Option<Box<ChatResponse>>,
 }
@@ -100,8 +100,7 @@ impl Lane {
         let mut retry = 0;
         let mut fitted = self.settings.room().and_then(|room| fit::fit(request, room));
         let mut is_shrunk = false;
-        // By answers that were of no use.
-        let mut spent = Usage::default();
+        let mut wasted = Usage::default();
         loop {
             let request = fitted.as_ref().unwrap_or(request);
             let forms = self.dialect.forms();
@@ -117,7 +116,7 @@ impl Lane {
             let outcome = self.ask(request, &body, reader, is_streamed, shown).await;
             let failed = match outcome {
                 Ok(mut response) => {
-                    response.usage += spent;
+                    response.usage += wasted;
                     return Ok(response);
                 }
                 Err(failed) => failed,
@@ -145,13 +144,13 @@ impl Lane {
             let wait = if failed.transient && handed_out == 0 { delays.next() } else { None };
             let Some(wait) = wait else {
                 let mut rest = *failed.rest.ok_or(failed.error)?;
-                rest.usage += spent;
+                rest.usage += wasted;
                 if let Some(sink) = sink.filter(|_| handed_out == 0 && !rest.content.is_empty()) {
                     sink(&rest.content);
                 }
                 return Ok(rest);
             };
-            spent += failed.rest.map(|rest| rest.usage).unwrap_or_default();
+            wasted += failed.rest.map(|rest| rest.usage).unwrap_or_default();
             let wait =
                 failed.retry_after.map_or(wait, |asked| asked.min(self.settings.backoff_max));
             retry += 1;
@@ -356,12 +355,7 @@ impl Lane {
         }
     }
 
-    pub(super) fn refused(
-        &self,
-        status: u16,
-        message: &str,
-        retry_after: Option<std::time::Duration>,
-    ) -> Failed {
+    pub(super) fn refused(&self, status: u16, message: &str, after: Option<Duration>) -> Failed {
         let mut message = self.clean(message);
         if matches!(status, 401 | 403) {
             message = format!("{message}; {}", transport::about_the_key(&self.settings));
@@ -369,7 +363,7 @@ impl Lane {
         let is_lasting = LASTING.iter().any(|words| message.contains(words));
         let transient = reach::is_transient(status) && status != 501 && !is_lasting;
         let error = Error::Refused { endpoint: self.endpoint.clone(), status, message };
-        Failed { error, transient, retry_after, rest: None }
+        Failed { error, transient, retry_after: after, rest: None }
     }
 
     fn not_json(&self, error: &serde_json::Error, body: &str) -> Failed {
@@ -386,10 +380,8 @@ impl Lane {
     }
 
     pub(super) fn timeout(&self) -> Error {
-        Error::Timeout {
-            endpoint: self.endpoint.clone(),
-            seconds: self.settings.timeout.as_secs_f64(),
-        }
+        let seconds = self.settings.timeout.as_secs_f64();
+        Error::Timeout { endpoint: self.endpoint.clone(), seconds }
     }
 
     /// Prepares a text for an error: one line, bounded, and without the API key if it is echoed.

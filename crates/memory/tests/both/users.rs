@@ -121,19 +121,19 @@ async fn a_prompt_stays_bounded_and_contains_the_memories_that_match_the_questio
 async fn an_older_statement_replaces_no_newer_one_and_two_at_once_are_both_stored() {
     on_each(|index| async move {
         let memory = UserMemory::new(index);
-        let said = |op, value: &str| {
+        let operation = |op, value: &str| {
             let key = "city".to_owned();
             let value = Some(value.to_owned()).filter(|_| op == Verb::Set);
             Operations { operations: vec![Operation { op, kind: EntryKind::Fact, key, value }] }
         };
         let city = async || memory.list(&ada()).await.unwrap().pop().map(|entry| entry.value);
-        memory.apply(&ada(), &said(Verb::Set, "Brno"), "thread 2", at(2)).await.unwrap();
+        memory.apply(&ada(), &operation(Verb::Set, "Brno"), "thread 2", at(2)).await.unwrap();
         for op in [Verb::Set, Verb::Forget] {
-            memory.apply(&ada(), &said(op, "Bern"), "thread 1", at(1)).await.unwrap();
+            memory.apply(&ada(), &operation(op, "Bern"), "thread 1", at(1)).await.unwrap();
             assert_eq!(city().await.as_deref(), Some("Brno"));
         }
-        let one = said(Verb::Set, "Bonn");
-        let two = said(Verb::Set, "Basel");
+        let one = operation(Verb::Set, "Bonn");
+        let two = operation(Verb::Set, "Basel");
         let scope = Scope::new("acme", "bob").unwrap();
         for minute in 3..13 {
             let (one, two) = tokio::join!(

@@ -54,8 +54,8 @@ impl Dispatcher {
         // Poll first: on a busy queue, a thread without a call must not wait for the last call.
         let found = self.look.next().await?;
         let Some(calls) = self.calls.as_ref().filter(|_| found.is_none()) else { return Ok(found) };
-        while let Some(thread) = wrap(Point::QueueTake, calls.take()).await? {
-            if let Some(wake) = self.look.wake(thread) {
+        while let Some((thread, is_there)) = wrap(Point::QueueTake, calls.take()).await? {
+            if is_there && let Some(wake) = self.look.wake(thread) {
                 return Ok(Some(wake));
             }
         }

@@ -16,13 +16,13 @@ use perihelion_engine::ids::ThreadId;
 /// The channel that `wake_thread` in the database notifies.
 const CHANNEL: &str = "perihelion_wake";
 
-/// Takes the oldest call to a thread of this worker, or to a deleted one, that no other worker is taking; calls to other
-/// threads stay for their workers.
+/// Takes the oldest call to a thread of this worker, or to a deleted one, that no other worker is taking, and returns
+/// whether the thread is there; calls to other threads stay for their workers.
 const TAKE: &str = "DELETE FROM wake_call WHERE thread_id =
         (SELECT call.thread_id FROM wake_call call LEFT JOIN thread ON thread.id = call.thread_id
          WHERE thread.id IS NULL OR thread.graph = ANY($1) AND thread.tenant IS DISTINCT FROM $2
          ORDER BY call.called_at LIMIT 1 FOR UPDATE OF call SKIP LOCKED)
-     RETURNING thread_id";
+     RETURNING thread_id, EXISTS (SELECT FROM thread WHERE thread.id = wake_call.thread_id)";
 
 /// The wake-up calls of a database that any number of machines share.
 pub(super) struct Calls {
@@ -44,10 +44,10 @@ impl Calls {
         Ok(Self { scope, server, connections, listener: Mutex::default() })
     }
 
-    /// Takes one call out of the table, and returns its thread.
-    pub(super) async fn take(&self) -> Result<Option<ThreadId>, Error> {
+    /// Takes one call out of the table: its thread, and whether that is there.
+    pub(super) async fn take(&self) -> Result<Option<(ThreadId, bool)>, Error> {
         let mut connection = self.connections.take().await?;
-        let taken = sqlx::query_scalar(TAKE)
+        let taken = sqlx::query_as(TAKE)
             .bind(&self.scope.graphs)
             .bind(self.scope.except_tenant.as_deref())
             .fetch_optional(&mut *connection);
@@ -56,7 +56,7 @@ impl Calls {
             // The same event likely swallowed the connection that listens.
             self.listener.lock().await.take();
         }
-        Ok(connection.settle(taken)?.map(ThreadId))
+        Ok(connection.settle(taken)?.map(|(thread, is_there)| (ThreadId(thread), is_there)))
     }
 
     /// Returns after a call, and after `due` at the latest.

@@ -180,9 +180,13 @@ impl Api {
         let named = Base::parse(named)?;
         let allowed = self.options.allow_base.iter().filter_map(|base| Base::parse(base).ok());
         let is_known = configured.iter().cloned().chain(allowed).any(|known| known == named);
-        // A model can write an argument, so it chooses among known addresses only.
-        let may_be_foreign =
-            !context.is_argument && (is_loopback(&named) || !self.client.has_secrets());
+        // A model can write an argument: it takes no secrets to other addresses of this machine, and none to the
+        // addresses at which clouds give theirs.
+        let may_be_foreign = match place(&named) {
+            Place::Here if !context.is_argument => true,
+            Place::Link => !context.is_argument && !self.client.has_secrets(),
+            Place::Here | Place::Elsewhere => !self.client.has_secrets(),
+        };
         if is_known || may_be_foreign {
             return Ok(named);
         }
@@ -205,14 +209,23 @@ fn check_override(operation: &Operation, arguments: &Arguments) -> Result<()> {
     found.map_or(Ok(()), |name| Err(Error::MethodOverride(name.clone())))
 }
 
-fn is_loopback(base: &Base) -> bool {
+/// Where a base address leads, as far as its text shows it.
+enum Place {
+    Here,
+    Link,
+    Elsewhere,
+}
+
+fn place(base: &Base) -> Place {
     let url = url::Url::parse(base.as_str()).ok();
-    url.is_some_and(|url| match url.host() {
-        Some(url::Host::Domain(name)) => name == "localhost",
-        Some(url::Host::Ipv4(ip)) => ip.is_loopback(),
-        Some(url::Host::Ipv6(ip)) => ip.is_loopback(),
-        None => false,
-    })
+    match url.as_ref().and_then(url::Url::host) {
+        Some(url::Host::Domain("localhost")) => Place::Here,
+        Some(url::Host::Ipv4(ip)) if ip.is_loopback() => Place::Here,
+        Some(url::Host::Ipv6(ip)) if ip.is_loopback() => Place::Here,
+        Some(url::Host::Ipv4(ip)) if ip.is_link_local() => Place::Link,
+        Some(url::Host::Ipv6(ip)) if ip.is_unicast_link_local() => Place::Link,
+        _ => Place::Elsewhere,
+    }
 }
 
 fn values(given: Option<Values>) -> Map<String, Value> {

@@ -1,4 +1,4 @@
-//! What the operator says of credentials: a file, and the environment.
+//! The operator's credentials: a file, and the environment.
 
 use std::collections::BTreeMap;
 use std::path::{Path, PathBuf};
