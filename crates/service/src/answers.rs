@@ -49,7 +49,7 @@ pub(super) fn read(given: &Value, open: &[InterruptView]) -> Result<Vec<(Interru
 }
 
 /// Counts the answers that decide requests for approval.
-pub(super) fn decided(answers: &[(InterruptId, Answer)], open: &[InterruptView]) -> usize {
+pub(super) fn approvals_in(answers: &[(InterruptId, Answer)], open: &[InterruptView]) -> usize {
     let is_approval = |id: &InterruptId| {
         open.iter().any(|one| one.kind == kind::APPROVAL && one.is(&id.to_string()))
     };

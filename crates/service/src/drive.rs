@@ -248,7 +248,7 @@ impl Service {
                     answers::read(given, &view.open)?
                 };
                 // The request may be newer than the answer.
-                if order.cannot_approve && answers::decided(&answers, &view.open) > 0 {
+                if order.cannot_approve && answers::approvals_in(&answers, &view.open) > 0 {
                     return Err(Error::Forbidden(Scope::Approve.as_str()));
                 }
                 Job::Answers { thread, by: order.by.clone(), answers }

@@ -166,7 +166,7 @@ impl Service {
             // What it asks by then is seen when it is driven.
             read => read.unwrap_or_default(),
         };
-        let decided = answers::decided(&answered, &view.open);
+        let decided = answers::approvals_in(&answered, &view.open);
         if decided > 0 {
             self.permit(Scope::Approve)?;
         }
