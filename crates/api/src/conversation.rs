@@ -80,10 +80,7 @@ pub(crate) struct Begin {
 pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
     let made = begin.is_new.then_some(begin.thread);
     let begun = begin_on(service, begin).await;
-    if let Some(thread) = made.filter(|_| begun.is_err()) {
-        service.discard_thread(thread).await;
-    }
-    begun
+    service.unless_refused(made, begun).await
 }
 
 async fn begin_on(service: &Service, mut begin: Begin) -> Result<Run, Refusal> {

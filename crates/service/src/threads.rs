@@ -284,11 +284,28 @@ impl Service {
         self.remove_thread(&self.info_to_change(thread).await?).await
     }
 
-    /// Deletes a thread that was made for a run that is refused; a failure is logged.
-    pub async fn discard_thread(&self, thread: ThreadId) {
-        if let Err(error) = self.delete_thread(thread).await {
+    /// Passes on whether a run was accepted; if not, deletes the thread that was made for it.
+    pub async fn unless_refused<T, E>(
+        &self,
+        made: Option<ThreadId>,
+        accepted: Result<T, E>,
+    ) -> Result<T, E> {
+        if let Some(thread) = made.filter(|_| accepted.is_err())
+            && let Err(error) = self.delete_unused(thread).await
+        {
             tracing::warn!(%thread, %error, "failed to delete the thread of a refused run");
         }
+        accepted
+    }
+
+    /// Deletes a thread without runs: a client that names its threads can have begun another run in it.
+    async fn delete_unused(&self, thread: ThreadId) -> Result<()> {
+        let info = self.info_to_change(thread).await?;
+        let any = RunFilter { status: None, limit: 1, offset: 0 };
+        if self.kept().runs(thread.0, &any).await?.is_empty() {
+            self.runtime().threads().remove(&info, Removal::AtRest).await?;
+        }
+        Ok(())
     }
 
     /// Deletes the threads that an assistant ran last, except those of other users.

@@ -33,10 +33,8 @@ pub(super) async fn accept(
     let checked = check(app, RunBody::read(body)?).await?;
     let (on, temporary) = the_thread(app, thread, &checked.body).await?;
     let accepted = accept_on(app, on, temporary, checked, follows).await;
-    if thread.is_none() && accepted.is_err() {
-        app.service.discard_thread(on).await;
-    }
-    accepted
+    let made = thread.is_none().then_some(on);
+    app.service.unless_refused(made, accepted).await
 }
 
 async fn accept_on(

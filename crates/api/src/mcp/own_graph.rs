@@ -90,10 +90,7 @@ async fn ran(
     let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
     let view = service.thread(thread).await?;
     let accepted = conversation::accept(service, &view, &about.name, begin, asked).await;
-    if is_new && accepted.is_err() {
-        service.discard_thread(thread).await;
-    }
-    let run = accepted?;
+    let run = service.unless_refused(is_new.then_some(thread), accepted).await?;
     let outcome = star.followed(&run, context).await?;
     let status = status_after(outcome.ending)?;
     let state = service.state_after(&run).await?.0.map(|state| state.json());

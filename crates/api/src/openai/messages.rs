@@ -106,10 +106,8 @@ pub(super) async fn thread_for(
     if !before.is_empty() {
         let update = json!({ "messages": before });
         let edit = Edit { update, as_node: Some(END), ..Edit::default() };
-        if let Err(error) = service.runtime().edit(thread, edit).await {
-            service.discard_thread(thread).await;
-            return Err(error.into());
-        }
+        let edited = service.runtime().edit(thread, edit).await;
+        service.unless_refused(Some(thread), edited).await?;
     }
     Ok((thread, true))
 }
