@@ -1,6 +1,7 @@
 //! The rows that an operation stands for; both sides make the same.
 
 use std::collections::BTreeMap;
+use std::ops::RangeInclusive;
 
 use chrono::DateTime;
 use perihelion::checkpoint::{
@@ -17,8 +18,20 @@ pub fn encoded(value: &Value) -> Encoded {
     Encoded::json(value, usize::MAX).unwrap()
 }
 
+/// Threads whose ids are those of subgraphs' threads of the first one.
+const PLACED: RangeInclusive<usize> = 1..=2;
+
+/// Returns the id of a thread, given the ids of threads at the top.
+pub fn thread_id(thread: usize, top: impl Fn(usize) -> ThreadId) -> ThreadId {
+    if PLACED.contains(&thread) { top(0).child(&namespace(thread)) } else { top(thread) }
+}
+
+fn namespace(thread: usize) -> String {
+    format!("child:{thread}:0")
+}
+
 pub fn new_thread(thread: usize, id: ThreadId, root: Option<ThreadId>) -> NewThread {
-    let namespace = root.map_or_else(String::new, |_| format!("child:{thread}:0"));
+    let namespace = root.map_or_else(String::new, |_| namespace(thread));
     NewThread { id, graph: "g".into(), title: None, root, namespace, tenant: "t".into() }
 }
 

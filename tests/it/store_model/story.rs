@@ -44,7 +44,7 @@ impl std::fmt::Debug for Story {
 
 /// The ids that the model uses; each store gets fresh ones.
 pub fn thread_id(thread: usize) -> ThreadId {
-    ThreadId(Uuid::from_u128(thread as u128 + 1))
+    rows::thread_id(thread, |thread| ThreadId(Uuid::from_u128(thread as u128 + 1)))
 }
 
 pub fn run_id(run: u8) -> RunId {

@@ -50,7 +50,9 @@ impl StateMachineTest for StoreTest {
         with_setup(|setup| {
             setup.runtime.block_on(clear(setup.store.as_ref()));
         });
-        let threads: Vec<ThreadId> = (0..THREADS).map(|_| ThreadId::new()).collect();
+        let tops: Vec<ThreadId> = (0..THREADS).map(|_| ThreadId::new()).collect();
+        let threads = (0..THREADS).map(|thread| rows::thread_id(thread, |top| tops[top]));
+        let threads: Vec<ThreadId> = threads.collect();
         let runs: Vec<RunId> = (0..RUNS).map(|_| RunId::new()).collect();
         let names = Names {
             threads: threads.iter().copied().zip(0..).collect(),

@@ -42,8 +42,9 @@ impl Model {
     }
 
     pub fn import(&mut self, dump: &ThreadDump) -> Result<(), Error> {
-        // The ids of subgraphs' threads do not follow from their places here, as those of a real thread do.
-        if dump.info.root.is_some() || !dump.children.is_empty() {
+        let top = &dump.info;
+        let is_placed = |one: &ThreadDump| one.info.id == top.id.child(&one.info.namespace);
+        if top.root.is_some() || !dump.children.iter().all(is_placed) {
             return Err(Error::Import(String::new()));
         }
         let all = || std::iter::once(dump).chain(&dump.children);
