@@ -1,5 +1,8 @@
 //! One call: its base address, its request, its answer with the pages that follow.
 
+use std::net::IpAddr;
+
+use perihelion_http::reach::is_loopback;
 use perihelion_openapi::{Arguments, Base, BaseChoice, Catalogue, Finder, Operation, render};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
@@ -180,12 +183,11 @@ impl Api {
         let named = Base::parse(named)?;
         let allowed = self.options.allow_base.iter().filter_map(|base| Base::parse(base).ok());
         let is_known = configured.iter().cloned().chain(allowed).any(|known| known == named);
-        // A model can write an argument: it takes no secrets to other addresses of this machine, and none to the
-        // addresses at which clouds give theirs.
-        let may_be_foreign = match place(&named) {
-            Place::Here if !context.is_argument => true,
-            Place::Link => !context.is_argument && !self.client.has_secrets(),
-            Place::Here | Place::Elsewhere => !self.client.has_secrets(),
+        let may_be_foreign = if context.is_argument {
+            // A model can write it: it must not reach the addresses at which clouds give out secrets.
+            !self.client.has_secrets() && !is_link_local(&named)
+        } else {
+            !self.client.has_secrets() || is_loopback(named.as_str())
         };
         if is_known || may_be_foreign {
             return Ok(named);
@@ -209,22 +211,16 @@ fn check_override(operation: &Operation, arguments: &Arguments) -> Result<()> {
     found.map_or(Ok(()), |name| Err(Error::MethodOverride(name.clone())))
 }
 
-/// Where a base address leads, as far as its text shows it.
-enum Place {
-    Here,
-    Link,
-    Elsewhere,
-}
-
-fn place(base: &Base) -> Place {
+fn is_link_local(base: &Base) -> bool {
     let url = url::Url::parse(base.as_str()).ok();
-    match url.as_ref().and_then(url::Url::host) {
-        Some(url::Host::Domain("localhost")) => Place::Here,
-        Some(url::Host::Ipv4(ip)) if ip.is_loopback() => Place::Here,
-        Some(url::Host::Ipv6(ip)) if ip.is_loopback() => Place::Here,
-        Some(url::Host::Ipv4(ip)) if ip.is_link_local() => Place::Link,
-        Some(url::Host::Ipv6(ip)) if ip.is_unicast_link_local() => Place::Link,
-        _ => Place::Elsewhere,
+    let ip = match url.as_ref().and_then(url::Url::host) {
+        Some(url::Host::Ipv4(ip)) => ip.into(),
+        Some(url::Host::Ipv6(ip)) => ip.to_canonical(),
+        Some(url::Host::Domain(_)) | None => return false,
+    };
+    match ip {
+        IpAddr::V4(ip) => ip.is_link_local(),
+        IpAddr::V6(ip) => ip.is_unicast_link_local(),
     }
 }
 
