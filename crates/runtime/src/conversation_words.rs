@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use perihelion_recall::words::{Language, terms, wanted};
+use perihelion_recall::words::{Language, QueryTerm, terms, wanted};
 use perihelion_service_rows::Kept;
 
 use super::{Error, Runtime};
@@ -72,8 +72,9 @@ fn written<'a>(tenant: &str, newest_first: impl Iterator<Item = &'a Message>) ->
 pub fn conversation_words(tenant: &str, query: &str) -> Vec<Vec<i64>> {
     let language = Language::of(query);
     let mut words = wanted(&[(1.0, query)], Language::all());
-    if words.iter().any(|word| !language.is_empty_word(&word.word)) {
-        words.retain(|word| !language.is_empty_word(&word.word));
+    let is_content = |word: &QueryTerm| !language.is_empty_word(&word.word);
+    if words.iter().any(is_content) {
+        words.retain(is_content);
     }
     let numbers = |terms: Vec<String>| terms.iter().map(|term| number(tenant, term)).collect();
     words.into_iter().map(|word| numbers(word.terms)).collect()

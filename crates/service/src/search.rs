@@ -37,18 +37,17 @@ impl Service {
     /// # Errors
     /// [`Error::Unsearchable`] if threads are encrypted.
     pub fn conversation_words(&self, query: &str) -> Result<Vec<Vec<i64>>, Error> {
-        let is_searchable = query.is_empty() || self.runtime().has_conversation_words();
-        let words = is_searchable.then(|| conversation_words(self.tenant(), query));
-        words.ok_or(Error::Unsearchable)
+        self.check_searchable(!query.is_empty())?;
+        Ok(conversation_words(self.tenant(), query))
     }
 
-    /// Returns a part of a run's error, as the filter of runs takes it.
+    /// Checks that texts of threads and runs can be searched, if that is wanted.
     ///
     /// # Errors
     /// [`Error::Unsearchable`] if threads are encrypted.
-    pub fn searched_error(&self, part: Option<String>) -> Result<Option<String>, Error> {
-        let is_searchable = part.is_none() || self.runtime().has_conversation_words();
-        if is_searchable { Ok(part) } else { Err(Error::Unsearchable) }
+    pub fn check_searchable(&self, is_wanted: bool) -> Result<(), Error> {
+        let is_searchable = !is_wanted || self.runtime().has_conversation_words();
+        if is_searchable { Ok(()) } else { Err(Error::Unsearchable) }
     }
 
     /// Lists threads whose titles contain `words`, ignoring case, and their total number, among the first 10,000 that

@@ -48,13 +48,6 @@ impl FromRow for Item {
     }
 }
 
-macro_rules! namespaces {
-    () => {
-        "SELECT namespace FROM service_item WHERE tenant = $1 AND (expires_at IS NULL OR expires_at > $2)
-         GROUP BY namespace ORDER BY "
-    };
-}
-
 impl Kept {
     /// Keeps an item in place of an earlier one of its name, until a time or until it is deleted.
     pub async fn put_item(&self, item: &Item) -> Result<()> {
@@ -116,10 +109,9 @@ impl Kept {
              WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?)",
             (&self.tenant, now),
         );
-        // A range of letters, which SQLite finds by the primary key. That of Postgres has the order of the database's language, in
-        // which names below a path need not stand together: an index of its own has them in the order of letters.
+        // A range of letters, which SQLite finds by the primary key and Postgres by an index in this order.
         if let Some((from, to)) = range(&filter.prefix) {
-            let name = self.database.dialect().pick("namespace", "namespace COLLATE \"C\"");
+            let name = self.by_letters();
             find.add(&format!(" AND {name} >= ? AND {name} < ?"), (from, to));
         }
         let fields = filter.filter.as_ref().and_then(Json::as_object).into_iter().flatten();
@@ -144,13 +136,19 @@ impl Kept {
         find
     }
 
+    /// The namespace, by letters. In the order of a language, which Postgres would use, names below a path can be apart.
+    fn by_letters(&self) -> &'static str {
+        self.database.dialect().pick("namespace", "namespace COLLATE \"C\"")
+    }
+
     pub async fn namespaces(&self, now: DateTime<Utc>) -> Result<Vec<Vec<String>>> {
-        // Names below a path stand together, as in `search`.
-        let find = query(self.database.dialect().pick(
-            concat!(namespaces!(), "namespace LIMIT 10000"),
-            concat!(namespaces!(), "namespace COLLATE \"C\" LIMIT 10000"),
-        ));
-        let paths: Vec<String> = self.of_tenant().rows(&find.binds((&self.tenant, now))).await?;
+        let mut find = self.statement("");
+        find.add(
+            "SELECT namespace FROM service_item WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?)",
+            (&self.tenant, now),
+        );
+        find.text(" GROUP BY namespace ORDER BY ").text(self.by_letters()).text(" LIMIT 10000");
+        let paths: Vec<String> = self.of_tenant().rows(&find.build()).await?;
         Ok(paths.iter().map(|path| names(path)).collect())
     }
 }

@@ -55,6 +55,8 @@ impl Search {
         let named = |text: Option<String>| text.filter(|text| !text.trim().is_empty());
         let unread = || Refusal::invalid("after: pass `next` of the page before");
         let after = named(self.after).map(|after| place(&after).ok_or_else(unread)).transpose()?;
+        let error = named(self.error);
+        service.check_searchable(error.is_some())?;
         Ok(RunSearch {
             statuses: statuses
                 .filter(|word| !word.is_empty())
@@ -65,7 +67,7 @@ impl Search {
             graph: named(self.graph),
             agent: named(self.agent),
             user: named(self.user),
-            error: service.searched_error(named(self.error))?,
+            error,
             min_nano_usd: self.min_cost_usd.map(|usd| (usd * 1e9) as u64),
             words: service.conversation_words(self.text.unwrap_or_default().trim())?,
             after,

@@ -6,8 +6,8 @@
 //! search (`perihelion-recall`).
 
 mod learning;
-mod lessons;
 mod listening;
+mod queues;
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,7 +18,7 @@ use perihelion_memory::{Entry, EntryKind, Skills, UserMemory};
 use perihelion_recall::{EmbeddingModel, QueryVector, Scope, StoredIndex, embed_pending};
 use tokio_util::task::TaskTracker;
 
-use self::lessons::Lessons;
+use self::queues::Queues;
 use perihelion_engine::clock;
 use perihelion_llm::{self as llm, ChatModel, Prompts};
 use perihelion_mcp::ServerInfo;
@@ -49,9 +49,9 @@ pub struct MemoryService {
     memory: UserMemory,
     /// The tasks that store lessons and memories; the program's end waits for them.
     tasks: TaskTracker,
-    lessons: Lessons,
+    lessons: Queues,
     /// What users said, understood in the order in which they said it.
-    statements: Lessons,
+    statements: Queues,
     shared: Arc<Shared>,
 }
 
@@ -79,8 +79,8 @@ impl MemoryService {
         let Models { chat, prompts, embeddings } = models;
         let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
         let tasks = TaskTracker::new();
-        let lessons = Lessons::default();
-        let statements = Lessons::default();
+        let lessons = Queues::default();
+        let statements = Queues::default();
         Self { skills, memory, tasks, lessons, statements, shared }
     }
 

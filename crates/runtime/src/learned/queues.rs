@@ -1,4 +1,4 @@
-//! Lessons, and statements of users, that are stored in parallel with the runs.
+//! Queues of lessons and of users' statements, which are stored in parallel with the runs.
 
 use std::collections::HashMap;
 use std::sync::Arc;
@@ -10,14 +10,14 @@ use perihelion_recall::Scope;
 
 type Keeping = Shared<BoxFuture<'static, ()>>;
 
-/// The newest lesson of each agent that is not kept yet, which comes after all earlier ones of that agent.
+/// The newest work of each agent or user that is not done yet, which comes after all earlier work for them.
 #[derive(Clone, Default)]
-pub(super) struct Lessons {
+pub(super) struct Queues {
     under_way: Arc<Mutex<HashMap<Scope, Keeping>>>,
 }
 
-impl Lessons {
-    /// Queues a lesson behind the agent's earlier ones; the future stores it, and needs a separate task.
+impl Queues {
+    /// Queues work behind the earlier work of the same scope; the future does it, and needs a separate task.
     pub(super) fn queue(
         &self,
         scope: Scope,
@@ -34,17 +34,17 @@ impl Lessons {
         let keeping = in_turn.boxed().shared();
         under_way.insert(scope.clone(), keeping.clone());
         drop(under_way);
-        let lessons = self.clone();
+        let queues = self.clone();
         async move {
             keeping.clone().await;
-            let mut under_way = lessons.under_way();
+            let mut under_way = queues.under_way();
             if under_way.get(&scope).is_some_and(|newest| newest.ptr_eq(&keeping)) {
                 under_way.remove(&scope);
             }
         }
     }
 
-    /// Waits until an agent's lessons in this process are stored.
+    /// Waits until the work of a scope in this process is done.
     pub(super) async fn kept(&self, scope: &Scope) {
         let newest = self.under_way().get(scope).cloned();
         if let Some(newest) = newest {
@@ -65,7 +65,7 @@ mod tests {
 
     #[tokio::test]
     async fn the_next_task_of_an_agent_waits_only_for_the_lessons_of_that_agent() {
-        let lessons = Lessons::default();
+        let lessons = Queues::default();
         let scope = |agent| Scope::new("default", agent).unwrap();
         let kept = Arc::new(Mutex::new(Vec::new()));
         let lesson = |number: u32, wait: Option<oneshot::Receiver<()>>| {
