@@ -97,7 +97,7 @@ impl<'a> Recognition<'a> {
         };
         let time = self.until.saturating_duration_since(Instant::now());
         let exchanged = exchange(&mut child, picture, time);
-        // It ended by itself, or is late.
+        // It has ended, or runs for too long.
         drop(child.kill());
         let status = child.wait().ok()?;
         let Some((output, errors)) = exchanged else {

@@ -30,7 +30,7 @@ const CHART: &str = "<c:chartSpace xmlns:c='http://schemas.openxmlformats.org/dr
 
 const SALES: &str = "Sales by quarter\n\n|  | North |\n| - | - |\n| Q1 | 8.2 |\n| Q2 | 3.1 |";
 
-/// A workbook of one sheet called May: what stands before its cells, and these; its one string is `first`.
+/// A workbook of one sheet called May, from the XML before its cells and the cells; its one string is `first`.
 fn book(before: &str, cells: &str) -> Result<Parsed, Error> {
     let book = "<sheets><sheet name='May' sheetId='1' r:id='rId1'/></sheets>";
     let parts = [

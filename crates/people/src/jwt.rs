@@ -34,7 +34,7 @@ pub struct JwtRules {
     pub scope_claim: Option<String>,
 }
 
-/// A document of keys, among which may be some of kinds that nobody here knows.
+/// A document of keys, some of which can be of unsupported kinds.
 #[derive(Deserialize)]
 struct Published {
     keys: Vec<Value>,

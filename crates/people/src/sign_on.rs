@@ -187,7 +187,7 @@ impl People {
             }
             change.give_scopes(User { scopes, ..known }).await
         });
-        // What was taken from the user is stored.
+        // After the change, so that the loss of the roles is stored.
         user.await.and_then(|user| if user.scopes.is_empty() { Err(NO_ROLE) } else { Ok(user) })
     }
 }
@@ -223,8 +223,8 @@ mod tests {
             Some(vec![Scope::Read, Scope::Manage])
         );
         assert_eq!(scopes(json!({ "groups": "ops x" })), Some(vec![Scope::Read, Scope::Manage]));
-        let nobody = IdentityRules { default_scopes: Vec::new(), ..rules() };
-        assert_eq!(nobody.identity(&claims(json!({ "groups": ["x"] })), "n").unwrap().scopes, []);
+        let without = IdentityRules { default_scopes: Vec::new(), ..rules() };
+        assert_eq!(without.identity(&claims(json!({ "groups": ["x"] })), "n").unwrap().scopes, []);
     }
 
     #[test]

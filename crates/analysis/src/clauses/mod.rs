@@ -80,8 +80,8 @@ pub fn written(statement: &mut Statement) -> Option<String> {
 
 /// Prepares a tree for its text.
 ///
-/// The parser writes a quotation mark in a text once or twice, depending on what is next to it; one that is doubled in
-/// the tree is always written as it stands there.
+/// The parser writes a quotation mark in a text once or twice, depending on the character next to it. A mark that is
+/// doubled in the tree is always written twice.
 struct Writer;
 
 impl VisitorMut for Writer {

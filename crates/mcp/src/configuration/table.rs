@@ -159,7 +159,7 @@ pub(super) struct OAuthTable {
     pub client_metadata_url: Option<String>,
     /// Port of 127.0.0.1 for the redirect of the browser. Defaults to a free port.
     pub callback_port: Option<u16>,
-    /// Who logs in. Defaults to a person.
+    /// Whether a person or the program logs in. Defaults to a person.
     pub grant: Grant,
 }
 
