@@ -233,3 +233,22 @@ fn values(given: Option<Values>) -> Map<String, Value> {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn link_local_addresses_are_recognized_in_every_form() {
+        for (text, expected) in [
+            ("http://169.254.169.254/latest", true),
+            ("http://[::ffff:169.254.169.254]/", true),
+            ("http://[fe80::1]/", true),
+            ("http://2852039166/", true),
+            ("http://127.0.0.1:8080/", false),
+            ("https://shop.example/v1", false),
+        ] {
+            assert_eq!(is_link_local(&Base::parse(text).unwrap()), expected, "{text}");
+        }
+    }
+}
