@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use perihelion_http::reach::cause;
 use perihelion_sandbox::{Program, Python, Tier};
 use perihelion_web::Kind;
 
@@ -142,9 +143,7 @@ async fn reach(base: &str) -> Result<Finding, api::Error> {
     let Err(error) = client.head(base).send().await else {
         return Ok(Finding::Good(format!("{base} answers")));
     };
-    // The innermost reason says more than the outermost.
-    let causes = std::iter::successors(Some(&error as &dyn std::error::Error), |it| it.source());
-    let cause = causes.last().map(ToString::to_string).unwrap_or_default();
+    let cause = cause(&error);
     Ok(Finding::Bad(format!("HttpError: {base} gives no answer: {cause}; is --base-url right?")))
 }
 

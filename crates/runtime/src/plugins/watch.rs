@@ -40,12 +40,7 @@ pub struct Watching {
 }
 
 impl Watching {
-    /// Has the servers file read again, changed or not: what SIGHUP asks for.
-    pub fn hang_up(&self) {
-        self.hung_up.notify_one();
-    }
-
-    /// Returns the future of [`Watching::hang_up`], for a separate task.
+    /// Returns what SIGHUP notifies: the servers file is read again, changed or not.
     pub fn hung_up(&self) -> Arc<Notify> {
         Arc::clone(&self.hung_up)
     }

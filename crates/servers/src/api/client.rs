@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use perihelion_http::reach::with_causes;
 use perihelion_openapi::{Base, Operation, Request, Scheme};
 use reqwest::StatusCode;
 use reqwest::header::{CONTENT_ENCODING, HeaderMap, LOCATION, RETRY_AFTER};
@@ -193,12 +194,8 @@ impl Client {
         }
         let reached = !error.is_connect();
         let reason = if reached { "the exchange broke off" } else { "it cannot be reached" };
-        let mut reason = reason.to_owned();
-        let mut source = std::error::Error::source(error);
-        while let Some(inner) = source {
-            reason = format!("{reason}: {inner}");
-            source = inner.source();
-        }
+        let causes = std::error::Error::source(error).map(with_causes);
+        let reason = [reason.to_owned()].into_iter().chain(causes).collect::<Vec<_>>().join(": ");
         self.failed(request, &self.redact(request, &reason))
     }
 
