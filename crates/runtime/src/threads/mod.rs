@@ -75,3 +75,6 @@ impl Threads {
         Ok(self.0.info(thread).await?)
     }
 }
+
+#[cfg(test)]
+mod tests;
