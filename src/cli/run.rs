@@ -98,7 +98,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         }
         _ => args.question,
     };
-    let (thread, title) = Threads::to_ask(&settings, &args.tenant, args.thread.as_deref()).await;
+    let (thread, title) = Threads::to_ask(&settings, &args.tenant, args.thread.as_deref()).await?;
     let listed = |names: Vec<String>| {
         names.into_iter().filter(|name| !name.trim().is_empty()).collect::<Vec<_>>()
     };

@@ -20,6 +20,7 @@ on_both!(
     a_pending_row_without_an_open_question_has_expired_at_start_up,
     metadata_and_arguments_set_the_request_fields_in_every_api,
     an_answer_that_waits_for_its_turn_decides_no_call_without_the_scope,
+    a_damaged_thread_hides_no_approval_of_another_one,
 );
 
 /// How long something may take that is to happen at all.
@@ -291,4 +292,20 @@ async fn an_answer_that_waits_for_its_turn_decides_no_call_without_the_scope(ser
         let is_sent = !served.read("notes.jsonl").is_empty();
         assert_eq!((run["status"].as_str(), is_sent), (Some(ends), ends == "success"), "{run}");
     }
+}
+
+/// S3.09
+async fn a_damaged_thread_hides_no_approval_of_another_one(served: Served) {
+    let (damaged, _) = waiting(&served, "wait").await;
+    let (whole, _) = waiting(&served, "wait").await;
+    let database = Database::open(&served.database()).await.unwrap().of_tenant("default");
+    let damage = query("UPDATE step SET delta = hash WHERE thread_id = $1");
+    let damage = damage.bind(damaged.parse::<Uuid>().unwrap());
+    assert!(database.execute(&damage).await.unwrap() > 0);
+    database.close().await;
+    let listed = served.program(&["approvals", "--json"]).await;
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["thread_id"]), (1, &json!(whole)));
+    served.program(&["approvals", "approve", listed[0]["id"].as_str().unwrap(), "-q"]).await;
+    assert!(served.read("notes.jsonl").contains("remember"));
 }

@@ -1,6 +1,9 @@
 //! Threads that are given out as files and taken from them, with journals that nobody may have altered.
 
-use perihelion::checkpoint::{EffectKind, EffectStatus, Encoded, read_dump, write_dump};
+use perihelion::checkpoint::{
+    EffectKind, EffectStatus, Encoded, PendingRow, read_dump, write_dump,
+};
+use perihelion::graph::BlobName;
 use perihelion_database::{Database, query};
 use serde_json::json;
 use uuid::Uuid;
@@ -12,6 +15,7 @@ use super::{on_both, saying};
 on_both!(
     a_thread_with_an_altered_journal_cannot_be_exported_or_imported,
     a_caller_who_cannot_approve_imports_no_decisions,
+    a_file_that_names_an_absent_text_is_refused,
 );
 
 /// What is said of a call that does not stand under its key.
@@ -80,4 +84,24 @@ async fn a_caller_who_cannot_approve_imports_no_decisions(served: Served) {
         let answer = sent.header("x-api-key", key).body(forged.clone()).send().await.unwrap();
         assert_eq!(answer.status(), code, "{:?}", answer.text().await);
     }
+}
+
+async fn a_file_that_names_an_absent_text_is_refused(served: Served) {
+    let thread = served.thread().await;
+    let path = format!("/threads/{thread}/runs/wait");
+    assert_eq!(served.post(&path, &saying("Hello")).await.0, 200);
+    let file = served.http.get(format!("{}/v1/threads/{thread}/export", served.url));
+    let file = file.send().await.unwrap().text().await.unwrap();
+    let gone = served.http.delete(format!("{}/threads/{thread}", served.url)).send().await.unwrap();
+    assert_eq!(gone.status(), 204);
+    let mut dump = read_dump(file.as_bytes()).unwrap();
+    let body = Encoded::json(&json!([0, { "b": [BlobName::of("an absent text")] }]), 2048).unwrap();
+    dump.pending.push(PendingRow { step: dump.info.head + 1, task: 0, body });
+    let mut defective = Vec::new();
+    write_dump(&dump, &mut defective).unwrap();
+    let sent = served.http.post(format!("{}/v1/threads/import", served.url)).body(defective);
+    let answer = sent.send().await.unwrap();
+    let code = answer.status().as_u16();
+    let why = answer.text().await.unwrap();
+    assert!(code == 422 && why.contains("a text of 14 bytes"), "{code}: {why}");
 }

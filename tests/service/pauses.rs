@@ -1,7 +1,10 @@
 //! Runs that pause before or after nodes, and the stream of a whole thread (S2.12).
 
+use std::time::Duration;
+
 use futures::StreamExt as _;
 use serde_json::{Value, json};
+use sqlx::Connection as _;
 
 use super::served::Served;
 use super::{on_both, saying};
@@ -82,6 +85,45 @@ async fn a_state_that_is_edited_at_a_pause_is_run_on_from_there(served: Served) 
         (&done["answer"], &done["plan"]),
         (&json!("Hello from the star."), &json!(["mine"]))
     );
+}
+
+/// X5: a worker would run a thread that is left with half of an edit.
+#[tokio::test]
+async fn an_edit_ends_without_its_client_and_nothing_is_run() {
+    let served = Served::postgres().await;
+    let thread = served.thread().await;
+    let at = |path: &str| format!("/threads/{thread}{path}");
+    let nodes = json!(["mcp_agent_notes"]);
+    let before = pausing(saying("approve this"), "interrupt_before", nodes.clone());
+    served.post(&at("/runs/wait"), &before).await;
+    let asked = served.model.requests().len();
+    let mut gate = sqlx::PgConnection::connect(&served.database()).await.unwrap();
+    for statement in [
+        "CREATE FUNCTION gate() RETURNS trigger LANGUAGE plpgsql AS $$ BEGIN \
+            PERFORM pg_advisory_xact_lock(7); RETURN NEW; END $$",
+        "CREATE TRIGGER gate BEFORE INSERT ON step FOR EACH ROW WHEN (NEW.kind = 'edit') EXECUTE FUNCTION gate()",
+        "SELECT pg_advisory_lock(7)",
+    ] {
+        sqlx::raw_sql(statement).execute(&mut gate).await.unwrap();
+    }
+    let edit = served.http.post(format!("{}{}", served.url, at("/state")));
+    let edit = edit.header("content-type", "application/json");
+    let edit = edit.body(json!({ "values": { "plan": ["mine"] } }).to_string());
+    let client = tokio::spawn(edit.send());
+    let waiting = "SELECT count(*) FROM pg_locks JOIN pg_database d ON d.oid = database \
+        WHERE locktype = 'advisory' AND NOT granted AND datname = current_database()";
+    while sqlx::query_scalar::<_, i64>(waiting).fetch_one(&mut gate).await.unwrap() == 0 {
+        perihelion::clock::sleep(Duration::from_millis(10)).await;
+    }
+    client.abort();
+    assert!(client.await.unwrap_err().is_cancelled());
+    // The server needs a moment to see that the client has left.
+    perihelion::clock::sleep(Duration::from_millis(500)).await;
+    sqlx::raw_sql("SELECT pg_advisory_unlock(7)").execute(&mut gate).await.unwrap();
+    served.until_got(&at(""), |shown| shown["status"] == "interrupted").await;
+    let (_, state) = served.get(&at("/state")).await;
+    assert_eq!((&state["next"], &state["values"]["plan"]), (&nodes, &json!(["mine"])));
+    assert_eq!(served.model.requests().len(), asked, "no agent ran");
 }
 
 /// X5: clients find the branches of a message by its id.

@@ -26,13 +26,17 @@ async fn an_approval_inside_a_team_surfaces_and_is_answered_once() {
         let office = Office::with_team(kept, working()).await;
         let thread = interrupted(&office).await;
         let world = &office.world;
-        let shown = world.run(&["threads", "show", &thread]).await.code(0);
-        assert!(format!("{shown:?}").contains("append_note"), "{shown:#?}");
+        let shown = world.run(&["threads", "show", &thread, "--json"]).await.code(0).json();
+        assert!(shown.to_string().contains("append_note"), "{shown:#}");
         check(
             &office,
             &world.run(&["resume", &thread, "--approve", "--json"]).await.code(0).json(),
         );
         world.run(&["replay", &thread]).await.code(0);
+        let question = shown["interrupts"][0]["id"].as_str().unwrap();
+        let again = ["resume", &thread, "--interrupt", question, "--approve"];
+        world.run(&again).await.code(2).says("was already answered");
+        assert_eq!(office.notes(), 1);
     }
 }
 

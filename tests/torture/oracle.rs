@@ -6,7 +6,7 @@ use std::path::Path;
 use perihelion::checkpoint::ThreadStatus;
 use perihelion::checkpoint::{EffectKind, EffectRow, EffectStatus, StepKind, StepRow, Store};
 use perihelion::ids::ThreadId;
-use perihelion::runtime::read_state;
+use perihelion::runner::StateView;
 use perihelion::swarm::GraphState;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
@@ -161,7 +161,7 @@ impl Case<'_> {
         self.calls(inputs, &effects, &taken, deeds, findings);
         deeds.answers(&effects, findings);
         models.judge(&taken, &effects, findings)?;
-        let state = read_state(self.store, thread, None).await?.state;
+        let state = StateView::<GraphState>::read(self.store, thread, None).await?.state;
         self.tasks(&state, inputs, findings);
         self.results(&state, inputs, findings);
         Ok(())

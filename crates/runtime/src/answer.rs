@@ -6,7 +6,7 @@ use serde_json::{Map, Value, json};
 use super::answer_error::AnswerError;
 use super::audit::Decided;
 use super::{Error, Runtime};
-use perihelion_engine::checkpoint::{self, EffectKind, OpenInterrupt};
+use perihelion_engine::checkpoint::{self, OpenInterrupt};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_engine::journal::Verdict;
 use perihelion_mcp as mcp;
@@ -162,15 +162,14 @@ impl Runtime {
         Ok((chosen, recorded))
     }
 
-    /// Distinguishes a question of this thread that was answered from an unknown one.
+    /// Distinguishes a question that was answered from an unknown one.
     async fn not_open(
         &self,
         thread: ThreadId,
         id: InterruptId,
         open: &[OpenInterrupt],
     ) -> Result<Error, Error> {
-        let asked = self.store().effects(thread, None).await?;
-        if asked.iter().any(|row| row.kind == EffectKind::Interrupt && row.key == id.0.as_bytes()) {
+        if self.runner().was_asked(thread, id).await? {
             return Ok(checkpoint::Error::InterruptClosed(id).into());
         }
         let open = match open {

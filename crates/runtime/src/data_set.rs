@@ -6,8 +6,9 @@ use perihelion_service_rows::Kept;
 use serde_json::{Value, json};
 
 use super::accounts::open_database;
-use super::{Error, LOCAL_TENANT, Threads, read_state};
+use super::{Error, LOCAL_TENANT, Threads};
 use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::StateView;
 use perihelion_settings::config::Settings;
 use perihelion_star::GraphState;
 
@@ -29,20 +30,19 @@ impl Threads {
     /// Writes the answered turns of a thread as lines of a data set; of all threads, the turns with feedback.
     ///
     /// # Errors
-    /// As [`read_state`] for a named thread; [`Error::Rows`].
+    /// As [`StateView::read`] for a named thread; [`Error::Rows`].
     pub async fn data_set(&self, kept: &Kept, thread: Option<ThreadId>) -> Result<String, Error> {
+        let store = self.store().as_ref();
         let mut lines = Vec::new();
         if let Some(thread) = thread {
             let meta = kept.thread_meta(thread.0).await?;
-            let state = read_state(self.store().as_ref(), thread, None).await?.state;
-            lines.extend(turns(thread, &state, &meta.metadata[FEEDBACK]));
+            let view = StateView::read(store, thread, None).await?;
+            lines.extend(turns(thread, &view.state, &meta.metadata[FEEDBACK]));
         } else {
             for (id, metadata) in kept.threads_with(FEEDBACK, THREADS).await? {
                 let thread = ThreadId(id);
                 // Threads of other graphs, and deleted ones, have no such state.
-                let Ok(view) = read_state(self.store().as_ref(), thread, None).await else {
-                    continue;
-                };
+                let Ok(view) = StateView::read(store, thread, None).await else { continue };
                 let rated = |line: &Value| !line["tags"][0].is_null();
                 let all = turns(thread, &view.state, &metadata[FEEDBACK]);
                 lines.extend(all.into_iter().filter(rated));

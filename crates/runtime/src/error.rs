@@ -160,7 +160,9 @@ impl Error {
     /// Returns whether the database could not be used for now, so that trying again soon may help.
     pub fn is_passing(&self) -> bool {
         match self {
-            Self::Database(error) => error.is_passing(),
+            Self::Database(error)
+            | Self::Documents(perihelion_documents::Error::Database(error))
+            | Self::Experience(experience::Error::Database(error)) => error.is_passing(),
             other => other.of_store().is_some_and(checkpoint::Error::is_passing),
         }
     }
@@ -227,3 +229,23 @@ macro_rules! of_experience {
 }
 
 of_experience!(perihelion_memory::Error, perihelion_recall::Error);
+
+#[cfg(test)]
+mod tests {
+    use perihelion_database::Error::Locked;
+
+    use super::*;
+
+    #[test]
+    fn a_locked_database_is_passing_whatever_part_met_it() {
+        let locked = || Locked { url: "sqlite:threads.db".to_owned() };
+        for error in [
+            Error::Database(locked()),
+            Error::Store(locked().into()),
+            Error::Documents(locked().into()),
+            Error::Experience(locked().into()),
+        ] {
+            assert!(error.is_passing(), "{error:?}");
+        }
+    }
+}

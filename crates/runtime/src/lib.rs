@@ -95,7 +95,6 @@ pub use teams::{find_team, import_team, open_team_store, star_as_team};
 pub use threads::{
     Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
     StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
-    read_state,
 };
 pub use trace::{
     Analysis, AnswerAgain, Replayed, Replayer, Trace, TraceHead, Traces, collector, is_under_way,

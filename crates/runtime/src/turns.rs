@@ -8,7 +8,8 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_star::question::kind::CLARIFICATION;
 use perihelion_star::{GraphState, Request};
-use serde_json::json;
+use serde_json::{Value, json};
+use tracing::Instrument as _;
 
 impl Runtime {
     /// Makes a thread of a tenant for later turns; it is no error when the tenant has it already.
@@ -65,14 +66,37 @@ impl Runtime {
     }
 
     /// Returns a thread to an earlier step, and returns its new head.
+    ///
+    /// The work ends even if its caller does not wait for it, as in [`Runtime::edit`].
     pub async fn go_back(&self, thread: ThreadId, to: u64) -> Result<u64, Error> {
-        self.graph_of(thread).await?.go_back(thread, to).await
+        let graph = Arc::clone(self.graph_of(thread).await?);
+        to_its_end(async move { graph.go_back(thread, to).await }).await
     }
 
     /// Edits the state of a thread of any graph, as if a node had written it.
+    ///
+    /// The work ends even if its caller does not wait for it: a worker would run a thread with an unfinished edit.
     pub async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
-        let step = self.graph_of(thread).await?.edit(thread, edit).await?;
-        self.bus().call(thread).await;
-        Ok(step)
+        let graph = Arc::clone(self.graph_of(thread).await?);
+        let bus = Arc::clone(self.bus());
+        let Edit { update, as_node, goto, at, head } = edit;
+        let as_node = as_node.map(str::to_owned);
+        let goto = goto.map(<[Value]>::to_vec);
+        to_its_end(async move {
+            let as_node = as_node.as_deref();
+            let edit = Edit { update, as_node, goto: goto.as_deref(), at, head };
+            let step = graph.edit(thread, edit).await?;
+            bus.call(thread).await;
+            Ok(step)
+        })
+        .await
     }
+}
+
+/// Does a change in a task of its own, which ends even if its caller is dropped.
+async fn to_its_end<T: Send + 'static>(
+    change: impl Future<Output = Result<T, Error>> + Send + 'static,
+) -> Result<T, Error> {
+    let ended = tokio::spawn(change.in_current_span()).await;
+    ended.unwrap_or_else(|lost| Err(Error::Change(lost.into())))
 }

@@ -106,6 +106,21 @@ async fn a_named_thread_remembers_earlier_questions() {
 
 /// S2.01
 #[tokio::test]
+async fn a_part_of_several_ids_names_no_thread_for_a_question() {
+    let world = World::new(answering()).await;
+    let ids = ["0197aaaa-0000-7000-8000-00001111beef", "0197aaab-0000-7000-8000-00002222beef"];
+    for id in ids {
+        world.run(&["run", "Hi", "--thread", id, "-q"]).await.code(0);
+    }
+    let asked = ["run", "Hi again", "--thread", "beef", "-q"];
+    world.run(&asked).await.code(2).says("is ambiguous").says(ids[0]).says(ids[1]);
+    world.run(&["run", "Hi again", "--thread", "1111beef", "-q"]).await.code(0);
+    let listed = world.run(&["threads", "--json"]).await.code(0).json();
+    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+}
+
+/// S2.01
+#[tokio::test]
 async fn a_disabled_agent_is_not_in_the_catalog() {
     let world = World::new(answering()).await;
     world.run(&["run", "Hi", "--disable", "NOTES", "--prefer", "files", "-q"]).await.code(0);

@@ -41,7 +41,7 @@ use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
 use perihelion::llm::{OpenAiModel, Role};
 use perihelion::mcp::{Pool, PoolOptions, ServersFile};
-use perihelion::runner::{ReplayReport, RunOptions};
+use perihelion::runner::{ReplayReport, RunOptions, StateView};
 use perihelion::runtime::{Error, Graphs, RunReport, RunStatusView, Runtime, Traces};
 use perihelion::swarm::{GRAPH, GraphState, Request};
 use serde_json::{Value, json};
@@ -264,7 +264,7 @@ impl Room {
     }
 
     async fn state(&self) -> Arc<GraphState> {
-        perihelion::runtime::read_state(self.store.as_ref(), self.thread, None).await.unwrap().state
+        StateView::read(self.store.as_ref(), self.thread, None).await.unwrap().state
     }
 
     fn requests(&self, role: Role) -> Vec<RecordedRequest> {

@@ -95,6 +95,7 @@ fn of_people(error: &people::Error) -> StatusCode {
 
 fn of_runtime(error: &runtime::Error) -> StatusCode {
     match error {
+        error if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
         runtime::Error::Store(error) | runtime::Error::Run(runner::Error::Store(error)) => {
             match error {
                 checkpoint::Error::UnknownThread(_)
@@ -104,7 +105,6 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
                 | checkpoint::Error::ThreadExists(_)
                 | checkpoint::Error::InterruptClosed(_) => StatusCode::CONFLICT,
                 error if error.is_of_another_writer() => StatusCode::CONFLICT,
-                error if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
                 _ => StatusCode::INTERNAL_SERVER_ERROR,
             }
         }
@@ -128,4 +128,23 @@ pub(crate) async fn not_found() -> Refusal {
 
 pub(crate) async fn not_allowed() -> Refusal {
     Refusal(StatusCode::METHOD_NOT_ALLOWED, "Method Not Allowed".into())
+}
+
+#[cfg(test)]
+mod tests {
+    use perihelion_database::Error::Locked;
+
+    use super::*;
+
+    #[test]
+    fn a_database_that_is_not_available_for_now_is_a_503() {
+        let locked = || Locked { url: "sqlite:threads.db".to_owned() };
+        for error in [
+            runtime::Error::Database(locked()),
+            runtime::Error::Store(locked().into()),
+            runtime::Error::Run(runner::Error::Store(locked().into())),
+        ] {
+            assert_eq!(Refusal::from(error).0, StatusCode::SERVICE_UNAVAILABLE);
+        }
+    }
 }

@@ -33,11 +33,21 @@ pub(super) fn tool(whole: Option<&Tool>, about: &AboutGraph) -> Tool {
     let properties = schema.entry("properties").or_insert(json!({}));
     if let Some(properties) = properties.as_object_mut() {
         let thread = "The thread to continue with, from an earlier result; a new one by default";
-        properties.insert(THREAD.into(), json!({ "type": "string", "description": thread }));
-        let about = "The answer to what the thread asked, in place of an input";
-        properties.insert(ANSWER.into(), json!({ "description": about }));
+        let thread = json!({ "type": "string", "description": thread });
+        properties.insert(argument(about, THREAD), thread);
+        let answer = "The answer to what the thread asked, in place of an input";
+        properties.insert(argument(about, ANSWER), json!({ "description": answer }));
     }
     Tool::new(name, description, schema)
+}
+
+/// Returns the name of an argument beside the input; it has an underscore before it if the input has such a field.
+fn argument(about: &AboutGraph, name: &str) -> String {
+    let mut name = name.to_owned();
+    while about.input_schema["properties"].get(&name).is_some() {
+        name.insert(0, '_');
+    }
+    name
 }
 
 /// Runs a graph on its input, or answers what its thread asks.
@@ -62,9 +72,10 @@ async fn ran(
 ) -> Result<(Value, String), Refusal> {
     let service = &star.service;
     let about = graph.about();
-    let named = arguments.remove(THREAD);
+    let thread_argument = argument(about, THREAD);
+    let named = arguments.remove(&thread_argument);
     let is_new = named.is_none();
-    let asked = match arguments.remove(ANSWER) {
+    let asked = match arguments.remove(&argument(about, ANSWER)) {
         Some(answer) => Asked::Resume(answer),
         None => {
             let input = Value::Object(arguments);
@@ -75,7 +86,7 @@ async fn ran(
     let thread = match named {
         Some(id) => {
             let id = id.as_str().and_then(|id| id.parse().ok());
-            id.ok_or_else(|| Refusal::invalid("thread_id must be a UUID"))?
+            id.ok_or_else(|| Refusal::invalid(format!("{thread_argument} must be a UUID")))?
         }
         None => {
             let thread = ThreadId::new();
@@ -96,7 +107,48 @@ async fn ran(
     let state = service.state_after(&run).await?.0.map(|state| state.json());
     let text = match status {
         "done" => state.as_ref().map(Value::to_string).unwrap_or_default(),
-        _ => format!("{}\n\n(thread_id: {thread})", outcome.text),
+        _ => format!("{}\n\n({thread_argument}: {thread})", outcome.text),
     };
     Ok((json!({ "thread_id": thread, "status": status, "values": state }), text))
+}
+
+#[cfg(test)]
+mod tests {
+    use perihelion_runtime::Screens;
+
+    use super::*;
+
+    fn about(fields: Value) -> AboutGraph {
+        AboutGraph {
+            name: "survey".to_owned(),
+            description: None,
+            input_schema: json!({ "properties": fields }),
+            state_schema: Value::Null,
+            output_schema: Value::Null,
+            config_schema: Value::Null,
+            context_schema: Value::Null,
+            messages: None,
+            is_hosted: false,
+            screens: Screens::Nothing,
+        }
+    }
+
+    #[test]
+    fn a_field_of_the_input_keeps_its_name_beside_the_thread_and_the_answer() {
+        let names = |fields: Value| {
+            let tool = tool(None, &about(fields));
+            let properties = tool.input_schema["properties"].as_object().unwrap().clone();
+            properties.into_iter().map(|(name, about)| format!("{name}: {about}")).collect()
+        };
+        let starts = |all: &[String], name: &str| all.iter().any(|one| one.starts_with(name));
+        let plain: Vec<String> = names(json!({ "item": true }));
+        assert!(starts(&plain, "answer: {") && starts(&plain, "thread_id: {"), "{plain:?}");
+        let taken: Vec<String> =
+            names(json!({ "answer": true, "_answer": true, "thread_id": true }));
+        for name in
+            ["answer: true", "_answer: true", "__answer: {", "thread_id: true", "_thread_id: {"]
+        {
+            assert!(starts(&taken, name), "{name}: {taken:?}");
+        }
+    }
 }

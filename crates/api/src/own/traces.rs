@@ -84,9 +84,11 @@ pub(super) async fn import(service: State<Service>, file: Bytes) -> JsonResult {
     let dump = read_dump(file.as_ref()).map_err(Refusal::invalid)?;
     let info = service.import_thread(dump).await.map_err(|error| match error {
         // What is wrong with a file is what its sender can change.
-        service::Error::Runtime(Error::Store(
-            checkpoint::Error::Corrupt { .. } | checkpoint::Error::Import(_),
-        )) => Refusal::invalid(error.to_string()),
+        service::Error::Runtime(Error::Store(error))
+            if error.is_of_thread() || matches!(error, checkpoint::Error::Import(_)) =>
+        {
+            Refusal::invalid(error)
+        }
         other => other.into(),
     })?;
     Ok(Json(json!({ "thread_id": info.id })))

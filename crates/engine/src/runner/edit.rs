@@ -11,8 +11,9 @@ use super::run::Runner;
 use super::snapshots::snapshot_of;
 use super::writer::Step;
 use crate::checkpoint::{
-    EffectKind, Encoded, Error as StoreError, OpenInterrupt, Restored, RunEnd, RunStatus, StepKind,
-    ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts, fork_to, restore,
+    EffectKind, Encoded, Error as StoreError, NewThread, OpenInterrupt, Restored, RunEnd,
+    RunStatus, StepKind, Store, ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts,
+    fork_to, restore,
 };
 use crate::failpoint::{Point, wrap};
 use crate::graph::{BlobText, END, EngineError, Finished, Frontier, State, Target, Written, merge};
@@ -32,6 +33,21 @@ pub struct StateView<S: State> {
     pub next: Vec<String>,
 }
 
+impl<S: State> StateView<S> {
+    /// Reads a thread's state at a step, or at its head, without its graph.
+    ///
+    /// # Errors
+    /// As [`restore`].
+    pub async fn read(
+        store: &dyn Store,
+        thread: ThreadId,
+        at: Option<u64>,
+    ) -> Result<Self, StoreError> {
+        let Restored { info, seq, state, frontier, .. } = restore::<S>(store, thread, at).await?;
+        Ok(Self { info, seq, state, next: names(&frontier) })
+    }
+}
+
 /// The continuation after an edit of a thread's state.
 #[derive(Clone, Debug, PartialEq)]
 pub enum AfterEdit {
@@ -49,9 +65,7 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// As [`restore`].
     pub async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<StateView<S>> {
-        let Restored { info, seq, state, frontier, .. } =
-            restore::<S>(self.store().as_ref(), thread, at).await?;
-        Ok(StateView { info, seq, state, next: names(&frontier) })
+        Ok(StateView::read(self.store().as_ref(), thread, at).await?)
     }
 
     /// Edits a thread's state as if `as_node` had written it; the edit is a step, and that node's routes are next.
@@ -163,15 +177,7 @@ impl<S: State> Runner<S> {
         title: Option<String>,
     ) -> Result<ThreadInfo> {
         let info = self.own(source).await?;
-        let row = self.store().history(source, Some(at.saturating_add(1)), 1).await?.pop();
-        if at > 0 && row.is_none_or(|row| row.seq != at) {
-            // Beyond the head, or dropped: then nobody knows any more what ran next.
-            let head = info.head;
-            return Err(StoreError::UnknownStep { thread: source, seq: at, head }.into());
-        }
-        let mut new = self.new_thread(ThreadId::new(), title);
-        new.tenant = info.tenant;
-        Ok(self.store().fork(source, at, new).await?)
+        Ok(fork(self.store().as_ref(), info, at, ThreadId::new(), title).await?)
     }
 
     /// Returns a thread to an earlier step, from which a resume continues.
@@ -264,7 +270,10 @@ impl<S: State> Runner<S> {
     }
 
     /// Returns whether a thread, or a subgraph of it, ever asked this; only looked up to explain a refusal.
-    async fn was_asked(&self, thread: ThreadId, interrupt: InterruptId) -> Result<bool> {
+    ///
+    /// # Errors
+    /// Whatever the store reports.
+    pub async fn was_asked(&self, thread: ThreadId, interrupt: InterruptId) -> Result<bool> {
         let filter = ThreadFilter { root: Some(thread), ..ThreadFilter::default() };
         let children = self.store().list(&filter).await?;
         for id in children.iter().map(|child| child.id).chain([thread]) {
@@ -338,6 +347,28 @@ impl<S: State> Runner<S> {
         }
         Ok(())
     }
+}
+
+/// Makes a thread `id` that shares a thread's history up to a step.
+///
+/// # Errors
+/// [`StoreError::UnknownStep`] for a step that is not there, and whatever else the store reports.
+pub async fn fork(
+    store: &dyn Store,
+    source: ThreadInfo,
+    at: u64,
+    id: ThreadId,
+    title: Option<String>,
+) -> Result<ThreadInfo, StoreError> {
+    let ThreadInfo { id: thread, graph, tenant, head, .. } = source;
+    let row = store.history(thread, Some(at.saturating_add(1)), 1).await?.pop();
+    if at > 0 && row.is_none_or(|row| row.seq != at) {
+        // Beyond the head, or dropped: then nobody knows any more what ran next.
+        return Err(StoreError::UnknownStep { thread, seq: at, head });
+    }
+    let namespace = String::new();
+    let new = NewThread { id, graph, title, root: None, namespace, tenant };
+    store.fork(thread, at, new).await
 }
 
 pub(super) fn names(frontier: &Frontier) -> Vec<String> {

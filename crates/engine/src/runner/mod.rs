@@ -22,7 +22,7 @@ mod task;
 mod writer;
 
 pub use divergence::{About, Divergence, LeftOut, ReplayReport};
-pub use edit::{AfterEdit, StateView};
+pub use edit::{AfterEdit, StateView, fork};
 pub use input::INPUT;
 pub use lease::{holder_is_dead, machine, owner_name};
 pub use outcome::{Durability, Error, Judge, RunOptions, RunOutcome, RunResult, STOPPED, Verdict};

@@ -2,7 +2,7 @@
 
 use super::{ThreadView, Threads};
 use crate::{Error, InterruptView};
-use perihelion_engine::checkpoint::{ThreadFilter, ThreadInfo, ThreadStatus};
+use perihelion_engine::checkpoint::{self, ThreadFilter, ThreadInfo, ThreadStatus};
 use perihelion_engine::ids::InterruptId;
 use perihelion_star::question::{Approval, kind};
 
@@ -20,14 +20,22 @@ pub struct WaitingApproval {
 }
 
 impl Threads {
-    /// Lists the calls that wait for approval, oldest first.
+    /// Lists the calls that wait for approval, oldest first; threads that cannot be read are left out.
     pub async fn approvals(&self) -> Result<Vec<WaitingApproval>, Error> {
         let mut all = Vec::new();
         for status in WAITING {
             let filter = ThreadFilter { status: Some(status), ..ThreadFilter::default() };
             for thread in self.0.list(&filter).await? {
-                let open = ThreadView::read(self.0.as_ref(), thread.id).await?.open;
-                let calls = open.into_iter().filter(|one| one.kind == kind::APPROVAL);
+                let view = match ThreadView::read(self.0.as_ref(), thread.id).await {
+                    // It was deleted after it was listed.
+                    Err(checkpoint::Error::UnknownThread(_)) => continue,
+                    Err(error) if error.is_of_thread() => {
+                        tracing::warn!(thread = %thread.id, %error, "cannot read the questions of a thread");
+                        continue;
+                    }
+                    view => view?,
+                };
+                let calls = view.open.into_iter().filter(|one| one.kind == kind::APPROVAL);
                 all.extend(calls.map(|asked| WaitingApproval::new(thread.clone(), asked)));
             }
         }

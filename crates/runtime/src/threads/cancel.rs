@@ -32,22 +32,15 @@ impl Threads {
     /// without active work.
     pub async fn cancel(&self, thread: ThreadId) -> Result<Option<Cancelled>, Error> {
         let store = self.0.as_ref();
-        let before = store.info(thread).await?;
-        let is_under_way = is_going(&before);
-        if is_under_way {
-            end(store, thread).await?;
-        }
+        let had = end(store, store.info(thread).await?).await?;
         // Of a team's own threads some may be under way although their parent is not any more.
         let filter =
             ThreadFilter { with_children: true, root: Some(thread), ..ThreadFilter::default() };
-        let mut has_ended = is_under_way;
+        let mut has_ended = had.is_some();
         for child in store.list(&filter).await? {
-            if is_going(&child) {
-                end(store, child.id).await?;
-                has_ended = true;
-            }
+            has_ended |= end(store, child).await?.is_some();
         }
-        let had = before.owner.as_deref().map(Holder::of);
+        let had = had.and_then(|had| had.owner).as_deref().map(Holder::of);
         Ok(has_ended.then_some(Cancelled { had }))
     }
 
@@ -70,10 +63,25 @@ fn is_going(info: &ThreadInfo) -> bool {
     matches!(info.status, ThreadStatus::Busy | ThreadStatus::Queued)
 }
 
-/// Takes a thread and ends its run.
-async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Error> {
+/// Takes a thread that was read and ends its run; returns the row before that, or `None` if nothing was under way.
+///
+/// The run may have ended, or moved to another process, since the thread was read: then it is read again.
+async fn end(
+    store: &dyn Store,
+    mut seen: ThreadInfo,
+) -> Result<Option<ThreadInfo>, checkpoint::Error> {
+    let thread = seen.id;
     let owner = runner::owner_name();
-    let taken = store.claim(Claim::new(thread, &owner, LEASE).forced()).await?;
+    let taken = loop {
+        if !is_going(&seen) {
+            return Ok(None);
+        }
+        let claim = Claim::new(thread, &owner, LEASE).forced();
+        match store.claim(Claim { seen: Some(seen.fence), ..claim }).await {
+            Err(checkpoint::Error::Busy { .. }) => seen = store.info(thread).await?,
+            taken => break taken?,
+        }
+    };
     let under_way = store.runs(thread).await?.pop().filter(|run| run.status == RunStatus::Running);
     let run = match under_way {
         Some(run) => run.id,
@@ -88,5 +96,51 @@ async fn end(store: &dyn Store, thread: ThreadId) -> Result<(), checkpoint::Erro
         finish_reason: Some("cancelled"),
         ..RunEnd::new(RunStatus::Cancelled, ThreadStatus::Failed)
     };
-    store.end_run(Fence::new(thread, taken.fence), run, end).await
+    store.end_run(Fence::new(thread, taken.fence), run, end).await?;
+    Ok(Some(seen))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::super::tests::with;
+    use super::*;
+
+    /// Starts a run on a thread of its own.
+    async fn running() -> (Threads, ThreadInfo, RunId) {
+        let thread = ThreadId::new();
+        let threads = with(&[thread]).await;
+        let store = threads.store();
+        let info = store.claim(Claim::new(thread, "a/b/1/2", LEASE)).await.unwrap();
+        let run = RunId::new();
+        store.begin_run(Fence::from(&info), run, false).await.unwrap();
+        (threads, info, run)
+    }
+
+    #[tokio::test]
+    async fn a_run_that_ended_after_its_thread_was_read_is_not_cancelled() {
+        for status in [ThreadStatus::Idle, ThreadStatus::Interrupted] {
+            let (threads, seen, run) = running().await;
+            let store = threads.store();
+            let done = RunEnd::new(RunStatus::Done, status);
+            store.end_run(Fence::from(&seen), run, done).await.unwrap();
+            assert_eq!(end(store.as_ref(), seen.clone()).await.unwrap(), None);
+            let after = threads.info(seen.id).await.unwrap();
+            assert_eq!((after.status, after.error), (status, None));
+            assert_eq!(threads.cancel(seen.id).await.unwrap(), None);
+        }
+    }
+
+    #[tokio::test]
+    async fn a_run_that_moved_to_another_process_is_cancelled_there() {
+        let (threads, seen, _) = running().await;
+        let moved = Claim::new(seen.id, "a/b/3/4", LEASE).forced();
+        threads.store().claim(moved).await.unwrap();
+        let ended = end(threads.store().as_ref(), seen.clone()).await.unwrap().unwrap();
+        assert_eq!(ended.owner.as_deref(), Some("a/b/3/4"));
+        let after = threads.info(seen.id).await.unwrap();
+        assert_eq!(
+            (after.status, after.error.as_deref()),
+            (ThreadStatus::Failed, Some(runner::STOPPED))
+        );
+    }
 }

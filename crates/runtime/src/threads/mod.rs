@@ -25,7 +25,7 @@ pub use self::naming::Holder;
 pub use self::opening::{keyring, open_store, open_store_to_read};
 pub use self::prune::{PruneOptions, PruneReport, Pruned};
 pub use self::removal::Removal;
-pub use self::state::{RawState, read_state};
+pub use self::state::RawState;
 pub use self::steps::StepView;
 pub(super) use self::steps::next_nodes;
 pub use self::view::{ThreadView, is_abandoned};
@@ -75,3 +75,6 @@ impl Threads {
         Ok(self.0.info(thread).await?)
     }
 }
+
+#[cfg(test)]
+mod tests;

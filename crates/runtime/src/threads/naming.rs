@@ -1,5 +1,6 @@
 //! Which thread a name means: an id or a name, a part of an id, or the newest without one.
 
+use std::collections::HashMap;
 use std::fmt;
 
 use super::Threads;
@@ -26,12 +27,16 @@ impl Threads {
 
     /// Returns the short forms of ids, whole where two would be alike.
     pub fn shorts(ids: &[ThreadId]) -> Vec<String> {
-        let short_of = |id: &ThreadId| {
-            let short = Self::short(*id);
-            let alike = ids.iter().filter(|other| Self::short(**other) == short).count();
-            if alike > 1 { id.to_string() } else { short }
+        let shorts: Vec<String> = ids.iter().map(|id| Self::short(*id)).collect();
+        let mut counts: HashMap<&str, usize> = HashMap::new();
+        for short in &shorts {
+            *counts.entry(short).or_default() += 1;
+        }
+        let is_alike = |short: &String| counts[short.as_str()] > 1;
+        let named = |(id, short): (&ThreadId, &String)| {
+            if is_alike(short) { id.to_string() } else { short.clone() }
         };
-        ids.iter().map(short_of).collect()
+        ids.iter().zip(&shorts).map(named).collect()
     }
 
     /// Finds the thread that is meant: by its id or name, by the beginning or the end of its id; the newest without a name.
@@ -94,21 +99,30 @@ impl Threads {
     /// Returns the ID of the thread for a tenant's question, with its title if it is new.
     ///
     /// Without a name it is a new one. A part of the id of a thread that there is means that thread.
+    ///
+    /// # Errors
+    /// As [`Threads::find`]; a missing database is none.
     pub async fn to_ask(
         settings: &Settings,
         tenant: &str,
         name: Option<&str>,
-    ) -> (ThreadId, Option<String>) {
-        let Some(name) = name else { return (ThreadId::new(), None) };
-        if tenant != LOCAL_TENANT {
-            let (thread, title) = ThreadId::from_name_of(tenant, name);
-            return (thread, title.map(str::to_owned));
-        }
-        let (thread, title) = ThreadId::from_name(name);
-        match Self::find_in(settings, Some(name)).await {
-            Ok(known) if known != thread => (known, None),
-            _ => (thread, title.map(str::to_owned)),
-        }
+    ) -> Result<(ThreadId, Option<String>), Error> {
+        let Some(name) = name else { return Ok((ThreadId::new(), None)) };
+        let (thread, title) = if tenant == LOCAL_TENANT {
+            match Self::find_in(settings, Some(name)).await {
+                Err(Error::Store(checkpoint::Error::NoDatabase { .. })) => {}
+                found => {
+                    let known = found?;
+                    if known != ThreadId::from_name(name).0 {
+                        return Ok((known, None));
+                    }
+                }
+            }
+            ThreadId::from_name(name)
+        } else {
+            ThreadId::from_name_of(tenant, name)
+        };
+        Ok((thread, title.map(str::to_owned)))
     }
 }
 
@@ -139,26 +153,8 @@ impl fmt::Display for Holder {
 
 #[cfg(test)]
 mod tests {
-    use std::sync::Arc;
-
+    use super::super::tests::with;
     use super::*;
-    use perihelion_engine::checkpoint::{MemoryStore, NewThread, Threads as _};
-
-    async fn with(ids: &[ThreadId]) -> Threads {
-        let store = MemoryStore::new();
-        for id in ids {
-            let new = NewThread {
-                id: *id,
-                graph: "g".into(),
-                title: None,
-                root: None,
-                namespace: String::new(),
-                tenant: "default".into(),
-            };
-            store.create(new).await.unwrap();
-        }
-        Threads::of(Arc::new(store))
-    }
 
     #[tokio::test]
     async fn a_thread_is_found_by_a_part_of_its_id_and_the_newest_without_a_name() {
@@ -179,6 +175,10 @@ mod tests {
         );
         assert!(matches!(with(&[]).await.find(None).await, Err(Error::NoThread)));
         assert_eq!(Threads::shorts(&ids), ["1111aaaa", "2222aaaa"]);
+        let alike = ThreadId::from_name("0197aaac-0000-7000-8000-33331111aaaa").0;
+        let all = [ids[0], ids[1], alike];
+        let whole = [ids[0].to_string(), "2222aaaa".to_owned(), alike.to_string()];
+        assert_eq!(Threads::shorts(&all), whole);
     }
 
     #[test]

@@ -5,10 +5,8 @@ use serde_json::{Value, json};
 
 use super::Threads;
 use crate::Error;
-use perihelion_engine::checkpoint::{self, Loaded, Steps, Store};
+use perihelion_engine::checkpoint::{self, Loaded, Steps};
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner::StateView;
-use perihelion_star::GraphState;
 
 /// A stored thread of any graph: the facts about its state that do not need the graph's types.
 #[derive(Clone, Debug, Serialize)]
@@ -33,17 +31,6 @@ impl Threads {
     pub async fn raw_state(&self, thread: ThreadId, at: Option<u64>) -> Result<RawState, Error> {
         Ok(read_raw_state(self.0.as_ref(), thread, at).await?)
     }
-}
-
-/// Reads the state of a star's thread at a step without opening servers or a model.
-pub async fn read_state(
-    store: &dyn Store,
-    thread: ThreadId,
-    at: Option<u64>,
-) -> Result<StateView<GraphState>, checkpoint::Error> {
-    let restored = checkpoint::restore::<GraphState>(store, thread, at).await?;
-    let next = restored.frontier.tasks.into_iter().map(|task| task.node).collect();
-    Ok(StateView { info: restored.info, seq: restored.seq, state: restored.state, next })
 }
 
 async fn read_raw_state(

@@ -3,9 +3,10 @@
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::threads::read_state;
 use perihelion_engine::checkpoint::{self, Store};
 use perihelion_engine::ids::ThreadId;
+use perihelion_engine::runner::StateView;
+use perihelion_star::GraphState;
 use perihelion_telemetry::{About, Span};
 
 /// How the artifact of an analysis ends.
@@ -40,7 +41,9 @@ pub(super) async fn analyses(
     if worked.is_empty() {
         return Ok(Vec::new());
     }
-    let Ok(view) = read_state(store, thread, None).await else { return Ok(Vec::new()) };
+    let Ok(view) = StateView::<GraphState>::read(store, thread, None).await else {
+        return Ok(Vec::new());
+    };
     let state = view.state;
     let results = (0..state.results.len()).filter_map(|at| state.results.get(at));
     let of_trace =
