@@ -1,5 +1,6 @@
 //! The target of a database address.
 
+use std::ops::Range;
 use std::path::PathBuf;
 
 use crate::Error;
@@ -79,42 +80,46 @@ fn scheme(url: &str) -> Option<&str> {
 }
 
 /// Hides the passwords in a database address: in its user part and in its parameters.
+///
+/// A password may contain an unescaped `?`, `@` or `:`, so what may be either a password or something else is hidden.
 pub fn redact_url(url: &str) -> String {
-    let (address, parameters) = match url.rsplit_once('@') {
-        // An unescaped `?` may stand in the password: parameters start after the user part.
-        Some((user, rest)) => {
-            let (rest, parameters) = split_parameters(rest);
-            (format!("{}@{rest}", without_password(user)), parameters)
+    let mut secrets: Vec<Range<usize>> = password_of_user(url).into_iter().collect();
+    secrets.extend(passwords_in_parameters(url));
+    secrets.sort_by_key(|secret| secret.start);
+    let mut shown = String::new();
+    let mut end = 0;
+    for secret in secrets {
+        if secret.start >= end {
+            shown.push_str(&url[end..secret.start]);
+            shown.push_str("***");
         }
-        None => {
-            let (address, parameters) = split_parameters(url);
-            (address.to_owned(), parameters)
-        }
-    };
-    let Some(parameters) = parameters else { return address };
-    let shown: Vec<String> = parameters
-        .split('&')
-        .map(|pair| match pair.split_once('=') {
-            Some((name, _)) if name.to_ascii_lowercase().contains("pass") => format!("{name}=***"),
-            _ => pair.to_owned(),
-        })
-        .collect();
-    format!("{address}?{}", shown.join("&"))
+        end = end.max(secret.end);
+    }
+    shown + &url[end..]
 }
 
-fn split_parameters(text: &str) -> (&str, Option<&str>) {
-    match text.split_once('?') {
-        Some((address, parameters)) => (address, Some(parameters)),
-        None => (text, None),
-    }
+/// Finds what stands between the first colon after the scheme and the last `@`.
+fn password_of_user(url: &str) -> Option<Range<usize>> {
+    let end = url.rfind('@')?;
+    let user = url.find("://").map_or(0, |at| at + 3);
+    let colon = url.get(user..end)?.find(':')?;
+    Some(user + colon + 1..end)
 }
 
-fn without_password(user: &str) -> String {
-    let start = user.find("://").map_or(0, |at| at + 3);
-    match user[start..].find(':') {
-        Some(colon) => format!("{}:***", &user[..start + colon]),
-        None => user.to_owned(),
+/// Finds the values of the parameters after the first `?` whose names contain `pass`.
+fn passwords_in_parameters(url: &str) -> Vec<Range<usize>> {
+    let mut found = Vec::new();
+    let mut start = url.find('?').map_or(url.len(), |at| at + 1);
+    for pair in url[start..].split('&') {
+        let end = start + pair.len();
+        if let Some((name, _)) = pair.split_once('=')
+            && name.to_ascii_lowercase().contains("pass")
+        {
+            found.push(start + name.len() + 1..end);
+        }
+        start = end + 1;
     }
+    found
 }
 
 #[cfg(test)]
@@ -130,6 +135,17 @@ mod tests {
             (
                 "postgres:///p?host=/run&sslpassword=s3cret",
                 "postgres:///p?host=/run&sslpassword=***",
+            ),
+            ("postgres://ann@db/p?password=s3@cret", "postgres://ann@db/p?password=***"),
+            (
+                "postgres://ann@db/p?password=s3cret&options=a@b",
+                "postgres://ann@db/p?password=***&options=a@b",
+            ),
+            ("postgres://ann@db:5432/p?password=s3@cret", "postgres://ann@db:***"),
+            ("postgres://ann:s3?xpass=cret@db/p", "postgres://ann:***"),
+            (
+                "postgres://ann:s3cret@db/p?password=s3cret&a=b",
+                "postgres://ann:***@db/p?password=***&a=b",
             ),
             ("sqlite:/data/p.db", "sqlite:/data/p.db"),
         ] {

@@ -4,6 +4,8 @@
     reason = "clippy exempts only the test functions themselves, not what they share"
 )]
 
+use std::time::Duration;
+
 use perihelion_database::{Database, query};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions as _, Connection as _};
@@ -85,4 +87,27 @@ async fn a_moved_or_replaced_file_is_not_read_or_written_until_it_is_back() {
     }
     assert_eq!(database.fetch_all(&count).await.unwrap().len(), 2);
     database.close().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn writers_stay_patient_after_a_caller_gave_up_emptying_the_log() {
+    let directory = tempfile::tempdir().unwrap();
+    let path = directory.path().join("p.db");
+    let database = Database::open(path.to_str().unwrap()).await.unwrap();
+    database.execute(&query("CREATE TABLE kept (n INTEGER)")).await.unwrap();
+    let add = query("INSERT INTO kept VALUES (1)");
+    database.execute(&add).await.unwrap();
+    let mut other = SqliteConnectOptions::new().filename(&path).connect().await.unwrap();
+    sqlx::raw_sql("BEGIN; SELECT count(*) FROM kept").execute(&mut other).await.unwrap();
+    database.execute(&add).await.unwrap();
+    for _ in 0..5 {
+        let given_up = tokio::time::timeout(Duration::from_millis(10), database.scrub()).await;
+        assert!(given_up.is_err(), "the reader prevents it");
+    }
+    sqlx::raw_sql("COMMIT; BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
+    let writes = tokio::spawn(async move { database.execute(&add).await });
+    tokio::time::sleep(Duration::from_millis(500)).await;
+    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
+    assert_eq!(writes.await.unwrap().unwrap(), 1);
+    other.close().await.unwrap();
 }

@@ -4,13 +4,14 @@ use std::sync::{Arc, Mutex, mpsc};
 use std::thread;
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use perihelion::checkpoint::{
-    Claim, Error as StoreError, MemoryStore, RunStatus, Store, ThreadStatus,
+    Claim, Error as StoreError, Fence, MemoryStore, RunEnd, RunStatus, Store, ThreadStatus,
 };
 use perihelion::failpoint::{self, Point, Side};
 use perihelion::graph::{Context, Request, node_fn};
-use perihelion::ids::ThreadId;
-use perihelion::runner::{Error, RunOptions};
+use perihelion::ids::{RunId, ThreadId};
+use perihelion::runner::{AfterEdit, Error, RunOptions, Runner};
 use serde_json::json;
 
 use super::world::*;
@@ -206,6 +207,85 @@ fn a_run_that_ends_while_another_process_claims_its_thread_is_no_lost_one() {
     assert_eq!((info.status, info.error), (ThreadStatus::Idle, None));
     let again = block_on(runner.resume(thread, RunOptions::default()));
     assert!(matches!(again, Err(Error::Finished { .. })), "{again:?}");
+}
+
+/// What the holder wrote at the end of its run is what the thread is, whoever looked at it in between.
+#[test]
+fn a_start_that_comes_after_the_end_of_a_run_leaves_the_thread_as_it_is() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let world = World::default();
+    let runner = runner(&graph(|graph| graph.node("a", world.speaker("a")).entry("a")), &store);
+    let next: Arc<Mutex<Option<(Fence, RunId, RunEnd<'static>)>>> = Arc::default();
+    let ends = (Arc::clone(&next), Arc::clone(&store));
+    let is_armed = failpoint::arm(move |point, side| {
+        if (point, side) == (Point::Claim, Side::Before)
+            && let Some((fence, run, end)) = ends.0.lock().unwrap().take()
+        {
+            ends.1.end_run(fence, run, end).now_or_never().unwrap().unwrap();
+        }
+    });
+    assert!(is_armed, "another test of this process has armed the points");
+    let failed = RunEnd {
+        error: Some("out of ink"),
+        ..RunEnd::new(RunStatus::Failed, ThreadStatus::Failed)
+    };
+    for end in [
+        RunEnd::new(RunStatus::Queued, ThreadStatus::Queued),
+        failed,
+        RunEnd::new(RunStatus::Interrupted, ThreadStatus::Interrupted),
+    ] {
+        block_on(async {
+            let thread = ThreadId::new();
+            runner.submit(thread, input()).await.unwrap();
+            let claim = Claim::new(thread, "elsewhere/boot/1/1", Duration::from_secs(60));
+            let fence = Fence::from(&store.claim(claim).await.unwrap());
+            let run = RunId::new();
+            store.begin_run(fence, run, false).await.unwrap();
+            *next.lock().unwrap() = Some((fence, run, end));
+            let refused = runner.start(thread, input(), RunOptions::default()).await.unwrap_err();
+            assert!(next.lock().unwrap().is_none(), "the holder ended before the claim");
+            let status = end.thread.as_str();
+            let is_named =
+                |error| matches!(error, Error::Unfinished { status: it, .. } if it == status);
+            assert!(is_named(refused), "{status}");
+            let info = store.info(thread).await.unwrap();
+            assert_eq!((info.status, info.error.as_deref()), (end.thread, end.error));
+            let woken = runner.wake(thread, RunOptions::default()).await.unwrap();
+            let is_continued = woken.is_some_and(|outcome| is_done(&outcome));
+            assert_eq!(is_continued, end.thread == ThreadStatus::Queued, "{status}");
+        });
+    }
+}
+
+#[test]
+fn an_edit_that_comes_too_late_does_not_pause_the_thread() {
+    let store: Arc<dyn Store> = Arc::new(MemoryStore::new());
+    let world = World::default();
+    let graph = graph(|graph| {
+        let graph = graph.node("a", world.speaker("a")).node("b", world.speaker("b"));
+        graph.entry("a").edge("a", "b")
+    });
+    let runner = runner(&graph, &store);
+    let thread = ThreadId::new();
+    block_on(start(&runner, thread));
+    let edit = move |runner: Runner<Story>| async move {
+        let update = StoryUpdate::new().lines(vec!["edited".into()]);
+        runner.update_state_and_go(thread, Some(3), update, "a", AfterEdit::Routes).await
+    };
+    let first = Mutex::new(Some(runner.clone()));
+    let is_armed = failpoint::arm(move |point, side| {
+        if (point, side) == (Point::Claim, Side::Before) {
+            let Some(runner) = first.lock().unwrap().take() else { return };
+            thread::spawn(move || block_on(edit(runner)).unwrap()).join().unwrap();
+        }
+    });
+    assert!(is_armed, "another test of this process has armed the points");
+    let late = block_on(edit(runner.clone()));
+    assert!(matches!(late, Err(Error::Store(StoreError::Moved { .. }))), "{late:?}");
+    let info = block_on(store.info(thread)).unwrap();
+    assert_eq!((info.head, info.status), (4, ThreadStatus::Failed));
+    assert!(info.error.unwrap().contains("resume"));
+    assert_eq!(block_on(resume(&runner, thread)).state.last, "b");
 }
 
 fn block_on<T>(work: impl Future<Output = T>) -> T {

@@ -1,8 +1,9 @@
 //! A graph as a node: its own thread, its own recovery, its questions and events the parent's.
 
 use std::sync::Arc;
+use std::time::Duration;
 
-use perihelion::checkpoint::ThreadStatus;
+use perihelion::checkpoint::{Claim, NewThread, ThreadStatus};
 use perihelion::graph::{
     Context, Graph, GraphBuilder, Node, NodeError, RunEvent, StreamMode, Wants, node_fn,
 };
@@ -12,7 +13,11 @@ use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
 
 use super::world::*;
-use crate::store_suite::{on_every_store, stores::Fixture};
+use crate::store_suite::{
+    on_every_store,
+    stores::Fixture,
+    writer::{Writer, encoded, new_thread},
+};
 
 on_every_store!(
     a_subgraph_runs_in_a_separate_thread_named_by_its_place,
@@ -23,6 +28,7 @@ on_every_store!(
     a_failure_inside_is_the_parents_and_is_tried_again_with_it,
     events_of_nested_subgraphs_reach_the_parent_with_their_place,
     a_thread_that_a_client_made_under_a_subgraph_s_id_is_not_its_thread,
+    a_subgraph_continues_what_its_last_holder_stored_during_the_wait,
 );
 
 fn inner(world: &World, node: Arc<dyn Node<Story>>) -> Arc<Graph<Story>> {
@@ -36,7 +42,12 @@ fn inner(world: &World, node: Arc<dyn Node<Story>>) -> Arc<Graph<Story>> {
 }
 
 fn as_node(on: &Fixture, child: &Arc<Graph<Story>>) -> Arc<dyn Node<Story>> {
-    let runner = Runner::new(Arc::clone(child), Arc::clone(&on.store));
+    with_lease(on, child, Duration::from_secs(15))
+}
+
+fn with_lease(on: &Fixture, child: &Arc<Graph<Story>>, lease: Duration) -> Arc<dyn Node<Story>> {
+    let mut runner = Runner::new(Arc::clone(child), Arc::clone(&on.store));
+    runner.lease = lease;
     Arc::new(Subgraph::<Story, Story>::new(
         runner,
         |ctx| Ok(StoryUpdate::new().lines(vec![format!("from {}", ctx.state().last)])),
@@ -243,4 +254,38 @@ async fn a_thread_that_a_client_made_under_a_subgraph_s_id_is_not_its_thread(on:
     };
     assert!(refused.contains("exists"), "{refused}");
     assert_eq!(world.count("second"), 1, "the planted thread ran, and nothing else");
+}
+
+/// The parent was taken over; the process that ran the subgraph stores its input before it notices.
+async fn a_subgraph_continues_what_its_last_holder_stored_during_the_wait(on: &Fixture) {
+    let world = World::default();
+    let child = inner(&world, world.speaker("second"));
+    let parent = runner(&outer(&world, with_lease(on, &child, Duration::from_secs(4))), &on.store);
+    let thread = world.thread(&parent).await;
+    let place = "team:3:0";
+    let new = NewThread {
+        id: thread.child(place),
+        graph: "inner".to_owned(),
+        root: Some(thread),
+        namespace: place.to_owned(),
+        ..new_thread()
+    };
+    let made = on.store.create(new).await.unwrap().id;
+    let claim = Claim::new(made, "elsewhere/boot/1/1", Duration::from_secs(2));
+    let fence = on.store.claim(claim).await.unwrap().fence;
+    let mut stale = Writer::claimed(&on.store, made, fence, 0);
+    let other = world.thread(&runner(&child, &on.store)).await;
+    start(&runner(&child, &on.store), other).await;
+    let mut input_step = stale.next(encoded(&json!([])));
+    input_step.step = on.store.history(other, Some(2), 1).await.unwrap().remove(0);
+    let (outcome, ()) = futures::future::join(start(&parent, thread), async {
+        while on.store.info(thread).await.unwrap().head < 2 {
+            tokio::time::sleep(Duration::from_millis(10)).await;
+        }
+        tokio::time::sleep(Duration::from_millis(300)).await;
+        stale.commit(&input_step).await.unwrap();
+    })
+    .await;
+    assert!(is_done(&outcome), "{:?}", outcome.result);
+    assert_eq!(outcome.state.last, "input+first+second");
 }

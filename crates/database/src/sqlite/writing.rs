@@ -16,7 +16,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, Execute, Sqlite, SqliteCon
 use sqlx_core::{sql_str::SqlSafeStr as _, transaction::TransactionManager};
 use tokio::sync::{OwnedMutexGuard, watch};
 
-use super::file::{File, Key, code};
+use super::file::{File, Key, Writer, code};
 use crate::{Error, clock};
 
 /// How long a write waits for another process's write.
@@ -325,16 +325,22 @@ impl File {
 
     /// Tries to empty the log, and returns whether it succeeded.
     async fn empty_log(&self) -> Result<bool, Error> {
-        let mut writer = self.writer().await?;
-        let connection = writer.connection()?;
-        let wait =
-            |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));
-        // Nobody else writes as long as this waits.
-        sqlx::raw_sql(wait(BETWEEN_ATTEMPTS)).execute(&mut *connection).await?;
-        let done: Result<(i64, i64, i64), _> =
-            sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
-        sqlx::raw_sql(wait(PATIENCE)).execute(connection).await?;
-        let (was_busy, ..) = done.map_err(|error| self.refine(error))?;
-        Ok(was_busy == 0)
+        let writer = self.writer().await?;
+        // In a separate task: a caller that gives up leaves no connection with less patience behind.
+        let emptied = tokio::spawn(empty_log(writer)).await;
+        emptied.unwrap_or(Err(sqlx::Error::WorkerCrashed)).map_err(|error| self.refine(error))
     }
+}
+
+async fn empty_log(mut writer: Writer) -> Result<bool, sqlx::Error> {
+    let connection = writer.connection()?;
+    let wait =
+        |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));
+    // Nobody else writes as long as this waits.
+    sqlx::raw_sql(wait(BETWEEN_ATTEMPTS)).execute(&mut *connection).await?;
+    let done: Result<(i64, i64, i64), _> =
+        sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;
+    sqlx::raw_sql(wait(PATIENCE)).execute(connection).await?;
+    let (was_busy, ..) = done?;
+    Ok(was_busy == 0)
 }

@@ -288,7 +288,7 @@ impl<'a> EventLogWriter<'a> {
 
 /// Publishes a step's end as the run that committed it would.
 fn end_of<S: State>(row: &StepRow) -> Result<EventJson> {
-    let next = row.frontier()?.tasks.into_iter().map(|task| task.node).collect();
+    let next = row.frontier()?.names();
     Ok(event_of(&RunEvent::<S>::Checkpoint { step: row.seq, next }))
 }
 

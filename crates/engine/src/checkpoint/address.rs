@@ -33,15 +33,3 @@ pub async fn open_sealed(url: &str, keys: Option<Keyring>) -> Result<Arc<dyn Sto
         Some(keys) => Arc::new(SealedStore::new(store, keys)),
     })
 }
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[tokio::test]
-    async fn an_address_of_an_unknown_kind_is_refused_by_name() {
-        let message = open("mysql://root:s3cret@db/p").await.err().unwrap().to_string();
-        assert!(message.contains("mysql") && message.contains("sqlite:"), "{message}");
-        assert!(!message.contains("s3cret"), "{message}");
-    }
-}

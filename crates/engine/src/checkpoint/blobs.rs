@@ -26,6 +26,15 @@ pub fn blob_row(
     Ok(BlobRow { owner, step, hash: text.name.hash, body })
 }
 
+/// Sorts the rows of texts in one order, the earliest of each text alone, so that no two writers of the same texts wait
+/// for each other.
+pub(super) fn in_order<'r>(rows: impl IntoIterator<Item = &'r BlobRow>) -> Vec<&'r BlobRow> {
+    let mut rows: Vec<_> = rows.into_iter().collect();
+    rows.sort_by_key(|row| (row.owner, row.hash, row.step));
+    rows.dedup_by_key(|row| (row.owner, row.hash));
+    rows
+}
+
 /// Lists the texts that a state names, for its snapshot.
 ///
 /// # Errors

@@ -47,6 +47,7 @@ pub use memory::MemoryStore;
 pub use perihelion_database::{is_there, redact_url};
 pub use postgres::PostgresStore;
 pub use questions::{awaited_interrupts, check_newest};
+pub(crate) use restore::frontier_of;
 pub use restore::{Restored, fork_to, forked_to, read_delta, restore};
 pub use rows::{
     BlobRow, Commit, EffectRow, EffectSettlement, EventPosition, EventRow, Loaded, NewThread,

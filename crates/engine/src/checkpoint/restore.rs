@@ -184,6 +184,11 @@ fn unreadable(thread: ThreadId, seq: u64, what: &str, error: Error) -> Error {
     }
 }
 
+/// Reads what a step leads to.
+pub(crate) fn frontier_of(thread: ThreadId, step: &StepRow) -> Result<Frontier> {
+    step.frontier().map_err(|error| unreadable(thread, step.seq, "frontier", error))
+}
+
 /// The hash chain up to a step.
 struct Chain {
     thread: ThreadId,
@@ -272,11 +277,7 @@ impl Chain {
     fn end(self, seq: u64, may_be_cut: bool) -> Result<(Frontier, [u8; 32])> {
         let thread = self.thread;
         match self.last {
-            Some(last) if last.seq == seq => {
-                let frontier =
-                    last.frontier().map_err(|error| unreadable(thread, seq, "frontier", error))?;
-                Ok((frontier, last.hash))
-            }
+            Some(last) if last.seq == seq => Ok((frontier_of(thread, &last)?, last.hash)),
             None if seq == 0 || (self.cut == Some(seq) && may_be_cut) => {
                 Ok((Frontier::default(), [0; 32]))
             }

@@ -63,6 +63,11 @@ impl Frontier {
         frontier
     }
 
+    /// Returns the nodes of its tasks, one for each task.
+    pub fn names(&self) -> Vec<String> {
+        self.tasks.iter().map(|task| task.node.clone()).collect()
+    }
+
     /// Adds a target; a plain node is added once, and the end of a branch adds no task.
     pub(super) fn push(&mut self, target: Target) {
         match target {

@@ -23,6 +23,8 @@ impl TaskJournal {
     }
 
     /// Records an effect, and in the same write the earlier notes.
+    ///
+    /// The notes are dropped only after the write: a node can give it up and go on.
     pub(super) async fn record(&self, point: Point, row: EffectRow) -> Result<()> {
         let mut notes = self.notes.lock().await;
         if notes.is_empty() {
@@ -30,18 +32,20 @@ impl TaskJournal {
             drop(notes);
             return self.write(point, &[row]).await;
         }
-        let mut rows = std::mem::take(&mut *notes);
-        rows.push(row);
-        self.write(point, &rows).await
+        let rows: Vec<_> = notes.iter().cloned().chain([row]).collect();
+        self.write(point, &rows).await?;
+        notes.clear();
+        Ok(())
     }
 
     /// Writes the notes that are not stored yet, when the task passes them on or ends.
     pub(crate) async fn keep_notes(&self) -> Result<()> {
         let mut notes = self.notes.lock().await;
-        match std::mem::take(&mut *notes) {
-            none if none.is_empty() => Ok(()),
-            rows => self.write(Point::NoteCommit, &rows).await,
+        if !notes.is_empty() {
+            self.write(Point::NoteCommit, &notes).await?;
+            notes.clear();
         }
+        Ok(())
     }
 
     async fn write(&self, point: Point, rows: &[EffectRow]) -> Result<()> {
@@ -95,4 +99,61 @@ pub(super) fn random_bits() -> u64 {
     let hash = blake3::hash(uuid::Uuid::new_v4().as_bytes());
     let (bits, _) = hash.as_bytes().split_first_chunk().unwrap_or((&[0; 8], &[]));
     u64::from_le_bytes(*bits)
+}
+
+#[cfg(test)]
+mod tests {
+    use std::sync::Arc;
+    use std::time::Duration;
+
+    use tokio_util::sync::CancellationToken;
+
+    use super::*;
+    use crate::checkpoint::{
+        Claim, Effects as _, Fence, Leases as _, MemoryStore, NewThread, Threads as _,
+    };
+    use crate::graph::{NodeLocation, Port as _};
+    use crate::ids::{RunId, ThreadId};
+    use crate::journal::Claimed;
+
+    /// X2
+    #[tokio::test]
+    async fn notes_are_written_after_a_write_that_failed() {
+        let store = Arc::new(MemoryStore::new());
+        let thread = ThreadId::new();
+        let new = NewThread {
+            id: thread,
+            graph: "story".to_owned(),
+            title: None,
+            root: None,
+            namespace: String::new(),
+            tenant: "default".to_owned(),
+        };
+        let made = store.create(new).await.unwrap();
+        let fence = Fence::new(thread, made.fence + 1);
+        let place = NodeLocation {
+            thread,
+            run: RunId::new(),
+            step: 1,
+            task: 0,
+            node: "a".into(),
+            attempt: 1,
+            namespace: "".into(),
+            tenant: "default".into(),
+            request: None,
+        };
+        let claimed = Claimed { fence, ..Claimed::default() };
+        let stop = CancellationToken::new();
+        let recorded = Arc::default();
+        let journal =
+            TaskJournal::new(store.clone(), claimed, place, Mode::Live, recorded, stop, None);
+        journal.noted_micros().await.unwrap();
+        assert!(journal.random().await.is_err(), "the thread is not claimed yet");
+        assert!(journal.keep_notes().await.is_err());
+        store.claim(Claim::new(thread, "a", Duration::from_secs(60))).await.unwrap();
+        journal.random().await.unwrap();
+        let rows = store.effects(thread, None).await.unwrap();
+        let kinds: Vec<_> = rows.iter().map(|row| row.kind).collect();
+        assert_eq!(kinds, [EffectKind::Clock, EffectKind::Random]);
+    }
 }

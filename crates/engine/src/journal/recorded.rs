@@ -86,7 +86,7 @@ impl Recorded {
     /// Returns the first free number of a task's effects.
     pub fn next_number(&self, task: u32) -> u32 {
         let rows = self.rows.get(&task).into_iter().flat_map(HashMap::values);
-        rows.map(|row| row.number + 1).max().unwrap_or(0)
+        rows.map(|row| row.number.saturating_add(1)).max().unwrap_or(0)
     }
 }
 

@@ -147,6 +147,34 @@ impl<S: State> Runner<S> {
         Ok(wrap(Point::RunEnd, ended).await?)
     }
 
+    /// Gives a thread back as its last run left it, because this run has nothing to do on it.
+    pub(super) async fn release_unchanged(
+        &self,
+        claimed: &ClaimedThread<S>,
+    ) -> Result<ThreadStatus> {
+        let Restored { info, frontier, .. } = &claimed.restored;
+        let runs = self.store().runs(info.id).await?;
+        let last = runs.iter().rev().find(|run| run.id != claimed.run).map(|run| run.status);
+        let ended = last.filter(|status| *status != RunStatus::Running);
+        let status = if frontier.tasks.is_empty() {
+            ThreadStatus::Idle
+        } else if ended == Some(RunStatus::Queued) {
+            ThreadStatus::Queued
+        } else if ended == Some(RunStatus::Interrupted)
+            || !self.open_interrupts(info.id).await?.is_empty()
+        {
+            ThreadStatus::Interrupted
+        } else {
+            ThreadStatus::Failed
+        };
+        // The claim removed the error that was there.
+        let unfinished = "its work is not finished; resume it to continue";
+        let error = (status == ThreadStatus::Failed).then_some(unfinished);
+        let end = RunEnd::new(ended.unwrap_or(RunStatus::Cancelled), status);
+        self.release(claimed, RunEnd { error, ..end }).await?;
+        Ok(status)
+    }
+
     /// Gives a thread back whose input or edit could not be written.
     pub(super) async fn break_off(&self, claimed: &ClaimedThread<S>, error: Error) -> Error {
         let left = match self.broken(claimed, &error, false).await {

@@ -3,10 +3,11 @@
 use std::sync::Arc;
 
 use serde_json::Value;
+use tokio_util::sync::CancellationToken;
 
 use super::claimed::ClaimedThread;
 use super::input::{INPUT, encoded, entry_frontier};
-use super::outcome::{Durability, Error, Result, RunOptions};
+use super::outcome::{Durability, Error, Result};
 use super::run::Runner;
 use super::snapshots::snapshot_of;
 use super::writer::Step;
@@ -44,7 +45,7 @@ impl<S: State> StateView<S> {
         at: Option<u64>,
     ) -> Result<Self, StoreError> {
         let Restored { info, seq, state, frontier, .. } = restore::<S>(store, thread, at).await?;
-        Ok(Self { info, seq, state, next: names(&frontier) })
+        Ok(Self { info, seq, state, next: frontier.names() })
     }
 }
 
@@ -107,11 +108,9 @@ impl<S: State> Runner<S> {
         }
         let stays = after == AfterEdit::Unchanged;
         let (edit, texts) = self.tried(&read, update, as_node, &after).await?;
-        let claimed = self.claim(read, &RunOptions::<S>::default().cancel).await?;
+        let claimed = self.claim(read, &CancellationToken::new()).await?;
         if has_moved(claimed.restored.seq) {
-            let is_at_end = claimed.restored.frontier.tasks.is_empty();
-            let status = if is_at_end { ThreadStatus::Idle } else { ThreadStatus::Interrupted };
-            self.release(&claimed, RunEnd::new(RunStatus::Cancelled, status)).await?;
+            self.release_unchanged(&claimed).await?;
             return Err(StoreError::Moved { thread }.into());
         }
         let seq = claimed.restored.seq + 1;
@@ -132,19 +131,8 @@ impl<S: State> Runner<S> {
             texts,
         };
         self.write_edit(&claimed, step).await?;
-        let next = names(&frontier);
         let edited = "the state was edited; resume the thread to continue from it";
-        let (status, error) = if next.is_empty() {
-            (ThreadStatus::Idle, None)
-        } else if stays {
-            // It pauses there, for the one who edited it.
-            (ThreadStatus::Interrupted, None)
-        } else {
-            (ThreadStatus::Failed, Some(edited))
-        };
-        self.release(&claimed, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
-        let info = self.store().info(thread).await?;
-        Ok(StateView { info, seq, state, next })
+        self.end_edit(&claimed, seq, state, &frontier, (!stays).then_some(edited)).await
     }
 
     /// Checks an edit of a thread at a step as [`Runner::update_state_and_go`] does, without writing.
@@ -189,7 +177,7 @@ impl<S: State> Runner<S> {
     pub async fn go_back(&self, thread: ThreadId, to: u64) -> Result<StateView<S>> {
         let read = self.read(thread).await?;
         if to == read.info.head {
-            let next = names(&read.frontier);
+            let next = read.frontier.names();
             return Ok(StateView { info: read.info, seq: to, state: read.state, next });
         }
         let store = Arc::clone(self.store());
@@ -198,7 +186,7 @@ impl<S: State> Runner<S> {
             return Err(StoreError::UnknownStep { thread, seq: to, head }.into());
         }
         let target = restore::<S>(store.as_ref(), thread, Some(to)).await?;
-        let claimed = self.claim(read, &RunOptions::<S>::default().cancel).await?;
+        let claimed = self.claim(read, &CancellationToken::new()).await?;
         let seq = claimed.restored.seq + 1;
         let unstorable = |error: serde_json::Error| {
             Error::Update(EngineError::Encode {
@@ -220,18 +208,8 @@ impl<S: State> Runner<S> {
         if let Err(error) = kept {
             tracing::warn!(%thread, %error, "a snapshot could not be written");
         }
-        let next = names(&target.frontier);
-        let (status, error) = if next.is_empty() {
-            (ThreadStatus::Idle, None)
-        } else {
-            (
-                ThreadStatus::Failed,
-                Some("the thread went back to an earlier step; resume it to continue from it"),
-            )
-        };
-        self.release(&claimed, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
-        let info = self.store().info(thread).await?;
-        Ok(StateView { info, seq, state: target.state, next })
+        let back = "the thread went back to an earlier step; resume it to continue from it";
+        self.end_edit(&claimed, seq, target.state, &target.frontier, Some(back)).await
     }
 
     /// Returns the questions that wait for a person, of the thread and of its subgraphs, oldest first.
@@ -328,6 +306,30 @@ impl<S: State> Runner<S> {
         }
     }
 
+    /// Ends the run of a written edit; `error` says why what is next does not run by itself, and without it the thread
+    /// pauses there for the one who edited it.
+    async fn end_edit(
+        &self,
+        claimed: &ClaimedThread<S>,
+        seq: u64,
+        state: Arc<S>,
+        frontier: &Frontier,
+        error: Option<&str>,
+    ) -> Result<StateView<S>> {
+        let next = frontier.names();
+        let error = error.filter(|_| !next.is_empty());
+        let status = if next.is_empty() {
+            ThreadStatus::Idle
+        } else if error.is_none() {
+            ThreadStatus::Interrupted
+        } else {
+            ThreadStatus::Failed
+        };
+        self.release(claimed, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
+        let info = self.store().info(claimed.restored.info.id).await?;
+        Ok(StateView { info, seq, state, next })
+    }
+
     /// Refuses an update from outside that names a text which is not kept for the thread.
     pub(super) async fn check_texts(
         &self,
@@ -369,8 +371,4 @@ pub async fn fork(
     let namespace = String::new();
     let new = NewThread { id, graph, title, root: None, namespace, tenant };
     store.fork(thread, at, new).await
-}
-
-pub(super) fn names(frontier: &Frontier) -> Vec<String> {
-    frontier.tasks.iter().map(|task| task.node.clone()).collect()
 }

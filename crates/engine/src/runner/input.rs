@@ -7,6 +7,7 @@ use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
+use super::claimed::ClaimedThread;
 use super::outcome::{Durability, Error, Result, RunOptions, RunOutcome};
 use super::run::Runner;
 use super::snapshots::Snapshots;
@@ -57,6 +58,48 @@ impl<S: State> Runner<S> {
         position.frontier = frontier;
         position.done.clear();
         Ok(())
+    }
+
+    /// Takes a thread that can be given an input.
+    pub(super) async fn claim_finished(
+        &self,
+        thread: ThreadId,
+        cancel: &CancellationToken,
+    ) -> Result<ClaimedThread<S>> {
+        let unfinished =
+            |status: ThreadStatus| Err(Error::Unfinished { thread, status: status.as_str() });
+        loop {
+            let read = match self.read(thread).await {
+                Err(Error::Store(StoreError::UnknownThread(_))) => {
+                    self.create(thread, None).await?;
+                    self.read(thread).await?
+                }
+                read => read?,
+            };
+            let has_holder = read.info.owner.is_some();
+            // While somebody holds the thread, taking it is what tells busy from broken off.
+            if !read.frontier.tasks.is_empty() && !has_holder {
+                return unfinished(read.info.status);
+            }
+            let claimed = if has_holder {
+                match self.claim_as_read(read, cancel).await {
+                    Err(Error::Store(error @ StoreError::Busy { .. })) => {
+                        if self.own(thread).await?.owner.is_some() {
+                            return Err(error.into());
+                        }
+                        // The holder has ended its run since: how it left the thread is read.
+                        continue;
+                    }
+                    claimed => claimed?,
+                }
+            } else {
+                self.claim(read, cancel).await?
+            };
+            if claimed.restored.frontier.tasks.is_empty() {
+                return Ok(claimed);
+            }
+            return unfinished(self.release_unchanged(&claimed).await?);
+        }
     }
 
     /// Gives a thread a new input and leaves the run to the workers: [`Runner::wake`] continues with it.

@@ -14,7 +14,7 @@ use super::outcome::{Error, Result};
 use super::run::Runner;
 use super::task::{Ended, RunContext};
 use crate::checkpoint::{
-    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, restore,
+    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, frontier_of, restore,
 };
 use crate::graph::{Command, Engine, Event, Frontier, Limits, NodeError, Position, State, Wants};
 use crate::ids::{RunId, ThreadId};
@@ -235,11 +235,4 @@ fn unreadable(
         }
         Err(other) => StoreError::Damaged(other).into(),
     }
-}
-
-fn frontier_of(thread: ThreadId, row: &StepRow) -> Result<Frontier> {
-    row.frontier().map_err(|error| {
-        let reason = format!("its frontier cannot be read: {error}");
-        StoreError::Corrupt { thread, seq: row.seq, reason: reason.into() }.into()
-    })
 }

@@ -5,7 +5,6 @@ use std::convert::Infallible;
 use std::sync::Arc;
 use std::time::Duration;
 
-use tokio_util::sync::CancellationToken;
 use tracing::{Instrument as _, Span};
 
 use super::claimed::{Broken, ClaimedThread, end_status};
@@ -145,37 +144,6 @@ impl<S: State> Runner<S> {
     ) -> Result<RunOutcome<S>> {
         let claimed = self.claim_finished(thread, &options.cancel).await?;
         self.drive(claimed, Some(input), options).await
-    }
-
-    /// Takes a thread that can be given an input.
-    pub(super) async fn claim_finished(
-        &self,
-        thread: ThreadId,
-        cancel: &CancellationToken,
-    ) -> Result<ClaimedThread<S>> {
-        let read = match self.read(thread).await {
-            Err(Error::Store(StoreError::UnknownThread(_))) => {
-                self.create(thread, None).await?;
-                self.read(thread).await?
-            }
-            read => read?,
-        };
-        let unfinished =
-            |status: ThreadStatus| Err(Error::Unfinished { thread, status: status.as_str() });
-        // While somebody holds the thread, taking it is what tells busy from broken off.
-        if !read.frontier.tasks.is_empty() && read.info.owner.is_none() {
-            return unfinished(read.info.status);
-        }
-        let claimed = self.claim(read, cancel).await?;
-        if !claimed.restored.frontier.tasks.is_empty() {
-            let asks = !self.open_interrupts(claimed.restored.info.id).await?.is_empty();
-            let status = if asks { ThreadStatus::Interrupted } else { ThreadStatus::Failed };
-            let error = "its run was broken off; resume it to continue";
-            let end = RunEnd { error: Some(error), ..RunEnd::new(RunStatus::Cancelled, status) };
-            self.release(&claimed, end).await?;
-            return unfinished(status);
-        }
-        Ok(claimed)
     }
 
     /// Resumes a thread after a crash, a failure, a stop, a fork, or answers to its interrupts.
@@ -324,8 +292,7 @@ impl<S: State> Runner<S> {
         *publisher = options.publish.map(|bus| {
             let run = claimed.run;
             let head = position.head;
-            let tasks = position.frontier.tasks.iter();
-            let next = tasks.map(|task| task.node.clone()).collect();
+            let next = position.frontier.names();
             Publisher::begin::<S>(bus, RunToPublish { fence, run, head, next, continues })
         });
         if let Some(most) = options.max_crashes {

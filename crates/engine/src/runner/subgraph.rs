@@ -118,17 +118,18 @@ impl<P: State, C: State> Subgraph<P, C> {
     async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>, Stop> {
         let namespace = ctx.place().subgraph();
         ctx.keep_notes().await?;
-        let child = self.child(ctx, &namespace).await?;
-        let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
-        if is_done || ctx.port().is_replay() {
-            if !is_done {
-                let message = "the recorded subgraph did not come to its end".to_owned();
-                return Err(NodeError::failed("divergence", message).into());
-            }
-            return Ok(self.runner.state(child.id, None).await?.state);
-        }
         let mut tries = 0;
         let outcome = loop {
+            // Before each try: its last holder may have gone on after the parent was taken over.
+            let child = self.child(ctx, &namespace).await?;
+            let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
+            if is_done || ctx.port().is_replay() {
+                if !is_done {
+                    let message = "the recorded subgraph did not come to its end".to_owned();
+                    return Err(NodeError::failed("divergence", message).into());
+                }
+                return Ok(self.runner.state(child.id, None).await?.state);
+            }
             match self.once(ctx, &child, &namespace).await {
                 // The parent was taken over, but the child's lease has not run out yet.
                 Err(Stop::Run(Error::Store(StoreError::Busy { .. }))) if tries < PATIENCE => {

@@ -54,7 +54,7 @@ async fn read_raw_state(
         raw.snapshot = Some(serde_json::from_slice(&kept.state.to_json_bytes()?).map_err(damaged)?);
     }
     for step in steps {
-        raw.next = step.frontier()?.tasks.into_iter().map(|task| task.node).collect();
+        raw.next = step.frontier()?.names();
         if step.seq <= raw.snapshot_step {
             continue;
         }

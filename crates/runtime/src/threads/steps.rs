@@ -45,7 +45,7 @@ impl StepView {
             run_id: row.run,
             nodes,
             wrote,
-            next: row.frontier()?.tasks.into_iter().map(|task| task.node).collect(),
+            next: row.frontier()?.names(),
             bytes: row.delta.to_json_bytes()?.len(),
             at: row.at,
         })

@@ -4,6 +4,7 @@ use perihelion_database::{Database, query};
 
 use super::super::limits::big;
 use super::super::{Error, Result, ThreadInfo};
+use super::steps::{insert_snapshot, insert_step};
 use super::{ThreadAccess, locking};
 use crate::graph::subgraph_step;
 use crate::ids::ThreadId;
@@ -17,7 +18,7 @@ macro_rules! doomed {
 
 /// Walks from each fork of the threads to delete through them, and ends at the first thread that stays.
 macro_rules! line {
-    ($statement:literal) => {
+    ($statement:expr) => {
         concat!(
             "WITH RECURSIVE doomed (id) AS (",
             doomed!(),
@@ -35,26 +36,40 @@ macro_rules! line {
     };
 }
 
+/// Copies the steps of a line's threads to the thread `$to`.
+macro_rules! copy_steps {
+    ($to:literal, $which:literal) => {
+        concat!(
+            insert_step!(),
+            "SELECT ",
+            $to,
+            ", s.run, s.seq, s.at, s.schema_version, s.codec, s.kind, s.hash, s.frontier, s.delta
+             FROM line l CROSS JOIN step s WHERE s.thread_id = l.id AND s.seq <= l.upto AND ",
+            $which
+        )
+    };
+}
+
+/// Copies the snapshots of a line's threads to the thread `$to`, which keeps those that it has.
+macro_rules! copy_snapshots {
+    ($to:literal, $which:literal) => {
+        concat!(
+            insert_snapshot!(),
+            "SELECT ",
+            $to,
+            ", s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec, s.blobs
+             FROM line l CROSS JOIN snapshot s WHERE s.thread_id = l.id AND s.seq <= l.upto AND ",
+            $which,
+            " ON CONFLICT DO NOTHING"
+        )
+    };
+}
+
 /// Transfers to every fork the rows that it shares with deleted threads, and makes it a fork of their own origin, if
 /// there is one.
 const HAND_OVER: [&str; 4] = [
-    line!(
-        "INSERT INTO step
-            (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta)
-         SELECT l.fork, s.run, s.seq, s.at, s.schema_version, s.codec, s.kind, s.hash, s.frontier,
-            s.delta
-         FROM line l CROSS JOIN step s
-         WHERE s.thread_id = l.id AND s.seq <= l.upto AND l.id IN (SELECT id FROM doomed)"
-    ),
-    line!(
-        "INSERT INTO snapshot
-            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
-         SELECT l.fork, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec,
-            s.blobs
-         FROM line l CROSS JOIN snapshot s
-         WHERE s.thread_id = l.id AND s.seq <= l.upto AND l.id IN (SELECT id FROM doomed)
-         ON CONFLICT DO NOTHING"
-    ),
+    line!(copy_steps!("l.fork", "l.id IN (SELECT id FROM doomed)")),
+    line!(copy_snapshots!("l.fork", "l.id IN (SELECT id FROM doomed)")),
     // The steps of a subgraph's thread have numbers of their own: then all texts that there are. One that several
     // of them keep is handed over once.
     line!(
@@ -155,7 +170,7 @@ impl ThreadAccess<'_, '_> {
 
 /// Walks the threads that $1 was forked from.
 macro_rules! origins {
-    ($statement:literal) => {
+    ($statement:expr) => {
         concat!(
             "WITH RECURSIVE line (id, upto) AS (
                 SELECT parent_id, parent_seq FROM thread WHERE id = $1 AND parent_id IS NOT NULL
@@ -171,22 +186,8 @@ macro_rules! origins {
 
 /// Gives a fork its own copies of the shared rows beyond step $2, of the snapshots from $2 on, and of all texts.
 const TAKE_OVER: [&str; 3] = [
-    origins!(
-        "INSERT INTO step
-            (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta)
-         SELECT $1, s.run, s.seq, s.at, s.schema_version, s.codec, s.kind, s.hash, s.frontier,
-            s.delta
-         FROM line l CROSS JOIN step s
-         WHERE s.thread_id = l.id AND s.seq <= l.upto AND s.seq > $2"
-    ),
-    origins!(
-        "INSERT INTO snapshot
-            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
-         SELECT $1, s.seq, s.schema_version, s.codec, s.state, s.checksum, s.blobs_codec, s.blobs
-         FROM line l CROSS JOIN snapshot s
-         WHERE s.thread_id = l.id AND s.seq >= $2 AND s.seq <= l.upto
-         ON CONFLICT DO NOTHING"
-    ),
+    origins!(copy_steps!("$1", "s.seq > $2")),
+    origins!(copy_snapshots!("$1", "s.seq >= $2")),
     origins!(
         ", shared AS (
             SELECT b.hash, b.step, b.codec, b.body,

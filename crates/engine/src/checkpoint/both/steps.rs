@@ -203,10 +203,29 @@ pub(in super::super) fn saving(dialect: Dialect, fence: Fence, row: &PendingRow)
         .binds((row.body.codec as i16, &row.body.bytes[..], &checksum::pending(row)[..]))
 }
 
-const PUT_SNAPSHOT: &str = "INSERT INTO snapshot
-        (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs)
-     SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM thread
-     WHERE id = $1 AND head >= $2 AND base <= $2 {lock} ON CONFLICT DO NOTHING";
+/// Begins a statement that inserts whole steps.
+macro_rules! insert_step {
+    () => {
+        "INSERT INTO step
+            (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta) "
+    };
+}
+pub(super) use insert_step;
+
+/// Begins a statement that inserts snapshots, with the columns that [`bind_snapshot`] binds.
+macro_rules! insert_snapshot {
+    () => {
+        "INSERT INTO snapshot
+            (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs) "
+    };
+}
+pub(super) use insert_snapshot;
+
+const PUT_SNAPSHOT: &str = concat!(
+    insert_snapshot!(),
+    "SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM thread
+     WHERE id = $1 AND head >= $2 AND base <= $2 {lock} ON CONFLICT DO NOTHING"
+);
 
 /// Binds a snapshot's columns after its thread.
 pub(super) fn bind_snapshot(query: Query, snapshot: &SnapshotRow) -> Query {

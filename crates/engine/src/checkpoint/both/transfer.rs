@@ -4,14 +4,14 @@ use async_trait::async_trait;
 use perihelion_database::{self as database, Dialect, Query, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use super::super::blobs::keep_named;
+use super::super::blobs::{in_order, keep_named};
 use super::super::limits::{big, text};
 use super::super::{
     EffectRow, Error, Result, SnapshotRow, StepRow, ThreadDump, Transfer, chain, checksum, family,
 };
 use super::decode::{self, ThreadRow, effect_columns};
 use super::effects::{self, ALL, bind_effect};
-use super::steps::bind_snapshot;
+use super::steps::{bind_snapshot, insert_snapshot, insert_step};
 use super::{Backend, ThreadAccess, leases};
 use crate::ids::ThreadId;
 
@@ -98,11 +98,9 @@ const THREAD: &str = "INSERT INTO thread (id, root_id, head, base, fence, create
         runs, status, graph, title, namespace, tenant, error)
      VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9, $10, $11, $12, $13, $14)";
 
-const STEPS: &str = "INSERT INTO step
-        (thread_id, run, seq, at, schema_version, codec, kind, hash, frontier, delta) VALUES {}";
+const STEPS: &str = concat!(insert_step!(), "VALUES {}");
 
-const SNAPSHOTS: &str = "INSERT INTO snapshot
-        (thread_id, seq, schema_version, codec, state, checksum, blobs_codec, blobs) VALUES {}";
+const SNAPSHOTS: &str = concat!(insert_snapshot!(), "VALUES {}");
 
 const PENDING: &str =
     "INSERT INTO pending (thread_id, step, task, codec, body, checksum) VALUES {}";
@@ -127,9 +125,7 @@ async fn write_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> R
             if error.is_duplicate() { Error::ThreadExists(one.info.id) } else { error.into() }
         })?;
     }
-    let mut blobs: Vec<_> = dump.blobs.iter().collect();
-    blobs.sort_by_key(|row| (row.owner, row.hash, row.step));
-    blobs.dedup_by_key(|row| (row.owner, row.hash));
+    let blobs = in_order(&dump.blobs);
     let written = write_all(
         transaction,
         BLOBS,

@@ -7,6 +7,7 @@ use perihelion_database::postgres::{Connections, is_broken};
 use sqlx::{PgConnection, Row, postgres::PgRow};
 use uuid::Uuid;
 
+use super::super::blobs::in_order;
 use super::super::both::leases::{HEAD_AND_FENCE, HeadAndFence};
 use super::super::limits::big;
 use super::super::{BlobRow, Commit, Error, Fence, Result};
@@ -15,7 +16,7 @@ use super::together::{Shared, column};
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
-/// Rows as the columns that a statement unnests, in one order, so that no two writers of the same ones wait for each other.
+/// Rows as the columns that a statement unnests.
 pub(super) struct Unnested<'r> {
     pub(super) owners: Vec<Uuid>,
     pub(super) hashes: Vec<&'r [u8]>,
@@ -26,9 +27,7 @@ pub(super) struct Unnested<'r> {
 
 impl<'r> Unnested<'r> {
     pub(super) fn new(rows: impl IntoIterator<Item = &'r BlobRow>) -> Self {
-        let mut rows: Vec<&BlobRow> = rows.into_iter().collect();
-        rows.sort_by_key(|row| (row.owner, row.hash, row.step));
-        rows.dedup_by_key(|row| (row.owner, row.hash));
+        let rows = in_order(rows);
         Self {
             owners: rows.iter().map(|row| row.owner.0).collect(),
             hashes: rows.iter().map(|row| &row.hash[..]).collect(),

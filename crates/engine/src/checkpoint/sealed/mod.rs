@@ -108,3 +108,46 @@ impl Store for SealedStore {
         self.inner.close().await;
     }
 }
+
+#[cfg(test)]
+mod tests {
+    use super::super::state_cache::KnownState;
+    use super::super::{MemoryStore, NewThread, Threads as _};
+    use super::*;
+    use crate::graph::Frontier;
+    use crate::ids::ThreadId;
+
+    /// S3.05
+    #[tokio::test]
+    async fn a_deleted_thread_leaves_no_decrypted_state_in_memory() {
+        let keys = Keyring::new([("one".to_owned(), [1; 32])]).unwrap();
+        let store = SealedStore::new(Arc::new(MemoryStore::new()), keys);
+        for as_seen in [false, true] {
+            let new = NewThread {
+                id: ThreadId::new(),
+                graph: "story".to_owned(),
+                title: None,
+                root: None,
+                namespace: String::new(),
+                tenant: "default".to_owned(),
+            };
+            let info = store.create(new).await.unwrap();
+            let known = KnownState {
+                state: Arc::new("what a person wrote"),
+                seq: 1,
+                frontier: Frontier::default(),
+                hash: [1; 32],
+                snapshot_size: 1,
+                since_snapshot: 0,
+            };
+            store.states.keep(info.id, known);
+            assert!(store.states.find(info.id, None).is_some());
+            if as_seen {
+                store.delete_as_seen(&info).await.unwrap();
+            } else {
+                store.delete(info.id).await.unwrap();
+            }
+            assert!(store.states.find(info.id, None).is_none());
+        }
+    }
+}

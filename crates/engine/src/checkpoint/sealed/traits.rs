@@ -51,10 +51,12 @@ impl Threads for SealedStore {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<()> {
+        self.states.forget(thread);
         self.inner.delete(thread).await
     }
 
     async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<()> {
+        self.states.forget(seen.id);
         self.inner.delete_as_seen(seen).await
     }
 
