@@ -134,8 +134,10 @@ fn values_of(cell: &Value) -> Vec<f64> {
     }
 }
 
-fn number_of(cell: &Value) -> Option<f64> {
-    cell.as_f64().or_else(|| cell.as_str()?.trim().parse().ok())
+/// Returns the number in a cell, which a database may give as a text.
+pub(crate) fn number_of(cell: &Value) -> Option<f64> {
+    let number = cell.as_f64().or_else(|| cell.as_str()?.trim().parse().ok());
+    number.filter(|number| number.is_finite())
 }
 
 /// Returns the numbers that a text writes, with separators of thousands.

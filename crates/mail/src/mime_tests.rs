@@ -102,6 +102,16 @@ fn a_text_with_a_missing_wrong_or_unknown_character_set_is_read_by_detection() {
         ("cp950", "big5", "發票"),
         ("x-gbk", "gbk", "发票"),
         ("utf-7", "", "Hi Mom -☺-!"),
+        ("unicode-1-1-utf-7", "", "Hi Mom -☺-!"),
+        ("utf-16", "utf-8", "für alle"),
+        ("utf-16be", "us-ascii", "for all"),
+        ("maccyrillic", "x-mac-cyrillic", "Привет, коллеги"),
+        ("iso-8859-1", "windows-1251", "Проверка завершена, результаты приложены."),
+        ("latin1", "shift_jis", "これは日本語の文書です。検索できなければなりません。"),
+        ("iso-8859-15", "koi8-r", "Проверка завершена, результаты приложены."),
+        ("utf-8", "windows-1252", "ï»¿für alle"),
+        ("macintosh", "macintosh", "für alle – ••••••••••••••••"),
+        ("iso-8859-1", "windows-1252", "ALLE ––––––––––––––– für alle"),
         ("iso-8859-1", "utf-8", "für alle"),
         ("windows-1252", "windows-1252", "für alle – 5 €"),
     ] {
@@ -110,8 +120,24 @@ fn a_text_with_a_missing_wrong_or_unknown_character_set_is_read_by_detection() {
             None => b"Hi Mom -+Jjo--!".to_vec(),
         };
         let head = format!("Subject: x\r\nContent-Type: text/plain; charset={label}\r\n\r\n");
+        let text = text.trim_start_matches("ï»¿");
         assert_eq!(read(&[head.as_bytes(), &bytes].concat()).text.trim(), text, "{label}");
     }
+    for (label, wide) in [
+        ("utf-16", "für alle".encode_utf16().flat_map(u16::to_be_bytes).collect::<Vec<u8>>()),
+        ("utf-16", "für alle".encode_utf16().flat_map(u16::to_le_bytes).collect()),
+        ("utf-8", "\u{feff}für alle".encode_utf16().flat_map(u16::to_le_bytes).collect()),
+        ("utf-32", "für alle".chars().flat_map(|c| u32::from(c).to_be_bytes()).collect()),
+    ] {
+        let head = format!(
+            "Content-Type: text/plain; charset={label}\r\nContent-Transfer-Encoding: base64\r\n\r\n"
+        );
+        let mail = format!("Subject: x\r\n{head}{}", base64(&wide));
+        assert_eq!(read(mail.as_bytes()).text.trim(), "für alle", "{label}");
+    }
+    let page = "<?xml version=\"1.0\" encoding=\"utf-16\"?><html><p>for all</p></html>";
+    let mail = format!("Subject: x\r\nContent-Type: text/html\r\n\r\n{page}");
+    assert_eq!(read(mail.as_bytes()).text.trim(), "for all");
     let page = Encoding::for_label(b"gbk").unwrap();
     let page = page.encode("<html><meta charset=\"gb2312\"><p>您好</p></html>").0;
     let head = b"Subject: x\r\nContent-Type: text/html\r\n\r\n";

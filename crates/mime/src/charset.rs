@@ -3,36 +3,45 @@
 use std::borrow::Cow;
 use std::ops::RangeInclusive;
 
-use encoding_rs::{Encoding, ISO_2022_JP, ISO_8859_15, MACINTOSH, UTF_8, WINDOWS_1252};
+use encoding_rs::{
+    Encoding, IBM866, ISO_2022_JP, ISO_8859_5, ISO_8859_15, KOI8_R, KOI8_U, MACINTOSH, REPLACEMENT,
+    UTF_8, UTF_16BE, UTF_16LE, WINDOWS_1251, WINDOWS_1252, WINDOWS_1254, X_MAC_CYRILLIC,
+};
 use mail_parser::decoders::charsets::map::charset_decoder;
 
 use crate::johab;
-use crate::seven_bits::unshifted;
+use crate::seven_bits::{from_utf_7, unshifted};
+use crate::wide::wide;
 
 /// Replaces bytes that could not be decoded.
 const REPLACED: char = '\u{fffd}';
 
 /// Character sets by names that the encoding standard leaves out.
-const ALIASES: [(&str, &str); 6] = [
+const ALIASES: [(&str, &str); 7] = [
     ("shift_jis", "cp932 windows-932"),
     ("euc-jp", "ujis eucjp"),
     ("gbk", "euccn euc-cn cp936 windows-936"),
     ("euc-kr", "cp949 uhc euckr"),
     ("big5", "cp950"),
+    ("x-mac-cyrillic", "mac-cyrillic maccyrillic"),
     // The same letters; only the box-drawing characters differ.
     ("cp850", "cp437 ibm437 437"),
 ];
 
 /// Decodes bytes by their declared character set; if it is missing or wrong, by the detected one.
 pub fn decoded(bytes: &[u8], declared: Option<&str>) -> String {
-    if let Some(text) = unshifted(bytes, declared) {
+    if let Some(text) = wide(bytes).or_else(|| unshifted(bytes, declared)) {
         return text;
     }
-    let joined = joined(bytes);
+    // What follows the mark may have been written by another program.
+    let joined = joined(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes));
     let bytes = joined.as_ref();
     let name = declared.unwrap_or_default().trim().to_ascii_lowercase();
     if matches!(name.as_str(), "johab" | "cp1361" | "ms1361" | "windows-1361") {
         return johab::decode(bytes);
+    }
+    if name.replace('-', "").ends_with("utf7") && bytes.is_ascii() {
+        return from_utf_7(&String::from_utf8_lossy(bytes));
     }
     let known = ALIASES.iter().find(|(_, aliases)| aliases.split(' ').any(|one| one == name));
     let name = known.map_or(name.as_str(), |(name, _)| name);
@@ -46,18 +55,59 @@ pub fn decoded(bytes: &[u8], declared: Option<&str>) -> String {
             return text;
         }
     }
-    // All bytes are letters of this one, and hardly any text in it reads as UTF-8.
-    let certain = known.filter(|encoding| *encoding != WINDOWS_1252);
+    // All bytes are letters of these, and hardly any text in them reads as UTF-8.
+    let certain = known.filter(|encoding| !is_western(encoding) && !is_renamed(bytes, encoding));
     for encoding in certain.into_iter().chain([UTF_8]) {
         let (text, _, has_errors) = encoding.decode(bytes);
         if !has_errors || is_mostly_read(&text) {
             return text.into_owned();
         }
     }
-    if known == Some(WINDOWS_1252) && !name.contains("ascii") {
-        return WINDOWS_1252.decode(bytes).0.into_owned();
+    let western = known.filter(|encoding| is_western(encoding) && !name.contains("ascii"));
+    named_or_guessed(bytes, western).1
+}
+
+/// Decodes bytes by the named character set if they can be in it, otherwise by the detected one, whose name is returned.
+pub fn named_or_guessed(
+    bytes: &[u8],
+    named: Option<&'static Encoding>,
+) -> (Option<&'static str>, String) {
+    let (guess, text) = guessed(bytes);
+    match named.filter(|named| guess != EBCDIC && is_so_encoded(bytes, named, guess)) {
+        Some(named) => (None, named.decode_without_bom_handling(bytes).0.into_owned()),
+        None => (Some(guess), text),
     }
-    guessed(bytes).1
+}
+
+/// Returns whether an encoding is for western languages: all bytes are letters or signs of it.
+fn is_western(encoding: &'static Encoding) -> bool {
+    [WINDOWS_1252, WINDOWS_1254, ISO_8859_15, MACINTOSH].contains(&encoding)
+}
+
+/// Returns whether a text is declared as UTF-16 and was converted to UTF-8 without its declaration.
+fn is_renamed(bytes: &[u8], named: &'static Encoding) -> bool {
+    let is_text = |text: &str| text.chars().all(|c| !c.is_control() || c.is_whitespace());
+    [UTF_16LE, UTF_16BE].contains(&named) && std::str::from_utf8(bytes).is_ok_and(is_text)
+}
+
+/// Returns whether bytes can be in the encoding that a text names; many name that of the program that they were made with.
+fn is_so_encoded(bytes: &[u8], named: &'static Encoding, guess: &str) -> bool {
+    let is_readable = |encoding: &'static Encoding| {
+        encoding.decode_without_bom_handling_and_without_replacement(bytes).is_some()
+    };
+    if [UTF_16LE, UTF_16BE, REPLACEMENT].contains(&named) || !is_readable(named) {
+        return false;
+    }
+    // Words of a western language have one such letter here and there; those of another script have nothing else.
+    let foreign: Vec<usize> = bytes
+        .chunk_by(|a, b| a.is_ascii() == b.is_ascii())
+        .filter(|run| !run[0].is_ascii())
+        // A row of one sign, such as a line of dashes, is no word.
+        .map(|run| run.chunk_by(|a, b| a == b).count())
+        .collect();
+    let is_foreign = foreign.iter().sum::<usize>() > foreign.len() * 3;
+    let guess = Encoding::for_label(guess.as_bytes()).unwrap_or(WINDOWS_1252);
+    !(is_western(named) && is_foreign && !is_western(guess) && is_readable(guess))
 }
 
 /// Joins the halves of characters beyond the first 65,536, which CESU-8 writes as two characters.
@@ -110,7 +160,7 @@ fn is_ebcdic(bytes: &[u8]) -> bool {
 }
 
 /// Decodes bytes by their most likely character set, and returns its name with the text.
-pub fn guessed(bytes: &[u8]) -> (&'static str, String) {
+fn guessed(bytes: &[u8]) -> (&'static str, String) {
     if is_ebcdic(bytes) {
         return (EBCDIC, format!("[a text in {EBCDIC}, which cannot be read]"));
     }
@@ -128,13 +178,15 @@ pub fn guessed(bytes: &[u8]) -> (&'static str, String) {
     {
         return ("JOHAB", korean);
     }
-    if guess != WINDOWS_1252 {
-        return by(guess);
+    // The detector knows no other character set for western languages, and not that of the Mac for Cyrillic letters.
+    let mut likely = vec![by(guess)];
+    if guess == WINDOWS_1252 {
+        likely.extend([by(ISO_8859_15), by(MACINTOSH)]);
+        likely.extend(charset_decoder(b"cp850").map(|decode| ("IBM850", decode(bytes))));
+    } else if [WINDOWS_1251, KOI8_R, KOI8_U, IBM866, ISO_8859_5].contains(&guess) {
+        likely.push(by(X_MAC_CYRILLIC));
     }
-    // The detector knows no other character set for western languages.
-    let mut western = vec![by(WINDOWS_1252), by(ISO_8859_15), by(MACINTOSH)];
-    western.extend(charset_decoder(b"cp850").map(|decode| ("IBM850", decode(bytes))));
-    let best = western.into_iter().min_by_key(|(_, text)| odd_signs(text));
+    let best = likely.into_iter().min_by_key(|(_, text)| odd_signs(text));
     best.unwrap_or_else(|| by(guess))
 }
 
@@ -145,7 +197,8 @@ fn odd_signs(text: &str) -> usize {
         let [before, c, after] = three else { return false };
         let is_letter = c.is_alphabetic() && !"ªº".contains(*c);
         let is_sign = !is_letter && before.is_alphabetic() && after.is_alphabetic();
-        let is_capital = c.is_uppercase() && before.is_alphabetic() && after.is_lowercase();
+        let is_inside = before.is_alphabetic() && after.is_lowercase();
+        let is_capital = c.is_uppercase() && (is_inside || before.is_lowercase());
         !c.is_ascii() && (is_sign || is_capital) && !"’\u{ad}·".contains(*c)
     };
     let unseen = |c: &&char| matches!(c, '\u{80}'..='\u{9f}' | '\u{a4}' | '\u{fffd}');

@@ -11,9 +11,13 @@ mod johab;
 mod message;
 mod packed;
 mod seven_bits;
+mod wide;
 mod words;
 
-pub use charset::{EBCDIC, decoded, decoded_page, guessed, joined, named_in_page};
-pub use message::{addresses, part_text, readable_text, repaired, text_of_part};
+pub use charset::{EBCDIC, decoded, decoded_page, joined, named_in_page, named_or_guessed};
+pub use message::{
+    addresses, part_text, readable_text, repaired, text_of_part, unescaped, unfolded,
+};
 pub use packed::unpacked;
 pub use seven_bits::unshifted;
+pub use wide::wide;

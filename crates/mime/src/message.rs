@@ -183,7 +183,7 @@ pub fn text_of_part(message: &Message<'_>, part: &MessagePart<'_>) -> Option<Str
     let kind = part.content_type();
     let is_text = kind.is_some_and(|kind| matches!(kind.ctype(), "text" | "message" | "multipart"));
     match kind.and_then(|kind| kind.subtype()) {
-        Some("calendar" | "ics") => Some(unfolded(&plain_text(message, part))),
+        Some("calendar" | "ics") => Some(unescaped(&unfolded(&plain_text(message, part)))),
         _ if is_text || part.is_text() => Some(plain_text(message, part)),
         _ => None,
     }
@@ -213,10 +213,14 @@ pub fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
     value.into_iter().flat_map(Address::iter).filter_map(shown).collect()
 }
 
-/// Writes the lines of a calendar as they were before they were folded and escaped.
-fn unfolded(calendar: &str) -> String {
-    let text = calendar.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "");
-    text.replace("\\n", "\n").replace("\\N", "\n").replace("\\,", ",").replace("\\;", ";")
+/// Writes the lines of a calendar as they were before they were folded.
+pub fn unfolded(calendar: &str) -> String {
+    calendar.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "")
+}
+
+/// Writes a calendar's value as it was before it was escaped.
+pub fn unescaped(value: &str) -> String {
+    value.replace("\\n", "\n").replace("\\N", "\n").replace("\\,", ",").replace("\\;", ";")
 }
 
 /// Decodes a part from its bytes, as markup if it is; the parser's own text has lost undecodable bytes.

@@ -1,6 +1,6 @@
-//! Character sets of seven bits that shift into letters of two bytes, which the encoding standard leaves out: ISO-2022-KR, ISO-2022-CN, HZ.
+//! Character sets of seven bits that shift into letters of two bytes, which the encoding standard leaves out: ISO-2022-KR, ISO-2022-CN, HZ, UTF-7.
 //!
-//! Each is written as the eight-bit encoding of the same letters, which then is decoded.
+//! Each but the last is written as the eight-bit encoding of the same letters, which then is decoded.
 
 use encoding_rs::{EUC_KR, Encoding, GBK};
 
@@ -126,9 +126,64 @@ fn from_hz(bytes: &[u8]) -> Vec<u8> {
     written
 }
 
+/// Decodes UTF-7 (RFC 2152); a shift whose letters are none of UTF-16 stays as it is.
+pub fn from_utf_7(text: &str) -> String {
+    let mut written = String::with_capacity(text.len());
+    let mut rest = text;
+    while let Some((before, after)) = rest.split_once('+') {
+        written.push_str(before);
+        let is_end = |c: char| !c.is_ascii_alphanumeric() && !"+/".contains(c);
+        let (shifted, more) = after.split_at(after.find(is_end).unwrap_or(after.len()));
+        let letters = from_base64(shifted);
+        written.push_str(letters.as_deref().unwrap_or("+"));
+        rest = match (&letters, more.strip_prefix('-')) {
+            (None, None) => after,
+            (None, Some(_)) if !shifted.is_empty() => after,
+            (_, ended) => ended.unwrap_or(more),
+        };
+    }
+    written.push_str(rest);
+    written
+}
+
+/// Decodes letters of UTF-16 that are written in base64 without padding.
+fn from_base64(text: &str) -> Option<String> {
+    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
+    let mut units = Vec::new();
+    let mut bits: usize = 0;
+    let mut count = 0;
+    for byte in text.bytes() {
+        bits = (bits << 6 | DIGITS.iter().position(|digit| *digit == byte)?) & 0xFF_FFFF;
+        count += 6;
+        if count >= 16 {
+            count -= 16;
+            units.push((bits >> count) as u16);
+        }
+    }
+    let is_whole = count < 6 && bits.trailing_zeros() >= count && !units.is_empty();
+    is_whole.then(|| String::from_utf16(&units).ok()).flatten()
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn utf_7_is_read_and_a_shift_that_is_none_stays() {
+        for (written, text) in [
+            ("Hi Mom -+Jjo--!", "Hi Mom -\u{263a}-!"),
+            // Without a sign at its end, and with one that is a letter of the text.
+            ("Gr+APw", "Grü"),
+            ("sch+APY-n, +AOQ.", "schön, ä."),
+            ("+2D3eAA- 1 +- 1 = 2", "😀 1 + 1 = 2"),
+            // No letters of UTF-16.
+            ("a + b, +2D0-, +A-, Date: +0100", "a + b, +2D0-, +A-, Date: +0100"),
+            ("+", "+"),
+            ("", ""),
+        ] {
+            assert_eq!(from_utf_7(written), text, "{written}");
+        }
+    }
 
     #[test]
     fn each_encoding_of_seven_bits_is_read_by_its_name_or_its_signs() {

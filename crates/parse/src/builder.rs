@@ -123,6 +123,20 @@ impl Builder {
         self.tables.push(Table { start, header_end, end: self.text.len() });
     }
 
+    /// Writes a document that is included in this one.
+    pub fn include(&mut self, inner: Parsed) {
+        self.separate(Last::Block);
+        let at = self.text.len();
+        self.text.push_str(inner.text.trim_end());
+        let sections = inner.sections.into_iter();
+        self.sections
+            .extend(sections.map(|section| Section { start: at + section.start, ..section }));
+        self.tables.extend(inner.tables.into_iter().map(|Table { start, header_end, end }| {
+            Table { start: at + start, header_end: at + header_end, end: at + end }
+        }));
+        self.warnings.extend(inner.warnings);
+    }
+
     pub fn finish(mut self) -> Parsed {
         let end = self.text.trim_end().len();
         self.text.truncate(end);

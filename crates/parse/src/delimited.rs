@@ -18,13 +18,17 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     let (first, after) = text.split_once('\n').unwrap_or((text, ""));
     let first = first.trim_start_matches([' ', '"']);
     let is_declared = first.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("sep="));
-    let declared = first.as_bytes().get(4).copied().filter(|_| is_declared);
-    let text = if declared.is_some() { after } else { text };
+    let declared = first.get(4..).filter(|_| is_declared).and_then(|sign| {
+        let sign = sign.strip_prefix("\\t").map_or(sign, |_| "\t");
+        sign.bytes().next().filter(u8::is_ascii)
+    });
+    let text = if is_declared { after } else { text };
     let delimiter = match name.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase()) {
         Some(ending) if declared.is_none() && (ending == "tsv" || ending == "tab") => b'\t',
         _ => declared.unwrap_or_else(|| delimiter(text)),
     };
-    let (rows, lone) = records(&unspaced(text, delimiter), delimiter)?;
+    let text = unspaced(text, delimiter);
+    let (rows, lone) = records(&unescaped(&text, delimiter), delimiter)?;
     let grid = Grid { rows };
     let width = grid.rows.first().map_or(0, Vec::len);
     let uneven = grid.rows.iter().filter(|row| row.len() != width).count();
@@ -50,6 +54,31 @@ fn unspaced(text: &str, delimiter: u8) -> Cow<'_, str> {
         return Cow::Borrowed(text);
     }
     Cow::Owned(text.replace(&spaced, &format!("{delimiter}\"")))
+}
+
+/// Doubles the quotation marks that some programs write after a backslash, if the text is well formed only so.
+fn unescaped(text: &str, delimiter: u8) -> Cow<'_, str> {
+    if !text.contains("\\\"") || !is_malformed(text, delimiter) {
+        return Cow::Borrowed(text);
+    }
+    let mut doubled = String::with_capacity(text.len());
+    let mut chars = text.chars().peekable();
+    let mut is_quoted = false;
+    let mut is_first = true;
+    while let Some(c) = chars.next() {
+        let next =
+            if c == '\\' && is_quoted { chars.next_if(|c| "\\\"".contains(*c)) } else { None };
+        is_quoted ^= c == '"' && (is_quoted || is_first);
+        is_first = c == char::from(delimiter) || c == '\n';
+        match next {
+            Some('"') => doubled.push_str("\"\""),
+            _ => doubled.push(c),
+        }
+    }
+    if is_quoted || is_malformed(&doubled, delimiter) {
+        return Cow::Borrowed(text);
+    }
+    Cow::Owned(doubled)
 }
 
 /// Reads the records, and counts the lines whose quotation mark takes those below them for its own.
@@ -175,6 +204,8 @@ mod tests {
             "\u{FEFF}sep=\t\na\tb\n1\t2, 3\n",
             "SEP=;\na;b\n1;2, 3\n",
             "\"sep=;\"\na;b\n1;2, 3\n",
+            "sep=\\t\na\tb\n1\t2, 3\n",
+            "sep=§\na;b\n1;2, 3\n",
         ] {
             let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
             assert_eq!(parsed.text, "| a | b |\n| - | - |\n| 1 | 2, 3 |\n", "{text:?}");
@@ -193,6 +224,23 @@ mod tests {
         ] {
             let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
             assert_eq!(parsed.text, expected, "{text:?}");
+        }
+    }
+
+    /// Marks after a backslash, and backslashes before a mark that ends its field.
+    #[test]
+    fn a_quotation_mark_is_doubled_or_written_after_a_backslash() {
+        for (text, expected) in [
+            ("a,b\n1,\"say \\\"hi\\\", ok\"\n2,x\n", "| 1 | say \"hi\", ok |\n| 2 | x |"),
+            ("a,b\n\"\",\"\\\"x\\\"\"\n2,\"C:\\\\dir\\\\\"\n", "|  | \"x\" |\n| 2 | C:\\dir\\ |"),
+            ("a;b\n1;\"so \\\"one\ntwo\\\"\"\n2;x\\y\n", "| 1 | so \"one two\" |\n| 2 | x\\y |"),
+            ("a,b\n1,\"C:\\dir\\\"\n\"D:\\\",2\n", "| 1 | C:\\dir\\ |\n| D:\\ | 2 |"),
+            ("a,b\n1,\"a \\\"\"b\"\"\"\n", "| 1 | a \\\"b\" |"),
+        ] {
+            let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
+            let rows: Vec<&str> = parsed.text.lines().skip(2).collect();
+            assert_eq!(rows.join("\n"), expected, "{text:?}");
+            assert_eq!(parsed.warnings, [], "{text:?}");
         }
     }
 

@@ -3,7 +3,7 @@
 use std::borrow::Cow;
 
 use encoding_rs::Encoding;
-use perihelion_mime::{EBCDIC, guessed, joined, named_in_page, unshifted};
+use perihelion_mime::{EBCDIC, joined, named_in_page, named_or_guessed, unshifted, wide};
 
 use crate::{Error, Warning};
 
@@ -41,20 +41,12 @@ pub(crate) fn decode_html(bytes: &[u8]) -> Result<Decoded, Error> {
 fn decode_as(bytes: &[u8], named: Option<&str>) -> Result<Decoded, Error> {
     // Programs fill what they did not write with zeros.
     let end = bytes.iter().rposition(|byte| *byte != 0).map_or(0, |last| last + 1);
-    // Before UTF-16: its little-endian mark is the beginning of UTF-32's.
-    if let Some(rest) = bytes.strip_prefix(&[0xFF, 0xFE, 0, 0]) {
-        return Ok(Decoded::new(&utf32(rest, u32::from_le_bytes)));
-    }
-    if let Some(rest) = bytes.strip_prefix(&[0, 0, 0xFE, 0xFF]) {
-        return Ok(Decoded::new(&utf32(rest, u32::from_be_bytes)));
-    }
-    if let Some((encoding, mark)) = Encoding::for_bom(bytes) {
-        return Ok(Decoded::new(&encoding.decode_without_bom_handling(&bytes[mark..]).0));
-    }
-    if let Some(text) = unmarked_wide(bytes) {
+    if let Some(text) = wide(bytes) {
         return Ok(Decoded::new(&text));
     }
-    let bytes = joined(&bytes[..end]);
+    let bytes = &bytes[..end];
+    // What follows the mark may have been written by another program.
+    let bytes = joined(bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes));
     let bytes = bytes.as_ref();
     if let Some(text) = unshifted(bytes, named) {
         return Ok(Decoded::new(&text));
@@ -67,20 +59,16 @@ fn decode_as(bytes: &[u8], named: Option<&str>) -> Result<Decoded, Error> {
     if let Some(text) = mostly_utf8(bytes).filter(|_| !switches) {
         return Ok(Decoded::new(&text));
     }
-    let (guess, text) = guessed(bytes);
-    if guess == EBCDIC {
+    let named = named.and_then(|named| Encoding::for_label(named.as_bytes()));
+    let (guess, text) = named_or_guessed(bytes, named);
+    if guess == Some(EBCDIC) {
         return Err(Error::Encoding(
             "it is EBCDIC, whose variants differ: convert it to UTF-8".into(),
         ));
     }
-    let of_guess = Encoding::for_label(guess.as_bytes()).unwrap_or(encoding_rs::WINDOWS_1252);
-    let named = named.and_then(|named| Encoding::for_label(named.as_bytes()));
-    if let Some(named) = named.filter(|named| is_so_encoded(bytes, named, of_guess)) {
-        return Ok(Decoded::new(&named.decode_without_bom_handling(bytes).0));
-    }
     let mut decoded = Decoded::new(&text);
-    let guessed = Warning::EncodingGuessed { encoding: guess.to_owned() };
-    decoded.warnings.insert(0, guessed);
+    let guess = guess.map(|guess| Warning::EncodingGuessed { encoding: guess.to_owned() });
+    decoded.warnings.splice(0..0, guess);
     Ok(decoded)
 }
 
@@ -93,55 +81,6 @@ fn mostly_utf8(bytes: &[u8]) -> Option<Cow<'_, str>> {
         broken += usize::from(!chunk.invalid().is_empty());
     }
     (broken == 0 || whole >= broken).then(|| String::from_utf8_lossy(bytes))
-}
-
-/// Returns whether bytes can be in the encoding that a page names; many name that of the program that they were made with.
-fn is_so_encoded(bytes: &[u8], named: &'static Encoding, guess: &'static Encoding) -> bool {
-    let wide = [encoding_rs::UTF_16LE, encoding_rs::UTF_16BE, encoding_rs::REPLACEMENT];
-    let is_readable = |encoding: &'static Encoding| {
-        encoding.decode_without_bom_handling_and_without_replacement(bytes)
-    };
-    if wide.contains(&named) || is_readable(named).is_none() {
-        return false;
-    }
-    // Words of a western language have one such letter here and there; those of another script have nothing else.
-    let foreign: Vec<usize> = bytes
-        .chunk_by(|a, b| a.is_ascii() == b.is_ascii())
-        .filter(|run| !run[0].is_ascii())
-        .map(<[u8]>::len)
-        .collect();
-    let is_foreign = foreign.iter().sum::<usize>() > foreign.len() * 3;
-    let is_western = named == encoding_rs::WINDOWS_1252;
-    !(is_western && is_foreign && guess != named && is_readable(guess).is_some())
-}
-
-/// Decodes UTF-16 and UTF-32 without a mark: most of such a text's upper bytes are zero.
-fn unmarked_wide(bytes: &[u8]) -> Option<String> {
-    let sample = &bytes[..bytes.len().min(4096) / 4 * 4];
-    if sample.len() < 8 {
-        return None;
-    }
-    let zeros = |residue: usize| {
-        sample.iter().skip(residue).step_by(4).filter(|byte| **byte == 0).count() * 4
-    };
-    let [a, b, c, d] = [0, 1, 2, 3].map(|residue| zeros(residue) * 10 > sample.len() * 7);
-    if !a && c && d {
-        Some(utf32(bytes, u32::from_le_bytes))
-    } else if a && b && !d {
-        Some(utf32(bytes, u32::from_be_bytes))
-    } else if !a && b && !c && d {
-        Some(encoding_rs::UTF_16LE.decode(bytes).0.into_owned())
-    } else if a && !b && c && !d {
-        Some(encoding_rs::UTF_16BE.decode(bytes).0.into_owned())
-    } else {
-        None
-    }
-}
-
-fn utf32(bytes: &[u8], read: fn([u8; 4]) -> u32) -> String {
-    let (units, rest) = bytes.as_chunks::<4>();
-    let units = units.iter().map(|unit| char::from_u32(read(*unit)).unwrap_or('\u{FFFD}'));
-    units.chain((!rest.is_empty()).then_some('\u{FFFD}')).collect()
 }
 
 /// Texts hold hardly any zero bytes and other control characters.
@@ -175,6 +114,10 @@ mod tests {
         assert_eq!(text(&marked(&[0xFE, 0xFF], &be16)), words);
         assert_eq!(text(&marked(&[0xFF, 0xFE, 0, 0], &le32)), words);
         assert_eq!(text(&marked(&[0, 0, 0xFE, 0xFF], &be32)), words);
+        // A mark of UTF-8 before a text that is none.
+        for by in [encoding_rs::WINDOWS_1252, encoding_rs::MACINTOSH] {
+            assert_eq!(text(&marked(&[0xEF, 0xBB, 0xBF], &by.encode(words).0)), words);
+        }
     }
 
     #[test]
@@ -193,6 +136,16 @@ mod tests {
         }
         let plain = "Die Prüfung für Müller kostet 5 €: naïve Größe.";
         assert_eq!(text(&encoding_rs::ISO_8859_15.encode(plain).0), plain);
+        let russian = "Проверка оборудования завершена, комиссия приняла все замечания.";
+        for by in [
+            encoding_rs::WINDOWS_1251,
+            encoding_rs::KOI8_R,
+            encoding_rs::IBM866,
+            encoding_rs::ISO_8859_5,
+            encoding_rs::X_MAC_CYRILLIC,
+        ] {
+            assert_eq!(text(&by.encode(russian).0), russian, "{}", by.name());
+        }
         // DOS: code pages 850 and 437.
         let dos = b"Die Pr\x81fung f\x81r M\x81ller: na\x8bve Gr\x94\xe1e, Caf\x82.";
         assert_eq!(text(dos), "Die Prüfung für Müller: naïve Größe, Café.");

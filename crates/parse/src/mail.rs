@@ -1,7 +1,7 @@
 //! Mails (EML, MHTML): fields that a reader looks at, the text, and mails within them; attachments are named.
 
 use mail_parser::{Addr, Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
-use perihelion_mime::{part_text, repaired, text_of_part};
+use perihelion_mime::{part_text, repaired, text_of_part, unescaped, unfolded};
 
 use crate::builder::{Builder, one_line};
 use crate::{Error, Format, Limits, Parsed, Warning};
@@ -144,16 +144,14 @@ impl Writer {
     fn calendar(&mut self, text: &str) -> bool {
         const FIELDS: [&str; 7] =
             ["SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "ATTENDEE", "DESCRIPTION"];
-        // Long lines are folded.
-        let text = text.replace("\r\n", "\n").replace("\n ", "").replace("\n\t", "");
+        let text = unfolded(text);
         let mut lines = Vec::new();
         let event = text.split("BEGIN:VEVENT").skip(1);
         for line in event.flat_map(str::lines).take_while(|line| *line != "END:VCALENDAR") {
             let Some((field, value)) = line.split_once(':') else { continue };
             let name = field.split(';').next().unwrap_or_default();
             if FIELDS.contains(&name) {
-                let value = value.replace("\\n", "\n").replace("\\,", ",").replace("\\;", ";");
-                lines.push(format!("{name}: {}", value.trim()));
+                lines.push(format!("{name}: {}", unescaped(value).trim()));
             }
         }
         self.builder.paragraph(&lines.join("\n"));

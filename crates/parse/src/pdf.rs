@@ -95,7 +95,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut builder = Builder::new(Format::Pdf);
     builder.title = title(&document);
     builder.authors =
-        crate::builder::author_names(document.metadata().author.as_deref().map(failure_text));
+        crate::builder::author_names(document.metadata().author.as_deref().map(property_text));
     let where_so = |is_so: fn(&[Row]) -> bool| -> Vec<u32> {
         let numbered = pages.iter().zip(1u32..).filter(|(rows, _)| is_so(rows));
         numbered.map(|(_, number)| number).collect()
@@ -127,7 +127,7 @@ fn refusal(error: LoadPdfError) -> Error {
 }
 
 fn title(document: &Pdf) -> Option<String> {
-    let title = failure_text(document.metadata().title.as_deref()?);
+    let title = property_text(document.metadata().title.as_deref()?);
     // What programs put there when nobody said anything.
     let is_file = title.contains(".doc") || title.contains(".tex") || title.contains(".indd");
     let is_stated = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
@@ -142,21 +142,13 @@ fn pdf_letter(byte: u8) -> char {
     special.unwrap_or(char::from(byte))
 }
 
-/// Reads a property: UTF-16 with a mark, UTF-8 as it is by the letter or with its mark, or PDFDocEncoding.
-fn failure_text(bytes: &[u8]) -> String {
-    let text = match bytes.strip_prefix(&[0xFE, 0xFF]) {
-        Some(wide) => {
-            let units = wide.as_chunks::<2>().0.iter().map(|unit| u16::from_be_bytes(*unit));
-            char::decode_utf16(units).map(|c| c.unwrap_or('\u{FFFD}')).collect()
-        }
-        None => {
-            let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
-            std::str::from_utf8(bytes).map_or_else(
-                |_| bytes.iter().map(|byte| pdf_letter(*byte)).collect(),
-                str::to_owned,
-            )
-        }
-    };
+/// Reads a property: UTF-16 in either order, UTF-8 as it is by the letter or with its mark, or PDFDocEncoding.
+fn property_text(bytes: &[u8]) -> String {
+    let text = perihelion_mime::wide(bytes).unwrap_or_else(|| {
+        let bytes = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes);
+        let read = std::str::from_utf8(bytes).map(str::to_owned);
+        read.unwrap_or_else(|_| bytes.iter().map(|byte| pdf_letter(*byte)).collect())
+    });
     let text: String = text.chars().map(|c| if c.is_control() { ' ' } else { c }).collect();
     crate::builder::one_line(&text)
 }
@@ -167,9 +159,11 @@ mod tests {
 
     #[test]
     fn properties_are_read_in_each_of_their_encodings() {
-        assert_eq!(failure_text(b"\xFE\xFF\0M\0\xFC"), "Mü");
-        assert_eq!(failure_text("Müller".as_bytes()), "Müller");
-        assert_eq!(failure_text(b"\xEF\xBB\xBFM\xC3\xBCller"), "Müller");
-        assert_eq!(failure_text(b"M\xFCller \x8D\x8E \xA0 5\0"), "Müller “” € 5");
+        assert_eq!(property_text(b"\xFE\xFF\0M\0\xFC"), "Mü");
+        assert_eq!(property_text(b"\xFF\xFEM\0\xFC\0"), "Mü");
+        assert_eq!(property_text(b"M\0\xFC\0l\0l\0e\0r\0"), "Müller");
+        assert_eq!(property_text("Müller".as_bytes()), "Müller");
+        assert_eq!(property_text(b"\xEF\xBB\xBFM\xC3\xBCller"), "Müller");
+        assert_eq!(property_text(b"M\xFCller \x8D\x8E \xA0 5\0"), "Müller “” € 5");
     }
 }

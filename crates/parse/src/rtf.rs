@@ -1,6 +1,8 @@
 //! RTF: text in the code pages of its fonts, headings by their styles, lists, tables, notes.
 
 mod code_page;
+#[cfg(test)]
+mod tests;
 
 use std::collections::HashMap;
 
@@ -48,6 +50,8 @@ struct Reader<'a> {
     rest: &'a [u8],
     groups: Vec<Group>,
     group: Group,
+    /// The document's own font, in which a text begins.
+    font: i32,
     /// Of the whole document; that of Windows by default.
     page: Option<&'static Encoding>,
     fonts: HashMap<i32, &'static Encoding>,
@@ -160,12 +164,15 @@ impl Reader<'_> {
         }
         if !first.is_ascii_alphabetic() {
             self.rest = after;
+            // The second byte of a letter is escaped as well.
+            if matches!(first, b'\\' | b'{' | b'}') {
+                return self.byte(first);
+            }
             self.decode();
             match first {
                 b'~' => self.push(' '),
                 b'_' => self.push('-'),
                 b'*' => self.starred(),
-                b'\\' | b'{' | b'}' => self.byte(first),
                 b'\r' | b'\n' => self.word("par", None),
                 _ => {}
             }
@@ -207,7 +214,15 @@ impl Reader<'_> {
             }
             "ansicpg" => self.page = code_page::of_number(number.unwrap_or(0)).or(self.page),
             "mac" => self.page = Some(encoding_rs::MACINTOSH),
+            "deff" => {
+                self.font = number.unwrap_or(0);
+                self.group.font = self.font;
+            }
             "f" => self.group.font = number.unwrap_or(0),
+            "plain" => {
+                self.group.font = self.font;
+                self.group.is_hidden = false;
+            }
             "fcharset" if self.group.place == Place::Fonts => {
                 if let Some(page) = code_page::of_charset(number.unwrap_or(0)) {
                     self.fonts.insert(self.group.font, page);
@@ -332,44 +347,5 @@ impl Reader<'_> {
         }
         let grid = std::mem::take(&mut self.grid);
         self.builder.table(&grid);
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    fn read(rtf: &[u8]) -> Parsed {
-        parse(rtf, &Limits::default()).unwrap()
-    }
-
-    #[test]
-    fn text_headings_lists_tables_and_notes_are_read() {
-        let parsed = read(
-            br"{\rtf1\ansi\ansicpg1252\deff0{\fonttbl{\f0 Times;}{\f1\fcharset204 Arial;}{\f2\fcharset128 MS;}}
-{\stylesheet{\s0 Normal;}{\s1\outlinelevel0 heading 1;}}{\colortbl;\red0;}{\info{\title The lease}{\author Ann Archer}}
-{\*\generator Made by hand}\pard\s1 Rent\par\pard Gr\'f6\'dfe 12\~\'80, {\b bold} and {\v hidden}\u8364 ?{\uc2\u-10179??\u-8704??}.\par
-{\f1 \'e4\'e0}{\f2 \'93\'fa\'96\'7b}{\footnote A note.}\par
-\pard{\listtext\f3\'b7\tab}One\par{\listtext 2.\tab}Two\par
-\trowd\pard\intbl a\cell b\cell\row\trowd\pard\intbl 1\cell 2\par 3\cell\row\pard
-{\field{\*\fldinst HYPERLINK x}{\fldrslt A link}}{\pict 0102}\par{\header Secret}}",
-        );
-        assert_eq!(
-            parsed.text,
-            "# Rent\n\nGröße 12 €, bold and €😀.\n\nда日本\n\n- One\n2. Two\n\n\
-             | a | b |\n| - | - |\n| 1 | 2 3 |\n\nA link\n\nA note.\n\nSecret\n"
-        );
-        assert_eq!(parsed.title.as_deref(), Some("The lease"));
-        assert_eq!(parsed.authors, ["Ann Archer"]);
-        assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
-    }
-
-    #[test]
-    fn a_file_that_is_cut_off_or_nests_without_end_ends_as_well() {
-        let cut = read(br"{\rtf1 Half of {\b it");
-        assert_eq!(cut.text, "Half of it\n");
-        assert!(matches!(cut.warnings[..], [Warning::PartsUnread { .. }]));
-        let deep = [b"{\\rtf1".to_vec(), vec![b'{'; 1 << 20]].concat();
-        assert!(matches!(parse(&deep, &Limits::default()), Err(Error::Broken { .. })));
     }
 }

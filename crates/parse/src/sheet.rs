@@ -273,7 +273,7 @@ fn shown(value: &Data) -> String {
         Data::Empty => String::new(),
         Data::String(text) => crate::builder::one_line(text),
         Data::Int(number) => number.to_string(),
-        Data::Float(number) => number.to_string(),
+        Data::Float(number) => number_text(*number),
         Data::Bool(value) => if *value { "True" } else { "False" }.to_owned(),
         Data::DateTime(time) => date(time),
         Data::DateTimeIso(text) | Data::DurationIso(text) => text.clone(),
@@ -281,10 +281,18 @@ fn shown(value: &Data) -> String {
     }
 }
 
+/// Writes a number with the 15 digits that spreadsheets show; the further ones of a fraction are errors of rounding.
+pub(crate) fn number_text(number: f64) -> String {
+    let rounded = format!("{number:.14e}").parse().unwrap_or(number);
+    if number.fract() == 0.0 { number } else { rounded }.to_string()
+}
+
 fn date(time: &calamine::ExcelDateTime) -> String {
     if time.is_duration() {
         let seconds = (time.as_f64() * 86_400.0).round() as i64;
-        return format!("{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
+        let sign = if seconds < 0 { "-" } else { "" };
+        let seconds = seconds.unsigned_abs();
+        return format!("{sign}{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     }
     let (year, month, day, hour, minute, second, _) = time.to_ymd_hms_milli();
     format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
@@ -293,6 +301,30 @@ fn date(time: &calamine::ExcelDateTime) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn numbers_and_durations_are_written_as_a_reader_sees_them() {
+        for (number, shown) in [
+            (0.1 + 0.2, "0.3"),
+            (1.1 * 3.0, "3.3"),
+            (-299.999_999_999_999_94, "-300"),
+            (0.1, "0.1"),
+            (1e-7 / 3.0, "0.0000000333333333333333"),
+            (1_234_567_890_123_456.0, "1234567890123456"),
+            (12.5, "12.5"),
+            (f64::INFINITY, "inf"),
+        ] {
+            assert_eq!(number_text(number), shown);
+        }
+        let duration = |days: f64| {
+            let kind = calamine::ExcelDateTimeType::TimeDelta;
+            date(&calamine::ExcelDateTime::new(days, kind, false))
+        };
+        assert_eq!(duration(-1.5 / 24.0), "-1:30:00");
+        assert_eq!(duration(-1.0 / 1440.0), "-0:01:00");
+        assert_eq!(duration(30.5 / 24.0), "30:30:00");
+        assert_eq!(duration(0.0), "0:00:00");
+    }
 
     #[test]
     fn an_invalid_spreadsheet_is_reported_as_broken() {

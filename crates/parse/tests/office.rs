@@ -25,7 +25,7 @@ const CHART: &str = "<c:chartSpace xmlns:c='http://schemas.openxmlformats.org/dr
     <a:t>Sales by quarter</a:t></a:r></a:p></c:rich></c:tx></c:title><c:plotArea><c:barChart><c:ser>\
     <c:tx><c:strRef><c:strCache><c:pt idx='0'><c:v>North</c:v></c:pt></c:strCache></c:strRef></c:tx>\
     <c:cat><c:strRef><c:strCache><c:pt idx='0'><c:v>Q1</c:v></c:pt><c:pt idx='1'><c:v>Q2</c:v></c:pt></c:strCache></c:strRef></c:cat>\
-    <c:val><c:numRef><c:numCache><c:pt idx='0'><c:v>8.2</c:v></c:pt><c:pt idx='1'><c:v>3.1</c:v></c:pt></c:numCache></c:numRef></c:val>\
+    <c:val><c:numRef><c:numCache><c:pt idx='0'><c:v>8.1999999999999993</c:v></c:pt><c:pt idx='1'><c:v>3.1</c:v></c:pt></c:numCache></c:numRef></c:val>\
     </c:ser></c:barChart></c:plotArea></c:chart></c:chartSpace>";
 
 const SALES: &str = "Sales by quarter\n\n|  | North |\n| - | - |\n| Q1 | 8.2 |\n| Q2 | 3.1 |";

@@ -4,9 +4,9 @@
 #[path = "support/parts.rs"]
 mod parts;
 
-use perihelion_parse::{Parsed, Warning};
+use perihelion_parse::{Error, Parsed, Warning};
 
-use self::parts::read;
+use self::parts::{read, tried};
 
 const OPEN: &str = "xmlns:office='urn:o' xmlns:text='urn:t' xmlns:table='urn:b' xmlns:draw='urn:d' \
     xmlns:style='urn:s' xmlns:dc='urn:c' xmlns:presentation='urn:p' xmlns:calcext='urn:x'";
@@ -63,7 +63,7 @@ fn an_open_document_text_is_read_with_lists_tables_notes_and_comments() {
 
 #[test]
 fn open_document_sheets_and_slides_are_pages() {
-    let body = "<table:table table:name='May'><table:table-row><table:table-cell office:value-type='float' office:value='12.5'><text:p>12,50 €</text:p></table:table-cell>\
+    let body = "<table:table table:name='May'><table:table-row><table:table-cell office:value-type='float' office:value='12.500000000000002'><text:p>12,50 €</text:p></table:table-cell>\
         <table:table-cell office:value-type='date' office:date-value='2026-05-01'><text:p>1.5.26</text:p></table:table-cell>\
         <table:table-cell table:number-columns-repeated='16000'/></table:table-row>\
         <table:table-row table:number-rows-repeated='1048000'><table:table-cell table:number-columns-repeated='16384'/></table:table-row>\
@@ -98,14 +98,28 @@ fn the_chapters_of_a_book_are_read_in_the_order_of_its_spine() {
     let book = "<package xmlns:dc='urn:c'><metadata><dc:title>A book</dc:title><dc:creator>Ann Archer</dc:creator></metadata>\
         <manifest><item id='b' href='two%20a.xhtml'/><item id='a' href='text/one.xhtml'/><item id='c' href='gone.xhtml'/></manifest>\
         <spine><itemref idref='a'/><itemref idref='b'/><itemref idref='c'/></spine></package>";
-    let parts = [
-        ("mimetype", "application/epub+zip".to_owned()),
-        ("META-INF/container.xml", container.to_owned()),
-        ("OEBPS/book.opf", book.to_owned()),
-        ("OEBPS/two a.xhtml", page("Two", "<p>The end.</p>")),
-        ("OEBPS/text/one.xhtml", page("One", "<p>It begins.<br/>So.</p>")),
-    ];
-    let parsed = read("a.epub", &parts);
+    let parts = |kind: &str| {
+        [
+            ("mimetype", "application/epub+zip".to_owned()),
+            ("META-INF/container.xml", container.to_owned()),
+            ("OEBPS/book.opf", format!("<?xml version='1.0'?>{kind}{book}")),
+            ("OEBPS/two a.xhtml", page("Two", "<p>The end.</p>")),
+            ("OEBPS/text/one.xhtml", page("One", "<p>It begins.<br/>So.</p>")),
+        ]
+    };
+    let parsed = read("a.epub", &parts(""));
+    // A document type changes nothing, unless it defines entities.
+    for kind in [
+        "<!DOCTYPE package PUBLIC \"+//ISBN 0-9673008-1-9//DTD OEB 1.2 Package//EN\" \"http://openebook.org/dtds/oeb-1.2/oebpkg12.dtd\">",
+        "<!DOCTYPE package SYSTEM 'book.dtd'>",
+        "<!DOCTYPE package>",
+        "<!DOCTYPE package [<!ATTLIST item id CDATA #IMPLIED>]>",
+    ] {
+        assert_eq!(read("a.epub", &parts(kind)).text, parsed.text, "{kind}");
+    }
+    let kind = "<!DOCTYPE package [<!ENTITY a 'aaaa'><!ENTITY b '&a;&a;'>]>";
+    let refused = tried("a.epub", &parts(kind));
+    assert!(matches!(refused, Err(Error::Broken { .. })), "{refused:?}");
     assert_eq!(parsed.text, "# One\n\nIt begins.\nSo.\n\n# Two\n\nThe end.\n");
     assert_eq!((parsed.title.as_deref(), parsed.authors.len()), (Some("A book"), 1));
     assert_eq!(parsed.warnings, [Warning::PartsUnread { parts: vec!["OEBPS/gone.xhtml".into()] }]);

@@ -37,6 +37,48 @@ fn pages_headings_and_paragraphs_are_found() {
 }
 
 #[test]
+fn titles_and_numbers_of_pages_are_left_out_and_amounts_at_the_edge_are_not() {
+    let pages = |tops: [&str; 4], bottoms: [&str; 4]| {
+        let page = |(top, bottom): (&&str, &&str)| {
+            line(72, 760, 10, top)
+                + &line(72, 400, 10, "The text of the page.")
+                + &line(72, 30, 10, bottom)
+        };
+        let pages: Vec<String> = tops.iter().zip(&bottoms).map(page).collect();
+        read(&pages.iter().map(String::as_str).collect::<Vec<_>>()).text
+    };
+    let left_out = ["The annual report"; 4];
+    for gone in [
+        ["Page 1", "Page 2", "Page 3", "Page 4"],
+        ["Page 9 of 12", "Page 10 of 12", "Page 11 of 12", "Page 12 of 12"],
+        ["7", "8", "9", "10"],
+        ["- 1 -", "- 2 -", "- 3 -", "- 4 -"],
+        ["17 Chapter 3.2", "Chapter 3.2 18", "19 Chapter 3.2", "Chapter 3.2 20"],
+        ["Printed in 2026.", "Printed in 2026.", "Printed in 2026.", "Printed in 2026."],
+    ] {
+        let text = pages(left_out, gone);
+        assert_eq!(text.trim(), ["The text of the page."; 4].join("\n\n"), "{gone:?}");
+    }
+    for stays in [
+        ["Carried forward 1,200.00", "Carried forward 950.00", "Carried forward 80.00", "Sum 1"],
+        ["Sum 1,000.00", "Sum 2,000.00", "Sum 3,000.00", "Sum 4,000.00"],
+        ["12 300", "7 40", "950 8", "3 11"],
+        ["1200", "1200", "1200", "1200"],
+        ["5.01", "5.02", "5.03", "5.04"],
+        ["10", "11", "300", "4000"],
+    ] {
+        let text = pages(left_out, stays);
+        let read: Vec<&str> =
+            text.split_whitespace().filter(|word| word.ends_with(char::is_numeric)).collect();
+        let all = stays.join(" ");
+        let all: Vec<&str> =
+            all.split(' ').filter(|word| word.ends_with(char::is_numeric)).collect();
+        assert_eq!(read, all, "{text}");
+        assert!(!text.contains("annual"), "{text}");
+    }
+}
+
+#[test]
 fn two_columns_are_read_one_after_the_other() {
     let mut content = line(
         72,

@@ -2,8 +2,8 @@
 
 use std::collections::BTreeMap;
 
-use perihelion_analysis::guard::{Guarded, Permitted, Policy, TableName, guard};
-use perihelion_analysis::{Catalogue, Dialect, fanout, joins, limit, nearest};
+use perihelion_analysis::guard::{Guarded, Permitted, Policy, TableName, guard, table_hint};
+use perihelion_analysis::{Catalogue, Dialect, fanout, joins, limit};
 
 use crate::answer::{Answer, Limits};
 use crate::answer::{Table, Validation, summary};
@@ -260,7 +260,7 @@ impl Database {
 
     async fn check(&self) -> Result<()> {
         let everything = self.everything().await?;
-        let hint = |wanted: &str| did_you_mean(wanted, &everything);
+        let hint = |wanted: &str| table_hint(wanted, everything.tables.iter().map(|t| &t.name));
         for wanted in self.options.tables.iter().map(|name| name.trim()) {
             if !everything.tables.iter().any(|table| self.means(&table.name, wanted)) {
                 let name = wanted.to_owned();
@@ -290,7 +290,7 @@ pub(crate) fn find<'a>(
 ) -> Result<&'a perihelion_analysis::Table> {
     catalogue.named(name).ok_or_else(|| Error::UnknownTable {
         name: name.to_owned(),
-        hint: did_you_mean(name, catalogue),
+        hint: table_hint(name, catalogue.tables.iter().map(|table| &table.name)),
     })
 }
 
@@ -306,17 +306,6 @@ fn with_hint(error: Error, sql: &str, catalogue: &Catalogue) -> Error {
         }
         other => other,
     }
-}
-
-fn did_you_mean(name: &str, catalogue: &Catalogue) -> String {
-    let names: Vec<String> = catalogue.tables.iter().map(|table| table.name.shown()).collect();
-    let best = nearest(name, names.iter().map(String::as_str))
-        .map_or_else(String::new, |best| format!("; did you mean {best}?"));
-    if names.is_empty() {
-        return best;
-    }
-    let shown: Vec<&str> = names.iter().take(40).map(String::as_str).collect();
-    format!("{best} Tables: {}", shown.join(", "))
 }
 
 /// Writes a known table's name as an identifier of either dialect.

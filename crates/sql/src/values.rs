@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use perihelion_analysis::Dialect;
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -63,7 +64,8 @@ impl Database {
             .collect();
         let mut found = FoundValues { incomplete: places.len() > MAX_COLUMNS, values: Vec::new() };
         let until = clock::monotonic() + LOOK_LIMIT;
-        let wanted = text.trim().to_lowercase();
+        let text = text.trim();
+        let wanted = text.to_lowercase();
         if wanted.is_empty() {
             return Ok(found);
         }
@@ -81,10 +83,9 @@ impl Database {
             };
             let name = self.dialect().quote(&column.name);
             let from = quoted(&table.name);
-            let pattern = like(&wanted);
-            let sql = format!(
-                "SELECT DISTINCT {name} FROM {from} WHERE lower(CAST({name} AS TEXT)) LIKE {pattern} ESCAPE '!' LIMIT {PER_COLUMN}"
-            );
+            let contains = contains(&format!("CAST({name} AS TEXT)"), text, self.dialect());
+            let sql =
+                format!("SELECT DISTINCT {name} FROM {from} WHERE {contains} LIMIT {PER_COLUMN}");
             match self.own(&sql, &catalogue, limits).await {
                 Ok(answer) => {
                     for value in answer.rows.into_iter().flatten() {
@@ -104,10 +105,16 @@ impl Database {
     }
 }
 
-/// Writes the pattern that finds a text anywhere, as a literal.
-fn like(text: &str) -> String {
+/// Writes the condition that a column contains a text, in letters of either case.
+fn contains(column: &str, text: &str, dialect: Dialect) -> String {
+    let literal = |text: &str| format!("'{}'", text.replace('\'', "''"));
+    if dialect == Dialect::Sqlite {
+        // Its `lower` and `LIKE` know the letters of English only.
+        return format!("{column} REGEXP {}", literal(&format!("(?i){}", regex::escape(text))));
+    }
     let escaped = text.replace('!', "!!").replace('%', "!%").replace('_', "!_");
-    format!("'%{}%'", escaped.replace('\'', "''"))
+    // By the database's rules on both sides: in some locales it knows the letters of English only.
+    format!("lower({column}) LIKE lower({}) ESCAPE '!'", literal(&format!("%{escaped}%")))
 }
 
 fn is_text(data_type: &str) -> bool {

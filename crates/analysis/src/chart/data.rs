@@ -3,6 +3,7 @@
 use serde_json::Value;
 
 use super::{Chart, Error, Kind};
+use crate::numbers::number_of;
 
 /// Most points, bars or slices.
 const MOST: usize = 500;
@@ -48,7 +49,7 @@ impl Values {
             if cell(y).is_null() {
                 continue;
             }
-            let Some(number) = number(cell(y)) else {
+            let Some(number) = number_of(cell(y)) else {
                 return Err(Error::NotNumbers(chart.y.clone()));
             };
             points.push(Point {
@@ -90,12 +91,6 @@ impl Values {
         let (low, high) = ys.fold((0.0_f64, 0.0_f64), |(low, high), y| (low.min(y), high.max(y)));
         if low == high { (low, high + 1.0) } else { (low, high) }
     }
-}
-
-fn number(cell: &Value) -> Option<f64> {
-    cell.as_f64()
-        .or_else(|| cell.as_str()?.trim().parse().ok())
-        .filter(|number: &f64| number.is_finite())
 }
 
 fn label(cell: &Value) -> String {

@@ -38,6 +38,7 @@ const BOTH: &str = "
     sqrt string_agg substr substring sum tan tanh trim trunc upper
 ";
 
+/// The engine reports its operators `->` and `->>` as functions of these names.
 const SQLITE: &str = "
     bm25 changes char date datetime format glob group_concat hex highlight if ifnull iif instr json
     json_array json_array_length json_error_position json_extract json_group_array json_group_object
@@ -46,7 +47,7 @@ const SQLITE: &str = "
     jsonb_insert jsonb_object jsonb_patch jsonb_remove jsonb_replace jsonb_set julianday
     last_insert_rowid like likelihood likely log2 match median percentile percentile_cont
     percentile_disc printf quote random regexp snippet soundex sqlite_version strftime subtype time
-    timediff total total_changes typeof unhex unicode unistr unistr_quote unixepoch unlikely
+    timediff total total_changes typeof unhex unicode unistr unistr_quote unixepoch unlikely -> ->>
 ";
 
 const POSTGRES: &str = "
@@ -56,14 +57,13 @@ const POSTGRES: &str = "
     bit_or bit_xor bool_and bool_or box broadcast btrim cardinality cbrt center char_length
     character_length chr circle clock_timestamp corr cosd cot covar_pop covar_samp date date_add
     date_bin date_part date_subtract date_trunc datemultirange daterange decode diameter div encode
-    erf erfc every extract factorial family format gcd gen_random_uuid generate_series
-    generate_subscripts get_bit get_byte greatest grouping hashtext hashtextextended height host
-    hostmask inet_merge inet_same_family initcap int4multirange int4range int8multirange int8range
-    isempty isfinite json_agg json_array_length json_build_array json_build_object json_extract_path
-    json_extract_path_text json_object json_object_agg json_object_keys json_strip_nulls json_typeof
-    jsonb_agg jsonb_array_length jsonb_build_array jsonb_build_object jsonb_extract_path
-    jsonb_extract_path_text jsonb_insert jsonb_object jsonb_object_agg jsonb_object_keys
-    jsonb_path_exists jsonb_path_match jsonb_path_query jsonb_path_query_array
+    erf erfc every extract factorial family format gcd gen_random_uuid get_bit get_byte greatest
+    grouping hashtext hashtextextended height host hostmask inet_merge inet_same_family initcap
+    int4multirange int4range int8multirange int8range isempty isfinite json_agg json_array_length
+    json_build_array json_build_object json_extract_path json_extract_path_text json_object
+    json_object_agg json_strip_nulls json_typeof jsonb_agg jsonb_array_length jsonb_build_array
+    jsonb_build_object jsonb_extract_path jsonb_extract_path_text jsonb_insert jsonb_object
+    jsonb_object_agg jsonb_path_exists jsonb_path_match jsonb_path_query_array
     jsonb_path_query_first jsonb_pretty jsonb_set jsonb_strip_nulls jsonb_typeof justify_days
     justify_hours justify_interval lcm least left localtime localtimestamp lower_inc lower_inf lpad
     make_date make_interval make_time make_timestamp make_timestamptz masklen md5 min_scale mode
@@ -71,14 +71,14 @@ const POSTGRES: &str = "
     overlay percentile_cont percentile_disc pg_column_size pg_size_bytes pg_size_pretty pg_typeof
     phraseto_tsquery plainto_tsquery point position quote_ident quote_literal quote_nullable random
     range_agg range_intersect_agg range_merge regexp_count regexp_instr regexp_like regexp_match
-    regexp_matches regexp_replace regexp_split_to_array regexp_substr regr_avgx regr_avgy regr_count
-    regr_intercept regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat reverse right row
-    row_to_json rpad scale set_masklen setweight sha224 sha256 sha384 sha512 sind split_part
-    starts_with statement_timestamp stddev stddev_pop stddev_samp string_to_array strip strpos tand
-    timeofday timezone to_ascii to_bin to_char to_date to_hex to_json to_jsonb to_number to_oct
-    to_timestamp to_tsquery to_tsvector transaction_timestamp translate trim_array trim_scale
-    ts_headline ts_rank ts_rank_cd tsmultirange tsrange tstzmultirange tstzrange tsvector_to_array
-    unistr unnest upper_inc upper_inf var_pop var_samp variance websearch_to_tsquery width_bucket
+    regexp_replace regexp_split_to_array regexp_substr regr_avgx regr_avgy regr_count regr_intercept
+    regr_r2 regr_slope regr_sxx regr_sxy regr_syy repeat reverse right row row_to_json rpad scale
+    set_masklen setweight sha224 sha256 sha384 sha512 sind split_part starts_with
+    statement_timestamp stddev stddev_pop stddev_samp string_to_array strip strpos tand timeofday
+    timezone to_ascii to_bin to_char to_date to_hex to_json to_jsonb to_number to_oct to_timestamp
+    to_tsquery to_tsvector transaction_timestamp translate trim_array trim_scale ts_headline ts_rank
+    ts_rank_cd tsmultirange tsrange tstzmultirange tstzrange tsvector_to_array unistr upper_inc
+    upper_inf var_pop var_samp variance websearch_to_tsquery width_bucket
 ";
 
 const SQLITE_TABLES: &str = "
@@ -86,26 +86,24 @@ const SQLITE_TABLES: &str = "
 ";
 
 const TSQL: &str = "
-    ascii atn2 ceiling char charindex checksum_agg choose concat convert count_big datalength dateadd
-    datediff datediff_big datefromparts datename datepart datetimefromparts datetrunc day eomonth
-    format getdate getutcdate greatest grouping iif isdate isnull isnumeric json_query json_value
-    least left len log log10 month nchar parse patindex percentile_cont percentile_disc quotename
-    rand replicate reverse right round space square stdev stdevp str string_split stuff switchoffset
-    sysdatetime sysdatetimeoffset sysutcdatetime todatetimeoffset translate try_cast try_convert
-    unicode var varp year
+    ascii atn2 char charindex checksum_agg choose convert count_big datalength dateadd datediff
+    datediff_big datefromparts datename datepart datetimefromparts datetrunc day eomonth format
+    getdate getutcdate greatest grouping iif isdate isnull isnumeric json_query json_value least
+    left len month nchar parse patindex percentile_cont percentile_disc quotename rand replicate
+    reverse right space square stdev stdevp str stuff switchoffset sysdatetime sysdatetimeoffset
+    sysutcdatetime todatetimeoffset translate try_cast try_convert unicode var varp year
 ";
 
 const DUCKDB: &str = "
-    any_value approx_count_distinct arg_max arg_min array_agg array_length bool_and bool_or
-    concat contains corr date_add date_diff date_part date_sub date_trunc datediff datepart datetrunc day
-    dayname dayofweek dayofyear ends_with epoch epoch_ms extract first format_number generate_series
-    greatest hour if ifnull isfinite isnan last last_day least left len list list_aggregate
-    list_contains list_distinct list_sort list_value make_date make_timestamp md5 median minute mode
-    month monthname now now position prefix quantile quantile_cont quantile_disc quarter range
-    regexp_extract regexp_full_match regexp_matches regexp_replace reverse right second split_part
-    starts_with stddev stddev_pop stddev_samp string_split strftime strlen strpos strptime suffix
-    time_bucket to_days to_months to_timestamp to_years today try_cast typeof unnest var_pop var_samp
-    variance week weekday year
+    any_value approx_count_distinct arg_max arg_min array_agg array_length bool_and bool_or contains
+    corr date_add date_diff date_part date_sub date_trunc datediff datepart datetrunc day dayname
+    dayofweek dayofyear ends_with epoch epoch_ms extract first format_number greatest hour if ifnull
+    isfinite isnan last last_day least left len list list_aggregate list_contains list_distinct
+    list_sort list_value make_date make_timestamp md5 median minute mode month monthname now
+    position prefix quantile quantile_cont quantile_disc quarter regexp_extract regexp_full_match
+    regexp_matches regexp_replace reverse right second split_part starts_with stddev stddev_pop
+    stddev_samp string_split strftime strlen strpos strptime suffix time_bucket to_days to_months
+    to_timestamp to_years today try_cast typeof var_pop var_samp variance week weekday year
 ";
 
 const TSQL_TABLES: &str = "
@@ -123,17 +121,21 @@ const POSTGRES_TABLES: &str = "
     jsonb_to_record jsonb_to_recordset regexp_matches regexp_split_to_table string_to_table unnest
 ";
 
+/// Returns the names of the functions that can be called, folded as in the database.
+pub fn allowed_functions(dialect: Dialect) -> impl Iterator<Item = &'static str> {
+    // A function that yields rows may also stand in a select list, on some.
+    let lists = match dialect {
+        Dialect::Sqlite => [BOTH, SQLITE, ""],
+        Dialect::Postgres => [BOTH, POSTGRES, POSTGRES_TABLES],
+        Dialect::TSql => [BOTH, TSQL, ""],
+        Dialect::DuckDb => [BOTH, DUCKDB, DUCKDB_TABLES],
+    };
+    lists.into_iter().flat_map(str::split_whitespace)
+}
+
 /// Returns whether the function of that name, folded as in the database, can be called.
 pub fn is_allowed_function(dialect: Dialect, name: &str) -> bool {
-    listed(BOTH, name)
-        || match dialect {
-            // The engine reports its operators -> and ->> as functions of these names.
-            Dialect::Sqlite => listed(SQLITE, name) || matches!(name, "->" | "->>"),
-            // A function that yields rows may also stand in a select list.
-            Dialect::Postgres => listed(POSTGRES, name) || listed(POSTGRES_TABLES, name),
-            Dialect::TSql => listed(TSQL, name),
-            Dialect::DuckDb => listed(DUCKDB, name),
-        }
+    allowed_functions(dialect).any(|known| known == name)
 }
 
 /// Returns the name of the called function, folded as in the database, if it has no schema or the known one.
@@ -234,4 +236,20 @@ pub fn is_allowed_table_function(dialect: Dialect, name: &str) -> bool {
 
 fn listed(list: &str, name: &str) -> bool {
     list.split_whitespace().any(|known| known == name)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn each_function_is_listed_once() {
+        for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::TSql, Dialect::DuckDb] {
+            let mut names: Vec<&str> = allowed_functions(dialect).collect();
+            names.sort_unstable();
+            let repeated: Vec<&&str> =
+                names.windows(2).filter(|two| two[0] == two[1]).map(|two| &two[0]).collect();
+            assert!(repeated.is_empty(), "{dialect:?}: {repeated:?}");
+        }
+    }
 }

@@ -24,10 +24,11 @@ mod cases_tests;
 mod server_tests;
 
 pub use functions::{
-    OF_EXTENSIONS as EXTENSION_FUNCTIONS, is_allowed_function, is_allowed_table_function,
+    OF_EXTENSIONS as EXTENSION_FUNCTIONS, allowed_functions, is_allowed_function,
+    is_allowed_table_function,
 };
 pub(crate) use policy::shown;
-pub use policy::{Permitted, Policy, TableName};
+pub use policy::{Permitted, Policy, TableName, table_hint};
 
 use std::convert::Infallible;
 use std::ops::ControlFlow;

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sqlparser::ast::Ident;
 
-use crate::{Dialect, nearest};
+use crate::{Dialect, did_you_mean};
 
 /// A table or view that exists and may be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -55,17 +55,27 @@ impl Policy {
         })
     }
 
-    /// Returns what to say after an unknown table's name: the nearest one and the whole (short) list.
+    /// Returns what to say after an unknown table's name.
     pub(super) fn hint(&self, wrong: &str) -> String {
-        let names: Vec<String> = self.tables.iter().map(|table| table.name.shown()).collect();
-        let nearest = nearest(wrong, names.iter().map(String::as_str))
-            .map_or_else(String::new, |best| format!("; did you mean {best}?"));
-        match names.len() {
-            0 => "; there is no table to read".to_owned(),
-            1..=40 => format!("{nearest} Tables: {}", names.join(", ")),
-            _ => format!("{nearest} Call list_tables for the list"),
-        }
+        table_hint(wrong, self.tables.iter().map(|table| &table.name))
     }
+}
+
+/// Returns what to say after an unknown table's name: the nearest one, and the first of the list.
+pub fn table_hint<'a>(wrong: &str, tables: impl Iterator<Item = &'a TableName>) -> String {
+    /// Most tables that are listed.
+    const MOST: usize = 40;
+    let names: Vec<String> = tables.map(TableName::shown).collect();
+    if names.is_empty() {
+        return "; there is no table to read".to_owned();
+    }
+    let nearest = did_you_mean(wrong, names.iter().map(String::as_str));
+    let listed = names[..names.len().min(MOST)].join(", ");
+    let more = match names.len().saturating_sub(MOST) {
+        0 => String::new(),
+        more => format!(", and {more} more"),
+    };
+    format!("{nearest} Tables: {listed}{more}")
 }
 
 impl TableName {

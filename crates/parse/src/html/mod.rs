@@ -124,7 +124,7 @@ impl Walk<'_> {
                 self.builder.code(&raw_text(node));
             }
             "br" => self.inline.push('\u{2028}'),
-            name if BLOCKS.split(' ').any(|block| block == name) || name == "li" => {
+            name if is_block(name) || name == "li" => {
                 self.flush();
                 self.children(node, level, lists);
                 self.flush();
@@ -181,6 +181,10 @@ fn lines(inline: &str) -> String {
     lines.filter(|line| !line.is_empty()).collect::<Vec<_>>().join("\n")
 }
 
+fn is_block(name: &str) -> bool {
+    BLOCKS.split(' ').any(|block| block == name)
+}
+
 fn is_one_of(node: NodeRef<'_>, names: &[&str]) -> bool {
     node.node_name().is_some_and(|name| names.contains(&&*name))
 }
@@ -196,22 +200,29 @@ fn is_hidden(node: NodeRef<'_>) -> bool {
 
 /// Returns a node's text on one line, with a space between its blocks.
 fn text_of(node: NodeRef<'_>) -> String {
-    const INLINE: [&str; 10] = ["a", "b", "i", "u", "em", "strong", "span", "sub", "sup", "code"];
+    /// What a page shows apart from the text around it, besides blocks.
+    const APART: [&str; 16] = [
+        "li", "br", "ul", "ol", "menu", "table", "pre", "listing", "img", "input", "h1", "h2",
+        "h3", "h4", "h5", "h6",
+    ];
+    let is_apart = |name: &str| is_block(name) || APART.contains(&name);
     let mut text = String::new();
-    // A stack in memory: pages may nest deeper than a thread's stack.
-    let mut open = vec![node];
-    while let Some(node) = open.pop() {
+    // A stack in memory: pages may nest deeper than a thread's stack. Nothing is the end of a block.
+    let mut open = vec![Some(node)];
+    while let Some(next) = open.pop() {
+        let Some(node) = next else {
+            text.push(' ');
+            continue;
+        };
         if node.is_text() {
             text.push_str(&node.text());
         } else if is_one_of(node, &SKIPPED) || (node.is_element() && is_hidden(node)) {
             continue;
-        } else if node.is_element() && !is_one_of(node, &INLINE) {
+        } else if node.node_name().is_some_and(|name| is_apart(&name)) {
             text.push(' ');
+            open.push(None);
         }
-        open.extend(node.children_it(true));
-        if is_one_of(node, &["td", "th", "li", "p", "div", "br"]) {
-            text.push(' ');
-        }
+        open.extend(node.children_it(true).map(Some));
     }
     crate::builder::one_line(&text)
 }
@@ -261,6 +272,21 @@ mod tests {
             text(html),
             "## A head\n\nOne two\nthree\n\n3. a\n    - b\n4. c\n  d\n\n| x | y |\n| - | - |\n| both | both |\n\n```\nf(\n  x)\n```\n"
         );
+    }
+
+    #[test]
+    fn words_in_a_heading_or_cell_are_divided_by_blocks_and_by_nothing_else() {
+        for (inside, expected) in [
+            ("<font size=5>T</font>he <small>e</small>nd", "The end"),
+            ("<abbr>H<mark>TM</mark></abbr>L<x-y>5</x-y>", "HTML5"),
+            ("a<p>b</p>c<br>d<div>e</div>f", "a b c d e f"),
+            ("one<img src=x>two", "one two"),
+            ("<ul><li>a</li><li>b</li></ul>c", "a b c"),
+        ] {
+            assert_eq!(text(&format!("<h1>{inside}</h1>")), format!("# {expected}\n"));
+            let table = format!("<table><tr><td>x<td>y<tr><td>{inside}</td><td>z</td></table>");
+            assert!(text(&table).ends_with(&format!("| {expected} | z |\n")), "{}", text(&table));
+        }
     }
 
     #[test]

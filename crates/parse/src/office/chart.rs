@@ -5,6 +5,7 @@ use roxmltree::Node;
 use super::{Package, xml};
 use crate::Error;
 use crate::builder::{Builder, Grid};
+use crate::sheet::number_text;
 
 /// Most points of a chart that are written.
 const MOST_POINTS: usize = 1_000;
@@ -62,7 +63,12 @@ pub(crate) fn sheet_extras(
 
 fn points(node: Node<'_, '_>) -> Vec<String> {
     let values = node.descendants().filter(|node| xml::is(*node, "v"));
-    values.filter_map(|value| value.text()).map(|text| text.trim().to_owned()).collect()
+    let shown = |text: &str| match text.parse::<f64>() {
+        // Others stay as they are written.
+        Ok(number) if text.len() > 15 && number.fract() != 0.0 => number_text(number),
+        _ => text.to_owned(),
+    };
+    values.filter_map(|value| value.text()).map(|text| shown(text.trim())).collect()
 }
 
 fn spoken(node: Node<'_, '_>) -> String {

@@ -1,5 +1,7 @@
 //! Word documents: paragraphs with their styles and numbers, tables, text boxes, formulas and notes.
 
+use std::collections::{BTreeSet, HashMap};
+
 use roxmltree::Node;
 
 use super::numbering::Numbering;
@@ -11,10 +13,18 @@ use crate::{Error, Format, Limits, Parsed};
 /// How deeply tables and content controls are followed.
 const DEEPEST: usize = 40;
 
+/// The element in whose place another document is read.
+const INCLUDED: &str = "altChunk";
+
 /// Most places that one cell may cover.
 const WIDEST: usize = 500;
 
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
+    read(bytes, limits, true)
+}
+
+/// Reads a document; `includes` is false within another one, so that none includes itself.
+fn read(bytes: &[u8], limits: &Limits, includes: bool) -> Result<Parsed, Error> {
     let mut package = Package::open(bytes, Format::Docx, limits)?;
     let main = package.related("", "officeDocument")?.into_iter().next();
     let main = main.unwrap_or_else(|| "word/document.xml".to_owned());
@@ -23,11 +33,13 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         builder: Builder::new(Format::Docx),
         styles: package.part("word/styles.xml", Styles::read)?.unwrap_or_default(),
         numbering: package.part("word/numbering.xml", Numbering::read)?.unwrap_or_default(),
+        included: HashMap::new(),
     };
     (reader.builder.title, reader.builder.authors) = package.properties(CORE)?;
     let document = xml::read(&text, Format::Docx)?;
     let body = xml::child(document.root_element(), "body")
         .ok_or_else(|| Error::broken(Format::Docx, "it has no body"))?;
+    reader.included = included(&mut package, &main, body, limits, includes)?;
     reader.blocks(body, 0);
     for part in ["word/footnotes.xml", "word/endnotes.xml"] {
         package.part(part, |root| {
@@ -42,10 +54,49 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     Ok(reader.builder.finish())
 }
 
+/// Reads the documents that a document includes as they are, by the IDs of their relations.
+fn included(
+    package: &mut Package<'_>,
+    main: &str,
+    body: Node<'_, '_>,
+    limits: &Limits,
+    includes: bool,
+) -> Result<HashMap<String, Parsed>, Error> {
+    let chunks = body.descendants().filter(|node| xml::is(*node, INCLUDED));
+    let ids: BTreeSet<&str> = chunks.filter_map(|chunk| xml::relation(chunk, "id")).collect();
+    let relations = if ids.is_empty() { HashMap::new() } else { package.relations(main)? };
+    let mut included = HashMap::new();
+    let mut written = 0;
+    for (id, part) in ids.iter().filter_map(|id| Some((*id, &relations.get(*id)?.part))) {
+        let bytes = match package.bytes(part) {
+            Err(Error::Broken { .. }) => Vec::new(),
+            read => read?.unwrap_or_default(),
+        };
+        let parsed = match crate::format::detect(&bytes, part) {
+            Ok(Format::Docx) if includes => read(&bytes, limits, false),
+            Ok(Format::Html | Format::Eml | Format::Rtf | Format::Text) => {
+                crate::parse(&bytes, part, limits)
+            }
+            _ => Err(Error::NoText),
+        };
+        match parsed {
+            Ok(parsed) => {
+                written += parsed.text.len();
+                limits.check_text(written)?;
+                included.insert(id.to_owned(), parsed);
+            }
+            Err(_) => package.miss(part),
+        }
+    }
+    Ok(included)
+}
+
 struct Reader {
     builder: Builder,
     styles: Styles,
     numbering: Numbering,
+    /// The documents that are not written yet.
+    included: HashMap<String, Parsed>,
 }
 
 /// A paragraph's text, and the text boxes that are anchored in it.
@@ -93,22 +144,25 @@ impl Reader {
             return;
         }
         for child in node.children().filter(Node::is_element) {
-            match child.tag_name().name() {
-                "p" => self.paragraph(child, depth),
-                "tbl" => self.table(child, depth),
-                "sdt" => {
-                    if let Some(content) = xml::child(child, "sdtContent") {
-                        self.blocks(content, depth + 1);
-                    }
-                }
-                "AlternateContent" => {
-                    if let Some(choice) = choice(child) {
-                        self.blocks(choice, depth + 1);
-                    }
-                }
-                "customXml" | "smartTag" | "ins" | "moveTo" => self.blocks(child, depth + 1),
-                _ => {}
+            self.block(child, depth);
+        }
+    }
+
+    fn block(&mut self, node: Node<'_, '_>, depth: usize) {
+        let inner = match node.tag_name().name() {
+            "p" => return self.paragraph(node, depth),
+            "tbl" => return self.table(node, depth),
+            INCLUDED => {
+                let included = xml::relation(node, "id").and_then(|id| self.included.remove(id));
+                return included.into_iter().for_each(|inner| self.builder.include(inner));
             }
+            "sdt" => xml::child(node, "sdtContent"),
+            "AlternateContent" => choice(node),
+            "customXml" | "smartTag" | "ins" | "moveTo" => Some(node),
+            _ => None,
+        };
+        if let Some(inner) = inner {
+            self.blocks(inner, depth + 1);
         }
     }
 
@@ -184,10 +238,7 @@ impl Reader {
                     let text = all_text(child);
                     self.builder.paragraph(&text);
                 }
-                "p" => self.paragraph(child, depth),
-                "tcPr" => {}
-                _ if depth <= DEEPEST => self.blocks(child, depth + 1),
-                _ => {}
+                _ => self.block(child, depth),
             }
         }
         let cell = std::mem::replace(&mut self.builder, outer).finish();

@@ -6,7 +6,7 @@ use roxmltree::Node;
 
 use super::{Package, xml};
 use crate::builder::Builder;
-use crate::sheet::{Sheet, finished};
+use crate::sheet::{Sheet, finished, number_text};
 use crate::{Error, Format, Limits, Parsed};
 
 /// How deeply blocks are followed.
@@ -226,7 +226,7 @@ impl Reader<'_> {
         match value.filter(|_| !is_error) {
             Some("true") => "True".to_owned(),
             Some("false") => "False".to_owned(),
-            Some(value) => value.parse::<f64>().map_or(value.to_owned(), |n| n.to_string()),
+            Some(value) => value.parse().map_or(value.to_owned(), number_text),
             None => text,
         }
     }

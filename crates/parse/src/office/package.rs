@@ -48,8 +48,8 @@ impl<'a> Package<'a> {
         })
     }
 
-    /// Reads a part as text; `None` if it is missing.
-    pub fn text(&mut self, part: &str) -> Result<Option<String>, Error> {
+    /// Reads a part; `None` if it is missing.
+    pub(super) fn bytes(&mut self, part: &str) -> Result<Option<Vec<u8>>, Error> {
         let format = self.format;
         let file = match self.archive.by_name(part) {
             Ok(file) => file,
@@ -62,6 +62,12 @@ impl<'a> Package<'a> {
         file.take(most).read_to_end(&mut bytes).map_err(|error| Error::broken(format, error))?;
         self.unpacked += bytes.len() as u64;
         self.limits.check_unpacked(self.packed, self.unpacked)?;
+        Ok(Some(bytes))
+    }
+
+    /// Reads a part as text; `None` if it is missing.
+    pub fn text(&mut self, part: &str) -> Result<Option<String>, Error> {
+        let Some(bytes) = self.bytes(part)? else { return Ok(None) };
         let decoded = crate::encoding::decode(&bytes)?;
         self.warnings.extend(decoded.warnings);
         Ok(Some(decoded.text))

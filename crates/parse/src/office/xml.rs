@@ -8,9 +8,9 @@ use crate::{Error, Format};
 const MOST_NODES: u32 = 8_000_000;
 
 pub(super) fn read<'a>(text: &'a str, format: Format) -> Result<Document<'a>, Error> {
-    // No document type is allowed, so that no entity can grow.
-    let options =
-        ParsingOptions { allow_dtd: false, nodes_limit: MOST_NODES, ..Default::default() };
+    // A document type may name its file, but define no entity, so that none can grow.
+    let allow_dtd = !text.contains("<!ENTITY");
+    let options = ParsingOptions { allow_dtd, nodes_limit: MOST_NODES, ..Default::default() };
     Document::parse_with_options(text, options).map_err(|error| Error::broken(format, error))
 }
 

@@ -1,6 +1,6 @@
 //! Makes rows of letters: those with a common baseline, split at wide gaps.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 
 use super::direction;
 use super::page::Letter;
@@ -211,23 +211,62 @@ pub(super) fn drop_running_titles(pages: &mut [Vec<Row>]) {
         return;
     }
     let at_edge = |row: &Row| row.place < EDGE || row.place > 1.0 - EDGE;
-    let key = |row: &Row| -> String {
-        row.text().chars().filter(|c| !c.is_numeric() && !c.is_whitespace()).collect()
-    };
     let mut counts: HashMap<String, usize> = HashMap::new();
-    for page in pages.iter() {
-        let mut keys: Vec<String> = page.iter().filter(|row| at_edge(row)).map(key).collect();
-        keys.sort();
-        keys.dedup();
-        for key in keys {
-            *counts.entry(key).or_insert(0) += 1;
+    for (page, number) in pages.iter().zip(1..) {
+        let at_edges = page.iter().filter(|row| at_edge(row));
+        let forms: BTreeSet<String> = at_edges.flat_map(|row| forms(&row.text(), number)).collect();
+        for form in forms {
+            *counts.entry(form).or_insert(0) += 1;
         }
     }
     // Even and odd pages often differ.
     let most = (pages.len() * 2 / 5).max(2);
-    for page in pages {
-        page.retain(|row| !at_edge(row) || counts.get(&key(row)).is_none_or(|count| *count < most));
+    for (page, number) in pages.iter_mut().zip(1..) {
+        let is_repeated = |form: &String| {
+            // Numbers alone can be those of a table that goes on.
+            let most = if form.contains(char::is_alphabetic) { most } else { most.max(3) };
+            counts.get(form).is_some_and(|count| *count >= most)
+        };
+        page.retain(|row| !at_edge(row) || !forms(&row.text(), number).iter().any(is_repeated));
     }
+}
+
+/// Returns the forms in which other pages can repeat a row: as it is if it has letters, and with each of its numbers
+/// counted from that of its page. An amount, whose digits are in groups, is not such a number.
+fn forms(text: &str, page: i64) -> Vec<String> {
+    /// Numbers and texts between them, above which a row is no running title.
+    const MOST: usize = 40;
+    let chars: Vec<char> = text.chars().collect();
+    let parts: Vec<&[char]> =
+        chars.chunk_by(|a, b| digit(*a).is_some() == digit(*b).is_some()).collect();
+    let groups =
+        |at: usize| matches!(parts.get(at), Some(['.' | ',' | '\'' | '’'])) && at + 1 < parts.len();
+    let number = |at: usize| {
+        let part = parts.get(at)?;
+        let value = part
+            .iter()
+            .try_fold(0_i64, |value, c| value.checked_mul(10)?.checked_add(digit(*c)?.into()))?;
+        let is_amount = groups(at + 1) || at.checked_sub(1).is_some_and(groups);
+        (!is_amount).then_some(value)
+    };
+    let form = |counted: Option<(usize, i64)>| -> String {
+        let written = parts.iter().enumerate().map(|(at, part)| match counted {
+            Some((place, value)) if place == at => format!("#{}#", value - page),
+            _ => part.iter().filter(|c| !c.is_whitespace()).collect(),
+        });
+        written.collect()
+    };
+    let has_letters = text.contains(char::is_alphabetic);
+    let numbers = (0..parts.len()).filter_map(|at| Some((at, number(at)?)));
+    let counted = numbers.filter(|_| parts.len() <= MOST).map(Some);
+    counted.chain(has_letters.then_some(None)).map(form).collect()
+}
+
+/// Returns the value of a digit of the scripts whose pages are numbered with it.
+fn digit(c: char) -> Option<u32> {
+    const ZEROS: &str = "0٠۰०০๐０";
+    let value = |zero: char| u32::from(c).checked_sub(zero.into()).filter(|value| *value < 10);
+    ZEROS.chars().find_map(value)
 }
 
 pub(super) fn median(values: impl Iterator<Item = f64>) -> Option<f64> {

@@ -5,12 +5,13 @@ use encoding_rs::Encoding;
 pub(super) fn of_number(number: i32) -> Option<&'static Encoding> {
     let windows = format!("windows-{number}");
     let name = match number {
-        932 => "shift_jis",
-        936 => "gbk",
-        949 => "euc-kr",
-        950 => "big5",
+        932 | 10001 => "shift_jis",
+        936 | 10008 => "gbk",
+        949 | 10003 => "euc-kr",
+        950 | 10002 => "big5",
         866 => "ibm866",
         10000 => "macintosh",
+        10007 | 10017 => "x-mac-cyrillic",
         65001 => "utf-8",
         _ => &windows,
     };
@@ -21,10 +22,11 @@ pub(super) fn of_number(number: i32) -> Option<&'static Encoding> {
 pub(super) fn of_charset(number: i32) -> Option<&'static Encoding> {
     of_number(match number {
         77 => 10000,
-        128 => 932,
-        129 => 949,
-        134 => 936,
-        136 => 950,
+        78 | 128 => 932,
+        79 | 129 => 949,
+        80 | 134 => 936,
+        81 | 136 => 950,
+        89 => 10007,
         161 => 1253,
         162 => 1254,
         163 => 1258,

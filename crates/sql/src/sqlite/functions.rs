@@ -47,12 +47,16 @@ enum Math {
 
 static MATH: &[(&CStr, Math)] = &[
     (c"acos", Math::One(f64::acos)),
+    (c"acosh", Math::One(f64::acosh)),
     (c"asin", Math::One(f64::asin)),
+    (c"asinh", Math::One(f64::asinh)),
     (c"atan", Math::One(f64::atan)),
     (c"atan2", Math::Two(f64::atan2)),
+    (c"atanh", Math::One(f64::atanh)),
     (c"ceil", Math::Rounding(f64::ceil)),
     (c"ceiling", Math::Rounding(f64::ceil)),
     (c"cos", Math::One(f64::cos)),
+    (c"cosh", Math::One(f64::cosh)),
     (c"degrees", Math::One(f64::to_degrees)),
     (c"exp", Math::One(f64::exp)),
     (c"floor", Math::Rounding(f64::floor)),
@@ -67,8 +71,10 @@ static MATH: &[(&CStr, Math)] = &[
     (c"power", Math::Two(f64::powf)),
     (c"radians", Math::One(f64::to_radians)),
     (c"sin", Math::One(f64::sin)),
+    (c"sinh", Math::One(f64::sinh)),
     (c"sqrt", Math::One(f64::sqrt)),
     (c"tan", Math::One(f64::tan)),
+    (c"tanh", Math::One(f64::tanh)),
     (c"trunc", Math::Rounding(f64::trunc)),
 ];
 

@@ -55,7 +55,7 @@ extern "C" fn step(
     values: *mut *mut ffi::sqlite3_value,
 ) {
     // SAFETY: SQLite passes as many values as registered, and the kind that was registered with them. The context
-    // is zeroed memory of this aggregate's own, which holds the box from its first row until `done` takes it.
+    // is zeroed memory of this aggregate's own, which has the box from its first row until `done` takes it.
     unsafe {
         let kind = *ffi::sqlite3_user_data(context).cast::<Kind>();
         let mut part = 0.5;
@@ -90,16 +90,42 @@ extern "C" fn step(
     }
 }
 
-extern "C" fn done(context: *mut ffi::sqlite3_context) {
-    // SAFETY: as in `step`; SQLite calls this once for each aggregate, also after an error.
+/// Takes a row out again that a window has left.
+extern "C" fn undo(
+    context: *mut ffi::sqlite3_context,
+    _: c_int,
+    values: *mut *mut ffi::sqlite3_value,
+) {
+    // SAFETY: as in `step`, which SQLite called with these values before.
+    unsafe {
+        let place = ffi::sqlite3_aggregate_context(context, 0).cast::<*mut Seen>();
+        let Some(seen) = place.as_ref().and_then(|place| place.as_mut()) else { return };
+        let Some(left) = number(*values) else { return };
+        if let Some(at) = seen.numbers.iter().position(|number| *number == left) {
+            seen.numbers.remove(at);
+        }
+    }
+}
+
+/// Answers with the percentile of the rows so far.
+extern "C" fn value(context: *mut ffi::sqlite3_context) {
+    // SAFETY: as in `step`.
     unsafe {
         let kind = *ffi::sqlite3_user_data(context).cast::<Kind>();
         let place = ffi::sqlite3_aggregate_context(context, 0).cast::<*mut Seen>();
-        if place.is_null() || (*place).is_null() {
-            return ffi::sqlite3_result_null(context);
+        let seen = place.as_ref().and_then(|place| place.as_mut());
+        answer(context, seen.and_then(|seen| percentile(seen, kind)));
+    }
+}
+
+extern "C" fn done(context: *mut ffi::sqlite3_context) {
+    value(context);
+    // SAFETY: as in `step`; SQLite calls this once for each aggregate, also after an error.
+    unsafe {
+        let place = ffi::sqlite3_aggregate_context(context, 0).cast::<*mut Seen>();
+        if !place.is_null() && !(*place).is_null() {
+            drop(Box::from_raw(std::mem::replace(&mut *place, std::ptr::null_mut())));
         }
-        let mut seen = Box::from_raw(std::mem::replace(&mut *place, std::ptr::null_mut()));
-        answer(context, percentile(&mut seen, kind));
     }
 }
 
@@ -118,15 +144,16 @@ pub unsafe fn define(raw: *mut ffi::sqlite3) {
     for (name, arguments, kind) in all {
         // SAFETY: the name and the kind live as long as the program, and the kind is only read.
         unsafe {
-            ffi::sqlite3_create_function_v2(
+            ffi::sqlite3_create_window_function(
                 raw,
                 name.as_ptr(),
                 arguments,
                 flags,
                 std::ptr::from_ref(kind).cast_mut().cast(),
-                None,
                 Some(step),
                 Some(done),
+                Some(value),
+                Some(undo),
                 None,
             );
         }

@@ -1,8 +1,10 @@
 //! Statements that people write every day, run through the guard and as they are: the same answer.
 
 use perihelion_analysis::Dialect;
-use perihelion_analysis::guard::{Permitted, Policy, TableName, guard};
-use sqlx::{AssertSqlSafe, ConnectOptions, Connection, PgConnection, Row, SqliteConnection};
+use perihelion_analysis::guard::{Permitted, Policy, TableName, allowed_functions, guard};
+use sqlx::{
+    AssertSqlSafe, ConnectOptions, Connection, Executor, PgConnection, Row, SqliteConnection,
+};
 
 use crate::support::{File, Server};
 
@@ -146,8 +148,117 @@ async fn medians_and_percentiles_are_there_on_sqlite() {
         FROM (SELECT 10 AS n, NULL AS z UNION ALL SELECT 20, NULL UNION ALL SELECT 40, NULL UNION ALL SELECT NULL, NULL)";
     let answer = database.query(sql, None).await.unwrap();
     assert_eq!(serde_json::json!(answer.rows), serde_json::json!([[20.0, 15.0, 12.0, 20.0, null]]));
+    let windows = "SELECT median(n) OVER (PARTITION BY g), median(n) OVER (ORDER BY n),
+        percentile_disc(n, 1) OVER (ORDER BY n ROWS BETWEEN 1 PRECEDING AND CURRENT ROW),
+        median(n) OVER (ORDER BY n ROWS BETWEEN 1 FOLLOWING AND 1 FOLLOWING)
+        FROM (SELECT 1 AS g, 10 AS n UNION ALL SELECT 1, 20 UNION ALL SELECT 2, 40 UNION ALL SELECT 2, NULL) ORDER BY n";
+    let answer = database.query(windows, None).await.unwrap();
+    let expected = serde_json::json!([
+        [40.0, null, null, 10.0],
+        [15.0, 10.0, 10.0, 20.0],
+        [15.0, 15.0, 20.0, 40.0],
+        [40.0, 20.0, 40.0, null]
+    ]);
+    assert_eq!(serde_json::json!(answer.rows), expected);
     for wrong in ["SELECT percentile(id, 101) FROM orders", "SELECT median(customer) FROM orders"] {
         assert!(database.query(wrong, None).await.unwrap_err().to_string().contains("percentile"));
+    }
+}
+
+/// Arguments with which one function or another can be called.
+const ARGUMENTS: &[&str] = &[
+    "",
+    "()",
+    "(1)",
+    "('1')",
+    "(1, 1)",
+    "(id, 0.5)",
+    "(1, 1, 1)",
+    "('a', 1)",
+    "('%d', 1)",
+    "('2024-01-01', '2024-01-02')",
+    "('{}')",
+    "('{}', '$.a')",
+    "('{}', '{}')",
+    "('{}', '$.a', 1)",
+    "() OVER (ORDER BY id)",
+    "(1) OVER (ORDER BY id)",
+    "(1, 1) OVER (ORDER BY id)",
+];
+
+/// S2.05
+#[tokio::test]
+async fn every_function_that_is_listed_for_sqlite_is_there() {
+    let file = File::with(SQLITE_SCHEMA).await;
+    let database = file.open().await;
+    let mut missing = Vec::new();
+    // The operators are in the list above.
+    for name in allowed_functions(Dialect::Sqlite).filter(|name| !name.starts_with('-')) {
+        let calls = ARGUMENTS.iter().map(|arguments| format!("{name}{arguments} FROM orders"));
+        let searches = [
+            format!("title FROM papers WHERE papers {name} 'fox'"),
+            format!("id FROM orders WHERE customer {name} 'A'"),
+            format!("{name}(papers) FROM papers WHERE papers MATCH 'fox'"),
+            format!("{name}(papers, 0, '<', '>') FROM papers WHERE papers MATCH 'fox'"),
+            format!("{name}(papers, 0, '<', '>', '…', 9) FROM papers WHERE papers MATCH 'fox'"),
+        ];
+        let mut errors = Vec::new();
+        let mut is_there = false;
+        for call in calls.chain(searches) {
+            let answer = database.query(&format!("SELECT {call}"), None).await;
+            is_there |= answer.is_ok();
+            errors.extend(answer.err().map(|error| error.to_string()));
+            if is_there {
+                break;
+            }
+        }
+        missing.extend((!is_there).then(|| format!("{name}: {}", errors.join("; "))));
+    }
+    assert!(missing.is_empty(), "{}", missing.join("\n"));
+}
+
+/// S2.05
+#[tokio::test]
+async fn a_value_is_found_in_letters_of_either_case() {
+    let schema = "CREATE TABLE places (name TEXT);
+        INSERT INTO places VALUES ('Österreich'), ('ČESKO'), ('a.c 50% it''s'), ('abc'), ('Île_de')";
+    let file = File::with(schema).await;
+    let server = Server::with(schema).await;
+    let postgres = match &server {
+        Some(server) => {
+            let mut owner = server.owner().await;
+            owner.execute("GRANT SELECT ON places TO PUBLIC").await.unwrap();
+            owner.close().await.unwrap();
+            Some(server.open().await)
+        }
+        None => None,
+    };
+    let plain = [
+        ("Österreich", "Österreich", true),
+        ("A.C", "a.c 50% it's", false),
+        ("0% IT'S", "a.c 50% it's", false),
+        ("Île_", "Île_de", false),
+    ];
+    // On Postgres these depend on its locale.
+    let accented = [
+        ("österreich", "Österreich", true),
+        (" ÖSTERR", "Österreich", false),
+        ("česko", "ČESKO", true),
+        ("île_", "Île_de", false),
+    ];
+    let sqlite = plain.iter().chain(&accented).collect::<Vec<_>>();
+    let databases = [(Some(file.open().await), sqlite), (postgres, plain.iter().collect())];
+    for (database, cases) in databases {
+        let Some(database) = database else { continue };
+        for (text, value, exact) in cases {
+            let found = database.find_values(text, None, None).await.unwrap();
+            let read: Vec<(&str, bool)> =
+                found.values.iter().map(|one| (one.value.as_str(), one.exact)).collect();
+            assert_eq!(read, [(*value, *exact)], "{text}");
+        }
+    }
+    if let Some(server) = server {
+        server.drop().await;
     }
 }
 
