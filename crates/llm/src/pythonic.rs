@@ -1,6 +1,6 @@
 //! Reads tool calls that are written as a list of Python calls: `[read(path="7"), list()]`.
 
-use serde_json::{Map, Value};
+use serde_json::Map;
 
 use crate::written_calls::Call;
 
