@@ -223,7 +223,7 @@ pub(super) fn drop_running_titles(pages: &mut [Vec<Row>]) {
     let most = (pages.len() * 2 / 5).max(2);
     for (page, number) in pages.iter_mut().zip(1..) {
         let is_repeated = |form: &String| {
-            // Numbers alone can be those of a table that goes on.
+            // Numbers alone can be those of a table that continues.
             let most = if form.contains(char::is_alphabetic) { most } else { most.max(3) };
             counts.get(form).is_some_and(|count| *count >= most)
         };
