@@ -8,7 +8,7 @@ use futures::FutureExt as _;
 use perihelion::checkpoint::{
     Claim, Error as StoreError, Fence, MemoryStore, RunEnd, RunStatus, Store, ThreadStatus,
 };
-use perihelion::failpoint::{self, Point, Side};
+use perihelion::failpoint::{Point, Side};
 use perihelion::graph::{Context, Request, node_fn};
 use perihelion::ids::{RunId, ThreadId};
 use perihelion::runner::{AfterEdit, Error, RunOptions, Runner};
@@ -173,24 +173,20 @@ fn a_run_that_ends_while_another_process_claims_its_thread_is_no_lost_one() {
     let holder = Mutex::new((at_end, claiming, gone));
     let heir = Mutex::new((at_claim, ended));
     // The heir has read the thread, which is busy; only then the holder ends, and only then the heir claims.
-    let is_armed =
-        failpoint::arm(move |point, side| match (thread::current().name(), point, side) {
-            (Some(HOLDER), Point::RunEnd, Side::Before) => {
-                let (at_end, claiming, _) = &*holder.lock().unwrap();
-                at_end.send(()).unwrap();
-                claiming.recv().unwrap();
-            }
-            (Some(HOLDER), Point::RunEnd, Side::After) => {
-                holder.lock().unwrap().2.send(()).unwrap()
-            }
-            (Some(HEIR), Point::Claim, Side::Before) => {
-                let (at_claim, ended) = &*heir.lock().unwrap();
-                at_claim.send(()).unwrap();
-                ended.recv().unwrap();
-            }
-            _ => {}
-        });
-    assert!(is_armed, "another test of this process has armed the points");
+    at_points(move |point, side| match (thread::current().name(), point, side) {
+        (Some(HOLDER), Point::RunEnd, Side::Before) => {
+            let (at_end, claiming, _) = &*holder.lock().unwrap();
+            at_end.send(()).unwrap();
+            claiming.recv().unwrap();
+        }
+        (Some(HOLDER), Point::RunEnd, Side::After) => holder.lock().unwrap().2.send(()).unwrap(),
+        (Some(HEIR), Point::Claim, Side::Before) => {
+            let (at_claim, ended) = &*heir.lock().unwrap();
+            at_claim.send(()).unwrap();
+            ended.recv().unwrap();
+        }
+        _ => {}
+    });
     let runner = runner(&graph, &store);
     thread::scope(|scope| {
         let on_thread = |name: &str| thread::Builder::new().name(name.to_owned());
@@ -217,14 +213,14 @@ fn a_start_that_comes_after_the_end_of_a_run_leaves_the_thread_as_it_is() {
     let runner = runner(&graph(|graph| graph.node("a", world.speaker("a")).entry("a")), &store);
     let next: Arc<Mutex<Option<(Fence, RunId, RunEnd<'static>)>>> = Arc::default();
     let ends = (Arc::clone(&next), Arc::clone(&store));
-    let is_armed = failpoint::arm(move |point, side| {
-        if (point, side) == (Point::Claim, Side::Before)
+    let me = thread::current().id();
+    at_points(move |point, side| {
+        if (thread::current().id(), point, side) == (me, Point::Claim, Side::Before)
             && let Some((fence, run, end)) = ends.0.lock().unwrap().take()
         {
             ends.1.end_run(fence, run, end).now_or_never().unwrap().unwrap();
         }
     });
-    assert!(is_armed, "another test of this process has armed the points");
     let failed = RunEnd {
         error: Some("out of ink"),
         ..RunEnd::new(RunStatus::Failed, ThreadStatus::Failed)
@@ -273,13 +269,13 @@ fn an_edit_that_comes_too_late_does_not_pause_the_thread() {
         runner.update_state_and_go(thread, Some(3), update, "a", AfterEdit::Routes).await
     };
     let first = Mutex::new(Some(runner.clone()));
-    let is_armed = failpoint::arm(move |point, side| {
-        if (point, side) == (Point::Claim, Side::Before) {
+    let me = thread::current().id();
+    at_points(move |point, side| {
+        if (thread::current().id(), point, side) == (me, Point::Claim, Side::Before) {
             let Some(runner) = first.lock().unwrap().take() else { return };
             thread::spawn(move || block_on(edit(runner)).unwrap()).join().unwrap();
         }
     });
-    assert!(is_armed, "another test of this process has armed the points");
     let late = block_on(edit(runner.clone()));
     assert!(matches!(late, Err(Error::Store(StoreError::Moved { .. }))), "{late:?}");
     let info = block_on(store.info(thread)).unwrap();

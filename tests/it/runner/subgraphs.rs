@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion::checkpoint::{Claim, NewThread, ThreadStatus};
+use perihelion::failpoint::{Point, Side};
 use perihelion::graph::{
     Context, Graph, GraphBuilder, Node, NodeError, RunEvent, StreamMode, Wants, node_fn,
 };
@@ -278,11 +279,18 @@ async fn a_subgraph_continues_what_its_last_holder_stored_during_the_wait(on: &F
     start(&runner(&child, &on.store), other).await;
     let mut input_step = stale.next(encoded(&json!([])));
     input_step.step = on.store.history(other, Some(2), 1).await.unwrap().remove(0);
-    let (outcome, ()) = futures::future::join(start(&parent, thread), async {
-        while on.store.info(thread).await.unwrap().head < 2 {
-            tokio::time::sleep(Duration::from_millis(10)).await;
+    let (claimed, mut claims) = mpsc::unbounded_channel();
+    let me = std::thread::current().id();
+    at_points(move |point, side| {
+        if (std::thread::current().id(), point, side) == (me, Point::Claim, Side::After) {
+            let _ = claimed.send(());
         }
-        tokio::time::sleep(Duration::from_millis(300)).await;
+    });
+    let (outcome, ()) = futures::future::join(start(&parent, thread), async {
+        // That of the parent, and that of the child, which is refused.
+        for _ in 0..2 {
+            claims.recv().await.unwrap();
+        }
         stale.commit(&input_step).await.unwrap();
     })
     .await;

@@ -5,6 +5,7 @@ use std::sync::{Arc, Mutex};
 
 use futures::FutureExt;
 use perihelion::checkpoint::Store;
+use perihelion::failpoint::{self, Point, Side};
 use perihelion::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, Graph, GraphBuilder, Log, Node, NodeError,
     NodeOutput, Outcome, node_fn,
@@ -184,4 +185,17 @@ pub fn interrupts(outcome: &RunOutcome<Story>) -> &[perihelion::graph::Interrupt
         RunResult::Interrupted(interrupts) => interrupts,
         other => panic!("the run should wait for a person: {other:?}"),
     }
+}
+
+type Reached = Arc<dyn Fn(Point, Side) + Send + Sync>;
+
+/// Calls a function at every point that any thread of this process reaches.
+pub fn at_points(reached: impl Fn(Point, Side) + Send + Sync + 'static) {
+    static ALL: Mutex<Vec<Reached>> = Mutex::new(Vec::new());
+    ALL.lock().unwrap().push(Arc::new(reached));
+    // Armed by the first call. A function may wait, and must not keep others from the list meanwhile.
+    failpoint::arm(|point, side| {
+        let all = ALL.lock().unwrap().clone();
+        all.iter().for_each(|reached| reached(point, side));
+    });
 }
