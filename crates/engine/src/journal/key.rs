@@ -268,11 +268,9 @@ mod tests {
         };
         let check = |row| verify_keys(&info, &[row]).is_ok();
         assert!(check(row(key(0), 0)) && check(row(key(1000), 1000)), "others were not recorded");
-        let started = std::time::Instant::now();
         for number in [u32::MAX, u32::MAX - 1] {
             assert!(!check(row(key(5000), number)) && !check(row(key(0), number)), "{number}");
         }
-        assert!(started.elapsed().as_secs() < 10);
         let next = [row(key(0), u32::MAX)].into_iter().collect::<crate::journal::Recorded>();
         assert_eq!(next.next_number(0), u32::MAX);
     }
