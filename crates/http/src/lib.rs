@@ -11,7 +11,9 @@ mod guard;
 pub mod reach;
 mod server;
 pub mod sse;
+mod surrogates;
 
 pub use cors::Exposed;
 pub use guard::{Guard, Origins};
 pub use server::{Bounds, Connection, Error, Server};
+pub use surrogates::{Lone, paired};

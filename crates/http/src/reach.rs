@@ -136,20 +136,29 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
 /// # Errors
 /// When the connection breaks before.
 pub async fn read_up_to(mut response: Response, limit: usize) -> reqwest::Result<String> {
-    let mut body = Vec::new();
     let [encoding, media] = [CONTENT_ENCODING, CONTENT_TYPE].map(|name| {
         let value = response.headers().get(name).and_then(|value| value.to_str().ok());
         value.unwrap_or_default().to_ascii_lowercase()
     });
+    let (body, _) = bounded(&mut response, limit).await?;
+    let (body, _) = perihelion_mime::unpacked(body, &encoding, &media, limit);
+    Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// Reads the bytes of a body as they were sent, up to a number of them; returns whether there are more.
+///
+/// # Errors
+/// When the connection breaks before.
+pub async fn bounded(response: &mut Response, limit: usize) -> reqwest::Result<(Vec<u8>, bool)> {
+    let mut body = Vec::new();
     while let Some(chunk) = response.chunk().await? {
         let room = limit - body.len();
         body.extend_from_slice(&chunk[..chunk.len().min(room)]);
-        if body.len() == limit {
-            break;
+        if chunk.len() > room {
+            return Ok((body, true));
         }
     }
-    let (body, _) = perihelion_mime::unpacked(body, &encoding, &media, limit);
-    Ok(String::from_utf8_lossy(&body).into_owned())
+    Ok((body, false))
 }
 
 /// Returns the waits between attempts, one per retry.

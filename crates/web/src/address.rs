@@ -152,7 +152,8 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
     is_global && !is_documentation && !is_protocol && first != 0x3fff
 }
 
-fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+/// Returns the address of the older kind that an address carries.
+pub fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = ip.segments();
     let last = || {
         let [.., high, low] = segments;

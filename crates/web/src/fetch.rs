@@ -243,7 +243,7 @@ fn redirection(answer: &reqwest::Response) -> Option<&str> {
 }
 
 /// Reads a body up to a bound.
-pub async fn bounded(
+pub(crate) async fn bounded(
     answer: &mut reqwest::Response,
     limit: usize,
 ) -> Result<(Vec<u8>, bool), reqwest::Error> {

@@ -19,10 +19,10 @@ mod regions;
 mod robots;
 mod search;
 
-pub use address::{Addresses, is_public};
+pub use address::{Addresses, embedded, is_public};
 pub use document::{Document, ReadDocument, Reading};
 pub use error::Error;
-pub use fetch::{Web, bounded};
+pub use fetch::Web;
 pub use limits::Limits;
 pub use mention::{Mention, mentions, mentions_in};
 pub use page::{Link, Page, read};

@@ -1,5 +1,8 @@
 //! Collects a streamed answer from its chunks, and parses them.
 
+use std::borrow::Cow;
+
+use perihelion_http::paired;
 use serde_json::{Map, Value};
 
 use super::pieces::Pieces;
@@ -180,44 +183,20 @@ impl Parser {
 
     /// Joins surrogate halves at the borders of pieces and replaces lone ones; `None` without any.
     fn repaired(&mut self, json: &str, is_piece: bool) -> Option<String> {
-        let unit = |at: usize| {
-            let escape = json.get(at..at + 6).filter(|escape| escape.starts_with("\\u"))?;
-            u16::from_str_radix(&escape[2..], 16).ok()
-        };
-        let mut repaired = String::with_capacity(json.len());
-        let mut is_changed = false;
-        let mut at = 0;
-        while let Some(next) = json[at..].find('\\').map(|next| at + next) {
-            repaired.push_str(&json[at..next]);
-            let is_second = |at| matches!(unit(at), Some(0xdc00..=0xdfff));
-            let length = match unit(next) {
-                Some(0xd800..=0xdbff) if is_second(next + 6) => 12,
-                Some(0xd800..=0xdfff) => 6,
-                _ => 1 + json[next + 1..].chars().next().map_or(0, char::len_utf8),
-            };
-            let escape = &json[next..next + length];
-            match unit(next) {
-                Some(0xd800..=0xdbff) if length == 6 => {
-                    is_changed = true;
-                    if is_piece && json[next + 6..].starts_with('"') {
-                        self.half = Some(escape.to_owned());
-                    } else {
-                        repaired.push('\u{fffd}');
-                    }
-                }
-                Some(0xdc00..=0xdfff) => {
-                    is_changed = true;
-                    match self.half.take().filter(|_| repaired.ends_with('"')) {
-                        Some(first) => repaired.extend([first.as_str(), escape]),
-                        None => repaired.push('\u{fffd}'),
-                    }
-                }
-                _ => repaired.push_str(escape),
+        let half = &mut self.half;
+        let repaired = paired(json, |lone| {
+            if lone.is_first && is_piece && lone.after.starts_with('"') {
+                *half = Some(lone.escape.to_owned());
+                return String::new();
             }
-            at = next + length;
+            let first = if lone.is_first { None } else { half.take() };
+            let first = first.filter(|_| lone.before.ends_with('"'));
+            first.map_or_else(|| "\u{fffd}".to_owned(), |first| first + lone.escape)
+        });
+        match repaired {
+            Cow::Borrowed(_) => None,
+            Cow::Owned(repaired) => Some(repaired),
         }
-        repaired.push_str(&json[at..]);
-        is_changed.then_some(repaired)
     }
 }
 

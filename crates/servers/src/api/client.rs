@@ -2,10 +2,10 @@
 
 use std::time::Duration;
 
-use perihelion_http::reach::with_causes;
+use perihelion_http::reach::{self, with_causes};
 use perihelion_openapi::{Base, Operation, Request, Scheme};
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_ENCODING, HeaderMap, LOCATION, RETRY_AFTER};
+use reqwest::header::{CONTENT_ENCODING, HeaderMap, LOCATION};
 use serde_json::{Map, Value};
 
 use super::auth::Credentials;
@@ -118,7 +118,8 @@ impl Client {
             }
             let may_repeat = status == StatusCode::TOO_MANY_REQUESTS
                 || (status == StatusCode::SERVICE_UNAVAILABLE && sending.operation.is_read());
-            if let (true, Some(wait)) = (may_repeat && waits < RETRIES, retry_after(&headers)) {
+            let wait = reach::retry_after(&headers).filter(|wait| *wait <= LONGEST_WAIT);
+            if let Some(wait) = wait.filter(|_| may_repeat && waits < RETRIES) {
                 waits += 1;
                 perihelion_engine::clock::sleep(wait).await;
                 continue;
@@ -178,7 +179,7 @@ impl Client {
         }
         let media = headers.get("content-type").and_then(Value::as_str).unwrap_or_default();
         let media = media.to_owned();
-        let read = perihelion_web::bounded(&mut answer, self.max_body).await;
+        let read = reach::bounded(&mut answer, self.max_body).await;
         let (bytes, is_cut) = read.map_err(|error| self.error(request, &error))?;
         let encodings = texts(answer.headers(), CONTENT_ENCODING.as_str()).join(",");
         let (bytes, is_more) = perihelion_mime::unpacked(bytes, &encodings, &media, self.max_body);
@@ -234,17 +235,4 @@ fn address(request: &Request) -> String {
     let mut url = request.url.clone();
     url.set_query(None);
     url.into()
-}
-
-/// Reads how long a server asks to wait, in seconds or as a date.
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(RETRY_AFTER)?.to_str().ok()?.trim();
-    let wait = match text.parse::<u64>() {
-        Ok(seconds) => Duration::from_secs(seconds),
-        Err(_) => {
-            let at = chrono::DateTime::parse_from_rfc2822(text).ok()?;
-            (at.to_utc() - perihelion_engine::clock::now()).to_std().unwrap_or_default()
-        }
-    };
-    (wait <= LONGEST_WAIT).then_some(wait)
 }
