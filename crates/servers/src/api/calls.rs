@@ -1,14 +1,15 @@
 //! One call: its base address, its request, its answer with the pages that follow.
 
-use std::net::IpAddr;
-
 use perihelion_http::reach::is_loopback;
-use perihelion_openapi::{Arguments, Base, BaseChoice, Catalogue, Finder, Operation, render};
+use perihelion_openapi::{
+    Arguments, Base, BaseChoice, Catalogue, Finder, Operation, Request, render,
+};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::adjust::Context;
+use super::checks::{check_override, leads_to_secrets};
 use super::client::{Answer, Client, Sending};
 use super::{Error, Options, Result, pages};
 
@@ -96,13 +97,17 @@ impl Api {
             headers: values(input.headers),
             body: input.body,
         };
-        if !may_write || self.options.read_only {
-            check_override(operation, &arguments)?;
-        }
         context.add_headers(&mut arguments);
-        let base = self.base(operation, context)?;
+        let base = self.base(operation, context).await?;
+        let rendered = |arguments: &Arguments| -> Result<Request> {
+            let request = render(&self.catalogue, operation, arguments, &base)?;
+            if !may_write || self.options.read_only {
+                check_override(operation, &request)?;
+            }
+            Ok(request)
+        };
         let mut adjusted = Vec::new();
-        let request = render(&self.catalogue, operation, &arguments, &base)?;
+        let request = rendered(&arguments)?;
         let filled;
         let schemes = &self.catalogue.schemes;
         let mut sending = Sending { request: &request, base: &base, operation, schemes };
@@ -110,7 +115,7 @@ impl Api {
         if answer.status == 400 && operation.is_read() {
             adjusted = context.fill(operation, &mut arguments);
             if !adjusted.is_empty() {
-                filled = render(&self.catalogue, operation, &arguments, &base)?;
+                filled = rendered(&arguments)?;
                 sending.request = &filled;
                 answer = self.client.send(&sending).await?;
             }
@@ -177,50 +182,25 @@ impl Api {
     }
 
     /// Chooses the base address. Every request to it has the operator's headers and credentials.
-    fn base(&self, operation: &Operation, context: &Context) -> Result<Base> {
+    async fn base(&self, operation: &Operation, context: &Context) -> Result<Base> {
         let configured = self.own_base(operation);
         let Some(named) = context.base() else { return Ok(configured?) };
         let named = Base::parse(named)?;
         let allowed = self.options.allow_base.iter().filter_map(|base| Base::parse(base).ok());
         let is_known = configured.iter().cloned().chain(allowed).any(|known| known == named);
+        if is_known {
+            return Ok(named);
+        }
+        // A model can write an argument.
         let may_be_foreign = if context.is_argument {
-            // A model can write it: it must not reach the addresses at which clouds give out secrets.
-            !self.client.has_secrets() && !is_link_local(&named)
+            !self.client.has_secrets() && !leads_to_secrets(&named).await
         } else {
             !self.client.has_secrets() || is_loopback(named.as_str())
         };
-        if is_known || may_be_foreign {
+        if may_be_foreign {
             return Ok(named);
         }
         Err(Error::ForeignBase(named.as_str().to_owned()))
-    }
-}
-
-/// Headers by which frameworks change the method of a request, in addition to those that no call can set.
-const OVERRIDES: [&str; 4] = ["_method", "_httpmethod", "xhttpmethodoverride", "xhttpmethod"];
-
-/// Refuses a query or a field that would turn a request that reads into another one, unless the operation declares it.
-fn check_override(operation: &Operation, arguments: &Arguments) -> Result<()> {
-    let fields = arguments.body.as_ref().and_then(Value::as_object);
-    let mut names = arguments.query.keys().chain(fields.into_iter().flat_map(Map::keys));
-    let found = names.find(|name| {
-        let plain = name.to_ascii_lowercase().replace('-', "");
-        let is_declared = operation.parameters.iter().any(|known| known.name == **name);
-        OVERRIDES.contains(&plain.as_str()) && !is_declared
-    });
-    found.map_or(Ok(()), |name| Err(Error::MethodOverride(name.clone())))
-}
-
-fn is_link_local(base: &Base) -> bool {
-    let url = url::Url::parse(base.as_str()).ok();
-    let ip = match url.as_ref().and_then(url::Url::host) {
-        Some(url::Host::Ipv4(ip)) => ip.into(),
-        Some(url::Host::Ipv6(ip)) => ip.to_canonical(),
-        Some(url::Host::Domain(_)) | None => return false,
-    };
-    match ip {
-        IpAddr::V4(ip) => ip.is_link_local(),
-        IpAddr::V6(ip) => ip.is_unicast_link_local(),
     }
 }
 
@@ -230,25 +210,6 @@ fn values(given: Option<Values>) -> Map<String, Value> {
         Some(Values::ByName(values)) => values,
         Some(Values::Listed(list)) => {
             list.into_iter().map(|named| (named.name, named.value)).collect()
-        }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-
-    #[test]
-    fn link_local_addresses_are_recognized_in_every_form() {
-        for (text, expected) in [
-            ("http://169.254.169.254/latest", true),
-            ("http://[::ffff:169.254.169.254]/", true),
-            ("http://[fe80::1]/", true),
-            ("http://2852039166/", true),
-            ("http://127.0.0.1:8080/", false),
-            ("https://shop.example/v1", false),
-        ] {
-            assert_eq!(is_link_local(&Base::parse(text).unwrap()), expected, "{text}");
         }
     }
 }

@@ -8,6 +8,7 @@ mod adjust;
 mod auth;
 mod body;
 mod calls;
+mod checks;
 mod client;
 mod pages;
 mod tools;
