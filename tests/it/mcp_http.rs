@@ -356,6 +356,15 @@ async fn speak_oddly(State(posts): State<Arc<AtomicUsize>>, body: Bytes) -> Resp
                 let events = format!("event: result\ndata: {answer}\n\n");
                 ([(header::CONTENT_TYPE, "text/event-stream")], events).into_response()
             }
+            3 => {
+                let text = json!([{"type": "text", "text": "accepted and answered"}]);
+                (StatusCode::ACCEPTED, Json(answer(json!({"content": text})))).into_response()
+            }
+            4 => {
+                let text = json!([{"type": "text", "text": "events as a text"}]);
+                format!(": hello\n\nid: 1\ndata: {}", answer(json!({"content": text})))
+                    .into_response()
+            }
             _ => {
                 let error =
                     json!({"id": "server-error", "error": {"code": "E7", "message": "words"}});
@@ -374,11 +383,12 @@ async fn a_server_with_an_http_dialect_is_understood() {
     let route = post(speak_oddly).get(refused).delete(refused);
     let (url, server) = serve(Router::new().route("/mcp", route).with_state(posts.clone())).await;
     let pool = pool(&url, "");
-    assert_eq!(call(&pool, "count").await.unwrap().text, "after a pause");
-    assert_eq!(call(&pool, "count").await.unwrap().text, "under a name");
+    for text in ["after a pause", "under a name", "accepted and answered", "events as a text"] {
+        assert_eq!(call(&pool, "count").await.unwrap().text, text);
+    }
     let last = call(&pool, "count").await.unwrap();
     assert!(last.is_error && last.text.contains("E7: words"), "{}", last.text);
-    assert_eq!(posts.load(Ordering::SeqCst), 4);
+    assert_eq!(posts.load(Ordering::SeqCst), 6);
     pool.close().await;
     server.abort();
 }
