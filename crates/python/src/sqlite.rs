@@ -35,7 +35,7 @@ impl Sqlite {
             let open = Open { connection: Connection::open_in_memory()?, _file: None };
             return Ok(Self { open: Mutex::new(Some(open)) });
         }
-        let file = OpenFile::register(Path::new(path))?;
+        let file = OpenFile::register(Path::new(path), read_only)?;
         let access = if read_only {
             OpenFlags::SQLITE_OPEN_READ_ONLY
         } else {

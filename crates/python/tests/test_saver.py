@@ -5,6 +5,8 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import sqlite3
+import subprocess
+import sys
 import threading
 from pathlib import Path
 from typing import Any
@@ -13,7 +15,7 @@ import pytest
 from graphs import Thread, config, counting
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from perihelion import AsyncPerihelionSaver, PerihelionSaver
+from perihelion import AsyncPerihelionSaver, PerihelionSaver, PerihelionStore, copy_from
 
 START: dict[str, Any] = {"messages": [], "items": []}
 
@@ -153,6 +155,53 @@ def test_a_second_sqlite_library_is_refused(tmp_path: Path) -> None:
     connection.close()
     with PerihelionSaver.from_conn_string(str(path)) as saver:
         assert Thread(saver).get(config()) == [1]
+
+
+VISIT = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as connection:
+    connection.execute("CREATE TABLE IF NOT EXISTS visits (n)")
+    connection.execute("INSERT INTO visits VALUES (1)")
+print(connection.execute("SELECT count(*) FROM perihelion_checkpoints").fetchone()[0])
+connection.close()
+"""
+
+
+def visit(path: Path) -> int:
+    """Opens, writes and closes a file in another process; returns how many checkpoints it has."""
+    return int(subprocess.run([sys.executable, "-c", VISIT, path], check=True, capture_output=True).stdout)
+
+
+def test_another_process_comes_and_goes_without_loss(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    with PerihelionSaver.from_conn_string(str(path)) as saver, PerihelionStore.from_conn_string(str(path)) as store:
+        thread = Thread(saver)
+        for number in range(1, 3):
+            thread.put([number])
+            store.put(("a",), str(number), {})
+            assert visit(path) == number
+            assert path.with_name("agents.db-wal").exists()
+        with PerihelionStore.from_conn_string(str(path)) as second:
+            assert len(second.search(("a",))) == 2
+        assert visit(path) == 2 and path.with_name("agents.db-wal").exists()
+
+
+def test_a_refused_saver_leaves_the_locks_of_the_other_library(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = wal")
+    connection.execute("CREATE TABLE perihelion_checkpoints (n)")
+    with pytest.raises(RuntimeError, match="another SQLite library"):
+        PerihelionSaver(str(path))
+    visit(path)
+    assert path.with_name("agents.db-wal").exists()
+    connection.close()
+
+
+def test_a_file_that_is_only_read_is_not_made(tmp_path: Path) -> None:
+    with PerihelionSaver.from_conn_string(":memory:") as saver, pytest.raises(RuntimeError, match="unable to open"):
+        copy_from(str(tmp_path / "typo.db"), saver)
+    assert not (tmp_path / "typo.db").exists()
 
 
 def test_versions_of_other_savers_continue_in_their_format() -> None:
