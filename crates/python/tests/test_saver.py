@@ -4,17 +4,23 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import operator
 import sqlite3
 import subprocess
 import sys
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from graphs import Thread, config, counting
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
+from langgraph.func import entrypoint
+from langgraph.graph import StateGraph
+from langgraph.types import Command, interrupt
 from perihelion import AsyncPerihelionSaver, PerihelionSaver, PerihelionStore, copy_from
 
 START: dict[str, Any] = {"messages": [], "items": []}
@@ -155,6 +161,68 @@ def test_a_second_sqlite_library_is_refused(tmp_path: Path) -> None:
     connection.close()
     with PerihelionSaver.from_conn_string(str(path)) as saver:
         assert Thread(saver).get(config()) == [1]
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Named(TypedDict, total=False):
+    name: str
+
+
+class Places(Named, total=False):
+    first: Point
+    rest: Annotated[list[Point], operator.add]
+
+
+def added(state: Places) -> dict[str, Any]:
+    return {"first": Point(1), "rest": [Point(2)]}
+
+
+def answered(state: Places) -> dict[str, Any]:
+    assert all(isinstance(one, Point) for one in (state["first"], *state["rest"])) and interrupt("sure?")
+    return {"rest": [Point(3)]}
+
+
+def places() -> StateGraph[Places]:
+    return StateGraph(Places).add_sequence([added, answered]).add_edge("__start__", "added")
+
+
+def counted(point: Point, *, previous: Any = None) -> Point:
+    return Point(previous.x + point.x if previous else point.x)
+
+
+# LangGraph does not read these annotations from their texts.
+counted.__annotations__.update({"point": Point, "return": Point})
+
+
+SHAPES: dict[str, Callable[[], Any]] = {
+    "compiled": lambda: places().compile(),
+    "copied": lambda: places().compile().with_config(tags=["a"]),
+    "subgraph": lambda: StateGraph(Named).add_node("sub", places().compile()).add_edge("__start__", "sub").compile(),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_graph_that_was_compiled_before_its_saver_loads_its_types(
+    address: str, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", False)
+    app = SHAPES[shape]()
+    monkeypatch.undo()
+    with PerihelionSaver.from_conn_string(address) as saver:
+        app.checkpointer = saver
+        app.invoke({}, config())
+        assert "__interrupt__" not in app.invoke(Command(resume=True), config())
+
+
+def test_an_entrypoint_that_was_made_before_its_saver_loads_its_types(address: str) -> None:
+    app = entrypoint()(counted).copy()
+    with PerihelionSaver.from_conn_string(address) as saver:
+        app.checkpointer = saver
+        assert [app.invoke(Point(2), config()).x for _ in range(2)] == [2, 4]
 
 
 VISIT = """

@@ -183,6 +183,27 @@ async def wait(state: State) -> dict[str, Any]:
 waiting = chain(("wait", wait))
 
 
+class Item(BaseModel):
+    name: str
+
+
+class Typed(State, total=False):
+    items: Annotated[list[Item], operator.add]
+    context: Context
+
+
+def note(state: Typed) -> dict[str, Any]:
+    return {"items": [Item(name="tea")], "context": Context("ann")}
+
+
+def classes(state: Typed) -> dict[str, Any]:
+    interrupt("sure?")
+    return {"log": [type(one).__name__ for one in [*state["items"], state["context"]]]}
+
+
+typed = StateGraph(Typed).add_sequence([note, classes]).add_edge(START, "note")
+
+
 def remember(state: State, *, store: BaseStore) -> dict[str, Any]:
     store.put(("memories", "ann"), "tea", {"text": "green"})
     return {"log": sorted(item.key for item in store.search(("memories",)))}

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -15,7 +16,7 @@ import pytest
 from hosted_server import PROGRAM, Server, part_of, thread_of
 
 KEY = "aa" * 32
-GRAPHS = "blocking forking leaving leaving_thread paused shown steps stopping waiting".split()
+GRAPHS = "blocking forking leaving leaving_thread paused shown steps stopping typed waiting".split()
 
 
 @pytest.fixture(scope="module")
@@ -70,6 +71,17 @@ def test_an_exit_of_a_node_ends_its_run_alone(server: Server, tmp_path: Path, gr
     file.touch()
     ended: Any = client.runs.join(thread, run["run_id"])
     assert ended["log"] == ["over"] and runs.read_text() == "run\n"
+
+
+def test_objects_in_channels_keep_their_classes_between_runs_and_processes(server: Server) -> None:
+    client, thread = server.client, thread_of(server.client)
+    for turn in range(2):
+        client.runs.wait(thread, "typed", input={})
+        if turn:
+            for child in server.children():
+                os.kill(child, signal.SIGKILL)
+        ended: Any = client.runs.wait(thread, "typed", command={"resume": True})
+        assert ended["log"][-2 - turn :] == [*["Item"] * (turn + 1), "Context"], ended
 
 
 def test_keys_encrypt_checkpoints_and_do_not_reach_the_graphs(server: Server) -> None:

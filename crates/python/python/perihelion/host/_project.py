@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import ModuleType
@@ -82,7 +83,8 @@ class Project:
                 parents = [Path(root, *parts[: end + 1]) for end in range(len(parts) - 1)]
                 if parents and all((parent / "__init__.py").exists() for parent in parents):
                     return importlib.import_module(".".join(parts))
-        name = f"perihelion_graphs_{abs(hash(str(path)))}_{path.stem}"
+        # The same in every process: stored objects name the modules of their classes.
+        name = f"perihelion_graphs_{zlib.crc32(os.path.relpath(path, self.root).encode()):08x}_{path.stem}"
         if name in sys.modules:
             return sys.modules[name]
         found = importlib.util.spec_from_file_location(name, path)
@@ -120,7 +122,9 @@ class Project:
             update = {"checkpointer": self.saver, "store": store, "config": copy.deepcopy(made.config)}
             if made.name == "LangGraph":
                 update["name"] = name
-            yield made.copy(update=update)
+            copied = made.copy(update=update)
+            copied._serde_allowlist = made._serde_allowlist
+            yield copied
 
     def _arguments(self, factory: Callable[..., Any], config: dict[str, Any], access: str, context: Any) -> list[Any]:
         arguments: list[Any] = []
