@@ -51,7 +51,10 @@ class Project:
         index = settings.get("index")
         if index and ":" in str(index.get("embed", "")) and ".py:" in str(index["embed"]):
             index = {**index, "embed": self._load(index["embed"])}
-        self.store = PerihelionStore(order["database"], index=index, ttl=settings.get("ttl"), encryption_key=keys)
+        # As the store of the server's own threads: expired items are not seen, and reading does not extend a life.
+        ttl: Any = {"omit_expired": True, "refresh_on_read": False, **(settings.get("ttl") or {})}
+        self.store = PerihelionStore(order["database"], index=index, ttl=ttl, encryption_key=keys)
+        self.store.start_ttl_sweeper()
         auth = order.get("auth")
         if auth and not auth.get("path"):
             raise ValueError('auth has no path in langgraph.json: name the handler, such as "./auth.py:auth"')
