@@ -9,6 +9,7 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -204,6 +205,22 @@ def test_a_command_sends_inputs_to_nodes(child: Child) -> None:
     sends = [{"node": "piece", "input": {"piece": name}} for name in "ab"]
     assert thread.run(command={"goto": sends})["kind"] == "end"
     assert thread.values["found"] == ["a", "b", "joined"]
+
+
+@pytest.mark.parametrize("modes", [["values"], ["events", "values"]])
+def test_no_node_runs_before_the_server_has_kept_the_step_before_it(child: Child, home: Path, modes: list[str]) -> None:
+    thread = Thread("slow", child)
+    thread.request = {"modes": modes}
+    frames = child.call("run", thread.order(has_input=True, input={"steps": 4}))
+    steps = (frame for frame in frames if frame["kind"] == "step")
+    assert [next(steps)["values"]["done"] for _ in range(2)] == [[], [0]]
+    time.sleep(1)
+    assert (home / "log").read_text().split() == ["begin", "0", "end", "0"]
+    child.send({"call": child.newest, "op": "cancel"})
+    while (frame := child.receive())["kind"] != "error":
+        assert frame["kind"] == "event"
+    time.sleep(0.5)
+    assert frame["error"] == "CancelledError" and (home / "log").read_text().split() == ["begin", "0", "end", "0"]
 
 
 def test_an_exception_without_a_text_ends_its_run(child: Child) -> None:
