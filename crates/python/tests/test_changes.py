@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from graphs import Thread, config, counting, edits, rows
@@ -12,6 +19,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 from perihelion import PerihelionSaver
 from perihelion._channels import Cache
+from pydantic import BaseModel, ConfigDict
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -126,6 +134,77 @@ def test_an_object_that_was_changed_in_place_is_noticed(saver: PerihelionSaver, 
     for _ in range(4):
         value = [*value, AIMessage(content="more", id=f"more {len(value)}")]
         thread.put(value)
+    fresh(saver)
+    assert thread.get() == value
+
+
+class Slotted:
+    __slots__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def model_dump(self) -> dict[str, int]:
+        return {"n": self.n}
+
+
+@dataclass(slots=True)
+class Pair:
+    n: int
+
+
+class Text(str):
+    """A text with attributes."""
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+MUTABLE: dict[str, tuple[Callable[[int], Any], Callable[[Any], Any]]] = {
+    "extra": (lambda i: Open(n=i), lambda one: setattr(one, "n", -1)),  # type: ignore[call-arg]
+    "slots": (Slotted, lambda one: setattr(one, "n", -1)),
+    "set": (lambda i: {"in": {i}}, lambda one: one["in"].add(-1)),
+    "deque": (lambda i: deque([i, i]), lambda one: one.append(-1)),
+    "bytes": (lambda i: {"in": bytearray([i])}, lambda one: one["in"].append(1)),
+    "dataclass": (Pair, lambda one: setattr(one, "n", -1)),
+    "text": (lambda i: {"in": Text(i)}, lambda one: one.update({"in": Text(-1)})),
+}
+
+
+@pytest.mark.parametrize("kind", MUTABLE)
+@pytest.mark.parametrize("place", [3, 99])
+def test_a_change_in_place_is_noticed_in_objects_of_all_kinds(saver: PerihelionSaver, kind: str, place: int) -> None:
+    make, change = MUTABLE[kind]
+    thread = Thread(saver)
+    value: list[Any] = [make(i) for i in range(100)]
+    thread.put(value)
+    change(value[place])
+    for _ in range(4):
+        value = [*value, "more"]
+        after = thread.put(value)
+    whole = Thread(saver, "whole")
+    expected = whole.get(whole.put(value))
+    fresh(saver)
+    assert thread.get(after) == expected == whole.get()
+
+
+def test_values_that_do_not_change_are_not_stored_again(saver: PerihelionSaver) -> None:
+    thread = Thread(saver)
+    kinds: list[Callable[[int], Any]] = [
+        lambda i: datetime(2026, 1, 1 + i % 28, tzinfo=timezone.utc),
+        lambda i: UUID(int=i),
+        Decimal,
+        lambda i: Path(str(i)),
+        lambda i: frozenset([i]),
+        lambda i: bytearray([i]),
+    ]
+    value: list[Any] = [kinds[i % len(kinds)](i) for i in range(200)]
+    thread.put(value)
+    for _ in range(4):
+        value = [*value, "more"]
+        thread.put(value)
+    assert all(len(row[-1]) < 200 for row in rows(saver, "values") if row[4])
     fresh(saver)
     assert thread.get() == value
 
