@@ -158,6 +158,26 @@ def test_reading_extends_a_lifetime_and_the_sweeper_ends_it(address: str) -> Non
         assert store.stop_ttl_sweeper()
 
 
+def test_the_sweeper_survives_an_error_of_the_database(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    with PerihelionStore.from_conn_string(address) as store:
+        store.setup()
+        sweep, failures = store._steps.sweep, iter([RuntimeError("no connection")])
+
+        def fails_once() -> Any:
+            for error in failures:
+                raise error
+            return sweep()
+
+        store._steps.sweep = fails_once  # type: ignore[method-assign]
+        store.put(("t",), "k", {}, ttl=0)
+        store.start_ttl_sweeper(sweep_interval_minutes=0.1 / 60)  # type: ignore[arg-type]
+        for _ in range(100):
+            if not store.search(("t",)):
+                break
+            time.sleep(0.1)
+        assert not store.search(("t",)) and "no connection" in caplog.text
+
+
 async def test_the_store_is_used_from_a_loop(address: str) -> None:
     async with AsyncPerihelionStore.from_conn_string(address) as store:
         await store.aput(("a",), "k", {"text": "tea"})
