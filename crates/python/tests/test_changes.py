@@ -19,6 +19,7 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 from perihelion import PerihelionSaver
 from perihelion._channels import Cache
+from perihelion._groups import Kind
 from pydantic import BaseModel, ConfigDict
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -273,6 +274,26 @@ def test_a_base_that_another_process_deleted_is_replaced_by_the_whole_value(save
     thread.put([*value, "more"])
     fresh(saver)
     assert thread.get() == [*value, "more"]
+
+
+def test_a_step_that_is_stored_while_its_base_is_deleted_keeps_its_value(saver: PerihelionSaver) -> None:
+    saver.setup()
+    thread = Thread(saver)
+    thread.config = config(checkpoint_ns="", run_id="old")
+    thread.put([{"i": i} for i in range(30)])
+    groups, run = saver._connection._groups, saver._connection._groups.run
+
+    def interrupted(batch: Any, kind: Kind) -> Any:
+        if kind is Kind.WRITE:
+            groups.run = run  # type: ignore[method-assign]
+            thread.put([*thread.get(), "more"])
+        return run(batch, kind)
+
+    groups.run = interrupted  # type: ignore[method-assign]
+    saver.delete_for_runs(["old"])
+    fresh(saver)
+    assert thread.get() == [*({"i": i} for i in range(30)), "more"]
+    assert len(rows(saver, "checkpoints")) == 1
 
 
 def test_the_cache_forgets_what_was_not_used(saver: PerihelionSaver) -> None:
