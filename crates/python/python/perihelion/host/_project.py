@@ -10,6 +10,7 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
 import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
@@ -109,7 +110,7 @@ class Project:
         made = self.made[name]
         store = self.store_of(config["configurable"].get("perihelion_tenant"))
         async with contextlib.AsyncExitStack() as stack:
-            if not isinstance(made, Pregel) and not hasattr(made, "compile") and callable(made):
+            if self.has_factory(name):
                 made = made(*self._arguments(made, config, access, context))
                 if hasattr(made, "__aenter__"):
                     made = await stack.enter_async_context(made)
@@ -128,6 +129,10 @@ class Project:
             copied = made.copy(update=update)
             copied._serde_allowlist = made._serde_allowlist
             yield copied
+
+    def has_factory(self, name: str) -> bool:
+        made = self.made[name]
+        return not isinstance(made, Pregel) and not hasattr(made, "compile") and callable(made)
 
     def _arguments(self, factory: Callable[..., Any], config: dict[str, Any], access: str, context: Any) -> list[Any]:
         arguments: list[Any] = []
@@ -194,8 +199,15 @@ def _schema(make: Callable[[], Any]) -> Any:
 
 async def load(order: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     project = await asyncio.to_thread(Project, order)
-    graphs = {}
+    graphs: dict[str, dict[str, Any]] = {}
     for name in project.specs:
-        async with project.graph(name, {"configurable": {}}, "assistants.read") as graph:
-            graphs[name] = await described(graph)
+        try:
+            async with project.graph(name, {"configurable": {}}, "assistants.read") as graph:
+                graphs[name] = await described(graph)
+        except Exception:
+            if not project.has_factory(name):
+                raise
+            graphs[name] = {}
+            why = "a factory makes no graph without a config, so the graph is described on request only"
+            print(f"{why}: {name}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
     return project, {"kind": "loaded", "graphs": graphs, "files": project.files()}
