@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import multiprocessing
 import operator
+import os
 import sqlite3
 import subprocess
 import sys
@@ -252,6 +253,55 @@ def test_another_process_comes_and_goes_without_loss(tmp_path: Path) -> None:
         with PerihelionStore.from_conn_string(str(path)) as second:
             assert len(second.search(("a",))) == 2
         assert visit(path) == 2 and path.with_name("agents.db-wal").exists()
+
+
+DAEMON = """
+import os, sys, time
+from graphs import Thread
+from perihelion import PerihelionSaver
+from test_saver import visit
+from pathlib import Path
+path = Path(sys.argv[1])
+saver = PerihelionSaver(str(path))
+Thread(saver, "parent").put([1])
+read, write = os.pipe()
+if os.fork():
+    os.close(write)
+    os.read(read, 1)
+    os._exit(0)
+thread = Thread(saver, "child")
+thread.put([1])
+os.write(write, b"x")
+os.close(write)
+time.sleep(0.5)
+seen = [visit(path)]
+thread.put([1, 2])
+seen.append(visit(path))
+print(seen, path.with_name("agents.db-wal").exists(), flush=True)
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_forked_process_that_outlives_its_parent_loses_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DAEMON, tmp_path / "agents.db"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert ended.stdout.strip() == "[2, 3] True"
+
+
+def test_threads_write_while_their_process_is_forked(address: str) -> None:
+    with PerihelionSaver.from_conn_string(address) as saver:
+        graph = counting(40).compile(checkpointer=saver)
+        runs = [threading.Thread(target=graph.invoke, args=(START, config(f"t{i}"))) for i in range(4)]
+        for run in runs:
+            run.start()
+        while any(run.is_alive() for run in runs):
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            os.waitpid(child, 0)
+        for i in range(4):
+            assert len(graph.get_state(config(f"t{i}")).values["messages"]) == 40
 
 
 def test_a_refused_saver_leaves_the_locks_of_the_other_library(tmp_path: Path) -> None:
