@@ -8,21 +8,66 @@ use serde_json::{Map, Value};
 
 use crate::Error;
 
-/// Unsupported fields with their alternatives; a dot leads into an object.
-const UNSUPPORTED: [(&str, &str); 16] = [
+/// Supported fields; a dot leads into an object. Those about images concern nothing that is served.
+const SUPPORTED: [&str; 34] = [
+    "$schema",
+    "api_version",
+    "auth",
+    "auth.openapi",
+    "auth.path",
+    "checkpointer",
+    "checkpointer.serde",
+    "dependencies",
+    "env",
+    "graphs",
+    "http",
+    "http.configurable_headers",
+    "http.configurable_headers.exclude",
+    "http.configurable_headers.excludes",
+    "http.configurable_headers.include",
+    "http.configurable_headers.includes",
+    "http.disable_a2a",
+    "http.disable_assistants",
+    "http.disable_mcp",
+    "http.disable_meta",
+    "http.disable_runs",
+    "http.disable_store",
+    "http.disable_threads",
+    "http.disable_webhooks",
+    "keep_pkg_tools",
+    "pip_installer",
+    "python_version",
+    "store",
+    "store.index",
+    "store.ttl",
+    "store.ttl.default_ttl",
+    "store.ttl.omit_expired",
+    "store.ttl.refresh_on_read",
+    "store.ttl.sweep_interval_minutes",
+];
+
+/// Unsupported fields with their alternatives.
+const UNSUPPORTED: [(&str, &str); 20] = [
     ("node_version", "serve JavaScript graphs with LangGraph's own server"),
     ("dockerfile_lines", "install the requirements of the graphs into their environment"),
     ("base_image", "install the requirements of the graphs into their environment"),
     ("image_distro", "install the requirements of the graphs into their environment"),
     ("pip_config_file", "install the requirements of the graphs into their environment"),
     ("ui", "serve page components with your own server"),
+    ("ui_config", "serve page components with your own server"),
     ("encryption", "set [encryption] in perihelion.toml"),
     ("webhooks", "pass the address of the webhook with each run"),
     ("http.app", "serve your own routes with your own server"),
+    ("http.disable_ui", "remove it, because page components are not served"),
     ("http.cors", "list the origins in serve.origins of perihelion.toml"),
     ("http.mount_prefix", "add the prefix in a proxy"),
     ("http.middleware_order", "remove it, because there is no middleware"),
     ("http.logging_headers", "set the log filter of perihelion"),
+    ("auth.cache", "remove it, because the handler is asked about every request"),
+    (
+        "auth.disable_studio_auth",
+        "remove it; requests with a credential of perihelion need no handler",
+    ),
     ("checkpointer.path", "remove it, because checkpoints are in the database of perihelion"),
     ("checkpointer.ttl", "set limits under [retention] in perihelion.toml"),
     ("store.path", "remove it, because the store is in the database of perihelion"),
@@ -142,22 +187,13 @@ impl Config {
     }
 }
 
-/// Refuses unsupported fields.
+/// Refuses fields that are unsupported or unknown.
 fn check(path: &Path, fields: &Map<String, Value>) -> Result<(), Error> {
     let unsupported = |field: &str, way_out| {
         Err(Error::Unsupported { path: path.to_owned(), field: field.to_owned(), way_out })
     };
-    for (field, way_out) in UNSUPPORTED {
-        let (outer, inner) = field.split_once('.').unwrap_or((field, ""));
-        let found = fields.get(outer).filter(|found| !found.is_null());
-        let is_there = if inner.is_empty() {
-            found.is_some()
-        } else {
-            found.is_some_and(|found| !found[inner].is_null())
-        };
-        if is_there {
-            return unsupported(field, way_out);
-        }
+    if let Some((field, way_out)) = refused("", fields) {
+        return unsupported(&field, way_out);
     }
     let graphs = fields.get("graphs").and_then(Value::as_object).into_iter().flatten();
     for (name, graph) in graphs {
@@ -169,6 +205,22 @@ fn check(path: &Path, fields: &Map<String, Value>) -> Result<(), Error> {
         }
     }
     Ok(())
+}
+
+/// Finds a field that is not supported, with its alternative.
+fn refused(within: &str, fields: &Map<String, Value>) -> Option<(String, &'static str)> {
+    fields.iter().filter(|(_, value)| !value.is_null()).find_map(|(name, value)| {
+        let field = format!("{within}{name}");
+        if let Some((_, way_out)) = UNSUPPORTED.iter().find(|(known, _)| *known == field) {
+            return Some((field, *way_out));
+        }
+        if !SUPPORTED.contains(&field.as_str()) {
+            return Some((field, "remove it, or correct its name"));
+        }
+        let below = format!("{field}.");
+        let has_fields = SUPPORTED.iter().any(|known| known.starts_with(&below));
+        value.as_object().filter(|_| has_fields).and_then(|inner| refused(&below, inner))
+    })
 }
 
 /// Parses the lines `NAME=VALUE` of an environment file.
@@ -221,14 +273,19 @@ mod tests {
     /// X13
     #[test]
     fn what_is_not_hosted_is_refused_by_its_name() {
-        for (field, value) in UNSUPPORTED.map(|(field, _)| (field, json!("x"))) {
-            let mut fields = json!({ "graphs": { "a": "./a.py:graph" } });
-            match field.split_once('.') {
-                Some((outer, inner)) => fields[outer] = json!({ inner: value }),
-                None => fields[field] = value,
-            }
-            let why = read(&fields).unwrap_err().to_string();
+        let with = |field: &str| {
+            let outer = |value, name: &str| json!({ name: value });
+            let mut fields = field.rsplit('.').fold(json!("x"), outer);
+            fields["graphs"] = json!({ "a": "./a.py:graph" });
+            fields
+        };
+        let unknown = ["http.disable_thread", "store.ttl.default", "auth.paths", "graph"];
+        for field in UNSUPPORTED.iter().map(|(field, _)| *field).chain(unknown) {
+            let why = read(&with(field)).unwrap_err().to_string();
             assert!(why.contains(&format!("has {field}, which")), "{why}");
+        }
+        for field in SUPPORTED.iter().filter(|field| field.contains('.')) {
+            read(&with(field)).unwrap();
         }
         let why = read(&json!({ "graphs": { "a": "./a.ts:graph" } })).unwrap_err().to_string();
         assert!(why.contains("graphs.a in JavaScript"), "{why}");

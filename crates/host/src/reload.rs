@@ -11,7 +11,7 @@ use crate::host::Host;
 /// The interval between two polls of the files.
 const POLL_EVERY: Duration = Duration::from_secs(1);
 
-/// The number of polls between two pages of threads whose unused checkpoints are deleted.
+/// The number of polls between two passes over the threads, whose unused checkpoints are deleted a page at each poll.
 const SWEEPS: u32 = 30;
 
 /// Watches the files of a host until it is dropped.
@@ -20,7 +20,7 @@ pub async fn watch(host: Arc<Host>) {
     let mut after = String::new();
     for poll in (0..SWEEPS).cycle() {
         clock::sleep(POLL_EVERY).await;
-        if poll == SWEEPS - 1 {
+        if poll == SWEEPS - 1 || !after.is_empty() {
             after = host.sweep(&after).await.unwrap_or_else(|error| {
                 tracing::warn!(%error, "could not delete checkpoints of deleted threads; trying again later");
                 String::new()

@@ -22,7 +22,7 @@ impl Backend {
         if is_postgres(path) {
             return Ok(Self::Postgres(Arc::new(Postgres::open(path, pool_size)?)));
         }
-        Ok(Self::Sqlite(Arc::new(Sqlite::open(path, read_only)?)))
+        Ok(Self::Sqlite(Sqlite::open(path, read_only)?))
     }
 
     fn wait(self, batch: Vec<Statement>, writes: bool) -> Result<Vec<Rows>, Error> {

@@ -24,7 +24,8 @@ const TURN: usize = 32;
 struct Element {
     key: Option<Py<PyAny>>,
     value: Py<PyAny>,
-    fingerprint: u64,
+    /// `None` if its content cannot be read.
+    fingerprint: Option<u64>,
     /// The hash of its MessagePack, if that can be read.
     hash: Option<u128>,
     /// Bytes of its encoding, on average if they cannot be read.
@@ -170,17 +171,25 @@ fn addresses(elements: &[Arc<Element>]) -> impl Iterator<Item = usize> + '_ {
 }
 
 impl Elements {
-    /// Returns the positions of elements that were changed in place, of those that are checked now.
-    fn changed(&mut self, py: Python<'_>) -> Vec<usize> {
+    /// Returns the positions of elements that were changed in place, of those that are checked now; `None` if that is
+    /// seen in their encoding alone.
+    fn changed(&mut self, py: Python<'_>) -> Option<Vec<usize>> {
         let tail = self.all.len().saturating_sub(TAIL);
         let turn = if self.turn < tail { self.turn } else { 0 };
         let end = (turn + TURN).min(tail);
         self.turn = end;
-        let is_changed = |index: &usize| {
-            let element = &self.all[*index];
-            fingerprint::of(element.value.bind(py)) != element.fingerprint
-        };
-        (turn..end).chain(tail..self.all.len()).filter(is_changed).collect()
+        let mut changed = Vec::new();
+        for index in (turn..end).chain(tail..self.all.len()) {
+            let element = &self.all[index];
+            let now = fingerprint::of(element.value.bind(py));
+            if now.is_none() && element.hash.is_some() {
+                return None;
+            }
+            if now.is_none() || now != element.fingerprint {
+                changed.push(index);
+            }
+        }
+        Some(changed)
     }
 
     /// Returns the items that were appended to a list whose other items are the same; `None` after any other change.
@@ -232,13 +241,13 @@ impl Elements {
         self.all.len()
     }
 
-    /// The change to a new value, by identity; `None` if it is of another type.
+    /// The change to a new value, by identity; `None` if it is of another type, or has elements to be compared by bytes.
     fn diff<'py>(&mut self, value: &Bound<'py, PyAny>) -> PyResult<Option<Change<'py>>> {
         let py = value.py();
         if value.is_instance_of::<PyDict>() != self.is_dict {
             return Ok(None);
         }
-        let changed = self.changed(py);
+        let Some(changed) = self.changed(py) else { return Ok(None) };
         if changed.is_empty()
             && let Some(items) = self.appended(value)
         {

@@ -3,6 +3,7 @@
 //! POSIX drops all locks of a process on a file when any descriptor of it is closed: two libraries void each other's locks.
 
 use std::collections::HashMap;
+use std::io::ErrorKind;
 use std::path::{Path, PathBuf};
 use std::sync::{Mutex, PoisonError};
 
@@ -39,12 +40,20 @@ fn has_descriptor(identity: Identity) -> bool {
 pub struct OpenFile(Option<Identity>);
 
 impl OpenFile {
-    /// Notes that a file is opened; creates it if needed, fails if another library has it open.
-    pub fn register(path: &Path) -> Result<Self, Error> {
-        std::fs::OpenOptions::new().append(true).create(true).open(path)?;
-        let Some(identity) = identity_of(path) else { return Ok(Self(None)) };
+    /// Notes that a file is opened, fails if another library has it open; creates it if it is missing and is written.
+    ///
+    /// An existing file is not opened here: closing it would drop the locks of the connections that use it.
+    pub fn register(path: &Path, read_only: bool) -> Result<Self, Error> {
         let mut open = OPEN.lock().unwrap_or_else(PoisonError::into_inner);
         let open = open.get_or_insert_default();
+        if !read_only && identity_of(path).is_none() {
+            let made = std::fs::OpenOptions::new().write(true).create_new(true).open(path);
+            made.map(drop).or_else(|error| match error.kind() {
+                ErrorKind::AlreadyExists => Ok(()),
+                _ => Err(error),
+            })?;
+        }
+        let Some(identity) = identity_of(path) else { return Ok(Self(None)) };
         if !open.contains_key(&identity) && has_descriptor(identity) {
             return Err(Error::OpenElsewhere(path.display().to_string()));
         }

@@ -36,4 +36,6 @@ mod _native {
     use crate::seal::Seal;
     #[pymodule_export]
     use crate::similarity::cosines;
+    #[pymodule_export]
+    use crate::sqlite::{after_fork, before_fork};
 }

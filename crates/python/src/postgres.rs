@@ -15,6 +15,9 @@ use crate::value::{Rows, Statement, Value};
 /// Statements that are sent before the first answer is read; `try_join_all` polls up to 30 in their order.
 const AT_ONCE: usize = 24;
 
+/// Prepared statements of a connection at most: what searches ask differs in its conditions.
+const MOST_PREPARED: usize = 256;
+
 /// A connection with the statements that it has prepared.
 #[derive(Debug)]
 struct Connection {
@@ -130,6 +133,9 @@ impl Connection {
     }
 
     async fn prepare(&mut self, batch: &[Statement]) -> Result<(), Error> {
+        if self.prepared.len() > MOST_PREPARED {
+            self.prepared.clear();
+        }
         let is_new = |sql: &&String| !self.prepared.contains_key(*sql);
         let new: BTreeSet<&String> =
             batch.iter().map(|statement| &statement.sql).filter(is_new).collect();

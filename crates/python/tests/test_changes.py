@@ -3,7 +3,14 @@
 from __future__ import annotations
 
 import random
+from collections import deque
+from collections.abc import Callable
+from dataclasses import dataclass
+from datetime import datetime, timezone
+from decimal import Decimal
+from pathlib import Path
 from typing import Any
+from uuid import UUID
 
 import pytest
 from graphs import Thread, config, counting, edits, rows
@@ -12,6 +19,8 @@ from langgraph.graph.message import REMOVE_ALL_MESSAGES
 from langgraph.types import Overwrite
 from perihelion import PerihelionSaver
 from perihelion._channels import Cache
+from perihelion._groups import Kind
+from pydantic import BaseModel, ConfigDict
 
 OPTIONS: dict[str, dict[str, Any]] = {
     "default": {},
@@ -130,6 +139,77 @@ def test_an_object_that_was_changed_in_place_is_noticed(saver: PerihelionSaver, 
     assert thread.get() == value
 
 
+class Slotted:
+    __slots__ = ("n",)
+
+    def __init__(self, n: int) -> None:
+        self.n = n
+
+    def model_dump(self) -> dict[str, int]:
+        return {"n": self.n}
+
+
+@dataclass(slots=True)
+class Pair:
+    n: int
+
+
+class Text(str):
+    """A text with attributes."""
+
+
+class Open(BaseModel):
+    model_config = ConfigDict(extra="allow")
+
+
+MUTABLE: dict[str, tuple[Callable[[int], Any], Callable[[Any], Any]]] = {
+    "extra": (lambda i: Open(n=i), lambda one: setattr(one, "n", -1)),  # type: ignore[call-arg]
+    "slots": (Slotted, lambda one: setattr(one, "n", -1)),
+    "set": (lambda i: {"in": {i}}, lambda one: one["in"].add(-1)),
+    "deque": (lambda i: deque([i, i]), lambda one: one.append(-1)),
+    "bytes": (lambda i: {"in": bytearray([i])}, lambda one: one["in"].append(1)),
+    "dataclass": (Pair, lambda one: setattr(one, "n", -1)),
+    "text": (lambda i: {"in": Text(i)}, lambda one: one.update({"in": Text(-1)})),
+}
+
+
+@pytest.mark.parametrize("kind", MUTABLE)
+@pytest.mark.parametrize("place", [3, 99])
+def test_a_change_in_place_is_noticed_in_objects_of_all_kinds(saver: PerihelionSaver, kind: str, place: int) -> None:
+    make, change = MUTABLE[kind]
+    thread = Thread(saver)
+    value: list[Any] = [make(i) for i in range(100)]
+    thread.put(value)
+    change(value[place])
+    for _ in range(4):
+        value = [*value, "more"]
+        after = thread.put(value)
+    whole = Thread(saver, "whole")
+    expected = whole.get(whole.put(value))
+    fresh(saver)
+    assert thread.get(after) == expected == whole.get()
+
+
+def test_values_that_do_not_change_are_not_stored_again(saver: PerihelionSaver) -> None:
+    thread = Thread(saver)
+    kinds: list[Callable[[int], Any]] = [
+        lambda i: datetime(2026, 1, 1 + i % 28, tzinfo=timezone.utc),
+        lambda i: UUID(int=i),
+        Decimal,
+        lambda i: Path(str(i)),
+        lambda i: frozenset([i]),
+        lambda i: bytearray([i]),
+    ]
+    value: list[Any] = [kinds[i % len(kinds)](i) for i in range(200)]
+    thread.put(value)
+    for _ in range(4):
+        value = [*value, "more"]
+        thread.put(value)
+    assert all(len(row[-1]) < 200 for row in rows(saver, "values") if row[4])
+    fresh(saver)
+    assert thread.get() == value
+
+
 def test_an_object_that_is_many_elements_changes_everywhere(saver: PerihelionSaver) -> None:
     thread = Thread(saver)
     same = {"number": 1}
@@ -194,6 +274,26 @@ def test_a_base_that_another_process_deleted_is_replaced_by_the_whole_value(save
     thread.put([*value, "more"])
     fresh(saver)
     assert thread.get() == [*value, "more"]
+
+
+def test_a_step_that_is_stored_while_its_base_is_deleted_keeps_its_value(saver: PerihelionSaver) -> None:
+    saver.setup()
+    thread = Thread(saver)
+    thread.config = config(checkpoint_ns="", run_id="old")
+    thread.put([{"i": i} for i in range(30)])
+    groups, run = saver._connection._groups, saver._connection._groups.run
+
+    def interrupted(batch: Any, kind: Kind) -> Any:
+        if kind is Kind.WRITE:
+            groups.run = run  # type: ignore[method-assign]
+            thread.put([*thread.get(), "more"])
+        return run(batch, kind)
+
+    groups.run = interrupted  # type: ignore[method-assign]
+    saver.delete_for_runs(["old"])
+    fresh(saver)
+    assert thread.get() == [*({"i": i} for i in range(30)), "more"]
+    assert len(rows(saver, "checkpoints")) == 1
 
 
 def test_the_cache_forgets_what_was_not_used(saver: PerihelionSaver) -> None:

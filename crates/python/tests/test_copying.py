@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 from typing import Any
 
 import pytest
 from databases import POSTGRES, drop_database, new_database
 from graphs import config, counting, rows
+from langchain_core.load import dumpd
 from langchain_core.messages import AIMessage, HumanMessage, RemoveMessage
 from langgraph.checkpoint.base import BaseCheckpointSaver
 from langgraph.checkpoint.serde.encrypted import EncryptedSerializer
@@ -60,6 +62,21 @@ def source(request: pytest.FixtureRequest, tmp_path: Path) -> Any:
             saver.setup()
             yield url, saver, lambda: None
         drop_database(name)
+
+
+def test_rows_in_json_of_an_older_saver_become_messages(address: str, tmp_path: Path) -> None:
+    path = str(tmp_path / "old.db")
+    old = {"v": 1, "id": "1", "ts": "", "channel_versions": {"messages": 2, "count": 2}, "versions_seen": {}}
+    values = {"messages": [dumpd(HumanMessage("hello", id="h"))], "count": 3}
+    with SqliteSaver.from_conn_string(path) as saver:
+        saver.setup()
+        row = ("one", "", "1", None, "json", json.dumps({**old, "channel_values": values}).encode(), b"{}")
+        saver.conn.execute("INSERT INTO checkpoints VALUES (?, ?, ?, ?, ?, ?, ?)", row)
+        saver.conn.commit()
+    with PerihelionSaver.from_conn_string(address) as target:
+        copy_from(path, target)
+        found = target.get_tuple(config("one"))
+        assert found and found.checkpoint["channel_values"] == {"messages": [HumanMessage("hello", id="h")], "count": 3}
 
 
 @pytest.mark.parametrize("serde", [None, AES], ids=["plain", "aes"])

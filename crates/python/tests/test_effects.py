@@ -23,6 +23,7 @@ from perihelion import (
     EffectError,
     OutcomeUnknown,
     PerihelionSaver,
+    _effects,
     aask,
     ask,
     idempotency_key,
@@ -73,6 +74,22 @@ def graph(saver: Any, node: Callable[..., Any], **options: Any) -> Any:
 
 def run(built: Any, given: Any = None) -> Any:
     return built.invoke(given, config(), durability="sync")
+
+
+def test_an_outcome_whose_commit_lost_its_connection_is_recorded(saver: PerihelionSaver) -> None:
+    bank, groups, finish = Bank(), saver._connection._groups, _effects._FINISH
+    transact = groups.run
+
+    def twice(batch: Any, kind: Any) -> Any:
+        """As the core does where a connection is lost before the answer to COMMIT."""
+        if any(sql == finish for sql, _ in batch):
+            transact(batch, kind)
+        return transact(batch, kind)
+
+    groups.run = twice  # type: ignore[method-assign]
+    built = graph(saver, lambda state: {"results": [once("charge", bank.charge)]})
+    assert run(built, {"order": "a"})["results"] == ["receipt 1 for 5"]
+    assert [effect.is_done for effect in saver.effects("t")] == [True]
 
 
 def crashed(built: Any, given: Any) -> None:

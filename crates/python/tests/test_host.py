@@ -9,16 +9,23 @@ import socket
 import struct
 import subprocess
 import sys
+import time
 import uuid
 from collections.abc import Iterator
+from dataclasses import dataclass
+from datetime import datetime, timezone
 from pathlib import Path
 from typing import Any
 
 import pytest
+from langchain_core.messages import HumanMessage
 from langgraph.checkpoint.base import empty_checkpoint
+from langgraph.types import Interrupt
 from perihelion import PerihelionSaver
+from perihelion.host._wire import encode
+from pydantic import BaseModel
 
-GRAPHS = ["react", "order", "fan", "slow", "broken", "context", "silent"]
+GRAPHS = ["react", "order", "fan", "slow", "broken", "context", "silent", "configured", "demanding", "forks"]
 
 
 class Child:
@@ -204,6 +211,74 @@ def test_a_command_sends_inputs_to_nodes(child: Child) -> None:
     sends = [{"node": "piece", "input": {"piece": name}} for name in "ab"]
     assert thread.run(command={"goto": sends})["kind"] == "end"
     assert thread.values["found"] == ["a", "b", "joined"]
+
+
+@pytest.mark.parametrize("modes", [["values"], ["events", "values"]])
+def test_no_node_runs_before_the_server_has_kept_the_step_before_it(child: Child, home: Path, modes: list[str]) -> None:
+    thread = Thread("slow", child)
+    thread.request = {"modes": modes}
+    frames = child.call("run", thread.order(has_input=True, input={"steps": 4}))
+    steps = (frame for frame in frames if frame["kind"] == "step")
+    assert [next(steps)["values"]["done"] for _ in range(2)] == [[], [0]]
+    time.sleep(1)
+    assert (home / "log").read_text().split() == ["begin", "0", "end", "0"]
+    child.send({"call": child.newest, "op": "cancel"})
+    while (frame := child.receive())["kind"] != "error":
+        assert frame["kind"] == "event"
+    time.sleep(0.5)
+    assert frame["error"] == "CancelledError" and (home / "log").read_text().split() == ["begin", "0", "end", "0"]
+
+
+def test_a_factory_that_needs_its_config_does_not_keep_the_other_graphs_from_loading(child: Child) -> None:
+    assert child.loaded["graphs"]["demanding"] == {} and child.loaded["graphs"]["slow"]["drawing"]
+    config = {"configurable": {"model": "small"}}
+    order = {"graph": "demanding", "tenant": "default", "config": config}
+    assert next(child.call("describe", order))["answer"]["drawing"]["nodes"]
+    failed = next(child.call("describe", {**order, "config": {}}))
+    assert failed["error"] == "KeyError" and "model" in failed["message"]
+
+
+def test_no_client_sets_the_own_fields_of_langgraph(child: Child) -> None:
+    thread = Thread("configured", child)
+    own = {"__pregel_checkpointer": None, "__pregel_other": "x"}
+    thread.request = {"modes": [], "config": {"configurable": {**own, "flavour": "mint"}}}
+    thread.begin({"steps": 1})
+    seen = thread.values["seen"]
+    assert seen["flavour"] == "'mint'" and "PerihelionSaver" in seen["__pregel_checkpointer"] and "__pregel_other" not in seen
+
+
+def test_a_process_that_a_forked_one_forks_keeps_its_files(child: Child) -> None:
+    thread = Thread("forks", child)
+    thread.begin({"steps": 1})
+    assert thread.values["seen"] == {"files": "whole"}
+
+
+@dataclass
+class Point:
+    x: int
+    _own: int = 0
+
+
+class Model(BaseModel):
+    x: int
+
+
+@pytest.mark.parametrize(("odd", "shown"), [("\ud800", "?"), (2**70, 2**70), ({(1, 2): 3}, {"(1, 2)": 3})])
+def test_one_odd_value_leaves_the_others_as_they_are(odd: Any, shown: Any) -> None:
+    usual = {
+        "at": datetime(2026, 1, 2, tzinfo=timezone.utc),
+        "id": uuid.UUID(int=1),
+        "color": signal.SIGTERM,
+        "point": Point(1),
+        "model": Model(x=1),
+        "class": Model,
+        "messages": [HumanMessage("hello", id="h")],
+        "nested": ({1, 1}, b"bytes", float("nan"), {1: None, uuid.UUID(int=2): True}),
+        "interrupt": Interrupt("sure?", id="i"),
+    }
+    alone = json.loads(encode(usual))
+    assert alone["class"] == repr(Model) and alone["color"] == 15
+    assert json.loads(encode({**usual, "odd": [odd], "model": Model(x=1)})) == {**alone, "odd": [shown]}
 
 
 def test_an_exception_without_a_text_ends_its_run(child: Child) -> None:

@@ -4,16 +4,25 @@ from __future__ import annotations
 
 import asyncio
 import multiprocessing
+import operator
+import os
 import sqlite3
+import subprocess
+import sys
 import threading
+from collections.abc import Callable
+from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Annotated, Any, TypedDict
 
 import pytest
 from graphs import Thread, config, counting
 from langgraph.checkpoint.base import empty_checkpoint
 from langgraph.checkpoint.serde.jsonplus import JsonPlusSerializer
-from perihelion import AsyncPerihelionSaver, PerihelionSaver
+from langgraph.func import entrypoint
+from langgraph.graph import StateGraph
+from langgraph.types import Command, interrupt
+from perihelion import AsyncPerihelionSaver, PerihelionSaver, PerihelionStore, copy_from
 
 START: dict[str, Any] = {"messages": [], "items": []}
 
@@ -153,6 +162,164 @@ def test_a_second_sqlite_library_is_refused(tmp_path: Path) -> None:
     connection.close()
     with PerihelionSaver.from_conn_string(str(path)) as saver:
         assert Thread(saver).get(config()) == [1]
+
+
+@dataclass
+class Point:
+    x: int
+
+
+class Named(TypedDict, total=False):
+    name: str
+
+
+class Places(Named, total=False):
+    first: Point
+    rest: Annotated[list[Point], operator.add]
+
+
+def added(state: Places) -> dict[str, Any]:
+    return {"first": Point(1), "rest": [Point(2)]}
+
+
+def answered(state: Places) -> dict[str, Any]:
+    assert all(isinstance(one, Point) for one in (state["first"], *state["rest"])) and interrupt("sure?")
+    return {"rest": [Point(3)]}
+
+
+def places() -> StateGraph[Places]:
+    return StateGraph(Places).add_sequence([added, answered]).add_edge("__start__", "added")
+
+
+def counted(point: Point, *, previous: Any = None) -> Point:
+    return Point(previous.x + point.x if previous else point.x)
+
+
+# LangGraph does not read these annotations from their texts.
+counted.__annotations__.update({"point": Point, "return": Point})
+
+
+SHAPES: dict[str, Callable[[], Any]] = {
+    "compiled": lambda: places().compile(),
+    "copied": lambda: places().compile().with_config(tags=["a"]),
+    "subgraph": lambda: StateGraph(Named).add_node("sub", places().compile()).add_edge("__start__", "sub").compile(),
+}
+
+
+@pytest.mark.parametrize("shape", SHAPES)
+def test_a_graph_that_was_compiled_before_its_saver_loads_its_types(
+    address: str, shape: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr("langgraph._internal._serde.STRICT_MSGPACK_ENABLED", False)
+    app = SHAPES[shape]()
+    monkeypatch.undo()
+    with PerihelionSaver.from_conn_string(address) as saver:
+        app.checkpointer = saver
+        app.invoke({}, config())
+        assert "__interrupt__" not in app.invoke(Command(resume=True), config())
+
+
+def test_an_entrypoint_that_was_made_before_its_saver_loads_its_types(address: str) -> None:
+    app = entrypoint()(counted).copy()
+    with PerihelionSaver.from_conn_string(address) as saver:
+        app.checkpointer = saver
+        assert [app.invoke(Point(2), config()).x for _ in range(2)] == [2, 4]
+
+
+VISIT = """
+import sqlite3, sys
+with sqlite3.connect(sys.argv[1]) as connection:
+    connection.execute("CREATE TABLE IF NOT EXISTS visits (n)")
+    connection.execute("INSERT INTO visits VALUES (1)")
+print(connection.execute("SELECT count(*) FROM perihelion_checkpoints").fetchone()[0])
+connection.close()
+"""
+
+
+def visit(path: Path) -> int:
+    """Opens, writes and closes a file in another process; returns how many checkpoints it has."""
+    return int(subprocess.run([sys.executable, "-c", VISIT, path], check=True, capture_output=True).stdout)
+
+
+def test_another_process_comes_and_goes_without_loss(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    with PerihelionSaver.from_conn_string(str(path)) as saver, PerihelionStore.from_conn_string(str(path)) as store:
+        thread = Thread(saver)
+        for number in range(1, 3):
+            thread.put([number])
+            store.put(("a",), str(number), {})
+            assert visit(path) == number
+            assert path.with_name("agents.db-wal").exists()
+        with PerihelionStore.from_conn_string(str(path)) as second:
+            assert len(second.search(("a",))) == 2
+        assert visit(path) == 2 and path.with_name("agents.db-wal").exists()
+
+
+DAEMON = """
+import os, sys, time
+from graphs import Thread
+from perihelion import PerihelionSaver
+from test_saver import visit
+from pathlib import Path
+path = Path(sys.argv[1])
+saver = PerihelionSaver(str(path))
+Thread(saver, "parent").put([1])
+read, write = os.pipe()
+if os.fork():
+    os.close(write)
+    os.read(read, 1)
+    os._exit(0)
+thread = Thread(saver, "child")
+thread.put([1])
+os.write(write, b"x")
+os.close(write)
+time.sleep(0.5)
+seen = [visit(path)]
+thread.put([1, 2])
+seen.append(visit(path))
+print(seen, path.with_name("agents.db-wal").exists(), flush=True)
+"""
+
+
+@pytest.mark.skipif("fork" not in multiprocessing.get_all_start_methods(), reason="no fork here")
+def test_a_forked_process_that_outlives_its_parent_loses_nothing(tmp_path: Path) -> None:
+    command = [sys.executable, "-c", DAEMON, tmp_path / "agents.db"]
+    environment = {**os.environ, "PYTHONPATH": os.pathsep.join([str(Path(__file__).parent), *sys.path])}
+    ended = subprocess.run(command, check=True, capture_output=True, text=True, env=environment)
+    assert ended.stdout.strip() == "[2, 3] True"
+
+
+def test_threads_write_while_their_process_is_forked(address: str) -> None:
+    with PerihelionSaver.from_conn_string(address) as saver:
+        graph = counting(40).compile(checkpointer=saver)
+        runs = [threading.Thread(target=graph.invoke, args=(START, config(f"t{i}"))) for i in range(4)]
+        for run in runs:
+            run.start()
+        while any(run.is_alive() for run in runs):
+            child = os.fork()
+            if not child:
+                os._exit(0)
+            os.waitpid(child, 0)
+        for i in range(4):
+            assert len(graph.get_state(config(f"t{i}")).values["messages"]) == 40
+
+
+def test_a_refused_saver_leaves_the_locks_of_the_other_library(tmp_path: Path) -> None:
+    path = tmp_path / "agents.db"
+    connection = sqlite3.connect(path)
+    connection.execute("PRAGMA journal_mode = wal")
+    connection.execute("CREATE TABLE perihelion_checkpoints (n)")
+    with pytest.raises(RuntimeError, match="another SQLite library"):
+        PerihelionSaver(str(path))
+    visit(path)
+    assert path.with_name("agents.db-wal").exists()
+    connection.close()
+
+
+def test_a_file_that_is_only_read_is_not_made(tmp_path: Path) -> None:
+    with PerihelionSaver.from_conn_string(":memory:") as saver, pytest.raises(RuntimeError, match="unable to open"):
+        copy_from(str(tmp_path / "typo.db"), saver)
+    assert not (tmp_path / "typo.db").exists()
 
 
 def test_versions_of_other_savers_continue_in_their_format() -> None:

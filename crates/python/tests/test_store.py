@@ -74,6 +74,32 @@ def test_a_scoped_store_has_items_of_its_own(store: PerihelionStore) -> None:
         assert [item.namespace for item in one.search(())] == [(str(number),)]
 
 
+def test_pages_are_read_by_one_statement(store: PerihelionStore) -> None:
+    for i in range(10):
+        store.put(("n",), str(i), {"i": i})
+    groups, asked = store._connection._groups, set()
+    run = groups.run
+
+    def noting(batch: Any, kind: Any) -> Any:
+        asked.update(sql for sql, _ in batch)
+        return run(batch, kind)
+
+    groups.run = noting  # type: ignore[method-assign]
+    pages = [store.search(("n",), limit=limit, offset=offset) for limit, offset in ((1, 0), (2, 1), (3, 3), (4, 6))]
+    assert len({item.key for page in pages for item in page}) == 10
+    assert len([sql for sql in asked if "LIMIT" in sql]) == 1
+
+
+def test_a_connection_keeps_few_prepared_statements(address: str) -> None:
+    if not address.startswith("postgres"):
+        pytest.skip("SQLite bounds them")
+    with PerihelionStore.from_conn_string(address, pool_size=1) as store:
+        for number in range(700):
+            store._connection.native.run([(f"SELECT {number}", ())], False)
+        (((count,),),) = store._connection.native.run([("SELECT count(*) FROM pg_prepared_statements", ())], False)
+        assert count < 300
+
+
 def test_filters_compare(store: PerihelionStore) -> None:
     for i in range(10):
         store.put(("n",), str(i), {"i": i, "even": i % 2 == 0, "in": {"x": i}})
@@ -156,6 +182,26 @@ def test_reading_extends_a_lifetime_and_the_sweeper_ends_it(address: str) -> Non
             time.sleep(0.1)
         assert store.get(("t",), "k", refresh_ttl=False) is None
         assert store.stop_ttl_sweeper()
+
+
+def test_the_sweeper_survives_an_error_of_the_database(address: str, caplog: pytest.LogCaptureFixture) -> None:
+    with PerihelionStore.from_conn_string(address) as store:
+        store.setup()
+        sweep, failures = store._steps.sweep, iter([RuntimeError("no connection")])
+
+        def fails_once() -> Any:
+            for error in failures:
+                raise error
+            return sweep()
+
+        store._steps.sweep = fails_once  # type: ignore[method-assign]
+        store.put(("t",), "k", {}, ttl=0)
+        store.start_ttl_sweeper(sweep_interval_minutes=0.1 / 60)  # type: ignore[arg-type]
+        for _ in range(100):
+            if not store.search(("t",)):
+                break
+            time.sleep(0.1)
+        assert not store.search(("t",)) and "no connection" in caplog.text
 
 
 async def test_the_store_is_used_from_a_loop(address: str) -> None:

@@ -170,7 +170,7 @@ fn shown(cron: &Cron) -> Value {
         "end_time": cron.end_at,
         "schedule": cron.schedule,
         "timezone": cron.timezone,
-        "payload": cron.payload,
+        "payload": wire::without_user(cron.payload.clone()),
         "next_run_date": cron.next_at,
         "metadata": cron.metadata,
         "on_run_completed": cron.thread.is_none().then_some(ends),

@@ -71,6 +71,9 @@ def _watch_sqlite() -> None:
     with _hooked:
         if not _is_hooked:
             sys.addaudithook(_refuse_second_library)
+            if hasattr(os, "register_at_fork"):
+                after = _native.after_fork
+                os.register_at_fork(before=_native.before_fork, after_in_parent=after, after_in_child=after)
             _is_hooked = True
 
 

@@ -206,7 +206,11 @@ class EffectSteps:
 
     def finish(self, place: Place, entry: Entry, outcome: Any) -> Steps[bool]:
         data = self._seal.seal(ormsgpack.packb(self._serde.dumps_typed(outcome)), f"outcome:{place.name}")
-        return (yield from self._change(_FINISH, place, entry, data))
+        if (yield from self._change(_FINISH, place, entry, data)):
+            return True
+        # A statement whose connection is lost during its commit is run again, and then changes nothing.
+        (found,) = yield read((_FIND, place.values))
+        return bool(found) and (found[0][0], found[0][2]) == (entry.attempt, data)
 
     def withdraw(self, place: Place, entry: Entry) -> Steps[bool]:
         return (yield from self._change(_WITHDRAW, place, entry))

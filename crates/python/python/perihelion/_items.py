@@ -179,9 +179,11 @@ class ItemSteps:
         low, high, own = self._bounds(op.namespace_prefix)
         alive, now = self._alive(3)
         sql = f"SELECT {COLUMNS} FROM perihelion_items WHERE namespace >= ?1 AND namespace < ?2{own}{alive} ORDER BY updated_at DESC"
+        values: list[str | float] = [low, high, *now]
         if not op.filter and not op.query:
-            sql += f" LIMIT {int(op.limit)} OFFSET {int(op.offset)}"
-        (found,) = yield read((sql, (low, high, *now)))
+            sql += f" LIMIT ?{len(values) + 1} OFFSET ?{len(values) + 2}"
+            values += [int(op.limit), int(op.offset)]
+        (found,) = yield read((sql, values))
         items = {(row[0], row[1]): self._item(row, SearchItem) for row in found}
         if op.filter:
             items = {place: item for place, item in items.items() if matches(item.value, op.filter)}

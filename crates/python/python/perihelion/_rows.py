@@ -100,6 +100,12 @@ CHAIN = """SELECT version, base, root, data FROM perihelion_values
 WRITES = """SELECT data FROM perihelion_writes
     WHERE thread_id = ?1 AND checkpoint_ns = ?2 AND checkpoint_id = ?3 ORDER BY position"""
 
+# Violates the constraint if the namespace has another number of checkpoints than expected.
+EXPECT_CHECKPOINTS = """INSERT INTO perihelion_values (thread_id, checkpoint_ns, channel, version, root, data)
+    SELECT thread_id, checkpoint_ns, '', '', 'another number', data FROM perihelion_checkpoints
+    WHERE thread_id = ?1 AND checkpoint_ns = ?2
+        AND (SELECT count(*) FROM perihelion_checkpoints WHERE thread_id = ?1 AND checkpoint_ns = ?2) <> ?3 LIMIT 1"""
+
 MISSING_BASE = "perihelion_base_exists"
 
 Write = tuple[str, str, Any]

@@ -140,7 +140,7 @@ class CheckpointSteps:
     ) -> Steps[tuple[list[CheckpointTuple], Found | None]]:
         """Returns one page, newest first, and the last row that was read if there may be more."""
         conditions = ["1 = 1"]
-        values: list[str] = []
+        values: list[str | int] = []
         configurable = config["configurable"] if config else {}
         for column, value in (
             ("thread_id =", configurable.get("thread_id")),
@@ -159,8 +159,8 @@ class CheckpointSteps:
             (
                 f"SELECT thread_id, checkpoint_ns, {rows.CHECKPOINT} FROM perihelion_checkpoints "
                 f"WHERE {' AND '.join(conditions)} "
-                f"ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT {page}",
-                values,
+                f"ORDER BY checkpoint_id DESC, thread_id DESC, checkpoint_ns DESC LIMIT ?{len(values) + 1}",
+                [*values, page],
             )
         )
         chosen = cast("list[Found]", found)

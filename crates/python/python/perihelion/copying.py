@@ -69,6 +69,11 @@ class RawSerializer(SerializerProtocol):
         return PLAIN, ormsgpack.packb(obj, option=OPTIONS)
 
 
+def _json_row(value: Any) -> Any:
+    """Keeps a value of an older SqliteSaver in the form in which its serialiser makes objects of it."""
+    return Opaque("json", json.dumps(value).encode()) if isinstance(value, (dict, list)) else value
+
+
 def _raw(serde: SerializerProtocol | None) -> SerializerProtocol:
     """Returns what reads or writes like a serialiser, but leaves objects alone."""
     if isinstance(serde, EncryptedSerializer):
@@ -114,6 +119,8 @@ class _Source:
                 checkpoint["channel_values"] = values
             elif kind == "json":
                 checkpoint = json.loads(data)
+                values = checkpoint.get("channel_values") or {}
+                checkpoint["channel_values"] = {channel: _json_row(value) for channel, value in values.items()}
             else:
                 checkpoint = self.serde.loads_typed((kind, data))
             if isinstance(checkpoint, Opaque):

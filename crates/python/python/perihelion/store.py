@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import copy
+import logging
 import threading
 from collections.abc import AsyncIterator, Iterable, Iterator, Sequence
 from contextlib import asynccontextmanager, contextmanager
@@ -26,6 +27,8 @@ from langgraph.store.base import (
 from perihelion import _items as items
 from perihelion._database import Connection
 from perihelion._native import Seal
+
+logger = logging.getLogger(__name__)
 
 Texts = list[tuple[tuple[tuple[str, ...], str], str, str]]
 """Texts to embed, each with its item and path."""
@@ -181,7 +184,7 @@ class PerihelionStore(BaseStore):
 
     def start_ttl_sweeper(self, sweep_interval_minutes: int | None = None) -> None:
         """Deletes expired items from time to time, every five minutes if neither this nor the settings say otherwise."""
-        if self._sweeper is not None:
+        if self._sweeper is not None and self._sweeper.is_alive():
             return
         interval = sweep_interval_minutes or (self.ttl_config or {}).get("sweep_interval_minutes") or 5
         self._stops.clear()
@@ -190,7 +193,10 @@ class PerihelionStore(BaseStore):
 
     def _sweep(self, seconds: float) -> None:
         while not self._stops.wait(seconds):
-            PerihelionStore.sweep_ttl(self)
+            try:
+                PerihelionStore.sweep_ttl(self)
+            except Exception:
+                logger.exception("expired items could not be deleted; trying again in %g seconds", seconds)
 
     def stop_ttl_sweeper(self, timeout: float | None = None) -> bool:
         """Stops the deletion of expired items; returns whether it has stopped."""

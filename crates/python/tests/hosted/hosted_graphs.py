@@ -201,5 +201,45 @@ context.add_node("seen", seen)
 context.add_edge(START, "seen")
 
 
+def keys(state: Count) -> dict[str, Any]:
+    from langgraph.config import get_config
+
+    return {"seen": {name: repr(value) for name, value in get_config()["configurable"].items()}}
+
+
+configured = StateGraph(Count)
+configured.add_node("keys", keys)
+configured.add_edge(START, "keys")
+
+
+def demanding(config: Any) -> Any:
+    """Makes a graph for a config that names a model."""
+    return react.compile(name=config["configurable"]["model"])
+
+
+def fork_twice(state: Count) -> dict[str, Any]:
+    """Forks a process that opens files, and forks another one that writes to them."""
+    path = os.environ["HOSTED_LOG"] + ".forks"
+    if os.fork() == 0:
+        files = [os.open(path, os.O_CREAT | os.O_APPEND | os.O_WRONLY) for _ in range(50)]
+        if os.fork() == 0:
+            try:
+                written = sum(os.write(file, b".") for file in files)
+            except OSError:
+                written = 0
+            os.write(files[-1], b"whole" if written == len(files) else b"torn")
+        os._exit(0)
+    while not os.path.exists(path) or not os.path.getsize(path) > 3:
+        time.sleep(0.05)
+    time.sleep(0.5)
+    with open(path) as file:
+        return {"seen": {"files": file.read().strip(".")}}
+
+
+forks = StateGraph(Count)
+forks.add_node("fork", fork_twice)
+forks.add_edge(START, "fork")
+
+
 async def factory(config: Any) -> Any:
     return react.compile()

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import shutil
 import signal
 import socket
+import sqlite3
 import subprocess
 import sys
 import time
@@ -89,6 +91,19 @@ class Server:
                 return
             time.sleep(0.05)
         raise TimeoutError(f"no {line!r} in {self.lines()}: {(self.home / 'server.log').read_text()}")
+
+
+def count_of(database: str, table: str, where: str) -> int:
+    """Counts rows in the database of a server."""
+    sql = f"SELECT count(*) FROM perihelion_{table} WHERE {where}"
+    if database.startswith("sqlite:"):
+        with contextlib.closing(sqlite3.connect(database.removeprefix("sqlite:"))) as file:
+            return int(file.execute(sql).fetchone()[0])
+    import psycopg
+
+    with psycopg.connect(database) as connection:
+        found = connection.execute(sql.encode()).fetchone()
+        return int(found[0]) if found else 0
 
 
 def thread_of(client: SyncLangGraphClient) -> str:

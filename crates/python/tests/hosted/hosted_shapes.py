@@ -183,6 +183,27 @@ async def wait(state: State) -> dict[str, Any]:
 waiting = chain(("wait", wait))
 
 
+class Item(BaseModel):
+    name: str
+
+
+class Typed(State, total=False):
+    items: Annotated[list[Item], operator.add]
+    context: Context
+
+
+def note(state: Typed) -> dict[str, Any]:
+    return {"items": [Item(name="tea")], "context": Context("ann")}
+
+
+def classes(state: Typed) -> dict[str, Any]:
+    interrupt("sure?")
+    return {"log": [type(one).__name__ for one in [*state["items"], state["context"]]]}
+
+
+typed = StateGraph(Typed).add_sequence([note, classes]).add_edge(START, "note")
+
+
 def remember(state: State, *, store: BaseStore) -> dict[str, Any]:
     store.put(("memories", "ann"), "tea", {"text": "green"})
     return {"log": sorted(item.key for item in store.search(("memories",)))}
@@ -193,7 +214,7 @@ memory = chain(("remember", remember))
 
 def show(state: State, config: RunnableConfig) -> dict[str, Any]:
     user = config["configurable"].get("langgraph_auth_user") or {}
-    headers = [name for name in config["configurable"] if name.startswith("x-")]
+    headers = {name: value for name, value in config["configurable"].items() if name.startswith("x-")}
     return {"log": [user.get("identity"), user.get("role"), os.environ.get("HOSTED_KEY"), headers]}
 
 
@@ -224,9 +245,21 @@ forking = chain(("fork", fork))
 auth = Auth()
 
 
+class Cem(BaseModel):
+    """A user whose identity is a property."""
+
+    role: str = "role of cem"
+
+    @property
+    def identity(self) -> str:
+        return "cem"
+
+
 @auth.authenticate
 async def authenticate(authorization: str | None) -> Any:
     name = (authorization or "").removeprefix("Bearer ")
+    if name == "cem":
+        return Cem()
     if name not in ("ann", "bob"):
         raise Auth.exceptions.HTTPException(status_code=401, detail="who are you?")
     return {"identity": name, "role": f"role of {name}"}
@@ -236,6 +269,17 @@ async def authenticate(authorization: str | None) -> Any:
 async def owned(ctx: Any, value: Any) -> Any:
     value.setdefault("metadata", {})["owner"] = ctx.user.identity
     return {"owner": ctx.user.identity}
+
+
+@auth.on.crons.create
+async def monthly(ctx: Any, value: Any) -> None:
+    value["schedule"] = "1 0 1 * *" if value["schedule"] == "@monthly" else value["schedule"]
+    value["payload"]["metadata"]["owner"] = ctx.user.identity
+
+
+@auth.on.assistants.read
+async def not_secret(ctx: Any, value: Any) -> bool:
+    return value["assistant_id"] != "memory" or ctx.user.identity != "cem"
 
 
 @auth.on.store

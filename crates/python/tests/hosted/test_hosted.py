@@ -283,10 +283,18 @@ def test_an_environment_without_the_package_is_named(tmp_path: Path, command: li
 
 @pytest.mark.parametrize(
     ("field", "value"),
-    [("node_version", "20"), ("http", {"app": "./app.py:app"}), ("checkpointer", {"ttl": {"default_ttl": 60}})],
+    [
+        ("node_version", "20"),
+        ("http", {"app": "./app.py:app"}),
+        ("http.disable_ui", {"disable_ui": True}),
+        ("auth.cache", {"path": "./auth.py:auth", "cache": {"ttl_seconds": 60}}),
+        ("store.ttl.default", {"ttl": {"default": 60}}),
+        ("graph", {"a": "./a.py:a"}),
+        ("checkpointer", {"ttl": {"default_ttl": 60}}),
+    ],
 )
 def test_what_is_not_hosted_is_refused_by_its_name(tmp_path: Path, field: str, value: Any) -> None:
-    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"a": "./a.py:a"}, field: value}))
+    (tmp_path / "langgraph.json").write_text(json.dumps({"graphs": {"a": "./a.py:a"}, field.partition(".")[0]: value}))
     command = [PROGRAM, "serve", "--addr", "127.0.0.1:0", "--database", "sqlite:x.db", "--graphs", "langgraph.json"]
     ended = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, timeout=60)
     assert ended.returncode == 2 and field in ended.stderr and "not supported" in ended.stderr

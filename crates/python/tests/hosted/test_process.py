@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import os
 import re
+import signal
 import subprocess
 import sys
 import time
@@ -12,16 +13,16 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from hosted_server import PROGRAM, Server, part_of, thread_of
+from hosted_server import PROGRAM, Server, count_of, part_of, thread_of
 
 KEY = "aa" * 32
-GRAPHS = "blocking forking leaving leaving_thread paused shown steps stopping waiting".split()
+GRAPHS = "blocking forking leaving leaving_thread paused shown steps stopping typed waiting".split()
 
 
 @pytest.fixture(scope="module")
 def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     graphs = {name: f"./graphs.py:{name}" for name in GRAPHS}
-    server = Server(tmp_path_factory.mktemp("home"), database, graphs, "hosted_shapes")
+    server = Server(tmp_path_factory.mktemp("home"), database, graphs, "hosted_shapes", store={"ttl": {"sweep_interval_minutes": 0.01}})
     (server.home / "perihelion.toml").write_text('[encryption]\nkeys = ["k1=env:HOSTED_KEY"]\n')
     server.environment["HOSTED_KEY"] = KEY
     server.start()
@@ -70,6 +71,30 @@ def test_an_exit_of_a_node_ends_its_run_alone(server: Server, tmp_path: Path, gr
     file.touch()
     ended: Any = client.runs.join(thread, run["run_id"])
     assert ended["log"] == ["over"] and runs.read_text() == "run\n"
+
+
+def test_objects_in_channels_keep_their_classes_between_runs_and_processes(server: Server) -> None:
+    client, thread = server.client, thread_of(server.client)
+    for turn in range(2):
+        client.runs.wait(thread, "typed", input={})
+        if turn:
+            for child in server.children():
+                os.kill(child, signal.SIGKILL)
+        ended: Any = client.runs.wait(thread, "typed", command={"resume": True})
+        assert ended["log"][-2 - turn :] == [*["Item"] * (turn + 1), "Context"], ended
+
+
+def test_items_of_the_store_expire_and_are_deleted(server: Server) -> None:
+    store, ttl = server.client.store, 2 / 60
+    store.put_item(["brief"], "k", {"n": 1}, ttl=ttl)  # type: ignore[arg-type]
+    item: Any = store.get_item(["brief"], "k")
+    assert item["value"] == {"n": 1}
+    deadline = time.monotonic() + 30
+    while count_of(server.database, "items", "namespace = 'brief.'") and time.monotonic() < deadline:
+        time.sleep(0.2)
+        # Reading does not extend the life of an item.
+        item = store.get_item(["brief"], "k")
+    assert not count_of(server.database, "items", "namespace = 'brief.'") and not store.get_item(["brief"], "k")
 
 
 def test_keys_encrypt_checkpoints_and_do_not_reach_the_graphs(server: Server) -> None:

@@ -2,9 +2,7 @@
 
 from __future__ import annotations
 
-import contextlib
 import json
-import sqlite3
 import threading
 import time
 from collections.abc import Iterator
@@ -14,7 +12,7 @@ from typing import Any
 
 import httpx
 import pytest
-from hosted_server import Server, part_of, thread_of
+from hosted_server import Server, count_of, part_of, thread_of
 from langgraph_sdk.client import SyncLangGraphClient
 
 SHAPES = (
@@ -278,22 +276,11 @@ def test_a_copy_is_independent_of_its_original(server: Server) -> None:
     client.threads.delete(thread)
     # The server deletes its checkpoints later.
     deadline = time.monotonic() + 90
-    while has_checkpoints(server.database, thread) and time.monotonic() < deadline:
+    mine = f"thread_id = '{thread}'"
+    while count_of(server.database, "checkpoints", mine) and time.monotonic() < deadline:
         time.sleep(0.5)
-    assert not has_checkpoints(server.database, thread)
+    assert not count_of(server.database, "checkpoints", mine)
     assert ask(client, copy, "around", input=None)["log"] == ["a", "edited", "b", "end"]
-
-
-def has_checkpoints(database: str, thread: str) -> bool:
-    sql = f"SELECT count(*) FROM perihelion_checkpoints WHERE thread_id = '{thread}'"
-    if database.startswith("sqlite:"):
-        with contextlib.closing(sqlite3.connect(database.removeprefix("sqlite:"))) as file:
-            return bool(file.execute(sql).fetchone()[0])
-    import psycopg
-
-    with psycopg.connect(database) as connection:
-        found = connection.execute(sql.encode()).fetchone()
-        return bool(found and found[0])
 
 
 def test_an_edit_can_end_a_thread(client: SyncLangGraphClient) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 import uuid
 from collections.abc import Iterator
 from pathlib import Path
@@ -18,7 +19,7 @@ from langgraph_sdk.client import SyncLangGraphClient
 def server(database: str, tmp_path_factory: pytest.TempPathFactory) -> Iterator[Server]:
     graphs = {name: f"./graphs.py:{name}" for name in ("shown", "steps", "memory")}
     auth = {"path": "./graphs.py:auth"}
-    http = {"disable_meta": True, "configurable_headers": {"includes": ["x-*"], "excludes": ["x-team-secret"]}}
+    http = {"disable_meta": True, "disable_webhooks": True, "configurable_headers": {"includes": ["x-*"], "excludes": ["x-team-secret"]}}
     server = Server(tmp_path_factory.mktemp("home"), database, graphs, "hosted_shapes", auth=auth, http=http)
     server.start()
     yield server
@@ -141,7 +142,54 @@ def test_routes_are_off_and_headers_reach_the_config(server: Server, ann: SyncLa
     given = {"x-team": "blue", "x-team-secret": "no", "x-api-key": "no"}
     headers = {"Authorization": "Bearer ann", **given}
     answer = httpx.post(f"{server.url}/runs/wait", headers=headers, json={"assistant_id": "shown", "input": {}}, timeout=60)
-    assert answer.json()["log"][3] == ["x-team"]
+    assert answer.json()["log"][3] == {"x-team": "blue"}
+
+
+def test_no_client_overrides_a_header(server: Server, ann: SyncLangGraphClient) -> None:
+    headers = {"Authorization": "Bearer ann", "x-team": "blue"}
+    run = {"assistant_id": "shown", "input": {}, "config": {"configurable": {"x-team": "red"}}}
+    answer = httpx.post(f"{server.url}/runs/wait", headers=headers, json=run, timeout=60)
+    assert answer.json()["log"][3] == {"x-team": "blue"}
+    thread = thread_of(ann)
+    command = {"id": 1, "method": "run.start", "params": run}
+    answer = httpx.post(f"{server.url}/threads/{thread}/commands", headers=headers, json=command)
+    ended: Any = ann.runs.join(thread, answer.json()["result"]["run_id"])
+    assert ended["log"][3] == {"x-team": "blue"}
+
+
+def test_webhooks_are_refused_where_they_are_off(server: Server, ann: SyncLangGraphClient) -> None:
+    webhook = "http://127.0.0.1:1/"
+    command = {"id": 1, "method": "run.start", "params": {"assistant_id": "shown", "input": {}, "webhook": webhook}}
+    headers = {"Authorization": "Bearer ann"}
+    answer = httpx.post(f"{server.url}/threads/{thread_of(ann)}/commands", headers=headers, json=command)
+    assert answer.status_code == 422 and "webhooks are off" in answer.text
+    assert status_of(ann.runs.create, None, "shown", input={}, webhook=webhook) == 422
+    assert status_of(ann.crons.create, "shown", schedule="0 0 1 1 *", webhook=webhook) == 422
+
+
+def test_the_identity_of_a_user_can_be_a_property(server: Server) -> None:
+    ended: Any = client_of(server, "cem").runs.wait(None, "shown", input={})
+    assert ended["log"][:2] == ["cem", "role of cem"]
+
+
+def test_runs_of_crons_know_their_user(server: Server, ann: SyncLangGraphClient, bob: SyncLangGraphClient) -> None:
+    assert status_of(client_of(server, "cem").crons.create, "memory", schedule="* * * * *") == 403
+    made = ann.crons.create("shown", schedule="@monthly", input={})
+    assert made["schedule"] == "1 0 1 * *"
+    thread = thread_of(ann)
+    cron = ann.crons.create_for_thread(thread, "shown", schedule="* * * * *", input={})["cron_id"]
+    assert status_of(bob.crons.create_for_thread, thread, "shown", schedule="* * * * *") == 404
+    ann.crons.update(cron, config={"configurable": {"flavour": "mint"}})
+    for _ in range(450):
+        if log := (ann.threads.get_state(thread)["values"] or {}).get("log"):
+            break
+        time.sleep(0.2)
+    assert log[:2] == ["ann", "role of ann"]
+    listed = ann.crons.search()
+    assert {one["cron_id"] for one in listed} == {cron, made["cron_id"]} and "role of ann" not in str(listed)
+    assert bob.crons.search() == []
+    for one in listed:
+        ann.crons.delete(one["cron_id"])
 
 
 def test_settings_for_routes_leave_long_documents_to_their_own_limit(database: str, tmp_path: Path) -> None:

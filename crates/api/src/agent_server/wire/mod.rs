@@ -24,7 +24,7 @@ pub(crate) use message::content_text as text_of_content;
 pub(super) use metadata::graph_of;
 pub(super) use modes::{BEFORE_ENDS, Modes, Wire};
 pub(super) use request::RunBody;
-pub(super) use run::{Asked, shown as shown_run};
+pub(super) use run::{Asked, shown as shown_run, without_user};
 pub(super) use state::{Update, Values, output, read_update, values};
 pub(super) use thread::{
     Fields, empty_state, show_hosted, shown as shown_thread, snapshot, source, step_metadata,

@@ -32,13 +32,17 @@ impl Asked {
     }
 }
 
-pub(crate) fn shown(run: &Run) -> Value {
-    // The fields of a user may hold its tokens, which concern its nodes alone.
-    let mut kwargs = run.kwargs["shown"].clone();
-    let configurable = kwargs.pointer_mut("/config/configurable").and_then(Value::as_object_mut);
+/// Removes the fields of a user from the request of a run: they can contain tokens, which concern its nodes alone.
+pub(crate) fn without_user(mut request: Value) -> Value {
+    let configurable = request.pointer_mut("/config/configurable").and_then(Value::as_object_mut);
     if let Some(given) = configurable {
         given.retain(|name, _| !name.starts_with("langgraph_auth_"));
     }
+    request
+}
+
+pub(crate) fn shown(run: &Run) -> Value {
+    let kwargs = without_user(run.kwargs["shown"].clone());
     json!({
         "run_id": run.id,
         "thread_id": run.thread,

@@ -10,7 +10,7 @@ from langgraph.store.base import NOT_PROVIDED
 from perihelion.host import _auth, _threads
 from perihelion.host._position import Position, configure
 from perihelion.host._project import Project, described
-from perihelion.host._user import without_users
+from perihelion.host._user import without_reserved
 
 
 async def state(project: Project, order: dict[str, Any]) -> dict[str, Any]:
@@ -81,7 +81,7 @@ def _questions(interrupts: Sequence[Any]) -> list[dict[str, Any]]:
 async def describe(project: Project, order: dict[str, Any]) -> dict[str, Any]:
     """Describes a graph as its factory makes it for a config: its schemas, its drawing, and its subgraphs."""
     config = {**(order.get("config") or {})}
-    given = without_users({**(order.get("context") or {}), **(config.get("configurable") or {})})
+    given = without_reserved({**(order.get("context") or {}), **(config.get("configurable") or {})})
     config["configurable"] = {**given, "perihelion_tenant": order["tenant"]}
     async with project.graph(order["graph"], config, "assistants.read", order.get("context")) as graph:
         found = await described(graph, order.get("xray") or False)

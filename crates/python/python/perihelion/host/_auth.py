@@ -39,6 +39,8 @@ async def authorize(auth: Auth | None, http: Http, order: dict[str, Any]) -> dic
         request = _Request(order)
         if http.is_off(request.parts):
             raise Refused(404, "Not Found")
+        if "webhooks" in http.off and any(run.get("webhook") for run in request.runs()):
+            raise Refused(422, "webhooks are off in the http settings of langgraph.json; follow the run instead")
         if auth is not None and not order.get("is_known"):
             user = await _authenticate(auth, order)
             await _Handled(auth, user, request).decide()
@@ -86,11 +88,12 @@ async def _authenticate(auth: Auth, order: dict[str, Any]) -> User:
 
 
 def _fields(user: Any) -> dict[str, Any]:
+    names = ("identity", "display_name", "is_authenticated", "permissions")
+    known = {name: getattr(user, name) for name in names if hasattr(user, name)}
     for way in ("model_dump", "dict", "to_dict"):
         if callable(getattr(user, way, None)):
-            return dict(getattr(user, way)())
-    names = ("identity", "display_name", "is_authenticated", "permissions")
-    return {name: getattr(user, name) for name in names if hasattr(user, name)} | getattr(user, "__dict__", {})
+            return dict(getattr(user, way)()) | known
+    return getattr(user, "__dict__", {}) | known
 
 
 class _Request:
@@ -105,14 +108,22 @@ class _Request:
         self.query: str | None = order["query"]
         self.checks: list[Check] = []
 
+    def runs(self) -> list[dict[str, Any]]:
+        """Returns the runs that it asks for, or the changes to those of a cron."""
+        found = self.body if isinstance(self.body, list) else [self.body]
+        if self.parts[2:] == ["commands"]:
+            found = [self.body.get("params")] if _starts_run(self.body) else []
+        elif "runs" not in self.parts or self.method not in ("POST", "PATCH"):
+            found = []
+        return [one for one in found if isinstance(one, dict)]
+
     def show(self, headers: dict[str, str]) -> None:
-        """Adds headers to the config of the runs that it asks for."""
-        if headers and self.method == "POST" and "runs" in self.parts:
-            for run in self.body if isinstance(self.body, list) else [self.body]:
-                if isinstance(run, dict) and "assistant_id" in run:
-                    _check_shapes(run)
-                    run["config"] = {**(run.get("config") or {})}
-                    run["config"]["configurable"] = {**headers, **(run["config"].get("configurable") or {})}
+        """Adds headers to the config of the runs that it asks for, in place of what the client wrote there."""
+        for run in self.runs() if headers and self.method == "POST" else ():
+            if "assistant_id" in run or self.parts[2:] == ["commands"]:
+                _check_shapes(run)
+                run["config"] = {**(run.get("config") or {})}
+                run["config"]["configurable"] = {**(run["config"].get("configurable") or {}), **headers}
 
 
 class _Handled:
@@ -142,7 +153,7 @@ class _Handled:
             case ["threads", thread, "runs", "crons"]:
                 await self._cron(thread)
             case ["threads", thread, "commands"]:
-                if self.request.sent.get("method") in ("run.start", "state.fork", "input.respond", "input.inject"):
+                if _starts_run(self.request.sent):
                     params = self.request.sent.get("params") or {}
                     self.request.body = {**self.request.sent, "params": await self._run(thread, params)}
                 else:
@@ -166,8 +177,10 @@ class _Handled:
                 await self._cron(None)
             case ["runs", "crons", "search" | "count"]:
                 await self._search("crons")
+            case ["runs", "crons", cron] if self.request.method == "DELETE":
+                await self._check("crons", "delete", cron)
             case ["runs", "crons", cron]:
-                await self._check("crons", "delete" if self.request.method == "DELETE" else "update", cron, self.request.sent)
+                await self._change_cron(cron)
             case ["assistants"]:
                 await self._create("assistants")
             case ["assistants", "search" | "count"]:
@@ -230,15 +243,34 @@ class _Handled:
             self.request.checks.append({"kind": "threads", "id": thread, "filter": wanted})
         await self._check("assistants", "read", sent.get("assistant_id") or "")
         given = {name: field for name, field in value["kwargs"].items() if field is not None}
-        config = {**(given.get("config") or {})}
-        config["configurable"] = {**(config.get("configurable") or {}), "langgraph_auth_user": self.user}
-        return {**sent, **given, "config": config, "metadata": value["metadata"]}
+        return {**sent, **given, "config": self._named(given.get("config")), "metadata": value["metadata"]}
+
+    def _named(self, config: dict[str, Any] | None) -> dict[str, Any]:
+        """Returns a config that names the user with all fields, for the nodes of a run."""
+        given = config or {}
+        return {**given, "configurable": {**(given.get("configurable") or {}), "langgraph_auth_user": self.user}}
 
     async def _cron(self, thread: str | None) -> None:
-        self.request.body = {**self.request.sent, "metadata": dict(self.request.sent.get("metadata") or {})}
-        await self._ask("crons", "create", {**self.request.body, "payload": self.request.sent, "thread_id": thread} | self.request.body)
+        payload = {**self.request.sent, "metadata": dict(self.request.sent.get("metadata") or {})}
+        value: dict[str, Any] = {**payload, "payload": payload, "thread_id": thread}
+        given = dict(value)
+        await self._ask("crons", "create", value)
+        # A handler changes a field of the value or of its payload.
+        changed = {name: field for name, field in value.items() if name not in given or field is not given[name]}
+        body = {**value["payload"], **changed}
+        for name in ("payload", "thread_id"):
+            body.pop(name, None)
+        self.request.body = {**body, "config": self._named(body.get("config"))}
+        await self._check("assistants", "read", body.get("assistant_id") or "")
         if thread:
             await self._check("threads", "update", thread)
+
+    async def _change_cron(self, cron: str) -> None:
+        await self._check("crons", "update", cron, self.request.sent)
+        if self.request.sent.get("config"):
+            self.request.body = {**self.request.body, "config": self._named(self.request.body.get("config"))}
+        if assistant := self.request.sent.get("assistant_id"):
+            await self._check("assistants", "read", assistant)
 
     async def _store(self) -> None:
         if self.request.method == "GET":
@@ -255,6 +287,11 @@ class _Handled:
         await self._ask("store", action, value)
         _refuse_own(value["namespace"])
         self.request.body = {**value, name: list(value["namespace"])}
+
+
+def _starts_run(command: Any) -> bool:
+    methods = ("run.start", "state.fork", "input.respond", "input.inject")
+    return isinstance(command, dict) and command.get("method") in methods
 
 
 def _check_shapes(fields: dict[str, Any]) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 from langgraph.checkpoint.base import CheckpointTuple, empty_checkpoint
 
 from perihelion.host._project import Project
-from perihelion.host._user import User, without_users
+from perihelion.host._user import User, without_reserved
 
 LINE = "perihelion_line"
 """Metadata that names the attempt which wrote a checkpoint: the step at which the server's thread left another one."""
@@ -121,7 +121,7 @@ def configure(order: dict[str, Any], position: Position) -> dict[str, Any]:
         "langgraph_auth_permissions": user["permissions"] if user else [],
         "perihelion_tenant": order["tenant"],
     }
-    given = without_users({**(context if isinstance(context, dict) else {}), **(config.get("configurable") or {})})
+    given = without_reserved({**(context if isinstance(context, dict) else {}), **(config.get("configurable") or {})})
     for name in ("checkpoint_id", "checkpoint_ns", "checkpoint_map", "thread_id"):
         given.pop(name, None)
     metadata |= {LINE: position.line, "run_id": run, "graph_id": order["graph"]}

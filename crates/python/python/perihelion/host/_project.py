@@ -10,6 +10,8 @@ import importlib.util
 import inspect
 import os
 import sys
+import traceback
+import zlib
 from collections.abc import AsyncIterator, Callable
 from pathlib import Path
 from types import ModuleType
@@ -50,7 +52,10 @@ class Project:
         index = settings.get("index")
         if index and ":" in str(index.get("embed", "")) and ".py:" in str(index["embed"]):
             index = {**index, "embed": self._load(index["embed"])}
-        self.store = PerihelionStore(order["database"], index=index, ttl=settings.get("ttl"), encryption_key=keys)
+        # As the store of the server's own threads: expired items are not seen, and reading does not extend a life.
+        ttl: Any = {"omit_expired": True, "refresh_on_read": False, **(settings.get("ttl") or {})}
+        self.store = PerihelionStore(order["database"], index=index, ttl=ttl, encryption_key=keys)
+        self.store.start_ttl_sweeper()
         auth = order.get("auth")
         if auth and not auth.get("path"):
             raise ValueError('auth has no path in langgraph.json: name the handler, such as "./auth.py:auth"')
@@ -82,7 +87,8 @@ class Project:
                 parents = [Path(root, *parts[: end + 1]) for end in range(len(parts) - 1)]
                 if parents and all((parent / "__init__.py").exists() for parent in parents):
                     return importlib.import_module(".".join(parts))
-        name = f"perihelion_graphs_{abs(hash(str(path)))}_{path.stem}"
+        # The same in every process: stored objects name the modules of their classes.
+        name = f"perihelion_graphs_{zlib.crc32(os.path.relpath(path, self.root).encode()):08x}_{path.stem}"
         if name in sys.modules:
             return sys.modules[name]
         found = importlib.util.spec_from_file_location(name, path)
@@ -104,7 +110,7 @@ class Project:
         made = self.made[name]
         store = self.store_of(config["configurable"].get("perihelion_tenant"))
         async with contextlib.AsyncExitStack() as stack:
-            if not isinstance(made, Pregel) and not hasattr(made, "compile") and callable(made):
+            if self.has_factory(name):
                 made = made(*self._arguments(made, config, access, context))
                 if hasattr(made, "__aenter__"):
                     made = await stack.enter_async_context(made)
@@ -120,7 +126,13 @@ class Project:
             update = {"checkpointer": self.saver, "store": store, "config": copy.deepcopy(made.config)}
             if made.name == "LangGraph":
                 update["name"] = name
-            yield made.copy(update=update)
+            copied = made.copy(update=update)
+            copied._serde_allowlist = made._serde_allowlist
+            yield copied
+
+    def has_factory(self, name: str) -> bool:
+        made = self.made[name]
+        return not isinstance(made, Pregel) and not hasattr(made, "compile") and callable(made)
 
     def _arguments(self, factory: Callable[..., Any], config: dict[str, Any], access: str, context: Any) -> list[Any]:
         arguments: list[Any] = []
@@ -187,8 +199,15 @@ def _schema(make: Callable[[], Any]) -> Any:
 
 async def load(order: dict[str, Any]) -> tuple[Project, dict[str, Any]]:
     project = await asyncio.to_thread(Project, order)
-    graphs = {}
+    graphs: dict[str, dict[str, Any]] = {}
     for name in project.specs:
-        async with project.graph(name, {"configurable": {}}, "assistants.read") as graph:
-            graphs[name] = await described(graph)
+        try:
+            async with project.graph(name, {"configurable": {}}, "assistants.read") as graph:
+                graphs[name] = await described(graph)
+        except Exception:
+            if not project.has_factory(name):
+                raise
+            graphs[name] = {}
+            why = "a factory makes no graph without a config, so the graph is described on request only"
+            print(f"{why}: {name}\n{traceback.format_exc()}", file=sys.stderr, flush=True)
     return project, {"kind": "loaded", "graphs": graphs, "files": project.files()}

@@ -4,9 +4,11 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import AsyncIterator, Awaitable, Callable
+from contextlib import aclosing
 from typing import Any
 
 from langchain_core.messages import AIMessageChunk, BaseMessage, BaseMessageChunk, message_chunk_to_message
+from langchain_core.runnables import Runnable
 from langgraph.types import Command, Send
 
 from perihelion.host._position import LINE, Position, configure, pending
@@ -199,21 +201,42 @@ def _shown_metadata(metadata: dict[str, Any]) -> dict[str, Any]:
     return {name: value for name, value in metadata.items() if name != LINE}
 
 
+class _Paced(Runnable[Any, Any]):
+    """Streams a graph that goes on once its last chunk was taken: `astream_events` reads ahead without a bound."""
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+        self.taken = asyncio.Semaphore(0)
+
+    def invoke(self, *ignored: Any, **more: Any) -> Any:
+        raise NotImplementedError
+
+    async def astream(self, input: Any, config: Any = None, **options: Any) -> AsyncIterator[Any]:
+        async with aclosing(self.graph.astream(input, config, **options)) as chunks:
+            async for chunk in chunks:
+                yield chunk
+                await self.taken.acquire()
+
+
 async def _chunks(
     graph: Any, given: Any, config: dict[str, Any], options: dict[str, Any], with_events: bool, send: Sender
 ) -> AsyncIterator[tuple[tuple[str, ...], str, Any]]:
     if not with_events:
-        async for chunk in graph.astream(given, config, **options):
-            yield chunk if options["subgraphs"] else ((), *chunk)
+        async with aclosing(graph.astream(given, config, **options)) as chunks:
+            async for chunk in chunks:
+                yield chunk if options["subgraphs"] else ((), *chunk)
         return
+    paced: Any = _Paced(graph)
     run = None
-    async for event in graph.astream_events(given, config, version="v2", **options):
-        run = run or event["run_id"]
-        chunk = event["data"].get("chunk")
-        if event["event"] == "on_chain_stream" and event["run_id"] == run and isinstance(chunk, tuple):
-            yield chunk if options["subgraphs"] else ((), *chunk)
-        else:
-            await send({"kind": "event", "mode": "events", "event": "events", "data": _shown(event)})
+    async with aclosing(paced.astream_events(given, config, version="v2", **options)) as events:
+        async for event in events:
+            run = run or event["run_id"]
+            if event["event"] == "on_chain_stream" and event["run_id"] == run:
+                chunk = event["data"]["chunk"]
+                yield chunk if options["subgraphs"] else ((), *chunk)
+                paced.taken.release()
+            else:
+                await send({"kind": "event", "mode": "events", "event": "events", "data": _shown(event)})
 
 
 def _nodes(given: Any) -> Any:

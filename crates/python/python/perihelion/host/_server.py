@@ -92,7 +92,7 @@ def main() -> None:
     os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
     os.dup2(2, 1)
     # A process that a node forks must not hold the socket open when this one ends.
-    os.register_at_fork(after_in_child=lambda: os.close(connection.fileno()))
+    os.register_at_fork(after_in_child=lambda: _leave(connection))
     threading.Thread(target=_end_with, args=(connection.fileno(),), daemon=True).start()
     loop = asyncio.new_event_loop()
     serving = loop.create_task(_serve_and_end(connection))
@@ -100,6 +100,12 @@ def main() -> None:
         # The exit of a node leaves the loop on its way to the call, which answers with it. Nobody interrupts this process.
         with contextlib.suppress(SystemExit, KeyboardInterrupt):
             loop.run_until_complete(serving)
+
+
+def _leave(connection: socket.socket) -> None:
+    """Closes a socket, once: in a process that a forked one forks, its number can be that of another file."""
+    if connection.fileno() >= 0:
+        os.close(connection.detach())
 
 
 def _end_with(socket_number: int) -> None:

@@ -6,9 +6,9 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 
-def without_users(given: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the fields of a client's context and config without those in which only the server names a user."""
-    return {name: value for name, value in given.items() if not name.startswith("langgraph_auth_")}
+def without_reserved(given: Mapping[str, Any]) -> dict[str, Any]:
+    """Returns the fields of a client's context and config without users, which the server names, and LangGraph's own."""
+    return {name: value for name, value in given.items() if not name.startswith(("langgraph_auth_", "__"))}
 
 
 class User(dict[str, Any]):

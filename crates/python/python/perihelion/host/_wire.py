@@ -5,13 +5,15 @@ from __future__ import annotations
 import asyncio
 import base64
 import dataclasses
-import json
 import struct
 import traceback
 from collections.abc import Mapping
+from enum import Enum
 from typing import Any
 
 import orjson
+
+OPTIONS = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
 
 LONGEST = 256 << 20
 """Bytes of a frame at most."""
@@ -19,19 +21,44 @@ LONGEST = 256 << 20
 
 def encode(value: Any) -> bytes:
     """Encodes values of a graph as clients of LangGraph's servers see them."""
-    options = orjson.OPT_NON_STR_KEYS | orjson.OPT_SERIALIZE_NUMPY
     try:
-        return orjson.dumps(value, default=_plain, option=options)
+        return orjson.dumps(value, default=_plain, option=OPTIONS)
     except orjson.JSONEncodeError:
-        # Whole numbers beyond 64 bits, lone surrogates, and the like.
-        text = json.dumps(value, default=_plain, ensure_ascii=False)
-        if "NaN" in text or "Infinity" in text:
-            text = json.dumps(json.loads(text, parse_constant=lambda _: None), ensure_ascii=False)
-        return text.encode(errors="replace")
+        return orjson.dumps(_encodable(value), option=OPTIONS)
+
+
+def _encodable(value: Any) -> Any:
+    """Replaces what orjson refuses, such as whole numbers beyond 64 bits and lone surrogates; the rest stays the same."""
+    if isinstance(value, Enum):
+        return _encodable(value.value)
+    if isinstance(value, str):
+        return value.encode(errors="replace").decode()
+    if isinstance(value, int) and not isinstance(value, bool):
+        return value if -(2**63) <= value < 2**64 else orjson.Fragment(str(int(value)))
+    if isinstance(value, dict):
+        return {_key(key): _encodable(one) for key, one in value.items()}
+    if isinstance(value, (list, tuple)) and not hasattr(value, "_asdict"):
+        return [_encodable(one) for one in value]
+    if dataclasses.is_dataclass(value) and not isinstance(value, type):
+        shown = [one.name for one in dataclasses.fields(value) if not one.name.startswith("_")]
+        return {name: _encodable(getattr(value, name)) for name in shown}
+    try:
+        orjson.dumps(value, option=OPTIONS)
+        return value
+    except orjson.JSONEncodeError:
+        return _encodable(_plain(value))
+
+
+def _key(key: Any) -> Any:
+    try:
+        orjson.dumps({key: None}, option=OPTIONS)
+        return key
+    except orjson.JSONEncodeError:
+        return str(key).encode(errors="replace").decode()
 
 
 def _plain(value: Any) -> Any:
-    if hasattr(value, "model_dump") and callable(value.model_dump):
+    if hasattr(value, "model_dump") and callable(value.model_dump) and not isinstance(value, type):
         return value.model_dump()
     if hasattr(value, "dict") and callable(value.dict) and not isinstance(value, type):
         return value.dict()
