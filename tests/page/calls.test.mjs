@@ -37,7 +37,7 @@ test("a citation of a document with pages names its page", () => {
   assert.deepEqual(found.quotes.map(({ title }) => title), ["Orbits, page 2", "Orbits"]);
 });
 
-test("runs belong to the turn that they asked or went on with, and those of left branches to none", () => {
+test("runs belong to the turn that they asked or continued, and those of abandoned branches to none", () => {
   const turns = ["Hello?", "And then?"].map((content) => ({ question: { type: "human", content } }));
   const runs = [["e", null], ["d", "And then?"], ["c", "And before?"], ["b", null], ["a", "Hello?"]].map(([run_id, question]) => ({ run_id, question }));
   const ids = (all) => all.map((some) => some.map(({ run_id }) => run_id));

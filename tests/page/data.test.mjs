@@ -62,7 +62,7 @@ test("what agents learned is listed, opened and deleted", async () => {
   await skill.locator("summary").click();
   const kept = async () => (await server.json("/v1/skills")).skills.length;
   const before = await kept();
-  // Whoever leaves the page can undo nothing any more.
+  // Once the page is closed, nothing can be undone.
   await skill.getByRole("button", { name: "Delete" }).click();
   await skill.waitFor({ state: "detached" });
   await inspect(tab, "a deletion that can be undone");

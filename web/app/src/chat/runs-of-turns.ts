@@ -9,7 +9,7 @@ const SHOWN = 200;
 
 const start = (text: string) => [...text.trim()].slice(0, SHOWN).join("").trim();
 
-/** Returns the runs of each turn, newest first: the one that asked, and those that went on with it. Runs of branches that were left are nobody's. */
+/** Returns the runs of each turn, newest first: the one that asked, and those that continued it. Runs of abandoned branches are left out. */
 export function runsOf(turns: Turn[], runs: FoundRun[]): FoundRun[][] {
   const all: FoundRun[][] = turns.map(() => []);
   const questions = turns.map(({ question }) => question && start(contentText(question.content)));
@@ -19,7 +19,7 @@ export function runsOf(turns: Turn[], runs: FoundRun[]): FoundRun[][] {
     if (run.question === null) continue;
     const turn = questions.lastIndexOf(start(run.question));
     if (turn < 0) {
-      // What went on without a question after a branch that was left tried an earlier turn again.
+      // What continued without a question after an abandoned branch tried an earlier turn again.
       some = questions.length === turns.length ? some.filter(({ question }) => question === null) : [];
       continue;
     }

@@ -25,7 +25,7 @@ export async function rename(thread: { thread_id: string }, title: string) {
   if (wanted && (await attempt(() => threads.rename(thread.thread_id, wanted)))) threadsChanged.value += 1;
 }
 
-/** Deletes a thread with all its steps, unless that is undone; whoever has it open is led away. */
+/** Deletes a thread with all its steps, unless that is undone; its views lead to a new question. */
 export async function remove({ thread_id }: { thread_id: string }) {
   if (route.value.path[1] === thread_id) go("chat");
   if (await removeLater(threads.address(thread_id))) threadsChanged.value += 1;

@@ -38,7 +38,7 @@ function dismiss(id: number, isUndone = false) {
 export const say = (text: string) => void add(text, false);
 export const complain = (error: unknown) => void add(error instanceof Error ? error.message : String(error), true);
 
-// Whoever closes the page can undo nothing any more.
+// Once the page is closed, nothing can be undone.
 addEventListener("pagehide", () => [...ends.keys()].forEach((id) => dismiss(id)));
 
 /** Says what was done, and does it once it can no longer be undone; tells whether it was done. */
