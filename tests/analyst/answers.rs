@@ -1,6 +1,6 @@
 //! Questions that are answered, and what is said with the answer.
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::world::{
     AGENT, BY_COUNTRY, CANARY, Kept, Shop, clear, draft, intent, interpretation, script,
@@ -49,6 +49,10 @@ async fn a_question_is_answered_with_its_table_query_and_assumptions() {
         assert_eq!(request.role, role, "{stage}");
         assert_eq!(request.agent.as_deref(), Some(AGENT), "{stage}");
     }
+    // What its stages asked counts where runs are compared.
+    let compared = shop.perihelion(&["diff", "t", "t", "--json"]).await.stdout;
+    let compared: Value = serde_json::from_slice(&compared).unwrap();
+    assert_eq!(compared["a"]["totals"]["model_calls"], shop.model.requests().len(), "{compared:#}");
     // The statement stands on tables, fields and keys.
     let pack = shop.stage("generate")[0].last_text().to_owned();
     for part in ["[table:orders]", "[field:customers.country]", "orders.customer_id = customers.id"]

@@ -3,11 +3,11 @@
 import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { test } from "node:test";
-import { answered, ask, confirm, go, inspect } from "./browser.mjs";
+import { answered, ask, go, inspect } from "./browser.mjs";
 import { setStage } from "./stage.mjs";
 
-let tab;
-setStage({ further: ["asker"] }, (stage) => ({ tab } = stage));
+let server, tab;
+setStage({ further: ["asker"] }, (stage) => ({ server, tab } = stage));
 
 const ROWS = 100_000;
 
@@ -57,6 +57,18 @@ test("what agents learned is listed, opened and deleted", async () => {
   await skill.locator("pre").getByText(/paper\.md/).waitFor();
   await inspect(tab, "a skill");
   await skill.getByRole("button", { name: "Delete" }).click();
-  await confirm(tab, "Delete");
+  await skill.waitFor({ state: "detached" });
+  await tab.getByRole("button", { name: "Undo" }).click();
+  await skill.locator("summary").click();
+  const kept = async () => (await server.json("/v1/skills")).skills.length;
+  const before = await kept();
+  // Once the page is closed, nothing can be undone.
+  await skill.getByRole("button", { name: "Delete" }).click();
+  await skill.waitFor({ state: "detached" });
+  await inspect(tab, "a deletion that can be undone");
+  await tab.reload();
+  while ((await kept()) === before) await new Promise((next) => setTimeout(next, 50));
+  await tab.reload();
+  await tab.getByRole("heading", { name: "Skills" }).waitFor();
   await skill.waitFor({ state: "detached" });
 });

@@ -2,7 +2,7 @@
 
 import assert from "node:assert/strict";
 import { test } from "node:test";
-import { answered, confirm, go, inspect } from "./browser.mjs";
+import { answered, go, inspect } from "./browser.mjs";
 import { setStage } from "./stage.mjs";
 
 const PAPER = `# On Mercury
@@ -58,8 +58,10 @@ test("a document is sent, listed, found by its words, opened at them, and delete
   await inspect(tab, "a document at a quote");
   await tab.getByRole("link", { name: "← Documents" }).click();
   await row.getByRole("button", { name: "Delete On Mercury" }).click();
-  await confirm(tab, "Delete");
   await row.waitFor({ state: "detached" });
+  const deleted = tab.waitForResponse((response) => response.request().method() === "DELETE");
+  await tab.getByRole("button", { name: "Dismiss", exact: true }).click();
+  assert.equal((await deleted).status(), 204);
 });
 
 test("files that are dropped are sent, and what is wrong with one stands beside its name", async () => {
@@ -103,6 +105,7 @@ test("a document with pages is opened at the page of the quote, and turned over"
   await go(tab, "documents");
   await tab.getByLabel("Files to add").setInputFiles([file("orbits.pdf", pdf(["Venus has an orbit that is nearly round.", "Mars was found to move on an ellipse by Kepler.", "Pluto crosses the orbit of Neptune."]))]);
   await tab.getByRole("list", { name: "Files" }).getByText(/^added/).waitFor();
+  await tab.getByRole("region", { name: "Documents" }).getByRole("row").filter({ hasText: "orbits" }).getByRole("cell", { name: "3", exact: true }).first().waitFor();
   await tab.getByLabel("Search Documents").fill("ellipse by Kepler");
   const passage = tab.getByRole("region", { name: "Passages" }).getByRole("article").filter({ hasText: "ellipse" }).first();
   await passage.getByText("page 2", { exact: true }).waitFor();

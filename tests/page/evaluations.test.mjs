@@ -30,6 +30,11 @@ test("rated answers are downloaded as a data set, on which models are compared",
   await tab.getByText("Friendly. · animals · short").waitFor();
   await rate("Where is the otter?", "Bad answer");
 
+  const own = tab.waitForEvent("download");
+  await tab.getByLabel("More actions").click();
+  await tab.getByRole("button", { name: "Data set" }).click();
+  const turns = (await readFile(await (await own).path(), "utf8")).trim().split("\n").map((line) => JSON.parse(line).turns);
+  assert.deepEqual(turns, [[{ question: "Where is the otter?" }]]);
   await go(tab, "evaluations");
   const saved = tab.waitForEvent("download");
   await tab.getByRole("button", { name: "Data set from rated answers" }).click();

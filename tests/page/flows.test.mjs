@@ -135,9 +135,19 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   await tab.getByLabel("Title").fill("Where the zebra lives");
   await confirm(tab, "Save");
   await list.getByText("Where the zebra lives").waitFor();
-  await list.getByRole("button", { name: "Delete" }).click();
-  await confirm(tab, "Delete thread");
+  const row = list.locator("li.row").filter({ hasText: "Where the zebra lives" });
+  await row.getByRole("button", { name: "Delete" }).click();
+  await row.waitFor({ state: "detached" });
+  await tab.getByRole("button", { name: "Undo" }).click();
+  await row.waitFor();
+  assert.match(tab.url(), /#\/threads$/);
+  await go(tab, `chat/${thread}`);
+  await tab.getByLabel("More actions").click();
+  await tab.getByRole("button", { name: "Delete" }).click();
   await tab.waitForURL(/#\/chat$/);
+  await tab.getByRole("button", { name: "Dismiss" }).click();
+  await tab.locator(`.recent a[href="#/chat/${thread}"]`).waitFor({ state: "detached" });
+  await tab.waitForResponse((response) => response.url().includes("/threads/search"));
   assert.equal((await fetch(`${server.url}/threads/${thread}`)).status, 404);
 });
 
@@ -223,21 +233,27 @@ test("what is asked while the network is away is kept, and sent again once it is
 
 test("an empty installation leads through its first steps, which check themselves", async () => {
   const bare = await startServer({ model: model.url, bare: true });
+  const silent = await startServer({ model: "http://127.0.0.1:9/v1", bare: true, env: { PERIHELION_MODELS_MAX_RETRIES: "0" } });
   try {
     const newcomer = await open(browser, bare.url);
     const step = (title) => newcomer.getByRole("region", { name: "First steps" }).getByRole("listitem").filter({ hasText: title });
     await step("A server is connected").getByRole("img", { name: "not done" }).waitFor();
-    await step("The model answers").getByRole("img", { name: "not done" }).waitFor();
-    await inspect(newcomer, "the first steps");
+    await step("The model answers").getByRole("img", { name: "done", exact: true }).waitFor();
+    await step("The first question is answered").getByRole("img", { name: "not done" }).waitFor();
+    const other = await open(browser, silent.url);
+    await other.getByRole("region", { name: "First steps" }).getByRole("listitem").filter({ hasText: "The model answers" }).getByText(/Connection refused/).waitFor();
+    await inspect(other, "a model that does not answer");
+    await other.context().close();
     await ask(newcomer, "Hello?");
     await answered(newcomer, "Hello from");
     await go(newcomer, "chat");
-    await step("The model answers").getByRole("img", { name: "done", exact: true }).waitFor();
+    await step("The first question is answered").getByRole("img", { name: "done", exact: true }).waitFor();
     await writeFile(join(bare.home, "mcp-servers.toml"), '[mcp_servers.notes]\ndescription = "keeps notes"\ncommand = "perihelion"\nargs = ["mcp", "notes", "--file", "notes.jsonl"]\n');
     await newcomer.getByRole("region", { name: "First steps" }).waitFor({ state: "detached" });
     assert.deepEqual(newcomer.faults, []);
     await newcomer.context().close();
   } finally {
     await bare.stop();
+    await silent.stop();
   }
 });

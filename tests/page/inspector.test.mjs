@@ -107,6 +107,43 @@ test("the trace of an earlier run is chosen from the list", async () => {
   await trace.getByText(/run 1 done/).first().waitFor();
 });
 
+test("runs are chosen by the numbers that traces have, whatever was cancelled before it began", async () => {
+  model.hold();
+  const { thread_id: thread } = await server.json("/threads", {});
+  const runs = `/threads/${thread}/runs`;
+  const run = (question) => server.json(runs, { assistant_id: "swarm", input: { question }, multitask_strategy: "enqueue" });
+  await run("Tell me a slow story");
+  const { run_id } = await run("Hello?");
+  await server.json(`${runs}/${run_id}/cancel?wait=0`, {}).catch(() => {});
+  model.release();
+  const { run_id: last } = await run("Hello again?");
+  await (await fetch(`${server.url}${runs}/${last}/join`)).text();
+  await go(tab, `trace/${thread}`);
+  const picker = tab.getByLabel("Run", { exact: true });
+  await picker.locator("option", { hasText: "Run 1" }).waitFor({ state: "attached" });
+  assert.deepEqual(await picker.locator("option").evaluateAll((all) => all.map((one) => one.value)), ["", "2", "1"]);
+  await picker.selectOption("2");
+  await tab.locator(".trace").getByText(/run 2 done/).first().waitFor();
+});
+
+test("each turn says how long it worked, with how many calls, tokens and dollars, and opens to them", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await askMore(tab, "Hello?");
+  const folded = tab.locator(".activity.done > summary");
+  const { runs } = await server.json(`/v1/runs?thread=${thread}`);
+  for (const [index, run] of runs.toReversed().entries()) {
+    const tokens = new RegExp(`^Worked .*${run.tokens.toLocaleString("en-US")} tokens · \\$0\\.\\d+$`);
+    await folded.nth(index).filter({ hasText: tokens }).waitFor();
+  }
+  await folded.first().filter({ hasText: "· 1 call ·" }).waitFor();
+  await tab.reload();
+  await folded.first().click();
+  const call = tab.locator(".activity.done").first().locator(".call").filter({ hasText: "paper.md" });
+  await call.locator(".call-facts").getByText(/ms|s/).waitFor();
+  await inspect(tab, "the work of an earlier turn");
+});
+
 test("two threads are compared step by step, with their totals", async () => {
   const one = await ask(tab, "Please read the paper");
   await answered(tab, "written down");

@@ -77,7 +77,16 @@ test("the one who manages sees the users and shuts one out", async () => {
     await owner.getByRole("button", { name: "Use the key" }).click();
     const user = owner.getByRole("listitem").filter({ hasText: "ada" });
     await user.waitFor();
+    await owner.getByText("New user").click();
+    await owner.getByLabel("User name").fill("Grace");
+    await owner.getByLabel("Password").fill("another horse battery staple");
+    await owner.getByRole("region", { name: "Users" }).getByLabel("approve").uncheck();
     await inspect(owner, "users");
+    await owner.getByRole("button", { name: "Add user" }).click();
+    await owner.getByRole("listitem").filter({ hasText: "grace" }).getByText(/^read, run; since/).waitFor();
+    const grace = JSON.stringify({ name: "grace", password: "another horse battery staple" });
+    const entered = await fetch(`${guarded.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body: grace });
+    assert.deepEqual((await entered.json()).scopes, ["read", "run"]);
     await user.getByRole("button", { name: "Remove access" }).click();
     await confirm(owner, "Remove access");
     await user.waitFor({ state: "detached" });
@@ -96,6 +105,7 @@ test("what a tenant may have is shown with what was taken of it", async () => {
   await go(tab, "account");
   const limits = tab.getByRole("region", { name: "Tenant limits" });
   await limits.getByRole("row").filter({ hasText: "Concurrent runs" }).getByText("7", { exact: true }).waitFor();
+  await limits.getByText("serve.max_daily_tokens").waitFor();
   const tokens = limits.getByRole("row").filter({ hasText: "Tokens today" });
   await tokens.getByText("1,000,000").waitFor();
   assert.ok(Number((await tokens.locator("td").first().innerText()).replaceAll(",", "")) > 0);

@@ -113,7 +113,6 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   await team.getByRole("row").filter({ hasText: "reader" }).getByText("files").waitFor();
   await team.getByRole("region", { name: "Versions" }).locator(".new").filter({ hasText: "every" }).waitFor();
   await team.getByRole("button", { name: "Delete" }).click();
-  await confirm(tab, "Delete");
   await team.waitFor({ state: "detached" });
 });
 
@@ -138,11 +137,25 @@ test("a server that changed is in quarantine until a person approves what it say
 test("agents are shown with how they stand, their tools and the rules around these", async () => {
   await go(tab, "agents");
   const agent = tab.locator(".view");
+  await tab.getByRole("row").filter({ hasText: "keeps notes" }).waitFor();
   await inspect(tab, "the agents");
   await tab.getByRole("row").filter({ hasText: "keeps notes" }).getByRole("link", { name: "notes" }).click();
   await agent.getByText(/tools · (running|cached|stopped)/).waitFor();
   await agent.getByRole("row").filter({ hasText: "append_note" }).getByText("needs approval").waitFor();
   await inspect(tab, "an agent");
+  const had = await notes();
+  await tab.getByRole("button", { name: "Try append_note" }).click();
+  const trial = tab.getByRole("dialog", { name: "Try append_note" });
+  await trial.getByText("This tool can change data").waitFor();
+  await trial.getByLabel("text").fill("Remember the salt");
+  await trial.getByRole("button", { name: "Call", exact: true }).click();
+  await trial.getByRole("region", { name: "Result" }).getByText(/^Done in/).waitFor();
+  await inspect(tab, "a call that tries a tool");
+  assert.match((await notes()).slice(had.length), /Remember the salt/);
+  await trial.getByRole("button", { name: "Close" }).click();
+  await go(tab, "account");
+  await tab.getByRole("region", { name: "Audit" }).getByRole("row").filter({ hasText: "tool.called" }).getByText("notes.append_note").waitFor();
+  await go(tab, "agents/mcp_agent_notes");
   await tab.getByRole("button", { name: "Ask this agent" }).click();
   await tab.locator(".options > summary").filter({ hasText: "Agents" }).locator(".badge").getByText("1").waitFor();
 });

@@ -6,7 +6,7 @@
 
 import assert from "node:assert/strict";
 import { after, before, test } from "node:test";
-import { confirm, go, inspect, open } from "./browser.mjs";
+import { answered, go, inspect, open } from "./browser.mjs";
 import { startDemo, viewsOf } from "./demo.mjs";
 
 const WIDTHS = [390, 1024, 1440];
@@ -90,8 +90,27 @@ test("documents are found by what they say, and memories by their user", async (
   await inspect(tab, "memories");
   await memory.locator("summary").first().click();
   await memory.getByRole("button", { name: "Delete" }).click();
-  await confirm(tab, "Delete");
   await memory.waitFor({ state: "detached" });
+  await tab.context().close();
+});
+
+test("the demo shows its questions everywhere, and leads to a model of one's own", async () => {
+  const tab = await open(browser, `${server.url}/#/runs`);
+  const banner = tab.getByRole("complementary", { name: "Demo" });
+  await banner.getByRole("button", { name: "Use your model" }).click();
+  const way = tab.getByRole("dialog", { name: "Use your model" });
+  await way.getByText("perihelion serve", { exact: true }).waitFor();
+  await way.getByText(/OPENAI_API_KEY|perihelion init --local/).waitFor();
+  await inspect(tab, "the way to a model");
+  await way.getByRole("button", { name: "Close" }).click();
+  await banner.getByText("Its questions").click();
+  await inspect(tab, "the questions of the demo");
+  await banner.getByRole("button", { name: /most time zones/ }).click();
+  await answered(tab, "most time zones");
+  await go(tab, "chat");
+  await tab.getByRole("region", { name: "Examples" }).waitFor();
+  assert.equal(await tab.getByRole("region", { name: "First steps" }).count(), 0);
+  assert.deepEqual(tab.faults, []);
   await tab.context().close();
 });
 

@@ -110,7 +110,11 @@ async fn runs_of_all_threads_are_filtered_and_read_page_by_page(served: Served) 
     }
 
     let at = all["runs"][1]["created_at"].as_str().unwrap().replace('+', "%2B");
+    let thread = format!("thread={}", approved["thread_id"].as_str().unwrap());
+    assert_eq!(listed(&thread).await["runs"].as_array().unwrap().len(), 2);
     for (query, wanted) in [
+        (thread.as_str(), &wanted[1..3]),
+        ("thread=0197a000-0000-7000-8000-000000000000", &[]),
         ("status=error,timeout", &[][..]),
         ("status=success&graph=swarm", &wanted),
         ("graph=other", &[]),
@@ -132,7 +136,7 @@ async fn runs_of_all_threads_are_filtered_and_read_page_by_page(served: Served) 
     let first = listed("limit=2").await;
     let rest = listed(&format!("limit=2&after={}", first["next"].as_str().unwrap())).await;
     assert_eq!([questions(&first), questions(&rest)].concat(), wanted);
-    for wrong in ["status=lost", "after=x", "since=yesterday", "words=x"] {
+    for wrong in ["thread=x", "status=lost", "after=x", "since=yesterday", "words=x"] {
         assert!(matches!(served.get(&format!("/v1/runs?{wrong}")).await.0, 400 | 422), "{wrong}");
     }
 }

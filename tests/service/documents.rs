@@ -100,7 +100,9 @@ async fn documents_are_sent_found_cited_with_their_page_and_deleted(served: Serv
     assert_eq!(code, 200, "{second}");
     assert_eq!(second["document"]["path"], "garden.md");
     let (_, listed) = served.get("/v1/documents?collection=work").await;
-    assert_eq!(listed["documents"].as_array().unwrap().len(), 2);
+    let pages: Value =
+        listed["documents"].as_array().unwrap().iter().map(|one| one["pages"].clone()).collect();
+    assert_eq!(pages, json!([0, 3]), "{listed}");
     let (_, found) = served.get("/v1/documents/search?text=rent&collection=work").await;
     let hit = &found["hits"][0];
     assert_eq!(hit["document"], json!(id), "{found}");

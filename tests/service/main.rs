@@ -58,6 +58,7 @@ mod stopped;
 mod streams;
 mod tenants;
 mod translated;
+mod tried;
 mod unanswered;
 mod unheeded;
 mod users;

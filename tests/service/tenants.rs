@@ -219,7 +219,7 @@ async fn an_id_of_another_tenant_is_as_unknown_as_any(served: Served) {
 }
 
 /// The bundled server over the database of the threads.
-fn library(served: &Served) -> String {
+pub fn library(served: &Served) -> String {
     let database = served.database();
     format!(
         "[mcp_servers.library]\ncommand = \"perihelion\"\nagent = \"tools\"\nopen_world = false\n\

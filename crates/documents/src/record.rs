@@ -42,6 +42,9 @@ pub struct Document {
     pub bytes: u64,
     /// Characters of its text.
     pub characters: u64,
+    /// Pages, slides or sheets; 0 for a format without them.
+    #[serde(default)]
+    pub pages: u64,
     /// Pieces of it that can be found.
     pub chunks: u64,
     pub description: Option<Description>,
@@ -55,7 +58,9 @@ pub struct Document {
 
 /// The columns of a document, in the order in which [`read`] takes them.
 pub(crate) const COLUMNS: &str = "id, collection, path, title, format, version, bytes, characters, chunks, \
-     description, warnings, added_at, changed_at, hash, authors";
+     description, warnings, added_at, changed_at, hash, authors, \
+     (SELECT count(*) FROM document_page p WHERE p.tenant = document.tenant AND p.owner = document.owner \
+     AND p.id = document.id) AS pages";
 
 pub(crate) fn read(row: &Row) -> Result<Document> {
     let id: String = row.get(0)?;
@@ -76,6 +81,7 @@ pub(crate) fn read(row: &Row) -> Result<Document> {
         bytes: count(6)?,
         characters: count(7)?,
         chunks: count(8)?,
+        pages: count(15)?,
         description,
         warnings,
         added_at: row.get(11)?,

@@ -1,13 +1,15 @@
 //! The agents that there are, and the servers they are made of.
 
 use parking_lot::RwLockReadGuard;
+use serde_json::{Map, Value};
 use tokio::sync::watch;
 
 use super::plugins::{Plugins, pool_options, read, read_checked};
 use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
 use super::{Error, Runtime};
 use perihelion_mcp::{
-    DiscoveryProgress, Pool, PoolOptions, Reloaded, ServerState, ServersFile, ToolHost as _,
+    self as mcp, CallContext, CallRound, DiscoveryProgress, Pool, PoolOptions, Reloaded, Reply,
+    ServerState, ServersFile, ToolHost as _,
 };
 use perihelion_settings::config::Settings;
 use perihelion_star::Kinds;
@@ -38,6 +40,20 @@ impl<'a> Agents<'a> {
 
     pub fn problems(self) -> RwLockReadGuard<'a, Vec<ServerProblem>> {
         self.0.problems()
+    }
+
+    /// Calls a tool of a server once, outside any thread.
+    ///
+    /// # Errors
+    /// As [`ToolHost::exchange`](mcp::ToolHost::exchange).
+    pub async fn call(
+        self,
+        server: &str,
+        tool: &str,
+        arguments: Map<String, Value>,
+        context: CallContext,
+    ) -> Result<Reply, mcp::Error> {
+        self.0.pool.exchange(server, tool, CallRound::first(arguments), context).await
     }
 
     /// Applies another servers file: servers with unchanged tables keep running, removed ones finish their calls. Runs

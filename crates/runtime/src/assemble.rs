@@ -192,6 +192,11 @@ impl Runtime {
         self.runner.store()
     }
 
+    /// Returns whether this is the demo, whose model is a script.
+    pub fn is_demo(&self) -> bool {
+        self.companions.is_some()
+    }
+
     /// Returns the bus of runs, including those of other processes.
     pub fn bus(&self) -> &Arc<dyn Bus> {
         &self.bus
@@ -210,7 +215,7 @@ impl Runtime {
         self.teams.as_ref()
     }
 
-    pub(super) fn model(&self) -> &Arc<dyn ChatModel> {
+    pub fn model(&self) -> &Arc<dyn ChatModel> {
         &self.model
     }
 

@@ -14,6 +14,7 @@ use crate::{Kept, Result, Run, RunStatus};
 /// Which runs are wanted, newest first; each condition is optional.
 #[derive(Clone, Debug, Default)]
 pub struct RunSearch {
+    pub thread: Option<Uuid>,
     pub statuses: Vec<RunStatus>,
     pub since: Option<DateTime<Utc>>,
     pub until: Option<DateTime<Utc>>,
@@ -99,6 +100,7 @@ impl Kept {
             }
         };
         let text = |text: &Option<String>| text.as_deref().map(Into::into);
+        meets(" AND r.thread_id = ?", search.thread.map(Into::into));
         meets(" AND r.created_at >= ?", search.since.map(Into::into));
         meets(" AND r.created_at < ?", search.until.map(Into::into));
         meets(" AND t.graph = ?", text(&search.graph));

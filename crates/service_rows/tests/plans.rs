@@ -181,11 +181,12 @@ async fn a_page_of_many_runs_is_read_off_an_index() {
     let failed = RunSearch { statuses: vec![RunStatus::Error], ..usual.clone() };
     let since = RunSearch { since: Some(now()), ..usual.clone() };
     let next = RunSearch { after: Some((now(), uuid::Uuid::nil())), ..usual.clone() };
+    let thread = RunSearch { thread: Some(uuid::Uuid::nil()), ..usual.clone() };
     let rare = RunSearch { words: vec![vec![2]], ..usual.clone() };
     let common = RunSearch { words: vec![vec![1]], ..usual.clone() };
 
     let sqlite = Kept::new(Database::open("memory:").await.unwrap(), "default");
-    for search in [&usual, &failed, &since, &next, &rare] {
+    for search in [&usual, &failed, &since, &next, &thread, &rare] {
         let plan = sqlite.plan_of_runs(search).await.unwrap().join("\n");
         // The page itself is scanned once more for what is listed of it.
         assert!(plan.contains("SEARCH r USING INDEX service_run_"), "{search:?}\n{plan}");
@@ -202,7 +203,7 @@ async fn a_page_of_many_runs_is_read_off_an_index() {
     }
     let kept = Kept::new(database, "default");
     for (search, found) in
-        [(usual, 10), (failed, 0), (since, 0), (next, 10), (rare, 4), (common, 10)]
+        [(usual, 10), (failed, 0), (since, 0), (next, 10), (thread, 0), (rare, 4), (common, 10)]
     {
         let plan = kept.plan_of_runs(&search).await.unwrap().join("\n");
         let reads_all = |table: &str| plan.contains(&format!("Seq Scan on {table}"));

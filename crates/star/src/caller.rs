@@ -62,7 +62,7 @@ impl CallLog {
     pub(super) fn note(
         &mut self,
         caller: &Caller<'_>,
-        tool: &str,
+        (tool, call_id): (&str, String),
         reply: &ToolReply,
         is_open: bool,
     ) {
@@ -71,6 +71,7 @@ impl CallLog {
             tool: tool.to_owned(),
             is_error: reply.is_error,
             preview: clip(&reply.text, PREVIEW_CHARS),
+            call_id: Some(call_id),
         }
         .publish(caller.ctx);
         if is_open {

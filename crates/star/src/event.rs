@@ -48,12 +48,17 @@ pub enum AgentEvent {
         agent: String,
         tool: String,
         arguments: Map<String, Value>,
+        /// Names the call among those of its thread; events of earlier versions have none.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
     },
     /// A recorded call is read back.
     ToolRecorded {
         agent: String,
         tool: String,
         arguments: Map<String, Value>,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
     },
     /// Progress of a call, from its server.
     ToolProgress {
@@ -69,6 +74,8 @@ pub enum AgentEvent {
         tool: String,
         is_error: bool,
         preview: String,
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        call_id: Option<String>,
     },
     /// A call waits for a person.
     HitlRequired {

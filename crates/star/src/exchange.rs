@@ -29,6 +29,7 @@ impl Caller<'_> {
     pub(super) async fn perform(
         &self,
         tool: &ToolDefinition,
+        call_id: &str,
         arguments: &Value,
         decision: Option<Decision>,
     ) -> Result<ToolReply> {
@@ -58,7 +59,8 @@ impl Caller<'_> {
                 let instruction = decision.as_ref().and_then(Decision::instruction).cloned();
                 let policy = tool.call_policy();
                 let under = if decision.is_some() { policy.allowed() } else { policy };
-                let exchange = Exchange { caller: *self, tool, full_name: &full_name, under };
+                let full_name = &full_name;
+                let exchange = Exchange { caller: *self, tool, call_id, full_name, under };
                 return Ok(ToolReply { instruction, ..exchange.perform(arguments).await? });
             }
         };
@@ -70,6 +72,7 @@ impl Caller<'_> {
 pub(super) struct Exchange<'a> {
     pub caller: Caller<'a>,
     pub tool: &'a ToolDefinition,
+    pub call_id: &'a str,
     pub full_name: &'a str,
     /// The rules under which the call was decided on.
     pub under: CallPolicy,
@@ -209,11 +212,13 @@ impl Exchange<'_> {
         let agent = self.caller.job.agent.clone();
         let tool = self.full_name.to_owned();
         let arguments = arguments.clone();
-        if is_live {
-            AgentEvent::ToolCall { agent, tool, arguments }.publish(self.caller.ctx);
+        let call_id = Some(self.call_id.to_owned());
+        let event = if is_live {
+            AgentEvent::ToolCall { agent, tool, arguments, call_id }
         } else {
-            AgentEvent::ToolRecorded { agent, tool, arguments }.publish(self.caller.ctx);
-        }
+            AgentEvent::ToolRecorded { agent, tool, arguments, call_id }
+        };
+        event.publish(self.caller.ctx);
     }
 
     fn publish_progress(&self, progress: Progress) {

@@ -195,9 +195,14 @@ impl<'a> Toolbox<'a> {
         Prepared { place, call, tool, name, full_name, decision, is_refused }
     }
 
+    /// Names a call of the last answer, the same whenever the work is done again.
+    fn call_id(&self, place: usize) -> String {
+        format!("{}/{}.{place}", self.caller.job.assignment.id, self.answers)
+    }
+
     /// Sends a call of a tool of the server; a failure is a reply.
     pub(super) async fn send(&self, prepared: &Prepared<'_>) -> Result<ToolReply> {
-        let Prepared { call, tool, decision, is_refused, .. } = prepared;
+        let Prepared { place, call, tool, decision, is_refused, .. } = prepared;
         if *is_refused {
             return Ok(ToolReply::problem(format!(
                 "not called: the same call was made {SAME_CALLS} times for this task and will not be \
@@ -205,7 +210,10 @@ impl<'a> Toolbox<'a> {
             )));
         }
         match tool {
-            Some(tool) => self.caller.perform(tool, &call.arguments, decision.clone()).await,
+            Some(tool) => {
+                let id = self.call_id(*place);
+                self.caller.perform(tool, &id, &call.arguments, decision.clone()).await
+            }
             None => Ok(ToolReply::problem(self.unknown(&call.name))),
         }
     }
@@ -240,7 +248,8 @@ impl<'a> Toolbox<'a> {
         let Prepared { place, call, tool, name, full_name, decision, .. } = prepared;
         let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
         let is_open = tool.is_some_and(|tool| tool.open_world);
-        self.log.note(&self.caller, &full_name, &reply, is_open);
+        let call_id = self.call_id(place);
+        self.log.note(&self.caller, (&full_name, call_id), &reply, is_open);
         let ToolReply { text, source, is_error, .. } = reply;
         self.shown.add(&text);
         let wanted = self.newest.remove(&place);

@@ -35,7 +35,7 @@ pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
         AgentEvent::Progress { agent, message } => {
             format!("{agent}: {}", brief(message, SHOWN))
         }
-        AgentEvent::ToolCall { agent, tool, arguments } => {
+        AgentEvent::ToolCall { agent, tool, arguments, .. } => {
             let arguments = Value::Object(arguments.clone()).to_string();
             format!("{agent}: calls {tool} {}", brief(&arguments, SHOWN))
         }
@@ -49,7 +49,7 @@ pub(super) fn line_of(event: &AgentEvent) -> Option<Line> {
             };
             format!("{agent}: {tool} {how_far} {}", brief(message, SHOWN))
         }
-        AgentEvent::ToolResult { agent, tool, is_error, preview } => {
+        AgentEvent::ToolResult { agent, tool, is_error, preview, .. } => {
             let how = if *is_error { "failed" } else { "returned" };
             format!("{agent}: {tool} {how}: {}", brief(preview, SHOWN))
         }

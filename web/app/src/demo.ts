@@ -10,17 +10,14 @@ export const QUESTIONS = [
   "Between 2010 and 2025, in which time zones did the clocks change most often, how many times, and why?",
 ];
 
-/** The tenant of the demo's threads. */
-const TENANT = "demo";
+let known: Promise<{ demo: boolean }> | undefined;
 
-let known: Promise<{ tenant: string }> | undefined;
-
-/** Tells whether the server is the demo; asked once. */
-export function useDemo(): boolean {
+/** Tells whether the server is the demo, once that is known; asked once. */
+export function useDemo(): boolean | undefined {
   const me = useLoad(() => {
-    known ??= json<{ tenant: string }>("v1/auth/me");
+    known ??= json<{ demo: boolean }>("v1/auth/me");
     known.catch(() => (known = undefined));
     return known;
   }, []);
-  return me.data?.tenant === TENANT;
+  return me.data?.demo;
 }

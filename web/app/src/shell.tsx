@@ -3,13 +3,15 @@
 import { useState } from "preact/hooks";
 import { nextTry, reachable, tryNow } from "./api/reachable.ts";
 import { useDemo } from "./demo.ts";
+import { DemoQuestions, UseYourModel } from "./chat/demo.tsx";
 import { RecentThreads } from "./chat/recent-threads.tsx";
 import { Dialog } from "./parts/dialog.tsx";
 import { Icon } from "./parts/icon.tsx";
+import { useClosing } from "./parts/menu.tsx";
 import { nextTheme, theme } from "./parts/theme.ts";
 import { waiting } from "./people/inbox.tsx";
 import { Logout } from "./people/login.tsx";
-import { link, route } from "./router.ts";
+import { route } from "./router.ts";
 import { ACCOUNT, ASK, GROUPS, INBOX, THREADS, isHere, type Place } from "./views.ts";
 
 const THEME_ICONS = { system: "monitor", light: "sun", dark: "moon" } as const;
@@ -121,13 +123,18 @@ export function OutageBanner() {
 /** Says that this is the demo. */
 export function DemoBanner() {
   const isDemo = useDemo();
+  const box = useClosing();
   // Where one asks, the questions themselves stand.
   const [view = "chat", id] = route.value.path;
   if (!isDemo || (view === "chat" && id === undefined)) return null;
   return (
     <aside class="banner" aria-label="Demo">
       <span><strong>Demo:</strong> real data, scripted answers.</span>
-      <a href={link("chat")}>See its questions</a>
+      <details class="demo-questions" ref={box}>
+        <summary>Its questions</summary>
+        <div onClick={() => box.current && (box.current.open = false)}><DemoQuestions /></div>
+      </details>
+      <UseYourModel />
     </aside>
   );
 }

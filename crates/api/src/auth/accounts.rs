@@ -60,10 +60,7 @@ pub(super) async fn create_key(service: State<Service>, body: Body) -> JsonResul
         let usual = |scope: &Scope| !matches!(scope, Scope::Manage | Scope::ActAs | Scope::Operate);
         who.scopes.iter().copied().filter(usual).collect()
     });
-    if let Some(beyond) = scopes.iter().find(|scope| !who.may(**scope)) {
-        let why = format!("a key cannot have a scope that you lack: {}", beyond.as_str());
-        return Err(Refusal(StatusCode::FORBIDDEN, why));
-    }
+    permit_all(who, &scopes)?;
     let new = NewKey {
         name: &create.name,
         user: who.person(),
@@ -88,6 +85,36 @@ pub(super) async fn revoke_key(service: State<Service>, Path(name): Path<String>
 pub(super) async fn users(service: State<Service>) -> JsonResult {
     service.permit(Scope::Manage)?;
     Ok(Json(json!({ "users": accounts(&service).users().await? })))
+}
+
+/// Refuses to give scopes that the caller lacks.
+fn permit_all(who: &Principal, scopes: &[Scope]) -> Result<(), Refusal> {
+    let Some(beyond) = scopes.iter().find(|scope| !who.may(**scope)) else { return Ok(()) };
+    let why = format!("you cannot give a scope that you lack: {}", beyond.as_str());
+    Err(Refusal(StatusCode::FORBIDDEN, why))
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct AddUser {
+    name: String,
+    password: String,
+    /// `read`, `run` and `approve` by default; `act_as` is only for keys.
+    #[schemars(with = "Option<Vec<String>>")]
+    scopes: Option<Vec<Scope>>,
+}
+
+/// Adds a user, who logs in with the password.
+pub(super) async fn add_user(service: State<Service>, body: Body) -> JsonResult {
+    service.permit(Scope::Manage)?;
+    let AddUser { name, password, scopes } = body.read()?;
+    let scopes = scopes.unwrap_or_else(|| vec![Scope::Read, Scope::Run, Scope::Approve]);
+    permit_all(service.who(), &scopes)?;
+    if scopes.contains(&Scope::ActAs) {
+        let why = "act_as is only for keys without a user; users always act for themselves";
+        return Err(Refusal::invalid(why));
+    }
+    Ok(Json(json!(accounts(&service).add_user(&name, &password, &scopes).await?)))
 }
 
 /// Disables a user and ends the runs of their threads; the caller cannot disable themselves.

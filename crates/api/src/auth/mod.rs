@@ -36,7 +36,7 @@ pub(super) fn router(service: Service) -> Router {
         .route("/v1/auth/logout", post(session::logout))
         .route("/v1/keys", get(accounts::keys).post(boxed(accounts::create_key)))
         .route("/v1/keys/{name}", delete(accounts::revoke_key))
-        .route("/v1/users", get(accounts::users))
+        .route("/v1/users", get(accounts::users).post(boxed(accounts::add_user)))
         .route("/v1/users/{name}", delete(accounts::disable_user))
         .route("/v1/audit", get(accounts::audit))
         .with_state(service)
@@ -54,5 +54,6 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<sign_on::Wanted>("get /v1/auth/oidc/login");
     forms.query::<oidc::Returned>("get /v1/auth/oidc/callback");
     forms.body::<accounts::CreateKey>("post /v1/keys");
+    forms.body::<accounts::AddUser>("post /v1/users");
     forms.query::<accounts::AuditPage>("get /v1/audit");
 }

@@ -161,6 +161,7 @@ pub(super) async fn logout(service: State<Service>, headers: HeaderMap) -> Respo
 pub(super) async fn me(service: State<Service>) -> JsonResult {
     let mut about = shown(service.who());
     about["limits"] = json!(service.limits().await?);
+    about["demo"] = json!(service.runtime().is_demo());
     Ok(Json(about))
 }
 

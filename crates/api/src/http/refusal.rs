@@ -115,6 +115,7 @@ fn of_runtime(error: &runtime::Error) -> StatusCode {
         runtime::Error::Run(_) | runtime::Error::Request(_) | runtime::Error::Answer(_) => {
             StatusCode::UNPROCESSABLE_ENTITY
         }
+        runtime::Error::People(error) => of_people(error),
         error if error.is_usage() => StatusCode::UNPROCESSABLE_ENTITY,
         // It is the model that failed; the same request may succeed later.
         runtime::Error::Model(_) => StatusCode::BAD_GATEWAY,

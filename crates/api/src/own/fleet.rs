@@ -1,5 +1,7 @@
 //! The status of all threads, runs and processes of a tenant, their usage, and alerts; models on this machine.
 
+use std::time::Duration;
+
 use axum::Json;
 use axum::extract::State;
 use chrono::{DateTime, TimeDelta, Utc};
@@ -11,7 +13,7 @@ use serde_json::{Map, Value, json};
 use crate::http::{JsonResult, Query};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_llm::openai::{self, LOCAL};
+use perihelion_llm::openai::{self, LOCAL, greeting};
 use perihelion_runtime::{Phase, usage};
 use perihelion_service::Service;
 use perihelion_service::kept::{Driver, ThreadFilter};
@@ -148,6 +150,23 @@ pub(super) async fn local_models(State(service): State<Service>) -> JsonResult {
     service.permit(Scope::Operate)?;
     let found = openai::find_local(&service.runtime().settings().models, &LOCAL).await;
     Ok(Json(json!({ "found": found })))
+}
+
+/// How long the model may take for one word: a local server may have to load it first.
+const PATIENCE: Duration = Duration::from_secs(60);
+
+/// Asks the model for one word, for the operator of the service.
+pub(super) async fn check_model(State(service): State<Service>) -> JsonResult {
+    service.permit(Scope::Operate)?;
+    let request = greeting();
+    let asked =
+        tokio::time::timeout(PATIENCE, service.runtime().model().chat(&request, None)).await;
+    let problem = match asked {
+        Ok(Ok(_)) => None,
+        Ok(Err(error)) => Some(error.to_string()),
+        Err(_) => Some(format!("the model did not answer within {} s", PATIENCE.as_secs())),
+    };
+    Ok(Json(json!({ "answers": problem.is_none(), "problem": problem })))
 }
 
 /// Returns the usage of every tenant's runs, for the operator of the service, from the stored sums of each run.

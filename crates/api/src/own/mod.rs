@@ -33,6 +33,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/approvals/{id}/deny", post(approvals::deny))
         .route("/v1/agents", get(servers::agents))
         .route("/v1/agents/{name}", get(servers::agent))
+        .route("/v1/agents/{name}/tools/{tool}", post(servers::call))
         .route("/v1/servers", get(servers::list))
         .route("/v1/servers/{name}/changes", get(servers::changes))
         .route("/v1/servers/{name}/approve", post(servers::approve))
@@ -41,6 +42,7 @@ pub fn router(service: Service) -> Router {
         .route("/v1/fleet/usage", get(fleet::spent))
         .route("/v1/fleet/tenants", get(fleet::tenants))
         .route("/v1/fleet/local-models", get(fleet::local_models))
+        .route("/v1/fleet/check-model", post(fleet::check_model))
         .route("/v1/runs", get(runs::list))
         .route("/v1/teams", get(teams::list).post(boxed(teams::create)))
         .route("/v1/teams/{name}", get(teams::get).delete(boxed(teams::delete)))
@@ -94,6 +96,7 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<kept::Whose>("put /v1/memory/{key}");
     forms.body::<kept::Given>("put /v1/memory/{key}");
     forms.query::<kept::Whose>("delete /v1/memory/{key}");
+    forms.body::<servers::ToCall>("post /v1/agents/{name}/tools/{tool}");
     forms.body::<servers::Seen>("post /v1/servers/{name}/approve");
     forms.query::<fleet::Window>("get /v1/fleet/usage");
     forms.query::<fleet::Window>("get /v1/fleet/tenants");

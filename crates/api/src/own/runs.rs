@@ -1,4 +1,4 @@
-//! Runs of all threads, found by their status, time, graph, agent, user, error, cost and words.
+//! Runs of all threads, found by their thread, status, time, graph, agent, user, error, cost and words.
 
 use axum::Json;
 use axum::extract::State;
@@ -22,6 +22,7 @@ const SHOWN: usize = 200;
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default, deny_unknown_fields)]
 pub(super) struct Search {
+    thread: Option<Uuid>,
     /// Statuses, separated by commas: `pending`, `running`, `success`, `error`, `timeout`, `interrupted`.
     status: Option<String>,
     /// Not created before this time.
@@ -58,6 +59,7 @@ impl Search {
         let error = named(self.error);
         service.check_searchable(error.is_some())?;
         Ok(RunSearch {
+            thread: self.thread,
             statuses: statuses
                 .filter(|word| !word.is_empty())
                 .map(status)

@@ -1,4 +1,5 @@
-//! Agents and MCP servers with their status, changes of a server since it was pinned, and their approval.
+//! Agents and MCP servers with their status, calls of their tools, changes of a server since it was pinned, and their
+//! approval.
 
 use axum::Json;
 use axum::extract::{Path, State};
@@ -6,10 +7,12 @@ use axum::http::StatusCode;
 use perihelion_people::{AuditEntry, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::http::{Body, JsonResult, Refusal};
 use perihelion_engine::clock;
+use perihelion_mcp::{CallContext, Reply, ToolOutcome, validate_arguments};
 use perihelion_runtime::{AgentInfo, Phase, Review, ServerState, review};
 use perihelion_service::Service;
 
@@ -52,6 +55,52 @@ pub(super) async fn agent(service: State<Service>, Path(name): Path<String>) -> 
         .find(&name)
         .map(|agent| Json(shown_agent(&agent, &agents.states())))
         .ok_or_else(|| Refusal::missing(format!("unknown agent: {name}")))
+}
+
+#[derive(Default, Deserialize, JsonSchema)]
+#[serde(default, deny_unknown_fields)]
+pub(super) struct ToCall {
+    arguments: Map<String, Value>,
+}
+
+/// Calls a tool once, outside any thread. The caller is the person who approves it, unless it only reads.
+pub(super) async fn call(
+    service: State<Service>,
+    Path((name, tool)): Path<(String, String)>,
+    body: Body,
+) -> JsonResult {
+    let ToCall { arguments } = body.read()?;
+    let agents = service.runtime().agents();
+    let found = agents.find(&name);
+    let server = found.as_ref().map(|agent| &agent.server);
+    let definition = server.and_then(|server| server.tools.iter().find(|one| one.name == tool));
+    let (Some(server), Some(definition)) = (server, definition) else {
+        return Err(Refusal::missing(format!("unknown tool of an agent: {name}, {tool}")));
+    };
+    let policy = definition.call_policy();
+    let is_free = policy.read_only && !policy.needs_approval;
+    service.permit(if is_free { Scope::Run } else { Scope::Approve })?;
+    validate_arguments(definition, &arguments).map_err(Refusal::invalid)?;
+    note(&service, "tool.called", format!("{}.{tool}", server.name), json!({})).await?;
+    let context = CallContext {
+        idempotency_key: Uuid::now_v7().to_string(),
+        tenant: service.tenant().to_owned(),
+        under: Some(if is_free { policy } else { policy.allowed() }),
+        ..CallContext::default()
+    };
+    let began = clock::now();
+    let outcome = match agents.call(&server.name, &tool, arguments, context).await {
+        Ok(Reply::Done(outcome)) => outcome,
+        Ok(Reply::Asked { .. } | Reply::Task { .. }) => ToolOutcome::failed(
+            "the tool asks a question or continues in the background; call it in a thread",
+        ),
+        Err(error) => ToolOutcome::failed(error.for_models()),
+    };
+    let ToolOutcome { text, structured, is_error, .. } = outcome;
+    Ok(Json(json!({
+        "result": structured.unwrap_or(Value::String(text)), "is_error": is_error,
+        "ms": (clock::now() - began).num_milliseconds(),
+    })))
 }
 
 pub(super) async fn list(service: State<Service>) -> Json<Value> {
@@ -106,15 +155,25 @@ pub(super) async fn approve(
     }
     let changes = found.headings.clone();
     found.accept()?;
+    note(&service, "server.approved", name.clone(), json!({ "changes": changes })).await?;
+    Ok(Json(json!({ "server": name, "changes": changes, "accepted": true })))
+}
+
+/// Adds an entry about a server to the audit log.
+async fn note(
+    service: &Service,
+    action: &str,
+    subject: String,
+    details: Value,
+) -> Result<(), Refusal> {
     let entry = AuditEntry {
         at: clock::now(),
         tenant: service.tenant().to_owned(),
         actor: service.who().user.clone(),
-        action: "server.approved".to_owned(),
-        subject: name.clone(),
+        action: action.to_owned(),
+        subject,
         thread: None,
-        details: json!({ "changes": changes }),
+        details,
     };
-    service.people().note(&entry).await?;
-    Ok(Json(json!({ "server": name, "changes": changes, "accepted": true })))
+    Ok(service.people().note(&entry).await?)
 }

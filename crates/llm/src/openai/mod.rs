@@ -29,7 +29,7 @@ use super::{ChatModel, ChatRequest, ChatResponse, Error, Role, TokenSink};
 pub use local::{LOCAL, Local, find_local};
 use perihelion_http::reach;
 use perihelion_settings::config::{self, Api, ModelSettings};
-pub use probe::{Abilities, Schemas, Tools, probe};
+pub use probe::{Abilities, Schemas, Tools, greeting, probe};
 
 /// The models of all roles: one lane per role, each with its own address, model and limits.
 pub struct OpenAiModel {

@@ -109,7 +109,8 @@ pub async fn probe(url: &str, settings: &ModelSettings) -> Result<Abilities, Err
     })
 }
 
-fn greeting() -> ChatRequest {
+/// Makes the plainest request, whose answer is one word.
+pub fn greeting() -> ChatRequest {
     let message = ChatMessage::user("Reply with the word hello.");
     ChatRequest::new(Role::Qa, "doctor", vec![message])
 }

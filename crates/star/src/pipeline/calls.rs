@@ -21,6 +21,7 @@ const EVIDENCE_CHARS: usize = 6_000;
 
 struct Made {
     tool: ToolDefinition,
+    call_id: String,
     arguments: Value,
     reply: ToolReply,
 }
@@ -95,8 +96,10 @@ impl<W: State> Stage<W> {
         }
         let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
         let arguments = edited.unwrap_or(arguments);
-        let reply = caller.perform(&tool, &arguments, decision).await?;
-        Ok(Made { tool, arguments, reply })
+        let place = self.ctx.place();
+        let call_id = format!("{}/{}.{}.{answer}", self.job.assignment.id, place.step, place.task);
+        let reply = caller.perform(&tool, &call_id, &arguments, decision).await?;
+        Ok(Made { tool, call_id, arguments, reply })
     }
 
     async fn decision(
@@ -128,11 +131,11 @@ impl<W: State> Stage<W> {
     }
 
     fn record(&self, made: Made) -> ToolReply {
-        let Made { tool, arguments, reply } = made;
+        let Made { tool, call_id, arguments, reply } = made;
         let caller = self.caller();
         let full_name = caller.full_name(&tool);
         let mut log = self.left.log.lock();
-        log.note(&caller, &full_name, &reply, tool.open_world);
+        log.note(&caller, (&full_name, call_id), &reply, tool.open_world);
         log.calls.push(CallRecord {
             tool: tool.name,
             arguments,

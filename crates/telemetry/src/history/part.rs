@@ -1,6 +1,7 @@
 //! A run, or a whole thread, as it is compared: its steps with what their nodes asked and got.
 
 use std::collections::HashMap;
+use std::collections::hash_map::Entry;
 
 use chrono::{DateTime, SecondsFormat, TimeDelta, Utc};
 use regex::{Captures, Regex};
@@ -8,9 +9,10 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use perihelion_engine::checkpoint::{
-    EffectKind, EffectRow, Error, Lineage, RunRow, StepKind, StepRow, Store, ThreadInfo,
+    EffectKind, EffectRow, Error, Lineage, RunRow, StepKind, StepRow, Store, ThreadFilter,
+    ThreadInfo,
 };
-use perihelion_engine::graph::{Frontier, StoredWrite, Task};
+use perihelion_engine::graph::{Frontier, StoredWrite, Task, subgraph_step};
 use perihelion_engine::ids::{RunId, ThreadId};
 
 /// Steps read from the store at a time.
@@ -26,6 +28,8 @@ pub struct StepOf {
     pub next: Value,
     /// Calls, questions and draws, in order of task and number.
     pub effects: Vec<Effect>,
+    /// Those of the subgraphs that its nodes ran, such as pipelines of agents: they count, and are not compared.
+    pub below: Vec<Effect>,
 }
 
 /// One recorded effect, read.
@@ -91,6 +95,7 @@ impl Part {
         let mut names = HashMap::from([(thread.to_string(), "<thread>")]);
         let mut steps = Vec::new();
         let mut before = None;
+        let mut subgraphs = Subgraphs::default();
         loop {
             let page = store.history(thread, before, PAGE).await?;
             let Some(oldest) = page.last().map(|row| row.seq) else { break };
@@ -104,7 +109,11 @@ impl Part {
                     note_names(&mut names, effect);
                 }
                 if wanted.is_none_or(|run| run.id == row.run) {
-                    steps.push(StepOf::new(thread, row, &effects)?);
+                    let below = match lineage.owner(&row) {
+                        Some(owner) => subgraphs.effects(store, owner, row.seq).await?,
+                        None => Vec::new(),
+                    };
+                    steps.push(StepOf::new(thread, row, &effects, &below)?);
                 }
             }
             before = Some(oldest);
@@ -173,7 +182,12 @@ fn note_names(names: &mut HashMap<String, &'static str>, effect: &EffectRow) {
 }
 
 impl StepOf {
-    fn new(thread: ThreadId, row: StepRow, effects: &[EffectRow]) -> Result<Self, Error> {
+    fn new(
+        thread: ThreadId,
+        row: StepRow,
+        effects: &[EffectRow],
+        below: &[EffectRow],
+    ) -> Result<Self, Error> {
         let damaged = |error: Error| match error {
             Error::Damaged(reason) => Error::Corrupt { thread, seq: row.seq, reason },
             other => other,
@@ -201,6 +215,7 @@ impl StepOf {
             wrote: written.into_iter().map(wrote).collect(),
             next,
             effects: effects.iter().map(read).collect::<Result<_, _>>()?,
+            below: below.iter().map(read).collect::<Result<_, _>>()?,
             row,
         })
     }
@@ -214,9 +229,38 @@ impl StepOf {
     }
 }
 
+/// The threads of subgraphs, by the thread at the top of which they are, each read once.
+#[derive(Default)]
+struct Subgraphs(HashMap<ThreadId, Vec<ThreadInfo>>);
+
+impl Subgraphs {
+    /// Reads the effects of the subgraphs that ran in a step of a thread, at any depth.
+    async fn effects(
+        &mut self,
+        store: &dyn Store,
+        owner: &ThreadInfo,
+        step: u64,
+    ) -> Result<Vec<EffectRow>, Error> {
+        let threads = match self.0.entry(owner.id) {
+            Entry::Occupied(known) => known.into_mut(),
+            Entry::Vacant(place) => {
+                let filter = ThreadFilter { root: Some(owner.top()), ..ThreadFilter::default() };
+                place.insert(store.list(&filter).await?)
+            }
+        };
+        let mut found = Vec::new();
+        for one in threads {
+            if subgraph_step(&one.namespace, &owner.namespace) == Some(step) {
+                found.extend(store.effects(one.id, None).await?);
+            }
+        }
+        Ok(found)
+    }
+}
+
 fn totals(steps: &[StepOf], runs: &[RunRow], run: Option<RunId>) -> Totals {
     let mut totals = Totals { steps: steps.len() as u64, ..Totals::default() };
-    for effect in steps.iter().flat_map(|step| &step.effects) {
+    for effect in steps.iter().flat_map(|step| step.effects.iter().chain(&step.below)) {
         match effect.kind {
             EffectKind::Model => {
                 let usage = &effect.outcome["usage"];

@@ -70,7 +70,7 @@ export const evaluations = {
   remove: async (key: string) => {
     for (const namespace of ["evaluation_records", "evaluations"]) await json("store/items", { namespace: [namespace], key }, "DELETE");
   },
-  /** A data set of the answers that people rated. */
-  data: async () => (await send("v1/evaluations/data")).text(),
+  /** A data set of the answers that people rated, or of all answers of a thread. */
+  data: async (thread?: string) => (await send(`v1/evaluations/data${thread ? `?thread=${encodeURIComponent(thread)}` : ""}`)).text(),
   again: (thread: string, trial: { run?: number; span_id: string; prompt: string }) => json<AnswerAgain>(`v1/threads/${encodeURIComponent(thread)}/again`, trial),
 };

@@ -26,3 +26,6 @@ export function findRuns(filters: URLSearchParams, after?: string | null): Promi
   if (after) query.set("after", after);
   return json(`v1/runs?${query}`);
 }
+
+/** Returns the newest runs of a thread, newest first. */
+export const ofThread = async (thread: string) => (await findRuns(new URLSearchParams({ thread, limit: "200" }))).runs;

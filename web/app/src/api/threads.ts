@@ -42,7 +42,7 @@ export const threads = {
   rename: (thread: string, title: string) => threads.annotate(thread, { title }),
   /** Adds to what is noted of a thread. */
   annotate: (thread: string, metadata: { [key: string]: Json }) => json<Thread>(at(thread), { metadata }, "PATCH"),
-  remove: (thread: string) => json<null>(at(thread), undefined, "DELETE"),
+  address: at,
   history: (thread: string, limit: number, before?: Checkpoint | null) =>
     json<ThreadState[]>(`${at(thread)}/history`, { limit, ...(before && { before: before.checkpoint_id }) }),
   /** Edits the state as a step of its own; at an older checkpoint this makes a branch. */

@@ -65,6 +65,8 @@ export interface Source {
   /** The place in a document where the quote stands: its id, and characters. */
   document?: string;
   title?: string;
+  /** Where the document has pages. */
+  page?: number;
   start?: number;
   end?: number;
   [key: string]: Json | undefined;

@@ -1,6 +1,7 @@
 /** What a run does, where the answer will be: the plan as a checklist, agents at work, their calls; afterwards folded to a line. */
 
 import { useEffect, useState } from "preact/hooks";
+import type { FoundRun } from "../api/runs.ts";
 import type { AgentResult, Interrupt, Planner } from "../api/types.ts";
 import { dollars } from "../parts/money.ts";
 import { useLoad } from "../parts/load.ts";
@@ -60,30 +61,37 @@ interface DoneProps {
   open: Interrupt[];
   /** Whether its trace is that of the thread's newest run. */
   isNewest: boolean;
-  ms: number | null;
-  tokens: number;
+  /** Its runs, newest first; none where the command line ran it. */
+  runs: FoundRun[];
 }
 
+const sum = (numbers: (number | null)[]) => numbers.reduce<number>((all, one) => all + (one ?? 0), 0);
+
 /** The work of a turn that is over, folded to a line. */
-export function DoneActivity({ thread, work, live, open, isNewest, ms, tokens }: DoneProps) {
+export function DoneActivity({ thread, work, live, open, isNewest, runs }: DoneProps) {
   const isAsking = open.length > 0;
   const [isOpen, setOpen] = useState(isAsking);
   useEffect(() => {
     if (isAsking) setOpen(true);
   }, [isAsking]);
   const calls = work.results.reduce((sum, result) => sum + (result.tools?.length ?? 0), 0);
-  const facts = [ms !== null ? `Worked ${duration(ms)}` : "Work", calls > 0 && plural(calls, "call"), tokens > 0 && plural(tokens, "token")].filter(Boolean);
+  const ms = sum(runs.map((run) => run.duration_ms));
+  const tokens = sum(runs.map((run) => run.tokens));
+  const cost = sum(runs.map((run) => run.cost_usd));
+  const facts = [ms > 0 ? `Worked ${duration(ms)}` : "Work", calls > 0 && plural(calls, "call"), tokens > 0 && plural(tokens, "token"), cost > 0 && dollars(cost * 1e9)].filter(Boolean);
   if (work.tasks.length === 0 && work.plan.length === 0) return null;
   return (
     <details class="activity done" open={isOpen} onToggle={(event) => setOpen(event.currentTarget.open)}>
       <summary>{facts.join(" · ")}</summary>
-      {isOpen && <Opened thread={thread} work={work} live={live} open={open} isNewest={isNewest} />}
+      {isOpen && <Opened thread={thread} work={work} live={live} open={open} isNewest={isNewest} runs={runs} />}
     </details>
   );
 }
 
-function Opened({ thread, work, live, open, isNewest }: Omit<DoneProps, "ms" | "tokens">) {
-  const trace = useLoad(async () => (isNewest ? recorded(thread) : null), [thread, isNewest]);
+function Opened({ thread, work, live, open, isNewest, runs }: DoneProps) {
+  // The trace of its last run has those that it continued, too.
+  const number = runs.find((run) => run.number !== null)?.number ?? undefined;
+  const trace = useLoad(async () => (isNewest || number !== undefined ? recorded(thread, number) : null), [thread, isNewest, number]);
   const calls = completed(work.results.flatMap(callsOf), [...(trace.data?.calls ?? []), ...live.calls]);
   const spent = trace.data?.spent;
   return (

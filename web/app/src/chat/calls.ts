@@ -7,6 +7,8 @@ import { count, plural } from "../parts/time.tsx";
 
 /** A call of a tool, with what is known of it. */
 export interface Call {
+  /** Names it among the calls of its thread; older runs have none. */
+  id?: string;
   agent: string;
   tool: string;
   args: Json;
@@ -33,11 +35,17 @@ const ENDS: { [type: string]: Call["state"] } = { tool_result: "done", hitl_deni
 export function withCall(calls: Call[], fields: Fields): Call[] {
   const { type, agent, tool } = fields as { type: string; agent: string; tool: string };
   const now = performance.now();
-  if (type === "tool_call") return [...calls, { agent, tool, args: (fields.arguments ?? {}) as Json, state: "working", began: now }];
-  if (type === "tool_recorded") return [...calls, { agent, tool, args: (fields.arguments ?? {}) as Json, state: "done" }];
+  const id = typeof fields.call_id === "string" ? { id: fields.call_id } : {};
+  if (type === "tool_call" || type === "tool_recorded") {
+    // What is reported again, after a question or a crash, stays one call.
+    const index = calls.findIndex((call) => call.id !== undefined && call.id === id.id);
+    const begun: Call = { ...id, agent, tool, args: (fields.arguments ?? {}) as Json, ...(type === "tool_call" ? { state: "working", began: now } : { state: "done" }) };
+    return index < 0 ? [...calls, begun] : calls.with(index, { ...calls[index], ...begun });
+  }
   const state = type === "hitl_required" ? "waiting" : type === "hitl_approved" ? "working" : ENDS[type];
   if (!state) return calls;
-  const index = calls.findIndex((call) => call.agent === agent && call.tool === tool && (call.state === "working" || call.state === "waiting"));
+  const isOpen = (call: Call) => call.state === "working" || call.state === "waiting";
+  const index = calls.findIndex((call) => (id.id !== undefined && call.id !== undefined ? call.id === id.id : call.agent === agent && call.tool === tool && isOpen(call)));
   const call = calls[index];
   if (!call) return calls;
   const ms = now - (call.began ?? now);
@@ -81,9 +89,9 @@ export interface Recorded {
 
 const length = (span: Span) => new Date(span.end).getTime() - new Date(span.start).getTime();
 
-/** Reads the calls of a thread's newest run with their durations and results. */
-export async function recorded(thread: string): Promise<Recorded> {
-  const { spans = [] } = await json<{ spans?: Span[] }>(`v1/threads/${encodeURIComponent(thread)}/trace`);
+/** Reads the calls of a thread's run with their durations and results; of its newest run without a number. */
+export async function recorded(thread: string, run?: number): Promise<Recorded> {
+  const { spans = [] } = await json<{ spans?: Span[] }>(`v1/threads/${encodeURIComponent(thread)}/trace${run === undefined ? "" : `?run=${run}`}`);
   const calls = spans.filter((span) => span.kind === "tool").map((span): Call => ({
     agent: "",
     tool: [span.server, span.tool].filter(Boolean).join("."),

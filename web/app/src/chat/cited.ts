@@ -37,7 +37,7 @@ function quoteOf(source: Source): Quote | null {
   const isQuery = QUERY.test(source.quote);
   const address = referenced(source);
   const name = source.title ?? source.reference ?? agentName(source.source ?? "");
-  const title = isQuery ? `Query on ${source.reference ?? agentName(source.source ?? "")}` : name;
+  const title = isQuery ? `Query on ${source.reference ?? agentName(source.source ?? "")}` : source.page ? `${name}, page ${source.page}` : name;
   return { title, text: source.quote, isQuery, address };
 }
 

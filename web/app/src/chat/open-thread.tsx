@@ -4,6 +4,7 @@ import { useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Checkpoint, Interrupt, Message } from "../api/types.ts";
 import { isOwn } from "../api/graphs.ts";
+import { ofThread } from "../api/runs.ts";
 import { agents } from "../data/agents.ts";
 import { GraphThread } from "../graphs/graph-thread.tsx";
 import { Icon } from "../parts/icon.tsx";
@@ -19,6 +20,7 @@ import { begin, type Conversation, type Request, type Sending } from "./conversa
 import { Panel, useWide } from "./panel.tsx";
 import { Scroller } from "./scroller.tsx";
 import { SourceCard } from "./sources.tsx";
+import { runsOf } from "./runs-of-turns.ts";
 import { ResultCard } from "./results.tsx";
 import { ThreadHead } from "./thread-head.tsx";
 import { TurnView } from "./turn-view.tsx";
@@ -47,6 +49,8 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   const open = conversation.interrupts.value;
   const early = endedEarly(values);
   const turns = useMemo(() => turnsOf(values), [values]);
+  const found = useLoad(() => ofThread(thread), [thread, run?.run_id], { keep: true });
+  const runs = useMemo(() => runsOf(turns, found.data ?? []), [turns, found.data]);
   const newest = turns.at(-1);
   const asked = newest?.question;
 
@@ -78,6 +82,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
               key={turn.question?.id ?? index}
               thread={thread}
               turn={turn}
+              runs={runs[index] ?? []}
               conversation={conversation}
               opened={typeof shown === "object" && shown.turn === index ? shown.number : null}
               onCite={(number) => setPanel({ turn: index, number })}

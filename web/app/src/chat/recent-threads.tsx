@@ -5,7 +5,7 @@ import type { ThreadHead } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
 import { link, route } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
-import { STATUS, recent, threadTitle } from "./titles.ts";
+import { STATUS, isThere, recent, threadTitle } from "./titles.ts";
 
 /** Threads that the sidebar has room for. */
 const SHOWN = 10;
@@ -44,7 +44,7 @@ export function RecentThreads() {
   const here = route.value.path[1];
   return (
     <ul class="recent" aria-label="Recent threads">
-      {byDay(recent.value.slice(0, SHOWN)).map(([day, all]) => [
+      {byDay(recent.value.filter(isThere).slice(0, SHOWN)).map(([day, all]) => [
         <li key={day} class="day">{day}</li>,
         ...all.map((thread) => (
           <li key={thread.thread_id}>

@@ -3,7 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import { threads } from "../api/threads.ts";
 import type { ComponentChildren } from "preact";
-import { saveThread } from "../data/export.ts";
+import { saveDataSet, saveThread } from "../data/export.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { attempt } from "../parts/notice.tsx";
@@ -51,8 +51,9 @@ export function ThreadHead({ thread, here, children }: { thread: string; here: s
         <Menu label="More actions">
           {PLACES.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
           <button type="button" onClick={() => void attempt(() => saveThread(thread))}><Icon name="download" /> Export</button>
+          <button type="button" onClick={() => void attempt(() => saveDataSet(thread))}><Icon name="download" /> Data set</button>
           <button type="button" onClick={() => void rename({ thread_id: thread }, title)}><Icon name="pencil" /> Rename</button>
-          <button type="button" class="danger" onClick={() => void remove({ thread_id: thread }, title)}><Icon name="trash" /> Delete</button>
+          <button type="button" class="danger" onClick={() => void remove({ thread_id: thread })}><Icon name="trash" /> Delete</button>
         </Menu>
       </span>
     </header>

@@ -14,7 +14,7 @@ import { Time } from "../parts/time.tsx";
 import { link } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
 import { byDay } from "./recent-threads.tsx";
-import { STATUS, remove, rename, threadTitle } from "./titles.ts";
+import { STATUS, isThere, remove, rename, threadTitle } from "./titles.ts";
 
 export function ThreadsView() {
   const [status, setStatus] = useState<ThreadStatus | "">("");
@@ -51,10 +51,10 @@ export function ThreadsView() {
         {(all) => {
           const wanted = words.trim().toLowerCase();
           // At once among those that are here; the server's answer follows.
-          const found = all.filter((thread) => !wanted || (thread.title ?? threadTitle(thread)).toLowerCase().includes(wanted));
+          const found = all.filter((thread) => isThere(thread) && (!wanted || (thread.title ?? threadTitle(thread)).toLowerCase().includes(wanted)));
           if (all.length === 0 && !title && !status) return <Empty title="No threads yet"><p>Ask a question. Each one starts a thread that survives restarts.</p><p class="buttons"><a class="button primary" href={link("chat")}>Ask</a></p></Empty>;
           const listed = new Set(found.map((thread) => thread.thread_id));
-          const further = wanted ? (conversations.data ?? []).filter((thread) => !listed.has(thread.thread_id)) : [];
+          const further = wanted ? (conversations.data ?? []).filter((thread) => isThere(thread) && !listed.has(thread.thread_id)) : [];
           if (found.length === 0 && further.length === 0) return <Empty title="No matching threads" />;
           return (
             <>
@@ -91,7 +91,7 @@ function Row({ thread }: { thread: ThreadHead }) {
       <span class="row-tools">
         <a class="button square" href={link("trace", thread.thread_id)} aria-label={`Trace of ${title}`} title="Trace"><Icon name="activity" /></a>
         <button type="button" class="square" aria-label={`Rename ${title}`} title="Rename" onClick={() => void rename(thread, title)}><Icon name="pencil" /></button>
-        <button type="button" class="square" aria-label={`Delete ${title}`} title="Delete" onClick={() => void remove(thread, title)}><Icon name="trash" /></button>
+        <button type="button" class="square" aria-label={`Delete ${title}`} title="Delete" onClick={() => void remove(thread)}><Icon name="trash" /></button>
       </span>
     </li>
   );

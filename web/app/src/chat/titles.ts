@@ -4,9 +4,10 @@ import { signal } from "@preact/signals";
 import { threads } from "../api/threads.ts";
 import type { ThreadHead, ThreadStatus } from "../api/types.ts";
 import { attempt } from "../parts/notice.tsx";
-import { askText, confirmed } from "../parts/confirm.tsx";
+import { askText } from "../parts/confirm.tsx";
 import { clip, readable } from "../parts/text.ts";
-import { go } from "../router.ts";
+import { gone, remove as removeLater } from "../parts/removal.ts";
+import { go, route } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
 
 export const STATUS: { [status in ThreadStatus]: string } = { idle: "done", busy: "working", interrupted: "waiting for you", error: "failed" };
@@ -24,10 +25,11 @@ export async function rename(thread: { thread_id: string }, title: string) {
   if (wanted && (await attempt(() => threads.rename(thread.thread_id, wanted)))) threadsChanged.value += 1;
 }
 
-export async function remove(thread: { thread_id: string }, title: string) {
-  if (!(await confirmed(`Delete “${title}”?`, "Delete thread", "All its steps are deleted. This cannot be undone."))) return;
-  if (await attempt(() => threads.remove(thread.thread_id), "Thread deleted.")) {
-    threadsChanged.value += 1;
-    go("chat");
-  }
+/** Deletes a thread with all its steps, unless that is undone; its views lead to a new question. */
+export async function remove({ thread_id }: { thread_id: string }) {
+  if (route.value.path[1] === thread_id) go("chat");
+  if (await removeLater(threads.address(thread_id))) threadsChanged.value += 1;
 }
+
+/** Tells whether a thread is shown in lists: not once it is deleted. */
+export const isThere = ({ thread_id }: { thread_id: string }) => !gone.value.has(threads.address(thread_id));

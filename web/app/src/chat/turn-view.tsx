@@ -1,6 +1,7 @@
 /** One turn: question, activity, answer, data, sources. */
 
 import { useMemo } from "preact/hooks";
+import type { FoundRun } from "../api/runs.ts";
 import type { Message } from "../api/types.ts";
 import { CopyButton } from "../parts/copy.tsx";
 import { contentText } from "../parts/text.ts";
@@ -17,6 +18,8 @@ import type { Turn } from "./turns.ts";
 interface Props {
   thread: string;
   turn: Turn;
+  /** The turn's runs, newest first. */
+  runs: FoundRun[];
   conversation: Conversation;
   /** Number of the source that is open. */
   opened: number | null;
@@ -28,13 +31,10 @@ interface Props {
 /** What agents write is shown with their work. */
 const isAnswer = (name: string) => !name.startsWith("mcp_agent_");
 
-export function TurnView({ thread, turn, conversation, opened, onCite, onEdit, onAgain }: Props) {
+export function TurnView({ thread, turn, runs, conversation, opened, onCite, onEdit, onAgain }: Props) {
   const { question, answers, work, isNewest } = turn;
   const sources = useMemo(() => cited(turn.citations, work.results), [turn.citations, work.results]);
   const isOver = !isNewest || conversation.run.value === null;
-  const run = isNewest ? conversation.lastRun.value : null;
-  const ms = run?.updated_at ? new Date(run.updated_at).getTime() - new Date(run.created_at).getTime() : null;
-  const tokens = work.results.reduce((sum, result) => sum + (result.usage?.input_tokens ?? 0) + (result.usage?.output_tokens ?? 0), 0);
   const live = conversation.live.value;
   const open = isNewest ? conversation.interrupts.value : [];
   // What is written stays the same element when it is whole, so that the reader's place stays, too.
@@ -44,7 +44,7 @@ export function TurnView({ thread, turn, conversation, opened, onCite, onEdit, o
   return (
     <div class="turn">
       {question && <Question message={question} onEdit={onEdit && (() => onEdit(question))} onAgain={onAgain && (() => onAgain(question))} />}
-      {isOver && <DoneActivity thread={thread} work={work} live={isNewest ? live : idle} open={open} isNewest={isNewest} ms={ms} tokens={tokens} />}
+      {isOver && <DoneActivity thread={thread} work={work} live={isNewest ? live : idle} open={open} isNewest={isNewest} runs={runs} />}
       {!isOver && <LiveActivity work={work} live={live} open={open} lost={conversation.connection.value === "lost"} since={conversation.run.value?.created_at} isWriting={shown.length > 0} />}
       {shown.map((message, index) => <Answer key={message.id ?? index} message={message} onCite={onCite} writing={!isOver && !known.has(message.id)} />)}
       {isOver && <Findings thread={thread} results={work.results} />}

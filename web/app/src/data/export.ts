@@ -1,7 +1,9 @@
 /** Tables and other things as files. */
 
+import { evaluations } from "../api/evaluations.ts";
 import { send } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
+import { say } from "../parts/notice.tsx";
 import { cell, gently, written } from "./rows.ts";
 
 export function download(name: string, parts: string[], type: string) {
@@ -17,6 +19,13 @@ export function download(name: string, parts: string[], type: string) {
 export async function saveThread(thread: string) {
   const response = await send(`v1/threads/${encodeURIComponent(thread)}/export`);
   download(`thread-${thread}.jsonl`, [await response.text()], "application/x-ndjson");
+}
+
+/** Saves the answers of a thread, or those that people rated, as a data set for `perihelion eval`. */
+export async function saveDataSet(thread?: string) {
+  const lines = await evaluations.data(thread);
+  if (lines) download(thread ? `data-${thread}.jsonl` : "data.jsonl", [lines], "application/x-ndjson");
+  else say(thread ? "This thread has no answers yet." : "No answer has feedback yet.");
 }
 
 /** Writes a field of CSV (RFC 4180); what a spreadsheet would take for a formula is quoted as text. */

@@ -7,10 +7,9 @@ import { Icon } from "../parts/icon.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
-import { confirmed } from "../parts/confirm.tsx";
-import { attempt } from "../parts/notice.tsx";
+import { gone, readAfter, remove } from "../parts/removal.ts";
 import { Empty, Shown } from "../parts/states.tsx";
-import { clip, readable } from "../parts/text.ts";
+import { readable } from "../parts/text.ts";
 import type { Fields } from "./fields.ts";
 
 interface Props {
@@ -43,7 +42,7 @@ export function Records({ title, noun = title.toLowerCase(), path, query = "", k
   const [words, setWords] = useState("");
   const list = useLoad(async () => {
     if (query === null) return [];
-    const answer = await json<{ [key: string]: Fields[] } | Fields[]>(`${path}${query}`);
+    const answer = await readAfter(() => json<{ [key: string]: Fields[] } | Fields[]>(`${path}${query}`));
     return Array.isArray(answer) ? answer : (answer[key_] ?? []);
   }, [path, query, reads]);
   if (list.error instanceof ServerError && list.error.status === 404) {
@@ -54,11 +53,8 @@ export function Records({ title, noun = title.toLowerCase(), path, query = "", k
       </div>
     );
   }
-  async function remove(row: Fields) {
-    if (!(await confirmed(`Delete “${clip(name(row), 80)}”?`, "Delete"))) return;
-    await attempt(() => json(`${path}/${encodeURIComponent(id(row))}${query ?? ""}`, undefined, "DELETE"), "Deleted.");
-    list.reload();
-  }
+  const addressOf = (row: Fields) => `${path}/${encodeURIComponent(id(row))}${query ?? ""}`;
+  const removed = async (row: Fields) => (await remove(addressOf(row))) && list.reload();
   return (
     <div class="view records">
       <header class="view-head">
@@ -70,12 +66,12 @@ export function Records({ title, noun = title.toLowerCase(), path, query = "", k
       <Shown of={list} what={noun}>
         {(all) => {
           const wanted = words.trim().toLowerCase();
-          const found = all.filter((row) => !wanted || `${name(row)} ${about(row)}`.toLowerCase().includes(wanted));
+          const found = all.filter((row) => !gone.value.has(addressOf(row)) && (!wanted || `${name(row)} ${about(row)}`.toLowerCase().includes(wanted)));
           if (found.length === 0) return <Empty title={all.length ? "No matches" : `No ${noun} yet`}>{all.length === 0 && empty}</Empty>;
           if (table) {
             return (
               <ListTable label={title} heads={{ ...table.heads, Delete: "hidden" }} class={`${noun}-table`}>
-                {found.map((row) => <tr key={id(row)}>{table.cells(row)}<td><button type="button" class="square" aria-label={`Delete ${name(row)}`} title="Delete" onClick={() => void remove(row)}><Icon name="trash" /></button></td></tr>)}
+                {found.map((row) => <tr key={id(row)}>{table.cells(row)}<td><button type="button" class="square" aria-label={`Delete ${name(row)}`} title="Delete" onClick={() => void removed(row)}><Icon name="trash" /></button></td></tr>)}
               </ListTable>
             );
           }
@@ -86,7 +82,7 @@ export function Records({ title, noun = title.toLowerCase(), path, query = "", k
                 <p>{readable(about(row))}</p>
               </summary>
               {detail ? detail(row) : <JsonView value={row} />}
-              <p class="buttons"><button type="button" class="danger" onClick={() => void remove(row)}>Delete</button></p>
+              <p class="buttons"><button type="button" class="danger" onClick={() => void removed(row)}>Delete</button></p>
             </details>
           ));
         }}

@@ -1,5 +1,6 @@
 /** Agents and their servers: how they stand, what they did last, their tools and the rules around these. */
 
+import { useState } from "preact/hooks";
 import { findRuns, type FoundRun } from "../api/runs.ts";
 import { EMPTY, keepDraft, readDraft } from "../chat/draft.ts";
 import { Icon } from "../parts/icon.tsx";
@@ -10,8 +11,9 @@ import { Status } from "../parts/status.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { Time, count } from "../parts/time.tsx";
 import { go, link } from "../router.ts";
-import { agents, type AgentInfo } from "./agents.ts";
+import { agents, type AgentInfo, type Tool } from "./agents.ts";
 import { Pin } from "./pin.tsx";
+import { ToolCall } from "./tool-call.tsx";
 
 const HEADS = { Agent: "", Kind: "", Status: "", Tools: "number", "Last used": "", Problem: "" } as const;
 
@@ -73,9 +75,10 @@ function Row({ agent, last }: { agent: AgentInfo; last: FoundRun | undefined }) 
 
 const AgentStatus = ({ agent }: { agent: AgentInfo }) => <Status of={agent.problem ? "failed" : agent.status === "running" ? "done" : "open"} words={agent.problem ? "has a problem" : (agent.status ?? "unknown")} />;
 
-const TOOL_HEADS = { Tool: "", Description: "", Rules: "" } as const;
+const TOOL_HEADS = { Tool: "", Description: "", Rules: "", Try: "hidden" } as const;
 
 function AgentView({ agent, onChange }: { agent: AgentInfo; onChange: () => void }) {
+  const [trying, setTrying] = useState<Tool | null>(null);
   function ask() {
     keepDraft(undefined, { ...EMPTY, ...readDraft(), choices: { [agent.name]: "prefer" } });
     go("chat");
@@ -96,9 +99,11 @@ function AgentView({ agent, onChange }: { agent: AgentInfo; onChange: () => void
             <th scope="row"><code>{readable(tool.name)}</code></th>
             <td>{readable(tool.description ?? "")}</td>
             <td>{[tool.read_only && "read only", tool.needs_approval && "needs approval"].filter(Boolean).join(", ") || "–"}</td>
+            <td><button type="button" aria-label={`Try ${tool.name}`} onClick={() => setTrying(tool)}>Try</button></td>
           </tr>
         ))}
       </ListTable>
+      {trying && <ToolCall agent={agent.name} tool={trying} onClose={() => setTrying(null)} />}
       <Pin server={agent.server} onApproved={onChange} />
     </>
   );

@@ -34,7 +34,7 @@ export function DocumentsView({ id, query }: { id: string | undefined; query: UR
   );
 }
 
-const HEADS = { Document: "", Status: "", Format: "", Characters: "number", Passages: "number", Version: "number", Changed: "" } as const;
+const HEADS = { Document: "", Status: "", Format: "", Characters: "number", Pages: "number", Passages: "number", Version: "number", Changed: "" } as const;
 
 function cells(row: Fields) {
   const warnings = Array.isArray(row.warnings) ? row.warnings.map(text) : [];
@@ -45,6 +45,7 @@ function cells(row: Fields) {
       <td class="num" title={warnings.map(readable).join("\n")}><Status of={status === "searchable" ? "done" : "failed"} words={status} /> <span class="hint small">{status}</span></td>
       <td>{readable(text(row.format))}</td>
       <td class="number num">{count(number(row.characters))}</td>
+      <td class="number num">{number(row.pages) > 0 ? count(number(row.pages)) : "–"}</td>
       <td class="number num">{count(number(row.chunks))}</td>
       <td class="number num">{count(number(row.version))}</td>
       <td><Time of={text(row.changed_at)} /></td>

@@ -2,13 +2,13 @@
 
 import { useState } from "preact/hooks";
 import { evaluations, type Estimate, type Evaluation, type Figures, type Item } from "../api/evaluations.ts";
-import { download } from "../data/export.ts";
+import { saveDataSet } from "../data/export.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
 import { dollars } from "../parts/money.ts";
-import { attempt, say } from "../parts/notice.tsx";
+import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { Time, count, duration } from "../parts/time.tsx";
@@ -29,11 +29,7 @@ export function EvaluationsView({ query }: { query: URLSearchParams }) {
   }
   async function save() {
     setSaving(true);
-    await attempt(async () => {
-      const lines = await evaluations.data();
-      if (lines) download("data.jsonl", [lines], "application/x-ndjson");
-      else say("No answer has feedback yet.");
-    });
+    await attempt(() => saveDataSet());
     setSaving(false);
   }
   async function remove({ key, value }: Item<Evaluation>) {

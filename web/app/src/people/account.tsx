@@ -13,6 +13,8 @@ import { Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { Time, count, moment } from "../parts/time.tsx";
 import { link } from "../router.ts";
+import { Scopes } from "./scopes.tsx";
+import { Users } from "./users.tsx";
 
 interface Limit {
   name: string;
@@ -35,12 +37,6 @@ interface Key {
   created_at: string;
   expires_at: string | null;
   revoked_at: string | null;
-}
-
-interface User {
-  name: string;
-  scopes: string[];
-  created_at: string;
 }
 
 interface Entry {
@@ -70,7 +66,7 @@ export function AccountView() {
             </dl>
             <Limits limits={who.limits} />
             <Keys who={who} />
-            {who.scopes.includes("manage") && <><Users me={who.user} /><Audit /></>}
+            {who.scopes.includes("manage") && <><Users me={who.user} scopes={who.scopes} /><Audit /></>}
           </>
         )}
       </Shown>
@@ -98,13 +94,14 @@ function Limits({ limits }: { limits: Limit[] }) {
       {limits.length === 0 ? <p class="hint">Your tenant has no limits.</p> : (
         <div class="scroll" tabIndex={0} role="region" aria-label="Tenant limits">
           <table class="wide">
-            <thead><tr><th>Limit</th><th class="number">Used</th><th class="number">Limit</th></tr></thead>
+            <thead><tr><th>Limit</th><th class="number">Used</th><th class="number">Limit</th><th>Setting</th></tr></thead>
             <tbody>
               {limits.map((limit) => (
                 <tr key={limit.name}>
                   <th scope="row">{BOUNDS[limit.name] ?? limit.name}</th>
                   <td class="number">{limit.taken === null ? "—" : shown(limit, limit.taken)}</td>
                   <td class="number">{shown(limit, limit.most)}</td>
+                  <td><code>serve.{limit.name.replace("nano_usd", "usd")}</code></td>
                 </tr>
               ))}
             </tbody>
@@ -174,42 +171,11 @@ function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolea
       {isFirst && <p class="warn">This server requires no login. After you create the first key, it requires one. This tab will use that key, so save it.</p>}
       <form onSubmit={(event) => void make(event)}>
         <label>Key name<input required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>
-        <fieldset>
-          <legend>Scopes</legend>
-          {scopes.map((scope) => (
-            <label key={scope} class="choice"><input type="checkbox" checked={chosen.includes(scope)} onChange={(event) => setChosen(event.currentTarget.checked ? [...chosen, scope] : chosen.filter((one) => one !== scope))} /> {scope}</label>
-          ))}
-        </fieldset>
+        <Scopes scopes={scopes} chosen={chosen} onChange={setChosen} />
         <label>Days until expiry (optional)<input type="number" min="1" value={days} onInput={(event) => setDays(event.currentTarget.value)} /></label>
         <p class="buttons"><button type="submit" class="primary">Create key</button></p>
       </form>
     </details>
-  );
-}
-
-function Users({ me }: { me: string }) {
-  const users = useLoad(async () => (await json<{ users: User[] }>("v1/users")).users, []);
-  async function disable(name: string) {
-    if (!(await confirmed(`Remove the access of “${name}”?`, "Remove access", "All sessions end."))) return;
-    await attempt(() => json(`v1/users/${encodeURIComponent(name)}`, undefined, "DELETE"), "Access removed.");
-    users.reload();
-  }
-  return (
-    <section class="card">
-      <h2>Users</h2>
-      <Shown of={users} what="users">
-        {(all) => all.length === 0 ? <p class="hint">No users: <code>perihelion users add NAME</code> adds one.</p> : (
-          <ul class="plain-list">
-            {all.map((user) => (
-              <li key={user.name}>
-                <strong>{readable(user.name)}</strong> <span class="hint">{user.scopes.join(", ")}; since {moment(user.created_at)}</span>{" "}
-                {user.name !== me && <button type="button" class="danger" onClick={() => void disable(user.name)}>Remove access</button>}
-              </li>
-            ))}
-          </ul>
-        )}
-      </Shown>
-    </section>
   );
 }
 

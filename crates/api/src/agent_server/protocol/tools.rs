@@ -21,9 +21,10 @@ pub(super) struct ToolCalls {
     open: Vec<Call>,
 }
 
-#[derive(PartialEq)]
+#[derive(Clone, PartialEq)]
 struct Call {
     id: String,
+    call_id: Option<String>,
     agent: String,
     tool: String,
     arguments: Map<String, Value>,
@@ -41,19 +42,31 @@ impl ToolCalls {
 
     /// Reads the tool calls of an event of the log.
     ///
-    /// A call that is reported again after a crash stays one call. The end belongs to the oldest open call of an agent
-    /// to a tool; a call that was never sent starts and ends together.
+    /// A call that is reported again after a crash stays one call. An event without the ID of its call, as earlier
+    /// versions wrote, belongs to the oldest open call of the agent to the tool; a call that was never sent starts and
+    /// ends together.
     pub(super) fn read(&mut self, event: u64, payload: &Value) -> Vec<ToolEvent> {
         match AgentEvent::read(payload) {
             Some(
-                AgentEvent::ToolCall { agent, tool, arguments }
-                | AgentEvent::ToolRecorded { agent, tool, arguments },
-            ) => self.start(event, agent, tool, arguments),
-            Some(AgentEvent::ToolResult { agent, tool, is_error, preview }) => {
-                let is_it = |call: &Call| call.agent == agent && call.tool == tool;
+                AgentEvent::ToolCall { agent, tool, arguments, call_id }
+                | AgentEvent::ToolRecorded { agent, tool, arguments, call_id },
+            ) => self.start(event, Call { id: String::new(), call_id, agent, tool, arguments }),
+            Some(AgentEvent::ToolResult { agent, tool, is_error, preview, call_id }) => {
+                let is_it = |call: &Call| {
+                    call.call_id == call_id && call.agent == agent && call.tool == tool
+                };
                 let mut events = Vec::new();
                 if !self.open.iter().any(is_it) {
-                    events = self.start(event, agent.clone(), tool.clone(), Map::new());
+                    events = self.start(
+                        event,
+                        Call {
+                            id: String::new(),
+                            call_id: call_id.clone(),
+                            agent: agent.clone(),
+                            tool: tool.clone(),
+                            arguments: Map::new(),
+                        },
+                    );
                 }
                 if let Some(at) = self.open.iter().position(is_it) {
                     let tool_call_id = self.open.remove(at).id;
@@ -69,25 +82,18 @@ impl ToolCalls {
         }
     }
 
-    fn start(
-        &mut self,
-        event: u64,
-        agent: String,
-        tool: String,
-        arguments: Map<String, Value>,
-    ) -> Vec<ToolEvent> {
-        let is_known =
-            |call: &Call| call.agent == agent && call.tool == tool && call.arguments == arguments;
-        if self.open.iter().any(is_known) {
+    /// Notes a call that begins, unless it is open already.
+    fn start(&mut self, event: u64, call: Call) -> Vec<ToolEvent> {
+        if self.open.iter().any(|open| Call { id: String::new(), ..open.clone() } == call) {
             return Vec::new();
         }
         let id = Uuid::new_v5(&self.run, format!("tool/{event}").as_bytes()).to_string();
         let started = ToolEvent::ToolStarted {
             tool_call_id: id.clone(),
-            tool_name: tool.clone(),
-            input: arguments.clone(),
+            tool_name: call.tool.clone(),
+            input: call.arguments.clone(),
         };
-        self.open.push(Call { id, agent, tool, arguments });
+        self.open.push(Call { id, ..call });
         vec![started]
     }
 }
@@ -124,6 +130,17 @@ mod tests {
             (&denied[0]["event"], &denied[1]["event"]),
             (&json!("tool-started"), &json!("tool-error"))
         );
+        // Two calls of one tool end in any order, each under its own ID.
+        let of = |mut event: Value, id: &str| {
+            event["call_id"] = json!(id);
+            event
+        };
+        let first = json!(calls.read(6, &of(call("t"), "1/1.0")));
+        let second = json!(calls.read(7, &of(call("t"), "1/1.1")));
+        let ended = json!(calls.read(8, &of(result("t", false), "1/1.1")));
+        assert_eq!(ended[0]["tool_call_id"], second[0]["tool_call_id"]);
+        let ended = json!(calls.read(9, &of(result("t", false), "1/1.0")));
+        assert_eq!(ended[0]["tool_call_id"], first[0]["tool_call_id"]);
         assert!(
             calls
                 .read(5, &json!({ "type": "progress", "agent": "a", "message": "half" }))
