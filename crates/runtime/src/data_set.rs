@@ -57,7 +57,7 @@ fn turns(thread: ThreadId, state: &GraphState, feedback: &Value) -> Vec<Value> {
     let mut questions: Vec<Value> = Vec::new();
     let mut answers: BTreeMap<usize, &str> = BTreeMap::new();
     for message in (0..state.messages.len()).filter_map(|index| state.messages.get(index)) {
-        if message.role == "user" && message.name.is_none() {
+        if message.role == "user" && message.name.is_none() && !message.is_clarification() {
             questions.push(json!({ "question": message.content }));
         } else if message.is_answer() {
             answers.insert(questions.len(), &message.content);

@@ -90,7 +90,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
           {conversation.stopped.value && !busy && (
             <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
           )}
-          {open.map((interrupt) => <AskCard key={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
+          {open.map((interrupt) => <AskCard key={interrupt.id} place={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
         </Scroller>
         {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
         <Composer key={editing ? `edit ${editing.text}` : "own"} thread={thread} agents={known.data ?? []} busy={busy} {...(editing && { edited: editing.text, autoFocus: true })} onSend={send} onStop={() => void attempt(() => conversation.stop())} />

@@ -29,13 +29,14 @@ interface Props {
 const isAnswer = (name: string) => !name.startsWith("mcp_agent_");
 
 export function TurnView({ thread, turn, conversation, opened, onCite, onEdit, onAgain }: Props) {
-  const { question, answers, work, isNewest } = turn;
+  const { question, clarifications, answers, work, isNewest } = turn;
   const sources = useMemo(() => cited(turn.citations, work.results), [turn.citations, work.results]);
   const isOver = !isNewest || conversation.run.value === null;
   const run = isNewest ? conversation.lastRun.value : null;
   const ms = run?.updated_at ? new Date(run.updated_at).getTime() - new Date(run.created_at).getTime() : null;
   const tokens = work.results.reduce((sum, result) => sum + (result.usage?.input_tokens ?? 0) + (result.usage?.output_tokens ?? 0), 0);
-  const live = conversation.live.value;
+  // Only the newest turn changes with each event.
+  const live = isNewest ? conversation.live.value : idle;
   const open = isNewest ? conversation.interrupts.value : [];
   // What is written stays the same element when it is whole, so that the reader's place stays, too.
   const writing = isOver ? [] : [...live.writing].filter(([, piece]) => piece.text.trim() && isAnswer(piece.name)).map(([id, piece]): Message => ({ id, type: "ai", name: piece.name, content: piece.text }));
@@ -44,7 +45,8 @@ export function TurnView({ thread, turn, conversation, opened, onCite, onEdit, o
   return (
     <div class="turn">
       {question && <Question message={question} onEdit={onEdit && (() => onEdit(question))} onAgain={onAgain && (() => onAgain(question))} />}
-      {isOver && <DoneActivity thread={thread} work={work} live={isNewest ? live : idle} open={open} isNewest={isNewest} ms={ms} tokens={tokens} />}
+      {clarifications.map((message, index) => (message.type === "human" ? <Question key={message.id ?? index} message={message} /> : <Answer key={message.id ?? index} message={message} />))}
+      {isOver && <DoneActivity thread={thread} work={work} live={live} open={open} isNewest={isNewest} ms={ms} tokens={tokens} />}
       {!isOver && <LiveActivity work={work} live={live} open={open} lost={conversation.connection.value === "lost"} since={conversation.run.value?.created_at} isWriting={shown.length > 0} />}
       {shown.map((message, index) => <Answer key={message.id ?? index} message={message} onCite={onCite} writing={!isOver && !known.has(message.id)} />)}
       {isOver && <Findings thread={thread} results={work.results} />}

@@ -50,7 +50,7 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
                   {busy && <Working conversation={conversation} />}
                   {conversation.error.value && !busy && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
                   {conversation.stopped.value && !busy && <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>}
-                  {open.map((interrupt) => <AskCard key={interrupt.id} kind={String(interrupt.value?.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
+                  {open.map((interrupt) => <AskCard key={interrupt.id} place={interrupt.id} kind={String(interrupt.value?.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
                   {!isChat && !busy && open.length === 0 && <details class="card" open={Object.keys(values).length === 0}><summary>Start another run in this thread</summary>{form}</details>}
                 </Scroller>
                 {isChat && !busy && <div class="composer">{form}</div>}
@@ -70,8 +70,8 @@ function Messages({ conversation }: { conversation: Conversation }) {
   const writing = [...conversation.live.value.writing].filter(([, piece]) => piece.text.trim()).map(([id, piece]): Message => ({ id, type: "ai", content: piece.text }));
   return (
     <>
-      {known.map((message, index) => (message.type === "human" ? <Question key={message.id ?? index} message={message} /> : <Answer key={message.id ?? index} message={message} onCite={() => {}} />))}
-      {conversation.run.value && writing.map((message) => <Answer key={message.id} message={message} onCite={() => {}} writing />)}
+      {known.map((message, index) => (message.type === "human" ? <Question key={message.id ?? index} message={message} /> : <Answer key={message.id ?? index} message={message} />))}
+      {conversation.run.value && writing.map((message) => <Answer key={message.id} message={message} writing />)}
     </>
   );
 }

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Json } from "../api/types.ts";
+import { keep, kept } from "../chat/draft.ts";
 import { Changes } from "../inspector/changes.tsx";
 import { difference, parseEdited } from "../inspector/difference.ts";
 import { Icon } from "../parts/icon.tsx";
@@ -14,25 +15,24 @@ import { asked, type Approval, type Form, type Free, type Question, type Unknown
 import { SchemaForm } from "./schema-form.tsx";
 
 interface Props {
+  /** Where what is typed is kept until it is sent. */
+  place: string;
   kind: string;
   payload: Json;
   agent?: string | null;
-  /** Sends the answer; the card is disabled until it returns. */
-  onAnswer: (reply: Reply) => Promise<unknown>;
+  /** Sends the answer and tells whether that went well; the card is disabled until it returns. */
+  onAnswer: (reply: Reply) => Promise<boolean>;
 }
 
 const TITLES = { approval: "Approve this call?", question: "A question", form: "A question", visit: "Open an address?", unknown: "What was the outcome?", free: "A question" };
 
-export function AskCard({ kind, payload, agent, onAnswer }: Props) {
+export function AskCard({ place, kind, payload, agent, onAnswer }: Props) {
   const [sending, setSending] = useState(false);
   const question = asked(kind, payload, agent);
   async function answer(reply: Reply) {
     setSending(true);
-    try {
-      await onAnswer(reply);
-    } finally {
-      setSending(false);
-    }
+    if (await onAnswer(reply)) ALL.forEach((what) => keep(`${place} ${what}`, undefined));
+    setSending(false);
   }
   return (
     <section class={`ask ${question.kind}`} aria-label="Waiting for you" aria-busy={sending}>
@@ -41,12 +41,12 @@ export function AskCard({ kind, payload, agent, onAnswer }: Props) {
         <p class="ask-title">
           {question.kind === "approval" ? <>{readable(agentName(question.agent) || "An agent")} wants to call <code>{readable(question.tool)}</code> <Risk asks={question} /></> : <>{TITLES[question.kind]} {question.agent && <span class="hint">from {readable(agentName(question.agent))}</span>}</>}
         </p>
-        {question.kind === "approval" && <ApprovalBody asks={question} answer={answer} />}
-        {question.kind === "question" && <QuestionBody asks={question} answer={answer} />}
-        {question.kind === "form" && <FormBody asks={question} answer={answer} />}
+        {question.kind === "approval" && <ApprovalBody asks={question} place={place} answer={answer} />}
+        {question.kind === "question" && <QuestionBody asks={question} place={place} answer={answer} />}
+        {question.kind === "form" && <FormBody asks={question} place={place} answer={answer} />}
         {question.kind === "visit" && <VisitBody asks={question} answer={answer} />}
-        {question.kind === "free" && <FreeBody asks={question} answer={answer} />}
-        {question.kind === "unknown" && <UnknownBody asks={question} answer={answer} />}
+        {question.kind === "free" && <FreeBody asks={question} place={place} answer={answer} />}
+        {question.kind === "unknown" && <UnknownBody asks={question} place={place} answer={answer} />}
       </fieldset>
     </section>
   );
@@ -60,12 +60,21 @@ function Risk({ asks }: { asks: Approval }) {
   return <span class="chip warn">Changes something</span>;
 }
 
-type Body<T> = { asks: T; answer: (reply: Reply) => Promise<void> };
+type Body<T> = { asks: T; place: string; answer: (reply: Reply) => Promise<void> };
 
-function ApprovalBody({ asks, answer }: Body<Approval>) {
-  const [note, setNote] = useState("");
+/** What can be typed before an answer is sent. */
+const ALL = ["note", "arguments", "answer"] as const;
+
+/** What is typed, which stays until it is sent. */
+function useTyped<T>(place: string, what: (typeof ALL)[number], first: T): [T, (now: T) => void] {
+  const [typed, setTyped] = useState<T>(() => kept<T>(`${place} ${what}`) ?? first);
+  return [typed, (now) => (keep(`${place} ${what}`, now || undefined), setTyped(now))];
+}
+
+function ApprovalBody({ asks, place, answer }: Body<Approval>) {
+  const [note, setNote] = useTyped(place, "note", "");
   /** The arguments as they are edited; null while they stand as they were asked. */
-  const [edited, setEdited] = useState<string | null>(null);
+  const [edited, setEdited] = useTyped<string | null>(place, "arguments", null);
   const [problem, setProblem] = useState("");
   const [isBad, setBad] = useState(false);
   const isExact = isEveryNumberExact(asks.args);
@@ -112,8 +121,8 @@ function ApprovalBody({ asks, answer }: Body<Approval>) {
   );
 }
 
-function QuestionBody({ asks, answer }: Body<Question>) {
-  const [text, setText] = useState("");
+function QuestionBody({ asks, place, answer }: Body<Question>) {
+  const [text, setText] = useTyped(place, "answer", "");
   return (
     <>
       <p class="words">{readable(asks.text)}</p>
@@ -127,11 +136,11 @@ function QuestionBody({ asks, answer }: Body<Question>) {
   );
 }
 
-function FormBody({ asks, answer }: Body<Form>) {
+function FormBody({ asks, place, answer }: Body<Form>) {
   return (
     <>
       <p class="words">{readable(asks.text)}</p>
-      <SchemaForm schema={asks.schema} onSubmit={(content) => void answer({ answer: content })} onDecline={() => void answer({ decision: "deny" })} />
+      <SchemaForm schema={asks.schema} place={`${place} answer`} onSubmit={(content) => void answer({ answer: content })} onDecline={() => void answer({ decision: "deny" })} />
     </>
   );
 }
@@ -139,18 +148,18 @@ function FormBody({ asks, answer }: Body<Form>) {
 /** What an answer may be where a question does not say. */
 const ANYTHING: Json = { title: "Your answer" };
 
-function FreeBody({ asks, answer }: Body<Free>) {
+function FreeBody({ asks, place, answer }: Body<Free>) {
   return (
     <>
       {asks.text && <p class="words">{readable(asks.text)}</p>}
       {asks.what !== null && Object.keys(asks.what).length > 0 && <Values value={asks.what} />}
       {asks.problem && <p class="error-text">{readable(asks.problem)}</p>}
-      <SchemaForm schema={asks.schema ?? ANYTHING} action="Answer" onSubmit={(content) => void answer({ answer: content })} />
+      <SchemaForm schema={asks.schema ?? ANYTHING} action="Answer" place={`${place} answer`} onSubmit={(content) => void answer({ answer: content })} />
     </>
   );
 }
 
-function VisitBody({ asks, answer }: Body<Visit>) {
+function VisitBody({ asks, answer }: Omit<Body<Visit>, "place">) {
   const safe = /^https?:\/\//i.test(asks.address);
   return (
     <>
@@ -165,8 +174,8 @@ function VisitBody({ asks, answer }: Body<Visit>) {
   );
 }
 
-function UnknownBody({ asks, answer }: Body<Unknown>) {
-  const [result, setResult] = useState("");
+function UnknownBody({ asks, place, answer }: Body<Unknown>) {
+  const [result, setResult] = useTyped(place, "answer", "");
   const decide = (outcome: "done" | "retry" | "skip") => void answer({ answer: { outcome, ...(outcome === "done" && result.trim() && { result: result.trim() }) } });
   return (
     <>

@@ -64,11 +64,13 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
 
   /** Decides, and opens the next. */
   async function answer(each: Waiting, reply: Reply) {
-    await attempt(() => approvals.answer(each.id, reply), "Sent.");
+    const isSent = await attempt(() => approvals.answer(each.id, reply), "Sent.");
     const next = all[at + 1] ?? all[at - 1];
-    if (next) setCurrent(next.id);
+    // Another one may be open meanwhile.
+    if (isSent && next) setCurrent((now) => (now === each.id ? next.id : now));
     threadsChanged.value += 1;
     reload();
+    return isSent;
   }
   async function decide(decision: "approve" | "deny") {
     const verb = decision === "approve" ? "Approve" : "Deny";
@@ -119,7 +121,7 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
         {one && (
           <article key={one.id} aria-label="Request">
             <h2><a href={link("chat", one.thread_id)}>{titleOf(one)}</a> <Time of={one.waits_since} /></h2>
-            <AskCard kind={one.kind} payload={one.payload} agent={one.agent} onAnswer={(reply) => answer(one, reply)} />
+            <AskCard place={one.id} kind={one.kind} payload={one.payload} agent={one.agent} onAnswer={(reply) => answer(one, reply)} />
           </article>
         )}
       </div>
