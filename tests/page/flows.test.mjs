@@ -137,7 +137,8 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   await list.getByText("Where the zebra lives").waitFor();
   await list.getByRole("button", { name: "Delete" }).click();
   await confirm(tab, "Delete thread");
-  await tab.waitForURL(/#\/chat$/);
+  await list.getByText("Where the zebra lives").waitFor({ state: "detached" });
+  assert.match(tab.url(), /#\/threads$/);
   assert.equal((await fetch(`${server.url}/threads/${thread}`)).status, 404);
 });
 

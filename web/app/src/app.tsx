@@ -1,6 +1,7 @@
 /** The page: ways around, the view of the address, keys that work everywhere. */
 
 import { useEffect, useState } from "preact/hooks";
+import { threadsChanged } from "./chat/changed.ts";
 import { ChatView } from "./chat/chat-view.tsx";
 import { ThreadsView } from "./chat/thread-list.tsx";
 import { MemoryView, SkillsView } from "./data/knowledge.tsx";
@@ -36,7 +37,7 @@ export function App() {
     void refreshWaiting();
     const timer = setInterval(() => void refreshWaiting(), 15_000);
     return () => clearInterval(timer);
-  }, []);
+  }, [threadsChanged.value]);
   useEffect(() => {
     document.title = waiting.value ? `(${waiting.value}) Perihelion` : "Perihelion";
   }, [waiting.value]);
@@ -95,7 +96,7 @@ function View() {
     case "account":
       return <AccountView />;
     default:
-      return id ? <ThreadTool key={`${view} ${id} ${query}`} view={view} thread={id} query={query} /> : <NotFound />;
+      return id ? <ThreadTool key={view === "inspect" ? `${view} ${id}` : `${view} ${id} ${query}`} view={view} thread={id} query={query} /> : <NotFound />;
   }
 }
 

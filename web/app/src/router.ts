@@ -31,6 +31,18 @@ export function link(...path: string[]): string {
   return `#/${path.map(encodeURIComponent).join("/")}`;
 }
 
+/** Changes what follows the path of the address, without a step in the history; null leaves a name out. */
+export function putQuery(changes: { [name: string]: string | null }) {
+  const [path = ""] = hash.value.split("?", 1);
+  const query = new URLSearchParams(route.value.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  history.replaceState(null, "", `${path || "#/"}${query.size ? `?${query}` : ""}`);
+  hash.value = location.hash;
+}
+
 export function go(...path: string[]) {
   location.hash = link(...path);
 }

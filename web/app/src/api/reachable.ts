@@ -10,6 +10,9 @@ export const nextTry = signal(0);
 /** Seconds between tries. */
 const WAITS = [1, 2, 3, 5, 8];
 
+/** Statuses of a proxy that does not reach the server. */
+export const GATEWAY = new Set([502, 503, 504]);
+
 let failures = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -45,8 +48,9 @@ export async function tryNow() {
   clearTimeout(timer);
   nextTry.value = 0;
   try {
-    await fetch("ok", { cache: "no-store" });
-    reached();
+    const { status } = await fetch("ok", { cache: "no-store" });
+    if (GATEWAY.has(status)) wait();
+    else reached();
   } catch {
     wait();
   }

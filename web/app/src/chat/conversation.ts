@@ -23,10 +23,11 @@ export interface Request {
   system_prompt?: string;
 }
 
-/** Under which id a request is sent, and whether it may have arrived already. */
+/** Under which id a request is sent, whether it may have arrived already, and which open question it answers. */
 export interface Sending {
   id: string;
   isRetry: boolean;
+  answers?: string | undefined;
 }
 
 /** Key of a run's metadata that has the id of its request. */
@@ -64,6 +65,8 @@ export class Conversation {
   /** Whether the last run was stopped, so that it can continue. */
   readonly stopped: Signal<boolean> = signal(false);
   readonly loading: Signal<boolean> = signal(true);
+  /** Why the thread could not be read. */
+  readonly unread: Signal<Error | null> = signal(null);
   /** Whether there is no such thread, or none that may be seen. */
   readonly isGone: Signal<boolean> = signal(false);
   private readonly closed = new AbortController();
@@ -82,9 +85,10 @@ export class Conversation {
       await this.join();
       // The run that was under way has ended in between.
       if (status === "busy" && !this.run.value) await this.read();
+      this.unread.value = null;
     } catch (error) {
       if (error instanceof ServerError && error.status === 404) this.isGone.value = true;
-      else this.error.value = (error as Error).message;
+      else this.unread.value = error as Error;
     }
     this.loading.value = false;
   }
@@ -102,14 +106,19 @@ export class Conversation {
   /** Looks whether the thread changed without this tab. */
   async look() {
     if (this.run.value || this.loading.value || this.closed.signal.aborted) return;
+    if (this.unread.value) return this.open();
+    const head = await threads.head(this.thread);
+    if (head?.updated_at === this.readAt && head?.status !== "busy") return;
     await this.join();
     if (!this.run.value) await this.read();
   }
 
   /** Reads the thread, and returns how it stands. */
   private async read(): Promise<ThreadStatus | null> {
+    const before = this.run.value;
     const thread = await threads.get(this.thread);
-    if (this.closed.signal.aborted) return null;
+    // A run that began meanwhile knows more.
+    if (this.closed.signal.aborted || this.run.value !== before) return null;
     const open = Object.values(thread.interrupts ?? {}).flat();
     // What did not change stays the same value, so that nothing is drawn again.
     if (this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
@@ -155,6 +164,7 @@ export class Conversation {
         if (following.signal.aborted) return;
         cancelAnimationFrame(drawing);
         await this.read();
+        if (following.signal.aborted) return;
         // What ended a turn early stands in the thread itself.
         if (!endedEarly(this.values.value)) this.error.value ??= next.error;
         this.run.value = null;
@@ -194,15 +204,16 @@ export class Conversation {
     await this.start({ input: null, ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }) });
   }
 
-  /** Answers an open question; a stale one is refused with the reason, and the thread is read again. */
-  async answer(interrupt: string, reply: Reply) {
+  /** Answers an open question; a stale one is refused with the reason, and the thread is read again. An answer that the server accepted before is not sent again. */
+  async answer(interrupt: string, reply: Reply, isRetry = false) {
     try {
       const { run_id } = await approvals.answer(interrupt, reply);
       threadsChanged.value += 1;
+      this.interrupts.value = this.interrupts.value.filter(({ id }) => id !== interrupt);
       this.watch(await runs.get(this.thread, run_id));
     } catch (error) {
       await this.look();
-      throw error;
+      if (!(isRetry && error instanceof ServerError && error.status === 409)) throw error;
     }
   }
 

@@ -16,6 +16,7 @@ import { go, link } from "../router.ts";
 import { cited } from "./cited.ts";
 import { Composer } from "./composer.tsx";
 import { begin, type Conversation, type Request, type Sending } from "./conversation.ts";
+import { EMPTY, keepDraft } from "./draft.ts";
 import { Panel, useWide } from "./panel.tsx";
 import { Scroller } from "./scroller.tsx";
 import { SourceCard } from "./sources.tsx";
@@ -29,6 +30,7 @@ export function OpenThread({ thread }: { thread: string }) {
   const conversation = useConversation(thread);
   const graph = conversation.graph.value;
   if (conversation.isGone.value) return <Gone />;
+  if (conversation.unread.value) return <Unread error={conversation.unread.value} retry={() => void conversation.open()} />;
   if (conversation.loading.value) return <section class="conversation"><Loading what="the thread" /></section>;
   return isOwn(graph) ? <GraphThread conversation={conversation} graph={graph} /> : <Dialogue conversation={conversation} />;
 }
@@ -40,7 +42,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   const isWide = useWide();
   /** The turn and number of the source that is open, or the run's details. */
   const [panel, setPanel] = useState<{ turn: number; number: number } | "run" | "closed" | null>(null);
-  const [editing, setEditing] = useState<{ text: string; at: Checkpoint | null } | null>(null);
+  const [editing, setEditing] = useState<{ text: string; place: string; at: Checkpoint | null } | null>(null);
   const values = conversation.values.value ?? {};
   const run = conversation.run.value;
   const busy = run !== null;
@@ -53,15 +55,15 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   async function send(request: Request, sending: Sending) {
     // The first turn has nothing before it that a branch could begin at.
     if (editing && !editing.at) return go("chat", await begin(request, sending));
-    const only = open.length === 1 && open[0]?.value.kind === "clarification" ? open[0] : undefined;
-    if (only && !editing) await conversation.answer(only.id, { answer: request.question });
+    if (sending.answers) await conversation.answer(sending.answers, { answer: request.question }, sending.isRetry);
     else await conversation.ask(request, sending, editing?.at);
     setEditing(null);
   }
   /** Asks the same once more, with the same options: a branch where the turn began. */
   const again = (message: Message) => attempt(async () => conversation.branch((await arrival(thread, message)).at));
   const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
-  const edit = (message: Message) => arrival(thread, message).then(({ before }) => setEditing({ text: contentText(message.content), at: before }), complain);
+  const edit = (message: Message) => arrival(thread, message).then(({ before }) => setEditing({ text: contentText(message.content), place: `${thread} ${message.id ?? "first"}`, at: before }), complain);
+  const clarification = open.length === 1 && open[0]?.value.kind === "clarification" && !editing ? open[0].id : undefined;
 
   const results = newest?.work.results ?? [];
   const shown = panel ?? (isWide && results.length > 0 ? "run" : "closed");
@@ -92,8 +94,8 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
           )}
           {open.map((interrupt) => <AskCard key={interrupt.id} place={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
         </Scroller>
-        {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
-        <Composer key={editing ? `edit ${editing.text}` : "own"} thread={thread} agents={known.data ?? []} busy={busy} {...(editing && { edited: editing.text, autoFocus: true })} onSend={send} onStop={() => void attempt(() => conversation.stop())} />
+        {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => (keepDraft(editing.place, EMPTY), setEditing(null))}>Cancel</button></p>}
+        <Composer key={editing?.place ?? "own"} thread={thread} agents={known.data ?? []} busy={busy} answering={clarification} {...(editing && { edited: editing, autoFocus: true })} onSend={send} onStop={() => void attempt(() => conversation.stop())} />
       </section>
       {shown !== "closed" && (
         <Panel title={source ? "Source" : "Run details"} onClose={() => setPanel("closed")}>
@@ -105,6 +107,15 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
 }
 
 const sourceOf = (turn: ReturnType<typeof turnsOf>[number] | undefined, number: number) => turn && cited(turn.citations, turn.work.results).find((one) => one.number === number);
+
+function Unread({ error, retry }: { error: Error; retry: () => void }) {
+  return (
+    <section class="conversation">
+      <h1 class="hidden">Conversation</h1>
+      <Failure error={error} retry={retry} />
+    </section>
+  );
+}
 
 function Gone() {
   return (

@@ -6,7 +6,7 @@ import type { ThreadHead, ThreadStatus } from "../api/types.ts";
 import { attempt } from "../parts/notice.tsx";
 import { askText, confirmed } from "../parts/confirm.tsx";
 import { clip, readable } from "../parts/text.ts";
-import { go } from "../router.ts";
+import { go, route } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
 
 export const STATUS: { [status in ThreadStatus]: string } = { idle: "done", busy: "working", interrupted: "waiting for you", error: "failed" };
@@ -28,6 +28,7 @@ export async function remove(thread: { thread_id: string }, title: string) {
   if (!(await confirmed(`Delete “${title}”?`, "Delete thread", "All its steps are deleted. This cannot be undone."))) return;
   if (await attempt(() => threads.remove(thread.thread_id), "Thread deleted.")) {
     threadsChanged.value += 1;
-    go("chat");
+    // A view of the thread has nothing to show any more.
+    if (route.value.path[1] === thread.thread_id) go("chat");
   }
 }

@@ -2,6 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
+import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { agentName, readable } from "../parts/text.ts";
@@ -24,18 +25,13 @@ export function SkillsView() {
   );
 }
 
-const USER = "perihelion-user";
-
 export function MemoryView() {
   const me = useLoad(async () => (await json<{ user: string }>("v1/auth/me")).user, []);
-  const [chosen, setUser] = useState(() => localStorage.getItem(USER) ?? "");
+  const [typed, setTyped] = useState<string | null>(null);
   // Mine first.
-  const user = chosen || me.data || "";
+  const named = typed ?? me.data ?? "";
+  const user = useLater(named.trim());
   const [reads, setReads] = useState(0);
-  function choose(name: string) {
-    localStorage.setItem(USER, name.trim());
-    setUser(name.trim());
-  }
   return (
     <Records
       title="Memory"
@@ -47,7 +43,7 @@ export function MemoryView() {
       name={(row) => `${text(row.key)}: ${text(row.value)}`}
       about={(row) => `${text(row.kind)} since ${moment(text(row.since))}, from ${text(row.source)}`}
       empty={<p>{user ? "Facts and preferences that this user states are stored here until you delete them." : "Enter a user name to see their memories."}</p>}
-      tools={() => <label class="inline">User <input value={user} onChange={(event) => choose(event.currentTarget.value)} /></label>}
+      tools={() => <label class="inline">User <input value={named} onInput={(event) => setTyped(event.currentTarget.value)} /></label>}
       above={user && <Remember user={user} onDone={() => setReads(reads + 1)} />}
       reads={reads}
     />

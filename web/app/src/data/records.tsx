@@ -6,6 +6,7 @@ import { ServerError, json } from "../api/http.ts";
 import { Icon } from "../parts/icon.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListTable } from "../parts/list-table.tsx";
+import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { attempt } from "../parts/notice.tsx";
@@ -41,6 +42,7 @@ interface Props {
 
 export function Records({ title, noun = title.toLowerCase(), path, query = "", key_, id, name, about, table, empty, above, tools, detail, reads = 0, found: others }: Props) {
   const [words, setWords] = useState("");
+  const asked = useLater(words.trim());
   const list = useLoad(async () => {
     if (query === null) return [];
     const answer = await json<{ [key: string]: Fields[] } | Fields[]>(`${path}${query}`);
@@ -91,7 +93,7 @@ export function Records({ title, noun = title.toLowerCase(), path, query = "", k
           ));
         }}
       </Shown>
-      {words.trim() && others?.(words.trim())}
+      {words.trim() && asked && others?.(asked)}
     </div>
   );
 }

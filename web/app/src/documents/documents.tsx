@@ -53,7 +53,7 @@ function cells(row: Fields) {
 }
 
 function DocumentHits({ words }: { words: string }) {
-  const hits = useLoad(() => documents.search(words), [words]);
+  const hits = useLoad(() => documents.search(words), [words], { keep: true });
   return (
     <section aria-label="Passages">
       <h2>Passages</h2>

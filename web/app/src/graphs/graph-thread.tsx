@@ -5,7 +5,6 @@ import type { Reply } from "../api/approvals.ts";
 import { graphs } from "../api/graphs.ts";
 import type { Interrupt, Message } from "../api/types.ts";
 import type { Conversation } from "../chat/conversation.ts";
-import { newId } from "../chat/draft.ts";
 import { Answer, Question } from "../chat/message.tsx";
 import { Panel, useWide } from "../chat/panel.tsx";
 import { Scroller } from "../chat/scroller.tsx";
@@ -41,7 +40,7 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
         <Shown of={schemas} what="the graph">
           {({ input_schema, state_schema }) => {
             const isChat = takesMessages(input_schema);
-            const form = <StartForm schema={input_schema} action={isChat ? "Send" : "Start"} place={`form-${thread}`} onStart={(input) => conversation.ask(input, { id: newId(), isRetry: false })} />;
+            const form = <StartForm schema={input_schema} action={isChat ? "Send" : "Start"} place={`form-${thread}`} onStart={(input, sending) => conversation.ask(input, sending)} />;
             return (
               <>
                 <Scroller busy={busy} asks={open.length}>

@@ -25,6 +25,7 @@ export function TraceView({ thread, query }: { thread: string; query: URLSearchP
       <ThreadHead thread={thread} here="Trace" />
       <div class="filters trace-filters">
         <RunPicker thread={thread} name="Run" all="Newest" value={run} onChange={setRun} />
+        <button type="button" onClick={page.reload}><Icon name="retry" /> Refresh</button>
         <button type="button" onClick={() => void attempt(save)}><Icon name="download" /> Download trace</button>
       </div>
       <Shown of={page} what="the trace">{(html) => <Waterfall key={run} html={html} />}</Shown>
