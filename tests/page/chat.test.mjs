@@ -47,6 +47,7 @@ test("an agent whose call waits for a person is shown as waiting, after a refres
     if (round === "at once") await tab.reload();
   }
   await tab.getByRole("button", { name: "Deny" }).click();
+  await tab.getByRole("button", { name: "Deny call" }).click();
   await answered(tab, "written down");
 });
 

@@ -4,6 +4,7 @@ import { useEffect, useState } from "preact/hooks";
 import { threadsChanged } from "./chat/changed.ts";
 import { ChatView } from "./chat/chat-view.tsx";
 import { ThreadsView } from "./chat/thread-list.tsx";
+import { nameOfThread } from "./chat/titles.ts";
 import { MemoryView, SkillsView } from "./data/knowledge.tsx";
 import { ServersView } from "./data/servers.tsx";
 import { TeamsView } from "./data/teams.tsx";
@@ -28,6 +29,7 @@ import { AccountView } from "./people/account.tsx";
 import { InboxView, refreshWaiting, waiting } from "./people/inbox.tsx";
 import { LoginView, needsLogin } from "./people/login.tsx";
 import { link, route } from "./router.ts";
+import { titleOf } from "./views.ts";
 import { DemoBanner, OutageBanner, PhoneBars, Sidebar } from "./shell.tsx";
 
 export function App() {
@@ -38,9 +40,10 @@ export function App() {
     const timer = setInterval(() => void refreshWaiting(), 15_000);
     return () => clearInterval(timer);
   }, [threadsChanged.value]);
+  const shown = titleOf(route.value.path, nameOfThread);
   useEffect(() => {
-    document.title = waiting.value ? `(${waiting.value}) Perihelion` : "Perihelion";
-  }, [waiting.value]);
+    document.title = `${waiting.value ? `(${waiting.value}) ` : ""}${shown} – Perihelion`;
+  }, [waiting.value, shown]);
   if (needsLogin.value) return <LoginView />;
   const search = () => setOpen("palette");
   return (

@@ -112,7 +112,9 @@ export function OutageBanner() {
   if (reachable.value) return null;
   return (
     <div class="banner bad" role="alert">
-      <span>Can't reach Perihelion. {nextTry.value > 0 ? `Retrying in ${nextTry.value} s.` : "Retrying…"} You see the last known data.</span>
+      <span>Can't reach Perihelion. You see the last known data.</span>
+      {/* It changes every second, which nobody wants read to them. */}
+      <span aria-hidden="true">{nextTry.value > 0 ? `Retrying in ${nextTry.value} s.` : "Retrying…"}</span>
       <button type="button" onClick={() => void tryNow()}>Retry now</button>
     </div>
   );

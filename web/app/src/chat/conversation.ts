@@ -60,6 +60,8 @@ export class Conversation {
   readonly run: Signal<Run | null> = signal(null);
   /** The newest run that is over. */
   readonly lastRun: Signal<Run | null> = signal(null);
+  /** When the newest turn began. */
+  readonly began: Signal<string | undefined> = signal(undefined);
   readonly connection: Signal<Connection> = signal("over");
   readonly error: Signal<string | null> = signal(null);
   /** Whether the last run was stopped, so that it can continue. */
@@ -98,9 +100,17 @@ export class Conversation {
     if (this.run.value || this.closed.signal.aborted) return;
     const list = await runs.list(this.thread);
     this.lastRun.value = list.find((run) => run.status !== "pending" && run.status !== "running") ?? null;
+    this.began.value = list.find((run) => run.kwargs?.input)?.created_at;
     // The oldest: others wait for it.
     const active = list.filter((run) => run.status === "pending" || run.status === "running").at(-1);
     if (active && !this.run.value) this.watch(active);
+  }
+
+  /** How it stands now. */
+  get status(): ThreadStatus {
+    if (this.run.value) return "busy";
+    if (this.error.value) return "error";
+    return this.interrupts.value.length > 0 || this.stopped.value ? "interrupted" : "idle";
   }
 
   /** Looks whether the thread changed without this tab. */
@@ -184,6 +194,7 @@ export class Conversation {
   private async start(body: { [key: string]: unknown }) {
     this.error.value = null;
     const run = await runs.start(this.thread, { ...(isOwn(this.graph.value) && { assistant_id: this.graph.value }), ...body });
+    if (body.input) this.began.value = run.created_at;
     threadsChanged.value += 1;
     this.watch(run);
   }

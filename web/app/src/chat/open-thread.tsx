@@ -16,6 +16,7 @@ import { go, link } from "../router.ts";
 import { cited } from "./cited.ts";
 import { Composer } from "./composer.tsx";
 import { begin, type Conversation, type Request, type Sending } from "./conversation.ts";
+import { Decisions } from "./decisions.tsx";
 import { EMPTY, keepDraft } from "./draft.ts";
 import { Panel, useWide } from "./panel.tsx";
 import { Scroller } from "./scroller.tsx";
@@ -70,7 +71,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   const source = typeof shown === "object" ? sourceOf(turns[shown.turn], shown.number) : undefined;
   return (
     <div class={shown === "closed" ? "chat" : "chat with-panel"}>
-      <ThreadHead thread={thread} here="Chat">
+      <ThreadHead thread={thread} here="Chat" status={conversation.status}>
         <button type="button" class="square" aria-label="Run details" title="Run details" aria-expanded={shown !== "closed"} disabled={results.length === 0} onClick={() => setPanel(shown === "closed" ? "run" : "closed")}><Icon name="panel" /></button>
       </ThreadHead>
       <section class="conversation" aria-label="Conversation">
@@ -92,6 +93,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
           {conversation.stopped.value && !busy && (
             <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
           )}
+          {newest && newest.work.tasks.length > 0 && <Decisions thread={thread} since={conversation.began.value} key_={`${run?.run_id} ${open.length}`} />}
           {open.map((interrupt) => <AskCard key={interrupt.id} place={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
         </Scroller>
         {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => (keepDraft(editing.place, EMPTY), setEditing(null))}>Cancel</button></p>}

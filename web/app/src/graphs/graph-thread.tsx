@@ -32,7 +32,7 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
   const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
   return (
     <div class={isShown ? "chat with-panel" : "chat"}>
-      <ThreadHead thread={thread} here="Chat">
+      <ThreadHead thread={thread} here="Chat" status={conversation.status}>
         <span class="chip">{readable(graph)}</span>
         <button type="button" class="square" aria-label="Graph" title="Graph" aria-expanded={isShown} onClick={() => setPanel(!isShown)}><Icon name="graph" /></button>
       </ThreadHead>

@@ -1,17 +1,19 @@
 /** One question to a person, with everything needed to decide it. */
 
-import { useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Json } from "../api/types.ts";
 import { keep, kept } from "../chat/draft.ts";
+import { agents } from "../data/agents.ts";
 import { Changes } from "../inspector/changes.tsx";
 import { difference, parseEdited } from "../inspector/difference.ts";
 import { Icon } from "../parts/icon.tsx";
+import { useLoad } from "../parts/load.ts";
 import { agentName, readable } from "../parts/text.ts";
 import { moment, until } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
 import { EditArguments, isEveryNumberExact } from "./edit-arguments.tsx";
-import { asked, type Approval, type Form, type Free, type Question, type Unknown, type Visit } from "./decide.ts";
+import { asked, deedOf, type Approval, type Form, type Free, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 
 interface Props {
@@ -39,7 +41,7 @@ export function AskCard({ place, kind, payload, agent, onAnswer }: Props) {
       <fieldset disabled={sending}>
         <legend class="hidden">{TITLES[question.kind]}</legend>
         <p class="ask-title">
-          {question.kind === "approval" ? <>{readable(agentName(question.agent) || "An agent")} wants to call <code>{readable(question.tool)}</code> <Risk asks={question} /></> : <>{TITLES[question.kind]} {question.agent && <span class="hint">from {readable(agentName(question.agent))}</span>}</>}
+          {question.kind === "approval" ? <ApprovalTitle asks={question} /> : <>{TITLES[question.kind]} {question.agent && <span class="hint">from {readable(agentName(question.agent))}</span>}</>}
         </p>
         {question.kind === "approval" && <ApprovalBody asks={question} place={place} answer={answer} />}
         {question.kind === "question" && <QuestionBody asks={question} place={place} answer={answer} />}
@@ -52,13 +54,21 @@ export function AskCard({ place, kind, payload, agent, onAnswer }: Props) {
   );
 }
 
-/** How careful a reader should be. */
-function Risk({ asks }: { asks: Approval }) {
-  if (asks.tainted.length > 0) return <span class="chip bad">Untrusted content</span>;
-  const said = asks.reasons.join(" ");
-  if (/destroy|destructive|delete|overwrite/i.test(said)) return <span class="chip bad">Can delete or overwrite</span>;
-  return <span class="chip warn">Changes something</span>;
+/** Who wants to do what, and how careful a reader should be. */
+function ApprovalTitle({ asks }: { asks: Approval }) {
+  const tool = useTool(asks.tool);
+  const canDestroy = /destroy|destructive|delete|overwrite/i.test(asks.reasons.join(" "));
+  return (
+    <>
+      <span>{readable(asks.server || agentName(asks.agent) || "An agent")} wants to {readable(deedOf(asks.tool))}</span>
+      {asks.tainted.length > 0 && <span class="chip bad">Untrusted content</span>}
+      {canDestroy ? <span class="chip bad">Can delete or overwrite</span> : tool?.read_only ? <span class="chip">Only reads</span> : <span class="chip warn">Changes something</span>}
+    </>
+  );
 }
+
+/** Returns what is known of a tool. */
+const useTool = (name: string) => useLoad(() => agents.tool(name), [name]).data;
 
 type Body<T> = { asks: T; place: string; answer: (reply: Reply) => Promise<void> };
 
@@ -77,20 +87,23 @@ function ApprovalBody({ asks, place, answer }: Body<Approval>) {
   const [edited, setEdited] = useTyped<string | null>(place, "arguments", null);
   const [problem, setProblem] = useState("");
   const [isBad, setBad] = useState(false);
+  const [isDenying, setDenying] = useState(note !== "");
+  const tool = useTool(asks.tool);
   const isExact = isEveryNumberExact(asks.args);
   function decide(decision: "approve" | "deny") {
-    const reply = { decision, ...(note.trim() && { reason: note.trim() }) };
-    if (decision === "deny" || edited === null) return void answer(reply);
+    if (decision === "deny") return void answer({ decision, ...(note.trim() && { reason: note.trim() }) });
+    if (edited === null) return void answer({ decision });
     if (isBad) return setProblem("Correct the marked fields first.");
     const read = parseEdited(edited);
     if ("problem" in read) return setProblem(read.problem);
     if (typeof read.value !== "object" || read.value === null || Array.isArray(read.value)) return setProblem("Arguments must be an object: {…}");
-    void answer({ ...reply, arguments: read.value });
+    void answer({ decision, arguments: read.value });
   }
   return (
     <>
       {asks.tainted.length > 0 && <p class="warn">Untrusted content led to this call: {asks.tainted.map(readable).join(", ")}. Check the arguments carefully.</p>}
       <div class="action">
+        <p class="hint small"><code>{readable(asks.tool)}</code>{asks.agent && `, asked by ${readable(agentName(asks.agent))}`}</p>
         {asks.description && <p class="words hint">{readable(asks.description)}</p>}
         {edited === null ? (
           <>
@@ -100,7 +113,7 @@ function ApprovalBody({ asks, place, answer }: Body<Approval>) {
           </>
         ) : (
           <>
-            <EditArguments text={edited} onChange={(text) => (setProblem(""), setEdited(text))} onBad={setBad} />
+            <EditArguments text={edited} schema={tool?.input_schema} onChange={(text) => (setProblem(""), setEdited(text))} onBad={setBad} />
             {problem && <p class="error-text" role="alert">{problem}</p>}
             <EditChanges before={asks.args} text={edited} />
             <button type="button" onClick={() => (setProblem(""), setBad(false), setEdited(null))}>Discard changes</button>
@@ -108,16 +121,42 @@ function ApprovalBody({ asks, place, answer }: Body<Approval>) {
         )}
       </div>
       {asks.reasons.map((reason, index) => <p key={index} class="hint small">{readable(reason)}</p>)}
-      <label>
-        Note for the agent
-        <input value={note} onInput={(event) => setNote(event.currentTarget.value)} />
-      </label>
       {asks.expires && <p class="hint small" title={moment(asks.expires)}>Expires in {until(asks.expires)}</p>}
-      <p class="buttons">
-        <button type="button" class="primary" data-decision="approve" onClick={() => decide("approve")}>{edited === null ? "Approve" : "Approve as edited"}</button>
-        <button type="button" class="danger" data-decision="deny" onClick={() => decide("deny")}>Deny</button>
-      </p>
+      {isDenying ? <Denial note={note} onNote={setNote} onDeny={() => decide("deny")} onBack={() => (setNote(""), setDenying(false))} /> : (
+        <p class="buttons">
+          <button type="button" class="primary" data-decision="approve" onClick={() => decide("approve")}>{edited === null ? "Approve" : "Approve as edited"}</button>
+          <button type="button" class="danger" data-decision="deny" onClick={() => setDenying(true)}>Deny</button>
+        </p>
+      )}
     </>
+  );
+}
+
+interface DenialProps {
+  note: string;
+  onNote: (note: string) => void;
+  onDeny: () => void;
+  onBack: () => void;
+}
+
+/** Why a call is denied, which the agent is given. */
+function Denial({ note, onNote, onDeny, onBack }: DenialProps) {
+  const field = useRef<HTMLInputElement>(null);
+  useEffect(() => {
+    // A note that was begun before waits until somebody returns to it.
+    if (!note) field.current?.focus();
+  }, []);
+  return (
+    <form onSubmit={(event) => (event.preventDefault(), onDeny())}>
+      <label>
+        Note for the agent (optional)
+        <input ref={field} value={note} onInput={(event) => onNote(event.currentTarget.value)} />
+      </label>
+      <p class="buttons">
+        <button type="submit" class="danger primary">Deny call</button>
+        <button type="button" onClick={onBack}>Back</button>
+      </p>
+    </form>
   );
 }
 

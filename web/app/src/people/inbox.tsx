@@ -4,16 +4,16 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { approvals, type Reply, type Waiting } from "../api/approvals.ts";
 import { threadsChanged } from "../chat/changed.ts";
-import { toolName } from "../chat/calls.ts";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { attempt, complain, dialogs } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
+import { singleKeys } from "../keys.tsx";
 import { link } from "../router.ts";
 import { AskCard } from "./ask-card.tsx";
-import { asked } from "./decide.ts";
+import { asked, deedOf } from "./decide.ts";
 
 /** How many questions wait; shown as a badge. */
 export const waiting = signal(0);
@@ -136,8 +136,8 @@ const KINDS = { approval: "", question: "Question", form: "Form", visit: "Addres
 /** Says in a line what is asked. */
 function subject(one: Waiting): string {
   const asks = asked(one.kind, one.payload, one.agent);
+  if (asks.kind === "approval") return readable(`${asks.server || agentName(asks.agent) || "An agent"} wants to ${deedOf(asks.tool)}`);
   const by = readable(agentName(asks.agent)) || "Supervisor";
-  if (asks.kind === "approval") return `${by}: ${readable(toolName(asks.tool))}`;
   return "text" in asks && asks.text ? `${by}: ${readable(clip(asks.text, 80))}` : `${by}: ${KINDS[asks.kind]}`;
 }
 
@@ -154,7 +154,7 @@ function useInboxKeys(keys: Keys) {
   useEffect(() => {
     const press = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
-      if (isTyping || event.repeat || event.ctrlKey || event.metaKey || event.altKey || dialogs.value > 0) return;
+      if (isTyping || event.repeat || event.ctrlKey || event.metaKey || event.altKey || dialogs.value > 0 || !singleKeys.value) return;
       const { move, decide, select } = latest.current;
       if (event.key === "j") move(1);
       else if (event.key === "k") move(-1);
