@@ -38,6 +38,11 @@ async function acceptedRun(thread: string, id: string): Promise<Run | undefined>
   return (await runs.list(thread)).find((run) => run.metadata?.[REQUEST] === id);
 }
 
+let begun = "";
+
+/** Tells whether a thread is the one that this page began last. */
+export const isJustBegun = (thread: string) => begun === thread;
+
 /** Asks in a thread of its own, which has the request's id; sent again, it begins no second one. */
 export async function begin(request: Request, { id, isRetry }: Sending): Promise<string>;
 /** Gives an input to another graph in a thread of its own. */
@@ -46,6 +51,7 @@ export async function begin(input: Request | Json, { id, isRetry }: Sending, of?
   await threads.create(of ? { title: of.title, graph_id: of.graph } : { title: (input as Request).question.slice(0, 80) }, id);
   if (!(isRetry && (await acceptedRun(id, id)))) await runs.start(id, { input, metadata: { [REQUEST]: id }, ...(of && { assistant_id: of.graph }) });
   threadsChanged.value += 1;
+  begun = id;
   return id;
 }
 

@@ -15,7 +15,7 @@ import { AskCard } from "../people/ask-card.tsx";
 import { go, link } from "../router.ts";
 import { cited } from "./cited.ts";
 import { Composer } from "./composer.tsx";
-import { begin, type Conversation, type Request, type Sending } from "./conversation.ts";
+import { begin, isJustBegun, type Conversation, type Request, type Sending } from "./conversation.ts";
 import { Decisions } from "./decisions.tsx";
 import { EMPTY, keepDraft } from "./draft.ts";
 import { Panel, useWide } from "./panel.tsx";
@@ -44,6 +44,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   /** The turn and number of the source that is open, or the run's details. */
   const [panel, setPanel] = useState<{ turn: number; number: number } | "run" | "closed" | null>(null);
   const [editing, setEditing] = useState<{ text: string; place: string; at: Checkpoint | null } | null>(null);
+  const [sent, setSent] = useState(isJustBegun(thread) ? 1 : 0);
   const values = conversation.values.value ?? {};
   const run = conversation.run.value;
   const busy = run !== null;
@@ -56,6 +57,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   async function send(request: Request, sending: Sending) {
     // The first turn has nothing before it that a branch could begin at.
     if (editing && !editing.at) return go("chat", await begin(request, sending));
+    setSent(sent + 1);
     if (sending.answers) await conversation.answer(sending.answers, { answer: request.question }, sending.isRetry);
     else await conversation.ask(request, sending, editing?.at);
     setEditing(null);
@@ -75,7 +77,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
         <button type="button" class="square" aria-label="Run details" title="Run details" aria-expanded={shown !== "closed"} disabled={results.length === 0} onClick={() => setPanel(shown === "closed" ? "run" : "closed")}><Icon name="panel" /></button>
       </ThreadHead>
       <section class="conversation" aria-label="Conversation">
-        <Scroller busy={busy} asks={open.length}>
+        <Scroller busy={busy} asks={open.length} newest={asked?.id} asked={sent}>
           {turns.map((turn, index) => (
             <TurnView
               key={turn.question?.id ?? index}

@@ -4,7 +4,7 @@ import { useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import { graphs } from "../api/graphs.ts";
 import type { Interrupt, Message } from "../api/types.ts";
-import type { Conversation } from "../chat/conversation.ts";
+import { isJustBegun, type Conversation } from "../chat/conversation.ts";
 import { Answer, Question } from "../chat/message.tsx";
 import { Panel, useWide } from "../chat/panel.tsx";
 import { Scroller } from "../chat/scroller.tsx";
@@ -25,6 +25,8 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
   const schemas = useLoad(() => graphs.schemas(graph), [graph]);
   const isWide = useWide();
   const [panel, setPanel] = useState<boolean | null>(null);
+  const [sent, setSent] = useState(isJustBegun(thread) ? 1 : 0);
+  const newest = conversation.values.value?.messages?.findLast(({ type }) => type === "human")?.id;
   const isShown = panel ?? isWide;
   const busy = conversation.run.value !== null;
   const open = conversation.interrupts.value;
@@ -40,10 +42,10 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
         <Shown of={schemas} what="the graph">
           {({ input_schema, state_schema }) => {
             const isChat = takesMessages(input_schema);
-            const form = <StartForm schema={input_schema} action={isChat ? "Send" : "Start"} place={`form-${thread}`} onStart={(input, sending) => conversation.ask(input, sending)} />;
+            const form = <StartForm schema={input_schema} action={isChat ? "Send" : "Start"} place={`form-${thread}`} onStart={(input, sending) => (setSent(sent + 1), conversation.ask(input, sending))} />;
             return (
               <>
-                <Scroller busy={busy} asks={open.length}>
+                <Scroller busy={busy} asks={open.length} newest={isChat ? newest : undefined} asked={sent}>
                   {isChat && <Messages conversation={conversation} />}
                   <StateCard schema={state_schema} values={values} except={isChat ? ["messages"] : []} />
                   {busy && <Working conversation={conversation} />}
