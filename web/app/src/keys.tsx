@@ -58,7 +58,7 @@ const LIST: [string, string, "single"?][] = [
   ["C", "Ask a question", "single"],
   ["G then I, T, R, A, H, U", "Go to Inbox, Threads, Runs, Agents, Health or Usage", "single"],
   ["/", "Filter the list", "single"],
-  ["J, K", "Next or previous request in the inbox", "single"],
+  ["J, K", "Next or previous request in the inbox; with Shift, select it", "single"],
   ["A, D", "Approve or deny the selected request", "single"],
   ["Enter, Shift Enter", "Send the question, or start a new line"],
   ["Escape", "Close"],

@@ -17,7 +17,7 @@ import { STATUS, nameOfThread, recent, remove, rename, threadTitle } from "./tit
 /** Views that have a tab. */
 const TABS = 4;
 
-const ICONS: { [view: string]: IconName } = { replay: "retry", again: "pencil" };
+const ICONS: { [view: string]: IconName } = { chat: "message", inspect: "bars", trace: "activity", graph: "graph", replay: "retry", again: "pencil" };
 
 /** Returns a thread as lists show it: from the lists that are here, or else from the server. */
 function useHead(thread: string): Head | undefined {
@@ -52,6 +52,7 @@ export function ThreadHead({ thread, here, status, children }: Props) {
       <span class="thread-tools">
         {children}
         <Menu label="More actions">
+          {OF_ONE.slice(0, TABS).map(([view, name]) => <a key={view} class="phone" href={link(view, thread)} aria-current={name === here ? "page" : undefined}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
           {OF_ONE.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
           <button type="button" onClick={() => void attempt(() => saveThread(thread))}><Icon name="download" /> Export</button>
           <button type="button" onClick={() => void rename({ thread_id: thread }, title)}><Icon name="pencil" /> Rename</button>

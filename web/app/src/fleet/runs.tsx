@@ -197,7 +197,7 @@ function Table({ runs, hidden, chosen, setChosen }: TableProps) {
     <ListTable label="Runs" heads={{ Select: "hidden", Status: "", Question: "", ...heads, Open: "" }} class="runs-table">
       {runs.map((run) => (
         <tr key={run.run_id}>
-          <td><input type="checkbox" aria-label={`Select run ${run.number ?? ""} of ${titleOf(run)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></td>
+          <td><label class="pick"><input type="checkbox" aria-label={`Select run ${run.number ?? ""} of ${titleOf(run)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></label></td>
           <td class="num" title={run.error?.message}><Status of={run.status} words={STATUS[run.status] ?? run.status} /> <span class="hint small">{STATUS[run.status] ?? run.status}</span></td>
           <td class="main"><a href={link("chat", run.thread_id)}>{titleOf(run)}</a></td>
           {shown.map((column) => <td key={column} class={isNumber(column) ? "number num" : ""}>{CELLS[column](run)}</td>)}

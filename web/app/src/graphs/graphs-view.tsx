@@ -20,7 +20,7 @@ function GraphList() {
     <section class="view narrow" aria-label="Graphs">
       <header class="view-head"><h1>Graphs</h1></header>
       <Shown of={list} what="graphs">
-        {(all) => (all.length === 0 ? <Empty title="No custom graphs"><p>A program that registers graphs serves them here, next to agents and teams.</p></Empty> : <GraphRows all={all} />)}
+        {(all) => (all.length === 0 ? <Empty title="No custom graphs"><p>A program that registers graphs serves them here, next to agents and teams.</p><p class="buttons"><a class="button primary" href={link("agents")}>Show agents</a></p></Empty> : <GraphRows all={all} />)}
       </Shown>
     </section>
   );

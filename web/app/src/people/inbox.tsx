@@ -47,7 +47,7 @@ export function InboxView() {
       </header>
       {tab === "Decided" ? <Decisions /> : (
         <Shown of={list} what="requests">
-          {(all) => (all.length === 0 ? <Empty title="All clear"><p>Calls that need approval and agents’ questions appear here.</p></Empty> : <Open all={all} reload={list.reload} />)}
+          {(all) => (all.length === 0 ? <Empty title="All clear"><p>Calls that need approval and agents’ questions appear here.</p><p class="buttons"><a class="button primary" href={link("chat")}>Ask</a></p></Empty> : <Open all={all} reload={list.reload} />)}
         </Shown>
       )}
     </div>
@@ -86,7 +86,14 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
     else next.delete(each.id);
     setChosen(next);
   }
+  /** Selects all calls from the open one to another, which opens. */
+  function selectTo(to: number) {
+    const between = all.slice(Math.min(at, to), Math.max(at, to) + 1).filter(({ kind }) => kind === "approval");
+    setChosen(new Set([...chosen, ...between.map(({ id }) => id)]));
+    setCurrent(all[to]?.id ?? current);
+  }
   useInboxKeys({
+    extend: (by) => all[at + by] && selectTo(at + by),
     move: (by) => {
       const next = all[at + by];
       if (next) setCurrent(next.id);
@@ -98,19 +105,17 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
   const calls = all.filter((each) => each.kind === "approval");
   return (
     <>
-      {calls.length > 1 && (
-        <p class="buttons">
-          <button type="button" onClick={() => setChosen(new Set(selected.length === calls.length ? [] : calls.map((each) => each.id)))}>{selected.length === calls.length ? "Select none" : `Select all ${calls.length}`}</button>
-          {selected.length > 0 && <><button type="button" onClick={() => void decide("approve")}>Approve {selected.length}</button><button type="button" class="danger" onClick={() => void decide("deny")}>Deny {selected.length}</button></>}
-          <span class="hint small">{all.length} waiting for you. Keys: J and K move, X selects, A approves, D denies.</span>
-        </p>
-      )}
+      <p class="buttons">
+        {calls.length > 1 && <button type="button" onClick={() => setChosen(new Set(selected.length === calls.length ? [] : calls.map((each) => each.id)))}>{selected.length === calls.length ? "Select none" : `Select all ${calls.length}`}</button>}
+        {selected.length > 0 && <><button type="button" onClick={() => void decide("approve")}>Approve {selected.length}</button><button type="button" class="danger" onClick={() => void decide("deny")}>Deny {selected.length}</button></>}
+        <span class="hint small">{all.length} waiting for you.{singleKeys.value && " Keys: J and K move, with Shift they select, too; X selects, A approves, D denies."}</span>
+      </p>
       <div class="inbox-columns">
         <ul class="inbox-list" aria-label="Waiting">
           {all.map((each) => (
             <li key={each.id}>
-              {each.kind === "approval" && calls.length > 1 && <input type="checkbox" aria-label={`Select ${titleOf(each)}`} checked={chosen.has(each.id)} onChange={(event) => select(each, event.currentTarget.checked)} />}
-              <button type="button" class="inbox-entry" aria-current={each.id === one?.id ? "true" : undefined} onClick={() => setCurrent(each.id)}>
+              {each.kind === "approval" && calls.length > 1 && <label class="pick"><input type="checkbox" aria-label={`Select ${titleOf(each)}`} checked={chosen.has(each.id)} onChange={(event) => select(each, event.currentTarget.checked)} /></label>}
+              <button type="button" class="inbox-entry" aria-current={each.id === one?.id ? "true" : undefined} onClick={(event) => (event.shiftKey ? selectTo(all.indexOf(each)) : setCurrent(each.id))}>
                 <span class="ellipsis">{subject(each)}</span>
                 <span class="small hint ellipsis">{titleOf(each)} · <Time of={each.waits_since} /></span>
               </button>
@@ -143,11 +148,13 @@ function subject(one: Waiting): string {
 
 interface Keys {
   move: (by: number) => void;
+  /** Moves, and selects what it comes from and to. */
+  extend: (by: number) => unknown;
   decide: (decision: "approve" | "deny") => unknown;
   select: () => unknown;
 }
 
-/** J and K move, A and D decide, X selects; not while something is typed. */
+/** J and K move, with Shift they select, A and D decide, X selects; not while something is typed. */
 function useInboxKeys(keys: Keys) {
   const latest = useRef(keys);
   latest.current = keys;
@@ -155,9 +162,11 @@ function useInboxKeys(keys: Keys) {
     const press = (event: KeyboardEvent) => {
       const isTyping = event.target instanceof HTMLElement && /^(INPUT|TEXTAREA|SELECT)$/.test(event.target.tagName);
       if (isTyping || event.repeat || event.ctrlKey || event.metaKey || event.altKey || dialogs.value > 0 || !singleKeys.value) return;
-      const { move, decide, select } = latest.current;
+      const { move, extend, decide, select } = latest.current;
       if (event.key === "j") move(1);
       else if (event.key === "k") move(-1);
+      else if (event.key === "J") extend(1);
+      else if (event.key === "K") extend(-1);
       else if (event.key === "a") decide("approve");
       else if (event.key === "d") decide("deny");
       else if (event.key === "x") select();
