@@ -33,7 +33,7 @@ test("a clarification belongs to the turn that asked for it, and costs no other 
   await tab.locator(".turn").first().getByRole("region", { name: "Sources" }).waitFor();
   await inspect(tab, "a turn with a clarification");
   await turn.getByRole("button", { name: "Good answer" }).click();
-  await turn.getByLabel("Note", { exact: true }).waitFor();
+  await turn.getByRole("button", { name: "Good answer", pressed: true }).waitFor();
   assert.deepEqual(Object.keys((await server.json(`/threads/${thread}`)).metadata.feedback), ["2"]);
   const data = await (await fetch(`${server.url}/v1/evaluations/data?thread=${thread}`)).text();
   assert.deepEqual(data.trim().split("\n").map((line) => JSON.parse(line).name), [`${thread} 1`, `${thread} 2`]);
@@ -95,8 +95,8 @@ test("whoever reloads while a question is sent does not ask it twice", async () 
   await tab.getByLabel("Your question").fill("What of the moon?");
   await tab.getByRole("button", { name: "Ask", exact: true }).click();
   await accepted;
-  await tab.unrouteAll({ behavior: "ignoreErrors" });
   await tab.reload();
+  await tab.unrouteAll({ behavior: "ignoreErrors" });
   await tab.locator(".message.user").filter({ hasText: "What of the moon?" }).waitFor();
   await tab.locator('.messages[aria-busy="false"]').waitFor();
   assert.equal(await tab.getByLabel("Your question").inputValue(), "What of the moon?");
@@ -184,10 +184,31 @@ test("a deleted thread leaves the list where it is, and single keys are switched
   await tab.getByRole("button", { name: "Delete Where is the heron?" }).waitFor({ state: "detached" });
   assert.match(tab.url(), /#\/threads$/);
   await go(tab, "account");
-  await tab.getByLabel(/^Single-key shortcuts/).uncheck();
+  await tab.getByLabel("Single-key shortcuts").uncheck();
   await tab.getByRole("heading", { name: "Settings" }).click();
   await tab.keyboard.press("c");
   await tab.keyboard.press("Control+k");
   await tab.getByRole("dialog").waitFor();
   assert.match(tab.url(), /#\/account$/);
+});
+
+test("searches, tabs, the open request and the open source stand in the address", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  await tab.locator("a.citation").click();
+  await tab.waitForURL(/\?source=1\.1$/);
+  await tab.reload();
+  await tab.getByRole("complementary", { name: "Source" }).getByText("43 seconds of arc").first().waitFor();
+  await go(tab, "threads");
+  await tab.getByLabel("Search threads").fill("paper");
+  await tab.getByLabel("Status").selectOption("idle");
+  await tab.waitForURL(/words=paper/);
+  await tab.reload();
+  assert.equal(await tab.getByLabel("Search threads").inputValue(), "paper");
+  assert.equal(await tab.getByLabel("Status").inputValue(), "idle");
+  await tab.getByRole("region", { name: "Threads" }).locator(`a[href="#/chat/${thread}"]`).waitFor();
+  await go(tab, "inbox");
+  await tab.getByRole("button", { name: "Decided" }).click();
+  await tab.reload();
+  await tab.getByRole("button", { name: "Decided", pressed: true }).waitFor();
 });

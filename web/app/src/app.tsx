@@ -99,7 +99,7 @@ function View() {
     case "account":
       return <AccountView />;
     default:
-      return id ? <ThreadTool key={view === "inspect" ? `${view} ${id}` : `${view} ${id} ${query}`} view={view} thread={id} query={query} /> : <NotFound />;
+      return id ? <ThreadTool key={view === "again" ? `${view} ${id} ${query}` : `${view} ${id}`} view={view} thread={id} query={query} /> : <NotFound />;
   }
 }
 

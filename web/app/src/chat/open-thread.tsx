@@ -1,6 +1,6 @@
 /** An open thread: its turns, the work under way, what waits for a person, and the panel beside it. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Checkpoint, Interrupt, Message } from "../api/types.ts";
 import { isOwn } from "../api/graphs.ts";
@@ -12,7 +12,7 @@ import { attempt, complain } from "../parts/notice.tsx";
 import { Empty, Failure, Loading } from "../parts/states.tsx";
 import { contentText } from "../parts/text.ts";
 import { AskCard } from "../people/ask-card.tsx";
-import { go, link } from "../router.ts";
+import { go, link, putQuery, route } from "../router.ts";
 import { cited } from "./cited.ts";
 import { Composer } from "./composer.tsx";
 import { begin, isJustBegun, type Conversation, type Request, type Sending } from "./conversation.ts";
@@ -42,7 +42,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   const known = useLoad(agents.names, []);
   const isWide = useWide();
   /** The turn and number of the source that is open, or the run's details. */
-  const [panel, setPanel] = useState<{ turn: number; number: number } | "run" | "closed" | null>(null);
+  const [panel, setPanel] = useState<Shown | null>(() => sourceIn(route.value.query));
   const [editing, setEditing] = useState<{ text: string; place: string; at: Checkpoint | null } | null>(null);
   const [sent, setSent] = useState(isJustBegun(thread) ? 1 : 0);
   const values = conversation.values.value ?? {};
@@ -70,6 +70,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
 
   const results = newest?.work.results ?? [];
   const shown = panel ?? (isWide && results.length > 0 ? "run" : "closed");
+  useEffect(() => putQuery({ source: typeof panel === "object" && panel ? `${panel.turn + 1}.${panel.number}` : null }), [panel]);
   const source = typeof shown === "object" ? sourceOf(turns[shown.turn], shown.number) : undefined;
   return (
     <div class={shown === "closed" ? "chat" : "chat with-panel"}>
@@ -108,6 +109,15 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
       )}
     </div>
   );
+}
+
+/** What stands beside the conversation. */
+type Shown = { turn: number; number: number } | "run" | "closed";
+
+/** Returns the source that an address names: its turn and number. */
+function sourceIn(query: URLSearchParams): Shown | null {
+  const [turn = 0, number = 0] = (query.get("source") ?? "").split(".").map(Number);
+  return turn > 0 && number > 0 ? { turn: turn - 1, number } : null;
 }
 
 const sourceOf = (turn: ReturnType<typeof turnsOf>[number] | undefined, number: number) => turn && cited(turn.citations, turn.work.results).find((one) => one.number === number);

@@ -1,17 +1,16 @@
 /** Lists that the server keeps: documents, skills, memories, teams; each found, opened and removed in the same way. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
 import { Icon } from "../parts/icon.tsx";
 import { JsonView } from "../parts/json-view.tsx";
 import { ListTable } from "../parts/list-table.tsx";
-import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { clip, readable } from "../parts/text.ts";
+import { useWords } from "../parts/words.ts";
 import type { Fields } from "./fields.ts";
 
 interface Props {
@@ -41,8 +40,7 @@ interface Props {
 }
 
 export function Records({ title, noun = title.toLowerCase(), path, query = "", key_, id, name, about, table, empty, above, tools, detail, reads = 0, found: others }: Props) {
-  const [words, setWords] = useState("");
-  const asked = useLater(words.trim());
+  const [words, setWords, asked] = useWords();
   const list = useLoad(async () => {
     if (query === null) return [];
     const answer = await json<{ [key: string]: Fields[] } | Fields[]>(`${path}${query}`);

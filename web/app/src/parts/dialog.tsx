@@ -35,9 +35,10 @@ export function Dialog({ title, onClose, children, wide, unsaved, class: look = 
     if (await confirmed("Discard what you wrote?", "Discard")) onClose();
   }
   /** Browsers close a dialog on a second Escape, whatever it says to that. */
-  function closed() {
-    if (!unsaved) onClose();
-    else if (dialog.current && !dialog.current.open) dialog.current.showModal();
+  function closed(event: Event) {
+    if (!dialog.current || dialog.current.open) return;
+    if (unsaved) dialog.current.showModal();
+    void leave(event);
   }
   return (
     <dialog ref={dialog} class={`${wide ? "wide" : ""} ${look}`} aria-label={title} onCancel={(event) => event.target === dialog.current && void leave(event)} onClose={closed}>

@@ -11,7 +11,7 @@ import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
 import { singleKeys } from "../keys.tsx";
-import { link } from "../router.ts";
+import { link, putQuery, route } from "../router.ts";
 import { AskCard } from "./ask-card.tsx";
 import { asked, deedOf } from "./decide.ts";
 
@@ -34,15 +34,15 @@ export async function refreshWaiting() {
 }
 
 export function InboxView() {
-  const [tab, setTab] = useState<"Open" | "Decided">("Open");
+  const tab = route.value.query.get("tab") === "decided" ? "Decided" : "Open";
   const list = useLoad(read, [], { every: 5_000 });
   return (
     <div class="view inbox">
       <header class="view-head">
         <h1>Inbox</h1>
         <div class="tabs" role="group" aria-label="Shown">
-          <button type="button" aria-pressed={tab === "Open"} onClick={() => setTab("Open")}>Open</button>
-          <button type="button" aria-pressed={tab === "Decided"} onClick={() => setTab("Decided")}>Decided</button>
+          <button type="button" aria-pressed={tab === "Open"} onClick={() => putQuery({ tab: null })}>Open</button>
+          <button type="button" aria-pressed={tab === "Decided"} onClick={() => putQuery({ tab: "decided" })}>Decided</button>
         </div>
       </header>
       {tab === "Decided" ? <Decisions /> : (
@@ -56,7 +56,12 @@ export function InboxView() {
 
 /** What waits: the list, and all of the chosen one. */
 function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
-  const [current, setCurrent] = useState(all[0]?.id ?? "");
+  const named = route.value.query.get("request");
+  const [current, setCurrent] = useState(named ?? all[0]?.id ?? "");
+  useEffect(() => putQuery({ request: current }), [current]);
+  useEffect(() => {
+    if (named) setCurrent(named);
+  }, [named]);
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const at = all.findIndex((one) => one.id === current);
   const one = all[at];
