@@ -26,7 +26,7 @@ const isTyping = (target: EventTarget | null) => target instanceof HTMLElement &
 
 export function useKeys(open: (what: "palette" | "keys") => void) {
   useEffect(() => {
-    let pressedG = 0;
+    let pressedG = -Infinity;
     const key = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
@@ -34,7 +34,7 @@ export function useKeys(open: (what: "palette" | "keys") => void) {
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || dialogs.value > 0 || !singleKeys.value) return;
       const isSecond = performance.now() - pressedG < PAUSE;
-      pressedG = event.key === "g" && !isSecond ? performance.now() : 0;
+      pressedG = event.key === "g" && !isSecond ? performance.now() : -Infinity;
       const wanted = isSecond && AFTER_G[event.key];
       // A view's own keys, such as A and D in the inbox, must not see the second key.
       if (isSecond) event.stopImmediatePropagation();

@@ -85,6 +85,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
               thread={thread}
               turn={turn}
               conversation={conversation}
+              decisions={turn.isNewest && turn.work.tasks.length > 0 && <Decisions thread={thread} since={conversation.began.value} key_={`${run?.run_id} ${open.length}`} />}
               opened={typeof shown === "object" && shown.turn === index ? shown.number : null}
               onCite={(number) => setPanel({ turn: index, number })}
               onEdit={busy ? undefined : (message) => void edit(message)}
@@ -96,7 +97,6 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
           {conversation.stopped.value && !busy && (
             <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
           )}
-          {newest && newest.work.tasks.length > 0 && <Decisions thread={thread} since={conversation.began.value} key_={`${run?.run_id} ${open.length}`} />}
           {open.map((interrupt) => <AskCard key={interrupt.id} place={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
         </Scroller>
         {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => (keepDraft(editing.place, EMPTY), setEditing(null))}>Cancel</button></p>}

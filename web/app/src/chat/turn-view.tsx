@@ -1,5 +1,6 @@
 /** One turn: question, activity, answer, data, sources. */
 
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { Message } from "../api/types.ts";
 import { CopyButton } from "../parts/copy.tsx";
@@ -18,6 +19,8 @@ interface Props {
   thread: string;
   turn: Turn;
   conversation: Conversation;
+  /** What people decided while it was worked on. */
+  decisions: ComponentChildren;
   /** Number of the source that is open. */
   opened: number | null;
   onCite: (number: number) => void;
@@ -28,7 +31,7 @@ interface Props {
 /** What agents write is shown with their work. */
 const isAnswer = (name: string) => !name.startsWith("mcp_agent_");
 
-export function TurnView({ thread, turn, conversation, opened, onCite, onEdit, onAgain }: Props) {
+export function TurnView({ thread, turn, conversation, decisions, opened, onCite, onEdit, onAgain }: Props) {
   const { question, clarifications, answers, work, isNewest } = turn;
   const sources = useMemo(() => cited(turn.citations, work.results), [turn.citations, work.results]);
   const isOver = !isNewest || conversation.run.value === null;
@@ -48,6 +51,7 @@ export function TurnView({ thread, turn, conversation, opened, onCite, onEdit, o
       {clarifications.map((message, index) => (message.type === "human" ? <Question key={message.id ?? index} message={message} /> : <Answer key={message.id ?? index} message={message} />))}
       {isOver && <DoneActivity thread={thread} work={work} live={live} open={open} isNewest={isNewest} ms={ms} tokens={tokens} />}
       {!isOver && <LiveActivity work={work} live={live} open={open} lost={conversation.connection.value === "lost"} since={conversation.run.value?.created_at} isWriting={shown.length > 0} />}
+      {decisions}
       {shown.map((message, index) => <Answer key={message.id ?? index} message={message} onCite={onCite} writing={!isOver && !known.has(message.id)} />)}
       {isOver && <Findings thread={thread} results={work.results} />}
       {isOver && <SourceLines sources={sources} opened={opened} onOpen={onCite} />}

@@ -97,13 +97,14 @@ function ApprovalBody({ asks, place, answer }: Body<Approval>) {
     const read = parseEdited(edited);
     if ("problem" in read) return setProblem(read.problem);
     if (typeof read.value !== "object" || read.value === null || Array.isArray(read.value)) return setProblem("Arguments must be an object: {…}");
-    void answer({ decision, arguments: read.value });
+    const isSame = difference(asks.args, read.value).length === 0;
+    void answer({ decision, ...(!isSame && { arguments: read.value }) });
   }
   return (
     <>
       {asks.tainted.length > 0 && <p class="warn">Untrusted content led to this call: {asks.tainted.map(readable).join(", ")}. Check the arguments carefully.</p>}
       <div class="action">
-        <p class="hint small"><code>{readable(asks.tool)}</code>{asks.agent && `, asked by ${readable(agentName(asks.agent))}`}</p>
+        <p class="hint small"><code>{readable(asks.tool)}</code>{asks.agent && agentName(asks.agent) !== asks.server && `, asked by ${readable(agentName(asks.agent))}`}</p>
         {asks.description && <p class="words hint">{readable(asks.description)}</p>}
         {edited === null ? (
           <>
