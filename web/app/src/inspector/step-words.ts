@@ -14,9 +14,10 @@ const quote = (text: string) => `“${clip(text.replace(/\s+/g, " ").trim(), QUO
 const listed = (names: string[]) => (names.length > 1 ? `${names.slice(0, -1).join(", ")} and ${names.at(-1)}` : (names[0] ?? ""));
 
 /** Returns what a step added to a list of the state. */
-function added<T>(now: T[] | undefined, before: T[] | undefined): T[] {
-  const known = new Set((before ?? []).map((one) => JSON.stringify(one)));
-  return (now ?? []).filter((one) => !known.has(JSON.stringify(one)));
+function added<T extends { id?: string }>(now: T[] | undefined, before: T[] | undefined): T[] {
+  const idOf = (one: T) => one.id ?? JSON.stringify(one);
+  const had = new Set((before ?? []).map(idOf));
+  return (now ?? []).filter((one) => !had.has(idOf(one)));
 }
 
 function resultWords(result: AgentResult): string {
@@ -43,8 +44,19 @@ function editedFields(state: ThreadState, by: ThreadState | undefined): string {
   return listed(names.map((name) => name.replaceAll("_", " "))) || "nothing";
 }
 
+/** Words by step, with the step before it that they were made with. */
+const known = new WeakMap<ThreadState, { by: ThreadState | undefined; words: string }>();
+
 /** Says what a step did; `by` is the step before it, which knows who was to work. */
 export function stepWords(state: ThreadState, by: ThreadState | undefined): string {
+  const found = known.get(state);
+  if (found && found.by === by) return found.words;
+  const words = wordsOf(state, by);
+  known.set(state, { by, words });
+  return words;
+}
+
+function wordsOf(state: ThreadState, by: ThreadState | undefined): string {
   const messages = added(state.values.messages, by?.values.messages);
   switch (state.metadata?.source) {
     case "input": {
