@@ -110,7 +110,10 @@ test("an edited question is kept until it is cancelled", async () => {
   await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   await askMore(tab, "What of the moon?");
-  const edit = () => tab.locator(".message.user").nth(1).getByRole("button", { name: "Edit" }).click();
+  async function edit() {
+    await tab.locator(".message.user").nth(1).getByRole("button", { name: "Edit" }).click();
+    await tab.getByText("You are editing an earlier turn").waitFor();
+  }
   const question = tab.getByLabel("Your question");
   await edit();
   await question.fill("What of the sun?");
