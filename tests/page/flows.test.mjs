@@ -138,7 +138,7 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   await list.getByRole("button", { name: "Delete" }).click();
   await confirm(tab, "Delete thread");
   await list.getByText("Where the zebra lives").waitFor({ state: "detached" });
-  assert.match(tab.url(), /#\/threads$/);
+  assert.match(tab.url(), /#\/threads\?words=zebra$/);
   assert.equal((await fetch(`${server.url}/threads/${thread}`)).status, 404);
 });
 

@@ -44,7 +44,7 @@ export function MemoryView() {
       id={(row) => text(row.key)}
       name={(row) => `${text(row.key)}: ${text(row.value)}`}
       about={(row) => `${text(row.kind)} since ${moment(text(row.since))}, from ${text(row.source)}`}
-      empty={<><p>{user ? "Facts and preferences that this user states are stored here until you delete them." : "Enter a user name to see their memories."}</p>{user && <p class="buttons"><button type="button" class="primary" onClick={() => setAdding(true)}>Add a memory</button></p>}</>}
+      empty={<><p>{user ? "Facts and preferences that this user states are stored here until you delete them." : "Enter a user name to see their memories."}</p>{user && <p class="buttons"><button type="button" class="primary" onClick={() => setAdding(true)}>Add a fact</button></p>}</>}
       tools={() => <label class="inline">User <input value={named} onInput={(event) => setTyped(event.currentTarget.value)} /></label>}
       above={user && <Remember user={user} isOpen={isAdding} onToggle={setAdding} onDone={() => setReads(reads + 1)} />}
       reads={reads}

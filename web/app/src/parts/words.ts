@@ -1,6 +1,6 @@
 /** Words that are typed to search, which stand in the address. */
 
-import { useEffect, useState } from "preact/hooks";
+import { useEffect, useRef, useState } from "preact/hooks";
 import { putQuery, route } from "../router.ts";
 import { useLater } from "./later.ts";
 
@@ -11,12 +11,17 @@ export function useWords(): [string, (words: string) => void, string] {
   const there = route.value.query.get(NAME) ?? "";
   const [words, setWords] = useState(there);
   const later = useLater(words.trim());
+  const put = useRef(there);
   useEffect(() => {
-    if (later !== there) putQuery({ [NAME]: later });
+    if (later === put.current) return;
+    put.current = later;
+    putQuery({ [NAME]: later });
   }, [later]);
   // A link to another search, or back.
   useEffect(() => {
-    if (there !== later) setWords(there);
+    if (there === put.current) return;
+    put.current = there;
+    setWords(there);
   }, [there]);
   return [words, setWords, later];
 }

@@ -56,12 +56,10 @@ export function InboxView() {
 
 /** What waits: the list, and all of the chosen one. */
 function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
-  const named = route.value.query.get("request");
-  const [current, setCurrent] = useState(named ?? all[0]?.id ?? "");
-  useEffect(() => putQuery({ request: current }), [current]);
-  useEffect(() => {
-    if (named) setCurrent(named);
-  }, [named]);
+  const [first] = useState(all[0]?.id ?? "");
+  const opened = () => route.value.query.get("request") ?? first;
+  const setCurrent = (id: string) => putQuery({ request: id });
+  const current = opened();
   const [chosen, setChosen] = useState<Set<string>>(new Set());
   const at = all.findIndex((one) => one.id === current);
   const one = all[at];
@@ -72,7 +70,7 @@ function Open({ all, reload }: { all: Waiting[]; reload: () => void }) {
     const isSent = await attempt(() => approvals.answer(each.id, reply), "Sent.");
     const next = all[at + 1] ?? all[at - 1];
     // Another one may be open meanwhile.
-    if (isSent && next) setCurrent((now) => (now === each.id ? next.id : now));
+    if (isSent && next && opened() === each.id) setCurrent(next.id);
     threadsChanged.value += 1;
     reload();
     return isSent;
