@@ -19,6 +19,7 @@ test("a call is shown with its arguments, and made once it is approved", async (
   await ask(tab, "Please approve this note");
   const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByText("Remember the milk").waitFor();
+  await card.getByText("notes wants to append note").waitFor();
   await card.getByText("notes.append_note").waitFor();
   await inspect(tab, "an approval");
   assert.equal(await notes(), had, "nothing is sent before");
@@ -26,6 +27,11 @@ test("a call is shown with its arguments, and made once it is approved", async (
   await answered(tab, "written down");
   assert.match((await notes()).slice(had.length), /Remember the milk/);
   assert.equal(await card.count(), 0);
+  // The decision stays where it was asked for.
+  for (const round of ["at once", "after a refresh"]) {
+    await tab.locator(".decided").getByText(/Approved: append note, by local/).waitFor();
+    if (round === "at once") await tab.reload();
+  }
 });
 
 test("a call is asked for, edited and approved by the keyboard alone", async () => {
@@ -64,8 +70,10 @@ test("a call is denied from the inbox with a reason, which the agent is given", 
   await entry.getByText("Remember the milk").waitFor();
   await other.locator(".badge").first().waitFor();
   await inspect(other, "the inbox");
-  await entry.getByLabel("Note for the agent").fill("not today");
   await entry.getByRole("button", { name: "Deny", exact: true }).click();
+  await inspect(other, "a denial");
+  await entry.getByLabel("Note for the agent").fill("not today");
+  await entry.getByRole("button", { name: "Deny call" }).click();
   await entry.waitFor({ state: "detached" });
   assert.deepEqual(other.faults, []);
   await other.close();
@@ -132,7 +140,6 @@ test("a call that follows what strangers wrote says where that came from", async
   await card.locator(".warn").getByText(/Untrusted content led to this call: .*asker/).waitFor();
   await inspect(tab, "a tainted call");
   assert.doesNotMatch(await deeds(), /post a lamp/);
-  await card.getByLabel("Note for the agent").fill("fine this once");
   await card.getByRole("button", { name: "Approve", exact: true }).click();
   await answered(tab, "written down");
   assert.match(await deeds(), /post a lamp/);

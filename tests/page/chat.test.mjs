@@ -47,6 +47,7 @@ test("an agent whose call waits for a person is shown as waiting, after a refres
     if (round === "at once") await tab.reload();
   }
   await tab.getByRole("button", { name: "Deny" }).click();
+  await tab.getByRole("button", { name: "Deny call" }).click();
   await answered(tab, "written down");
 });
 
@@ -110,14 +111,36 @@ test("any turn is asked again, as a branch where it began", async () => {
   assert.equal(await answerOf(tab).count(), 1, "the thread stands where its first turn ended");
 });
 
+test("a question moves to the top, its answer grows below, and the end is a click away", async () => {
+  await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  model.hold();
+  await tab.getByLabel("Your question").fill("Tell a long story");
+  await tab.getByRole("button", { name: "Ask", exact: true }).click();
+  const question = tab.locator(".message.user").nth(1);
+  await question.waitFor();
+  const place = () => question.evaluate((one) => Math.round(one.getBoundingClientRect().top - one.closest(".messages").getBoundingClientRect().top));
+  for (const words of [5, 30]) {
+    model.release(words);
+    await answerOf(tab).last().getByText(`Paragraph ${words === 5 ? 5 : 35} `).waitFor({ state: "attached" });
+    assert.ok(Math.abs((await place()) - 16) <= 1, `it stands at ${await place()}`);
+  }
+  await tab.getByRole("button", { name: "Latest" }).click();
+  await tab.waitForFunction(() => { const one = document.querySelector(".messages"); return one.scrollHeight - one.scrollTop - one.clientHeight < 60; });
+  model.release(10);
+  await answerOf(tab).last().getByText("Paragraph 45 ").waitFor();
+  model.release();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+});
+
 test("what one reads stays where it is while the answer grows, and the end is followed by who is there", async () => {
   model.hold();
   await ask(tab, "Tell a long story");
   model.release(40);
   await answerOf(tab).getByText("Paragraph 40 ").waitFor();
   const box = tab.locator(".messages");
-  const fromEnd = () => box.evaluate((one) => one.scrollHeight - one.scrollTop - one.clientHeight);
-  assert.ok((await fromEnd()) < 60, "the end is in sight");
+  await tab.getByRole("button", { name: "Latest" }).click();
+  await tab.waitForFunction(() => { const one = document.querySelector(".messages"); return one.scrollHeight - one.scrollTop - one.clientHeight < 60; });
   await box.hover();
   await tab.mouse.wheel(0, -700);
   const read = answerOf(tab).getByText("Paragraph 25 ");

@@ -117,3 +117,16 @@ test("a document with pages is opened at the page of the quote, and turned over"
   await tab.getByText("page 3 of 3").waitFor();
   await tab.getByText(/Pluto crosses the orbit of Neptune/).waitFor();
 });
+
+test("a document without pages is read on part by part", async () => {
+  const added = await fetch(`${server.url}/v1/documents?name=planets.md`, { method: "POST", headers: { "content-type": "application/octet-stream" }, body: `${"Jupiter is the largest one. ".repeat(200)}\n\nThe last line is about Neptune.\n` });
+  const { document } = await added.json();
+  await go(tab, `documents/${document.id}`);
+  await tab.getByText(/^characters 0 to 4,000 of /).waitFor();
+  assert.ok(await tab.getByRole("button", { name: "Previous part" }).isDisabled());
+  await tab.getByRole("button", { name: "Next part" }).click();
+  await tab.getByText(/The last line is about Neptune/).waitFor();
+  assert.ok(await tab.getByRole("button", { name: "Next part" }).isDisabled());
+  await tab.getByRole("button", { name: "Previous part" }).click();
+  await tab.getByText(/^characters [\d,]+ to /).waitFor();
+});

@@ -140,7 +140,7 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   await row.waitFor({ state: "detached" });
   await tab.getByRole("button", { name: "Undo" }).click();
   await row.waitFor();
-  assert.match(tab.url(), /#\/threads$/);
+  assert.match(tab.url(), /#\/threads\?words=zebra$/);
   await go(tab, `chat/${thread}`);
   await tab.getByLabel("More actions").click();
   await tab.getByRole("button", { name: "Delete" }).click();

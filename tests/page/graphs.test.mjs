@@ -88,14 +88,16 @@ describe("an order", () => {
     await card.getByRole("button", { name: "Approve" }).click();
     await field(tab, "log").getByText("approved, paid").waitFor();
     await drawing(tab, /approve: done.*pay: done/).waitFor();
+    await tab.locator('.messages[aria-busy="false"]').waitFor();
     assert.equal((await server.json(`/threads/${thread}`)).status, "idle");
     const denied = await ordered(tab, 30_000);
     await card.waitFor();
     await go(tab, "inbox");
     const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${denied}"]`) });
     await entry.getByText("30000").waitFor();
-    await entry.getByLabel("Note for the agent").fill("too much");
     await entry.getByRole("button", { name: "Deny", exact: true }).click();
+    await entry.getByLabel("Note for the agent").fill("too much");
+    await entry.getByRole("button", { name: "Deny call" }).click();
     await entry.waitFor({ state: "detached" });
     await go(tab, `chat/${denied}`);
     await field(tab, "log").getByText("denied: too much").waitFor();

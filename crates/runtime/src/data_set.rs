@@ -57,7 +57,7 @@ fn turns(thread: ThreadId, state: &GraphState, feedback: &Value) -> Vec<Value> {
     let mut questions: Vec<Value> = Vec::new();
     let mut answers: BTreeMap<usize, &str> = BTreeMap::new();
     for message in (0..state.messages.len()).filter_map(|index| state.messages.get(index)) {
-        if message.role == "user" && message.name.is_none() {
+        if message.role == "user" && message.name.is_none() && !message.is_clarification() {
             questions.push(json!({ "question": message.content }));
         } else if message.is_answer() {
             answers.insert(questions.len(), &message.content);
@@ -85,4 +85,38 @@ fn turns(thread: ThreadId, state: &GraphState, feedback: &Value) -> Vec<Value> {
         case
     };
     answers.into_iter().filter(|(turn, _)| *turn > 0).map(case).collect()
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use perihelion_star::Message;
+
+    #[test]
+    fn a_clarification_continues_the_turn_that_asked_for_it() {
+        let message = |id: &str, role: &str, name: Option<&str>| Message {
+            id: id.to_owned(),
+            role: role.to_owned(),
+            name: name.map(str::to_owned),
+            content: id.to_owned(),
+            ..Message::default()
+        };
+        let messages = [
+            message("1.2.user", "user", None),
+            message("1.4.question", "assistant", Some("supervisor")),
+            message("1.4.clarification", "user", None),
+            message("1.6.qa", "assistant", Some("qa")),
+            message("2.8.user", "user", None),
+            message("2.9.qa", "assistant", Some("qa")),
+        ];
+        let state =
+            GraphState { messages: messages.into_iter().collect(), ..GraphState::default() };
+        let thread = ThreadId(uuid::Uuid::nil());
+        let all = turns(thread, &state, &json!({ "2": { "score": -1 } }));
+        let found: Vec<_> = all
+            .iter()
+            .map(|line| (line["turns"].as_array().map(Vec::len), line["tags"].clone()))
+            .collect();
+        assert_eq!(found, [(Some(1), json!([])), (Some(2), json!(["bad"]))]);
+    }
 }

@@ -28,6 +28,9 @@ pub struct Message {
     pub citations_removed: u64,
 }
 
+/// How the IDs of answers to questions of the supervisor end.
+const CLARIFICATION: &str = ".clarification";
+
 /// The role of a message that removes the one with its ID.
 pub const REMOVE: &str = "remove";
 
@@ -130,6 +133,11 @@ impl Message {
     /// Returns whether it answers a turn's question.
     pub fn is_answer(&self) -> bool {
         self.name.as_deref() == Some(node::QA)
+    }
+
+    /// Returns whether it answers a question of the supervisor, and so continues a turn.
+    pub fn is_clarification(&self) -> bool {
+        self.role == "user" && self.id.ends_with(CLARIFICATION)
     }
 
     /// Returns whether it is a message between user, supervisor and QA, and not an agent's report.

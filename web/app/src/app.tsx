@@ -1,8 +1,10 @@
 /** The page: ways around, the view of the address, keys that work everywhere. */
 
 import { useEffect, useState } from "preact/hooks";
+import { threadsChanged } from "./chat/changed.ts";
 import { ChatView } from "./chat/chat-view.tsx";
 import { ThreadsView } from "./chat/thread-list.tsx";
+import { nameOfThread } from "./chat/titles.ts";
 import { MemoryView, SkillsView } from "./data/knowledge.tsx";
 import { ServersView } from "./data/servers.tsx";
 import { TeamsView } from "./data/teams.tsx";
@@ -27,6 +29,7 @@ import { AccountView } from "./people/account.tsx";
 import { InboxView, refreshWaiting, waiting } from "./people/inbox.tsx";
 import { LoginView, needsLogin } from "./people/login.tsx";
 import { link, route } from "./router.ts";
+import { titleOf } from "./views.ts";
 import { DemoBanner, OutageBanner, PhoneBars, Sidebar } from "./shell.tsx";
 
 export function App() {
@@ -36,10 +39,11 @@ export function App() {
     void refreshWaiting();
     const timer = setInterval(() => void refreshWaiting(), 15_000);
     return () => clearInterval(timer);
-  }, []);
+  }, [threadsChanged.value]);
+  const shown = titleOf(route.value.path, nameOfThread);
   useEffect(() => {
-    document.title = waiting.value ? `(${waiting.value}) Perihelion` : "Perihelion";
-  }, [waiting.value]);
+    document.title = `${waiting.value ? `(${waiting.value}) ` : ""}${shown} – Perihelion`;
+  }, [waiting.value, shown]);
   if (needsLogin.value) return <LoginView />;
   const search = () => setOpen("palette");
   return (
@@ -95,7 +99,7 @@ function View() {
     case "account":
       return <AccountView />;
     default:
-      return id ? <ThreadTool key={`${view} ${id} ${query}`} view={view} thread={id} query={query} /> : <NotFound />;
+      return id ? <ThreadTool key={view === "again" ? `${view} ${id} ${query}` : `${view} ${id}`} view={view} thread={id} query={query} /> : <NotFound />;
   }
 }
 

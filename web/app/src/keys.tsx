@@ -1,9 +1,20 @@
 /** Keys that work in every view, and their list. */
 
+import { signal } from "@preact/signals";
 import { useEffect } from "preact/hooks";
 import { Dialog } from "./parts/dialog.tsx";
 import { dialogs } from "./parts/notice.tsx";
+import { store, stored } from "./parts/stored.ts";
 import { go } from "./router.ts";
+
+/** Whether single keys do something: speech input and slips of the hand press them, too. */
+const NAME = "perihelion-single-keys";
+export const singleKeys = signal(stored<boolean>(NAME) ?? true);
+
+export function KeysSetting() {
+  const change = (on: boolean) => (store(NAME, on), (singleKeys.value = on));
+  return <label class="choice"><input type="checkbox" checked={singleKeys.value} onChange={(event) => change(event.currentTarget.checked)} /> Single-key shortcuts, such as C to ask and A to approve</label>;
+}
 
 /** Views that a second key after G opens. */
 const AFTER_G: { [key: string]: string } = { i: "inbox", t: "threads", r: "runs", a: "agents", h: "health", u: "usage" };
@@ -15,15 +26,15 @@ const isTyping = (target: EventTarget | null) => target instanceof HTMLElement &
 
 export function useKeys(open: (what: "palette" | "keys") => void) {
   useEffect(() => {
-    let pressedG = 0;
+    let pressedG = -Infinity;
     const key = (event: KeyboardEvent) => {
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         return open("palette");
       }
-      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || dialogs.value > 0) return;
+      if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || dialogs.value > 0 || !singleKeys.value) return;
       const isSecond = performance.now() - pressedG < PAUSE;
-      pressedG = event.key === "g" && !isSecond ? performance.now() : 0;
+      pressedG = event.key === "g" && !isSecond ? performance.now() : -Infinity;
       const wanted = isSecond && AFTER_G[event.key];
       // A view's own keys, such as A and D in the inbox, must not see the second key.
       if (isSecond) event.stopImmediatePropagation();
@@ -41,13 +52,14 @@ export function useKeys(open: (what: "palette" | "keys") => void) {
   }, []);
 }
 
-const LIST: [string, string][] = [
+/** Keys with what they do, and whether each is one alone. */
+const LIST: [string, string, "single"?][] = [
   ["Ctrl K", "Search views, threads and actions"],
-  ["C", "Ask a question"],
-  ["G then I, T, R, A, H, U", "Go to Inbox, Threads, Runs, Agents, Health or Usage"],
-  ["/", "Filter the list"],
-  ["J, K", "Next or previous request in the inbox"],
-  ["A, D", "Approve or deny the selected request"],
+  ["C", "Ask a question", "single"],
+  ["G then I, T, R, A, H, U", "Go to Inbox, Threads, Runs, Agents, Health or Usage", "single"],
+  ["/", "Filter the list", "single"],
+  ["J, K", "Next or previous request in the inbox; with Shift, select it", "single"],
+  ["A, D", "Approve or deny the selected request", "single"],
   ["Enter, Shift Enter", "Send the question, or start a new line"],
   ["Escape", "Close"],
 ];
@@ -55,7 +67,8 @@ const LIST: [string, string][] = [
 export function KeysDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
-      <dl class="keys">{LIST.map(([keys, meaning]) => [<dt key={keys}><kbd>{keys}</kbd></dt>, <dd key={meaning}>{meaning}</dd>])}</dl>
+      <dl class="keys">{LIST.filter(([, , single]) => singleKeys.value || !single).map(([keys, meaning]) => [<dt key={keys}><kbd>{keys}</kbd></dt>, <dd key={meaning}>{meaning}</dd>])}</dl>
+      <KeysSetting />
     </Dialog>
   );
 }

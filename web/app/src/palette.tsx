@@ -3,14 +3,13 @@
 import { useMemo, useState } from "preact/hooks";
 import { threads } from "./api/threads.ts";
 import { threadTitle } from "./chat/titles.ts";
-import { PLACES as THREAD_PLACES } from "./chat/thread-head.tsx";
 import { Dialog } from "./parts/dialog.tsx";
 import { useLater } from "./parts/later.ts";
 import { useLoad } from "./parts/load.ts";
 import { nextTheme } from "./parts/theme.ts";
 import { Icon } from "./parts/icon.tsx";
 import { link, route } from "./router.ts";
-import { PLACES } from "./views.ts";
+import { OF_ONE, PLACES } from "./views.ts";
 
 /** What can be chosen: an address, or something to do. */
 interface Entry {
@@ -24,8 +23,8 @@ const at = (title: string, address: string): Entry => ({ id: address, title, ope
 /** The other views of the thread that is open. */
 function ofThread(): Entry[] {
   const [view, id] = route.value.path;
-  if (!id || !THREAD_PLACES.some(([place]) => place === view)) return [];
-  return THREAD_PLACES.filter(([place]) => place !== view).map(([place, title]) => at(`This thread: ${title}`, link(place, id)));
+  if (!id || !OF_ONE.some(([place]) => place === view)) return [];
+  return OF_ONE.filter(([place]) => place !== view).map(([place, title]) => at(`This thread: ${title}`, link(place, id)));
 }
 
 const DEEDS: Entry[] = [

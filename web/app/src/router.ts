@@ -31,6 +31,21 @@ export function link(...path: string[]): string {
   return `#/${path.map(encodeURIComponent).join("/")}`;
 }
 
+/** Changes what follows the path of the address, without a step in the history; nothing leaves a name out. */
+export function putQuery(changes: { [name: string]: string | null | undefined }) {
+  // Another view is about to open.
+  if (location.hash !== hash.value) return;
+  const [path = ""] = hash.value.split("?", 1);
+  const query = new URLSearchParams(route.value.query);
+  for (const [name, value] of Object.entries(changes)) {
+    if (value) query.set(name, value);
+    else query.delete(name);
+  }
+  const next = `${path || "#/"}${query.size ? `?${query}` : ""}`;
+  if (`${query}` !== `${route.value.query}`) history.replaceState(null, "", next);
+  hash.value = location.hash;
+}
+
 export function go(...path: string[]) {
   location.hash = link(...path);
 }

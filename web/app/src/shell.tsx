@@ -1,7 +1,7 @@
 /** Ways around the page: the sidebar, which is a bar of icons on small screens, and the bars of phones. */
 
 import { useState } from "preact/hooks";
-import { nextTry, reachable, tryNow } from "./api/reachable.ts";
+import { lastReached, nextTry, reachable, tryNow } from "./api/reachable.ts";
 import { useDemo } from "./demo.ts";
 import { DemoQuestions, UseYourModel } from "./chat/demo.tsx";
 import { RecentThreads } from "./chat/recent-threads.tsx";
@@ -9,6 +9,7 @@ import { Dialog } from "./parts/dialog.tsx";
 import { Icon } from "./parts/icon.tsx";
 import { useClosing } from "./parts/menu.tsx";
 import { nextTheme, theme } from "./parts/theme.ts";
+import { Time } from "./parts/time.tsx";
 import { waiting } from "./people/inbox.tsx";
 import { Logout } from "./people/login.tsx";
 import { route } from "./router.ts";
@@ -93,11 +94,12 @@ export function PhoneBars({ onSearch }: { onSearch: () => void }) {
             <Icon name={place.icon} /> {place.title} {place === INBOX && <Waiting />}
           </a>
         ))}
-        <button type="button" aria-haspopup="dialog" onClick={() => setMore(true)}><Icon name="more" /> More</button>
+        <button type="button" aria-haspopup="dialog" aria-current={[ASK, THREADS, INBOX].some((place) => isHere(place, path)) ? undefined : "page"} onClick={() => setMore(true)}><Icon name="more" /> More</button>
       </nav>
       {more && (
         <Dialog title="More" onClose={close} class="sheet more-sheet">
           <div onClick={(event) => (event.target as Element).closest("a") && close()}>
+            <button type="button" class="side-link" onClick={() => (close(), onSearch())}><Icon name="search" /> Search</button>
             {GROUPS.flatMap(([, places]) => places).map((place) => <SideLink key={place.address} to={place} />)}
             <SideLink to={ACCOUNT} />
             <ThemeButton />
@@ -114,7 +116,9 @@ export function OutageBanner() {
   if (reachable.value) return null;
   return (
     <div class="banner bad" role="alert">
-      <span>Can't reach Perihelion. {nextTry.value > 0 ? `Retrying in ${nextTry.value} s.` : "Retrying…"} You see the last known data.</span>
+      <span>Can't reach Perihelion. You see the data of <Time of={lastReached.value} />.</span>
+      {/* It changes every second, which nobody wants read to them. */}
+      <span aria-hidden="true">{nextTry.value > 0 ? `Retrying in ${nextTry.value} s.` : "Retrying…"}</span>
       <button type="button" onClick={() => void tryNow()}>Retry now</button>
     </div>
   );

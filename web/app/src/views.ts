@@ -1,6 +1,7 @@
 /** The views of the page, as the sidebar, the bar of phones and the palette offer them. */
 
 import type { IconName } from "./parts/icon.tsx";
+import { agentName } from "./parts/text.ts";
 import { link } from "./router.ts";
 
 export interface Place {
@@ -22,6 +23,25 @@ export const GROUPS: [string, Place[]][] = [
 ];
 
 export const PLACES: Place[] = [ASK, INBOX, THREADS, ...GROUPS.flatMap(([, places]) => places), ACCOUNT];
+
+/** Views of one thread, by the word of their address; those after the fourth are in its menu. */
+export const OF_ONE = [
+  ["chat", "Chat"],
+  ["inspect", "Steps"],
+  ["trace", "Trace"],
+  ["graph", "Graph"],
+  ["replay", "Replay"],
+  ["compare", "Compare"],
+  ["again", "Try a prompt"],
+] as const;
+
+/** Names what an address shows, as the title of its tab; `threadTitle` names threads. */
+export function titleOf([view = "chat", id]: string[], threadTitle: (id: string) => string): string {
+  const ofThread = OF_ONE.find(([word]) => word === view)?.[1];
+  if (ofThread && id) return view === "chat" ? threadTitle(id) : `${ofThread}: ${threadTitle(id)}`;
+  const place = PLACES.find((one) => isHere(one, [view]))?.title ?? "Page not found";
+  return id && (view === "agents" || view === "graphs") ? `${agentName(id)}: ${place}` : place;
+}
 
 /** Views of a thread, which belong to the threads. */
 const OF_THREAD = new Set(["inspect", "trace", "graph", "replay", "compare", "again", "threads"]);

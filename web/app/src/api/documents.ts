@@ -48,20 +48,18 @@ const at = (id: string) => `v1/documents/${encodeURIComponent(id)}`;
 /** Formats that have pages, slides or sheets. */
 const PAGED = new Set(["pdf", "pptx", "xlsx", "xls", "ods"]);
 
-/** Characters that are read around a place of a document without pages. */
-const AROUND = 4_000;
+/** Characters that are read at a time of a document without pages. */
+export const AROUND = 4_000;
 
 export const documents = {
   list: async () => (await json<{ documents: DocumentHead[] }>("v1/documents")).documents,
   search: async (text: string) => (await json<{ hits: Hit[] }>(`v1/documents/search?text=${encodeURIComponent(text)}`)).hits,
   remove: (id: string) => json<null>(at(id), undefined, "DELETE"),
   page: (id: string, number: number) => json<Part>(`${at(id)}/page?number=${number}`),
+  /** Reads a document without pages from a character on. */
+  from: ({ id, characters }: DocumentHead, from: number) => json<Part>(`${at(id)}?start=${from}&end=${Math.min(characters, from + AROUND)}`),
   /** Reads the page on which a place stands, or what is around it in a document without pages. */
-  around({ id, format, characters }: DocumentHead, start: number): Promise<Part> {
-    if (PAGED.has(format)) return json<Part>(`${at(id)}/page?at=${start}`);
-    const from = Math.max(0, start - AROUND / 4);
-    return json<Part>(`${at(id)}?start=${from}&end=${Math.min(characters, from + AROUND)}`);
-  },
+  around: (head: DocumentHead, start: number) => (PAGED.has(head.format) ? json<Part>(`${at(head.id)}/page?at=${start}`) : documents.from(head, Math.max(0, start - AROUND / 4))),
 };
 
 /** Sends a file, saying how much of it has arrived; `fetch` would not say. */

@@ -1,6 +1,7 @@
 /** Requests to the server: JSON in and out, failures as one kind of error with the server's own words. */
 
-import { missed, reached } from "./reachable.ts";
+import { GATEWAY, missed, reached } from "./reachable.ts";
+import { keepTime } from "../parts/clock.ts";
 import { proof } from "./who.ts";
 
 export class ServerError extends Error {
@@ -15,6 +16,9 @@ export class ServerError extends Error {
 
 /** What is said where no answer came. */
 export const UNREACHABLE = "Can't reach Perihelion";
+
+/** Tells whether an answer comes from a proxy, and not from the server, whose answers are JSON. */
+const isOfProxy = (response: Response) => GATEWAY.has(response.status) && !response.headers.get("content-type")?.includes("json");
 
 /** Called when the server wants a login. */
 export const unauthorized = { notify: () => {} };
@@ -38,12 +42,17 @@ export async function send(path: string, init: RequestInit = {}): Promise<Respon
   try {
     const headers = { ...proof(init.method ?? "GET"), ...init.headers };
     response = await fetch(path, { credentials: "same-origin", ...init, headers });
-    reached();
   } catch (cause) {
     if (init.signal?.aborted) throw cause;
     missed();
     throw new ServerError(UNREACHABLE, 0);
   }
+  if (isOfProxy(response)) {
+    missed();
+    throw new ServerError(UNREACHABLE, 0);
+  }
+  reached();
+  keepTime(response.headers.get("date"));
   if (response.ok) return response;
   if (response.status === 401) unauthorized.notify();
   const text = await response.text().catch(() => "");

@@ -4,12 +4,19 @@ import { signal } from "@preact/signals";
 
 export const reachable = signal(true);
 
+/** When the server answered last. */
+export const lastReached = signal(new Date().toISOString());
+
 /** Seconds until the next try; 0 while one is under way. */
 export const nextTry = signal(0);
 
 /** Seconds between tries. */
 const WAITS = [1, 2, 3, 5, 8];
 
+/** Statuses of a proxy that does not reach the server. */
+export const GATEWAY = new Set([502, 503, 504]);
+
+let answeredAt = Date.now();
 let failures = 0;
 let timer: ReturnType<typeof setTimeout> | undefined;
 
@@ -17,12 +24,14 @@ let timer: ReturnType<typeof setTimeout> | undefined;
 export function reached() {
   failures = 0;
   clearTimeout(timer);
+  if (reachable.value) answeredAt = Date.now();
   reachable.value = true;
 }
 
 /** Notes that a request did not come through, and begins to ask. */
 export function missed() {
   if (!reachable.value) return;
+  lastReached.value = new Date(answeredAt).toISOString();
   reachable.value = false;
   wait();
 }
@@ -45,8 +54,9 @@ export async function tryNow() {
   clearTimeout(timer);
   nextTry.value = 0;
   try {
-    await fetch("ok", { cache: "no-store" });
-    reached();
+    const { status } = await fetch("ok", { cache: "no-store" });
+    if (GATEWAY.has(status)) wait();
+    else reached();
   } catch {
     wait();
   }

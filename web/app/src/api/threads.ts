@@ -37,6 +37,8 @@ export const threads = {
       ...(text && { text }),
     }),
   get: (thread: string) => json<Thread>(at(thread)),
+  /** How a thread stands, without its state; none where there is no such thread. */
+  head: async (thread: string) => (await json<ThreadHead[]>("threads/search", { ids: [thread], select: HEAD, limit: 1 }))[0],
   /** Creates a thread; with an id, once at most. */
   create: (metadata: Json = {}, id?: string) => json<Thread>("threads", { metadata, ...(id && { thread_id: id, if_exists: "do_nothing" }) }),
   rename: (thread: string, title: string) => threads.annotate(thread, { title }),

@@ -141,6 +141,8 @@ export interface Run {
   created_at: string;
   updated_at?: string;
   metadata?: { [key: string]: Json } | null;
+  /** What it was started with; an answer to a question has no input. */
+  kwargs?: { input?: Json };
 }
 
 export interface Checkpoint {

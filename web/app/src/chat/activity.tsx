@@ -3,6 +3,7 @@
 import { useEffect, useState } from "preact/hooks";
 import type { FoundRun } from "../api/runs.ts";
 import type { AgentResult, Interrupt, Planner } from "../api/types.ts";
+import { now as serverTime } from "../parts/clock.ts";
 import { dollars } from "../parts/money.ts";
 import { useLoad } from "../parts/load.ts";
 import { Markdown } from "../parts/markdown.tsx";
@@ -46,7 +47,7 @@ function Elapsed({ since }: { since: string | undefined }) {
     const timer = setInterval(() => setTurn((turn) => turn + 1), 1_000);
     return () => clearInterval(timer);
   }, []);
-  const ms = since ? Date.now() - new Date(since).getTime() : 0;
+  const ms = since ? serverTime() - new Date(since).getTime() : 0;
   return ms >= 1_000 ? <span class="hint elapsed" aria-hidden="true">{seconds(ms)}</span> : null;
 }
 

@@ -2,12 +2,13 @@
 
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
+import { ServerError } from "../api/http.ts";
 import { Sendings, useUploads } from "../documents/uploads.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { useClosing } from "../parts/menu.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import type { Request, Sending } from "./conversation.ts";
-import { EMPTY, keepDraft, newId, readDraft, requestOf, type Choice, type Draft } from "./draft.ts";
+import { EMPTY, kept, keepDraft, newId, readDraft, requestOf, type Choice, type Draft } from "./draft.ts";
 
 interface Props {
   /** Whose draft it is: a thread's, or that of a new one. */
@@ -17,16 +18,22 @@ interface Props {
   /** Returns once the server has accepted the request. */
   onSend: (request: Request, sending: Sending) => Promise<void>;
   onStop?: () => void;
-  /** The question of a turn that is edited; such a draft is kept with the turn alone. */
-  edited?: string;
+  /** The question of a turn that is edited, and where its draft is kept. */
+  edited?: { text: string; place: string };
+  /** The open question that a plain text answers. */
+  answering?: string | undefined;
   autoFocus?: boolean;
 }
 
 /** Pixels to which the field grows. */
 const HIGHEST = 240;
 
-export function Composer({ thread, agents, busy, onSend, onStop, edited, autoFocus }: Props) {
-  const [draft, setDraft] = useState<Draft>(() => (edited === undefined ? readDraft(thread) : { ...EMPTY, text: edited }));
+/** Tells whether a request is a text and nothing else. */
+const isPlain = ({ include_data, question: _, ...more }: Request) => include_data === true && Object.keys(more).length === 0;
+
+export function Composer({ thread, agents, busy, onSend, onStop, edited, answering, autoFocus }: Props) {
+  const place = edited?.place ?? thread;
+  const [draft, setDraft] = useState<Draft>(() => (edited ? { ...EMPTY, ...(kept<Draft>(edited.place) ?? { text: edited.text }) } : readDraft(thread)));
   const [isSending, setSending] = useState(false);
   const box = useRef<HTMLTextAreaElement>(null);
   const file = useRef<HTMLInputElement>(null);
@@ -36,9 +43,9 @@ export function Composer({ thread, agents, busy, onSend, onStop, edited, autoFoc
   function change(part: Partial<Draft> | ((before: Draft) => Partial<Draft>)) {
     setDraft((before) => {
       // Another question is another request: the server may have accepted the one before.
-      const { request: _, ...rest } = before;
+      const { request: _, answers: __, ...rest } = before;
       const after = { ...rest, ...(typeof part === "function" ? part(before) : part) };
-      if (edited === undefined) keepDraft(thread, after);
+      keepDraft(place, after);
       return after;
     });
   }
@@ -56,16 +63,25 @@ export function Composer({ thread, agents, busy, onSend, onStop, edited, autoFoc
   async function send() {
     if (!draft.text.trim() || busy || isUploading || isSending) return;
     const id = draft.request ?? newId();
+    const isRetry = draft.request !== undefined;
     const { unsent: _, ...rest } = draft;
+    const request = requestOf(draft);
+    const answers = draft.answers ?? (!isRetry && isPlain(request) ? answering : undefined);
+    const sent = { ...rest, request: id, ...(answers && { answers }) };
     setSending(true);
-    setDraft({ ...rest, request: id });
+    setDraft(sent);
+    // Before it is sent: whoever leaves now does not ask twice.
+    keepDraft(place, sent);
     try {
-      await onSend(requestOf(draft), { id, isRetry: draft.request !== undefined });
+      await onSend(request, { id, isRetry, answers });
       for (const one of uploads.all) uploads.forget(one.name);
       setDraft(EMPTY);
-      if (edited === undefined) keepDraft(thread, EMPTY);
+      keepDraft(place, EMPTY);
     } catch (error) {
-      change({ request: id, unsent: (error as Error).message });
+      const unsent = (error as Error).message;
+      // What the server refused has not arrived.
+      const isRefused = error instanceof ServerError && error.status >= 400 && error.status < 500;
+      change(isRefused ? { unsent } : { request: id, ...(answers && { answers }), unsent });
     }
     setSending(false);
   }

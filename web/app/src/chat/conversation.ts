@@ -23,10 +23,11 @@ export interface Request {
   system_prompt?: string;
 }
 
-/** Under which id a request is sent, and whether it may have arrived already. */
+/** Under which id a request is sent, whether it may have arrived already, and which open question it answers. */
 export interface Sending {
   id: string;
   isRetry: boolean;
+  answers?: string | undefined;
 }
 
 /** Key of a run's metadata that has the id of its request. */
@@ -37,6 +38,11 @@ async function acceptedRun(thread: string, id: string): Promise<Run | undefined>
   return (await runs.list(thread)).find((run) => run.metadata?.[REQUEST] === id);
 }
 
+let begun = "";
+
+/** Tells whether a thread is the one that this page began last. */
+export const isJustBegun = (thread: string) => begun === thread;
+
 /** Asks in a thread of its own, which has the request's id; sent again, it begins no second one. */
 export async function begin(request: Request, { id, isRetry }: Sending): Promise<string>;
 /** Gives an input to another graph in a thread of its own. */
@@ -45,6 +51,7 @@ export async function begin(input: Request | Json, { id, isRetry }: Sending, of?
   await threads.create(of ? { title: of.title, graph_id: of.graph } : { title: (input as Request).question.slice(0, 80) }, id);
   if (!(isRetry && (await acceptedRun(id, id)))) await runs.start(id, { input, metadata: { [REQUEST]: id }, ...(of && { assistant_id: of.graph }) });
   threadsChanged.value += 1;
+  begun = id;
   return id;
 }
 
@@ -59,11 +66,15 @@ export class Conversation {
   readonly run: Signal<Run | null> = signal(null);
   /** The newest run that is over. */
   readonly lastRun: Signal<Run | null> = signal(null);
+  /** When the newest turn began. */
+  readonly began: Signal<string | undefined> = signal(undefined);
   readonly connection: Signal<Connection> = signal("over");
   readonly error: Signal<string | null> = signal(null);
   /** Whether the last run was stopped, so that it can continue. */
   readonly stopped: Signal<boolean> = signal(false);
   readonly loading: Signal<boolean> = signal(true);
+  /** Why the thread could not be read. */
+  readonly unread: Signal<Error | null> = signal(null);
   /** Whether there is no such thread, or none that may be seen. */
   readonly isGone: Signal<boolean> = signal(false);
   private readonly closed = new AbortController();
@@ -82,9 +93,10 @@ export class Conversation {
       await this.join();
       // The run that was under way has ended in between.
       if (status === "busy" && !this.run.value) await this.read();
+      this.unread.value = null;
     } catch (error) {
       if (error instanceof ServerError && error.status === 404) this.isGone.value = true;
-      else this.error.value = (error as Error).message;
+      else this.unread.value = error as Error;
     }
     this.loading.value = false;
   }
@@ -94,22 +106,35 @@ export class Conversation {
     if (this.run.value || this.closed.signal.aborted) return;
     const list = await runs.list(this.thread);
     this.lastRun.value = list.find((run) => run.status !== "pending" && run.status !== "running") ?? null;
+    this.began.value = list.find((run) => run.kwargs?.input)?.created_at;
     // The oldest: others wait for it.
     const active = list.filter((run) => run.status === "pending" || run.status === "running").at(-1);
     if (active && !this.run.value) this.watch(active);
   }
 
+  /** How it stands now. */
+  get status(): ThreadStatus {
+    if (this.run.value) return "busy";
+    if (this.error.value) return "error";
+    return this.interrupts.value.length > 0 || this.stopped.value ? "interrupted" : "idle";
+  }
+
   /** Looks whether the thread changed without this tab. */
   async look() {
     if (this.run.value || this.loading.value || this.closed.signal.aborted) return;
+    if (this.unread.value) return this.open();
+    const head = await threads.head(this.thread);
+    if (head?.updated_at === this.readAt && head?.status !== "busy") return;
     await this.join();
     if (!this.run.value) await this.read();
   }
 
   /** Reads the thread, and returns how it stands. */
   private async read(): Promise<ThreadStatus | null> {
+    const before = this.run.value;
     const thread = await threads.get(this.thread);
-    if (this.closed.signal.aborted) return null;
+    // A run that began meanwhile knows more.
+    if (this.closed.signal.aborted || this.run.value !== before) return null;
     const open = Object.values(thread.interrupts ?? {}).flat();
     // What did not change stays the same value, so that nothing is drawn again.
     if (this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
@@ -155,6 +180,7 @@ export class Conversation {
         if (following.signal.aborted) return;
         cancelAnimationFrame(drawing);
         await this.read();
+        if (following.signal.aborted) return;
         // What ended a turn early stands in the thread itself.
         if (!endedEarly(this.values.value)) this.error.value ??= next.error;
         this.run.value = null;
@@ -174,6 +200,7 @@ export class Conversation {
   private async start(body: { [key: string]: unknown }) {
     this.error.value = null;
     const run = await runs.start(this.thread, { ...(isOwn(this.graph.value) && { assistant_id: this.graph.value }), ...body });
+    if (body.input) this.began.value = run.created_at;
     threadsChanged.value += 1;
     this.watch(run);
   }
@@ -194,15 +221,16 @@ export class Conversation {
     await this.start({ input: null, ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }) });
   }
 
-  /** Answers an open question; a stale one is refused with the reason, and the thread is read again. */
-  async answer(interrupt: string, reply: Reply) {
+  /** Answers an open question; a stale one is refused with the reason, and the thread is read again. An answer that the server accepted before is not sent again. */
+  async answer(interrupt: string, reply: Reply, isRetry = false) {
     try {
       const { run_id } = await approvals.answer(interrupt, reply);
       threadsChanged.value += 1;
+      this.interrupts.value = this.interrupts.value.filter(({ id }) => id !== interrupt);
       this.watch(await runs.get(this.thread, run_id));
     } catch (error) {
       await this.look();
-      throw error;
+      if (!(isRetry && error instanceof ServerError && error.status === 409)) throw error;
     }
   }
 

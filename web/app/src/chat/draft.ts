@@ -1,5 +1,6 @@
 /** Drafts: what was typed for a thread stays until the server has accepted it. */
 
+import { store, stored } from "../parts/stored.ts";
 import type { Request } from "./conversation.ts";
 
 export type Choice = "free" | "prefer" | "disable";
@@ -15,6 +16,8 @@ export interface Draft {
   attached: { id: string; title: string }[];
   /** Names the request from its first try on, so that it is never accepted twice. */
   request?: string;
+  /** The open question that it answers, in place of asking something. */
+  answers?: string;
   /** Why it was not sent. */
   unsent?: string;
 }
@@ -24,23 +27,10 @@ export const EMPTY: Draft = { text: "", choices: {}, context: "", turns: "", dat
 const PREFIX = "perihelion-draft-";
 
 /** Returns what is kept in a place, if something is. */
-export function kept<Kept>(place: string): Kept | undefined {
-  try {
-    return (JSON.parse(localStorage.getItem(PREFIX + place) ?? "null") ?? undefined) as Kept | undefined;
-  } catch {
-    return undefined;
-  }
-}
+export const kept = <Kept>(place: string) => stored<Kept>(PREFIX + place);
 
 /** Keeps something in a place, or nothing. */
-export function keep(place: string, draft: unknown) {
-  try {
-    if (draft === undefined) localStorage.removeItem(PREFIX + place);
-    else localStorage.setItem(PREFIX + place, JSON.stringify(draft));
-  } catch {
-    // A browser that keeps nothing has the draft until the tab is closed.
-  }
-}
+export const keep = (place: string, draft: unknown) => store(PREFIX + place, draft);
 
 export const readDraft = (thread = "new"): Draft => ({ ...EMPTY, ...kept<Partial<Draft>>(thread) });
 

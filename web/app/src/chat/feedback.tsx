@@ -38,7 +38,7 @@ export function FeedbackButtons({ thread, turn, all, onChange }: Props) {
   const mine = all[turn];
   const [draft, setDraft] = useState<{ score: number; note: string; labels: string } | null>(null);
   async function keep(feedback: Feedback) {
-    await attempt(async () => {
+    return attempt(async () => {
       // Others rate too, and the server replaces the feedback of all turns.
       const next = { ...feedbackOf((await threads.get(thread)).metadata), [turn]: feedback };
       await threads.annotate(thread, { [KEY]: next as unknown as Json });
@@ -53,8 +53,8 @@ export function FeedbackButtons({ thread, turn, all, onChange }: Props) {
     event.preventDefault();
     if (!draft) return;
     const labels = labelsOf(draft.labels);
-    await keep({ score: draft.score, ...(draft.note.trim() && { note: draft.note.trim() }), ...(labels.length > 0 && { labels }) });
-    setDraft(null);
+    const isKept = await keep({ score: draft.score, ...(draft.note.trim() && { note: draft.note.trim() }), ...(labels.length > 0 && { labels }) });
+    if (isKept) setDraft(null);
   }
   return (
     <>

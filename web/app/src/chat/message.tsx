@@ -29,7 +29,7 @@ export function Question({ message, onEdit, onAgain }: QuestionProps) {
 
 interface AnswerProps {
   message: Message;
-  onCite: (number: number) => void;
+  onCite?: ((number: number) => void) | undefined;
   writing?: boolean;
 }
 
@@ -37,7 +37,7 @@ export function Answer({ message, onCite, writing }: AnswerProps) {
   const text = contentText(message.content);
   return (
     <article class="message answer" aria-busy={writing ?? false} aria-label="Answer">
-      <Markdown text={text} onCite={onCite} />
+      <Markdown text={text} {...(onCite && { onCite })} />
     </article>
   );
 }

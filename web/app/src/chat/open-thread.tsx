@@ -1,6 +1,6 @@
 /** An open thread: its turns, the work under way, what waits for a person, and the panel beside it. */
 
-import { useMemo, useState } from "preact/hooks";
+import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Checkpoint, Interrupt, Message } from "../api/types.ts";
 import { isOwn } from "../api/graphs.ts";
@@ -13,10 +13,12 @@ import { attempt, complain } from "../parts/notice.tsx";
 import { Empty, Failure, Loading } from "../parts/states.tsx";
 import { contentText } from "../parts/text.ts";
 import { AskCard } from "../people/ask-card.tsx";
-import { go, link } from "../router.ts";
+import { go, link, putQuery, route } from "../router.ts";
 import { cited } from "./cited.ts";
 import { Composer } from "./composer.tsx";
-import { begin, type Conversation, type Request, type Sending } from "./conversation.ts";
+import { begin, isJustBegun, type Conversation, type Request, type Sending } from "./conversation.ts";
+import { Decisions } from "./decisions.tsx";
+import { EMPTY, keepDraft } from "./draft.ts";
 import { Panel, useWide } from "./panel.tsx";
 import { Scroller } from "./scroller.tsx";
 import { SourceCard } from "./sources.tsx";
@@ -31,6 +33,7 @@ export function OpenThread({ thread }: { thread: string }) {
   const conversation = useConversation(thread);
   const graph = conversation.graph.value;
   if (conversation.isGone.value) return <Gone />;
+  if (conversation.unread.value) return <Unread error={conversation.unread.value} retry={() => void conversation.open()} />;
   if (conversation.loading.value) return <section class="conversation"><Loading what="the thread" /></section>;
   return isOwn(graph) ? <GraphThread conversation={conversation} graph={graph} /> : <Dialogue conversation={conversation} />;
 }
@@ -41,8 +44,9 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   const known = useLoad(agents.names, []);
   const isWide = useWide();
   /** The turn and number of the source that is open, or the run's details. */
-  const [panel, setPanel] = useState<{ turn: number; number: number } | "run" | "closed" | null>(null);
-  const [editing, setEditing] = useState<{ text: string; at: Checkpoint | null } | null>(null);
+  const [panel, setPanel] = useState<Shown | null>(() => sourceIn(route.value.query));
+  const [editing, setEditing] = useState<{ text: string; place: string; at: Checkpoint | null } | null>(null);
+  const [sent, setSent] = useState(isJustBegun(thread) ? 1 : 0);
   const values = conversation.values.value ?? {};
   const run = conversation.run.value;
   const busy = run !== null;
@@ -57,26 +61,28 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   async function send(request: Request, sending: Sending) {
     // The first turn has nothing before it that a branch could begin at.
     if (editing && !editing.at) return go("chat", await begin(request, sending));
-    const only = open.length === 1 && open[0]?.value.kind === "clarification" ? open[0] : undefined;
-    if (only && !editing) await conversation.answer(only.id, { answer: request.question });
+    setSent(sent + 1);
+    if (sending.answers) await conversation.answer(sending.answers, { answer: request.question }, sending.isRetry);
     else await conversation.ask(request, sending, editing?.at);
     setEditing(null);
   }
   /** Asks the same once more, with the same options: a branch where the turn began. */
   const again = (message: Message) => attempt(async () => conversation.branch((await arrival(thread, message)).at));
   const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
-  const edit = (message: Message) => arrival(thread, message).then(({ before }) => setEditing({ text: contentText(message.content), at: before }), complain);
+  const edit = (message: Message) => arrival(thread, message).then(({ before }) => setEditing({ text: contentText(message.content), place: `${thread} ${message.id ?? "first"}`, at: before }), complain);
+  const clarification = open.length === 1 && open[0]?.value.kind === "clarification" && !editing ? open[0].id : undefined;
 
   const results = newest?.work.results ?? [];
   const shown = panel ?? (isWide && results.length > 0 ? "run" : "closed");
+  useEffect(() => putQuery({ source: typeof panel === "object" && panel ? `${panel.turn + 1}.${panel.number}` : null }), [panel]);
   const source = typeof shown === "object" ? sourceOf(turns[shown.turn], shown.number) : undefined;
   return (
     <div class={shown === "closed" ? "chat" : "chat with-panel"}>
-      <ThreadHead thread={thread} here="Chat">
+      <ThreadHead thread={thread} here="Chat" status={conversation.status}>
         <button type="button" class="square" aria-label="Run details" title="Run details" aria-expanded={shown !== "closed"} disabled={results.length === 0} onClick={() => setPanel(shown === "closed" ? "run" : "closed")}><Icon name="panel" /></button>
       </ThreadHead>
       <section class="conversation" aria-label="Conversation">
-        <Scroller busy={busy} asks={open.length}>
+        <Scroller busy={busy} asks={open.length} newest={asked?.id} asked={sent}>
           {turns.map((turn, index) => (
             <TurnView
               key={turn.question?.id ?? index}
@@ -84,6 +90,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
               turn={turn}
               runs={runs[index] ?? []}
               conversation={conversation}
+              decisions={turn.isNewest && turn.work.tasks.length > 0 && <Decisions thread={thread} since={conversation.began.value} key_={`${run?.run_id} ${open.length}`} />}
               opened={typeof shown === "object" && shown.turn === index ? shown.number : null}
               onCite={(number) => setPanel({ turn: index, number })}
               onEdit={busy ? undefined : (message) => void edit(message)}
@@ -95,10 +102,10 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
           {conversation.stopped.value && !busy && (
             <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>
           )}
-          {open.map((interrupt) => <AskCard key={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
+          {open.map((interrupt) => <AskCard key={interrupt.id} place={interrupt.id} kind={String(interrupt.value.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
         </Scroller>
-        {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => setEditing(null)}>Cancel</button></p>}
-        <Composer key={editing ? `edit ${editing.text}` : "own"} thread={thread} agents={known.data ?? []} busy={busy} {...(editing && { edited: editing.text, autoFocus: true })} onSend={send} onStop={() => void attempt(() => conversation.stop())} />
+        {editing && <p class="hint editing">{editing.at ? "You are editing an earlier turn. The answer starts a branch there." : "You are editing the first turn. The answer starts a new thread."} <button type="button" class="link" onClick={() => (keepDraft(editing.place, EMPTY), setEditing(null))}>Cancel</button></p>}
+        <Composer key={editing?.place ?? "own"} thread={thread} agents={known.data ?? []} busy={busy} answering={clarification} {...(editing && { edited: editing, autoFocus: true })} onSend={send} onStop={() => void attempt(() => conversation.stop())} />
       </section>
       {shown !== "closed" && (
         <Panel title={source ? "Source" : "Run details"} onClose={() => setPanel("closed")}>
@@ -109,7 +116,25 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   );
 }
 
+/** What stands beside the conversation. */
+type Shown = { turn: number; number: number } | "run" | "closed";
+
+/** Returns the source that an address names: its turn and number. */
+function sourceIn(query: URLSearchParams): Shown | null {
+  const [turn = 0, number = 0] = (query.get("source") ?? "").split(".").map(Number);
+  return turn > 0 && number > 0 ? { turn: turn - 1, number } : null;
+}
+
 const sourceOf = (turn: ReturnType<typeof turnsOf>[number] | undefined, number: number) => turn && cited(turn.citations, turn.work.results).find((one) => one.number === number);
+
+function Unread({ error, retry }: { error: Error; retry: () => void }) {
+  return (
+    <section class="conversation">
+      <h1 class="hidden">Conversation</h1>
+      <Failure error={error} retry={retry} />
+    </section>
+  );
+}
 
 function Gone() {
   return (

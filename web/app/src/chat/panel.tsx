@@ -3,6 +3,7 @@
 import type { ComponentChildren } from "preact";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { Icon } from "../parts/icon.tsx";
+import { dialogs } from "../parts/notice.tsx";
 
 /** From this width on the panel has room beside the conversation. */
 const WIDE = "(min-width: 1400px)";
@@ -23,7 +24,8 @@ export function Panel({ title, onClose, children }: { title: string; onClose: ()
   const box = useRef<HTMLElement>(null);
   useEffect(() => {
     if (!matchMedia(WIDE).matches) box.current?.focus();
-    const key = (event: KeyboardEvent) => event.key === "Escape" && onClose();
+    // A dialog or menu above it closes first.
+    const key = (event: KeyboardEvent) => event.key === "Escape" && dialogs.value === 0 && onClose();
     addEventListener("keydown", key);
     return () => removeEventListener("keydown", key);
   }, [title]);

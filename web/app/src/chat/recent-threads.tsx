@@ -3,6 +3,7 @@
 import { threads } from "../api/threads.ts";
 import type { ThreadHead } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
+import { Time } from "../parts/time.tsx";
 import { link, route } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
 import { STATUS, isThere, recent, threadTitle } from "./titles.ts";
@@ -48,9 +49,9 @@ export function RecentThreads() {
         <li key={day} class="day">{day}</li>,
         ...all.map((thread) => (
           <li key={thread.thread_id}>
-            <a class="ellipsis" href={link("chat", thread.thread_id)} title={threadTitle(thread)} aria-current={thread.thread_id === here ? "page" : undefined}>
-              {thread.status !== "idle" && <span class={`dot ${thread.status}`} role="img" aria-label={STATUS[thread.status]} />}
-              {threadTitle(thread)}
+            <a href={link("chat", thread.thread_id)} title={threadTitle(thread)} aria-current={thread.thread_id === here ? "page" : undefined}>
+              <span class="recent-title">{threadTitle(thread)}</span>
+              <span class="recent-about">{thread.status !== "idle" && <><span class={`dot ${thread.status}`} aria-hidden="true" /> {STATUS[thread.status]} · </>}<Time of={thread.updated_at} /></span>
             </a>
           </li>
         )),

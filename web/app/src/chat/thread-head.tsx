@@ -2,54 +2,58 @@
 
 import { useEffect, useState } from "preact/hooks";
 import { threads } from "../api/threads.ts";
+import type { ThreadHead as Head, ThreadStatus } from "../api/types.ts";
 import type { ComponentChildren } from "preact";
 import { saveDataSet, saveThread } from "../data/export.ts";
 import { Icon, type IconName } from "../parts/icon.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { attempt } from "../parts/notice.tsx";
+import { Status } from "../parts/status.tsx";
 import { link } from "../router.ts";
+import { OF_ONE } from "../views.ts";
 import { threadsChanged } from "./changed.ts";
-import { recent, remove, rename, threadTitle } from "./titles.ts";
+import { STATUS, nameOfThread, recent, remove, rename, threadTitle } from "./titles.ts";
 
-/** The views of one thread; those after the fourth are in the menu. */
-export const PLACES = [
-  ["chat", "Chat"],
-  ["inspect", "Steps"],
-  ["trace", "Trace"],
-  ["graph", "Graph"],
-  ["replay", "Replay"],
-  ["compare", "Compare"],
-  ["again", "Try a prompt"],
-] as const;
-
+/** Views that have a tab. */
 const TABS = 4;
 
-const ICONS: { [view: string]: IconName } = { replay: "retry", again: "pencil" };
+const ICONS: { [view: string]: IconName } = { chat: "message", inspect: "bars", trace: "activity", graph: "graph", replay: "retry", again: "pencil" };
 
-/** Returns the title of a thread: from the lists that are here, or else from the server. */
-function useTitle(thread: string): string {
+/** Returns a thread as lists show it: from the lists that are here, or else from the server. */
+function useHead(thread: string): Head | undefined {
   const known = recent.value.find((one) => one.thread_id === thread);
-  const [read, setRead] = useState("");
+  const [read, setRead] = useState<Head>();
   const isKnown = known !== undefined;
   useEffect(() => {
-    if (isKnown) return;
-    threads.get(thread).then(({ metadata }) => setRead(String(metadata?.title ?? "")), () => {});
+    if (!isKnown) threads.head(thread).then(setRead, () => {});
   }, [thread, isKnown, threadsChanged.value]);
-  return known ? threadTitle(known) : read || `Thread ${thread.slice(0, 8)}`;
+  return known ?? read;
 }
 
-export function ThreadHead({ thread, here, children }: { thread: string; here: string; children?: ComponentChildren }) {
-  const title = useTitle(thread);
+interface Props {
+  thread: string;
+  here: string;
+  /** How it stands, where the view knows; else as the lists know it. */
+  status?: ThreadStatus | undefined;
+  children?: ComponentChildren;
+}
+
+export function ThreadHead({ thread, here, status, children }: Props) {
+  const head = useHead(thread);
+  const title = head ? threadTitle(head) : nameOfThread(thread);
+  const now = status ?? head?.status;
   return (
     <header class="thread-head">
       <h1><button type="button" class="plain title" title="Rename" onClick={() => void rename({ thread_id: thread }, title)}><span class="ellipsis">{title}</span></button>{here !== "Chat" && <span class="hidden">: {here}</span>}</h1>
+      {now && <span class="thread-status"><Status of={now} words={STATUS[now]} /> <span class="hint small" aria-hidden="true">{STATUS[now]}</span></span>}
       <nav class="tabs" aria-label="The thread">
-        {PLACES.filter(([, name], index) => index < TABS || name === here).map(([view, name]) => <a key={view} href={link(view, thread)} aria-current={name === here ? "page" : undefined}>{name}</a>)}
+        {OF_ONE.filter(([, name], index) => index < TABS || name === here).map(([view, name]) => <a key={view} href={link(view, thread)} aria-current={name === here ? "page" : undefined}>{name}</a>)}
       </nav>
       <span class="thread-tools">
         {children}
         <Menu label="More actions">
-          {PLACES.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
+          {OF_ONE.slice(0, TABS).map(([view, name]) => <a key={view} class="phone" href={link(view, thread)} aria-current={name === here ? "page" : undefined}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
+          {OF_ONE.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
           <button type="button" onClick={() => void attempt(() => saveThread(thread))}><Icon name="download" /> Export</button>
           <button type="button" onClick={() => void attempt(() => saveDataSet(thread))}><Icon name="download" /> Data set</button>
           <button type="button" onClick={() => void rename({ thread_id: thread }, title)}><Icon name="pencil" /> Rename</button>

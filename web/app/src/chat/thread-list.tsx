@@ -5,22 +5,21 @@ import { isOwn } from "../api/graphs.ts";
 import { PAGE, threads } from "../api/threads.ts";
 import type { ThreadHead, ThreadStatus } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
-import { useLater } from "../parts/later.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { Status } from "../parts/status.tsx";
 import { readable } from "../parts/text.ts";
 import { Time } from "../parts/time.tsx";
-import { link } from "../router.ts";
+import { useWords } from "../parts/words.ts";
+import { link, putQuery, route } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
 import { byDay } from "./recent-threads.tsx";
 import { STATUS, isThere, remove, rename, threadTitle } from "./titles.ts";
 
 export function ThreadsView() {
-  const [status, setStatus] = useState<ThreadStatus | "">("");
-  const [words, setWords] = useState("");
+  const status = (route.value.query.get("status") ?? "") as ThreadStatus | "";
+  const [words, setWords, title] = useWords();
   const [pages, setPages] = useState(1);
-  const title = useLater(words.trim());
   const list = useLoad(
     async () => {
       const offsets = Array.from({ length: pages }, (_, page) => page * PAGE);
@@ -42,7 +41,7 @@ export function ThreadsView() {
       </header>
       <div class="filters">
         <input type="search" placeholder="Search threads" aria-label="Search threads" value={words} onInput={(event) => setWords(event.currentTarget.value)} />
-        <select aria-label="Status" value={status} onChange={(event) => setStatus(event.currentTarget.value as ThreadStatus | "")}>
+        <select aria-label="Status" value={status} onChange={(event) => putQuery({ status: event.currentTarget.value })}>
           <option value="">Any status</option>
           {Object.entries(STATUS).map(([value, word]) => <option key={value} value={value}>{word}</option>)}
         </select>

@@ -20,6 +20,12 @@ export function threadTitle(thread: ThreadHead): string {
   return thread.title ? clip(readable(thread.title), 80) : `Thread ${thread.thread_id.slice(0, 8)}`;
 }
 
+/** Returns what a thread is called, as far as the lists know it. */
+export function nameOfThread(id: string): string {
+  const known = recent.value.find((one) => one.thread_id === id);
+  return known ? threadTitle(known) : `Thread ${id.slice(0, 8)}`;
+}
+
 export async function rename(thread: { thread_id: string }, title: string) {
   const wanted = (await askText("Rename the thread", "Title", title))?.trim();
   if (wanted && (await attempt(() => threads.rename(thread.thread_id, wanted)))) threadsChanged.value += 1;

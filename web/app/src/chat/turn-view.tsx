@@ -1,5 +1,6 @@
 /** One turn: question, activity, answer, data, sources. */
 
+import type { ComponentChildren } from "preact";
 import { useMemo } from "preact/hooks";
 import type { FoundRun } from "../api/runs.ts";
 import type { Message } from "../api/types.ts";
@@ -21,6 +22,8 @@ interface Props {
   /** The turn's runs, newest first. */
   runs: FoundRun[];
   conversation: Conversation;
+  /** What people decided while it was worked on. */
+  decisions: ComponentChildren;
   /** Number of the source that is open. */
   opened: number | null;
   onCite: (number: number) => void;
@@ -31,11 +34,12 @@ interface Props {
 /** What agents write is shown with their work. */
 const isAnswer = (name: string) => !name.startsWith("mcp_agent_");
 
-export function TurnView({ thread, turn, runs, conversation, opened, onCite, onEdit, onAgain }: Props) {
-  const { question, answers, work, isNewest } = turn;
+export function TurnView({ thread, turn, runs, conversation, decisions, opened, onCite, onEdit, onAgain }: Props) {
+  const { question, clarifications, answers, work, isNewest } = turn;
   const sources = useMemo(() => cited(turn.citations, work.results), [turn.citations, work.results]);
   const isOver = !isNewest || conversation.run.value === null;
-  const live = conversation.live.value;
+  // Only the newest turn changes with each event.
+  const live = isNewest ? conversation.live.value : idle;
   const open = isNewest ? conversation.interrupts.value : [];
   // What is written stays the same element when it is whole, so that the reader's place stays, too.
   const writing = isOver ? [] : [...live.writing].filter(([, piece]) => piece.text.trim() && isAnswer(piece.name)).map(([id, piece]): Message => ({ id, type: "ai", name: piece.name, content: piece.text }));
@@ -44,8 +48,10 @@ export function TurnView({ thread, turn, runs, conversation, opened, onCite, onE
   return (
     <div class="turn">
       {question && <Question message={question} onEdit={onEdit && (() => onEdit(question))} onAgain={onAgain && (() => onAgain(question))} />}
-      {isOver && <DoneActivity thread={thread} work={work} live={isNewest ? live : idle} open={open} isNewest={isNewest} runs={runs} />}
+      {clarifications.map((message, index) => (message.type === "human" ? <Question key={message.id ?? index} message={message} /> : <Answer key={message.id ?? index} message={message} />))}
+      {isOver && <DoneActivity thread={thread} work={work} live={live} open={open} isNewest={isNewest} runs={runs} />}
       {!isOver && <LiveActivity work={work} live={live} open={open} lost={conversation.connection.value === "lost"} since={conversation.run.value?.created_at} isWriting={shown.length > 0} />}
+      {decisions}
       {shown.map((message, index) => <Answer key={message.id ?? index} message={message} onCite={onCite} writing={!isOver && !known.has(message.id)} />)}
       {isOver && <Findings thread={thread} results={work.results} />}
       {isOver && <SourceLines sources={sources} opened={opened} onOpen={onCite} />}

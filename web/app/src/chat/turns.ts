@@ -8,6 +8,8 @@ import type { Work } from "./checklist.ts";
 export interface Turn {
   /** Nothing where the thread begins with an answer. */
   question: Message | null;
+  /** Questions of the supervisor, with what was answered. */
+  clarifications: Message[];
   answers: Message[];
   work: Work;
   citations: Citation[];
@@ -19,12 +21,21 @@ export interface Turn {
 /** What agents say is shown with their work. */
 const isOfAgent = (message: Message) => message.type !== "human" && Boolean(message.name) && message.name !== "qa";
 
+/** The answer to a question of the supervisor continues the turn that asked it. */
+const isClarification = (message: Message) => message.name === "supervisor" || (message.type === "human" && message.id?.endsWith(".clarification") === true);
+
 /** Takes a thread's state apart into its turns, oldest first. */
 export function turnsOf(values: Values): Turn[] {
-  const all: { question: Message | null; answers: Message[] }[] = [];
+  const all: Pick<Turn, "question" | "clarifications" | "answers">[] = [];
+  const begin = (question: Message | null) => {
+    const turn = { question, clarifications: [], answers: [] };
+    all.push(turn);
+    return turn;
+  };
   for (const message of values.messages ?? []) {
-    if (message.type === "human") all.push({ question: message, answers: [] });
-    else if (!isOfAgent(message)) (all.at(-1) ?? all[all.push({ question: null, answers: [] }) - 1])?.answers.push(message);
+    if (isClarification(message)) (all.at(-1) ?? begin(null)).clarifications.push(message);
+    else if (message.type === "human") begin(message);
+    else if (!isOfAgent(message)) (all.at(-1) ?? begin(null)).answers.push(message);
   }
   // Where each turn has one question, what was done in earlier ones is known by number.
   const isNumbered = all.length === values.turn;
@@ -77,7 +88,7 @@ export function endedEarly(values: Values | null): string | null {
 /** Tries the newest turn of a thread again: from its question if it ended early, or else from where it failed. */
 export async function retry(thread: string, graph: string) {
   const { values } = await threads.get(thread);
-  const asked = endedEarly(values ?? null) && values?.messages?.findLast(({ type }) => type === "human");
+  const asked = endedEarly(values ?? null) && turnsOf(values ?? {}).at(-1)?.question;
   const at = asked ? (await arrival(thread, asked)).at : null;
   await runs.start(thread, { input: null, ...(at && { checkpoint_id: at.checkpoint_id }), ...(isOwn(graph) && { assistant_id: graph }) });
 }

@@ -33,5 +33,7 @@ export const agents = {
   list: () => json<{ agents: AgentInfo[]; problems: { server: string; problem: string }[] }>("v1/agents"),
   /** Calls a tool once, outside any thread. */
   call: (agent: string, tool: string, args: Json) => json<Tried>(`v1/agents/${encodeURIComponent(agent)}/tools/${encodeURIComponent(tool)}`, { arguments: args ?? {} }),
+  /** What is known of a tool, such as `notes.append_note`; nothing where its server is away. */
+  tool: async (name: string) => (await agents.list()).agents.flatMap(({ server, tools }) => tools.map((tool) => ({ ...tool, whole: `${server}.${tool.name}` }))).find(({ whole }) => whole === name) as Tool | undefined,
   names: async () => (await agents.list()).agents.map((agent) => agent.name),
 };

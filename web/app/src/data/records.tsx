@@ -1,7 +1,6 @@
 /** Lists that the server keeps: documents, skills, memories, teams; each found, opened and removed in the same way. */
 
 import type { ComponentChildren } from "preact";
-import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
 import { Icon } from "../parts/icon.tsx";
 import { JsonView } from "../parts/json-view.tsx";
@@ -10,6 +9,7 @@ import { useLoad } from "../parts/load.ts";
 import { gone, readAfter, remove } from "../parts/removal.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
+import { useWords } from "../parts/words.ts";
 import type { Fields } from "./fields.ts";
 
 interface Props {
@@ -39,7 +39,7 @@ interface Props {
 }
 
 export function Records({ title, noun = title.toLowerCase(), path, query = "", key_, id, name, about, table, empty, above, tools, detail, reads = 0, found: others }: Props) {
-  const [words, setWords] = useState("");
+  const [words, setWords, asked] = useWords();
   const list = useLoad(async () => {
     if (query === null) return [];
     const answer = await readAfter(() => json<{ [key: string]: Fields[] } | Fields[]>(`${path}${query}`));
@@ -87,7 +87,7 @@ export function Records({ title, noun = title.toLowerCase(), path, query = "", k
           ));
         }}
       </Shown>
-      {words.trim() && others?.(words.trim())}
+      {words.trim() && asked && others?.(asked)}
     </div>
   );
 }

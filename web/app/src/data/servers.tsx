@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { findRuns, type FoundRun } from "../api/runs.ts";
 import { EMPTY, keepDraft, readDraft } from "../chat/draft.ts";
 import { Icon } from "../parts/icon.tsx";
+import { CopyCommand } from "../parts/copy.tsx";
 import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
@@ -32,6 +33,7 @@ export function ServersView({ agent }: { agent: string | undefined }) {
   return (
     <div class="view">
       {agent && <p><a href={link("agents")}>← Agents</a></p>}
+      {!agent && <header class="view-head"><h1>Agents</h1></header>}
       <Shown of={list} what="agents">
         {({ agents: all, problems }) => {
           const opened = all.find(({ name }) => name === agent);
@@ -39,14 +41,13 @@ export function ServersView({ agent }: { agent: string | undefined }) {
           if (agent) return <Empty title="Agent not found"><p>Its server was removed from the servers file or cannot start.</p></Empty>;
           return (
             <>
-              <header class="view-head"><h1>Agents</h1></header>
               {problems.map((problem) => (
                 <section key={`${problem.server} ${problem.problem}`} class="failure" aria-label={`Problem of ${problem.server}`}>
                   <p><strong>{readable(problem.server)}</strong>: {readable(problem.problem)}</p>
                   <Pin server={problem.server} onApproved={list.reload} />
                 </section>
               ))}
-              {all.length === 0 ? <Empty title="No agents yet"><p><code>perihelion init</code> writes a first <code>mcp-servers.toml</code>.</p></Empty> : (
+              {all.length === 0 ? <Empty title="No agents yet"><p>Each MCP server in <code>mcp-servers.toml</code> is an agent; a command writes the first one.</p><p class="buttons"><CopyCommand command="perihelion init" /></p></Empty> : (
                 <>
                   <ListTable label="Agents" heads={HEADS} class="agents-table">{all.map((one) => <Row key={one.name} agent={one} last={last.data?.get(one.name)} />)}</ListTable>
                   <p class="hint small">Changes to the servers file apply when you save it.</p>

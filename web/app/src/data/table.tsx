@@ -56,21 +56,27 @@ export function DataTable({ table, name = "table" }: { table: Table; name?: stri
         <button type="button" onClick={() => void attempt(() => saveJson(name, table.columns, rows))}>JSON</button>
       </div>
       <div class="table-scroll" tabIndex={0} role="region" aria-label={`${name}, scrollable`}>
-        <div class="table-head" style={columns}>
-          {table.columns.map((column, index) => (
-            <button type="button" key={index} class={numeric[index] ? "plain number" : "plain"} aria-label={`Sort by ${column}${sort?.column === index ? (sort.up ? ", now ascending" : ", now descending") : ""}`} onClick={() => sortBy(index)}>
-              {readable(column)} {sort?.column === index ? (sort.up ? "▲" : "▼") : ""}
-            </button>
-          ))}
-        </div>
-        <VirtualList class="table-body" fit count={rows.length} height={28} label={`Rows of ${name}`} row={(index) => (
-          <div class="table-row" style={columns}>
-            {table.columns.map((_, column) => {
-              const text = readable(cell(rows[index]?.[column]));
-              return <span key={column} class={numeric[column] ? "number" : ""} title={text.length > 40 ? text : undefined}>{clip(text, 200)}</span>;
-            })}
+        <div role="table" aria-label={name} aria-rowcount={rows.length + 1} aria-colcount={table.columns.length}>
+          <div role="rowgroup">
+            <div class="table-head" role="row" aria-rowindex={1} style={columns}>
+              {table.columns.map((column, index) => (
+                <div role="columnheader" key={index} aria-sort={sort?.column !== index ? "none" : sort.up ? "ascending" : "descending"}>
+                  <button type="button" class={numeric[index] ? "plain number" : "plain"} aria-label={`Sort by ${column}${sort?.column === index ? (sort.up ? ", now ascending" : ", now descending") : ""}`} onClick={() => sortBy(index)}>
+                    {readable(column)} {sort?.column === index ? (sort.up ? "▲" : "▼") : ""}
+                  </button>
+                </div>
+              ))}
+            </div>
           </div>
-        )} />
+          <VirtualList class="table-body" isTable fit count={rows.length} height={28} label={`Rows of ${name}`} row={(index) => (
+            <div class="table-row" role="row" aria-rowindex={index + 2} style={columns}>
+              {table.columns.map((_, column) => {
+                const text = readable(cell(rows[index]?.[column]));
+                return <span key={column} role="cell" class={numeric[column] ? "number" : ""} title={text.length > 40 ? text : undefined}>{clip(text, 200)}</span>;
+              })}
+            </div>
+          )} />
+        </div>
       </div>
     </section>
   );

@@ -47,7 +47,7 @@ function Node({ x, y, text, below, kind }: { x: number; y: number; text: string;
       <title>{readable(below ? `${text}: ${below}` : text)}</title>
       <rect x={x - 55} y={y - 18} width="110" height="36" rx="8" />
       <text x={x} y={below ? y - 2 : y + 4}>{readable(clip(text, 15))}</text>
-      {below && <text class="below" x={x} y={y + 12}>{readable(clip(below, 18))}</text>}
+      {below && <text class="below" x={x} y={y + 12}>{readable(clip(below, 15))}</text>}
     </g>
   );
 }

@@ -99,7 +99,7 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
     if (await attempt(() => json("v1/teams", { design: value }), "Team saved")) onClose();
   }
   return (
-    <Dialog title={kept === null ? "New team" : "Edit the team"} onClose={onClose} wide>
+    <Dialog title={kept === null ? "New team" : "Edit the team"} onClose={onClose} unsaved={kept === null ? written !== "" || goal !== "" : changes.length > 0 || (value === null && written !== "")} wide>
       <label>
         Goal
         <textarea rows={2} value={goal} onInput={(event) => setGoal(event.currentTarget.value)} />

@@ -11,7 +11,7 @@ import { fieldsOf, number, text, type Fields } from "../data/fields.ts";
 import { Records } from "../data/records.tsx";
 import { DocumentView } from "./document.tsx";
 import { placed } from "./place.ts";
-import { DropZone, Sendings, useUploads } from "./uploads.tsx";
+import { ChooseFiles, DropZone, Sendings, useUploads } from "./uploads.tsx";
 
 export function DocumentsView({ id, query }: { id: string | undefined; query: URLSearchParams }) {
   const [reads, setReads] = useState(0);
@@ -26,7 +26,7 @@ export function DocumentsView({ id, query }: { id: string | undefined; query: UR
       name={(row) => text(row.title) || text(row.path)}
       about={(row) => `${text(fieldsOf(row.description).summary)} ${text(row.path)}`}
       table={{ heads: HEADS, cells }}
-      empty={<p>Add a file above, or with <code>perihelion documents add PATH</code>; agents then quote it.</p>}
+      empty={<><p>Agents quote the files that you add.</p><p class="buttons"><ChooseFiles onFiles={(files) => void uploads.send(files)} /></p></>}
       above={<><DropZone onFiles={(files) => void uploads.send(files)} /><Sendings all={uploads.all} forget={uploads.forget} /></>}
       reads={reads}
       found={(words) => <DocumentHits words={words} />}
@@ -54,7 +54,7 @@ function cells(row: Fields) {
 }
 
 function DocumentHits({ words }: { words: string }) {
-  const hits = useLoad(() => documents.search(words), [words]);
+  const hits = useLoad(() => documents.search(words), [words], { keep: true });
   return (
     <section aria-label="Passages">
       <h2>Passages</h2>

@@ -62,6 +62,20 @@ function standing(added: Added): string {
   return readable([...parts, ...(added.document.warnings ?? [])].join("; "));
 }
 
+/** Chooses files, as a button. */
+export function ChooseFiles({ onFiles }: { onFiles: (files: Iterable<File>) => void }) {
+  const input = useRef<HTMLInputElement>(null);
+  return (
+    <>
+      <button type="button" class="primary" onClick={() => input.current?.click()}>Upload</button>
+      <input ref={input} type="file" multiple hidden aria-label="Files to upload" onChange={(event) => {
+        if (event.currentTarget.files?.length) onFiles([...event.currentTarget.files]);
+        event.currentTarget.value = "";
+      }} />
+    </>
+  );
+}
+
 /** A place where files are dropped or chosen. */
 export function DropZone({ onFiles }: { onFiles: (files: Iterable<File>) => void }) {
   const [over, setOver] = useState(false);

@@ -78,7 +78,11 @@ export function RunsView({ query }: { query: URLSearchParams }) {
   const field = (name: string) => ({
     value: typed[name] ?? query.get(name) ?? "",
     onInput: (event: { currentTarget: HTMLInputElement }) => setTyped({ ...typed, [name]: event.currentTarget.value }),
-    onBlur: (event: { currentTarget: HTMLInputElement }) => put(name, event.currentTarget.value.trim()),
+    // From then on the address says it.
+    onBlur: (event: { currentTarget: HTMLInputElement }) => {
+      if (typed[name] !== undefined) put(name, event.currentTarget.value.trim());
+      setTyped(Object.fromEntries(Object.entries(typed).filter(([other]) => other !== name)));
+    },
   });
   const selected = (list.data?.all ?? []).filter((run) => chosen.has(run.run_id));
   async function stop() {
@@ -87,10 +91,17 @@ export function RunsView({ query }: { query: URLSearchParams }) {
     setChosen(new Set());
     list.reload();
   }
-  /** Tries what failed again, once for each thread. */
+  /** Tries what failed again, where it is the newest of its thread. */
   async function retrySelected() {
-    const some = new Map(selected.filter(isFailed).map((run) => [run.thread_id, run]));
-    if (await attempt(() => Promise.all([...some.values()].map((run) => retry(run.thread_id, run.graph_id))))) say(`${plural(some.size, "run")} started.`);
+    const failed = selected.filter(isFailed);
+    let started = 0;
+    await attempt(() => Promise.all(failed.map(async (run) => {
+      // Where another run followed, it is that one which would be tried again.
+      if ((await ofThread.list(run.thread_id, 1))[0]?.run_id !== run.run_id) return;
+      await retry(run.thread_id, run.graph_id);
+      started += 1;
+    })));
+    say(`${plural(started, "run")} started.${started < failed.length ? " The others were not: their threads have newer runs, or they failed to start." : ""}`);
     setChosen(new Set());
     list.reload();
   }
@@ -186,7 +197,7 @@ function Table({ runs, hidden, chosen, setChosen }: TableProps) {
     <ListTable label="Runs" heads={{ Select: "hidden", Status: "", Question: "", ...heads, Open: "" }} class="runs-table">
       {runs.map((run) => (
         <tr key={run.run_id}>
-          <td><input type="checkbox" aria-label={`Select run ${run.number ?? ""} of ${titleOf(run)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></td>
+          <td><label class="pick"><input type="checkbox" aria-label={`Select run ${run.number ?? ""} of ${titleOf(run)}`} checked={chosen.has(run.run_id)} onChange={(event) => choose(run.run_id, event.currentTarget.checked)} /></label></td>
           <td class="num" title={run.error?.message}><Status of={run.status} words={STATUS[run.status] ?? run.status} /> <span class="hint small">{STATUS[run.status] ?? run.status}</span></td>
           <td class="main"><a href={link("chat", run.thread_id)}>{titleOf(run)}</a></td>
           {shown.map((column) => <td key={column} class={isNumber(column) ? "number num" : ""}>{CELLS[column](run)}</td>)}

@@ -1,13 +1,12 @@
 /** Saved views of the runs: filters under a name, and the columns that are shown; both stay in this browser. */
 
-import { useState } from "preact/hooks";
-import { kept, keep } from "../chat/draft.ts";
 import { askText } from "../parts/confirm.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { useClosing } from "../parts/menu.tsx";
+import { useStored } from "../parts/stored.ts";
 import { link } from "../router.ts";
 
-const [VIEWS, COLUMNS] = ["views-of-runs", "columns-of-runs"];
+const [VIEWS, COLUMNS] = ["perihelion-views-of-runs", "perihelion-columns-of-runs"];
 
 /** Columns that can be left out. */
 export const OPTIONAL = ["Agents", "Started", "Duration", "Tokens", "Cost", "User"] as const;
@@ -17,11 +16,7 @@ type Views = { [name: string]: string };
 
 /** Views as chips; the present filters can be saved as one. */
 export function SavedViews({ query }: { query: string }) {
-  const [views, setViews] = useState<Views>(() => kept<Views>(VIEWS) ?? {});
-  function put(next: Views) {
-    keep(VIEWS, next);
-    setViews(next);
-  }
+  const [views, put] = useStored<Views>(VIEWS, {});
   async function save() {
     const name = (await askText("Save this view", "Name", ""))?.trim();
     if (name) put({ ...views, [name]: query });
@@ -43,12 +38,8 @@ export function SavedViews({ query }: { query: string }) {
 
 /** The columns that are left out, and a menu to choose them. */
 export function useColumns() {
-  const [hidden, setHidden] = useState<Column[]>(() => kept<Column[]>(COLUMNS) ?? []);
-  function toggle(column: Column) {
-    const next = hidden.includes(column) ? hidden.filter((one) => one !== column) : [...hidden, column];
-    keep(COLUMNS, next);
-    setHidden(next);
-  }
+  const [hidden, put] = useStored<Column[]>(COLUMNS, []);
+  const toggle = (column: Column) => put(hidden.includes(column) ? hidden.filter((one) => one !== column) : [...hidden, column]);
   return { hidden, toggle };
 }
 

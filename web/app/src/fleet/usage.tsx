@@ -6,6 +6,7 @@ import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { count, plural } from "../parts/time.tsx";
+import { putQuery, route } from "../router.ts";
 import { Days, type Series } from "./days.tsx";
 import { cost, tokens, type Spent } from "./spent.ts";
 
@@ -55,15 +56,17 @@ export function UsageView() {
 }
 
 function UsageSection() {
-  const [days, setDays] = useState(7);
-  const [by, setBy] = useState<keyof typeof DIVISIONS>("by_agent");
+  const { query } = route.value;
+  const days = Number(query.get("days")) || 7;
+  const named = query.get("by") ?? "";
+  const by = named in DIVISIONS ? (named as keyof typeof DIVISIONS) : "by_agent";
   const usage = useLoad(() => json<Usage>(`v1/fleet/usage?days=${days}`), [days]);
   return (
     <section aria-label="Usage">
       <header class="view-head">
         <h2>Tokens and cost</h2>
-        <WindowChoice days={days} of={[1, 7, 30, 90]} choose={setDays} />
-        <label class="inline">Columns by <select value={by} onChange={(event) => setBy(event.currentTarget.value as keyof typeof DIVISIONS)}>{Object.entries(DIVISIONS).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
+        <WindowChoice days={days} of={[1, 7, 30, 90]} choose={(chosen) => putQuery({ days: String(chosen) })} />
+        <label class="inline">Columns by <select value={by} onChange={(event) => putQuery({ by: event.currentTarget.value })}>{Object.entries(DIVISIONS).map(([value, name]) => <option key={value} value={value}>{name}</option>)}</select></label>
         <button type="button" onClick={usage.reload}>Refresh</button>
       </header>
       <Shown of={usage} what="the usage">

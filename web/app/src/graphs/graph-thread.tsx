@@ -4,8 +4,7 @@ import { useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import { graphs } from "../api/graphs.ts";
 import type { Interrupt, Message } from "../api/types.ts";
-import type { Conversation } from "../chat/conversation.ts";
-import { newId } from "../chat/draft.ts";
+import { isJustBegun, type Conversation } from "../chat/conversation.ts";
 import { Answer, Question } from "../chat/message.tsx";
 import { Panel, useWide } from "../chat/panel.tsx";
 import { Scroller } from "../chat/scroller.tsx";
@@ -26,6 +25,8 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
   const schemas = useLoad(() => graphs.schemas(graph), [graph]);
   const isWide = useWide();
   const [panel, setPanel] = useState<boolean | null>(null);
+  const [sent, setSent] = useState(isJustBegun(thread) ? 1 : 0);
+  const newest = conversation.values.value?.messages?.findLast(({ type }) => type === "human")?.id;
   const isShown = panel ?? isWide;
   const busy = conversation.run.value !== null;
   const open = conversation.interrupts.value;
@@ -33,7 +34,7 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
   const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
   return (
     <div class={isShown ? "chat with-panel" : "chat"}>
-      <ThreadHead thread={thread} here="Chat">
+      <ThreadHead thread={thread} here="Chat" status={conversation.status}>
         <span class="chip">{readable(graph)}</span>
         <button type="button" class="square" aria-label="Graph" title="Graph" aria-expanded={isShown} onClick={() => setPanel(!isShown)}><Icon name="graph" /></button>
       </ThreadHead>
@@ -41,16 +42,16 @@ export function GraphThread({ conversation, graph }: { conversation: Conversatio
         <Shown of={schemas} what="the graph">
           {({ input_schema, state_schema }) => {
             const isChat = takesMessages(input_schema);
-            const form = <StartForm schema={input_schema} action={isChat ? "Send" : "Start"} place={`form-${thread}`} onStart={(input) => conversation.ask(input, { id: newId(), isRetry: false })} />;
+            const form = <StartForm schema={input_schema} action={isChat ? "Send" : "Start"} place={`form-${thread}`} onStart={(input, sending) => (setSent(sent + 1), conversation.ask(input, sending))} />;
             return (
               <>
-                <Scroller busy={busy} asks={open.length}>
+                <Scroller busy={busy} asks={open.length} newest={isChat ? newest : undefined} asked={sent}>
                   {isChat && <Messages conversation={conversation} />}
                   <StateCard schema={state_schema} values={values} except={isChat ? ["messages"] : []} />
                   {busy && <Working conversation={conversation} />}
                   {conversation.error.value && !busy && <Failure error={new Error(conversation.error.value)} retry={() => void attempt(() => conversation.resume())} />}
                   {conversation.stopped.value && !busy && <p class="stopped">The run was stopped. <button type="button" onClick={() => void attempt(() => conversation.resume())}>Continue</button></p>}
-                  {open.map((interrupt) => <AskCard key={interrupt.id} kind={String(interrupt.value?.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
+                  {open.map((interrupt) => <AskCard key={interrupt.id} place={interrupt.id} kind={String(interrupt.value?.kind ?? "")} payload={interrupt.value} onAnswer={(reply) => answer(interrupt, reply)} />)}
                   {!isChat && !busy && open.length === 0 && <details class="card" open={Object.keys(values).length === 0}><summary>Start another run in this thread</summary>{form}</details>}
                 </Scroller>
                 {isChat && !busy && <div class="composer">{form}</div>}
@@ -70,8 +71,8 @@ function Messages({ conversation }: { conversation: Conversation }) {
   const writing = [...conversation.live.value.writing].filter(([, piece]) => piece.text.trim()).map(([id, piece]): Message => ({ id, type: "ai", content: piece.text }));
   return (
     <>
-      {known.map((message, index) => (message.type === "human" ? <Question key={message.id ?? index} message={message} /> : <Answer key={message.id ?? index} message={message} onCite={() => {}} />))}
-      {conversation.run.value && writing.map((message) => <Answer key={message.id} message={message} onCite={() => {}} writing />)}
+      {known.map((message, index) => (message.type === "human" ? <Question key={message.id ?? index} message={message} /> : <Answer key={message.id ?? index} message={message} />))}
+      {conversation.run.value && writing.map((message) => <Answer key={message.id} message={message} writing />)}
     </>
   );
 }

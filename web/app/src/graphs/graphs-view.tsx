@@ -1,8 +1,8 @@
 /** The graphs that the program brought along, and one of them: its drawing, and a form that starts a run. */
 
 import { graphs, type Assistant } from "../api/graphs.ts";
-import { begin } from "../chat/conversation.ts";
-import { newId } from "../chat/draft.ts";
+import type { Json } from "../api/types.ts";
+import { begin, type Sending } from "../chat/conversation.ts";
 import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
@@ -20,7 +20,7 @@ function GraphList() {
     <section class="view narrow" aria-label="Graphs">
       <header class="view-head"><h1>Graphs</h1></header>
       <Shown of={list} what="graphs">
-        {(all) => (all.length === 0 ? <Empty title="No custom graphs"><p>A program that registers graphs serves them here, next to agents and teams.</p></Empty> : <GraphRows all={all} />)}
+        {(all) => (all.length === 0 ? <Empty title="No custom graphs"><p>A program that registers graphs serves them here, next to agents and teams.</p><p class="buttons"><a class="button primary" href={link("agents")}>Show agents</a></p></Empty> : <GraphRows all={all} />)}
       </Shown>
     </section>
   );
@@ -45,7 +45,7 @@ function GraphStart({ graph }: { graph: string }) {
     const [own, drawing, schemas] = await Promise.all([graphs.own(), graphs.drawing(graph), graphs.schemas(graph)]);
     return { description: own.find((one) => one.graph_id === graph)?.description, drawing, schemas };
   }, [graph]);
-  const start = async (input: Parameters<typeof titleOf>[1]) => go("chat", await begin(input, { id: newId(), isRetry: false }, { graph, title: titleOf(graph, input) }));
+  const start = async (input: Json, sending: Sending) => go("chat", await begin(input, sending, { graph, title: titleOf(graph, input) }));
   return (
     <section class="view graph-start" aria-label={`Graph ${graph}`}>
       <header class="view-head"><h1>{readable(graph)}</h1></header>

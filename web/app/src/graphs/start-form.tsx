@@ -3,14 +3,15 @@
 import { useMemo, useState } from "preact/hooks";
 import { fieldsOf } from "../parts/schema.ts";
 import type { Json } from "../api/types.ts";
-import { keep } from "../chat/draft.ts";
+import type { Sending } from "../chat/conversation.ts";
+import { keep, kept, newId } from "../chat/draft.ts";
 import { attempt } from "../parts/notice.tsx";
 import { SchemaForm } from "../people/schema-form.tsx";
 
 interface Props {
   schema: Json;
   /** Returns once the server has accepted the input. */
-  onStart: (input: Json) => Promise<unknown>;
+  onStart: (input: Json, sending: Sending) => Promise<unknown>;
   action?: string;
   /** Where what was typed is kept over a reload. */
   place: string;
@@ -31,7 +32,14 @@ export function StartForm({ schema, onStart, action = "Start", place }: Props) {
   async function start(content: Json) {
     setSending(true);
     const input = isChat ? { messages: [{ role: "user", content: fieldsOf(content).messages ?? "" }] } : content;
-    if (await attempt(() => onStart(input))) {
+    // The same input sent again is the same request, which the server may have accepted.
+    const request = `${place}-request`;
+    const before = kept<{ id: string; input: string }>(request);
+    const isRetry = before?.input === JSON.stringify(input);
+    const id = isRetry ? before.id : newId();
+    keep(request, { id, input: JSON.stringify(input) });
+    if (await attempt(() => onStart(input, { id, isRetry }))) {
+      keep(request, undefined);
       keep(place, undefined);
       setSent(sent + 1);
     }

@@ -1,6 +1,5 @@
 /** Two threads, or two runs, beside each other, step by step. */
 
-import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import { threads } from "../api/threads.ts";
 import { ThreadHead } from "../chat/thread-head.tsx";
@@ -12,6 +11,7 @@ import { agentName, clip, readable } from "../parts/text.ts";
 import { count, duration, plural } from "../parts/time.tsx";
 import { Changes } from "./changes.tsx";
 import type { Change } from "./difference.ts";
+import { putQuery } from "../router.ts";
 import { RunPicker } from "./run-picker.tsx";
 
 interface Totals {
@@ -55,9 +55,12 @@ interface Choice {
 }
 
 export function CompareView({ thread, query }: { thread: string; query: URLSearchParams }) {
-  const [choice, setChoice] = useState<Choice>({ with_: query.get("with") ?? "", run: query.get("run") ?? "", withRun: query.get("with_run") ?? "" });
+  const choice: Choice = { with_: query.get("with") ?? "", run: query.get("run") ?? "", withRun: query.get("with_run") ?? "" };
   const others = useLoad(() => threads.search(), []);
-  const put = (part: Partial<Choice>) => setChoice({ ...choice, ...part });
+  function put(part: Partial<Choice>) {
+    const { with_, run, withRun } = { ...choice, ...part };
+    putQuery({ with: with_, run, with_run: withRun });
+  }
   return (
     <div class="inspector">
       <ThreadHead thread={thread} here="Compare" />

@@ -42,10 +42,12 @@ export function ForkDialog({ thread, state, onClose }: Props) {
   const [text, setText] = useState("");
   const [problem, setProblem] = useState("");
 
+  /** Returns what the text of a field begins with. */
+  const textOf = (name: string) => (name ? (added[name] ?? JSON.stringify(state.values[name], null, 2)) : "");
   function choose(name: string) {
     setField(name);
     setProblem("");
-    setText(name ? (added[name] ?? JSON.stringify(state.values[name], null, 2)) : "");
+    setText(textOf(name));
   }
 
   async function fork() {
@@ -72,7 +74,7 @@ export function ForkDialog({ thread, state, onClose }: Props) {
   }
 
   return (
-    <Dialog title={`Run from step ${state.metadata?.step ?? ""}`} onClose={onClose} wide>
+    <Dialog title={`Run from step ${state.metadata?.step ?? ""}`} onClose={onClose} unsaved={field !== "" && text !== textOf(field)} wide>
       <p>The thread continues from this step. The later steps remain readable as another branch.</p>
       <label>
         Edit a field

@@ -6,19 +6,16 @@ import { agents } from "../data/agents.ts";
 import { Star } from "../chat/star.tsx";
 import { ThreadHead } from "../chat/thread-head.tsx";
 import { turnsOf } from "../chat/turns.ts";
+import { useThread } from "../chat/use-thread.ts";
 import { useConversation } from "../chat/use-conversation.ts";
 import { LiveDrawing } from "../graphs/live-drawing.tsx";
-import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 
-/** Milliseconds between looks while a run may be under way. */
-const EVERY = 3_000;
-
 export function GraphView({ thread }: { thread: string }) {
-  const read = useLoad(async () => {
+  const read = useThread(thread, async () => {
     const [state, names] = await Promise.all([threads.get(thread), agents.names()]);
     return { state, names };
-  }, [thread], { every: EVERY, keep: true });
+  });
   return (
     <div class="inspector">
       <ThreadHead thread={thread} here="Graph" />

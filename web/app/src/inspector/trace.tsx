@@ -1,6 +1,6 @@
 /** The trace of a run, by the module that saved traces have within themselves. */
 
-import { useEffect, useRef, useState } from "preact/hooks";
+import { useEffect, useRef } from "preact/hooks";
 import { send } from "../api/http.ts";
 import { ThreadHead } from "../chat/thread-head.tsx";
 import { download } from "../data/export.ts";
@@ -9,6 +9,7 @@ import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Shown } from "../parts/states.tsx";
 import { showTrace } from "../../../trace/page.js";
+import { putQuery } from "../router.ts";
 import { RunPicker } from "./run-picker.tsx";
 
 /** The address of a run's trace; of the newest run's where no number is given. */
@@ -17,7 +18,8 @@ const address = (thread: string, run: string) => `v1/threads/${encodeURIComponen
 const read = async (thread: string, run: string) => (await send(address(thread, run))).text();
 
 export function TraceView({ thread, query }: { thread: string; query: URLSearchParams }) {
-  const [run, setRun] = useState(query.get("run") ?? "");
+  const run = query.get("run") ?? "";
+  const setRun = (chosen: string) => putQuery({ run: chosen });
   const page = useLoad(() => read(thread, run), [thread, run]);
   const save = async () => download(`trace-${thread}.html`, [await read(thread, run)], "text/html");
   return (
@@ -25,6 +27,7 @@ export function TraceView({ thread, query }: { thread: string; query: URLSearchP
       <ThreadHead thread={thread} here="Trace" />
       <div class="filters trace-filters">
         <RunPicker thread={thread} name="Run" all="Newest" value={run} onChange={setRun} />
+        <button type="button" onClick={page.reload}><Icon name="retry" /> Refresh</button>
         <button type="button" onClick={() => void attempt(save)}><Icon name="download" /> Download trace</button>
       </div>
       <Shown of={page} what="the trace">{(html) => <Waterfall key={run} html={html} />}</Shown>

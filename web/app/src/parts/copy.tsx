@@ -7,6 +7,13 @@ import { attempt } from "./notice.tsx";
 /** Milliseconds that the tick is shown. */
 const SHOWN = 1_500;
 
+/** A command as a button that copies it. */
+export function CopyCommand({ command }: { command: string }) {
+  const [done, setDone] = useState(false);
+  const copy = () => attempt(() => navigator.clipboard.writeText(command)).then(setDone);
+  return <button type="button" class="primary" onClick={() => void copy()}><Icon name={done ? "check" : "copy"} /> {done ? "Copied" : "Copy"} {command}</button>;
+}
+
 export function CopyButton({ text, label = "Copy" }: { text: string; label?: string }) {
   const [done, setDone] = useState(false);
   async function copy() {

@@ -2,6 +2,7 @@
 
 import type { ComponentChildren } from "preact";
 import { useLayoutEffect, useRef, useState } from "preact/hooks";
+import { confirmed } from "./confirm.tsx";
 import { Icon } from "./icon.tsx";
 import { Notices, dialogs } from "./notice.tsx";
 
@@ -10,10 +11,12 @@ interface Props {
   onClose: () => void;
   children: ComponentChildren;
   wide?: boolean;
+  /** Whether something is written that would be lost: the reader is asked first. */
+  unsaved?: boolean;
   class?: string;
 }
 
-export function Dialog({ title, onClose, children, wide, class: look = "" }: Props) {
+export function Dialog({ title, onClose, children, wide, unsaved, class: look = "" }: Props) {
   const dialog = useRef<HTMLDialogElement>(null);
   const [depth, setDepth] = useState(-1);
   useLayoutEffect(() => {
@@ -26,11 +29,22 @@ export function Dialog({ title, onClose, children, wide, class: look = "" }: Pro
       element?.close();
     };
   }, []);
+  async function leave(event: Event) {
+    if (!unsaved) return onClose();
+    event.preventDefault();
+    if (await confirmed("Discard what you wrote?", "Discard")) onClose();
+  }
+  /** Browsers close a dialog on a second Escape, whatever it says to that. */
+  function closed(event: Event) {
+    if (!dialog.current || dialog.current.open) return;
+    if (unsaved) dialog.current.showModal();
+    void leave(event);
+  }
   return (
-    <dialog ref={dialog} class={`${wide ? "wide" : ""} ${look}`} aria-label={title} onClose={onClose}>
+    <dialog ref={dialog} class={`${wide ? "wide" : ""} ${look}`} aria-label={title} onCancel={(event) => event.target === dialog.current && void leave(event)} onClose={closed}>
       <header class="dialog-head">
         <h2>{title}</h2>
-        <button type="button" class="square" aria-label="Close" onClick={onClose}><Icon name="close" /></button>
+        <button type="button" class="square" aria-label="Close" onClick={(event) => void leave(event)}><Icon name="close" /></button>
       </header>
       {children}
       <Notices depth={depth} />

@@ -24,16 +24,23 @@ interface Options {
 export function useLoad<T>(fetcher: () => Promise<T>, keys: unknown[], { every, keep }: Options = {}): Loaded<T> {
   const [state, setState] = useState<{ data?: T; error?: Error; loading: boolean }>({ loading: true });
   const turn = useRef(0);
+  const isPending = useRef(false);
   const latest = useRef(fetcher);
   latest.current = fetcher;
 
   const reload = useCallback(() => {
     turn.current += 1;
     const mine = turn.current;
+    isPending.current = true;
     setState((before) => ({ ...before, loading: true }));
+    const ended = (next: (before: typeof state) => typeof state) => {
+      if (mine !== turn.current) return;
+      isPending.current = false;
+      setState(next);
+    };
     latest.current().then(
-      (data) => mine === turn.current && setState({ data, loading: false }),
-      (error: Error) => mine === turn.current && setState((before) => ({ ...before, error, loading: false })),
+      (data) => ended(() => ({ data, loading: false })),
+      (error: Error) => ended((before) => ({ ...before, error, loading: false })),
     );
   }, []);
 
@@ -47,7 +54,8 @@ export function useLoad<T>(fetcher: () => Promise<T>, keys: unknown[], { every, 
 
   useEffect(() => {
     if (!every) return;
-    const timer = setInterval(() => document.visibilityState === "visible" && reload(), every);
+    // An answer that takes longer than that is waited for.
+    const timer = setInterval(() => document.visibilityState === "visible" && !isPending.current && reload(), every);
     return () => clearInterval(timer);
   }, [every, reload]);
 

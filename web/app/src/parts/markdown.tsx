@@ -11,16 +11,18 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import { Cutter } from "./pieces.ts";
 import { readable } from "./text.ts";
 
-const SYNTAX = [gfm()];
+/** No pictures: `![…](…)` is a link, so that no picture of a stranger is ever fetched. */
+const SYNTAX = [gfm(), { disable: { null: ["labelStartImage"] } }];
 const SHAPES = [gfmHtml()];
 
-/** Renders Markdown; `![…](…)` becomes a link, so that no picture of a stranger is ever fetched. */
-export function html(text: string): string {
-  const withoutImages = readable(text).replace(/!\[/g, "[");
+/** Renders Markdown; with `cites`, numbers in brackets open their source. */
+export function html(text: string, cites: boolean): string {
   // Markdown writes any letter by its number, so what it became is looked at as well.
-  return readable(micromark(withoutImages, { extensions: SYNTAX, htmlExtensions: SHAPES }))
+  const shown = readable(micromark(readable(text), { extensions: SYNTAX, htmlExtensions: SHAPES }))
     .replace(/<a href="(https?:[^"]*)"/g, '<a target="_blank" rel="noopener noreferrer nofollow" href="$1"')
-    .replace(/\[(\d{1,3})\](?![^<]*<\/(?:a|code|pre)>)/g, '<a class="citation" href="#cite-$1" data-cite="$1">[$1]</a>');
+    // Any other address would leave the view for nowhere.
+    .replace(/<a href="(?!mailto:|#\/)[^"]*"/g, "<a");
+  return cites ? shown.replace(/\[(\d{1,3})\](?![^<]*<\/(?:a|code|pre)>)/g, '<a class="citation" href="#cite-$1" data-cite="$1">[$1]</a>') : shown;
 }
 
 /** Milliseconds of parsing between which the page answers. */
@@ -31,6 +33,8 @@ class Growing {
   private readonly cutter = new Cutter();
   private readonly done: { text: string; html: string }[] = [];
   isWhole = false;
+
+  constructor(private readonly cites: boolean) {}
 
   step(text: string) {
     const began = performance.now();
@@ -45,7 +49,7 @@ class Growing {
         this.done.length = at;
         break;
       }
-      this.done[at] = { text: part, html: html(part) };
+      this.done[at] = { text: part, html: html(part, this.cites) };
       parsed += 1;
     }
     this.isWhole = this.cutter.isThrough && this.done.length === parts.length;
@@ -56,18 +60,18 @@ class Growing {
   }
 }
 
-function useGrowing(text: string): string[] {
-  const growing = useMemo(() => new Growing(), []);
+function useGrowing(text: string, cites: boolean): string[] {
+  const growing = useMemo(() => new Growing(cites), [cites]);
   const [turn, setTurn] = useState(0);
   const pieces = useMemo(() => {
     growing.step(text);
     return growing.pieces;
-  }, [text, turn]);
+  }, [growing, text, turn]);
   useEffect(() => {
     if (growing.isWhole) return;
     const next = setTimeout(() => setTurn(turn + 1), 0);
     return () => clearTimeout(next);
-  }, [text, turn]);
+  }, [growing, text, turn]);
   return pieces;
 }
 
@@ -77,12 +81,12 @@ const Piece = memo(function Piece({ html }: { html: string }) {
 
 interface Props {
   text: string;
-  /** Opens the source with this number. */
+  /** Opens the source with this number; without it, numbers in brackets are text. */
   onCite?: (number: number) => void;
 }
 
 export function Markdown({ text, onCite }: Props) {
-  const pieces = useGrowing(text);
+  const pieces = useGrowing(text, onCite !== undefined);
   function click(event: MouseEvent) {
     const target = (event.target as Element).closest?.("[data-cite]");
     if (!target) return;

@@ -19,14 +19,16 @@ export function useClosing() {
     };
     const key = (event: KeyboardEvent) => {
       if (event.key !== "Escape" || !box.current?.open) return;
+      event.stopPropagation();
       box.current.open = false;
       box.current.querySelector("summary")?.focus();
     };
     addEventListener("pointerdown", click);
-    addEventListener("keydown", key);
+    // Before whatever is below it.
+    addEventListener("keydown", key, true);
     return () => {
       removeEventListener("pointerdown", click);
-      removeEventListener("keydown", key);
+      removeEventListener("keydown", key, true);
     };
   }, []);
   return box;

@@ -64,6 +64,17 @@ export function draftOf(property: Fields, root: Json, depth = 0): Draft {
   return typeof given === "object" ? (kind === "json" ? JSON.stringify(given, null, 2) : undefined) : String(given);
 }
 
+/** Returns the draft of a value that a form begins with. */
+export function draftFrom(value: Json | undefined, property: Fields, root: Json, depth = 0): Draft {
+  const kind = kindOf(property, root, depth);
+  if (kind === "fields") return Object.fromEntries(Object.entries(fieldsOf(property.properties)).map(([name, one]) => [name, draftFrom(fieldsOf(value)[name], resolved(one, root), root, depth + 1)]));
+  if (value === undefined || value === null) return undefined;
+  if (kind === "switch") return value === true;
+  if (kind === "several" && Array.isArray(value)) return value.map(String);
+  if (kind === "list" && Array.isArray(value)) return value.map((one) => draftFrom(one, resolved(property.items, root), root, depth + 1));
+  return kind === "json" ? JSON.stringify(value, null, 2) : String(value);
+}
+
 /** Reads what stands in a form; nothing where nothing does. Throws for what is no JSON. */
 export function read(draft: Draft, property: Fields, root: Json, isRequired: boolean, depth = 0): Json | undefined {
   const kind = kindOf(property, root, depth);

@@ -1,5 +1,7 @@
 /** Times in the reader's zone, and durations. */
 
+import { now } from "./clock.ts";
+
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "2-digit", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
@@ -24,7 +26,7 @@ export function moment(text: string): string {
 
 /** Says how long it is until a moment, in its largest unit. */
 export function until(text: string): string {
-  const minutes = Math.max(0, Math.round((new Date(text).getTime() - Date.now()) / 60_000));
+  const minutes = Math.max(0, Math.round((new Date(text).getTime() - now()) / 60_000));
   if (minutes < 60) return plural(minutes, "minute");
   return minutes < 48 * 60 ? plural(Math.round(minutes / 60), "hour") : plural(Math.round(minutes / 1_440), "day");
 }

@@ -10,6 +10,8 @@ interface Props {
   row: (index: number) => ComponentChildren;
   label: string;
   class?: string;
+  /** Whether it is the body of a table, whose rows say so themselves. */
+  isTable?: boolean;
   /** Whether few rows make a short list. */
   fit?: boolean;
   /** Called when the last rows come in sight. */
@@ -18,7 +20,7 @@ interface Props {
 
 const BEYOND = 10;
 
-export function VirtualList({ count, height, row, label, class: name = "", fit, onEnd }: Props) {
+export function VirtualList({ count, height, row, label, class: name = "", isTable = false, fit, onEnd }: Props) {
   const box = useRef<HTMLDivElement>(null);
   const [view, setView] = useState({ top: 0, size: 600 });
   useEffect(() => {
@@ -42,13 +44,13 @@ export function VirtualList({ count, height, row, label, class: name = "", fit, 
   const rows = [];
   for (let index = first; index < last; index += 1) {
     rows.push(
-      <div class="virtual-row" role="listitem" key={index} style={{ top: `${index * height}px`, height: `${height}px` }}>
+      <div class="virtual-row" role={isTable ? "presentation" : "listitem"} key={index} style={{ top: `${index * height}px`, height: `${height}px` }}>
         {row(index)}
       </div>,
     );
   }
   return (
-    <div class={`virtual ${name}`} ref={box} role="list" aria-label={label} tabIndex={0} {...(fit && { style: { height: `min(${count * height}px, 24rem, 60vh)` } })}>
+    <div class={`virtual ${name}`} ref={box} role={isTable ? "rowgroup" : "list"} aria-label={label} tabIndex={0} {...(fit && { style: { height: `min(${count * height}px, 24rem, 60vh)` } })}>
       <div class="virtual-all" role="presentation" style={{ height: `${count * height}px` }}>
         {rows}
       </div>

@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { json } from "../api/http.ts";
 import { useKey } from "../api/who.ts";
+import { KeysSetting } from "../keys.tsx";
 import type { Json } from "../api/types.ts";
 import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
@@ -64,6 +65,7 @@ export function AccountView() {
               <dt>Login</dt><dd>{WAYS[who.proved_by] ?? who.proved_by}</dd>
               <dt>Scopes</dt><dd>{who.scopes.join(", ")}</dd>
             </dl>
+            <KeysSetting />
             <Limits limits={who.limits} />
             <Keys who={who} />
             {who.scopes.includes("manage") && <><Users me={who.user} scopes={who.scopes} /><Audit /></>}

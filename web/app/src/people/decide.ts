@@ -1,10 +1,12 @@
 /** What is asked of people, recognised by its kind. */
 
 import type { Json } from "../api/types.ts";
+import { toolName } from "../chat/calls.ts";
 import { fieldsOf } from "../parts/schema.ts";
 
 export interface Approval {
   kind: "approval";
+  server: string;
   tool: string;
   args: Json;
   description: string;
@@ -68,6 +70,9 @@ const REASONS: [RegExp, string][] = [
   [/^the servers file wants each call of this tool approved$/, "Every call of this tool needs approval."],
 ];
 
+/** Says what a call does, by the name of its tool: `append_note` is “append note”. */
+export const deedOf = (tool: string) => toolName(tool).replace(/([a-z])([A-Z])/g, "$1 $2").replace(/[_-]+/g, " ").trim().toLowerCase();
+
 function reason(said: string): string {
   const known = REASONS.find(([pattern]) => pattern.test(said));
   return known ? known[1] : `${said.slice(0, 1).toUpperCase()}${said.slice(1)}${said.endsWith(".") ? "" : "."}`;
@@ -82,6 +87,7 @@ export function asked(kind: string, payload: Json, by?: string | null): Asked {
     case "approval":
       return {
         kind: "approval",
+        server: text(fields.server),
         tool,
         args: fields.arguments ?? {},
         description: text(fields.description),

@@ -8,6 +8,7 @@ import { forgetDrafts } from "../chat/draft.ts";
 import { Icon } from "../parts/icon.tsx";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
+import { Shown } from "../parts/states.tsx";
 import { route } from "../router.ts";
 
 /** Whether the server refused a request for want of a login. */
@@ -72,13 +73,13 @@ export function LoginView() {
             </p>
           </form>
         )}
-        {ways.data && (
+        <Shown of={ways} what="the login">{() => (
           <form onSubmit={(event) => (event.preventDefault(), enter())}>
             <label>API key<input type="password" autocomplete="off" required value={secret} onInput={(event) => setSecret(event.currentTarget.value)} /></label>
             <p class="hint">Stored in this tab until you close it.</p>
             <p class="buttons"><button type="submit" class={provider || hasPasswords ? "" : "primary"}>Use the key</button></p>
           </form>
-        )}
+        )}</Shown>
       </div>
     </main>
   );

@@ -60,7 +60,7 @@ interface FieldProps {
 
 const KINDS: { [format: string]: "email" | "url" | "date" | "datetime-local" } = { email: "email", uri: "url", date: "date", "date-time": "datetime-local" };
 
-function Field(props: FieldProps) {
+export function Field(props: FieldProps) {
   const { name, isRequired: required, property, root, draft, depth, onChange } = props;
   const label = readable(String(property.title ?? name).replaceAll("_", " "));
   const hint = typeof property.description === "string" ? <span class="hint">{readable(property.description)}</span> : null;
