@@ -82,7 +82,7 @@ test("a thread that could not be opened is opened again, and no run starts", asy
   tab.faults = tab.faults.filter((fault) => !fault.includes("500"));
 });
 
-test("whoever reloads while a question is sent does not ask it twice", async () => {
+test("a reload while a question is sent does not ask it twice", async () => {
   const thread = await ask(tab, "Hello?");
   await answered(tab, "Hello from");
   let arrived;
@@ -160,7 +160,7 @@ test("code stays as it was written, and an address that leads nowhere is no link
   assert.deepEqual(await answer.locator("a[href]").evaluateAll((links) => links.map((link) => link.getAttribute("href"))), ["https://example.org/", "#cite-2"]);
 });
 
-test("steps say what each did, come while a run goes on, and stand in the address", async () => {
+test("steps say what each did, appear while a run works, and stand in the address", async () => {
   model.hold();
   const thread = await ask(tab, "Please study it");
   await go(tab, `inspect/${thread}`);

@@ -70,7 +70,7 @@ export function Composer({ thread, agents, busy, onSend, onStop, edited, answeri
     const sent = { ...rest, request: id, ...(answers && { answers }) };
     setSending(true);
     setDraft(sent);
-    // Before it is sent: whoever leaves now does not ask twice.
+    // Before it is sent, so that a reload does not ask twice.
     keepDraft(place, sent);
     try {
       await onSend(request, { id, isRetry, answers });
