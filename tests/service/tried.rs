@@ -95,7 +95,7 @@ async fn an_operator_checks_that_the_model_answers(served: Served) {
 async fn a_manager_adds_users_with_their_own_scopes_at_most(served: Served) {
     let boss = key(&served, &["boss", "--scopes", "read,run,approve,manage"]).await;
     let worker = key(&served, &["worker", "--scopes", "read,run,approve"]).await;
-    let theirs = key(&served, &["theirs", "--tenant", "acme", "--scopes", "read,manage"]).await;
+    let theirs = key(&served, &["theirs", "--tenant", "acme", "--scopes", "read,run,manage"]).await;
     let add = async |who: &str, user: Value| {
         ask(&served, "POST", "/v1/users", &[("x-api-key", who)], Some(user)).await
     };
