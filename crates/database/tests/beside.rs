@@ -104,10 +104,10 @@ async fn writers_stay_patient_after_a_caller_gave_up_emptying_the_log() {
         let given_up = tokio::time::timeout(Duration::from_millis(10), database.scrub()).await;
         assert!(given_up.is_err(), "the reader prevents it");
     }
-    sqlx::raw_sql("COMMIT; BEGIN IMMEDIATE").execute(&mut other).await.unwrap();
-    let writes = tokio::spawn(async move { database.execute(&add).await });
-    tokio::time::sleep(Duration::from_millis(500)).await;
-    sqlx::raw_sql("COMMIT").execute(&mut other).await.unwrap();
-    assert_eq!(writes.await.unwrap().unwrap(), 1);
     other.close().await.unwrap();
+    let mut writer = database.begin().await.unwrap();
+    let patience = writer.fetch_optional(&query("PRAGMA busy_timeout")).await.unwrap().unwrap();
+    assert_eq!(patience.get::<i64>(0).unwrap(), 15_000, "milliseconds");
+    writer.roll_back().await.unwrap();
+    database.close().await;
 }
