@@ -7,7 +7,7 @@ use std::time::Duration;
 
 use rmcp::ServiceError;
 use rmcp::model::{ClientRequest, ListToolsRequest, PaginatedRequestParams, RequestMetaObject};
-use serde::Deserialize;
+use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::definitions::{self, Definitions, Identity};
@@ -62,9 +62,10 @@ pub(crate) async fn fetch(
             return Err(ListError::TooMany);
         }
         definitions.ttl_ms = page.ttl_ms.or(definitions.ttl_ms);
+        let next = page.next_cursor.filter(|next| !next.is_empty());
         let tools = page.tools.into_iter().map(|tool| config.secrets.redact_json(tool));
         definitions.tools.extend(tools);
-        let Some(next) = page.next_cursor else { return Ok(definitions) };
+        let Some(next) = next else { return Ok(definitions) };
         if !seen.insert(next.clone()) {
             // What was listed so far is kept: the pages from here on are those already seen.
             let reason = "the server repeated a cursor, so the list may not be whole".to_owned();
@@ -80,10 +81,33 @@ pub(crate) async fn fetch(
 #[derive(Deserialize)]
 #[serde(rename_all = "camelCase")]
 struct Page {
+    #[serde(deserialize_with = "list")]
     tools: Vec<Value>,
+    #[serde(default, deserialize_with = "cursor")]
     next_cursor: Option<String>,
-    #[serde(default)]
+    #[serde(default, deserialize_with = "milliseconds")]
     ttl_ms: Option<u64>,
+}
+
+/// Reads null as an empty list, as some languages write it.
+fn list<'de, D: Deserializer<'de>>(from: D) -> Result<Vec<Value>, D::Error> {
+    Option::deserialize(from).map(Option::unwrap_or_default)
+}
+
+/// Reads a cursor that can also be a number.
+fn cursor<'de, D: Deserializer<'de>>(from: D) -> Result<Option<String>, D::Error> {
+    Ok(match Value::deserialize(from)? {
+        Value::String(text) => Some(text),
+        Value::Number(number) => Some(number.to_string()),
+        _ => None,
+    })
+}
+
+/// Reads a duration that can also be a fraction or a text; anything else is none.
+fn milliseconds<'de, D: Deserializer<'de>>(from: D) -> Result<Option<u64>, D::Error> {
+    let value = Value::deserialize(from)?;
+    let number = value.as_f64().or_else(|| value.as_str()?.trim().parse().ok());
+    Ok(number.filter(|number| *number >= 0.0).map(|number| number as u64))
 }
 
 async fn page(

@@ -3,6 +3,8 @@
 //! A content type counts in upper and lower case, an event under any name, and an answer is repaired as over stdio. A
 //! server that asks for time (429 with `Retry-After`) gets it: it has not taken the message yet.
 
+use std::convert::Infallible;
+use std::io::Cursor;
 use std::time::Duration;
 
 use futures::stream::{self, BoxStream, StreamExt as _};
@@ -68,7 +70,8 @@ impl Post<'_> {
         let kind = header(&response, CONTENT_TYPE.as_str()).unwrap_or_default();
         let is = |mime: &str| kind.trim_start().to_ascii_lowercase().starts_with(mime);
         let wants_answer = matches!(self.message, JsonRpcMessage::Request(_));
-        if matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT) {
+        let is_accepted = matches!(status, StatusCode::ACCEPTED | StatusCode::NO_CONTENT);
+        if is_accepted && !wants_answer {
             return Ok(StreamableHttpPostResponse::Accepted);
         }
         if !status.is_success() {
@@ -83,6 +86,12 @@ impl Post<'_> {
             Err(_) if !wants_answer => return Ok(StreamableHttpPostResponse::Accepted),
             Err(failure) => return Err(failure),
         };
+        if is_events(&body) {
+            let whole = Cursor::new([body.as_slice(), b"\n\n"].concat());
+            let events = SseStream::from_bytes_stream(stream::iter([Ok::<_, Infallible>(whole)]));
+            let events = repaired_events(events.boxed());
+            return Ok(StreamableHttpPostResponse::Sse(events, session));
+        }
         let texts = texts(&body);
         // Some servers answer a notification with an empty body, and some name no type.
         let mut read = texts.iter().filter_map(|text| serde_json::from_str(text).ok());
@@ -92,7 +101,8 @@ impl Post<'_> {
                 let events = texts.into_iter().map(|text| Ok(Sse::default().data(text)));
                 Ok(StreamableHttpPostResponse::Sse(stream::iter(events).boxed(), session))
             }
-            (None, _) if !wants_answer => Ok(StreamableHttpPostResponse::Accepted),
+            // The answer comes over the server's own stream.
+            (None, _) if !wants_answer || is_accepted => Ok(StreamableHttpPostResponse::Accepted),
             (None, _) if is(JSON_MIME_TYPE) => {
                 let words = shown(&body);
                 let reason = format!("the answer is not a message of the protocol: {words}");
@@ -176,14 +186,14 @@ fn scope(challenge: &str) -> Option<String> {
 }
 
 async fn read_up_to(mut response: reqwest::Response, most: usize) -> Result<Vec<u8>, Failure> {
-    let mut body = Vec::new();
-    while let Some(chunk) = response.chunk().await? {
-        if body.len() + chunk.len() > most {
-            return Err(Failure::ResponseBodyTooLarge { max_size: most });
-        }
-        body.extend_from_slice(&chunk);
-    }
-    Ok(body)
+    let (body, is_cut) = reach::bounded(&mut response, most).await?;
+    if is_cut { Err(Failure::ResponseBodyTooLarge { max_size: most }) } else { Ok(body) }
+}
+
+/// Returns whether a body is a stream of events, whatever its type is.
+fn is_events(body: &[u8]) -> bool {
+    let fields: [&[u8]; 5] = [b"data:", b"event:", b"id:", b"retry:", b":"];
+    fields.iter().any(|field| body.trim_ascii_start().starts_with(field))
 }
 
 /// Returns the messages in a text of a server.

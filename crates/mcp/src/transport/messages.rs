@@ -6,6 +6,7 @@
 
 use std::borrow::Cow;
 
+use perihelion_http::paired;
 use rmcp::model::ServerJsonRpcMessage;
 use serde::de::IgnoredAny;
 use serde::{Deserialize, Deserializer};
@@ -70,7 +71,7 @@ pub(super) fn repaired(text: &[u8]) -> Option<Vec<String>> {
         }
         Ok(readable) => readable.trim_start_matches('\u{feff}'),
     };
-    let paired = paired(readable);
+    let paired = paired(readable, |_| "\\ufffd".to_owned());
     let is_one_line = !readable.trim_end().contains('\n');
     let is_proper = is_one_line
         && serde_json::from_str(&paired).is_ok_and(|head: Head<'_>| head.is_proper_result());
@@ -129,6 +130,9 @@ fn message(message: Value) -> Option<Value> {
         return Some(fields.into());
     }
     let id = fields.get("id").and_then(usual_id)?;
+    if fields.contains_key("result") {
+        fields.retain(|key, value| key != "error" || is_substantial(value));
+    }
     let answer = match (fields.remove("result"), fields.remove("error")) {
         (_, Some(error)) => json!({ "jsonrpc": "2.0", "id": id, "error": usual_error(error) }),
         (Some(result), None) => json!({ "jsonrpc": "2.0", "id": id, "result": result }),
@@ -156,6 +160,18 @@ fn usual_id(id: &Value) -> Option<Value> {
             number.as_i64().or_else(|| whole.map(|number| number as i64)).map(Value::from)
         }
         _ => None,
+    }
+}
+
+/// Returns whether an error says anything, since some servers send an empty one or a code of 0 beside each result.
+fn is_substantial(error: &Value) -> bool {
+    match error {
+        Value::Null => false,
+        Value::Bool(flag) => *flag,
+        Value::Number(number) => number.as_f64() != Some(0.0),
+        Value::String(text) => !text.trim().is_empty(),
+        Value::Array(parts) => parts.iter().any(is_substantial),
+        Value::Object(fields) => fields.values().any(is_substantial),
     }
 }
 
@@ -228,36 +244,6 @@ fn keys_at_top(text: &str) -> Vec<(usize, &str)> {
     keys
 }
 
-/// Replaces escapes of half a character by the replacement character, as text that is cut during an emoji has them. A
-/// reader of JSON refuses the whole text for one of them.
-fn paired(json: &str) -> Cow<'_, str> {
-    let unit = |at: usize| {
-        let escape = json.get(at..at + 6).filter(|escape| escape.starts_with("\\u"))?;
-        u16::from_str_radix(&escape[2..], 16).ok()
-    };
-    let mut fixed = String::new();
-    let mut copied = 0;
-    let mut at = 0;
-    while let Some(next) = json[at..].find('\\').map(|next| at + next) {
-        let is_second = |at| matches!(unit(at), Some(0xdc00..=0xdfff));
-        at = match unit(next) {
-            Some(0xd800..=0xdbff) if is_second(next + 6) => next + 12,
-            Some(0xd800..=0xdfff) => {
-                fixed.push_str(&json[copied..next]);
-                fixed.push_str("\\ufffd");
-                copied = next + 6;
-                copied
-            }
-            _ => next + 1 + json[next + 1..].chars().next().map_or(0, char::len_utf8),
-        };
-    }
-    if copied == 0 {
-        return json.into();
-    }
-    fixed.push_str(&json[copied..]);
-    fixed.into()
-}
-
 /// Replaces invalid numbers by null, as other JSON writers do; `None` without any.
 fn without_no_numbers(json: &str) -> Option<String> {
     let mut fixed = String::with_capacity(json.len());
@@ -326,6 +312,11 @@ mod tests {
             r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"type":"text","text":"words"}],"structuredContent":{"x":NaN}}}"#.to_owned(),
             r#"{"jsonrpc":"2.0","id":7,"result":{"content":[{"text":"words NaN"}],"x":[-Infinity,Infinity]}}"#.to_owned(),
             format!(r#"{{"jsonrpc":"2.0","id":7,"error":null,"result":{result}}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result},"error":""}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result},"error":false}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result},"error":{{}}}}"#),
+            format!(r#"{{"jsonrpc":"2.0","id":7,"result":{result},"error":{{"code":0,"message":""}}}}"#),
+            r#"{"jsonrpc":"2.0","id":7,"result":{},"error":"words"}"#.to_owned(),
             format!(r#"{{"id":7,"result":{result}}}"#),
             format!(r#"{{"jsonrpc":"1.0","id":"7","result":{result}}}"#),
             format!(r#"{{"jsonrpc":2.0,"id":7.0,"result":{result}}}"#),
@@ -387,7 +378,7 @@ mod tests {
             let messages = repaired(text).unwrap();
             assert!(messages[0].contains(why), "{messages:?}");
         }
-        let lone = "\"\\ud83d\\ude00 \\\\ud800 \\ud83d! \\ude00\"";
-        assert_eq!(paired(lone), "\"\\ud83d\\ude00 \\\\ud800 \\ufffd! \\ufffd\"");
+        let lone = br#"{"jsonrpc":"2.0","id":3,"result":{"text":"\ud83d! \ude00"}}"#;
+        assert!(repaired(lone).unwrap()[0].contains(r"\ufffd! \ufffd"));
     }
 }

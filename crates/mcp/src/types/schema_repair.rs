@@ -28,6 +28,10 @@ const NUMBERS: [&str; 11] = [
     "maxProperties",
 ];
 
+/// How often a schema is looked through for invalid keywords, and how many are found each time.
+const ROUNDS: usize = 4;
+const MAX_INVALID: usize = 1_000;
+
 /// Returns a schema of the current draft with the likely meaning of this one.
 pub(crate) fn repaired(schema: &Value) -> Value {
     let mut schema = schema.clone();
@@ -36,9 +40,35 @@ pub(crate) fn repaired(schema: &Value) -> Value {
         keywords.remove("$schema");
     }
     repair(&mut schema);
+    drop_invalid(&mut schema);
     let whole = schema.clone();
     without_lost_references(&mut schema, &whole);
     schema
+}
+
+/// Drops keywords whose values are invalid: a schema without them accepts more.
+fn drop_invalid(schema: &mut Value) {
+    let draft = jsonschema::draft202012::meta::validator();
+    for _ in 0..ROUNDS {
+        let errors = draft.iter_errors(schema).take(MAX_INVALID);
+        let places: Vec<String> = errors.map(|error| error.instance_path().to_string()).collect();
+        if places.is_empty() {
+            return;
+        }
+        places.iter().for_each(|place| remove(schema, place));
+    }
+}
+
+/// Removes the keyword at a place; a list is removed whole, since it means less without one of its parts.
+fn remove(schema: &mut Value, place: &str) {
+    let Some((outer, key)) = place.rsplit_once('/') else { return };
+    match schema.pointer_mut(outer) {
+        Some(Value::Object(keywords)) => {
+            keywords.remove(&key.replace("~1", "/").replace("~0", "~"));
+        }
+        Some(Value::Array(_)) => remove(schema, outer),
+        _ => {}
+    }
 }
 
 /// Drops references to what is not there: nothing is known of such a value.
@@ -83,12 +113,20 @@ fn repair(schema: &mut Value) {
             keywords.insert(key.to_owned(), json!({}));
         }
     }
-    if let Some(Value::String(word)) = keywords.get("type") {
-        match usual_type(word) {
-            Some(kind) => keywords.insert("type".to_owned(), kind.into()),
-            None => keywords.remove("type"),
-        };
-    }
+    let words = match keywords.get("type") {
+        Some(Value::Array(words)) => words.as_slice(),
+        Some(word) => std::slice::from_ref(word),
+        None => &[],
+    };
+    let kinds: Option<Vec<&str>> = words.iter().map(|word| usual_type(word.as_str()?)).collect();
+    let mut kinds = kinds.unwrap_or_default();
+    kinds.sort_unstable();
+    kinds.dedup();
+    match kinds.as_slice() {
+        [] => keywords.remove("type"),
+        [kind] => keywords.insert("type".to_owned(), (*kind).into()),
+        kinds => keywords.insert("type".to_owned(), kinds.into()),
+    };
     for key in NUMBERS {
         if let Some(Value::String(digits)) = keywords.get(key) {
             match digits.trim().parse::<serde_json::Number>() {
@@ -96,6 +134,9 @@ fn repair(schema: &mut Value) {
                 Err(_) => keywords.remove(key),
             };
         }
+    }
+    if let Some(Value::Object(named)) = keywords.get_mut("patternProperties") {
+        named.retain(|pattern, _| is_pattern(pattern));
     }
     require(keywords);
     bound(keywords, "exclusiveMinimum", "minimum");
@@ -110,21 +151,30 @@ fn repair(schema: &mut Value) {
     }
     if let Some(Value::String(pattern)) = keywords.get("pattern") {
         let pattern = pattern.replace("\\A", "^").replace("\\Z", "$");
-        let is_usable = schema::compile(json!({ "pattern": pattern }).into()).is_ok();
         keywords.remove("pattern");
-        if is_usable {
+        if is_pattern(&pattern) {
             keywords.insert("pattern".to_owned(), pattern.into());
         }
     }
     for (key, value) in keywords.iter_mut().filter(|(key, _)| !DATA.contains(&key.as_str())) {
         match value {
             Value::Object(named) if NAMED.contains(&key.as_str()) => {
-                named.values_mut().for_each(repair);
+                for schema in named.values_mut() {
+                    // The type alone.
+                    if !schema.is_object() && !schema.is_boolean() {
+                        *schema = json!({ "type": schema.take() });
+                    }
+                    repair(schema);
+                }
             }
             Value::Array(schemas) => schemas.iter_mut().for_each(repair),
             other => repair(other),
         }
     }
+}
+
+fn is_pattern(pattern: &str) -> bool {
+    schema::compile(json!({ "pattern": pattern }).into()).is_ok()
 }
 
 /// Keeps only names in `required`; adds a property that declares itself required, as in draft 3.
@@ -195,6 +245,38 @@ mod tests {
                 Some(json!("a1")),
             ),
             (json!({ "pattern": "(?<=" }), json!({}), json!("x"), None),
+            (
+                json!({ "type": ["str", "None"] }),
+                json!({ "type": ["null", "string"] }),
+                json!(null),
+                Some(json!(1)),
+            ),
+            (json!({ "type": ["int", "integer"] }), json!({ "type": "integer" }), json!(1), None),
+            (json!({ "type": ["string", "file"] }), json!({}), json!(1), None),
+            (
+                json!({ "properties": { "a": "string", "b": null, "c": 7, "d": ["int", "None"], "e": false } }),
+                json!({ "properties": {
+                    "a": { "type": "string" }, "b": {}, "c": {}, "d": { "type": ["integer", "null"] },
+                    "e": false,
+                } }),
+                json!({ "a": "x", "b": 1 }),
+                Some(json!({ "a": 1 })),
+            ),
+            (
+                json!({
+                    "type": { "type": "object" }, "additionalProperties": "false", "anyOf": [], "enum": "a",
+                    "description": ["x"], "minLength": -1, "maxLength": 1.5, "title": 7, "$id": [], "format": {},
+                    "properties": { "a": { "items": "string", "oneOf": [{ "type": "string" }, "null"] } },
+                    "prefixItems": [{ "minItems": "few", "uniqueItems": "yes" }, null],
+                    "$defs": { "a/b": { "deprecated": "no", "maximum": 7 } },
+                    "patternProperties": { "(": { "maximum": 7 }, "x": {} }, "multipleOf": 0,
+                }),
+                json!({
+                    "properties": { "a": {} }, "$defs": { "a/b": { "maximum": 7 } }, "patternProperties": { "x": {} },
+                }),
+                json!({ "a": 1 }),
+                None,
+            ),
             (json!({ "type": "any", "maxLength": "many" }), json!({}), json!("x"), None),
             (
                 json!({ "type": "int", "minimum": "3" }),
