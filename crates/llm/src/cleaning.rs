@@ -44,9 +44,8 @@ enum Inside {
     },
     Author,
     Channel,
-    /// The body of a harmony message that is not the answer.
-    Analysis,
-    Commentary,
+    /// The body of a harmony message that is not the answer: a call if it has a recipient, otherwise reasoning.
+    Aside,
 }
 
 /// Cleans an answer while it arrives.
@@ -59,6 +58,10 @@ pub(super) struct Cleaner {
     pending: String,
     read: usize,
     cleaned: Cleaned,
+    /// Reasoning stood at the beginning, so that no later mark ends it.
+    has_reasoned: bool,
+    /// The bytes of the reasoning, and of the content that was handed out, before the content became reasoning.
+    moved: Option<(usize, usize)>,
     /// The tool that a harmony message is addressed to.
     recipient: Option<String>,
     /// Ends of code blocks in the first bytes of the content.
@@ -75,6 +78,10 @@ impl Cleaner {
     /// Prepares for the answer to a request; `expects_reasoning` holds it back until its reasoning has ended.
     pub(super) fn new(request: &ChatRequest, expects_reasoning: bool) -> Self {
         let mut marks = MARKS.to_vec();
+        marks.extend(MARKS.iter().filter_map(|(_, mark)| match mark {
+            Mark::Reasoning(close) => Some((*close, Mark::ReasoningEnd)),
+            _ => None,
+        }));
         // In JSON a quotation mark must stay escaped until the text has been parsed.
         if request.format.is_none() {
             let escapes = escapes(request).into_iter();
@@ -87,6 +94,8 @@ impl Cleaner {
             pending: String::new(),
             read: 0,
             cleaned: Cleaned::default(),
+            has_reasoned: false,
+            moved: None,
             recipient: None,
             fences: 0,
             counted: 0,
@@ -113,6 +122,7 @@ impl Cleaner {
     /// Returns the rest of the answer, and the whole.
     pub(super) fn finish(mut self) -> (String, Cleaned) {
         self.advance(true);
+        self.restore();
         let content = &self.cleaned.content;
         if content.starts_with(BARE_ANALYSIS)
             && let Some(at) = content.rfind(BARE_FINAL)
@@ -126,6 +136,22 @@ impl Cleaner {
         (last, self.cleaned)
     }
 
+    /// Gives text back that became reasoning by a mark after which nothing follows.
+    fn restore(&mut self) {
+        let cleaned = &mut self.cleaned;
+        let is_empty = cleaned.content.is_empty() && cleaned.calls.is_empty();
+        let Some((start, given)) = self.moved.filter(|_| is_empty && !self.expects_reasoning)
+        else {
+            return;
+        };
+        if begins_as_thought(&cleaned.reasoning[start..]) {
+            return;
+        }
+        cleaned.content = cleaned.reasoning.split_off(start);
+        cleaned.is_begun_by_template = false;
+        self.given = given;
+    }
+
     fn fresh(&mut self) -> String {
         let fresh = self.cleaned.content.get(self.given..).unwrap_or_default().to_owned();
         self.given = self.cleaned.content.len();
@@ -136,13 +162,12 @@ impl Cleaner {
         if self.cleaned.is_begun_by_template {
             return false;
         }
-        let opening: String = self.cleaned.content.chars().take(OPENING).collect();
-        let opening = opening.to_lowercase();
+        let content = &self.cleaned.content;
         self.expects_reasoning
-            || opening.chars().count() < OPENING
+            || content.chars().nth(OPENING - 1).is_none()
             // It may be a call that is written as bare JSON.
-            || self.has_tools && opening.starts_with(['{', '[', '`'])
-            || THOUGHTS.iter().any(|thought| opening.starts_with(thought))
+            || self.has_tools && content.starts_with(['{', '[', '`'])
+            || begins_as_thought(content)
     }
 
     /// Reads the certain part of the pending text.
@@ -155,7 +180,7 @@ impl Cleaner {
                 }
                 Inside::Author => self.read_body(&["<|channel|>", "<|message|>"], is_over),
                 Inside::Channel => self.read_body(&["<|message|>"], is_over),
-                Inside::Analysis | Inside::Commentary => self.read_body(&MESSAGE_ENDS, is_over),
+                Inside::Aside => self.read_body(&MESSAGE_ENDS, is_over),
             };
             if !has_ended {
                 break;
@@ -185,14 +210,23 @@ impl Cleaner {
         }
         self.say(&fresh[..end]);
         self.read += end;
+        let after = found.map_or("", |(text, _)| &fresh[end + text.len()..]);
+        let may_be_prose = !self.expects_reasoning
+            && self.cleaned.content.ends_with([' ', '('])
+            && !begins_as_thought(&self.cleaned.content);
+        let is_clear = is_over || !may_be_prose || !after.trim_start_matches(' ').is_empty();
+        let is_prose = may_be_prose && continues_sentence(after);
         self.pending = pending;
         let Some((text, mark)) = found else { return false };
-        self.read += text.len();
         let is_text = match mark {
             Mark::Escape(_) => false,
-            Mark::ReasoningEnd => self.is_quoted() || self.cleaned.content.starts_with('{'),
+            Mark::ReasoningEnd if !is_clear => return false,
+            Mark::ReasoningEnd => {
+                is_prose || self.is_quoted() || self.cleaned.content.starts_with('{')
+            }
             _ => self.is_quoted(),
         };
+        self.read += text.len();
         if is_text {
             self.say(text);
         } else {
@@ -209,7 +243,10 @@ impl Cleaner {
             Mark::Author => self.inside = Inside::Author,
             Mark::Template => {}
             Mark::Escape(character) => self.say(character.encode_utf8(&mut [0; 4])),
+            Mark::ReasoningEnd if self.has_reasoned => {}
             Mark::ReasoningEnd => {
+                self.has_reasoned = true;
+                self.moved = Some((self.cleaned.reasoning.len(), self.given));
                 let reasoning = std::mem::take(&mut self.cleaned.content);
                 self.cleaned.reasoning.push_str(&reasoning);
                 self.cleaned.is_begun_by_template = true;
@@ -250,7 +287,8 @@ impl Cleaner {
                 self.say(&body);
                 Inside::Answer
             }
-            Inside::Reasoning { .. } | Inside::Analysis => {
+            Inside::Reasoning { .. } => {
+                self.has_reasoned |= self.cleaned.content.is_empty();
                 self.cleaned.reasoning.push_str(&body);
                 Inside::Answer
             }
@@ -260,7 +298,7 @@ impl Cleaner {
                 self.cleaned.calls.push(WrittenCall { name: None, body });
                 Inside::Answer
             }
-            Inside::Commentary => {
+            Inside::Aside => {
                 match self.recipient.take() {
                     Some(name) => {
                         self.cleaned.calls.push(WrittenCall { name: Some(name), body });
@@ -276,8 +314,7 @@ impl Cleaner {
             Inside::Channel => {
                 self.recipient = recipient(&body).or_else(|| self.recipient.take());
                 match body.split_whitespace().next() {
-                    Some("analysis") => Inside::Analysis,
-                    Some("commentary") => Inside::Commentary,
+                    Some("analysis" | "commentary") => Inside::Aside,
                     _ => Inside::Answer,
                 }
             }
@@ -312,6 +349,20 @@ impl Cleaner {
 /// Compares without regard to case: models also write marks in capital letters.
 fn begins_with(text: &str, mark: &str) -> bool {
     text.get(..mark.len()).is_some_and(|start| start.eq_ignore_ascii_case(mark))
+}
+
+/// Returns whether a text begins as reasoning does whose first mark is missing.
+fn begins_as_thought(text: &str) -> bool {
+    let opening: String = text.chars().take(OPENING).collect();
+    let opening = opening.to_lowercase();
+    THOUGHTS.iter().any(|thought| opening.starts_with(thought))
+}
+
+/// Returns whether a text after a mark shows that a sentence names the mark.
+fn continues_sentence(after: &str) -> bool {
+    let is_small = |text: &str| text.trim_start_matches(' ').starts_with(char::is_lowercase);
+    after.starts_with([',', ';', ':', '.', '?', '!', ')'])
+        || after.strip_prefix(' ').is_some_and(is_small)
 }
 
 fn recipient(header: &str) -> Option<String> {

@@ -13,6 +13,7 @@ mod marks;
 mod native;
 pub mod openai;
 mod prompts;
+mod pythonic;
 mod repetition;
 mod schema;
 pub mod scripted;

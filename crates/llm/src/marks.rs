@@ -5,7 +5,8 @@
 pub(super) enum Mark {
     /// Reasoning up to the given mark.
     Reasoning(&'static str),
-    /// The end of reasoning whose beginning the chat template wrote into the prompt.
+    /// The end of reasoning whose beginning the chat template wrote into the prompt. Each end of [`Mark::Reasoning`] is
+    /// one.
     ReasoningEnd,
     /// A tool call up to the given mark or the end of the answer.
     Call(&'static str),
@@ -19,7 +20,7 @@ pub(super) enum Mark {
     Escape(char),
 }
 
-pub(super) const MARKS: [(&str, Mark); 54] = [
+pub(super) const MARKS: [(&str, Mark); 56] = [
     ("<think>", Mark::Reasoning("</think>")),
     ("<thinking>", Mark::Reasoning("</thinking>")),
     ("<thought>", Mark::Reasoning("</thought>")),
@@ -34,16 +35,15 @@ pub(super) const MARKS: [(&str, Mark); 54] = [
     ("<|START_THINKING|>", Mark::Reasoning("<|END_THINKING|>")),
     ("<|begin_of_thought|>", Mark::Reasoning("<|end_of_thought|>")),
     ("<|channel>thought", Mark::Reasoning("<channel|>")),
-    ("</think>", Mark::ReasoningEnd),
-    ("</thinking>", Mark::ReasoningEnd),
-    ("[/THINK]", Mark::ReasoningEnd),
-    ("◁/think▷", Mark::ReasoningEnd),
-    ("<|END_THINKING|>", Mark::ReasoningEnd),
     ("<tool_call>", Mark::Call("</tool_call>")),
     ("<function_call>", Mark::Call("</function_call>")),
     ("<function=", Mark::Call("</function>")),
     ("[TOOL_CALLS]", Mark::Call("</s>")),
+    ("<TOOLCALL>", Mark::Call("</TOOLCALL>")),
+    ("<seed:tool_call>", Mark::Call("</seed:tool_call>")),
+    ("<|START_ACTION|>", Mark::Call("<|END_ACTION|>")),
     ("<|python_tag|>", Mark::Call("<|eom_id|>")),
+    ("<|python_start|>", Mark::Call("<|python_end|>")),
     ("<|tool_call|>", Mark::Call("<|/tool_call|>")),
     ("<|tool_call_start|>", Mark::Call("<|tool_call_end|>")),
     ("<|tool_call_begin|>", Mark::Call("<|tool_call_end|>")),
@@ -64,6 +64,9 @@ pub(super) const MARKS: [(&str, Mark); 54] = [
     ("<|eom_id|>", Mark::Template),
     ("<end_of_turn>", Mark::Template),
     ("<｜end▁of▁sentence｜>", Mark::Template),
+    ("<|START_RESPONSE|>", Mark::Template),
+    ("<|END_RESPONSE|>", Mark::Template),
+    ("<|END_OF_TURN_TOKEN|>", Mark::Template),
     ("<|begin_of_box|>", Mark::Template),
     ("<|end_of_box|>", Mark::Template),
     ("<|tool_calls_section_begin|>", Mark::Template),

@@ -96,6 +96,16 @@ fn sendable_part(schema: &Value, root: &Value) -> Value {
     Value::Object(keywords.iter().filter_map(keyword).collect())
 }
 
+/// Returns whether a schema names a type among those of its values, in itself or in an alternative.
+pub(super) fn takes(schema: &Value, kind: &str) -> bool {
+    let is_kind = |named: &Value| named == kind || kind == "integer" && named == "number";
+    let named = |key: &str| schema.get(key).and_then(Value::as_array).into_iter().flatten();
+    schema.get("type").is_some_and(is_kind)
+        || named("type").any(is_kind)
+        || named("enum").any(|value| kind == "string" && value.is_string())
+        || ["anyOf", "oneOf"].into_iter().flat_map(named).any(|schema| takes(schema, kind))
+}
+
 /// Returns a schema without the lengths of texts and lists, which some strict endpoints refuse.
 pub(super) fn unbounded(mut schema: Value) -> Value {
     fn strip(schema: &mut Value) {

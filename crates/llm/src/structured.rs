@@ -5,7 +5,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::prompts::{self, escape};
-use super::schema::{compiled, strict_schema, unbounded};
+use super::schema::{compiled, strict_schema, takes, unbounded};
 use super::{ChatMessage, ChatModel, ChatRequest, Error, OutputFormat, Usage};
 
 /// Total requests to a model: one, and two more with the problem.
@@ -245,7 +245,7 @@ fn fill_nulls(value: &mut Value, schema: &Value, root: &Value) {
             for (key, schema) in properties.into_iter().flatten() {
                 match fields.get_mut(key) {
                     Some(value) => fill_nulls(value, schema, root),
-                    None if may_be_null(schema) => {
+                    None if takes(schema, "null") => {
                         fields.insert(key.clone(), Value::Null);
                     }
                     None => {}
@@ -254,15 +254,6 @@ fn fill_nulls(value: &mut Value, schema: &Value, root: &Value) {
         }
         _ => {}
     }
-}
-
-fn may_be_null(schema: &Value) -> bool {
-    let is_null = |kind: &Value| kind == "null";
-    let kinds = schema.get("type");
-    let listed = kinds.and_then(Value::as_array).is_some_and(|kinds| kinds.iter().any(is_null));
-    let alternatives = schema.get("anyOf").and_then(Value::as_array);
-    let available = alternatives.is_some_and(|any| any.iter().any(may_be_null));
-    listed || available || kinds.is_some_and(is_null)
 }
 
 /// Finds the JSON objects in an answer, inside of other text.

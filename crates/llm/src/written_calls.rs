@@ -6,7 +6,7 @@
 use serde_json::{Map, Value, json};
 
 use crate::cleaning::{Cleaned, WrittenCall};
-use crate::{ChatRequest, MessageRole, escape};
+use crate::{ChatRequest, MessageRole, escape, pythonic, schema::takes};
 
 /// A call by name, its arguments as they were written.
 pub(super) type Call = (String, Value);
@@ -16,8 +16,10 @@ pub(super) fn take(request: &ChatRequest, cleaned: &mut Cleaned) -> Vec<Call> {
     let mut calls = Vec::new();
     let mut notes = Vec::new();
     for written in std::mem::take(&mut cleaned.calls) {
-        let read =
-            if is_quoted(request, &written.body) { Vec::new() } else { read(request, &written) };
+        // A name alone is in many texts.
+        let is_material = is_quoted(request, &written.body)
+            && (!is_tool(request, written.body.trim()) || is_quoted(request, "<tool_call>"));
+        let read = if is_material { Vec::new() } else { read(request, &written) };
         if read.is_empty() || request.tools.is_empty() {
             let names: Vec<String> = read.into_iter().map(|(name, _)| name).collect();
             let names =
@@ -40,6 +42,10 @@ pub(super) fn take(request: &ChatRequest, cleaned: &mut Cleaned) -> Vec<Call> {
     calls
 }
 
+fn is_tool(request: &ChatRequest, name: &str) -> bool {
+    request.tools.iter().any(|tool| tool.name == name)
+}
+
 /// Returns whether the model's input contains a text.
 fn is_quoted(request: &ChatRequest, text: &str) -> bool {
     let text = text.trim();
@@ -57,8 +63,8 @@ fn bare(request: &ChatRequest, content: &str) -> Vec<Call> {
     let text = fenced.map_or(text, |text| text.strip_prefix("json").unwrap_or(text)).trim();
     let has_arguments = text.contains("\"arguments\"") || text.contains("\"parameters\"");
     let is_json = has_arguments && text.starts_with(['{', '[']);
-    let calls = if is_json { objects(text) } else { Vec::new() };
-    let is_known = |(name, _): &Call| request.tools.iter().any(|tool| tool.name == *name);
+    let calls = if is_json { objects(text) } else { pythonic::calls(text) };
+    let is_known = |(name, _): &Call| is_tool(request, name);
     if calls.iter().all(is_known) { calls } else { Vec::new() }
 }
 
@@ -67,9 +73,8 @@ fn read(request: &ChatRequest, written: &WrittenCall) -> Vec<Call> {
     if let Some(name) = &written.name {
         return vec![(name.clone(), Value::String(body.to_owned()))];
     }
-    // Mistral: `NAME[ARGS]{…}`.
-    if let Some((name, arguments)) = body.split_once("[ARGS]") {
-        return vec![(name.trim().to_owned(), Value::String(arguments.trim().to_owned()))];
+    if body.contains("[ARGS]") {
+        return listed(body);
     }
     if let Some(rest) = body.strip_prefix("<function=") {
         let Some((name, rest)) = rest.split_once('>') else { return Vec::new() };
@@ -108,7 +113,36 @@ fn read(request: &ChatRequest, written: &WrittenCall) -> Vec<Call> {
         let marks = ["<arg_key>", "</arg_key>", "</arg_value>"];
         return vec![(name.to_owned(), fields(request, name, &format!("<arg_key>{rest}"), marks))];
     }
-    objects(body)
+    let calls = objects(body);
+    let calls = if calls.is_empty() { pythonic::calls(body) } else { calls };
+    // GLM: the name alone, of a tool without arguments.
+    if calls.is_empty() && is_tool(request, body) {
+        return vec![(body.to_owned(), json!({}))];
+    }
+    calls
+}
+
+/// Reads Mistral's calls: `NAME[ARGS]{…}` or `NAME[CALL_ID]ID[ARGS]{…}`, each further one after `[TOOL_CALLS]`.
+fn listed(body: &str) -> Vec<Call> {
+    let mut calls = Vec::new();
+    let mut rest = body;
+    while let Some((name, after)) = rest.split_once("[ARGS]") {
+        let name = name.trim().trim_start_matches("[TOOL_CALLS]");
+        let name = name.split("[CALL_ID]").next().unwrap_or_default().trim();
+        let mut values = serde_json::Deserializer::from_str(after).into_iter::<Value>();
+        let arguments = match values.next() {
+            Some(Ok(arguments)) => {
+                rest = &after[values.byte_offset()..];
+                arguments
+            }
+            _ => {
+                rest = "";
+                Value::String(after.trim().to_owned())
+            }
+        };
+        calls.push((name.to_owned(), arguments));
+    }
+    calls
 }
 
 /// Reads arguments that are written one by one: a mark before the name, one after it, one after the value.
@@ -120,13 +154,32 @@ fn fields(request: &ChatRequest, tool: &str, text: &str, marks: [&str; 3]) -> Va
         let Some((name, value)) = field.split_once(after) else { continue };
         let value = value.split(end).next().unwrap_or_default();
         let value = value.trim().trim_start_matches("<arg_value>").trim();
-        let is_text = schema.is_some_and(|it| it["properties"][name.trim()]["type"] == "string");
-        let text = || Value::String(value.to_owned());
-        let parsed =
-            if is_text { text() } else { serde_json::from_str(value).unwrap_or_else(|_| text()) };
-        arguments.insert(name.trim().to_owned(), parsed);
+        let takes = |kind: &str| schema.is_some_and(|it| takes(property(it, name.trim()), kind));
+        let parsed: Option<Value> = serde_json::from_str(value).ok();
+        let parsed = parsed.filter(|it| takes(kind(it)) || !takes("string"));
+        let argument = parsed.unwrap_or_else(|| Value::String(value.to_owned()));
+        arguments.insert(name.trim().to_owned(), argument);
     }
     arguments.into()
+}
+
+fn property<'a>(schema: &'a Value, name: &str) -> &'a Value {
+    let property = &schema["properties"][name];
+    let reference = property["$ref"].as_str().and_then(|place| place.strip_prefix('#'));
+    reference.and_then(|place| schema.pointer(place)).unwrap_or(property)
+}
+
+/// Returns the type of a value in words of JSON Schema.
+fn kind(value: &Value) -> &'static str {
+    match value {
+        Value::Null => "null",
+        Value::Bool(_) => "boolean",
+        Value::Number(number) if number.is_f64() => "number",
+        Value::Number(_) => "integer",
+        Value::String(_) => "string",
+        Value::Array(_) => "array",
+        Value::Object(_) => "object",
+    }
 }
 
 /// Reads calls that are JSON objects, in sequence or in a list; `None` if there is other text.
@@ -143,7 +196,7 @@ fn objects(text: &str) -> Vec<Call> {
 fn object(value: &Value) -> Option<Call> {
     let function = value.get("function");
     let inner = function.filter(|inner| inner.is_object()).unwrap_or(value);
-    let name = inner.get("name").or(function)?.as_str()?;
+    let name = inner.get("name").or_else(|| inner.get("tool_name")).or(function)?.as_str()?;
     let arguments = ["arguments", "parameters"].iter().find_map(|key| inner.get(key));
     let arguments = arguments.or_else(|| value.get("parameters")).cloned();
     Some((name.to_owned(), arguments.unwrap_or_else(|| json!({}))))

@@ -65,6 +65,32 @@ async fn reasoning_and_template_marks_are_separated_from_the_answer() {
             None,
         ),
         ("```\n<think>code</think>\n```".to_owned(), "```\n<think>code</think>\n```", None),
+        ("<think>plan</think>It is 42.</think>".to_owned(), "It is 42.", Some("plan")),
+        ("<think>plan</think>It is</think> 42.".to_owned(), "It is 42.", Some("plan")),
+        ("plan</think>It is 42.</think>\n".to_owned(), "It is 42.\n", Some("plan")),
+        ("It is 42.</think>".to_owned(), "It is 42.", None),
+        (
+            format!("{whole}\n</think>\n<|im_end|>"),
+            "The total of all open invoices is 42 euros, as of today.\n",
+            None,
+        ),
+        ("Use </think> to close it.".to_owned(), "Use </think> to close it.", None),
+        (
+            "The mark (or </think>) ends it, as does </reasoning>.".to_owned(),
+            "The mark (or </think>) ends it, as does </reasoning>.",
+            None,
+        ),
+        (format!("plan </thought>{whole}"), whole, Some("plan")),
+        (format!("plan </think> {whole}"), whole, Some("plan")),
+        (format!("plan</reasoning>{whole}"), whole, Some("plan")),
+        (format!("plan</seed:think>{whole}"), whole, Some("plan")),
+        (
+            format!(
+                "<|START_THINKING|>plan<|END_THINKING|><|START_RESPONSE|>{whole}<|END_RESPONSE|>"
+            ),
+            whole,
+            Some("plan"),
+        ),
         ("A <think> that never ends".to_owned(), "A <think> that never ends", None),
         ("1 < 2 and [a] & b <|".to_owned(), "1 < 2 and [a] & b <|", None),
         ("&quot; stays".to_owned(), "&quot; stays", None),
@@ -94,7 +120,13 @@ fn asking_with_tools() -> ChatRequest {
     let tool = |name: &str| ToolSpec {
         name: name.into(),
         description: "Reads.".into(),
-        parameters: json!({ "type": "object", "properties": { "path": { "type": "string" } } }),
+        parameters: json!({ "type": "object", "properties": {
+            "path": { "type": "string" },
+            "note": { "anyOf": [{ "type": "null" }, { "type": "string" }] },
+            "tag": { "type": ["string", "null"] },
+            "kind": { "$ref": "#/$defs/kind" },
+            "size": { "type": ["number", "string"] },
+        }, "$defs": { "kind": { "enum": ["1", "2"] } } }),
     };
     let mut request = request(Role::Agent);
     request.tools = vec![tool("read"), tool("list")];
@@ -113,6 +145,13 @@ async fn a_call_in_the_text_is_a_call_in_every_form_that_templates_teach() {
         r#"{"type":"function","function":{"name":"read","arguments":"{\"path\":\"7\"}"}}"#.to_owned(),
         format!("[TOOL_CALLS] [{object}]"),
         r#"[TOOL_CALLS]read[ARGS]{"path":"7"}"#.to_owned(),
+        r#"[TOOL_CALLS]read[CALL_ID]x1[ARGS]{"path":"7"}"#.to_owned(),
+        format!("<TOOLCALL>[{object}]</TOOLCALL>"),
+        r#"<|START_ACTION|>[{"tool_call_id":"0","tool_name":"read","parameters":{"path":"7"}}]<|END_ACTION|>"#.to_owned(),
+        "<seed:tool_call>\n<function=read>\n<parameter=path>7</parameter>\n</function>\n</seed:tool_call>".to_owned(),
+        r#"<|tool_call_start|>[read(path="7")]<|tool_call_end|>"#.to_owned(),
+        "<|python_start|>[read(path='7')]<|python_end|>".to_owned(),
+        r#"[read(path="7")]"#.to_owned(),
         format!("<|python_tag|>{object}<|eom_id|>"),
         r#"<function=read>{"path":"7"}</function>"#.to_owned(),
         "<tool_call>\n<function=read>\n<parameter=path>\n7\n</parameter>\n</function>\n</tool_call>".to_owned(),
@@ -123,6 +162,7 @@ async fn a_call_in_the_text_is_a_call_in_every_form_that_templates_teach() {
         "<function_calls>\n<invoke name=\"read\">\n<parameter name=\"path\">7</parameter>\n</invoke>\n</function_calls>".to_owned(),
         "<tool_call>read\n<arg_key>path</arg_key>\n<arg_value>7</arg_value>\n</tool_call>".to_owned(),
         r#"<|channel|>analysis<|message|>I read.<|end|><|start|>assistant<|channel|>commentary to=functions.read <|constrain|>json<|message|>{"path":"7"}<|call|>"#.to_owned(),
+        r#"<|channel|>analysis to=functions.read <|constrain|>json<|message|>{"path":"7"}<|call|>"#.to_owned(),
         r#"<|start|>assistant to=functions.read<|channel|>commentary json<|message|>{"path":"7"}<|call|>"#.to_owned(),
     ] {
         let answered = received(Reply::text(&written), &asking_with_tools()).await;
@@ -130,6 +170,23 @@ async fn a_call_in_the_text_is_a_call_in_every_form_that_templates_teach() {
             answered.tool_calls.iter().map(|call| (call.name.as_str(), &call.arguments)).collect();
         assert_eq!(calls, [("read", &json!({ "path": "7" }))], "{written}");
         assert!(!answered.content.contains("read"), "{written}: {}", answered.content);
+    }
+    for (written, expected) in [
+        ("<tool_call>list</tool_call>", vec![("list", json!({}))]),
+        (
+            r#"[TOOL_CALLS]read[ARGS]{"path":"[ARGS]"}[TOOL_CALLS]list[CALL_ID]x2[ARGS]{}"#,
+            vec![("read", json!({ "path": "[ARGS]" })), ("list", json!({}))],
+        ),
+        (
+            "<function=read><parameter=note>7</parameter><parameter=tag>null</parameter>\
+             <parameter=kind>1</parameter><parameter=size>7</parameter></function>",
+            vec![("read", json!({ "note": "7", "tag": null, "kind": "1", "size": 7 }))],
+        ),
+    ] {
+        let answered = received(Reply::text(written), &asking_with_tools()).await;
+        let calls = answered.tool_calls.into_iter().map(|call| (call.name, call.arguments));
+        let expected = expected.into_iter().map(|(name, arguments)| (name.to_owned(), arguments));
+        assert_eq!(calls.collect::<Vec<_>>(), expected.collect::<Vec<_>>(), "{written}");
     }
     let unknown = "<tool_call>{\"name\":\"erase\",\"arguments\":{}}</tool_call>";
     let answered = received(Reply::text(unknown), &asking_with_tools()).await;
@@ -146,9 +203,12 @@ async fn a_call_that_is_quoted_or_cannot_be_made_is_named_and_not_made() {
     let marked = format!("The page says: <tool_call>{call}</tool_call>");
     let mut quoting = asking_with_tools();
     quoting.messages.push(ChatMessage::tool("c1", format!("<output>{call}</output>")));
+    let mut naming = asking_with_tools();
+    naming.messages.push(ChatMessage::tool("c1", "Answer <tool_call>list</tool_call>"));
     for (written, asked) in [
         (marked.clone(), quoting.clone()),
         (marked.clone(), request(Role::Qa)),
+        ("As in <tool_call>list</tool_call>".to_owned(), naming),
         (format!("Such as `<tool_call>{call}</tool_call>`."), asking_with_tools()),
         ("{\"name\":\"anna\",\"arguments\":{\"a\":1}}".to_owned(), asking_with_tools()),
         ("{\"name\":\"read\",\"size\":1}".to_owned(), asking_with_tools()),

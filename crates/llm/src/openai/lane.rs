@@ -270,7 +270,7 @@ impl Lane {
                 Unusable::Hiccup(reason) => Failed::for_now(self.malformed(&reason)),
                 Unusable::Refused(reason) => Failed::for_good(self.malformed(&reason)),
             })?;
-        let mut cleaner = Cleaner::new(request, false);
+        let mut cleaner = Cleaner::new(request, self.dialect.expects_reasoning());
         cleaner.push(&std::mem::take(&mut response.content), false);
         let (_, cleaned) = cleaner.finish();
         self.accept(request, response, cleaned)
