@@ -320,7 +320,8 @@ async fn new_tools_of_a_server_with_the_current_protocol_arrive_by_subscription(
     server.abort();
 }
 
-/// A server that speaks HTTP in its own way: types in capitals, events under names, batches, and pauses.
+/// A server that speaks HTTP in its own way: types in capitals, events under names, batches, pauses, and numbers as
+/// cursors.
 async fn speak_oddly(State(posts): State<Arc<AtomicUsize>>, body: Bytes) -> Response {
     let request: Value = serde_json::from_slice(&body).unwrap();
     let id = &request["id"];
@@ -337,7 +338,10 @@ async fn speak_oddly(State(posts): State<Arc<AtomicUsize>>, body: Bytes) -> Resp
         }
         "tools/list" => {
             let tool = json!({"name": "count", "inputSchema": {"type": "object"}});
-            let listed = answer(json!({"tools": [tool]}));
+            let listed = answer(match request["params"]["cursor"].as_str() {
+                None => json!({"tools": [tool], "nextCursor": 2, "ttlMs": "60000"}),
+                Some(_) => json!({"tools": null, "nextCursor": "", "ttlMs": []}),
+            });
             let events = format!(
                 "event: ping\ndata: {{}}\n\nevent: endpoint\ndata: /x\n\nevent: message\ndata: {listed}\n\n"
             );
@@ -383,6 +387,8 @@ async fn a_server_with_an_http_dialect_is_understood() {
     let route = post(speak_oddly).get(refused).delete(refused);
     let (url, server) = serve(Router::new().route("/mcp", route).with_state(posts.clone())).await;
     let pool = pool(&url, "");
+    let info = pool.scan().await.remove(0).outcome.unwrap();
+    assert_eq!((info.tools.len(), info.rejected_tools.as_slice()), (1, &[][..]));
     for text in ["after a pause", "under a name", "accepted and answered", "events as a text"] {
         assert_eq!(call(&pool, "count").await.unwrap().text, text);
     }

@@ -135,6 +135,9 @@ fn repair(schema: &mut Value) {
             };
         }
     }
+    if let Some(Value::Object(named)) = keywords.get_mut("patternProperties") {
+        named.retain(|pattern, _| is_pattern(pattern));
+    }
     require(keywords);
     bound(keywords, "exclusiveMinimum", "minimum");
     bound(keywords, "exclusiveMaximum", "maximum");
@@ -148,9 +151,8 @@ fn repair(schema: &mut Value) {
     }
     if let Some(Value::String(pattern)) = keywords.get("pattern") {
         let pattern = pattern.replace("\\A", "^").replace("\\Z", "$");
-        let is_usable = schema::compile(json!({ "pattern": pattern }).into()).is_ok();
         keywords.remove("pattern");
-        if is_usable {
+        if is_pattern(&pattern) {
             keywords.insert("pattern".to_owned(), pattern.into());
         }
     }
@@ -169,6 +171,10 @@ fn repair(schema: &mut Value) {
             other => repair(other),
         }
     }
+}
+
+fn is_pattern(pattern: &str) -> bool {
+    schema::compile(json!({ "pattern": pattern }).into()).is_ok()
 }
 
 /// Keeps only names in `required`; adds a property that declares itself required, as in draft 3.
@@ -263,10 +269,10 @@ mod tests {
                     "properties": { "a": { "items": "string", "oneOf": [{ "type": "string" }, "null"] } },
                     "prefixItems": [{ "minItems": "few", "uniqueItems": "yes" }, null],
                     "$defs": { "a/b": { "deprecated": "no", "maximum": 7 } },
-                    "patternProperties": { "(": { "maximum": 7 } }, "multipleOf": 0,
+                    "patternProperties": { "(": { "maximum": 7 }, "x": {} }, "multipleOf": 0,
                 }),
                 json!({
-                    "properties": { "a": {} }, "$defs": { "a/b": { "maximum": 7 } },
+                    "properties": { "a": {} }, "$defs": { "a/b": { "maximum": 7 } }, "patternProperties": { "x": {} },
                 }),
                 json!({ "a": 1 }),
                 None,
