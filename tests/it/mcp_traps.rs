@@ -120,16 +120,6 @@ async fn a_repeated_cursor_ends_the_list_with_the_tools_so_far() {
 }
 
 #[tokio::test]
-async fn a_cursor_can_be_a_number_and_an_empty_one_ends_the_list() {
-    let pool = pool("numbers-its-pages", "");
-    let info = scan(&pool).await.unwrap();
-    let names: Vec<&str> = info.tools.iter().map(|tool| tool.name.as_str()).collect();
-    assert_eq!(names, ["t0", "t1"]);
-    assert_eq!(info.rejected_tools, []);
-    pool.close().await;
-}
-
-#[tokio::test]
 async fn an_endless_tool_list_is_abandoned() {
     let pool = pool("never-ends-the-list", "");
     let error = scan(&pool).await.unwrap_err().to_string();

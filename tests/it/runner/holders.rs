@@ -205,7 +205,7 @@ fn a_run_that_ends_while_another_process_claims_its_thread_is_no_lost_one() {
     assert!(matches!(again, Err(Error::Finished { .. })), "{again:?}");
 }
 
-/// What the holder wrote at the end of its run is what the thread is, whoever looked at it in between.
+/// What the holder wrote at the end of its run is what the thread is, even if another process looked at it in between.
 #[test]
 fn a_start_that_comes_after_the_end_of_a_run_leaves_the_thread_as_it_is() {
     let store: Arc<dyn Store> = Arc::new(MemoryStore::new());

@@ -24,7 +24,7 @@ impl TaskJournal {
 
     /// Records an effect, and in the same write the earlier notes.
     ///
-    /// The notes are dropped only after the write: a node can give it up and go on.
+    /// The notes are dropped only after the write: a node can give it up and continue.
     pub(super) async fn record(&self, point: Point, row: EffectRow) -> Result<()> {
         let mut notes = self.notes.lock().await;
         if notes.is_empty() {

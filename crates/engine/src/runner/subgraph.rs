@@ -120,7 +120,7 @@ impl<P: State, C: State> Subgraph<P, C> {
         ctx.keep_notes().await?;
         let mut tries = 0;
         let outcome = loop {
-            // Before each try: its last holder may have gone on after the parent was taken over.
+            // Before each try: its last holder may have continued after the parent was taken over.
             let child = self.child(ctx, &namespace).await?;
             let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
             if is_done || ctx.port().is_replay() {
