@@ -71,8 +71,11 @@ impl Sqlite {
     pub fn run(&self, batch: &[Statement], writes: bool) -> Result<Vec<Rows>, Error> {
         let mut state = self.state();
         while matches!(*state, State::Resting) && FORKS.load(Ordering::SeqCst) {
+            // Not locked meanwhile: nobody would ever unlock it in the child.
             drop(state);
-            std::thread::sleep(Duration::from_millis(1));
+            while FORKS.load(Ordering::SeqCst) {
+                std::thread::sleep(Duration::from_millis(1));
+            }
             state = self.state();
         }
         if matches!(*state, State::Resting) {
