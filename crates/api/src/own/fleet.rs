@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::{JsonResult, Query};
+use crate::http::{Body, JsonResult, Query};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::openai::{self, LOCAL, greeting};
@@ -156,7 +156,7 @@ pub(super) async fn local_models(State(service): State<Service>) -> JsonResult {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks the model for one word, for the operator of the service.
-pub(super) async fn check_model(State(service): State<Service>) -> JsonResult {
+pub(super) async fn check_model(State(service): State<Service>, _: Body) -> JsonResult {
     service.permit(Scope::Operate)?;
     let request = greeting();
     let asked =
