@@ -146,7 +146,8 @@ if cargo nextest --version >/dev/null 2>&1; then
     # Many wait for a clock, so two more than there are cores keep the cores busy.
     cargo nextest run "${selected[@]}" --no-fail-fast --test-threads $(($(getconf _NPROCESSORS_ONLN) + 2)) "$@" || status=$?
     heading "What the tests took"
-    times "$target/nextest/default/junit.xml" || true
+    # nextest writes beside the workspace, wherever the target directory is.
+    times target/nextest/default/junit.xml || true
     exit "$status"
 else
     heading "Unit and integration tests, with cargo test (cargo-nextest is not installed)"
