@@ -20,7 +20,7 @@ class Exchange:
     def __init__(self, role, request):
         self.role, self.request = role, request
         self.status, self.content, self.finish_reason, self.error = None, "", None, ""
-        self.seconds, self.usage = 0.0, {}
+        self.began, self.seconds, self.usage = time.monotonic(), 0.0, {}
 
     def schema(self):
         """Returns the name and the schema of the JSON that was asked for."""

@@ -112,9 +112,11 @@ def ask(home, recorder, number, servers, question, deadline, is_strict=True, pro
     expect(not times or times[-1] <= deadline + LEEWAY, f"{question}: {times[-1:]} s of {deadline} s", is_strict)
     spent = usage.get("input_tokens", 0) + usage.get("output_tokens", 0)
     most = max((one.usage.get("total_tokens", 0) for one in asked), default=0)
-    # The call that passes the limit is the last of the work; then the answer is written. One that was cut has no usage.
+    # The call that passes the limit is the last of its agent, and agents work beside each other; then the answer is
+    # written. One that was cut has no usage.
     answered = [one for one in asked if one.role == "qa"]
-    bound = TOKENS + most + sum(one.usage.get("total_tokens", most) for one in answered)
+    beside = max((sum(one.began <= other.began < one.began + one.seconds for one in asked) for other in asked), default=1)
+    bound = TOKENS + beside * most + sum(one.usage.get("total_tokens", most) for one in answered)
     calls = [(one.role, one.usage.get("total_tokens"), one.finish_reason) for one in asked]
     check(spent <= bound, f"{question}: {spent} tokens of {TOKENS}, at most {bound}: {calls}")
     replayed = home.run("--servers", f"{file}.toml", "replay", thread, env=limits)
