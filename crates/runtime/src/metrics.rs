@@ -1,14 +1,11 @@
 //! The process's metrics, with the values that only the database and the servers have.
 
 use std::sync::Arc;
-use std::time::{Duration, Instant};
 
 use async_trait::async_trait;
-use tokio::sync::Mutex;
 
 use super::{Error, Runtime};
 use perihelion_engine::checkpoint::{Store, ThreadStatus};
-use perihelion_engine::clock;
 use perihelion_mcp::Pool;
 use perihelion_settings::config::{Settings, Temporality};
 use perihelion_settings::metrics::{server_stands, threads_stand, traces_pending};
@@ -23,9 +20,6 @@ const STATUSES: [ThreadStatus; 6] = [
     ThreadStatus::Failed,
     ThreadStatus::Parked,
 ];
-
-/// The fraction of time that counting the database's threads can take.
-const SHARE: u32 = 20;
 
 /// The response to Prometheus.
 pub struct Metrics {
@@ -74,13 +68,11 @@ fn begin(settings: &Settings) -> Result<&'static Collected, Error> {
 struct Gauges {
     store: Arc<dyn Store>,
     tools: Option<Arc<Pool>>,
-    /// When the database may be asked again.
-    next: Mutex<Option<Instant>>,
 }
 
 impl Gauges {
     fn new(store: Arc<dyn Store>, tools: Option<Arc<Pool>>) -> Self {
-        Self { store, tools, next: Mutex::default() }
+        Self { store, tools }
     }
 
     async fn count(&self) -> Result<(), perihelion_engine::checkpoint::Error> {
@@ -102,15 +94,8 @@ impl Refresh for Gauges {
         for (server, up) in self.tools.iter().flat_map(|tools| tools.reachable()) {
             server_stands(server, up);
         }
-        let mut next = self.next.lock().await;
-        let began = clock::monotonic();
-        if next.is_some_and(|next| next > began) {
-            return;
-        }
         if let Err(error) = self.count().await {
             tracing::debug!(%error, "the threads could not be counted");
         }
-        let took: Duration = clock::monotonic().saturating_duration_since(began);
-        *next = Some(began + took * SHARE);
     }
 }

@@ -14,8 +14,10 @@ pub struct Driver {
 
 impl Kept {
     pub async fn runs_by_status(&self) -> Result<Vec<(RunStatus, u64)>> {
-        let mut count = self.statement("SELECT status, COUNT(*) FROM service_run WHERE tenant = ");
-        count.value(&self.tenant).text(" GROUP BY status ORDER BY status");
+        let mut count = self.statement(
+            "SELECT status, CAST(SUM(number) AS bigint) FROM status_count WHERE subject = 'run' AND tenant = ",
+        );
+        count.value(&self.tenant).text(" GROUP BY status HAVING SUM(number) > 0 ORDER BY status");
         Ok(self.of_tenant().rows(&count.build()).await?)
     }
 

@@ -99,8 +99,41 @@ impl Kept {
         Ok((listed, total))
     }
 
+    /// Counts threads: all, or those with some statuses, from the counts that the database keeps; others one by one.
     pub async fn count_threads(&self, filter: &ThreadFilter) -> Result<u64> {
-        self.count(filter, None).await
+        let is_noted = filter.metadata.as_object().is_some_and(|fields| !fields.is_empty());
+        if is_noted || !filter.ids.is_empty() || !filter.words.is_empty() {
+            return self.count(filter, None).await;
+        }
+        let counts = self.threads_by_status().await?;
+        let wanted =
+            |status: &String| filter.statuses.is_empty() || filter.statuses.contains(status);
+        Ok(counts.iter().filter(|(status, _)| wanted(status)).map(|(_, count)| count).sum())
+    }
+
+    /// Returns how many threads have each status, in the words of [`ThreadFilter::statuses`]; a status without threads is missing.
+    pub async fn threads_by_status(&self) -> Result<Vec<(String, u64)>> {
+        let mut find = self.statement(
+            "SELECT status, CAST(SUM(number) AS bigint) FROM status_count WHERE subject = 'thread' AND graph <> ",
+        );
+        find.value(DOCUMENTS).text(" AND tenant = ").value(&self.tenant);
+        find.text(" GROUP BY status HAVING SUM(number) > 0 ORDER BY status");
+        let mut counts: Vec<(String, u64)> = self.of_tenant().rows(&find.build()).await?;
+        let Some(failed) = counts.iter_mut().find(|(status, _)| status == "failed") else {
+            return Ok(counts);
+        };
+        // Why a thread failed is read from its last run: of those alone whose own status is failed, which an index finds.
+        let mut find = self.statement(
+            "SELECT count(*) FROM thread t WHERE t.root_id IS NULL AND t.status <> 'busy' AND t.status <> 'idle' \
+             AND t.status = 'failed' AND t.graph <> ",
+        );
+        find.value(DOCUMENTS).text(" AND t.tenant = ").value(&self.tenant);
+        find.text(" AND ").text(STATUS).text(" = 'stopped'");
+        let stopped = self.counted(find).await?;
+        failed.1 = failed.1.saturating_sub(stopped);
+        counts.push(("stopped".to_owned(), stopped));
+        counts.retain(|(_, count)| *count > 0);
+        Ok(counts)
     }
 
     /// Returns how the database would read a list, a line a step: for finding out why one is slow.

@@ -172,6 +172,8 @@ async fn threads_and_their_runs_are_visible_to_their_tenant_and_to_their_workers
         assert_eq!(rows(&of_them, table).await, 1, "{table}");
         assert_eq!(rows(&database.of_all_tenants(), table).await, 1, "{table}");
     }
+    assert_eq!(rows(&of_us, "status_count").await, 0);
+    assert!(rows(&of_them, "status_count").await > 0);
     // Ids of theirs lead nowhere for us.
     assert!(ours.add_run(&support::run(thread), begin).await.is_err());
     assert!(ours.find_run(run.id).await.unwrap().is_none());

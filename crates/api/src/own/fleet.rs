@@ -18,9 +18,6 @@ use perihelion_runtime::{Phase, usage};
 use perihelion_service::Service;
 use perihelion_service::kept::{Driver, ThreadFilter};
 
-/// The statuses of threads, by their names in lists.
-const STATES: [&str; 6] = ["idle", "busy", "interrupted", "failed", "stopped", "queued"];
-
 const FAILED: u32 = 20;
 
 /// Number of threads whose journals are read for their usage, newest first.
@@ -35,25 +32,13 @@ const WAITED: TimeDelta = TimeDelta::minutes(1);
 /// A process without a heartbeat for this long has ended.
 const UNHEARD: TimeDelta = TimeDelta::seconds(30);
 
-fn of_states(states: &[&str], limit: u32) -> ThreadFilter {
-    ThreadFilter {
-        statuses: states.iter().map(|&state| state.to_owned()).collect(),
-        limit,
-        ..ThreadFilter::default()
-    }
-}
-
 /// Returns the present status of threads, runs and processes.
 pub(super) async fn get(service: State<Service>) -> JsonResult {
     let kept = service.kept();
     let now = clock::now();
-    let mut threads = Map::new();
-    for state in STATES {
-        let count = kept.count_threads(&of_states(&[state], 1)).await?;
-        if count > 0 {
-            threads.insert(state.to_owned(), json!(count));
-        }
-    }
+    let threads = kept.threads_by_status().await?;
+    let threads: Map<String, Value> =
+        threads.into_iter().map(|(status, count)| (status, json!(count))).collect();
     let runs = kept.runs_by_status().await?;
     let runs: Map<String, Value> =
         runs.iter().map(|(status, count)| (status.as_str().to_owned(), json!(count))).collect();
@@ -133,7 +118,8 @@ impl Window {
 pub(super) async fn spent(service: State<Service>, Query(window): Query<Window>) -> JsonResult {
     let days = window.days();
     let since = clock::now() - TimeDelta::days(i64::from(days));
-    let (listed, total) = service.kept().threads(&of_states(&[], THREADS)).await?;
+    let newest = ThreadFilter { limit: THREADS, ..ThreadFilter::default() };
+    let (listed, total) = service.kept().threads(&newest).await?;
     let threads: Vec<_> = listed.into_iter().map(|one| (ThreadId(one.id), one.user)).collect();
     let runtime = service.runtime();
     let spent = usage(runtime.store().as_ref(), runtime.settings(), &threads, since).await?;

@@ -11,18 +11,9 @@ use super::decode::thread_columns;
 
 const COLUMNS: &str = thread_columns!();
 
-/// Threads at the top by status; idle threads are counted by indexes alone.
-pub(super) const COUNT: &str = "SELECT status, CAST(sum(threads) AS bigint) AS threads FROM (
-        SELECT status, count(*) AS threads FROM thread
-        WHERE root_id IS NULL AND status <> 'busy' GROUP BY status
-        UNION ALL
-        SELECT status, count(*) FROM thread
-        WHERE root_id IS NULL AND status = 'busy' AND status IN ('queued', 'busy') GROUP BY status
-        UNION ALL
-        SELECT CASE part.n WHEN 1 THEN 'failed' ELSE 'idle' END, part.n * count(*)
-        FROM (SELECT 1 AS n UNION ALL SELECT -1) AS part, thread
-        WHERE root_id IS NULL AND status = 'idle' AND error IS NOT NULL GROUP BY part.n
-     ) AS counted GROUP BY status";
+/// Threads at the top by status, from the counts that the database keeps with each change.
+pub(super) const COUNT: &str = "SELECT status, CAST(sum(number) AS bigint) AS threads
+     FROM status_count WHERE subject = 'thread' GROUP BY status";
 
 /// Threads that one index holds in order, or that are few: their condition, and the column of their last change.
 ///
