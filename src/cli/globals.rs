@@ -41,6 +41,22 @@ impl Globals {
         }
     }
 
+    /// Returns what an option replaces an environment variable by, for processes that are started with it.
+    pub fn variable(&self, name: &str) -> Option<String> {
+        let path = |path: &Option<PathBuf>| {
+            Some(std::path::absolute(path.as_ref()?).ok()?.to_string_lossy().into_owned())
+        };
+        match name {
+            "PERIHELION_CONFIG" => path(&self.config),
+            "PERIHELION_SERVERS" => path(&self.servers),
+            "DATABASE_URL" => self.database.clone(),
+            "OPENAI_BASE_URL" => self.model_url.clone(),
+            "OPENAI_MODEL" => self.model.clone(),
+            "PERIHELION_LOG" => self.log.clone(),
+            _ => None,
+        }
+    }
+
     /// Returns the program's name with the options given, for commands to be typed next; no password in it.
     pub fn invocation(&self) -> String {
         let path = |path: &Option<PathBuf>| path.as_ref().map(|path| path.display().to_string());

@@ -51,6 +51,7 @@ mod trace;
 mod worker;
 
 use std::process::ExitCode;
+use std::sync::OnceLock;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -146,13 +147,18 @@ fn tell_as_json(kind: &str, code: Option<String>, message: &str) {
     let _ = output::json(&serde_json::json!({ "error": error }));
 }
 
-/// Reads one environment variable. Values that are not Unicode count as unset.
+/// The options of this process, which replace the environment variables that they name.
+static GIVEN: OnceLock<Globals> = OnceLock::new();
+
+/// Reads one environment variable, or the option that goes before it, so that a server whose `env_vars` name it gets what this
+/// process uses. Values that are not Unicode count as unset.
 pub fn environment(name: &str) -> Option<String> {
-    std::env::var(name).ok()
+    GIVEN.get().and_then(|globals| globals.variable(name)).or_else(|| std::env::var(name).ok())
 }
 
 async fn dispatch(cli: Cli) -> Result<Exit> {
     let Cli { globals, command } = cli;
+    GIVEN.get_or_init(|| globals.clone());
     match command {
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -205,3 +205,21 @@ async fn agents_are_listed_with_their_tools_and_failures_with_their_reasons() {
     assert_eq!(show["tools"][0]["repeatable"], true);
     world.run(&["agents", "show", "broken"]).await.code(1).says("MCP server broken has no agent");
 }
+
+/// A server gets what this command uses, not what the environment would have been without its options.
+#[tokio::test]
+async fn options_replace_the_variables_that_servers_get() {
+    let mut world = World::new(reading()).await;
+    world.set("DATABASE_URL", "sqlite:one.db");
+    let server = r#"
+        [mcp_servers.nosy]
+        command = "sh"
+        args = ["-c", 'echo "$DATABASE_URL $OPENAI_MODEL" > seen.txt']
+        env_vars = ["DATABASE_URL", "OPENAI_MODEL"]
+    "#;
+    world.write("mcp-servers.toml", server);
+    world.run(&["agents", "--database", "sqlite:other.db", "--model", "m2"]).await;
+    assert_eq!(world.read("seen.txt").trim(), "sqlite:other.db m2");
+    world.run(&["agents", "--model", "m2"]).await;
+    assert_eq!(world.read("seen.txt").trim(), "sqlite:one.db m2");
+}
