@@ -209,7 +209,7 @@ async fn agents_are_listed_with_their_tools_and_failures_with_their_reasons() {
 /// A server gets what this command uses, not what the environment would have been without its options.
 #[tokio::test]
 async fn options_replace_the_variables_that_servers_get() {
-    let mut world = World::new(reading()).await;
+    let mut world = World::new(answering()).await;
     world.set("DATABASE_URL", "sqlite:one.db");
     let server = r#"
         [mcp_servers.nosy]
