@@ -16,7 +16,7 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_people::Scope;
 use perihelion_runtime::{ALONG, Answer, Job, RunReport, RunStatusView};
-use perihelion_star::{GraphState, Request};
+use perihelion_star::{ALLOWANCE, GraphState};
 
 /// Number of drives of a run after which a permanent error of the store ends it.
 const TRIES: u32 = 8;
@@ -188,6 +188,8 @@ impl Service {
         let thread = ThreadId(run.thread);
         self.check_enabled(thread).await?;
         let order = Order::of(run)?;
+        let begins_work = self.begins_work(thread, &order).await?;
+        let allowance = if begins_work { self.left_of_day().await? } else { None };
         let runtime = self.runtime();
         let options = order.applied_to(RunOptions {
             cancel: stop.clone(),
@@ -198,12 +200,17 @@ impl Service {
                 "metadata": run.metadata,
                 "user": order.user.as_ref().or(order.by.as_ref()),
                 "body": run.kwargs["shown"],
+                (ALLOWANCE): allowance,
             }))),
             ..runtime.run_options()
         });
         let report = if is_again && self.has_begun(run, &order).await? {
             self.continue_run(thread, options).await?
         } else {
+            // A turn that begins without an allowance says so in its answer.
+            if begins_work && order.turn().is_none() {
+                self.check_day().await?;
+            }
             self.begin(thread, &order, options, is_again).await?
         };
         self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
@@ -231,10 +238,7 @@ impl Service {
     /// Returns the work of an order when its turn comes.
     async fn job(&self, thread: ThreadId, order: &Order, is_again: bool) -> Result<Job> {
         Ok(match &order.asked {
-            Asked::Turn(turn) => {
-                let allowance = self.left_of_day().await?;
-                Job::Turn { thread, request: Request { allowance, ..turn.clone() } }
-            }
+            Asked::Turn(turn) => Job::Turn { thread, request: turn.clone() },
             Asked::Resume(given) => {
                 let view = self.runtime().threads().view(thread).await?;
                 if let Some(along) = &order.along

@@ -103,7 +103,7 @@ impl Service {
             let usual = self.runtime().settings().serve.approvals;
             turn.approvals.get_or_insert(if turn.interactive { Approvals::Wait } else { usual });
         }
-        if accept.order.asked.is_turn() {
+        if self.begins_work(accept.thread, &accept.order).await? {
             self.check_room().await?;
         }
         self.make_way(accept.thread, accept.multitask).await?;
@@ -142,7 +142,7 @@ impl Service {
         Ok(run)
     }
 
-    /// Refuses a turn if the tenant has reached its limit of runs, or has spent its daily budget.
+    /// Refuses work if the tenant has reached its limit of runs, or has spent its daily budget.
     pub(super) async fn check_room(&self) -> Result<()> {
         let settings = &self.runtime().settings().serve;
         if let Some(most) = settings.max_runs {
