@@ -2,7 +2,7 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use chrono::{DateTime, Duration, Utc};
-use perihelion_database::Database;
+use perihelion_database::{Database, query};
 use perihelion_people::{
     ApprovalRequest, ApprovalStatus, AuditEntry, AuditQuery, CreatedKey, EndedRun, Error, Identity,
     NewKey, People, Principal, ProvedBy, Scope, Taken,
@@ -282,10 +282,20 @@ async fn the_audit_log_is_read_page_by_page_without_a_gap() {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_decision_in_time_replaces_a_mark_that_the_request_has_expired() {
     on_both(|people| async move {
+        let thread = Uuid::now_v7();
+        let insert = query(
+            "INSERT INTO thread (id, created_at, updated_at, graph, namespace, tenant) \
+             VALUES ($1, $2, $2, 'swarm', '', 'acme')",
+        );
+        let insert = insert.bind(thread).bind(now());
+        let made = people.change("acme", "boss", now(), async |change| {
+            change.transaction().execute(&insert).await
+        });
+        made.await.unwrap();
         let asked = ApprovalRequest {
             id: Uuid::now_v7(),
             tenant: "acme".to_owned(),
-            thread: Uuid::now_v7(),
+            thread,
             agent: "mail".to_owned(),
             tool: "mail.send".to_owned(),
             status: ApprovalStatus::Pending,
