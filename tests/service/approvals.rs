@@ -21,6 +21,7 @@ on_both!(
     metadata_and_arguments_set_the_request_fields_in_every_api,
     an_answer_that_waits_for_its_turn_decides_no_call_without_the_scope,
     a_damaged_thread_hides_no_approval_of_another_one,
+    a_request_that_was_approved_in_time_does_not_expire_while_its_run_waits,
 );
 
 /// How long something may take that is to happen at all.
@@ -307,5 +308,39 @@ async fn a_damaged_thread_hides_no_approval_of_another_one(served: Served) {
     let listed: Value = serde_json::from_str(&listed).unwrap();
     assert_eq!((listed.as_array().unwrap().len(), &listed[0]["thread_id"]), (1, &json!(whole)));
     served.program(&["approvals", "approve", listed[0]["id"].as_str().unwrap(), "-q"]).await;
+    assert!(served.read("notes.jsonl").contains("remember"));
+}
+
+/// S3.09
+async fn a_request_that_was_approved_in_time_does_not_expire_while_its_run_waits(served: Served) {
+    let (thread, _) = waiting(&served, "wait").await;
+    let runs = format!("/threads/{thread}/runs");
+    let mut later = saying("hello");
+    later["after_seconds"] = json!(3_600);
+    let (_, busy) = served.post(&runs, &later).await;
+    let busy: Uuid = busy["run_id"].as_str().unwrap().parse().unwrap();
+    let database = Database::open(&served.database()).await.unwrap().of_tenant("default");
+    let now = perihelion::clock::now();
+    let begun = "UPDATE service_run SET status = 'running', attempt = 1, base_step = 0, first_event = 0, \
+                 owner = 'elsewhere', seen_at = $2 WHERE id = $1";
+    let begun = query(begun).bind(busy).bind(now + TimeDelta::hours(1));
+    assert_eq!(database.execute(&begun).await.unwrap(), 1);
+    let (_, listed) = served.get("/v1/approvals").await;
+    let approve = format!("/v1/approvals/{}/approve", listed[0]["id"].as_str().unwrap());
+    let (code, run) = served.post(&approve, &json!({})).await;
+    assert_eq!(code, 200, "{run}");
+    let late = query("UPDATE approval_request SET expires_at = $1");
+    let late = late.bind(now - TimeDelta::minutes(2));
+    assert_eq!(database.execute(&late).await.unwrap(), 1);
+    // It is looked at a few times.
+    perihelion::clock::sleep(Duration::from_secs(2)).await;
+    let (_, history) = served.get("/v1/approvals/history").await;
+    assert_eq!(history["requests"][0]["status"], "pending", "{history}");
+    let ended = query("UPDATE service_run SET status = 'success', owner = NULL WHERE id = $1");
+    assert_eq!(database.execute(&ended.bind(busy)).await.unwrap(), 1);
+    database.close().await;
+    served.get(&format!("{runs}/{}/join", run["run_id"].as_str().unwrap())).await;
+    let (_, history) = served.get("/v1/approvals/history").await;
+    assert_eq!(history["requests"][0]["status"], "approved", "{history}");
     assert!(served.read("notes.jsonl").contains("remember"));
 }

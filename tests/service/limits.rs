@@ -1,12 +1,13 @@
 //! What a tenant may have of the service: body, rate, runs, tokens of a day (S3.04).
 
-use serde_json::json;
+use serde_json::{Value, json};
 
 use super::people::key;
 use super::served::Served;
 use super::{on_both, saying};
 
 on_both!(
+    work_that_is_done_again_counts_again_and_needs_room_like_any_other,
     each_tenant_has_separate_limits_and_receives_a_retry_time,
     guesses_at_a_password_are_blocked_while_other_users_log_in,
 );
@@ -121,4 +122,76 @@ async fn each_tenant_has_separate_limits_and_receives_a_retry_time(served: Serve
     let refused = get(&ours).await;
     assert!(refused.headers().contains_key("retry-after"));
     assert_eq!(get(&theirs).await.status(), 200, "another tenant has a rate of its own");
+}
+
+/// S1.05, S3.04
+async fn work_that_is_done_again_counts_again_and_needs_room_like_any_other(served: Served) {
+    let of_day = |most: u64| ("PERIHELION_SERVE_MAX_DAILY_TOKENS", most.to_string());
+    let (name, many) = of_day(10_000_000);
+    let served = served.again_with(&[(name, &many)]).await;
+    let thread = served.thread().await;
+    let wait = format!("/threads/{thread}/runs/wait");
+    let taken = async |served: &Served| {
+        let (_, me) = served.get("/v1/auth/me").await;
+        let limits = me["limits"].as_array().unwrap();
+        let tokens = limits.iter().find(|one| one["name"] == "max_daily_tokens").unwrap();
+        tokens["taken"].as_u64().unwrap()
+    };
+    let mut work = saying("approve this");
+    work["approvals"] = json!("skip");
+    served.post(&wait, &work).await;
+    let (_, history) = served.get(&format!("/threads/{thread}/history?limit=100")).await;
+    let of_source = |source: &str| -> Vec<Value> {
+        let steps = history.as_array().unwrap().iter();
+        let found = steps.filter(|step| step["metadata"]["source"] == source);
+        found.map(|step| step["checkpoint_id"].clone()).collect()
+    };
+    let question = of_source("input").pop().unwrap();
+    // Oldest first: the turn is open, its agent is chosen, it has worked.
+    let steps: Vec<Value> = of_source("loop").into_iter().rev().collect();
+    let [chosen, worked] = [&steps[1], &steps[2]];
+    let again = |at: &Value| json!({ "assistant_id": "swarm", "input": null, "checkpoint_id": at });
+
+    let whole = taken(&served).await;
+    assert!(whole > 0);
+    served.post(&wait, &again(&question)).await;
+    let twice = taken(&served).await;
+    assert_eq!(twice, 2 * whole, "the same work was done twice");
+    served.post(&wait, &again(chosen)).await;
+    let part = taken(&served).await - twice;
+    assert!(0 < part && part < whole, "a part of it was done again: {part} of {whole}");
+    let (_, found) = served.get(&format!("/v1/runs?thread={thread}")).await;
+    let runs = found["runs"].as_array().unwrap();
+    let tokens: Vec<_> = runs.iter().map(|run| run["tokens"].as_u64().unwrap()).collect();
+    assert_eq!(tokens, [part, whole, whole], "{found}");
+    let agents: Vec<_> = runs.iter().map(|run| run["agents"].clone()).collect();
+    assert_eq!(agents, vec![json!(["mcp_agent_notes"]); 3], "{found}");
+    served.post(&wait, &again(worked)).await;
+    let (_, audit) = served.get(&format!("/v1/audit?thread={thread}")).await;
+    let executed = audit["entries"].as_array().unwrap().len();
+    assert_eq!(executed, 3, "the fourth run began after its agent had worked: {audit}");
+
+    // What the day has left bounds it as well.
+    let (name, few) = of_day(taken(&served).await + 50_000);
+    let served = served.again_with(&[(name, &few)]).await;
+    served.post(&wait, &again(&question)).await;
+    let (_, done) = served.get(&format!("/threads/{thread}/state")).await;
+    let bounds = done["values"]["planner"]["guardrails"].to_string();
+    assert!(bounds.contains("tokens: 50000\""), "{done}");
+
+    let (name, one) = of_day(1);
+    let served = served.again_with(&[(name, &one)]).await;
+    let goto = json!({ "assistant_id": "swarm", "command": { "goto": "supervisor" } });
+    let mut answer = json!({ "assistant_id": "swarm", "command": { "resume": "yes" } });
+    answer["checkpoint_id"] = question.clone();
+    for body in [again(&question), again(chosen), goto, answer, saying("hello")] {
+        let (code, why) = served.post(&wait, &body).await;
+        assert_eq!(code, 429, "{body}: {why}");
+    }
+    let plain = json!({ "assistant_id": "swarm", "input": null });
+    let (code, done) = served.post(&wait, &plain).await;
+    assert_eq!(code, 200, "nothing is to be done: {done}");
+    let edit = json!({ "values": {}, "as_node": "__start__" });
+    assert_eq!(served.post(&format!("/threads/{thread}/state"), &edit).await.0, 200);
+    assert_eq!(served.post(&wait, &plain).await.0, 429, "the edit begins the work again");
 }

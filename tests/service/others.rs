@@ -10,6 +10,7 @@ use super::{on_both, saying};
 on_both!(
     other_users_cannot_change_stop_or_delete_the_threads_of_a_user,
     a_reader_stops_no_run_by_leaving_its_stream,
+    who_decides_a_call_changes_nothing_else_of_its_thread,
 );
 
 /// What Ann has: a thread with a run that has ended and one that is under way, the same of OpenAI's and of A2A's.
@@ -191,4 +192,41 @@ async fn a_reader_stops_no_run_by_leaving_its_stream(served: Served) {
     sent_as(&served, &runs, "GET", &format!("{path}/{run}/join"), None).await;
     let (_, found) = sent_as(&served, &runs, "GET", &format!("{path}/{run}"), None).await;
     assert_eq!(found["status"], "interrupted", "{found}");
+}
+
+/// S3.04, S3.09
+async fn who_decides_a_call_changes_nothing_else_of_its_thread(served: Served) {
+    let (served, ann, bob) = with_ann_and_bob(served).await;
+    let thread = id(&sent_as(&served, &ann, "POST", "/threads", Some(json!({}))).await);
+    let wait = format!("/threads/{thread}/runs/wait");
+    let (_, asked) = sent_as(&served, &ann, "POST", &wait, Some(saying("approve this"))).await;
+    let question = asked["__interrupt__"][0]["id"].as_str().unwrap_or_else(|| panic!("{asked}"));
+    let history = format!("/threads/{thread}/history");
+    let (_, steps) = sent_as(&served, &ann, "GET", &history, None).await;
+    let oldest = steps.as_array().unwrap().last().unwrap()["checkpoint_id"].clone();
+    let clerk = json!({ "graph_id": "swarm", "name": "Clerk" });
+    let (code, clerk) = sent_as(&served, &bob, "POST", "/assistants", Some(clerk)).await;
+    let clerk = if code == 200 { clerk["assistant_id"].clone() } else { json!("swarm") };
+    let of_thread = format!("/threads/{thread}");
+    let (_, before) = sent_as(&served, &ann, "GET", &of_thread, None).await;
+    let approval = json!({ question: { "decisions": [{ "type": "approve" }] } });
+    let answer = json!({ "assistant_id": clerk, "command": { "resume": approval } });
+    for (name, value) in [
+        ("checkpoint_id", oldest),
+        ("interrupt_before", json!(["qa"])),
+        ("interrupt_after", json!("*")),
+        ("multitask_strategy", json!("rollback")),
+        ("multitask_strategy", json!("interrupt")),
+    ] {
+        let mut more = answer.clone();
+        more[name] = value;
+        let (code, why) = sent_as(&served, &bob, "POST", &wait, Some(more)).await;
+        assert_eq!(code, 403, "{name}: {why}");
+    }
+    let (_, now) = sent_as(&served, &ann, "GET", &history, None).await;
+    assert_eq!(now, steps, "nothing went back");
+    let (code, done) = sent_as(&served, &bob, "POST", &wait, Some(answer)).await;
+    assert_eq!((code, &done["answer"]), (200, &json!("Hello from the star.")), "{done}");
+    let (_, after) = sent_as(&served, &ann, "GET", &of_thread, None).await;
+    assert_eq!(after["metadata"], before["metadata"]);
 }

@@ -7,7 +7,10 @@ use uuid::Uuid;
 use super::served::Served;
 use super::{on_both, saying};
 
-on_both!(rows_of_others_hide_no_due_run_cron_or_request);
+on_both!(
+    rows_of_others_hide_no_due_run_cron_or_request,
+    a_run_begins_when_it_is_due_although_requests_for_approval_cannot_be_read,
+);
 
 /// More than two pages.
 const MANY: usize = 150;
@@ -66,4 +69,19 @@ async fn rows_of_others_hide_no_due_run_cron_or_request(mut served: Served) {
     }
     let next = &cron["next_run_date"];
     served.until("/runs/crons/search", &json!({}), |all| all[0]["next_run_date"] == *next).await;
+}
+
+/// X5
+async fn a_run_begins_when_it_is_due_although_requests_for_approval_cannot_be_read(served: Served) {
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    database.execute(&query("ALTER TABLE approval_request RENAME TO away")).await.unwrap();
+    let thread = served.thread().await;
+    let mut soon = saying("hello");
+    soon["after_seconds"] = json!(1);
+    let (_, run) = served.post(&format!("/threads/{thread}/runs"), &soon).await;
+    let run = format!("/threads/{thread}/runs/{}", run["run_id"].as_str().unwrap());
+    let (_, values) = served.get(&format!("{run}/join")).await;
+    assert_eq!(values["answer"], "Hello from the star.", "{values}");
+    database.execute(&query("ALTER TABLE away RENAME TO approval_request")).await.unwrap();
+    database.close().await;
 }

@@ -1,5 +1,6 @@
 //! What a tenant's runs learn and its people keep is that tenant's alone (S3.04, S1.11).
 
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
 
 use super::people::{ask, id, key};
@@ -266,6 +267,11 @@ async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     served.program(&["documents", "add", "lease.md", "--tenant", "acme"]).await;
     assert_eq!(listed(&served, &theirs, "/v1/documents", "documents").await, 1);
     assert_eq!(listed(&served, &ours, "/v1/documents", "documents").await, 0);
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    let of = query("SELECT tenant FROM thread WHERE graph = 'document'");
+    let tenants: Vec<String> = database.rows(&of).await.unwrap();
+    database.close().await;
+    assert_eq!(tenants, ["acme"], "what adds a document is of its tenant");
     work(&served, &theirs).await;
     let skills = async |args: &[&str]| -> usize {
         let reply = served.program(&[&["skills", "list", "--json"], args].concat()).await;

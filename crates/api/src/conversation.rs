@@ -136,6 +136,7 @@ pub(crate) async fn accept(
     asked: Asked,
 ) -> Result<Run, Refusal> {
     let Begin { thread, at, mut metadata, temporary, deliveries, .. } = begin;
+    let is_answer = matches!(asked, Asked::Resume(_));
     let shown = match &asked {
         Asked::Turn(turn) => {
             json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } })
@@ -159,8 +160,8 @@ pub(crate) async fn accept(
         deliveries,
     };
     let run = service.accept(accept).await?;
-    // Not before: a run that is refused changes nothing of its thread.
-    if noted.is_none() {
+    // Not before: a run that is refused changes nothing of its thread, and who decides a call of another user neither.
+    if noted.is_none() && (!is_answer || service.user_on(thread, None).await.is_ok()) {
         service.note_assistant(thread, graph, assistant).await?;
     }
     Ok(run)

@@ -199,7 +199,7 @@ impl FromColumn for i64 {
     }
 }
 
-/// Numbers that are stored as `i64`, each by what it makes of one.
+/// Numbers that are stored as `i64`, each by what it makes of one; an unsigned one makes 0 of a negative one.
 macro_rules! numbers {
     ($($kind:ty => $read:expr),*) => {$(
         impl FromColumn for $kind {
@@ -214,7 +214,10 @@ macro_rules! numbers {
     )*};
 }
 
-numbers!(u64 => i64::unsigned_abs, u32 => |number| u32::try_from(number).unwrap_or(u32::MAX));
+numbers!(
+    u64 => |number| u64::try_from(number).unwrap_or(0),
+    u32 => |number| u32::try_from(number).unwrap_or(u32::MAX)
+);
 
 impl FromColumn for f64 {
     fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {

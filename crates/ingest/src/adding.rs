@@ -53,7 +53,9 @@ pub(super) async fn run(
     let thread = parts.thread;
     let options = RunOptions { cancel: parts.documents.stop.clone(), ..RunOptions::default() };
     let store = Arc::clone(&parts.documents.store);
-    let runner = Runner::new(graph(Arc::new(parts))?, store);
+    let tenant = parts.documents.library.scope().tenant().into();
+    let mut runner = Runner::new(graph(Arc::new(parts))?, store);
+    runner.tenant = tenant;
     let is_new = match runner.store().info(thread).await {
         Ok(info) => info.head == 0,
         Err(checkpoint::Error::UnknownThread(_)) => {

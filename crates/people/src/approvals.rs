@@ -62,8 +62,8 @@ impl People {
         Ok(())
     }
 
-    /// Notes what became of a request; false when something had become of it before. A decision counts even if a reader
-    /// marked the request as withdrawn before the decision was stored.
+    /// Notes what became of a request; false when something had become of it before. A decision counts even if the request
+    /// was marked as withdrawn or expired before the decision was stored.
     pub async fn approval_ended(
         &self,
         id: Uuid,
@@ -73,7 +73,7 @@ impl People {
     ) -> Result<bool> {
         let update = query(
             "UPDATE approval_request SET status = $2, decided_at = $3, decided_by = $4 \
-             WHERE id = $1 AND (status = 'pending' OR (status = 'withdrawn' AND $5 = 1))",
+             WHERE id = $1 AND (status = 'pending' OR (status IN ('withdrawn', 'expired') AND $5 = 1))",
         )
         .binds((id, status, now, by, i64::from(status.is_decision())));
         Ok(self.of_all().execute(&update).await? > 0)

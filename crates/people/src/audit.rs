@@ -15,6 +15,7 @@ const PAGE: i64 = 1_000;
 stored_row! {
     #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
     pub struct AuditEntry {
+        pub id: Uuid,
         pub at: DateTime<Utc>,
         pub tenant: String,
         /// A user, a key or an agent.
@@ -32,33 +33,35 @@ stored_row! {
 pub struct AuditQuery {
     pub thread: Option<Uuid>,
     pub before: Option<DateTime<Utc>>,
+    /// With `before`, also entries of that time with smaller IDs: the ID of the last entry of the page before.
+    pub before_id: Option<Uuid>,
     /// At most 1,000.
     pub limit: Option<u32>,
 }
 
 impl People {
-    /// Adds an entry; durable when it returns.
-    pub async fn note(&self, entry: &AuditEntry) -> Result<()> {
-        self.note_once(Uuid::now_v7(), entry).await
-    }
-
     /// Adds an entry unless there is one of its id; durable when it returns.
-    pub async fn note_once(&self, id: Uuid, entry: &AuditEntry) -> Result<()> {
-        self.of(&entry.tenant).execute(&insert(id, entry)).await?;
+    pub async fn note(&self, entry: &AuditEntry) -> Result<()> {
+        self.of(&entry.tenant).execute(&insert(entry)).await?;
         Ok(())
     }
 
     /// Reads entries of a tenant, newest first.
     pub async fn audit(&self, tenant: &str, wanted: &AuditQuery) -> Result<Vec<AuditEntry>> {
         let before = wanted.before.map_or_else(far, |before| before.min(far()));
+        let before_id = wanted.before_id.unwrap_or_default();
         let limit = wanted.limit.map_or(100, i64::from).clamp(1, PAGE);
         let find = select::<AuditEntry>(match wanted.thread {
             Some(_) => {
-                "FROM audit WHERE tenant = $1 AND at < $2 AND thread_id = $4 ORDER BY at DESC, id DESC LIMIT $3"
+                "FROM audit WHERE tenant = $1 AND (at, id) < ($2, $3) AND thread_id = $5 \
+                 ORDER BY at DESC, id DESC LIMIT $4"
             }
-            None => "FROM audit WHERE tenant = $1 AND at < $2 ORDER BY at DESC, id DESC LIMIT $3",
+            None => {
+                "FROM audit WHERE tenant = $1 AND (at, id) < ($2, $3) ORDER BY at DESC, id DESC LIMIT $4"
+            }
         });
-        let find = wanted.thread.into_iter().fold(find.binds((tenant, before, limit)), Query::bind);
+        let find = find.binds((tenant, before, before_id, limit));
+        let find = wanted.thread.into_iter().fold(find, Query::bind);
         Ok(self.of(tenant).rows(&find).await?)
     }
 }
@@ -147,6 +150,7 @@ impl<'a> Change<'a> {
 
     async fn note(&mut self, action: &str, subject: &str) -> Result<()> {
         let entry = AuditEntry {
+            id: Uuid::now_v7(),
             at: self.now,
             tenant: self.tenant.to_owned(),
             actor: self.by.to_owned(),
@@ -155,17 +159,18 @@ impl<'a> Change<'a> {
             thread: None,
             details: json!({}),
         };
-        self.transaction.execute(&insert(Uuid::now_v7(), &entry)).await?;
+        self.transaction.execute(&insert(&entry)).await?;
         Ok(())
     }
 }
 
-fn insert(id: Uuid, entry: &AuditEntry) -> Query {
+fn insert(entry: &AuditEntry) -> Query {
     query(
         "INSERT INTO audit (id, at, tenant, actor, action, subject, thread_id, details) \
          VALUES ($1, $2, $3, $4, $5, $6, $7, $8) ON CONFLICT (id) DO NOTHING",
     )
-    .binds((id, entry.at, &entry.tenant, &entry.actor, &entry.action, &entry.subject, entry.thread))
+    .binds((entry.id, entry.at, &entry.tenant, &entry.actor, &entry.action))
+    .binds((&entry.subject, entry.thread))
     .bind(entry.details.clone())
 }
 

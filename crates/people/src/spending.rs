@@ -32,26 +32,30 @@ pub struct TenantUsage {
 pub struct EndedRun {
     pub tenant: String,
     pub thread: Uuid,
-    /// Number of the request in the thread.
-    pub turn: u32,
+    /// Number of the part of the thread's work that it belongs to; what the runs of a part took is counted together.
+    pub part: u64,
     pub run: Uuid,
     pub at: DateTime<Utc>,
 }
 
 impl People {
-    /// Stores the usage of a turn by the end of one of its runs, minus the usage of its earlier runs.
+    /// Stores the usage of a part of a thread's work by the end of one of its runs, minus the usage of its earlier runs.
     ///
-    /// A run that is written down already stays as it is. The time is that of the run alone.
-    pub async fn note_taken(&self, run: &EndedRun, of_turn: Taken) -> Result<()> {
+    /// A run that is written down already stays as it is, and no run gives back what others took. The time is that of the
+    /// run alone.
+    pub async fn note_taken(&self, run: &EndedRun, of_part: Taken) -> Result<()> {
         let insert = query(
             "INSERT INTO spending (tenant, day, thread_id, turn, run_id, tokens, nano_usd, tool_calls, steps, millis) \
-             SELECT $1, $2, $3, $4, $5, $6 - COALESCE(SUM(tokens), 0), $7 - COALESCE(SUM(nano_usd), 0), \
-             $8 - COALESCE(SUM(tool_calls), 0), $9 - COALESCE(SUM(steps), 0), $10 \
-             FROM spending WHERE thread_id = $3 AND turn = $4 AND run_id <> $5 \
+             SELECT $1, $2, $3, $4, $5, CASE WHEN tokens > 0 THEN tokens ELSE 0 END, \
+             CASE WHEN nano_usd > 0 THEN nano_usd ELSE 0 END, CASE WHEN tool_calls > 0 THEN tool_calls ELSE 0 END, \
+             CASE WHEN steps > 0 THEN steps ELSE 0 END, $10 \
+             FROM (SELECT $6 - COALESCE(SUM(tokens), 0) AS tokens, $7 - COALESCE(SUM(nano_usd), 0) AS nano_usd, \
+             $8 - COALESCE(SUM(tool_calls), 0) AS tool_calls, $9 - COALESCE(SUM(steps), 0) AS steps \
+             FROM spending WHERE thread_id = $3 AND turn = $4 AND run_id <> $5) AS rest WHERE true \
              ON CONFLICT (thread_id, turn, run_id) DO NOTHING",
         )
-        .binds((&run.tenant, day(run.at.date_naive()), run.thread, run.turn, run.run))
-        .binds((of_turn.tokens, of_turn.nano_usd, of_turn.tool_calls, of_turn.steps, of_turn.millis));
+        .binds((&run.tenant, day(run.at.date_naive()), run.thread, run.part, run.run))
+        .binds((of_part.tokens, of_part.nano_usd, of_part.tool_calls, of_part.steps, of_part.millis));
         self.of(&run.tenant).execute(&insert).await?;
         Ok(())
     }

@@ -2,9 +2,10 @@
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use chrono::{DateTime, Duration, Utc};
-use perihelion_database::Database;
+use perihelion_database::{Database, query};
 use perihelion_people::{
-    AuditEntry, AuditQuery, CreatedKey, Error, Identity, NewKey, People, Principal, ProvedBy, Scope,
+    ApprovalRequest, ApprovalStatus, AuditEntry, AuditQuery, CreatedKey, EndedRun, Error, Identity,
+    NewKey, People, Principal, ProvedBy, Scope, Taken,
 };
 use perihelion_test_database::TestDatabase;
 use serde_json::json;
@@ -149,6 +150,7 @@ async fn the_audit_log_is_read_newest_first_for_a_tenant_and_a_thread() {
             [(1, "acme", Some(thread)), (2, "acme", None), (3, "other", Some(thread))]
         {
             let entry = AuditEntry {
+                id: Uuid::now_v7(),
                 at: now() + Duration::seconds(number),
                 tenant: tenant.to_owned(),
                 actor: "ann".to_owned(),
@@ -248,6 +250,90 @@ async fn two_first_logins_of_one_person_at_the_same_time_are_both_accepted() {
         let (one, two) = tokio::join!(log_in("1"), log_in("1"));
         assert_eq!(one.unwrap().id, two.unwrap().id);
         assert!(matches!(log_in("2").await, Err(Error::Taken(_))));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn the_audit_log_is_read_page_by_page_without_a_gap() {
+    on_both(|people| async move {
+        // One change has one time.
+        let made = people.change("acme", "boss", now(), async |change| {
+            for name in ["one", "two", "three"] {
+                change.create_key(key(name)).await?;
+            }
+            Ok::<_, Error>(())
+        });
+        made.await.unwrap();
+        create(&people, "acme", key("four")).await.unwrap();
+        let mut wanted = AuditQuery { limit: Some(1), ..AuditQuery::default() };
+        let mut subjects = Vec::new();
+        while let Some(entry) = people.audit("acme", &wanted).await.unwrap().pop() {
+            wanted.before = Some(entry.at);
+            wanted.before_id = Some(entry.id);
+            subjects.push(entry.subject);
+        }
+        subjects.sort_unstable();
+        assert_eq!(subjects, ["four", "one", "three", "two"]);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_decision_in_time_replaces_a_mark_that_the_request_has_expired() {
+    on_both(|people| async move {
+        let thread = Uuid::now_v7();
+        let insert = query(
+            "INSERT INTO thread (id, created_at, updated_at, graph, namespace, tenant) \
+             VALUES ($1, $2, $2, 'swarm', '', 'acme')",
+        );
+        let insert = insert.bind(thread).bind(now());
+        let made = people.change("acme", "boss", now(), async |change| {
+            change.transaction().execute(&insert).await
+        });
+        made.await.unwrap();
+        let asked = ApprovalRequest {
+            id: Uuid::now_v7(),
+            tenant: "acme".to_owned(),
+            thread,
+            agent: "mail".to_owned(),
+            tool: "mail.send".to_owned(),
+            status: ApprovalStatus::Pending,
+            asked_at: now(),
+            expires_at: now() + Duration::hours(1),
+            decided_at: None,
+            decided_by: None,
+        };
+        people.approval_asked(&asked).await.unwrap();
+        let ended = async |status, by| people.approval_ended(asked.id, status, by, now()).await;
+        assert!(ended(ApprovalStatus::Expired, None).await.unwrap());
+        assert!(!ended(ApprovalStatus::Withdrawn, None).await.unwrap());
+        assert!(ended(ApprovalStatus::Approved, Some("ann")).await.unwrap());
+        assert!(!ended(ApprovalStatus::Denied, Some("bob")).await.unwrap());
+        let listed = people.approvals("acme", None).await.unwrap();
+        assert_eq!(
+            (listed[0].status, listed[0].decided_by.as_deref()),
+            (ApprovalStatus::Approved, Some("ann"))
+        );
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn what_runs_took_is_counted_once_and_never_given_back() {
+    on_both(|people| async move {
+        let thread = Uuid::now_v7();
+        let note = async |part: u64, run: u128, tokens: u64| {
+            let tenant = "acme".to_owned();
+            let run = EndedRun { tenant, thread, part, run: Uuid::from_u128(run), at: now() };
+            people.note_taken(&run, Taken { tokens, ..Taken::default() }).await.unwrap();
+            people.taken_on("acme", now().date_naive()).await.unwrap().tokens
+        };
+        assert_eq!(note(2, 1, 10_000).await, 10_000);
+        assert_eq!(note(2, 2, 12_000).await, 12_000, "the run continued the first one");
+        assert_eq!(note(2, 2, 12_000).await, 12_000, "it is written down already");
+        assert_eq!(note(9, 3, 3_000).await, 15_000, "it did the work again");
+        assert_eq!(note(2, 4, 1_000).await, 15_000, "it took less than is counted");
     })
     .await;
 }

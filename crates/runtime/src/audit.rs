@@ -5,7 +5,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::accounts::open_database;
+use super::spending::Part;
 use super::{Error, Runtime};
+use crate::graphs::Ended;
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_settings::config::Settings;
@@ -59,6 +61,7 @@ impl Runtime {
             }
         };
         let entry = AuditEntry {
+            id: Uuid::now_v7(),
             at: clock::now(),
             tenant,
             actor: by.unwrap_or(actor).to_owned(),
@@ -80,27 +83,24 @@ impl Runtime {
         }
     }
 
-    /// Stores the executions in the present turn of a thread, each one once.
-    pub(super) async fn note_executed(
-        &self,
-        tenant: &str,
-        thread: ThreadId,
-        results: &[AgentResult],
-    ) {
+    /// Stores the executions in a part of the present turn of a thread, each one once.
+    pub(super) async fn note_executed(&self, ended: &Ended, part: &Part, results: &[AgentResult]) {
         let Some(Audit { people, actor }) = self.audit.get() else { return };
-        for result in results {
-            let subject = format!("{}/{}", result.agent, result.id);
+        let thread = ended.thread;
+        for result in results.iter().skip(part.results_before()) {
+            // After a return to an earlier step, a task has the ID of the one before.
+            let name = format!("agent.executed/{}/{}", part.since, result.id);
             let entry = AuditEntry {
+                id: Uuid::new_v5(&thread.0, name.as_bytes()),
                 at: clock::now(),
-                tenant: tenant.to_owned(),
+                tenant: ended.tenant.to_string(),
                 actor: actor.clone(),
                 action: "agent.executed".to_owned(),
-                subject,
+                subject: format!("{}/{}", result.agent, result.id),
                 thread: Some(thread.0),
                 details: executed(result),
             };
-            let id = Uuid::new_v5(&thread.0, format!("agent.executed/{}", result.id).as_bytes());
-            if let Err(error) = people.note_once(id, &entry).await {
+            if let Err(error) = people.note(&entry).await {
                 tracing::error!(%error, %thread, "an execution is missing from the audit");
             }
         }

@@ -3,6 +3,7 @@
 use perihelion_people::{EndedRun, Taken};
 
 use super::{Error, RunReport, Runtime};
+use crate::ThreadState;
 use crate::graphs::Ended;
 use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::clock;
@@ -10,28 +11,63 @@ use perihelion_settings::config::TraceScope;
 use perihelion_star::GraphState;
 use perihelion_telemetry::{About, View, Which, bill, project, read};
 
+/// The part of a turn that the newest run of a thread belongs to: since the turn began, or since the thread returned into
+/// it or was copied in it. What was done before the return was done in another part, and counts as well.
+pub(super) struct Part {
+    /// The step with which it began.
+    pub since: u64,
+    /// The state at that step; `None` at the beginning of the turn.
+    pub before: Option<ThreadState>,
+}
+
 impl Runtime {
     /// Stores the usage of a run, its executions and the words of its messages.
     pub(super) async fn note_ended(&self, ended: &Ended, report: &RunReport) {
         self.note_words(&ended.tenant, ended).await;
-        self.note_taken(ended).await;
-        self.note_executed(&ended.tenant, ended.thread, &report.results).await;
+        match self.part_of(ended).await {
+            Ok(part) => {
+                self.note_taken(ended, &part).await;
+                self.note_executed(ended, &part, &report.results).await;
+            }
+            Err(error) => {
+                tracing::error!(%error, thread = %ended.thread, "cannot record the usage and the executions of a run");
+            }
+        }
+    }
+
+    async fn part_of(&self, ended: &Ended) -> Result<Part, Error> {
+        let first = ended.state.routing.first_step;
+        // The steps of one run follow each other.
+        let base = ended.head.saturating_sub(ended.steps);
+        if base < first || ended.state.turn == 0 {
+            return Ok(Part { since: first, before: None });
+        }
+        let store = self.store();
+        let count = u32::try_from(base - first).unwrap_or(u32::MAX);
+        let steps = store.history(ended.thread, Some(base + 1), count).await?;
+        let returned = steps.iter().find(|step| step.kind == StepKind::Fork).map(|step| step.seq);
+        let copied = store.info(ended.thread).await?.forked_from.map(|(_, shared)| shared);
+        let Some(since) = returned.max(copied).filter(|since| *since >= first) else {
+            return Ok(Part { since: first, before: None });
+        };
+        let graph = self.graph_of(ended.thread).await?;
+        Ok(Part { since, before: Some(graph.state(ended.thread, Some(since)).await?) })
     }
 
     /// Stores the usage of a run; a failure is logged, and does not count against the budget.
-    async fn note_taken(&self, ended: &Ended) {
+    async fn note_taken(&self, ended: &Ended, part: &Part) {
         let Some(people) = &self.spending else { return };
         let thread = ended.thread;
         let tenant = ended.tenant.to_string();
         let at = clock::now();
         let micros = at.timestamp_micros().saturating_sub(ended.run.started_micros());
         let noted = async {
-            let (turn, taken) = match &*ended.state {
+            let (number, taken) = match &*ended.state {
                 GraphState { turn: 0, .. } => self.taken_by_trace(ended).await?,
-                star => (star.turn, taken_in_turn(star, ended.head)),
+                star => (part.since, part.taken(star, ended.head)),
             };
             let taken = Taken { millis: u64::try_from(micros / 1_000).unwrap_or(0), ..taken };
-            let run = EndedRun { tenant, thread: thread.0, turn, run: ended.run.0, at };
+            let run = EndedRun { tenant, thread: thread.0, part: number, run: ended.run.0, at };
             Ok::<_, Error>(people.note_taken(&run, taken).await?)
         };
         if let Err(error) = noted.await {
@@ -41,16 +77,16 @@ impl Runtime {
 
     /// Returns what the trace of a run took so far, from its journal, under the number of its first run: only the state of
     /// the supervisor graph counts it.
-    async fn taken_by_trace(&self, ended: &Ended) -> Result<(u32, Taken), Error> {
+    async fn taken_by_trace(&self, ended: &Ended) -> Result<(u64, Taken), Error> {
         let view = View { scope: TraceScope::Run, content: false, rounds: None };
         let which = Which::Run(ended.run);
         let (rows, number) = read(self.store().as_ref(), ended.thread, which).await?;
         // Without a step there is no trace, and no usage that counts.
         let mut spans = project(&rows, number, view).unwrap_or_default();
         bill(&mut spans, &self.settings().models.price_list());
-        let Some(root) = spans.first() else { return Ok((number, Taken::default())) };
+        let Some(root) = spans.first() else { return Ok((number.into(), Taken::default())) };
         let About::Workflow { runs, usage, tools, .. } = &root.about else {
-            return Ok((number, Taken::default()));
+            return Ok((number.into(), Taken::default()));
         };
         let ids: Vec<_> = rows
             .runs
@@ -66,18 +102,40 @@ impl Runtime {
             steps: rows.steps.iter().filter(is_of_it).count() as u64,
             millis: 0,
         };
-        Ok((root.run, taken))
+        Ok((root.run.into(), taken))
     }
 }
 
-/// Returns what the present turn of the supervisor graph took so far.
-fn taken_in_turn(star: &GraphState, head: u64) -> Taken {
+impl Part {
+    /// Returns what the part took so far.
+    fn taken(&self, star: &GraphState, head: u64) -> Taken {
+        let now = taken_in_turn(star);
+        let before = self.before.as_ref().map(|before| taken_in_turn(before.star()));
+        let before = before.unwrap_or_default();
+        let steps = now.steps.saturating_sub(before.steps);
+        Taken {
+            tokens: now.tokens.saturating_sub(before.tokens),
+            nano_usd: now.nano_usd.saturating_sub(before.nano_usd),
+            tool_calls: now.tool_calls.saturating_sub(before.tool_calls),
+            steps: head.saturating_sub(self.since) + steps,
+            millis: 0,
+        }
+    }
+
+    /// Returns how many results the present turn had when the part began.
+    pub(super) fn results_before(&self) -> usize {
+        self.before.as_ref().map_or(0, |before| before.star().results_of_turn().count())
+    }
+}
+
+/// Returns what the present turn of the supervisor graph took so far; of the steps, those of teams.
+fn taken_in_turn(star: &GraphState) -> Taken {
     let spent = star.spent_in_turn();
     Taken {
         tokens: spent.usage.total(),
         nano_usd: spent.nano_usd,
         tool_calls: star.tool_calls_of_turn(),
-        steps: head.saturating_sub(star.routing.first_step) + spent.steps,
+        steps: spent.steps,
         millis: 0,
     }
 }

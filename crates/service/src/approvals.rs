@@ -109,18 +109,21 @@ impl Service {
                 self.expire(one.id).await?;
                 continue;
             }
-            match service.accept_answer(thread, id, Answer::TimedOut).await {
-                Ok(_) => {}
-                // No process can deny it, such as one of a removed graph.
-                Err(error) if !error.is_passing() && one.expires_at + SETTLING < now => {
-                    tracing::warn!(%error, %thread, "an approval request expired without a denial");
-                    self.expire(one.id).await?;
-                }
-                Err(error) if is_closed(&error) => left += 1,
-                Err(error) => {
-                    tracing::warn!(%error, %thread, "could not expire an approval request");
-                    left += 1;
-                }
+            let Err(error) = service.accept_answer(thread, id, Answer::TimedOut).await else {
+                continue;
+            };
+            // An answer to it may wait for its turn.
+            let is_taken = is_closed(&error) || matches!(error, Error::Busy);
+            let is_late = one.expires_at + SETTLING < now && !error.is_passing();
+            if is_late && !(is_taken && self.is_asked(&one).await) {
+                // It is not asked any more, or no process can deny it, such as one of a removed graph.
+                tracing::warn!(%error, %thread, "an approval request expired without a denial");
+                self.expire(one.id).await?;
+                continue;
+            }
+            left += 1;
+            if !is_taken {
+                tracing::warn!(%error, %thread, "could not expire an approval request");
             }
         }
         place.move_on(count, left);
@@ -131,6 +134,9 @@ impl Service {
     pub(super) async fn expire_stale(&self) -> Result<()> {
         let settled = clock::now() - SETTLING;
         for one in self.people().approvals_due(far(), STALE, 0).await? {
+            if self.parts.stop.is_cancelled() {
+                return Ok(());
+            }
             if !self.drives(&one.tenant) || one.asked_at > settled {
                 continue;
             }

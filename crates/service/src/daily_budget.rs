@@ -5,8 +5,10 @@ use std::time::Duration;
 use chrono::{Days, NaiveTime};
 use serde::Serialize;
 
-use super::{Error, Result, Service};
+use super::{Asked, Error, Order, Result, Service};
+use perihelion_engine::checkpoint::StepKind;
 use perihelion_engine::clock;
+use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config;
 use perihelion_star::Allowance;
 
@@ -65,6 +67,25 @@ impl Service {
             day.map(|bound| bound.map(|(_, most, taken)| most.saturating_sub(taken)));
         let left = Allowance { steps, tokens, nano_usd, tool_calls, seconds };
         Ok(day.iter().any(Option::is_some).then_some(left))
+    }
+
+    /// Returns whether an order begins work, for which its tenant needs room: not an answer, and not the rest of what was
+    /// under way.
+    pub(super) async fn begins_work(&self, thread: ThreadId, order: &Order) -> Result<bool> {
+        if order.at.is_some() {
+            return Ok(true);
+        }
+        Ok(match &order.asked {
+            Asked::Turn(_) | Asked::Input { .. } => true,
+            Asked::Answer { .. } => false,
+            Asked::Edit { goto, .. } => !goto.is_empty(),
+            Asked::Resume(_) => order.along.as_ref().is_some_and(|along| !along.goto.is_empty()),
+            Asked::Continue => {
+                let newest = self.runtime().store().history(thread, None, 1).await?.pop();
+                // From an edit or a return, work begins again.
+                newest.is_some_and(|step| matches!(step.kind, StepKind::Edit | StepKind::Fork))
+            }
+        })
     }
 
     /// Refuses a run of a tenant whose day is spent.

@@ -16,7 +16,7 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_people::Scope;
 use perihelion_runtime::{ALONG, Answer, Job, RunReport, RunStatusView};
-use perihelion_star::{GraphState, Request};
+use perihelion_star::{ALLOWANCE, GraphState};
 
 /// Number of drives of a run after which a permanent error of the store ends it.
 const TRIES: u32 = 8;
@@ -48,6 +48,9 @@ impl Service {
     /// Drives a run that this process has begun, and then begins the next one of its thread.
     pub(super) fn launch(&self, claim: Claim, run: Run) {
         let service = self.driving_for(&run.tenant);
+        if run.cancel.is_some() {
+            claim.stop.cancel();
+        }
         self.parts.tasks.spawn(async move {
             service.drive(&run, &claim.stop).await;
             drop(claim);
@@ -69,7 +72,7 @@ impl Service {
                 Some(Cancel::Rollback) => self.roll_back(run, has_moved, end).await,
                 _ => end,
             };
-            self.settle(run, end).await;
+            self.settle(run, &end).await;
         }
         self.parts.ended.call(run.id, ());
         if !is_announced {
@@ -77,7 +80,8 @@ impl Service {
         }
     }
 
-    /// Drives a run until it is decided what becomes of it; `None` where another process drives it by now, or it was deleted.
+    /// Drives a run until it is decided what becomes of it; `None` where it was put back, another process drives it by now,
+    /// or it was deleted.
     async fn drive_to_end(&self, run: &Run, stop: &CancellationToken) -> Option<Decided> {
         let mut is_again = run.attempt > 1;
         let mut tries = 0;
@@ -90,16 +94,30 @@ impl Service {
                     Driven::broken(&error, tries >= TRIES)
                 }
             };
+            // Of a thread that another process holds, an earlier drive may have made steps.
             let state = match &driven {
                 Driven::Lost => self.run_state(run).await.unwrap_or(RunState::Unknown),
+                Driven::Claimed if is_again => {
+                    self.run_state(run).await.unwrap_or(RunState::NotBegun)
+                }
+                Driven::Claimed => RunState::NotBegun,
                 _ => RunState::Unknown,
             };
             let is_announced = matches!(driven, Driven::Reported(..));
-            let has_moved = driven != Driven::Claimed && state != RunState::NotBegun;
-            let asked = self.cancel_of(run).await?;
+            let has_moved = state != RunState::NotBegun;
+            let mut asked = self.cancel_of(run).await?;
             let stopping = self.parts.stop.is_cancelled();
             let cancelled = asked.is_some() || (stop.is_cancelled() && !stopping);
-            match decide(driven, state, cancelled, stopping) {
+            let mut end = decide(driven.clone(), state.clone(), cancelled, stopping);
+            if end == End::PutBack {
+                if self.settle(run, &end).await {
+                    return None;
+                }
+                // It was cancelled in the meantime.
+                asked = self.cancel_of(run).await?;
+                end = decide(driven, state, true, stopping);
+            }
+            match end {
                 End::Again => {}
                 End::StoppedElsewhere => match self.end_elsewhere(run).await {
                     Ok(()) => {
@@ -143,10 +161,11 @@ impl Service {
         }
     }
 
-    /// Writes the end of a run, and repeats that until the database accepts it.
-    async fn settle(&self, run: &Run, end: End) {
+    /// Writes the end of a run, and repeats that until the database accepts it; returns false for one that is not put back
+    /// because it is cancelled.
+    async fn settle(&self, run: &Run, end: &End) -> bool {
         loop {
-            let written = match &end {
+            let written = match end {
                 End::Settled(status, error) => {
                     let kwargs = without_files(&run.kwargs);
                     let ended = Ended {
@@ -155,10 +174,10 @@ impl Service {
                         kwargs: kwargs.as_ref(),
                         by: Some(&self.parts.owner),
                     };
-                    self.kept().end_run(run.id, ended, clock::now()).await.map(|_| ())
+                    self.kept().end_run(run.id, ended, clock::now()).await
                 }
                 End::Left | End::Again | End::StoppedElsewhere => {
-                    self.kept().leave_run(run.id, &self.parts.owner).await
+                    self.kept().leave_run(run.id, &self.parts.owner).await.map(|()| true)
                 }
                 End::PutBack => {
                     let owner = &self.parts.owner;
@@ -171,9 +190,10 @@ impl Service {
                     clock::sleep(PATIENCE).await;
                 }
                 Err(error) => {
-                    return tracing::error!(%error, run = %run.id, "could not store the end of a run");
+                    tracing::error!(%error, run = %run.id, "could not store the end of a run");
+                    return true;
                 }
-                Ok(()) => break,
+                Ok(is_written) => return is_written,
             }
         }
     }
@@ -188,6 +208,8 @@ impl Service {
         let thread = ThreadId(run.thread);
         self.check_enabled(thread).await?;
         let order = Order::of(run)?;
+        let begins_work = self.begins_work(thread, &order).await?;
+        let allowance = if begins_work { self.left_of_day().await? } else { None };
         let runtime = self.runtime();
         let options = order.applied_to(RunOptions {
             cancel: stop.clone(),
@@ -198,12 +220,17 @@ impl Service {
                 "metadata": run.metadata,
                 "user": order.user.as_ref().or(order.by.as_ref()),
                 "body": run.kwargs["shown"],
+                (ALLOWANCE): allowance,
             }))),
             ..runtime.run_options()
         });
         let report = if is_again && self.has_begun(run, &order).await? {
             self.continue_run(thread, options).await?
         } else {
+            // A turn that begins without an allowance says so in its answer.
+            if begins_work && order.turn().is_none() {
+                self.check_day().await?;
+            }
             self.begin(thread, &order, options, is_again).await?
         };
         self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
@@ -231,10 +258,7 @@ impl Service {
     /// Returns the work of an order when its turn comes.
     async fn job(&self, thread: ThreadId, order: &Order, is_again: bool) -> Result<Job> {
         Ok(match &order.asked {
-            Asked::Turn(turn) => {
-                let allowance = self.left_of_day().await?;
-                Job::Turn { thread, request: Request { allowance, ..turn.clone() } }
-            }
+            Asked::Turn(turn) => Job::Turn { thread, request: turn.clone() },
             Asked::Resume(given) => {
                 let view = self.runtime().threads().view(thread).await?;
                 if let Some(along) = &order.along

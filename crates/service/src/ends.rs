@@ -56,6 +56,8 @@ pub(super) enum End {
 pub(super) fn decide(driven: Driven, thread: RunState, cancelled: bool, stopping: bool) -> End {
     let interrupted = End::Settled(RunStatus::Interrupted, None);
     let (status, why) = match (driven, thread) {
+        // The process that drove it before still does.
+        (Driven::Claimed, RunState::Unfinished) if cancelled => (RunStatusView::Queued, None),
         (Driven::Claimed, _) if cancelled => return interrupted,
         (Driven::Claimed, _) => return End::PutBack,
         (Driven::Lost, RunState::Unknown) if stopping => return End::Left,
@@ -173,6 +175,11 @@ mod tests {
                 Driven::Claimed,
                 unknown(),
                 [End::PutBack, interrupted(), End::PutBack, interrupted()],
+            ),
+            (
+                Driven::Claimed,
+                RunState::Unfinished,
+                [End::PutBack, End::StoppedElsewhere, End::PutBack, End::Left],
             ),
             (lost(), unknown(), [End::Again, End::Again, End::Left, End::Left]),
             (lost(), RunState::NotBegun, [End::Again, interrupted(), End::Left, interrupted()]),

@@ -7,7 +7,7 @@ use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::kept::Begin;
-use super::looks::{Looks, PAGE};
+use super::looks::{Looks, PAGE, Place};
 use super::{Result, Service};
 use perihelion_engine::clock;
 use perihelion_engine::runner::holder_is_dead;
@@ -17,7 +17,7 @@ use perihelion_settings::config::Age;
 /// How often runs are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// Looks between two signs of life.
+/// Looks between two heartbeats, and between two warnings of one kind.
 const BEAT_EVERY: u32 = 10;
 
 /// Number of polls between deletions of old usage counts and expired rows: an hour.
@@ -32,12 +32,33 @@ const SILENT_FOR: TimeDelta = TimeDelta::seconds(30);
 impl Service {
     /// Keeps the runs of the database going until the process is to end.
     pub async fn keep(&self) {
+        let expire = async {
+            if let Err(error) = self.expire_stale().await {
+                tracing::warn!(%error, "could not check old approval requests");
+            }
+            self.parts.are_stale_expired.store(true, Ordering::Release);
+        };
+        tokio::join!(expire, self.keep_own(), self.keep_others());
+    }
+
+    /// Stores heartbeats and looks for stop requests, however long other work takes.
+    async fn keep_own(&self) {
+        let mut turn = 0_u32;
+        loop {
+            let beats = turn.is_multiple_of(BEAT_EVERY);
+            warn_of(self.look_after_own(beats).await, beats, "could not look after the own runs");
+            turn = turn.wrapping_add(1);
+            tokio::select! {
+                () = self.parts.stop.cancelled() => return,
+                () = clock::sleep(LOOK_EVERY) => {}
+            }
+        }
+    }
+
+    /// Begins what is due, takes over what is left, and deletes what is old.
+    async fn keep_others(&self) {
         let mut turn = 0_u32;
         let mut looks = Looks::default();
-        if let Err(error) = self.expire_stale().await {
-            tracing::warn!(%error, "could not check old approval requests");
-        }
-        self.parts.are_stale_expired.store(true, Ordering::Release);
         loop {
             if turn.is_multiple_of(FORGET_EVERY) {
                 if let Err(error) = self.people().forget_taken(clock::now()).await {
@@ -51,9 +72,7 @@ impl Service {
             if turn.is_multiple_of(SWEEP_EVERY) {
                 self.sweep();
             }
-            if let Err(error) = self.look(&mut looks, turn.is_multiple_of(BEAT_EVERY)).await {
-                tracing::debug!(%error, "could not look for runs; trying again");
-            }
+            self.look(&mut looks, turn.is_multiple_of(BEAT_EVERY)).await;
             turn = turn.wrapping_add(1);
             tokio::select! {
                 () = self.parts.stop.cancelled() => return,
@@ -85,11 +104,10 @@ impl Service {
         });
     }
 
-    async fn look(&self, looks: &mut Looks, beats: bool) -> Result<()> {
+    async fn look_after_own(&self, beats: bool) -> Result<()> {
         let owner = self.parts.owner.as_str();
-        let now = clock::now();
         if beats && self.is_driving() {
-            self.kept().beat(owner, now).await?;
+            self.kept().beat(owner, clock::now()).await?;
         }
         for (run, cancel) in self.kept().runs_of(owner).await? {
             if cancel.is_some() {
@@ -97,8 +115,20 @@ impl Service {
             }
             self.take_over(run, beats).await;
         }
-        self.time_out(&mut looks.approvals).await?;
-        let waiting = self.kept().waiting_threads(now, PAGE, looks.threads.passed).await?;
+        Ok(())
+    }
+
+    /// Does each kind of work that is due; a failure of one hinders no other.
+    async fn look(&self, looks: &mut Looks, beats: bool) {
+        let Looks { approvals, threads, crons, runs } = looks;
+        warn_of(self.time_out(approvals).await, beats, "could not look for expired requests");
+        warn_of(self.begin_waiting(threads, beats).await, beats, "could not look for due runs");
+        warn_of(self.begin_due(crons).await, beats, "could not look for due cron jobs");
+        warn_of(self.take_abandoned(runs, beats).await, beats, "could not look for lost runs");
+    }
+
+    async fn begin_waiting(&self, place: &mut Place, beats: bool) -> Result<()> {
+        let waiting = self.kept().waiting_threads(clock::now(), PAGE, place.passed).await?;
         let count = waiting.len();
         let mut left = 0;
         for (thread, tenant) in waiting {
@@ -114,20 +144,22 @@ impl Service {
                 }
             }
         }
-        looks.threads.move_on(count, left);
-        if let Err(error) = self.begin_due(&mut looks.crons).await {
-            tracing::warn!(%error, "could not look for due cron jobs; trying again");
-        }
+        place.move_on(count, left);
+        Ok(())
+    }
+
+    async fn take_abandoned(&self, place: &mut Place, beats: bool) -> Result<()> {
+        let owner = self.parts.owner.as_str();
         let mut gone = self.kept().other_owners(owner).await?;
         gone.retain(|other| holder_is_dead(other));
         let before = clock::now() - SILENT_FOR;
         let kept = self.kept();
-        let abandoned = kept.abandoned_runs(owner, &gone, before, PAGE, looks.runs.passed).await?;
+        let abandoned = kept.abandoned_runs(owner, &gone, before, PAGE, place.passed).await?;
         let mut left = 0;
         for run in &abandoned {
             left += usize::from(!self.take_over(*run, beats).await);
         }
-        looks.runs.move_on(abandoned.len(), left);
+        place.move_on(abandoned.len(), left);
         Ok(())
     }
 
@@ -166,5 +198,14 @@ impl Service {
             self.launch(claim, run);
         }
         Ok(true)
+    }
+}
+
+/// Says why a look failed, now and then.
+fn warn_of(looked: Result<()>, beats: bool, what: &str) {
+    if let Err(error) = looked
+        && beats
+    {
+        tracing::warn!(%error, "{what}; trying again");
     }
 }

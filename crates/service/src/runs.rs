@@ -34,6 +34,15 @@ pub struct Accept {
     pub deliveries: Vec<NewDelivery>,
 }
 
+impl Accept {
+    /// Returns whether an answer comes with an order that changes the thread or its other runs.
+    fn does_more_than_answer(&self) -> bool {
+        let Order { at, along, pauses, .. } = &self.order;
+        let stops_others = matches!(self.multitask, Multitask::Interrupt | Multitask::Rollback);
+        stops_others || at.is_some() || along.is_some() || !pauses.is_empty()
+    }
+}
+
 /// How often an answer is tried while the thread moves.
 const ANSWER_TRIES: usize = 50;
 
@@ -71,7 +80,7 @@ impl Service {
             _ => false,
         };
         // Who decides a call changes nothing but what they were asked to permit.
-        if !decides {
+        if !decides || accept.does_more_than_answer() {
             self.bind_to_user(&mut accept).await?;
         }
         self.accept_bound(id, accept).await
@@ -103,7 +112,7 @@ impl Service {
             let usual = self.runtime().settings().serve.approvals;
             turn.approvals.get_or_insert(if turn.interactive { Approvals::Wait } else { usual });
         }
-        if accept.order.asked.is_turn() {
+        if self.begins_work(accept.thread, &accept.order).await? {
             self.check_room().await?;
         }
         self.make_way(accept.thread, accept.multitask).await?;
@@ -142,7 +151,7 @@ impl Service {
         Ok(run)
     }
 
-    /// Refuses a turn if the tenant has reached its limit of runs, or has spent its daily budget.
+    /// Refuses work if the tenant has reached its limit of runs, or has spent its daily budget.
     pub(super) async fn check_room(&self) -> Result<()> {
         let settings = &self.runtime().settings().serve;
         if let Some(most) = settings.max_runs {

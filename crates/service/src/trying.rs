@@ -27,7 +27,7 @@ impl Service {
             // The call belongs to no run, so it is counted like a run on a separate thread.
             let tenant = self.tenant().to_owned();
             let thread = Uuid::new_v4();
-            let run = EndedRun { tenant, thread, turn: 0, run: Uuid::new_v4(), at: clock::now() };
+            let run = EndedRun { tenant, thread, part: 0, run: Uuid::new_v4(), at: clock::now() };
             let taken = Taken {
                 tokens: usage.total(),
                 nano_usd: nano_usd.unwrap_or_default(),

@@ -85,8 +85,8 @@ impl Kept {
         Ok(self.of_all_tenants().rows(&find.build()).await?)
     }
 
-    /// Returns threads with a single run that ended before `before`, and their tenants; without those with unsent
-    /// messages.
+    /// Returns threads that were made for one run and whose runs all ended before `before`, and their tenants; without
+    /// those with unsent messages.
     pub async fn threads_of_one_run(
         &self,
         before: DateTime<Utc>,
@@ -95,8 +95,9 @@ impl Kept {
     ) -> Result<Vec<(Uuid, String)>> {
         let find = query(
             "SELECT thread_id, tenant FROM service_run WHERE temporary AND updated_at <= $1 \
-                AND status NOT IN ('pending', 'running') AND NOT EXISTS (SELECT 1 FROM service_delivery d \
-                    WHERE d.run_id = service_run.id AND d.payload IS NULL AND d.ended_at IS NULL) \
+                AND NOT EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = service_run.thread_id \
+                    AND (r.status IN ('pending', 'running') OR r.updated_at > $1 OR EXISTS (SELECT 1 \
+                        FROM service_delivery d WHERE d.run_id = r.id AND d.payload IS NULL AND d.ended_at IS NULL))) \
                 ORDER BY updated_at LIMIT $2 OFFSET $3",
         );
         Ok(self.of_all_tenants().rows(&find.binds((before, limit, offset))).await?)

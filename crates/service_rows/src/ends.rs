@@ -46,13 +46,22 @@ impl Kept {
 
     /// Ends a pending run, or stores how an active one must be stopped; a rollback precedes an interrupt.
     ///
-    /// Returns its previous status: pending, running, or `None` if it had ended.
+    /// A pending run that was taken over may have made steps: a rollback leaves it, and is done when it begins.
+    ///
+    /// Returns pending if it has ended by that, running if its process ends it, or `None` if it had ended.
     pub async fn ask_to_cancel(
         &self,
         id: Uuid,
         how: Cancel,
         now: DateTime<Utc>,
     ) -> Result<Option<RunStatus>> {
+        let leave = query(
+            "UPDATE service_run SET cancel = 'rollback' WHERE id = $1 AND tenant = $2 AND status = 'pending' \
+             AND attempt > 1 AND ($3 = 'rollback' OR cancel = 'rollback')",
+        );
+        if self.change(leave.binds((id, &self.tenant, how))).await? == 1 {
+            return Ok(Some(RunStatus::Running));
+        }
         let ask = query(
             "UPDATE service_run SET status = CASE WHEN status = 'pending' THEN 'interrupted' ELSE status END, \
                 cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $1 END, \
@@ -67,11 +76,11 @@ impl Kept {
         );
         let ask = ask.binds((how, now, id, &self.tenant));
         let Some(row) = self.of_tenant().execute_returning(&ask).await? else { return Ok(None) };
-        let is_running = row.get::<RunStatus>(0)? == RunStatus::Running;
-        Ok(Some(if is_running { RunStatus::Running } else { RunStatus::Pending }))
+        let has_ended = row.get::<RunStatus>(0)? == RunStatus::Interrupted;
+        Ok(Some(if has_ended { RunStatus::Pending } else { RunStatus::Running }))
     }
 
-    /// Returns a run without progress to the pending ones; one that must stop ends instead.
+    /// Returns a run without progress to the pending ones; false if it must stop, or another process has it.
     ///
     /// A run that was taken over keeps its first start position: its earlier process may be alive, and its followers
     /// have received events of it.
@@ -81,17 +90,14 @@ impl Kept {
         owner: &str,
         now: DateTime<Utc>,
         pause: TimeDelta,
-    ) -> Result<()> {
+    ) -> Result<bool> {
         let back = query(
-            "UPDATE service_run SET status = CASE WHEN cancel IS NULL THEN 'pending' ELSE 'interrupted' END, \
-                owner = NULL, due_at = $1, updated_at = $2, \
+            "UPDATE service_run SET status = 'pending', owner = NULL, due_at = $1, updated_at = $2, \
                 attempt = CASE WHEN attempt > 1 THEN attempt ELSE 0 END, \
                 base_step = CASE WHEN attempt > 1 THEN base_step END, \
-                last_step = CASE WHEN cancel IS NULL THEN NULL ELSE base_step END, \
-                last_event = CASE WHEN cancel IS NULL THEN NULL ELSE first_event END, \
-                first_event = CASE WHEN cancel IS NULL AND attempt <= 1 THEN NULL ELSE first_event END \
-             WHERE id = $3 AND owner = $4 AND tenant = $5 AND status = 'running'",
+                first_event = CASE WHEN attempt > 1 THEN first_event END \
+             WHERE id = $3 AND owner = $4 AND tenant = $5 AND status = 'running' AND cancel IS NULL",
         );
-        self.change(back.binds((now + pause, now, id, owner, &self.tenant))).await.map(drop)
+        Ok(self.change(back.binds((now + pause, now, id, owner, &self.tenant))).await? == 1)
     }
 }

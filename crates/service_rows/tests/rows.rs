@@ -94,7 +94,7 @@ async fn a_lost_run_is_claimed_once_and_only_from_its_last_seen_owner() {
 }
 
 #[tokio::test]
-async fn an_unstarted_run_waits_again_and_a_run_with_a_pending_stop_ends() {
+async fn an_unstarted_run_waits_again_unless_it_is_to_stop() {
     let (place, kept, thread) = with_thread().await;
     let begin = Begin { owner: "one", now: now() };
     let pause = TimeDelta::zero();
@@ -116,10 +116,8 @@ async fn an_unstarted_run_waits_again_and_a_run_with_a_pending_stop_ends() {
     // It is cancelled while it is being put back.
     let cancelled = kept.ask_to_cancel(first.id, Cancel::Interrupt, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));
-    kept.put_back(first.id, "one", now(), pause).await.unwrap();
-    assert_eq!(kept.run_status(thread, first.id).await.unwrap(), Some(RunStatus::Interrupted));
-    let second = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
-    assert_eq!(second.status, RunStatus::Running, "the thread is free");
+    assert!(!kept.put_back(first.id, "one", now(), pause).await.unwrap(), "its process ends it");
+    assert_eq!(kept.run_status(thread, first.id).await.unwrap(), Some(RunStatus::Running));
 }
 
 #[tokio::test]

@@ -72,7 +72,7 @@ pub use limits::{Allowance, MenuSize, StarLimits};
 pub use menu::Menu;
 pub use message::merge_messages;
 pub use offline::offline_parts;
-pub use parts::{Home, StarOptions, StarParts, TraceContext};
+pub use parts::{ALLOWANCE, Home, StarOptions, StarParts, TraceContext};
 pub use perihelion_settings::config::AGENT_PREFIX;
 pub use preprocess::{Request, RequestError};
 pub use reflection::{Reflection, ReflectionStatus};

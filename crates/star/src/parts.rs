@@ -5,6 +5,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use async_trait::async_trait;
+use serde::Deserialize as _;
+use serde_json::Value;
 
 use crate::{Allowance, Experience, Founder, GraphState, Shapes, StarLimits};
 use perihelion_engine::checkpoint::Store;
@@ -13,6 +15,9 @@ use perihelion_engine::runner::Runner;
 use perihelion_llm::{ChatModel, Prompts};
 use perihelion_mcp::ToolHost;
 use perihelion_settings::config::Prices;
+
+/// The field of a run's request with the [`Allowance`] of the turn that it begins.
+pub const ALLOWANCE: &str = "allowance";
 
 impl StarLimits {
     /// Returns the bounds of the present turn: those of its start, or stricter ones of its request.
@@ -26,22 +31,33 @@ impl StarLimits {
             // A turn that an earlier version began kept none.
             ..state.limits.unwrap_or(*self)
         };
-        let Some(allowed) = state.preferences.allowance else { return own };
+        own.within(state.preferences.allowance)
+    }
+
+    /// Returns the bounds for a turn that a run begins: these, or stricter ones that its caller passes as [`ALLOWANCE`].
+    pub(super) fn of_run(self, place: &NodeLocation) -> Self {
+        let given = place.request.as_ref().and_then(|request| request.downcast_ref::<Value>());
+        let given = given.and_then(|given| Allowance::deserialize(given.get(ALLOWANCE)?).ok());
+        self.within(given)
+    }
+
+    fn within(self, allowed: Option<Allowance>) -> Self {
+        let Some(allowed) = allowed else { return self };
         let both = Allowance {
-            steps: Some(own.max_steps),
-            tokens: own.max_tokens,
-            nano_usd: own.max_nano_usd,
-            tool_calls: own.turn_tool_calls,
-            seconds: own.deadline_sec,
+            steps: Some(self.max_steps),
+            tokens: self.max_tokens,
+            nano_usd: self.max_nano_usd,
+            tool_calls: self.turn_tool_calls,
+            seconds: self.deadline_sec,
         }
         .within(allowed);
         Self {
-            max_steps: both.steps.unwrap_or(own.max_steps),
+            max_steps: both.steps.unwrap_or(self.max_steps),
             max_tokens: both.tokens,
             max_nano_usd: both.nano_usd,
             turn_tool_calls: both.tool_calls,
             deadline_sec: both.seconds,
-            ..own
+            ..self
         }
     }
 }

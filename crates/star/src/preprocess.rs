@@ -9,9 +9,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
 use crate::{
-    AGENT_PREFIX, Allowance, Attachment, GraphState, GraphUpdate, Message, Preferences, Result,
-    Routing, Spent, StarLimits, StarParts, TEAM_PREFIX, attachments, clean_name,
-    model::RecordedModel, node, seen, summing,
+    AGENT_PREFIX, Attachment, GraphState, GraphUpdate, Message, Preferences, Result, Routing,
+    Spent, StarLimits, StarParts, TEAM_PREFIX, attachments, clean_name, model::RecordedModel, node,
+    seen, summing,
 };
 use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::structured;
@@ -57,9 +57,6 @@ pub struct Request {
     pub approvals: Option<Approvals>,
     /// Whether a person waits in front of it, so that requests for approval expire soon.
     pub interactive: bool,
-    /// Bounds of the turn in addition to the settings.
-    #[serde(skip)]
-    pub allowance: Option<Allowance>,
 }
 
 /// Why a request was refused before anything ran.
@@ -141,7 +138,6 @@ impl Request {
                 message_id: self.message_id,
                 skip_approvals: self.approvals == Some(Approvals::Skip),
                 interactive: self.interactive,
-                allowance: self.allowance,
                 ..Preferences::default()
             });
         let messages = self.messages;
@@ -206,7 +202,7 @@ impl Node<GraphState> for Preprocess {
             return Err(NodeError::failed("request", why));
         }
         // Noted, so that a replay under other settings has the same; a turn of an earlier version has none.
-        let limits = Some(self.parts.limits);
+        let limits = Some(self.parts.limits.of_run(ctx.place()));
         let limits: Option<StarLimits> = ctx.observe_unless(seen::LIMITS, &None, &limits).await?;
         let now = ctx.now().await?;
         let turn = state.turn + 1;

@@ -104,9 +104,10 @@ fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
         return;
     }
     let succeeded = report.error.is_none();
-    let source = format!("{}/{}", job.ctx.place().thread, job.assignment.id);
+    let place = job.ctx.place();
+    let source = format!("{}/{}/{}", place.thread, place.step, job.assignment.id);
     let work = Work {
-        tenant: &job.ctx.place().tenant,
+        tenant: &place.tenant,
         agent: &job.agent,
         server: &job.server,
         task: &job.assignment.task,

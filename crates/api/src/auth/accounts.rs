@@ -136,13 +136,14 @@ pub(super) async fn disable_user(
 pub(super) struct AuditPage {
     thread: Option<Uuid>,
     before: Option<DateTime<Utc>>,
+    before_id: Option<Uuid>,
     limit: Option<u32>,
 }
 
 pub(super) async fn audit(service: State<Service>, Query(which): Query<AuditPage>) -> JsonResult {
     service.permit(Scope::Manage)?;
-    let AuditPage { thread, before, limit } = which;
-    let wanted = AuditQuery { thread, before, limit };
+    let AuditPage { thread, before, before_id, limit } = which;
+    let wanted = AuditQuery { thread, before, before_id, limit };
     let entries = service.people().audit(service.tenant(), &wanted).await?;
     Ok(Json(json!({ "entries": entries })))
 }

@@ -167,6 +167,7 @@ async fn note(
     details: Value,
 ) -> Result<(), Refusal> {
     let entry = AuditEntry {
+        id: Uuid::now_v7(),
         at: clock::now(),
         tenant: service.tenant().to_owned(),
         actor: service.who().user.clone(),
