@@ -174,11 +174,11 @@ fn name(folder: &str) -> Result<String> {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
 
     /// Plays a server that expects each line and answers with a text, however it is cut into pieces.
-    async fn serve(stream: tokio::io::DuplexStream, piece: usize, talk: &[(&str, &str)]) {
+    pub async fn serve(stream: tokio::io::DuplexStream, piece: usize, talk: &[(&str, &str)]) {
         let mut stream = tokio::io::BufStream::new(stream);
         for (expected, answer) in talk {
             let mut line = vec![0; expected.len()];

@@ -88,14 +88,14 @@ fn unreachable(endpoint: &Endpoint, error: &SmtpError) -> Error {
 }
 
 #[cfg(test)]
-mod tests {
+pub(super) mod tests {
     use super::*;
     use crate::compose::address;
     use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
     use tokio::net::TcpListener;
 
     /// Starts a server that gives each answer to the next bytes, beginning at once, and then stays silent.
-    async fn server(answers: &'static [&'static str]) -> Endpoint {
+    pub async fn server(answers: &'static [&'static str]) -> Endpoint {
         let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
         let port = listener.local_addr().unwrap().port();
         tokio::spawn(async move {
