@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::result::{Chart, Source, Table};
+use super::result::{AgentResult, Chart, Source, Table};
 
 /// Numbers from here on are no citations: `[2031]` is a year.
 const TOO_LARGE: usize = 1_000;
@@ -16,7 +16,7 @@ pub struct CheckedCitations {
     pub text: String,
     /// The cited sources, in order, each once.
     pub cited: Vec<usize>,
-    /// What is said before each citation, by the cited source.
+    /// The sentences that end with a citation, by the cited source.
     pub statements: BTreeMap<usize, Vec<String>>,
     /// Number of removed citations without a source.
     pub removed: u64,
@@ -42,9 +42,16 @@ impl CheckedCitations {
 }
 
 /// Removes an agent's citations of its own `sources`, whose numbers mean something else elsewhere.
-pub(super) fn without_own_citations(output: &str, sources: usize) -> String {
+fn without_own_citations(output: &str, sources: usize) -> String {
     let is_own = |numbers: &[usize]| numbers.iter().all(|number| (1..=sources).contains(number));
     rewritten(output, |numbers| if is_own(numbers) { Vec::new() } else { numbers.to_vec() }).text
+}
+
+impl AgentResult {
+    /// Returns the output without citations of its own sources: in an answer, a number is that of a result.
+    pub(super) fn uncited_output(&self) -> String {
+        without_own_citations(&self.output, self.sources.len())
+    }
 }
 
 /// Puts other numbers into the citations of a text; one without numbers goes.
@@ -231,11 +238,14 @@ mod tests {
         let checked = check_citations("Rents rose [2]. Wages fell [5, 2] `x[5]`.", 8).renumbered();
         assert_eq!(checked.text, "Rents rose [1]. Wages fell [2, 1] `x[5]`.");
         assert_eq!(checked.cited, [2, 5]);
-        let said = |number| checked.statements[&number].join(" | ");
-        assert_eq!((said(2), said(5)), ("Rents rose | Wages fell".into(), "Wages fell".into()));
+        let before = |number| checked.statements[&number].join(" | ");
+        assert_eq!((before(2), before(5)), ("Rents rose | Wages fell".into(), "Wages fell".into()));
         let checked = check_citations("It rose. It fell by 5 %. [1][2] So\n- one [1]; two [2].", 2);
-        let said = |number| checked.statements[&number].join(" | ");
-        assert_eq!((said(1), said(2)), ("It fell by 5 | one".into(), "It fell by 5 | two".into()));
+        let before = |number| checked.statements[&number].join(" | ");
+        assert_eq!(
+            (before(1), before(2)),
+            ("It fell by 5 | one".into(), "It fell by 5 | two".into())
+        );
         for (output, elsewhere) in [
             ("Rents rose [1][2].", "Rents rose."),
             ("Numbers [1, 2, 3] and [3]; one [2, 1].", "Numbers [1, 2, 3] and [3]; one."),

@@ -3,7 +3,6 @@
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::{Map, Value, json};
 
-use crate::citing::without_own_citations;
 use crate::{FinishReason, Instruction, ReflectionVerdict, Sources};
 use perihelion_llm::{self as llm, Usage};
 
@@ -77,11 +76,6 @@ impl AgentResult {
     /// Tells whether nothing but the agent's own words supports it.
     pub(super) fn is_unverified(&self) -> bool {
         self.reflection == ReflectionVerdict::Unverified.as_str()
-    }
-
-    /// Returns the output without citations of its own sources: in an answer, a number is that of a result.
-    pub(super) fn uncited_output(&self) -> String {
-        without_own_citations(&self.output, self.sources.len())
     }
 
     pub fn error_message(&self) -> Option<&str> {
