@@ -39,7 +39,8 @@ fn supporting(text: &str, quote: &str, statements: &[String]) -> Option<Range<us
 impl Passage {
     /// Returns where in its document statements rest on something else than its quote.
     fn elsewhere(&self, statements: &[String]) -> Option<(super::Range, String)> {
-        let (text, parent) = (self.context.as_deref()?, self.parent?);
+        let text = self.context.as_deref()?;
+        let parent = self.parent?;
         let range = supporting(text, &self.quote, statements)?;
         let quote = &text[range.clone()];
         let start = parent.start + text[..range.start].chars().count() as u64;
