@@ -156,9 +156,10 @@ pub fn forward(message: &Message, mut forwarded: Vec<Part>, to: &[String], text:
     let date = message.date.as_deref().unwrap_or("?");
     let mut quoted = message.text.as_str();
     if quoted.chars().nth(QUOTED).is_some() {
-        let (name, content_type) =
-            ("message.txt".to_owned(), "text/plain; charset=utf-8".to_owned());
-        forwarded.insert(0, Part { name, content_type, bytes: quoted.as_bytes().to_vec() });
+        let name = "message.txt".to_owned();
+        let content_type = "text/plain; charset=utf-8".to_owned();
+        let bytes = quoted.as_bytes().to_vec();
+        forwarded.insert(0, Part { name, content_type, bytes });
         quoted = "(The text is attached as message.txt.)";
     }
     let text = format!(
@@ -357,7 +358,8 @@ mod tests {
         assert!(matches!(refused, Err(Error::TooLong { characters: 54_005, most: 40_000 })));
 
         // A draft of another program is read whole, and shown in a thread as far as a message is.
-        let draft = message::read(format!("\r\n{}", asked.text).as_bytes(), "Drafts", 1);
+        let draft =
+            message::read(format!("Subject: s\r\n\r\n{}", asked.text).as_bytes(), "Drafts", 1);
         assert_eq!(draft.text.trim_end(), asked.text);
         let shown = message::Shown { text: draft.text.clone(), ..message::Shown::default() };
         assert!(matches!(shown.check(&draft), Err(Error::TooLong { .. })));

@@ -66,7 +66,8 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
     };
     // Of two files of one size, only the digest shows which one is meant.
     let attachments = parsed.attachments().map(|part| {
-        let (name, bytes) = (part.attachment_name().unwrap_or("unnamed"), part.contents());
+        let name = part.attachment_name().unwrap_or("unnamed");
+        let bytes = part.contents();
         let digest = blake3::hash(bytes).to_hex();
         format!("{name} ({} bytes, {})", bytes.len(), &digest[..16])
     });

@@ -33,8 +33,8 @@ pub enum SentState {
 impl Sent {
     /// Says that an earlier call sent it.
     pub fn before(id: &str) -> Self {
-        let (id, state) = (id.to_owned(), SentState::AlreadySent);
-        Self { id, state, recipients: Vec::new(), not_filed: None }
+        let state = SentState::AlreadySent;
+        Self { id: id.to_owned(), state, recipients: Vec::new(), not_filed: None }
     }
 
     /// Says that this call sent it, and whether it was filed then.

@@ -2,12 +2,41 @@
 
 use super::folders::Folders;
 use super::mailbox::{ImapMailbox, locate};
-use super::session::tests::serve;
 use super::session::{Imap, Stream};
-use super::smtp::tests::server;
 use crate::account::Servers;
 use crate::sent::SentState;
-use crate::{Account, Error};
+use crate::{Account, Endpoint, Error, Security};
+use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
+use tokio::net::TcpListener;
+
+/// Plays a server that expects each line and answers with a text, however it is cut into pieces.
+pub(super) async fn serve(stream: tokio::io::DuplexStream, piece: usize, talk: &[(&str, &str)]) {
+    let mut stream = tokio::io::BufStream::new(stream);
+    for (expected, answer) in talk {
+        let mut line = vec![0; expected.len()];
+        stream.read_exact(&mut line).await.unwrap();
+        assert_eq!(String::from_utf8_lossy(&line), **expected);
+        for piece in answer.as_bytes().chunks(piece) {
+            stream.write_all(piece).await.unwrap();
+            stream.flush().await.unwrap();
+        }
+    }
+}
+
+/// Starts a server that gives each answer to the next bytes, beginning at once, and then stays silent.
+pub(super) async fn server(answers: &'static [&'static str]) -> Endpoint {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let port = listener.local_addr().unwrap().port();
+    tokio::spawn(async move {
+        let (mut stream, _) = listener.accept().await.unwrap();
+        for answer in answers {
+            stream.write_all(answer.as_bytes()).await.unwrap();
+            stream.read_buf(&mut Vec::<u8>::with_capacity(4_096)).await.unwrap();
+        }
+        std::future::pending::<()>().await;
+    });
+    Endpoint { host: "127.0.0.1".into(), port, security: Security::Plain }
+}
 
 const DRAFT: &str =
     "Message-ID: <a@b.test>\r\nFrom: bo@b.test\r\nTo: ann@a.test\r\nSubject: s\r\n\r\nt\r\n";
