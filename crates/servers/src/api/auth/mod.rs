@@ -233,7 +233,8 @@ mod tests {
             "q": {"type": "apiKey", "in": "query", "name": "api_key"}, "b": {"type": "http", "scheme": "bearer"},
             "h": {"type": "apiKey", "in": "header", "name": "X-Key"}, "c": {"type": "apiKey", "in": "cookie", "name": "k"},
         });
-        let (key, token) = (Some("api_key=KEYK"), Some("Bearer TOKN"));
+        let key = Some("api_key=KEYK");
+        let token = Some("Bearer TOKN");
         for (security, keys, has_token, wanted) in [
             (json!([{"q": []}, {"b": []}]), &["q"][..], true, (key, None)),
             (json!([{"b": []}, {"q": []}]), &["q"], true, (None, token)),
