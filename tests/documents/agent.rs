@@ -59,7 +59,33 @@ async fn the_agent_answers_from_documents_with_sources_that_reach_the_answer() {
     // Read on around the hit: what stands in the neighbouring section came along.
     assert!(prompt.contains("notice of three months"), "{prompt}");
     let qa = asked.chats.iter().find(|(role, ..)| role == "qa").unwrap();
-    assert!(Value::to_string(&qa.2).contains("1,250 crowns"));
+    assert!(Value::to_string(&qa.2).contains("The rent is 1,250 crowns, as is said elsewhere."));
+}
+
+/// S3.06: a statement from what was read around the hit is quoted where it stands.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_citation_quotes_the_paragraph_of_its_statement_and_not_another_one_of_its_passage() {
+    let says = |role: &str, stage: &str, body: &Value| match (role, stage) {
+        ("agent", "answer") => json!("Who pays late owes a penalty of 5 % [1]."),
+        ("supervisor", _) if body["messages"].to_string().contains("owes a penalty of") => {
+            let mut done = willing(role, stage, body);
+            done["selected_agents"] = json!(["qa"]);
+            done
+        }
+        _ => willing(role, stage, body),
+    };
+    let endpoint = Endpoint::start(Arc::new(|_| true), Arc::new(says)).await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    let notice = "A notice that ends the lease takes three months. ".repeat(21);
+    let text = format!("# Ending\n\n{notice}\n\nWho pays late owes a penalty of 5 %.\n");
+    std::fs::write(home.path().join("ending.md"), &text).unwrap();
+    home.json(&["documents", "add", "ending.md", "--json"]).await;
+    std::fs::write(home.path().join("mcp-servers.toml"), servers(&home, &[])).unwrap();
+    let report = home.json(&["run", "How does a notice end the lease?", "--json", "--quiet"]).await;
+    let source = &report["results"][0]["sources"][0];
+    assert_eq!(source["quote"], "Who pays late owes a penalty of 5 %.", "{report:#}");
+    assert_eq!(source["section"], "Ending", "{source}");
+    assert_eq!(characters(&text, &source["start"], &source["end"]), source["quote"]);
 }
 
 /// S3.02, S3.06: what a task is about narrows the search; where nothing is that narrow, the answer is made from others and

@@ -41,11 +41,20 @@ async fn documents_are_added_listed_searched_shown_and_deleted() {
     let again =
         home.json(&["documents", "add", "lease.md", "--collection", "home", "--json"]).await;
     assert_eq!(again["documents"][0]["unchanged"], true);
+    let read = home
+        .json(&["documents", "add", "lease.md", "--collection", "home", "--again", "--json"])
+        .await;
+    let read = &read["documents"][0];
+    assert_eq!((&read["unchanged"], &read["document"]), (&false.into(), &id.into()), "{read}");
+    let once = home.json(&["documents", "add", "lease.md", "--collection", "home", "--json"]).await;
+    assert_eq!(once["documents"][0]["unchanged"], true);
 
     std::fs::write(home.path().join("questions.jsonl"), "{\"question\": \"interest on late payment\", \"quote\": \"4 %\"}\n{\"question\": \"sun for tomatoes\", \"document\": \"garden.md\"}\n").unwrap();
     let measured = home.json(&["documents", "evaluate", "questions.jsonl", "--json"]).await;
     assert_eq!(measured["recall_at_10"], 1.0);
 
+    let output = home.run(&["documents", "delete", &id[..5]]).await;
+    assert_eq!(output.status.code(), Some(1), "so few letters name a document by chance");
     home.json(&["documents", "delete", id, "--json"]).await;
     let output = home.run(&["documents", "show", id]).await;
     assert_eq!(output.status.code(), Some(1));

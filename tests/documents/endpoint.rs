@@ -62,7 +62,7 @@ pub fn willing(role: &str, stage: &str, body: &Value) -> Value {
         }
         ("reranker", _) => json!({ "ranking": [1] }),
         ("supervisor", _) => {
-            let done = body["messages"].to_string().contains("1,250 crowns [1]");
+            let done = body["messages"].to_string().contains("1,250 crowns, as is said");
             let agents = if done { json!(["qa"]) } else { json!(["papers"]) };
             json!({ "thought_process": "t", "plan": ["p"], "selected_agents": agents, "tasks": [], "clarification": null, "confidence": null })
         }

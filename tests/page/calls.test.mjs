@@ -37,6 +37,12 @@ test("a citation of a document with pages names its page", () => {
   assert.deepEqual(found.quotes.map(({ title }) => title), ["Orbits, page 2", "Orbits"]);
 });
 
+test("each of two results of one agent has its own quotes", () => {
+  const result = (quote) => ({ agent: "papers", output: quote, sources: [{ source: "papers.search", title: "Orbits", quote }] });
+  const found = cited([1, 2].map((number) => ({ number, agent: "papers", source: "papers.search" })), [result("Mars."), result("Venus.")]);
+  assert.deepEqual(found.map(({ quotes, output }) => [quotes.map(({ text }) => text), output]), [[["Mars."], "Mars."], [["Venus."], "Venus."]]);
+});
+
 test("runs belong to the turn that they asked or continued, and those of abandoned branches to none", () => {
   const turns = ["Hello?", "And then?"].map((content) => ({ question: { type: "human", content } }));
   const runs = [["e", null], ["d", "And then?"], ["c", "And before?"], ["b", null], ["a", "Hello?"]].map(([run_id, question]) => ({ run_id, question }));

@@ -40,7 +40,7 @@ pub use page::{DocumentPage, PageAt};
 pub use perihelion_parse::{self as parse, Limits, Tesseract};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel, Scope, Weights};
 pub use prepare::{Input, Prepared, Step};
-pub use question::{Filters, Query, Reranker, reordered};
+pub use question::{Filters, Query, Reranker, reordered, significant_words};
 pub use record::{Description, Document};
 pub use remove::Deleted;
 pub use retrieve::{Found, Passage, Retrieved, Source};

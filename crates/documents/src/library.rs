@@ -13,6 +13,9 @@ use crate::{Document, Error, Parser, Quotas, Result, prepare, record};
 /// The kind of items that children are in the index.
 pub(crate) const KIND: &str = "document";
 
+/// Fewer characters of an id name no document: one by chance may be deleted for another.
+const SHORTEST: usize = 6;
+
 /// Documents in a database; cheap to clone.
 #[derive(Clone)]
 pub struct Library {
@@ -102,6 +105,16 @@ impl Library {
         self.by_id(&prepare::id(&self.scope, collection, path)).await
     }
 
+    /// Makes the next addition of a path read its bytes again, although they are known: what reads them may be another
+    /// program by now. Until then the document stays as it is.
+    pub async fn read_again(&self, collection: &str, path: &str) -> Result<()> {
+        let forget = self
+            .query("UPDATE document SET hash = '' WHERE tenant = $1 AND owner = $2 AND id = $3")
+            .bind(prepare::id(&self.scope, collection, path));
+        self.database().execute(&forget).await?;
+        Ok(())
+    }
+
     pub(crate) async fn by_id(&self, id: &str) -> Result<Option<Document>> {
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND id = $3",
@@ -111,7 +124,7 @@ impl Library {
         self.database().fetch_optional(&read).await?.as_ref().map(record::read).transpose()
     }
 
-    /// Finds a document by its id, the beginning of it, or its path.
+    /// Finds a document by its id, at least six characters of its beginning, or its path.
     ///
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
@@ -122,7 +135,7 @@ impl Library {
         }
         let sql = format!(
             "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 \
-             AND (path = $3 OR substr(id, 1, length($3)) = $3) ORDER BY id",
+             AND (path = $3 OR (length($3) >= {SHORTEST} AND substr(id, 1, length($3)) = $3)) ORDER BY id",
             record::COLUMNS
         );
         let read = self.query(AssertSqlSafe(sql)).bind(given);
@@ -178,11 +191,13 @@ impl Library {
         text.ok_or_else(|| Error::Damaged { id, what: "a part of its text is missing".to_owned() })
     }
 
-    /// Returns the page and the section of a place.
+    /// Returns the page and the section of a place; pages may end within the parent around it.
     async fn place(&self, id: &str, at: usize) -> Result<Option<(Option<u32>, Vec<String>)>> {
         let read = self.query(
-            "SELECT page, section FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3 AND first <= $4
-             ORDER BY number DESC LIMIT 1",
+            "SELECT coalesce((SELECT number FROM document_page p
+                 WHERE p.tenant = $1 AND p.owner = $2 AND p.id = $3 AND p.past > $4 ORDER BY number LIMIT 1), page), section
+             FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3 AND first <= $4
+             ORDER BY document_parent.number DESC LIMIT 1",
         );
         let at = i64::try_from(at).unwrap_or(i64::MAX);
         let read = read.bind(id).bind(at);

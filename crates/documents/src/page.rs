@@ -10,7 +10,7 @@ use sqlx::AssertSqlSafe;
 
 use crate::segments::Places;
 use crate::segments::Range;
-use crate::{Error, Library, Prepared, Result};
+use crate::{Error, Library, Prepared, Result, significant_words};
 
 /// Which page is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -79,7 +79,7 @@ impl Library {
         }))
     }
 
-    /// Returns for each quote the page with most words of a question; `None` if no page has any.
+    /// Returns for each quote the page with most words of a question, except stop words; `None` if no page has any.
     ///
     /// A piece may begin on the page before that of the words that it was found by.
     pub(crate) async fn pages_of_matches(
@@ -113,7 +113,7 @@ impl Library {
                 pages.push(place(row)?);
             }
         }
-        let words: BTreeSet<String> = split(question).into_iter().collect();
+        let words = significant_words(question);
         let found = quotes.iter().zip(pages).map(|((range, quote), pages)| {
             let on_page = |page: &PageRange| {
                 let first = page.start.max(range.start) - range.start;

@@ -1,11 +1,14 @@
 //! Questions to the documents of a scope: the text, the filter, and the order of the answers.
 
+use std::collections::BTreeSet;
+
 use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use perihelion_parse::Format;
+use perihelion_recall::words::{Language, split};
 use perihelion_recall::{Filter, Weights};
 
 /// Parents that are read.
@@ -46,6 +49,14 @@ impl Query {
     pub fn new(text: impl Into<String>) -> Self {
         Self { text: text.into(), filters: Filters::default(), weights: None, limit: PASSAGES }
     }
+}
+
+/// Returns the words of a text without the stop words of its language; all words of a text that has no others.
+pub fn significant_words(text: &str) -> BTreeSet<String> {
+    let language = Language::of(text);
+    let (stop, significant): (BTreeSet<String>, BTreeSet<String>) =
+        split(text).into_iter().partition(|word| language.is_empty_word(word));
+    if significant.is_empty() { stop } else { significant }
 }
 
 /// Returns the stored name of a format: `markdown` for `md`.

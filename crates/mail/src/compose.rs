@@ -7,7 +7,7 @@ use mail_builder::headers::message_id::MessageId;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::message::Message;
+use crate::message::{Message, check_length};
 use crate::{Account, Error, Result};
 
 /// A message to be written.
@@ -73,6 +73,7 @@ pub fn write(
     if compose.subject.chars().any(char::is_control) {
         return Err(Error::Control { what: "the subject" });
     }
+    check_length(&compose.text)?;
     let mut builder = MessageBuilder::new()
         .message_id(plain(&id).to_owned())
         .from(from)
@@ -142,21 +143,32 @@ fn references(message: &Message) -> Vec<String> {
     references
 }
 
+/// Most characters of another message's text in a message; of a forwarded one, a longer text is attached.
+const QUOTED: usize = 20_000;
+
 /// Writes a message that forwards another one, with its attachments.
-pub fn forward(message: &Message, forwarded: Vec<Part>, to: &[String], text: &str) -> Compose {
+pub fn forward(message: &Message, mut forwarded: Vec<Part>, to: &[String], text: &str) -> Compose {
     let subject = message.subject.trim();
     let is_forward = ["fwd:", "fw:"].iter().any(|start| {
         subject.get(..start.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(start))
     });
     let subject = if is_forward { subject.to_owned() } else { format!("Fwd: {subject}") };
     let date = message.date.as_deref().unwrap_or("?");
+    let mut quoted = message.text.as_str();
+    if quoted.chars().nth(QUOTED).is_some() {
+        let name = "message.txt".to_owned();
+        let content_type = "text/plain; charset=utf-8".to_owned();
+        let bytes = quoted.as_bytes().to_vec();
+        forwarded.insert(0, Part { name, content_type, bytes });
+        quoted = "(The text is attached as message.txt.)";
+    }
     let text = format!(
         "{}\n\n---------- Forwarded message ----------\nFrom: {}\nDate: {date}\nSubject: {}\nTo: {}\n\n{}",
         text.trim_end(),
         message.from,
         message.subject,
         message.to.join(", "),
-        message.text
+        quoted
     );
     let subject = subject.replace(char::is_control, " ");
     Compose { to: to.to_vec(), subject, text, forwarded, ..Compose::default() }
@@ -176,8 +188,8 @@ pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compo
     let subject = answered.subject.trim();
     let is_answer = subject.get(..3).is_some_and(|start| start.eq_ignore_ascii_case("re:"));
     let subject = if is_answer { subject.to_owned() } else { format!("Re: {subject}") };
-    let quoted: String =
-        answered.text.lines().take(200).map(|line| format!("> {line}\n")).collect();
+    let quoted: String = answered.text.chars().take(QUOTED).collect();
+    let quoted: String = quoted.lines().take(200).map(|line| format!("> {line}\n")).collect();
     let when = answered.date.as_deref().map(|date| format!("On {date}, ")).unwrap_or_default();
     let text = format!("{}\n\n{when}{} wrote:\n{quoted}", text.trim_end(), answered.from);
     Ok(Compose { to, subject: subject.replace(char::is_control, " "), text, ..Compose::default() })
@@ -325,6 +337,35 @@ mod tests {
         assert_eq!(read.references.last().unwrap(), "<two@a.test>");
         assert!(read.text.starts_with("Look.\n\n---") && read.text.contains("How are you?"));
         assert_eq!(message::parts(&written.bytes), [part]);
+    }
+
+    /// S3.07: what is sent is shown whole before, and what is forwarded arrives whole.
+    #[test]
+    fn a_text_that_cannot_be_shown_whole_is_attached_or_not_kept() {
+        let mut asked = message::read(ASKED.as_bytes(), "INBOX", 7);
+        asked.text = format!("{}Größe", "a long line of the message\n".repeat(2_000));
+        let compose = forward(&asked, Vec::new(), &["cy@c.test".into()], "Look.");
+        let written =
+            write(&account(), &compose, Follows::Forward(&asked), "<f@b.test>".into()).unwrap();
+        let read = message::read(&written.bytes, "Drafts", 1);
+        assert!(read.text.contains("attached as message.txt"), "{}", read.text);
+        let attached = message::parts(&written.bytes);
+        assert_eq!(String::from_utf8(attached[0].bytes.clone()).unwrap(), asked.text);
+        assert!(answer(&account(), &asked, "Well.").unwrap().text.len() < 30_000);
+        let to = vec!["a@a.test".into()];
+        let long = Compose { to, text: asked.text.clone(), ..Compose::default() };
+        let refused = write(&account(), &long, Follows::Nothing, "<l@b.test>".into());
+        assert!(matches!(refused, Err(Error::TooLong { characters: 54_005, most: 40_000 })));
+
+        // A draft of another program is read whole, and shown in a thread as far as a message is.
+        let draft =
+            message::read(format!("Subject: s\r\n\r\n{}", asked.text).as_bytes(), "Drafts", 1);
+        assert_eq!(draft.text.trim_end(), asked.text);
+        let shown = message::Shown { text: draft.text.clone(), ..message::Shown::default() };
+        assert!(matches!(shown.check(&draft), Err(Error::TooLong { .. })));
+        let mut clipped = draft;
+        clipped.clip();
+        assert_eq!(clipped.text.chars().count(), 40_001);
     }
 
     #[test]

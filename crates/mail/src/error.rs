@@ -25,6 +25,11 @@ pub enum Error {
     NoMessage(String),
     #[error("no draft and no sent message has this ID: {0}")]
     NoDraft(String),
+    #[error(
+        "the text has {characters} characters, more than the {most} that are shown before a message is sent. \
+         Shorten it, or attach it as a file"
+    )]
+    TooLong { characters: usize, most: usize },
     /// It was edited after it was shown.
     #[error("the draft changed after it was shown ({part}); show it again: {id}")]
     Changed { id: String, part: &'static str },
@@ -38,12 +43,18 @@ pub enum Error {
     BadQuery(String),
     #[error("{what} must not contain line breaks or control characters")]
     Control { what: &'static str },
-    /// A crash between handing over and noting it.
+    /// A crash or a failure between handing over and noting it.
     #[error(
-        "the outcome of sending this draft is unknown. Ask its recipient, or check the outgoing server. \
-         Then pass `resend` to send it again, or leave it: {0}"
+        "the outcome of sending this draft is unknown{}. Ask its recipient, or check the outgoing server. \
+         Then pass `resend` to send it again, or leave it: {id}",
+        .reason.as_ref().map(|reason| format!(" ({reason})")).unwrap_or_default()
     )]
-    OutcomeUnknown(String),
+    OutcomeUnknown {
+        id: String,
+        /// None if an earlier attempt ended without a trace.
+        #[source]
+        reason: Option<Box<Error>>,
+    },
     /// The folder of drafts keeps no keywords, so an earlier attempt leaves no trace.
     #[error(
         "this mail server stores no keywords on drafts, so an earlier attempt to send this one cannot be excluded. \
@@ -56,6 +67,13 @@ pub enum Error {
     Refused(String),
     #[error("cannot write the message: {0}")]
     Unwritable(#[from] std::io::Error),
+}
+
+impl Error {
+    /// Says that a draft may have been sent, because of a failure at that time if there was one.
+    pub(crate) fn outcome_unknown(id: &str, reason: Option<Self>) -> Self {
+        Self::OutcomeUnknown { id: id.to_owned(), reason: reason.map(Box::new) }
+    }
 }
 
 /// The result of a mailbox.

@@ -98,16 +98,18 @@ impl Mailbox {
     /// # Errors
     /// [`Error::BadId`], [`Error::NoMessage`], or the server's error.
     pub async fn thread(&self, id: &str) -> Result<Vec<Message>, Error> {
-        match &self.way {
+        let mut messages = match &self.way {
             Way::Imap(imap) => imap.thread(id).await,
             Way::Jmap(jmap) => jmap.thread(id).await,
-        }
+        }?;
+        messages.iter_mut().for_each(Message::clip);
+        Ok(messages)
     }
 
     /// Keeps a new message as a draft and returns it.
     ///
     /// # Errors
-    /// [`Error::NoRecipient`], [`Error::BadAddress`], [`Error::Control`], or the server's error.
+    /// [`Error::NoRecipient`], [`Error::BadAddress`], [`Error::Control`], [`Error::TooLong`], or the server's error.
     pub async fn draft(&self, compose: &Compose, id: &str) -> Result<Message, Error> {
         self.keep(Draft::New(compose), id).await
     }
@@ -138,12 +140,12 @@ impl Mailbox {
         }
     }
 
-    /// Sends a draft by its ID, if it is unchanged since it was shown; `resend` is a person's statement that one with
-    /// an unknown outcome did not arrive.
+    /// Sends a draft by its ID, if it is unchanged since it was shown; what fails after it left does not fail this.
+    /// `resend` is a person's statement that one with an unknown outcome did not arrive.
     ///
     /// # Errors
-    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::OutcomeUnknown`], [`Error::NoMark`], [`Error::Refused`] with the unchanged draft,
-    /// or the servers' error.
+    /// [`Error::NoDraft`], [`Error::Changed`], [`Error::TooLong`], [`Error::OutcomeUnknown`], [`Error::NoMark`],
+    /// [`Error::Refused`] with the unchanged draft, or the servers' error before it could leave.
     pub async fn send(&self, id: &str, shown: Option<&Shown>, resend: bool) -> Result<Sent, Error> {
         let id = bracketed(id);
         let _one = self.sending.lock().await;

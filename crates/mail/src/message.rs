@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 use crate::compose::Part;
 use crate::{Error, Result};
 
-/// Most characters of a message's text.
+/// Most characters of a message's text that are shown; a longer text is not sent.
 const TEXT: usize = 40_000;
 
 /// What a list shows of a message.
@@ -64,13 +64,12 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
         let text = decoded(&bytes, None);
         return Message { id: fallback, folder: folder.to_owned(), text, ..Message::default() };
     };
-    let mut text = readable_text(&parsed);
-    if let Some((end, _)) = text.char_indices().nth(TEXT) {
-        text.truncate(end);
-        text.push('…');
-    }
+    // Of two files of one size, only the digest shows which one is meant.
     let attachments = parsed.attachments().map(|part| {
-        format!("{} ({} bytes)", part.attachment_name().unwrap_or("unnamed"), part.contents().len())
+        let name = part.attachment_name().unwrap_or("unnamed");
+        let bytes = part.contents();
+        let digest = blake3::hash(bytes).to_hex();
+        format!("{name} ({} bytes, {})", bytes.len(), &digest[..16])
     });
     let date = parsed.date().filter(|date| date.is_valid());
     Message {
@@ -83,7 +82,7 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
         subject: parsed.subject().unwrap_or_default().to_owned(),
         date: date.map(mail_parser::DateTime::to_rfc3339),
         sent_at: date.map(mail_parser::DateTime::to_timestamp),
-        text,
+        text: readable_text(&parsed),
         attachments: attachments.collect(),
         in_reply_to: ids(parsed.in_reply_to()).pop(),
         references: ids(parsed.references()),
@@ -95,6 +94,14 @@ impl Message {
     /// Returns whether its ID is a Message-ID, not the server's own name for it.
     pub(crate) fn has_id(&self) -> bool {
         self.id.starts_with('<')
+    }
+
+    /// Cuts the text to what is shown of a message that was received.
+    pub(crate) fn clip(&mut self) {
+        if let Some((end, _)) = self.text.char_indices().nth(TEXT) {
+            self.text.truncate(end);
+            self.text.push('…');
+        }
     }
 
     pub fn summary(&self, unread: bool) -> Summary {
@@ -125,6 +132,14 @@ fn ids(value: &HeaderValue<'_>) -> Vec<String> {
         HeaderValue::Text(id) => vec![bracketed(id)],
         HeaderValue::TextList(list) => list.iter().map(|id| bracketed(id)).collect(),
         _ => Vec::new(),
+    }
+}
+
+/// Rejects a text that is too long to be shown whole before it is sent.
+pub(crate) fn check_length(text: &str) -> Result<()> {
+    match text.chars().count() {
+        characters if characters > TEXT => Err(Error::TooLong { characters, most: TEXT }),
+        _ => Ok(()),
     }
 }
 
@@ -164,8 +179,9 @@ impl Shown {
     /// Rejects a draft that differs from the shown one.
     ///
     /// # Errors
-    /// [`Error::Changed`] with the first part that differs.
+    /// [`Error::Changed`] with the first part that differs; [`Error::TooLong`].
     pub(crate) fn check(&self, draft: &Message) -> Result<()> {
+        check_length(&draft.text)?;
         let text = |text: &str| text.trim_end().to_owned();
         let differs = [
             ("from", self.from != draft.from),
@@ -180,5 +196,22 @@ impl Shown {
             Some((part, _)) => Err(Error::Changed { id: draft.id.clone(), part }),
             None => Ok(()),
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_attachment_of_the_same_size_is_another_one() {
+        let listed = |text: &str| {
+            let part = format!("Content-Disposition: attachment; filename=a.txt\r\n\r\n{text}");
+            let head = "Content-Type: multipart/mixed; boundary=b\r\n\r\n--b\r\n\r\nt\r\n--b";
+            read(format!("{head}\r\n{part}\r\n--b--\r\n").as_bytes(), "Drafts", 1).attachments
+        };
+        assert_eq!(listed("pay 10"), listed("pay 10"));
+        assert_ne!(listed("pay 10"), listed("pay 99"));
+        assert!(listed("pay 10")[0].starts_with("a.txt (6 bytes, "), "{:?}", listed("pay 10"));
     }
 }

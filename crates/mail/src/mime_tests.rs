@@ -186,7 +186,8 @@ fn encoded_words_are_joined_at_any_cut() {
                 percent(first),
                 percent(second)
             );
-            assert_eq!(read(mail.as_bytes()).attachments, [format!("{text} (1 bytes)")], "{cut}");
+            let attached = read(mail.as_bytes()).attachments;
+            assert!(attached[0].starts_with(&format!("{text} (1 bytes, ")), "{cut}: {attached:?}");
         }
     }
     for (subject, read_as) in [

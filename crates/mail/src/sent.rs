@@ -3,6 +3,8 @@
 use schemars::JsonSchema;
 use serde::Serialize;
 
+use crate::Result;
+
 /// Marks a draft whose sending began, by either protocol.
 pub const SENDING: &str = "$perihelionsending";
 
@@ -14,6 +16,9 @@ pub struct Sent {
     pub state: SentState,
     /// Who it went to.
     pub recipients: Vec<String>,
+    /// Why it is not in Sent, or still among the drafts, although it left.
+    #[serde(skip)]
+    pub not_filed: Option<String>,
 }
 
 /// Whether this call sent it.
@@ -28,6 +33,13 @@ pub enum SentState {
 impl Sent {
     /// Says that an earlier call sent it.
     pub fn before(id: &str) -> Self {
-        Self { id: id.to_owned(), state: SentState::AlreadySent, recipients: Vec::new() }
+        let state = SentState::AlreadySent;
+        Self { id: id.to_owned(), state, recipients: Vec::new(), not_filed: None }
+    }
+
+    /// Says that this call sent it, and whether it was filed then.
+    pub fn now(id: &str, recipients: Vec<String>, filed: Result<()>) -> Self {
+        let not_filed = filed.err().map(|error| error.to_string());
+        Self { id: id.to_owned(), state: SentState::Sent, recipients, not_filed }
     }
 }

@@ -32,6 +32,11 @@ impl Base {
     pub fn parse(text: &str) -> Result<Self> {
         let bad = || Error::BadBase(shown(text));
         let mut url = Url::parse(text.trim()).map_err(|_| bad())?;
+        // A parser takes the first part of the path for the host where the host is empty.
+        let host = text.split_once("://").map_or("", |(_, rest)| rest);
+        if host.is_empty() || host.starts_with(['/', '\\', '.']) {
+            return Err(bad());
+        }
         let is_plain =
             url.username().is_empty() && url.password().is_none() && url.fragment().is_none();
         if !matches!(url.scheme(), "http" | "https") || url.host().is_none() || !is_plain {

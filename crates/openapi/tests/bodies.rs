@@ -1,4 +1,4 @@
-//! Which form a body takes, and which headers a call may set.
+//! Which form a body and a parameter that is a document take, which headers a call may set, and when a server is unknown.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 use perihelion_openapi::{Arguments, Base, BaseChoice, Catalogue, Error, Request, render};
@@ -175,5 +175,56 @@ fn no_header_makes_a_request_another_one() {
     {
         let headers = Map::from_iter([(name.to_owned(), json!("1"))]);
         assert!(call(json!({JSON: {"schema": {}}}), json!({}), headers).is_ok(), "{name}");
+    }
+}
+
+#[test]
+fn a_parameter_that_is_a_document_is_written_as_its_media_type_has_it() {
+    for (media, schema, value, rendered) in [
+        ("text/plain", json!({"type": "string"}), json!("hello"), "hello"),
+        ("text/plain", json!({"type": "string"}), json!("5"), "5"),
+        ("application/json", json!({"type": "integer"}), json!("5"), "5"),
+        ("application/json", json!({"type": "boolean"}), json!("true"), "true"),
+        ("application/json", json!({"type": "string"}), json!("5"), "%225%22"),
+        ("application/json", json!({"type": "string"}), json!("hello"), "%22hello%22"),
+        ("application/json", Value::Null, json!("[1]"), "%5B1%5D"),
+        ("application/json", json!({}), json!("hello"), "%22hello%22"),
+        ("application/json", json!({"type": "array"}), json!("[\"a\"]"), "%5B%22a%22%5D"),
+        ("application/json", json!({"type": "array"}), json!("a,b"), "%22a%2Cb%22"),
+        ("application/json", json!({"type": "object"}), json!({"a": 1}), "%7B%22a%22%3A1%7D"),
+    ] {
+        let mut content = json!({media: {}});
+        if !schema.is_null() {
+            content[media]["schema"] = schema.clone();
+        }
+        let document = json!({"openapi": "3.0.0", "servers": [{"url": "https://a.test"}], "paths": {"/x": {"get": {
+            "operationId": "op", "parameters": [{"name": "p", "in": "query", "content": content}]}}}});
+        let catalogue = Catalogue::read(&document.to_string()).unwrap();
+        let operation = catalogue.operation("op").unwrap();
+        let base = Base::choose(&catalogue, operation, &BaseChoice::default()).unwrap();
+        let query = Map::from_iter([("p".to_owned(), value.clone())]);
+        let arguments = Arguments { query, ..Arguments::default() };
+        let request = render(&catalogue, operation, &arguments, &base).unwrap();
+        let sent = request.url.query().unwrap();
+        assert_eq!(sent, format!("p={rendered}"), "{media} {schema} {value}");
+    }
+}
+
+#[test]
+fn a_server_variable_without_a_default_is_the_operators_to_name() {
+    for (url, base) in [
+        ("http://{host}/v1", "http://eu.test/v1"),
+        ("https://{host}:{port}", "https://eu.test:8443"),
+    ] {
+        let variables = json!({"host": {"description": "x"}, "port": {"default": 8443}});
+        let document = json!({"openapi": "3.0.0", "servers": [{"url": url, "variables": variables}],
+            "paths": {"/x": {"get": {"operationId": "op"}}}});
+        let catalogue = Catalogue::read(&document.to_string()).unwrap();
+        let operation = catalogue.operation("op").unwrap();
+        let chosen = Base::choose(&catalogue, operation, &BaseChoice::default());
+        assert!(matches!(chosen, Err(Error::NoBase)), "{chosen:?}");
+        let variables = [("host".to_owned(), "eu.test".to_owned())];
+        let named = BaseChoice { variables: &variables, ..BaseChoice::default() };
+        assert_eq!(Base::choose(&catalogue, operation, &named).unwrap().as_str(), base);
     }
 }

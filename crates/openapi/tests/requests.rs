@@ -97,6 +97,16 @@ fn a_list_that_arrives_as_text_becomes_a_list_if_the_parameter_is_a_list() {
     let parameter = json!({"name": "p", "in": "query", "schema": {"type": "array", "items": {"type": "string"}}});
     assert_eq!(url(parameter.clone(), json!("[\"a\", \"b\"]")), "https://api.test/v1/x?p=a&p=b");
     assert_eq!(url(parameter, json!("a")), "https://api.test/v1/x?p=a");
+    for (place, rendered) in [("query", "?p=1,2%202,3"), ("path", "/1,2%202,3/y")] {
+        let list = json!({"name": "p", "in": place, "explode": false, "schema": {"type": "array", "items": {}}});
+        assert_eq!(
+            url(list.clone(), json!("1, 2 2,3")),
+            format!("https://api.test/v1/x{rendered}")
+        );
+        let mut either = list;
+        either["schema"]["type"] = json!(["array", "string"]);
+        assert!(url(either, json!("1,2")).contains("1%2C2"));
+    }
 }
 
 #[test]
@@ -283,7 +293,9 @@ fn a_relative_server_needs_the_address_of_its_document() {
         Base::choose(&catalogue, operation, &choice).unwrap().as_str(),
         "https://d.test/api"
     );
-    assert!(matches!(Base::parse("ftp://x"), Err(Error::BadBase(_))));
+    for bad in ["ftp://x", "http:///v1", "https://.example.com", "http:/v1", "https:x"] {
+        assert!(matches!(Base::parse(bad), Err(Error::BadBase(_))), "{bad}");
+    }
     assert!(!Base::parse("https://user:secret@x").unwrap_err().to_string().contains("secret"));
 }
 

@@ -7,6 +7,9 @@ use crate::{Error, Format, Limits, Parsed, Warning};
 
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
 
+/// The score of a delimiter that divides all records alike, without the number of fields.
+const ALL_ALIKE: usize = 100_000;
+
 /// Records that are looked at to find the delimiter.
 const SAMPLE: usize = 50;
 
@@ -169,18 +172,28 @@ fn delimiter(text: &str) -> u8 {
         let widths: Vec<usize> = sample.map(|record| record.len()).collect();
         let alike = |width: usize| widths.iter().filter(|one| **one == width).count();
         // A title can precede the table.
-        let score = |width: usize| alike(width) * 1000 / widths.len() * 100 + width.min(99);
+        let score = |width: usize| alike(width) * ALL_ALIKE / widths.len() + width.min(99);
         widths.iter().filter(|width| **width > 1).map(|width| score(*width)).max().unwrap_or(0)
     };
     // The first of equals, so that a comma goes before the rest.
     let mut best = (0, DELIMITERS[0]);
     for delimiter in DELIMITERS {
         let score = score(delimiter);
-        if score > best.0 {
+        let is_decimal = best.1 == b',' && score > ALL_ALIKE && is_decimal_comma(text);
+        if score > best.0 || is_decimal {
             best = (score, delimiter);
         }
     }
     best.1
+}
+
+/// Returns whether each comma of the first records stands in a number.
+fn is_decimal_comma(text: &str) -> bool {
+    text.lines().take(SAMPLE).all(|line| {
+        let parts: Vec<&str> = line.split(',').collect();
+        let is_digit = |c: char| c.is_ascii_digit();
+        parts.windows(2).all(|pair| pair[0].ends_with(is_digit) && pair[1].starts_with(is_digit))
+    })
 }
 
 #[cfg(test)]
@@ -193,6 +206,20 @@ mod tests {
             let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
             assert_eq!(parsed.text, "| a | b |\n| - | - |\n| 1 | 2, 3 |\n", "{text:?}");
             assert_eq!(parsed.tables.len(), 1);
+        }
+    }
+
+    #[test]
+    fn a_comma_within_numbers_is_no_delimiter_if_another_sign_is() {
+        for (text, expected) in [
+            ("1,5;2,5\n3,5;4,5\n", "| 1,5 | 2,5 |\n| - | - |\n| 3,5 | 4,5 |\n"),
+            ("1,50;2,50;3,50\n", "| 1,50 | 2,50 | 3,50 |\n| - | - | - |\n"),
+            ("1,5\t2,5\n3\t4,5\n", "| 1,5 | 2,5 |\n| - | - |\n| 3 | 4,5 |\n"),
+            ("1,2,3\n4,5,6\n", "| 1 | 2 | 3 |\n| - | - | - |\n| 4 | 5 | 6 |\n"),
+            ("a,1;2\nb,3;4\n", "| a | 1;2 |\n| - | - |\n| b | 3;4 |\n"),
+        ] {
+            let parsed = parse(text.as_bytes(), "x.csv", &Limits::default()).unwrap();
+            assert_eq!(parsed.text, expected, "{text:?}");
         }
     }
 

@@ -1,6 +1,7 @@
 //! Excel's spreadsheets: a page per sheet, and on it the tables that its cells form.
 
 mod regions;
+mod units;
 
 use std::borrow::Cow;
 use std::collections::BTreeMap;
@@ -10,6 +11,7 @@ use std::ops::Range;
 use calamine::{Data, DataRef, Reader as _, XlsxCellFormula, XlsxError};
 
 pub(crate) use self::regions::Sheet;
+use self::units::Units;
 use crate::builder::Builder;
 use crate::office::{CORE, Package, sheet_extras};
 use crate::{Error, Format, Limits, Parsed, Warning};
@@ -149,6 +151,7 @@ struct Cells {
 
 /// Reads a sheet cell by cell, so that neither a bad cell nor a distant one affects the rest.
 fn cells(book: &mut Book<'_>, name: &str, limits: &Limits) -> Result<Cells, XlsxError> {
+    let units = Units::read(book, name);
     let mut reader = caught(|| book.worksheet_cells_reader(name))?;
     let mut read = Cells { sheet: Sheet::default(), bad: 0, reason: None, uncomputed: 0 };
     let mut bytes = 0;
@@ -166,7 +169,7 @@ fn cells(book: &mut Book<'_>, name: &str, limits: &Limits) -> Result<Cells, Xlsx
                         read.uncomputed += 1;
                         format!("={formula}")
                     }
-                    _ => shown(&value.into()),
+                    _ => units.shown((y, x), &value.into()),
                 };
                 bytes += text.len();
                 read.sheet.put(y, x, text);
@@ -295,7 +298,14 @@ fn date(time: &calamine::ExcelDateTime) -> String {
         return format!("{sign}{}:{:02}:{:02}", seconds / 3600, seconds / 60 % 60, seconds % 60);
     }
     let (year, month, day, hour, minute, second, _) = time.to_ymd_hms_milli();
-    format!("{year:04}-{month:02}-{day:02} {hour:02}:{minute:02}:{second:02}")
+    let date = format!("{year:04}-{month:02}-{day:02}");
+    let hour = format!("{hour:02}:{minute:02}:{second:02}");
+    // A day without an hour, and an hour of no day.
+    match time.as_f64() {
+        days if days.fract() == 0.0 => date,
+        days if days < 1.0 => hour,
+        _ => format!("{date} {hour}"),
+    }
 }
 
 #[cfg(test)]
@@ -324,6 +334,13 @@ mod tests {
         assert_eq!(duration(-1.0 / 1440.0), "-0:01:00");
         assert_eq!(duration(30.5 / 24.0), "30:30:00");
         assert_eq!(duration(0.0), "0:00:00");
+        let time = |days: f64| {
+            let kind = calamine::ExcelDateTimeType::DateTime;
+            date(&calamine::ExcelDateTime::new(days, kind, false))
+        };
+        assert_eq!(time(0.5), "12:00:00");
+        assert_eq!(time(45_000.0), "2023-03-15");
+        assert_eq!(time(45_000.25), "2023-03-15 06:00:00");
     }
 
     #[test]

@@ -41,7 +41,15 @@ fn book(before: &str, cells: &str) -> Result<Parsed, Error> {
             relations(&[
                 ("rId1", "worksheet", "worksheets/sheet1.xml"),
                 ("rId2", "sharedStrings", "sharedStrings.xml"),
+                ("rId3", "styles", "styles.xml"),
             ]),
+        ),
+        (
+            "xl/styles.xml",
+            format!(
+                "<styleSheet {BOOK}><numFmts><numFmt numFmtId='164' formatCode='#,##0.00\\ &quot;EUR&quot;'/></numFmts><cellXfs>\
+                 <xf numFmtId='0'/><xf numFmtId='9'/><xf numFmtId='164'/><xf numFmtId='14'/><xf numFmtId='21'/></cellXfs></styleSheet>"
+            ),
         ),
         ("xl/sharedStrings.xml", format!("<sst {BOOK}><si><t>first</t></si></sst>")),
         (
@@ -213,6 +221,7 @@ fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
         shape("body", &(content("good") + &content("better"))),
         frame(&table),
         frame("<c:chart r:id='rId1'/>"),
+        frame("<dgm:relIds xmlns:dgm='d' r:dm='rId4'/>"),
         shape("sldNum", &content("1")),
     ];
     let list =
@@ -231,7 +240,17 @@ fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
                 ("rId1", "chart", "../charts/chart1.xml"),
                 ("rId2", "notesSlide", "../notesSlides/n.xml"),
                 ("rId3", "comments", "../comments/c.xml"),
+                ("rId4", "diagramData", "../diagrams/data1.xml"),
             ]),
+        ),
+        (
+            "ppt/diagrams/data1.xml",
+            format!(
+                "<dgm:dataModel xmlns:dgm='d' {SLIDE}><dgm:ptLst><dgm:pt type='doc'/><dgm:pt><dgm:t>{}</dgm:t></dgm:pt>\
+                 <dgm:pt type='parTrans'><dgm:t><a:p/></dgm:t></dgm:pt><dgm:pt><dgm:t>{}</dgm:t></dgm:pt></dgm:ptLst></dgm:dataModel>",
+                content("Plan"),
+                content("Build")
+            ),
         ),
         ("ppt/charts/chart1.xml", CHART.to_owned()),
         (
@@ -248,7 +267,7 @@ fn a_slide_is_a_page_with_title_list_table_chart_notes_and_comments() {
         parsed.text,
         format!(
             "# Results\n\n- good\n- better\n\n| Both | Both |\n| - | - |\n| one | two |\n\n{SALES}\n\n\
-             Speak slowly.\n\nIs that so?\n\n# Thanks\n"
+             - Plan\n- Build\n\nSpeak slowly.\n\nIs that so?\n\n# Thanks\n"
         )
     );
     let page = |words: &str| parsed.page_at(parsed.text.find(words).unwrap());
@@ -322,6 +341,17 @@ fn a_sheet_is_a_page_of_tables_with_results_merged_cells_charts_and_comments() {
         )
     );
     assert_eq!(parsed.page_at(parsed.text.find("Last").unwrap()), Some(2));
+}
+
+/// S3.05
+#[test]
+fn a_cell_has_its_unit_and_the_part_of_a_time_that_it_shows() {
+    let cells = [("A", 1, "0.15"), ("B", 2, "1234.5"), ("C", 3, "45000"), ("D", 4, "0.5")];
+    let cells =
+        cells.map(|(x, style, value)| format!("<c r='{x}1' s='{style}'><v>{value}</v></c>"));
+    let row = format!("<row r='1'>{}<c r='E1'><v>0.15</v></c></row>", cells.concat());
+    let table = "| 15% | 1234.5 EUR | 2023-03-15 | 12:00:00 | 0.15 |\n| - | - | - | - | - |\n";
+    assert_eq!(book("", &row).unwrap().text, format!("## May\n\n{table}"));
 }
 
 /// Each kind of bad cell costs that cell: the others are read, and a warning names the sheet.

@@ -65,13 +65,15 @@ fn an_open_document_text_is_read_with_lists_tables_notes_and_comments() {
 fn open_document_sheets_and_slides_are_pages() {
     let body = "<table:table table:name='May'><table:table-row><table:table-cell office:value-type='float' office:value='12.500000000000002'><text:p>12,50 €</text:p></table:table-cell>\
         <table:table-cell office:value-type='date' office:date-value='2026-05-01'><text:p>1.5.26</text:p></table:table-cell>\
+        <table:table-cell office:value-type='percentage' office:value='0.15'><text:p>15 %</text:p></table:table-cell>\
+        <table:table-cell office:value-type='currency' office:currency='EUR' office:value='1234.5'><text:p>1.234,50 EUR</text:p></table:table-cell>\
         <table:table-cell table:number-columns-repeated='16000'/></table:table-row>\
         <table:table-row table:number-rows-repeated='1048000'><table:table-cell table:number-columns-repeated='16384'/></table:table-row>\
         <table:table-row><table:table-cell table:number-columns-repeated='16383'/><table:table-cell office:value-type='string' calcext:value-type='error'><text:p>#DIV/0!</text:p></table:table-cell></table:table-row></table:table>";
     let parsed = open_document("spreadsheet", "", body);
     assert_eq!(
         parsed.text,
-        "## May\n\n| 12.5 | 2026-05-01 |\n| - | - |\n\n#DIV/0!\n\nConfidential\n"
+        "## May\n\n| 12.5 | 2026-05-01 | 15 % | 1.234,50 EUR |\n| - | - | - | - |\n\n#DIV/0!\n\nConfidential\n"
     );
     let slides = "<draw:page><draw:frame presentation:class='title'><draw:text-box><text:p>Results</text:p></draw:text-box></draw:frame>\
         <draw:frame><draw:text-box><text:list><text:list-item><text:p>good</text:p></text:list-item></text:list></draw:text-box></draw:frame>\

@@ -103,6 +103,17 @@ impl Documents {
         Ok(self.threads.add(place, &bytes, (read, listener)).await?)
     }
 
+    /// Makes the next addition of a file read it again, although its bytes are known.
+    ///
+    /// # Errors
+    /// [`Error::Documents`] if the file is missing, or the database fails.
+    pub async fn read_again(&self, path: &Path, collection: &str) -> Result<(), Error> {
+        let failed =
+            |source| perihelion_documents::Error::File { path: path.display().to_string(), source };
+        let whole = std::fs::canonicalize(path).map_err(failed)?;
+        Ok(self.threads.library.read_again(collection, &whole.to_string_lossy()).await?)
+    }
+
     /// Adds an uploaded document; the same bytes under the same name continue interrupted work.
     ///
     /// # Errors

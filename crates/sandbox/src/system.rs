@@ -87,7 +87,7 @@ impl Interpreter {
         };
         match report(&bytes) {
             Some(report) => report.into_outcome(&mut outcome, None),
-            None => outcome.error = Some(unreported(&bytes)?),
+            None => outcome.error = Some(unreported(&bytes)),
         }
         Ok(outcome)
     }
@@ -161,16 +161,15 @@ fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<Ke
     report
 }
 
-fn unreported(bytes: &[u8]) -> Result<Fault, Error> {
+/// Returns what ended a run without a report. What stands there may be the program's own words, so it is its failure.
+fn unreported(bytes: &[u8]) -> Fault {
     let output_text = String::from_utf8_lossy(bytes);
-    let last = output_text.lines().last().unwrap_or_default().to_owned();
-    if let Some(complaint) = last.strip_prefix("bwrap: ") {
-        return Err(Error::Bubblewrap(complaint.to_owned()));
-    }
+    let last = output_text.lines().last().unwrap_or_default();
+    let message = last.strip_prefix("bwrap: ").unwrap_or(NO_REPORT);
     let kind = if output_text.contains("MemoryError") {
         FaultType::MemoryLimit
     } else {
         FaultType::PythonError
     };
-    Ok(Fault::new(kind, NO_REPORT))
+    Fault::new(kind, message)
 }

@@ -45,6 +45,13 @@ fn a_program_of_the_systems_python_leaves_the_same_data() {
 }
 
 #[test]
+fn a_program_that_ends_the_interpreter_is_no_failure_of_the_sandbox_whatever_it_writes() {
+    let Some(python) = python() else { return };
+    let outcome = run(&python, "import os\nos.write(2, b'bwrap: no\\n')\nos._exit(1)");
+    assert_eq!(outcome.error.unwrap().kind, FaultType::PythonError);
+}
+
+#[test]
 fn network_processes_and_files_of_the_host_are_out_of_reach() {
     let Some(python) = python() else { return };
     for code in [

@@ -1,11 +1,11 @@
 //! The finding of an agent, and its citations: a number in brackets refers to a passage or a result; otherwise it is
 //! removed and counted.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::{Deserialize, Serialize};
 
-use super::result::{Chart, Source, Table};
+use super::result::{AgentResult, Chart, Source, Table};
 
 /// Numbers from here on are no citations: `[2031]` is a year.
 const TOO_LARGE: usize = 1_000;
@@ -16,6 +16,8 @@ pub struct CheckedCitations {
     pub text: String,
     /// The cited sources, in order, each once.
     pub cited: Vec<usize>,
+    /// The sentences that end with a citation, by the cited source.
+    pub statements: BTreeMap<usize, Vec<String>>,
     /// Number of removed citations without a source.
     pub removed: u64,
 }
@@ -25,8 +27,40 @@ pub struct CheckedCitations {
 ///
 /// Code, links, notes and indexes such as `rows[0]` stay as they are.
 pub fn check_citations(answer: &str, known: usize) -> CheckedCitations {
+    let of_known = |number: &usize| (1..=known).contains(number);
+    rewritten(answer, |numbers| numbers.iter().copied().filter(of_known).collect())
+}
+
+impl CheckedCitations {
+    /// Makes each number the place of its source among the cited ones, counted from 1.
+    #[must_use]
+    pub fn renumbered(self) -> Self {
+        let place = |number: &usize| Some(self.cited.binary_search(number).ok()? + 1);
+        let text = rewritten(&self.text, |numbers| numbers.iter().filter_map(place).collect()).text;
+        Self { text, ..self }
+    }
+}
+
+/// Removes an agent's citations of its own `sources`, whose numbers mean something else elsewhere.
+fn without_own_citations(output: &str, sources: usize) -> String {
+    let is_own = |numbers: &[usize]| numbers.iter().all(|number| (1..=sources).contains(number));
+    rewritten(output, |numbers| if is_own(numbers) { Vec::new() } else { numbers.to_vec() }).text
+}
+
+impl AgentResult {
+    /// Returns the output without citations of its own sources: in an answer, a number is that of a result.
+    pub(super) fn uncited_output(&self) -> String {
+        without_own_citations(&self.output, self.sources.len())
+    }
+}
+
+/// Puts other numbers into the citations of a text; one without numbers goes.
+fn rewritten(answer: &str, named: impl Fn(&[usize]) -> Vec<usize>) -> CheckedCitations {
     let mut text = String::with_capacity(answer.len());
     let mut cited = BTreeSet::new();
+    let mut statements: BTreeMap<usize, Vec<String>> = BTreeMap::new();
+    let mut statement = String::new();
+    let mut last = 0;
     let mut removed = 0;
     let mut rest = answer;
     while let Some(next) = rest.find(['`', '[']) {
@@ -39,22 +73,38 @@ pub fn check_citations(answer: &str, known: usize) -> CheckedCitations {
             continue;
         };
         rest = &from[length..];
-        let named: Vec<usize> =
-            numbers.iter().copied().filter(|number| (1..=known).contains(number)).collect();
+        let named = named(&numbers);
+        // `[1][2]` are two sources of one statement.
+        match last_sentence(&text[last..]) {
+            "" => {}
+            sentence => statement = sentence.to_owned(),
+        }
         removed += (numbers.len() - named.len()) as u64;
         if named.is_empty() {
             // The space before it goes with it.
             text.truncate(text.trim_end_matches(' ').len());
-        } else if named.len() == numbers.len() {
+        } else if named == numbers {
             text.push_str(&from[..length]);
         } else {
             let shown: Vec<String> = named.iter().map(usize::to_string).collect();
             text.push_str(&format!("[{}]", shown.join(", ")));
         }
-        cited.extend(named);
+        last = text.len();
+        for number in named {
+            cited.insert(number);
+            statements.entry(number).or_default().push(statement.clone());
+        }
     }
     text.push_str(rest);
-    CheckedCitations { text, cited: cited.into_iter().collect(), removed }
+    CheckedCitations { text, cited: cited.into_iter().collect(), statements, removed }
+}
+
+/// Returns the sentence with which a text ends.
+fn last_sentence(text: &str) -> &str {
+    let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
+    let ends = [". ", "! ", "? ", "\n", "。"].into_iter();
+    let begin = ends.filter_map(|end| Some(text.rfind(end)? + end.len())).max();
+    text[begin.unwrap_or(0)..].trim_start_matches(|c: char| !c.is_alphanumeric())
 }
 
 /// Returns how long the code is with which a text begins: as many backticks close it as opened it.
@@ -180,5 +230,28 @@ mod tests {
         let checked = check_citations(words, 3);
         assert_eq!(checked.text, "Rents rose [1]. Wages fell[2]. See [the list](x).");
         assert_eq!((checked.cited.as_slice(), checked.removed), (&[1, 2][..], 2));
+    }
+
+    /// S1.13, S3.06
+    #[test]
+    fn citations_are_numbered_as_the_sources_that_go_with_them_and_not_read_as_results() {
+        let checked = check_citations("Rents rose [2]. Wages fell [5, 2] `x[5]`.", 8).renumbered();
+        assert_eq!(checked.text, "Rents rose [1]. Wages fell [2, 1] `x[5]`.");
+        assert_eq!(checked.cited, [2, 5]);
+        let before = |number| checked.statements[&number].join(" | ");
+        assert_eq!((before(2), before(5)), ("Rents rose | Wages fell".into(), "Wages fell".into()));
+        let checked = check_citations("It rose. It fell by 5 %. [1][2] So\n- one [1]; two [2].", 2);
+        let before = |number| checked.statements[&number].join(" | ");
+        assert_eq!(
+            (before(1), before(2)),
+            ("It fell by 5 | one".into(), "It fell by 5 | two".into())
+        );
+        for (output, elsewhere) in [
+            ("Rents rose [1][2].", "Rents rose."),
+            ("Numbers [1, 2, 3] and [3]; one [2, 1].", "Numbers [1, 2, 3] and [3]; one."),
+        ] {
+            assert_eq!(without_own_citations(output, 2), elsewhere);
+            assert_eq!(without_own_citations(output, 0), output);
+        }
     }
 }

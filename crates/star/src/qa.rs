@@ -175,7 +175,7 @@ fn by_rule(state: &GraphState, opening: &str) -> String {
     let found: Vec<String> = (1..)
         .zip(state.results_of_turn())
         .filter(|(_, result)| result.status == ResultStatus::Success)
-        .map(|(number, result)| format!("[{number}] {}: {}", result.agent, result.output))
+        .map(|(number, result)| format!("[{number}] {}: {}", result.agent, result.uncited_output()))
         .collect();
     if found.is_empty() {
         lines.push("Nothing was found.".into())

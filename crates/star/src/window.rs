@@ -90,6 +90,7 @@ fn shown(message: &Message) -> Value {
 /// Returns the turn's results, numbered as in citations, each cut to a number of characters.
 pub(super) fn results(state: &GraphState, chars: usize) -> Vec<Value> {
     let result = |(number, result): (usize, &AgentResult)| {
+        let output = clip(&result.uncited_output(), chars);
         json!({
             "number": number,
             "agent": result.agent,
@@ -104,8 +105,8 @@ pub(super) fn results(state: &GraphState, chars: usize) -> Vec<Value> {
             "instructions": result.instructions,
             "output": match &result.error {
                 Some(error) if result.output.is_empty() => format!("failed: {error}"),
-                Some(error) => format!("failed: {error}\n{}", clip(&result.output, chars)),
-                None => clip(&result.output, chars),
+                Some(error) => format!("failed: {error}\n{output}"),
+                None => output,
             },
         })
     };

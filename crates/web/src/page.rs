@@ -68,14 +68,15 @@ const DEEPEST: usize = 512;
 const LABEL: usize = 2_000;
 
 fn html(url: &Url, text: &str, limits: &Limits) -> Page {
-    let links = links(url, text, limits.links);
+    let base = base_of(url, text);
+    let links = links(&base, text, limits.links);
     // What scripts compare looks like tags. The readers get what was found not to be too deep, and nothing else.
     let stripped = is_too_deep(text).then(|| without_scripts(text, |script| script.contains('<')));
     let read = stripped.as_deref().unwrap_or(text);
     if stripped.is_some() && is_too_deep(read) {
         return Page { text: plain(text), links, ..Page::default() };
     }
-    let MainText { text: body, metadata } = main_text(url, read);
+    let MainText { text: body, metadata } = main_text(&base, read);
     Page {
         title: metadata.title,
         // A page that is all navigation still says something.
@@ -160,6 +161,18 @@ fn is_too_deep(text: &str) -> bool {
     false
 }
 
+/// Returns the address that a page's links are relative to: its own, or the one that its first `base` names.
+fn base_of(url: &Url, text: &str) -> Url {
+    let lower = text.to_ascii_lowercase();
+    let tags = lower.match_indices("<base").filter(|(at, _)| name_of(&lower, at + 1) == "base");
+    let mut named = tags.filter_map(|(at, _)| {
+        let tag = text.get(at..)?.split('>').next()?;
+        url.join(&attribute(tag, "href")?).ok()
+    });
+    let base = named.next().filter(|base| matches!(base.scheme(), "http" | "https"));
+    base.unwrap_or_else(|| url.clone())
+}
+
 /// Lists the links of a document with their texts, each address once.
 fn links(base: &Url, text: &str, most: usize) -> Vec<Link> {
     let lower = text.to_ascii_lowercase();
@@ -231,6 +244,27 @@ mod tests {
         );
         let moon = Link { url: "https://sea.test/a/moon?a=1&b=2".into(), text: "the moon".into() };
         assert!(page.links.contains(&moon), "{:?}", page.links);
+    }
+
+    #[test]
+    fn links_begin_at_the_base_that_the_page_names() {
+        let url = Url::parse("https://sea.test/a/b").unwrap();
+        let text =
+            "The tide rises and falls twice a day, and the moon pulls at the sea. ".repeat(8);
+        for (head, moon) in [
+            ("", "https://sea.test/a/moon"),
+            ("<basefont href='/x/'>", "https://sea.test/a/moon"),
+            ("<BASE target=_top><base href='/c/'><base href='/d/'>", "https://sea.test/c/moon"),
+            ("<base href=\"https://moon.test/e/\">", "https://moon.test/e/moon"),
+            ("<base href='data:x'>", "https://sea.test/a/moon"),
+        ] {
+            let text = format!(
+                "<html><head>{head}</head><body><article><p>{text}</p><p>See <a href='moon'>the moon</a>, {text}</p></article></body></html>"
+            );
+            let page = read(&url, "text/html", &text, &Limits::default());
+            assert_eq!(page.links[0].url, moon, "{head}");
+            assert!(page.text.contains(&format!("({moon})")), "{head}: {}", page.text);
+        }
     }
 
     #[test]

@@ -72,6 +72,7 @@ impl Robots {
             Some(query) => format!("{}?{query}", url.path()),
             None => url.path().to_owned(),
         };
+        let path = escaped(&path);
         let fitting = self.rules.iter().filter(|rule| rule.fits(&path));
         fitting.max_by_key(|rule| (rule.pattern.len(), rule.allows)).is_none_or(|rule| rule.allows)
     }
@@ -102,15 +103,23 @@ impl Rule {
     }
 }
 
-/// Writes letters of other alphabets as URLs do.
-fn escaped(pattern: &str) -> String {
+/// Writes a path in the one form in which paths are compared (RFC 9309, 2.2.2): letters, digits and `-._~` as they are,
+/// other encoded bytes with capital digits, and letters of other alphabets encoded.
+fn escaped(path: &str) -> String {
     let mut escaped = String::new();
-    for letter in pattern.chars() {
-        if letter.is_ascii() {
-            escaped.push(letter);
-        } else {
-            let bytes = letter.to_string().into_bytes();
-            escaped.extend(bytes.iter().map(|byte| format!("%{byte:02X}")));
+    let mut rest = path.as_bytes();
+    while let [byte, after @ ..] = rest {
+        let code = after.get(..2).filter(|_| *byte == b'%');
+        let code = code.filter(|code| code.iter().all(u8::is_ascii_hexdigit));
+        let code =
+            code.and_then(|code| u8::from_str_radix(std::str::from_utf8(code).ok()?, 16).ok());
+        rest = if code.is_some() { &after[2..] } else { after };
+        let is_plain = code.unwrap_or(*byte).is_ascii_alphanumeric()
+            || b"-._~".contains(&code.unwrap_or(*byte));
+        match code {
+            Some(code) if !is_plain => escaped.push_str(&format!("%{code:02X}")),
+            None if !byte.is_ascii() => escaped.push_str(&format!("%{byte:02X}")),
+            code => escaped.push(char::from(code.unwrap_or(*byte))),
         }
     }
     escaped
@@ -139,6 +148,23 @@ mod tests {
             assert_eq!(allowed(rules, path), is_allowed, "{path}");
         }
         assert!(allowed("User-agent: *\nDisallow:\n", "/"));
+    }
+
+    #[test]
+    fn a_path_is_the_same_however_its_bytes_are_encoded() {
+        for (rule, path, is_allowed) in [
+            ("/%7Ejoe", "/~joe/a", false),
+            ("/~joe", "/%7ejoe", false),
+            ("/a%3cd", "/a%3Cd", false),
+            ("/a%2Fb", "/a/b", true),
+            ("/a/b", "/a%2fb", true),
+            ("/%c3%bc", "/ü", false),
+            ("/100%", "/100%", false),
+            ("/100%zz", "/100%zz", false),
+        ] {
+            let rules = format!("User-agent: *\nDisallow: {rule}\n");
+            assert_eq!(allowed(&rules, path), is_allowed, "{rule} {path}");
+        }
     }
 
     #[test]

@@ -21,6 +21,9 @@ pub struct Args {
     /// Title to use instead of the document's title. Only with a single file
     #[arg(long, value_name = "TEXT", conflicts_with = "watch")]
     title: Option<String>,
+    /// Read files again although they are unchanged, for example after a change of documents.parser
+    #[arg(long, conflicts_with = "watch")]
+    again: bool,
     /// Only add files in directories with a matching name, such as '*.pdf'. Repeatable
     #[arg(long, value_name = "PATTERN")]
     pattern: Vec<String>,
@@ -51,6 +54,9 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit> {
     let mut outcomes = Vec::new();
     let mut failed = 0;
     for (number, path) in (1..).zip(&files) {
+        if args.again {
+            documents.read_again(path, args.place.to_add()).await?;
+        }
         let bar = Bar::begin(args.quiet, (number, files.len()), path);
         let added = documents.add(path, args.place.to_add(), title.clone(), bar.listener()).await;
         bar.end();

@@ -16,7 +16,7 @@ use perihelion_settings::config::Age;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct ShowArgs {
-    /// Document, by ID, beginning of an ID, or path
+    /// Document, by ID, at least 6 characters of its beginning, or path
     #[arg(value_name = "ID")]
     document: String,
     /// First character to print
@@ -45,7 +45,7 @@ pub struct PruneArgs {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct DeleteArgs {
-    /// Document, by ID, beginning of an ID, or path
+    /// Document, by ID, at least 6 characters of its beginning, or path
     #[arg(value_name = "ID")]
     document: String,
     #[command(flatten)]

@@ -260,5 +260,13 @@ async fn a_refresh_token_is_not_shown_to_another_authorization_server() {
     let error = call(&pool, "greet").await.unwrap_err().to_string();
     assert!(error.contains("log in again: perihelion agents login tracker"), "{error}");
     assert_eq!((site.life().given("refresh_token"), other.life().asked), (0, 0));
+    // Nor does the next login go there, until the operator wants it.
+    let error = pool.log_in("tracker").await.err().unwrap().to_string();
+    assert!(error.contains("in place of") && error.contains("agents logout"), "{error}");
+    assert_eq!(other.life().asked, 0);
+    pool.log_out("tracker").await.unwrap();
+    // That one knows no such server, but it is asked now.
+    finish(pool.log_in("tracker").await.unwrap()).await.unwrap_err();
+    assert_eq!(other.life().asked, 1);
     pool.close().await;
 }

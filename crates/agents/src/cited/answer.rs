@@ -18,7 +18,7 @@ pub(crate) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
         return Ok(Step::done(Finding::text(nothing(stage.state())).confidence(NOTHING)));
     }
     let written = write(&stage, json!({})).await?;
-    Ok(Step::done_with(WorkUpdate::new(), finding(&stage, &written)))
+    Ok(Step::done_with(WorkUpdate::new(), finding(&stage, &written).await?))
 }
 
 /// Reports that there are no findings, with the search's reason if there is one.
@@ -53,17 +53,21 @@ pub(crate) async fn write(stage: &Stage<Work>, more: Value) -> Result<String, St
     stage.ask_text(Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables)).await
 }
 
-/// Turns the text into a finding: citations without a passage are removed and counted, the rest become sources.
-pub(crate) fn finding(stage: &Stage<Work>, written: &str) -> Finding {
+/// Turns the text into a finding: citations without a passage are removed and counted, the rest
+/// are numbered as the sources that they become.
+pub(crate) async fn finding(stage: &Stage<Work>, written: &str) -> Result<Finding, StageError> {
     let passages = &stage.state().passages;
-    let checked = stage.check_citations(written, passages.len());
+    let checked = stage.check_citations(written, passages.len()).renumbered();
     let mut finding = Finding::text(checked.text.trim())
         .confidence(confidence(&checked.cited))
         .citations_removed(checked.removed);
-    for passage in checked.cited.iter().filter_map(|number| passages.get(number - 1)) {
-        finding = finding.source(source(stage, passage));
+    for (number, statements) in &checked.statements {
+        if let Some(passage) = passages.get(number - 1) {
+            let quoted = passage.quoted_for(stage, statements).await?;
+            finding = finding.source(source(stage, &quoted));
+        }
     }
-    finding
+    Ok(finding)
 }
 
 /// An answer without citations is not supported by the documents.

@@ -4,6 +4,7 @@
 //! from, which is the business of each kind.
 
 mod answer;
+mod support;
 
 use serde::{Deserialize, Deserializer, Serialize};
 use serde_json::Value;

@@ -109,5 +109,5 @@ pub(super) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
         let documents = lines(&stage).await?;
         written = cited::write(&stage, json!({ "documents": documents })).await?;
     }
-    Ok(Step::done_with(WorkUpdate::new(), cited::finding(&stage, &written)))
+    Ok(Step::done_with(WorkUpdate::new(), cited::finding(&stage, &written).await?))
 }

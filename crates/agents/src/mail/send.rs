@@ -127,6 +127,7 @@ async fn read(stage: Stage<Letter>) -> StageResult<Letter> {
     let variables = stage.variables(json!({ "question": stage.task(), "passages": passages }));
     let ask = Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables);
     let checked = stage.check_citations(&stage.ask_text(ask).await?, messages.len());
+    let checked = checked.renumbered();
     let mut finding = Finding::text(checked.text.trim())
         .citations_removed(checked.removed)
         .table(table(&messages));

@@ -92,6 +92,8 @@ async fn a_page_is_read_by_its_number_and_by_a_place_on_it() {
         {
             let found = library.page(&id, PageAt::Character(place)).await.unwrap();
             assert_eq!(found.as_ref(), Some(page), "{place}");
+            let read = library.read(&id, Some(place), None).await.unwrap();
+            assert_eq!(read.page, (place < length).then_some(page.number), "{place}");
         }
         let beyond = library.page(&id, PageAt::Number(3)).await;
         assert!(matches!(beyond, Err(Error::Page { number: 3, last: 2 })), "{beyond:?}");

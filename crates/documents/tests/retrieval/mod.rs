@@ -103,6 +103,7 @@ async fn the_page_of_a_hit_is_the_one_on_which_the_words_are() {
             ("tomato", 2),
             ("zebras", 3),
             ("zebras and tomatoes want sun", 2),
+            ("what is the place that is for the zebras", 3),
             ("beacon1x", 4),
             ("beacon2x", 5),
         ] {

@@ -40,6 +40,9 @@ impl Folders {
         let drafts = ["Drafts", "Draft", "INBOX.Drafts", "INBOX/Drafts"];
         folders.sent = folders.sent.or_else(|| named(&folders.all, &sent));
         folders.drafts = folders.drafts.or_else(|| named(&folders.all, &drafts));
+        // What is looked for in all folders is most often in the account's own ones.
+        let own = [Some("INBOX"), folders.sent.as_deref(), folders.drafts.as_deref()];
+        folders.all.sort_by_key(|name| !own.contains(&Some(name)));
         Ok(folders)
     }
 

@@ -166,8 +166,11 @@ pub async fn locate(imap: &mut Imap, folders: &Folders, id: &str) -> Result<Mess
         return Ok(MessageLocation { folder, uid: uid.parse().map_err(|_| bad())? });
     }
     for folder in &folders.all {
-        if let Some(uid) = find(imap, folder, id).await? {
-            return Ok(MessageLocation { folder: folder.clone(), uid });
+        match find(imap, folder, id).await {
+            Ok(Some(uid)) => return Ok(MessageLocation { folder: folder.clone(), uid }),
+            // A folder of another person may be listed and not be open to this account.
+            Err(Error::Server(answer)) if answer.starts_with("NO") => {}
+            found => drop(found?),
         }
     }
     Err(Error::NoMessage(id.to_owned()))

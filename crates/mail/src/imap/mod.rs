@@ -6,5 +6,7 @@ mod mailbox;
 mod send;
 mod session;
 mod smtp;
+#[cfg(test)]
+mod tests;
 
 pub use mailbox::ImapMailbox;

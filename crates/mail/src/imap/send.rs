@@ -18,7 +18,7 @@ use super::session::Imap;
 use super::smtp;
 use crate::compose::{address, recipients};
 use crate::message;
-use crate::sent::{SENDING, Sent, SentState};
+use crate::sent::{SENDING, Sent};
 use crate::{Account, Error, Result, Shown};
 
 impl ImapMailbox {
@@ -35,7 +35,7 @@ impl ImapMailbox {
         Ok(())
     }
 
-    async fn send_once(
+    pub(super) async fn send_once(
         &self,
         imap: &mut Imap,
         id: &str,
@@ -60,7 +60,7 @@ impl ImapMailbox {
         let change = within(last_change(imap, uid)).await?;
         let (bytes, is_marked) = within(whole(imap, uid)).await?;
         if is_marked && !resend {
-            return Err(Error::OutcomeUnknown(id.to_owned()));
+            return Err(Error::outcome_unknown(id, None));
         }
         let read = message::read(&bytes, &drafts, uid);
         if let Some(shown) = shown {
@@ -72,18 +72,21 @@ impl ImapMailbox {
         let endpoint = &self.servers.smtp;
         let connection = smtp::connect(endpoint, &self.account).await?;
         if !within(claim(imap, uid, change)).await? {
-            return Err(Error::OutcomeUnknown(id.to_owned()));
+            return Err(Error::outcome_unknown(id, None));
         }
         if let Err(error) = smtp::hand_over(connection, endpoint, &envelope, &outgoing).await {
-            // A clear refusal is no unknown outcome.
+            // A clear refusal is no unknown outcome; if the mark stays, the next call asks a person.
             if matches!(error, Error::Refused(_)) {
-                within(mark(imap, uid, '-')).await?;
+                let _ = within(mark(imap, uid, '-')).await;
+                return Err(error);
             }
-            return Err(error);
+            return Err(Error::outcome_unknown(id, Some(error)));
         }
-        within(imap.append(&sent, "\\Seen", &outgoing)).await?;
-        within(remove(imap, &drafts, uid)).await?;
-        Ok(Sent { id: id.to_owned(), state: SentState::Sent, recipients })
+        let filed = within(async {
+            imap.append(&sent, "\\Seen", &outgoing).await?;
+            remove(imap, &drafts, uid).await
+        });
+        Ok(Sent::now(id, recipients, filed.await))
     }
 }
 

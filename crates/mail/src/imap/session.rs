@@ -175,21 +175,8 @@ fn name(folder: &str) -> Result<String> {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::serve;
     use super::*;
-
-    /// Plays a server that expects each line and answers with a text, however it is cut into pieces.
-    async fn serve(stream: tokio::io::DuplexStream, piece: usize, talk: &[(&str, &str)]) {
-        let mut stream = tokio::io::BufStream::new(stream);
-        for (expected, answer) in talk {
-            let mut line = vec![0; expected.len()];
-            stream.read_exact(&mut line).await.unwrap();
-            assert_eq!(String::from_utf8_lossy(&line), **expected);
-            for piece in answer.as_bytes().chunks(piece) {
-                stream.write_all(piece).await.unwrap();
-                stream.flush().await.unwrap();
-            }
-        }
-    }
 
     #[tokio::test]
     async fn answers_split_at_any_place_are_read_and_refusals_are_errors() {

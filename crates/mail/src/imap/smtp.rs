@@ -89,25 +89,9 @@ fn unreachable(endpoint: &Endpoint, error: &SmtpError) -> Error {
 
 #[cfg(test)]
 mod tests {
+    use super::super::tests::server;
     use super::*;
     use crate::compose::address;
-    use tokio::io::{AsyncReadExt as _, AsyncWriteExt as _};
-    use tokio::net::TcpListener;
-
-    /// Starts a server that gives each answer to the next bytes, beginning at once, and then stays silent.
-    async fn server(answers: &'static [&'static str]) -> Endpoint {
-        let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
-        let port = listener.local_addr().unwrap().port();
-        tokio::spawn(async move {
-            let (mut stream, _) = listener.accept().await.unwrap();
-            for answer in answers {
-                stream.write_all(answer.as_bytes()).await.unwrap();
-                stream.read_buf(&mut Vec::<u8>::with_capacity(4_096)).await.unwrap();
-            }
-            std::future::pending::<()>().await;
-        });
-        Endpoint { host: "127.0.0.1".into(), port, security: Security::Plain }
-    }
 
     async fn connected(endpoint: &Endpoint) -> Result<AsyncSmtpConnection> {
         let password = "p".to_owned().into();

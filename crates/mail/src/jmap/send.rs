@@ -15,7 +15,7 @@ use super::folders::Folders;
 use super::mailbox::{Found, JmapMailbox};
 use super::wire::Changed;
 use crate::compose::{plain_address, recipients};
-use crate::sent::{SENDING, Sent, SentState};
+use crate::sent::{SENDING, Sent};
 use crate::{Error, Result, Shown};
 
 /// How often a draft is read again because other mail arrived.
@@ -44,7 +44,7 @@ impl JmapMailbox {
             }
             let draft = draft.ok_or_else(|| Error::NoDraft(id.to_owned()))?;
             if draft.email.is_marked() && !resend {
-                return Err(Error::OutcomeUnknown(id.to_owned()));
+                return Err(Error::outcome_unknown(id, None));
             }
             let (read, _) = self.read(&draft.email, &folders).await?;
             if let Some(shown) = shown {
@@ -55,8 +55,8 @@ impl JmapMailbox {
             if !self.mark(&draft).await? {
                 continue;
             }
-            self.submit(&draft, &places, &identity, envelope).await?;
-            return Ok(Sent { id: id.to_owned(), state: SentState::Sent, recipients });
+            let filed = self.submit(&draft, &places, &identity, envelope).await?;
+            return Ok(Sent::now(id, recipients, filed));
         }
         Err(Error::Server("the mailbox changed at every attempt".to_owned()))
     }
@@ -84,14 +84,15 @@ impl JmapMailbox {
         }
     }
 
-    /// Makes the server send it and file it; removes the mark if it was certainly not sent.
+    /// Makes the server send it, and returns whether it was filed too; removes the mark if it was certainly not sent.
     async fn submit(
         &self,
         draft: &Found,
         places: &Places,
         identity: &str,
         envelope: Value,
-    ) -> Result<()> {
+    ) -> Result<Result<()>> {
+        let unknown = |error| Error::outcome_unknown(&draft.email.name(), Some(error));
         let submission = json!({
             "create": { "s": { "identityId": identity, "emailId": draft.email.id, "envelope": envelope } },
             "onSuccessUpdateEmail": { "#s": places.filed() },
@@ -99,28 +100,29 @@ impl JmapMailbox {
         let answers = match self.client.call(vec![("EmailSubmission/set", submission)]).await {
             Ok(answers) => answers,
             Err(error @ (Error::Login | Error::Rejected(_))) => {
-                self.unmark(draft).await?;
+                self.unmark(draft).await;
                 return Err(error);
             }
-            Err(error) => return Err(error),
+            Err(error) => return Err(unknown(error)),
         };
-        let failure = match answers.read::<Changed>(0, Some("EmailSubmission/set"))? {
+        let submitted = answers.read::<Changed>(0, Some("EmailSubmission/set"));
+        let failure = match submitted.map_err(unknown)? {
             Ok(changed) => changed.failure(),
             Err(failure) => Some(failure),
         };
         if let Some(failure) = failure {
             if failure.is_unclear() {
-                return Err(Error::Server(failure.text()));
+                return Err(unknown(Error::Server(failure.text())));
             }
-            self.unmark(draft).await?;
+            self.unmark(draft).await;
             return Err(Error::Refused(failure.text()));
         }
         let filed =
             answers.read::<Changed>(0, Some("Email/set")).map(|read| read.map(Changed::failure));
         if matches!(filed, Ok(Ok(None))) {
-            return Ok(());
+            return Ok(Ok(()));
         }
-        self.update(draft, places.filed()).await
+        Ok(self.update(draft, places.filed()).await)
     }
 
     /// Removes a draft that is also in Sent.
@@ -131,8 +133,9 @@ impl JmapMailbox {
         self.set(json!({ "destroy": [draft.email.id] })).await
     }
 
-    async fn unmark(&self, draft: &Found) -> Result<()> {
-        self.update(draft, json!({ (format!("keywords/{SENDING}")): null })).await
+    /// Removes the mark; if it stays, the next call asks a person.
+    async fn unmark(&self, draft: &Found) {
+        let _ = self.update(draft, json!({ (format!("keywords/{SENDING}")): null })).await;
     }
 
     async fn update(&self, draft: &Found, patch: Value) -> Result<()> {

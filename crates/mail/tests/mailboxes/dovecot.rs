@@ -89,9 +89,14 @@ async fn a_refused_draft_stays_and_an_unknown_outcome_waits_for_a_person() {
     *outgoing.mood.lock().unwrap() = Mood::Refuses;
     assert!(matches!(mailbox.send(&draft.id, None, false).await, Err(Error::Refused(_))));
     *outgoing.mood.lock().unwrap() = Mood::FallsSilent;
-    assert!(matches!(mailbox.send(&draft.id, None, false).await, Err(Error::Unreachable { .. })));
+    // The text may have left before the server fell silent.
+    let lost = mailbox.send(&draft.id, None, false).await;
+    assert!(matches!(lost, Err(Error::OutcomeUnknown { reason: Some(_), .. })), "{lost:?}");
     *outgoing.mood.lock().unwrap() = Mood::Takes;
-    assert!(matches!(mailbox.send(&draft.id, None, false).await, Err(Error::OutcomeUnknown(_))));
+    assert!(matches!(
+        mailbox.send(&draft.id, None, false).await,
+        Err(Error::OutcomeUnknown { .. })
+    ));
     assert_eq!(outgoing.taken.lock().unwrap().len(), 1);
     assert_eq!(mailbox.send(&draft.id, None, true).await.unwrap().state, SentState::Sent);
     assert_eq!(outgoing.taken.lock().unwrap().len(), 2);

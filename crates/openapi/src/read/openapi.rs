@@ -156,6 +156,8 @@ fn servers(value: Option<&Value>) -> Vec<Server> {
     let list = value.and_then(Value::as_array).into_iter().flatten();
     let servers = list.map(|server| {
         let variables = server.get("variables").and_then(Value::as_object).into_iter().flatten();
+        // One without a default is the operator's to name.
+        let variables = variables.filter(|(_, variable)| variable.get("default").is_some());
         let defaults = variables.map(|(name, variable)| (name.clone(), text(variable, "default")));
         Server { url: text(server, "url"), variables: defaults.collect() }
     });

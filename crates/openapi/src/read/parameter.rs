@@ -14,7 +14,7 @@ pub fn read(value: &Value) -> Option<Parameter> {
     let content =
         value.get("content").and_then(Value::as_object).and_then(|contents| contents.iter().next());
     let schema = match content {
-        Some((_, content)) => content.get("schema"),
+        Some((_, content)) => Some(content.get("schema").unwrap_or(&Value::Null)),
         None => value.get("schema"),
     };
     Some(Parameter {

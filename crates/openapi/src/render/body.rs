@@ -145,7 +145,7 @@ fn concrete(media: &str) -> String {
     }
 }
 
-fn is_json(media: &str) -> bool {
+pub(super) fn is_json(media: &str) -> bool {
     media == "application/json" || media.ends_with("+json") || media == "text/json"
 }
 

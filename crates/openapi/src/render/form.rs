@@ -2,7 +2,7 @@
 
 use serde_json::Value;
 
-use super::value::{encoded, items, scalar, unsendable, written};
+use super::value::{document, encoded, items, scalar, unsendable, written};
 use crate::{Error, Location, Parameter, Result, Style, read::plain_parameter};
 
 /// Maximum depth of nested objects in one parameter.
@@ -16,8 +16,8 @@ pub fn query(
 ) -> Result<()> {
     let name = encoded_name(&parameter.name);
     let code = |text: &str| encoded(text, parameter.allow_reserved);
-    if parameter.media.is_some() {
-        pairs.push((name, code(&value.to_string())));
+    if let Some(media) = &parameter.media {
+        pairs.push((name, code(&document(media, value))));
         return Ok(());
     }
     let between = match parameter.style {

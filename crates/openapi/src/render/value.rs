@@ -5,6 +5,7 @@ use std::borrow::Cow;
 use percent_encoding::{AsciiSet, NON_ALPHANUMERIC, utf8_percent_encode};
 use serde_json::Value;
 
+use super::body::is_json;
 use crate::{Catalogue, Error, Parameter, Result};
 
 /// Everything but what RFC 3986 calls unreserved.
@@ -50,7 +51,13 @@ pub fn items(list: &[Value]) -> Vec<String> {
     list.iter().filter(|item| !item.is_null()).map(written).collect()
 }
 
-/// Parses a list or an object that arrived as text, if the parameter is one.
+/// Writes a value as a document of a media type: JSON, or the text itself.
+pub fn document(media: &str, value: &Value) -> String {
+    if is_json(media) { value.to_string() } else { written(value) }
+}
+
+/// Parses a value that arrived as text, if the parameter takes what it says: a list or an object, and where the value is
+/// a JSON document, a number or a flag.
 pub fn fitted<'a>(
     catalogue: &Catalogue,
     parameter: &Parameter,
@@ -59,19 +66,34 @@ pub fn fitted<'a>(
     let Value::String(text) = value else { return Cow::Borrowed(value) };
     let schema = catalogue.resolved(&parameter.schema);
     let is = |kind: &str| crate::schema::has_type(catalogue, schema, kind);
-    let trimmed = text.trim_start();
-    let may_parse =
-        (trimmed.starts_with('[') && is("array")) || (trimmed.starts_with('{') && is("object"));
-    match serde_json::from_str(text) {
-        Ok(parsed) if may_parse => Cow::Owned(parsed),
-        _ => Cow::Borrowed(value),
+    let is_document = parameter.media.as_deref().is_some_and(is_json);
+    // Of a document without a type, any JSON is one.
+    let is_any = is_document && !TYPES.into_iter().any(is);
+    let is_taken = |parsed: &Value| match parsed {
+        Value::Array(_) => is("array") || is_any,
+        Value::Object(_) => is("object") || is_any,
+        Value::Number(_) => is_document && (is("number") || is("integer") || is_any),
+        Value::Bool(_) => is_document && (is("boolean") || is_any),
+        Value::String(_) | Value::Null => false,
+    };
+    if let Some(parsed) = serde_json::from_str(text).ok().filter(is_taken) {
+        return Cow::Owned(parsed);
     }
+    // A list that is sent with commas may be given with them.
+    let is_list = is("array") && !is("string") && !parameter.explode && !is_document;
+    if is_list && !text.is_empty() {
+        return Cow::Owned(text.split(',').map(|item| Value::from(item.trim())).collect());
+    }
+    Cow::Borrowed(value)
 }
+
+/// The types of JSON that a schema can name.
+const TYPES: [&str; 6] = ["array", "object", "string", "number", "integer", "boolean"];
 
 /// Writes a value in the simple style, as headers have it.
 pub fn simple(parameter: &Parameter, value: &Value) -> Result<String> {
-    if parameter.media.is_some() {
-        return Ok(value.to_string());
+    if let Some(media) = &parameter.media {
+        return Ok(document(media, value));
     }
     match value {
         Value::Array(list) => Ok(items(list).join(",")),

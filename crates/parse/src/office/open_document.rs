@@ -218,6 +218,8 @@ impl Reader<'_> {
         let is_error = kinds.clone().any(|kind| kind.value() == "error");
         let text = self.text(node);
         let value = match kinds.map(|kind| kind.value()).next() {
+            // Its words have the sign or the currency.
+            Some("percentage" | "currency") if !text.is_empty() => None,
             Some("float" | "percentage" | "currency") => xml::attribute(node, "value"),
             Some("date") => xml::attribute(node, "date-value"),
             Some("boolean") => xml::attribute(node, "boolean-value"),

@@ -30,7 +30,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
 }
 
 fn slide(package: &mut Package<'_>, part: &str, builder: &mut Builder) -> Result<(), Error> {
-    let mut reader = Reader { builder, charts: Vec::new() };
+    let mut reader = Reader { builder, related: Vec::new() };
     let read = package.part(part, |root| {
         if let Some(tree) = xml::at(root, &["cSld", "spTree"]) {
             reader.shapes(tree, 0);
@@ -39,10 +39,13 @@ fn slide(package: &mut Package<'_>, part: &str, builder: &mut Builder) -> Result
     if read.is_none() {
         package.miss(part);
     }
-    let charts = reader.charts;
+    let related = reader.related;
     let relations = package.relations(part)?;
-    for chart in charts.iter().filter_map(|id| relations.get(id)) {
-        package.part(&chart.part, |root| chart::write(root, builder))?;
+    for relation in related.iter().filter_map(|id| relations.get(id)) {
+        package.part(&relation.part, |root| match relation.kind.as_str() {
+            "diagramData" => diagram(root, builder),
+            _ => chart::write(root, builder),
+        })?;
     }
     for notes in package.related(part, "notesSlide")? {
         package.part(&notes, |root| {
@@ -68,8 +71,8 @@ fn slide(package: &mut Package<'_>, part: &str, builder: &mut Builder) -> Result
 
 struct Reader<'b> {
     builder: &'b mut Builder,
-    /// Relations of the slide's charts.
-    charts: Vec<String>,
+    /// Relations of the slide's charts and diagrams.
+    related: Vec<String>,
 }
 
 impl Reader<'_> {
@@ -124,10 +127,20 @@ impl Reader<'_> {
         let Some(data) = xml::at(frame, &["graphic", "graphicData"]) else { return };
         if let Some(table) = xml::child(data, "tbl") {
             self.builder.table(&grid(table));
-        } else if let Some(id) =
-            xml::child(data, "chart").and_then(|node| xml::relation(node, "id"))
-        {
-            self.charts.push(id.to_owned());
+            return;
+        }
+        let chart = xml::child(data, "chart").and_then(|node| xml::relation(node, "id"));
+        let diagram = xml::child(data, "relIds").and_then(|node| xml::relation(node, "dm"));
+        self.related.extend(chart.or(diagram).map(str::to_owned));
+    }
+}
+
+/// Writes the texts of a diagram (SmartArt), in the order of its data.
+fn diagram(root: Node<'_, '_>, builder: &mut Builder) {
+    for point in root.descendants().filter(|node| xml::is(*node, "pt")) {
+        let text = xml::child(point, "t").map(spoken).unwrap_or_default();
+        if !text.is_empty() {
+            builder.item(0, "-", &text);
         }
     }
 }

@@ -188,7 +188,7 @@ impl Server {
     async fn send(&self, Parameters(input): Parameters<SendDraft>) -> CallToolResult {
         let sent = self.mailbox.send(&input.id, input.message.as_ref(), input.resend).await;
         respond(sent.map_err(named), |sent| match sent.state {
-            SentState::Sent => format!("Sent to {}.", sent.recipients.join(", ")),
+            SentState::Sent => sent_to(sent),
             SentState::AlreadySent => "It had been sent before; nothing was sent now.".to_owned(),
         })
     }
@@ -198,6 +198,13 @@ fn kept(draft: Result<Message, perihelion_mail::Error>) -> CallToolResult {
     respond(draft.map_err(named), |draft| {
         format!("Kept as a draft with id {}:\n{}", draft.id, shown(draft))
     })
+}
+
+fn sent_to(sent: &Sent) -> String {
+    let filed = sent.not_filed.as_ref().map(|why| {
+        format!(" It left, and must not be sent again, but it could not be filed in Sent: {why}")
+    });
+    format!("Sent to {}.{}", sent.recipients.join(", "), filed.unwrap_or_default())
 }
 
 /// Names the kind of a failure first, as the other servers do.
@@ -210,7 +217,7 @@ fn named(error: perihelion_mail::Error) -> String {
             "PathResolutionError"
         }
         Error::BadQuery(_) => "QueryError",
-        Error::OutcomeUnknown(_) | Error::NoMark(_) => "OutcomeUnknown",
+        Error::OutcomeUnknown { .. } | Error::NoMark(_) => "OutcomeUnknown",
         _ => "ToolError",
     };
     format!("{kind}: {error}")

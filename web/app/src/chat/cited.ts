@@ -47,7 +47,9 @@ export function cited(citations: Citation[], results: AgentResult[]): Cited[] {
   return numbers.map((number) => {
     const all = citations.filter((citation) => citation.number === number);
     const agent = all[0]?.agent ?? "";
-    const given = results.filter((result) => result.agent === agent);
+    // The number is that of the result; where results are missing, all of the agent's are meant.
+    const result = results[number - 1];
+    const given = result?.agent === agent ? [result] : results.filter((one) => one.agent === agent);
     const found = given.flatMap((result) => result.sources ?? []).map(quoteOf).filter((quote) => quote !== null);
     const quoted = found.filter((quote, index) => found.findIndex((other) => other.text === quote.text && other.title === quote.title) === index);
     // Where nothing is quoted, the last query is what the answer comes from.

@@ -7,6 +7,7 @@ use std::time::Duration;
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
 
 use super::access::Access;
+use super::logins::Client;
 use crate::transport::delivery;
 use perihelion_http::reach;
 use perihelion_settings::config::tls;
@@ -31,6 +32,18 @@ impl Authority {
             authority.is(issuer)?;
         }
         Ok(authority)
+    }
+
+    /// Checks that it is the one of the earlier tokens, unless the operator chose one.
+    pub fn is_that_of(
+        &self,
+        earlier: Option<&Client>,
+        access: &Access,
+    ) -> Result<(), LoginFailure> {
+        match earlier.and_then(|client| client.issuer.as_ref()) {
+            Some(known) if access.oauth.issuer.is_none() => self.is(known),
+            _ => Ok(()),
+        }
     }
 
     /// Checks that it is the known one.

@@ -94,6 +94,9 @@ impl Access {
 
 async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback), LoginFailure> {
     let mut authority = Authority::find(access).await?;
+    // A client secret and a code go to whom they went before, whatever the server says now.
+    let earlier = access.known().await?;
+    authority.is_that_of(earlier.as_ref().map(|record| &record.client), access)?;
     if !authority.has_pkce() {
         return Err(LoginFailure::NoPkce);
     }
@@ -104,6 +107,7 @@ async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback
     let mut client = Client {
         grant: Grant::AuthorizationCode,
         redirect_uri: redirect_uri.clone(),
+        issuer: authority.metadata.issuer.clone(),
         revocation_endpoint: authority.revocation_endpoint(),
         ..Client::default()
     };

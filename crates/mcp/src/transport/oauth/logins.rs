@@ -78,6 +78,9 @@ pub(super) struct Client {
     #[serde(default)]
     pub grant: Grant,
     pub id: String,
+    /// Who issued the tokens; known after they are gone, so that the next login goes to nobody else.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub issuer: Option<String>,
     /// Scopes of the servers file that client credentials were used with.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub scopes: Vec<String>,
@@ -99,8 +102,14 @@ impl LoginFile {
             Err(source) => return Err(self.failed(source)),
         };
         let record: Option<Record> = serde_json::from_slice(&bytes).ok();
-        Ok(record.filter(|record| {
+        let record = record.filter(|record| {
             record.format == FORMAT && record.server == self.server && record.url == self.url
+        });
+        Ok(record.map(|mut record| {
+            let credentials = record.credentials.as_ref();
+            let issuer = credentials.and_then(|credentials| credentials.issuer.clone());
+            record.client.issuer = issuer.or(record.client.issuer);
+            record
         }))
     }
 

@@ -82,7 +82,7 @@ impl Access {
             Ok(authority) => authority,
             Err(failure) => return Ok(Refreshed::Failed(failure)),
         };
-        if credentials.issuer != authority.metadata.issuer {
+        if authority.is(credentials.issuer.as_deref().unwrap_or_default()).is_err() {
             // A refresh token goes back to the one who issued it, and to nobody else.
             let server = &self.server;
             tracing::warn!(%server, "the MCP server has another authorization server now; its login is over");
@@ -115,11 +115,7 @@ impl Access {
             let Client { grant, id, .. } = &record.client;
             *grant == Grant::ClientCredentials && Some(id) == self.oauth.client_id.as_ref()
         });
-        if let Some(known) = before.and_then(|record| record.credentials?.issuer)
-            && self.oauth.issuer.is_none()
-        {
-            authority.is(&known)?;
-        }
+        authority.is_that_of(before.as_ref().map(|record| &record.client), self)?;
         let secret = self.oauth.client_secret.as_ref();
         let mut scopes = self.oauth.scopes.clone();
         if scopes.is_empty() {
@@ -138,6 +134,7 @@ impl Access {
         let client = Client {
             grant: Grant::ClientCredentials,
             id: self.oauth.client_id.clone().unwrap_or_default(),
+            issuer: authority.metadata.issuer.clone(),
             scopes: self.oauth.scopes.clone(),
             revocation_endpoint: authority.revocation_endpoint(),
             ..Client::default()

@@ -124,6 +124,12 @@ impl Config {
         chrono::Duration::seconds(self.grace_sec.unwrap_or(120).into())
     }
 
+    /// Returns whether there may be a token.
+    pub fn has_token(&self) -> bool {
+        let is_direct = self.token.is_some() || variable(TOKEN).is_some();
+        is_direct || self.can_fetch() || self.token_file().is_some()
+    }
+
     pub fn can_fetch(&self) -> bool {
         self.login.is_some() || self.client_credentials.is_some()
     }
@@ -131,7 +137,7 @@ impl Config {
     /// Returns whether another token is available after a refusal.
     pub fn can_renew(&self) -> bool {
         let is_direct = self.token.is_some() || variable(TOKEN).is_some();
-        !is_direct && (self.can_fetch() || self.token_file().is_some())
+        !is_direct && self.has_token()
     }
 
     pub fn key(&self, scheme: &str) -> Result<Option<SecretString>> {

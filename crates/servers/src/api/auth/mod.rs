@@ -29,6 +29,14 @@ pub enum Error {
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
+/// One credential, and its place in a request.
+enum Credential {
+    Header(String, SecretString),
+    Query(String, SecretString),
+    /// The token, which is read or fetched when a request needs it.
+    Token,
+}
+
 pub struct Credentials {
     config: Config,
     client: reqwest::Client,
@@ -56,37 +64,22 @@ impl Credentials {
         operation: &Operation,
         schemes: &[Scheme],
     ) -> Result<Option<u64>, Error> {
-        let wanted = wanted(operation, schemes);
-        let is_open = |sets: &Vec<Vec<String>>| sets.is_empty() || sets.contains(&Vec::new());
-        if wanted.is_empty() && operation.security.as_ref().is_some_and(is_open) {
+        let is_open = |sets: &Vec<Vec<String>>| sets.iter().all(Vec::is_empty);
+        if operation.security.as_ref().is_some_and(is_open) {
             return Ok(None);
         }
-        for scheme in &wanted {
-            let named = self.config.schemes.get(&scheme.name);
-            match &scheme.kind {
-                // Many descriptions declare a bearer token as a key in the header Authorization.
-                SchemeKind::KeyInHeader(name) if !name.eq_ignore_ascii_case("authorization") => {
-                    if let Some(key) = self.config.key(&scheme.name)? {
-                        put_header(request, name, key.expose_secret());
-                    }
+        let wanted = self.wanted(operation, schemes)?;
+        for credential in &wanted {
+            match credential {
+                Credential::Header(name, value) => put_header(request, name, value.expose_secret()),
+                Credential::Query(name, key) => {
+                    request.url.query_pairs_mut().append_pair(name, key.expose_secret());
                 }
-                SchemeKind::KeyInQuery(name) => {
-                    if let Some(key) = self.config.key(&scheme.name)? {
-                        request.url.query_pairs_mut().append_pair(name, key.expose_secret());
-                    }
-                }
-                SchemeKind::KeyInCookie(name) => {
-                    if let Some(key) = self.config.key(&scheme.name)? {
-                        put_header(request, "cookie", &format!("{name}={}", key.expose_secret()));
-                    }
-                }
-                SchemeKind::Basic => {
-                    if let Some((user, password)) = self.config.basic(named)? {
-                        put_header(request, "authorization", &basic(&user, &password));
-                    }
-                }
-                _ => {}
+                Credential::Token => {}
             }
+        }
+        if !wanted.iter().any(|credential| matches!(credential, Credential::Token)) {
+            return Ok(None);
         }
         let has_credentials = request.headers.iter().any(|(name, _)| name == "authorization");
         if has_credentials {
@@ -95,6 +88,53 @@ impl Credentials {
         let Some(token) = self.token().await? else { return Ok(None) };
         put_header(request, "authorization", &format!("Bearer {}", token.value.expose_secret()));
         Ok(Some(token.number))
+    }
+
+    /// Chooses the first alternative that has all its credentials; without one, everything that there is.
+    fn wanted(&self, operation: &Operation, schemes: &[Scheme]) -> Result<Vec<Credential>> {
+        let named = |name: &String| schemes.iter().find(|scheme| scheme.name == *name);
+        let sets = operation.security.iter().flatten().filter(|set| !set.is_empty());
+        for set in sets.clone() {
+            let of_scheme = |name| match named(name) {
+                Some(scheme) => self.credential(scheme),
+                None => Ok(None),
+            };
+            let found: Result<Option<Vec<Credential>>> = set.iter().map(of_scheme).collect();
+            if let Some(found) = found? {
+                return Ok(found);
+            }
+        }
+        let all: Vec<&Scheme> = match operation.security {
+            None => schemes.iter().collect(),
+            Some(_) => sets.flatten().filter_map(named).collect(),
+        };
+        let found = all.into_iter().filter_map(|scheme| self.credential(scheme).transpose());
+        // Descriptions often leave out that a token is taken.
+        found.chain([Ok(Credential::Token)]).collect()
+    }
+
+    /// Returns what there is for a scheme.
+    fn credential(&self, scheme: &Scheme) -> Result<Option<Credential>> {
+        let key = || self.config.key(&scheme.name);
+        Ok(match &scheme.kind {
+            // Many descriptions declare a bearer token as a key in the header Authorization.
+            SchemeKind::KeyInHeader(name) if !name.eq_ignore_ascii_case("authorization") => {
+                key()?.map(|key| Credential::Header(name.clone(), key))
+            }
+            SchemeKind::KeyInQuery(name) => key()?.map(|key| Credential::Query(name.clone(), key)),
+            SchemeKind::KeyInCookie(name) => key()?.map(|key| {
+                let pair = format!("{name}={}", key.expose_secret());
+                Credential::Header("cookie".to_owned(), pair.into())
+            }),
+            SchemeKind::Basic => {
+                let given = self.config.basic(self.config.schemes.get(&scheme.name))?;
+                given.map(|(user, password)| {
+                    let value = basic(&user, &password);
+                    Credential::Header("authorization".to_owned(), value.into())
+                })
+            }
+            _ => self.config.has_token().then_some(Credential::Token),
+        })
     }
 
     /// Discards a rejected token, so that the next one is requested; returns whether another one is available.
@@ -159,17 +199,6 @@ impl Credentials {
     }
 }
 
-/// Chooses the schemes of the first alternative with configured credentials; all of them if the document has none.
-fn wanted<'a>(operation: &Operation, schemes: &'a [Scheme]) -> Vec<&'a Scheme> {
-    match &operation.security {
-        None => schemes.iter().collect(),
-        Some(sets) => {
-            let names: Vec<&String> = sets.iter().flatten().collect();
-            schemes.iter().filter(|scheme| names.contains(&&scheme.name)).collect()
-        }
-    }
-}
-
 fn basic(user: &str, password: &SecretString) -> String {
     use base64::Engine as _;
     let joined = format!("{user}:{}", password.expose_secret());
@@ -187,4 +216,62 @@ fn put_header(request: &mut Request, name: &str, value: &str) {
     }
     request.headers.retain(|(known, _)| *known != lower);
     request.headers.push((lower, value.to_owned()));
+}
+
+#[cfg(test)]
+mod tests {
+    use perihelion_openapi::{Arguments, Base, Catalogue, render};
+    use serde_json::{Value, json};
+
+    use super::*;
+
+    /// S2.06: a key that goes into the address is not sent where something else will do.
+    #[tokio::test]
+    async fn one_alternative_with_all_its_credentials_is_sent_alone() {
+        perihelion_settings::config::tls::install();
+        let schemes = json!({
+            "q": {"type": "apiKey", "in": "query", "name": "api_key"}, "b": {"type": "http", "scheme": "bearer"},
+            "h": {"type": "apiKey", "in": "header", "name": "X-Key"}, "c": {"type": "apiKey", "in": "cookie", "name": "k"},
+        });
+        let key = Some("api_key=KEYK");
+        let token = Some("Bearer TOKN");
+        for (security, keys, has_token, wanted) in [
+            (json!([{"q": []}, {"b": []}]), &["q"][..], true, (key, None)),
+            (json!([{"b": []}, {"q": []}]), &["q"], true, (None, token)),
+            (json!([{"q": []}]), &["q"], true, (key, None)),
+            (json!([{"q": []}, {"b": []}]), &[], true, (None, token)),
+            (json!([{"q": [], "h": []}, {"b": []}]), &["q"], true, (None, token)),
+            (json!([{"q": [], "b": []}]), &["q"], true, (key, token)),
+            (json!([{"unknown": []}, {"q": []}]), &["q"], true, (key, None)),
+            (json!([{}, {"q": []}]), &["q"], true, (key, None)),
+            // Nothing fits: what there is may do.
+            (json!([{"q": []}]), &[], true, (None, token)),
+            (json!([{"q": [], "h": []}]), &["q"], false, (key, None)),
+            (Value::Null, &["q"], true, (key, token)),
+            (json!([]), &["q"], true, (None, None)),
+            (json!([{}]), &["q"], true, (None, None)),
+        ] {
+            let mut operation = json!({"operationId": "a"});
+            if !security.is_null() {
+                operation["security"] = security.clone();
+            }
+            let text = json!({"openapi": "3.0.0", "paths": {"/a": {"get": operation}}, "components": {"securitySchemes": schemes}});
+            let catalogue = Catalogue::read(&text.to_string()).unwrap();
+            let operation = catalogue.operation("a").unwrap();
+            let base = Base::parse("http://api.test").unwrap();
+            let mut request = render(&catalogue, operation, &Arguments::default(), &base).unwrap();
+            let keys: Value = keys.iter().map(|name| (*name, json!({"key": "KEYK"}))).collect();
+            let mut config = json!({"schemes": keys});
+            if has_token {
+                config["token"] = json!("TOKN");
+            }
+            let config = serde_json::from_value(config).unwrap();
+            let credentials = Credentials::open(config, reqwest::Client::new());
+            credentials.apply(&mut request, operation, &catalogue.schemes).await.unwrap();
+            let headers = &request.headers;
+            let header = headers.iter().find(|(name, _)| name == "authorization");
+            let sent = (request.url.query(), header.map(|(_, value)| value.as_str()));
+            assert_eq!(sent, wanted, "{security} {has_token}");
+        }
+    }
 }
