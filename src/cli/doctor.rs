@@ -209,7 +209,7 @@ async fn collector(settings: &Settings, found: &mut Vec<Finding>) {
     });
     let pending = async {
         let store = open_store(settings).await.ok()?;
-        let pending = store.outbox()?.pending(1_000).await.ok();
+        let pending = store.outbox()?.pending(None, 1_000).await.ok();
         store.close().await;
         Some(pending?.len())
     };

@@ -80,7 +80,7 @@ async fn perform(memory: &UserMemory, scope: &Scope, command: Command, json: boo
             let entry = (kind, key.as_str(), value.as_str());
             Ok(memory.set(scope, entry, "command line", clock::now()).await?)
         }
-        Command::Delete { key } => Ok(memory.forget(scope, &key).await?),
+        Command::Delete { key } => Ok(memory.forget(scope, &key, clock::now()).await?),
     }
 }
 

@@ -129,7 +129,7 @@ fn times(asked: &[&Asked]) -> HashMap<String, usize> {
     times
 }
 
-async fn sweep(database: impl Fn(&Home) -> String) {
+async fn world(database: impl Fn(&Home) -> String) -> World {
     let killing = Killing::start().await;
     let home = Home::new(Some(killing.endpoint.url.clone()));
     let text: String = (0..8)
@@ -142,8 +142,11 @@ async fn sweep(database: impl Fn(&Home) -> String) {
         .collect();
     std::fs::write(home.path().join("long.md"), text).unwrap();
     let database = database(&home);
-    let world = World { home, killing, database };
+    World { home, killing, database }
+}
 
+async fn sweep(database: impl Fn(&Home) -> String) {
+    let world = world(database).await;
     let (lines, killed) = world.add("whole", Point::None).await;
     assert!(!killed);
     let whole = world.killing.asked();
@@ -198,4 +201,35 @@ async fn adding_that_is_killed_anywhere_continues_and_asks_no_model_the_same_twi
 async fn adding_that_is_killed_anywhere_continues_on_postgres() {
     let Some(database) = TestDatabase::make().await else { return };
     sweep(|_| database.url.clone()).await;
+}
+
+/// X1: what a process left is not taken for what the next one was asked for.
+#[tokio::test(flavor = "multi_thread")]
+async fn adding_that_continues_with_another_batch_size_or_title_uses_it() {
+    for server in [None, TestDatabase::make().await] {
+        let of_server =
+            |home: &Home| server.as_ref().map_or_else(|| home.database(), |one| one.url.clone());
+        let world = world(of_server).await;
+        world.add("whole", Point::None).await;
+        let wanted = times(&[&world.killing.asked()]);
+        for batch in ["1", "6"] {
+            let tenant = format!("batch-{batch}");
+            assert!(world.add(&tenant, Point::Embedding(2)).await.1);
+            let before = world.killing.asked();
+            *world.killing.armed.lock().unwrap() = Point::None;
+            let mut command = world.command(&tenant, true);
+            let output = command.env("PERIHELION_EMBEDDINGS_BATCH", batch).output().await.unwrap();
+            assert!(output.status.success(), "{output:?}");
+            let sent = times(&[&before, &world.killing.asked()]);
+            let missing = wanted.keys().find(|text| !sent.contains_key(*text));
+            assert_eq!(missing, None, "batches of {batch}");
+        }
+        assert!(world.add("title", Point::Embedding(1)).await.1);
+        *world.killing.armed.lock().unwrap() = Point::None;
+        let mut command = world.command("title", true);
+        let output = command.args(["--title", "Final"]).output().await.unwrap();
+        let added: Value = serde_json::from_slice(&output.stdout).unwrap();
+        assert_eq!(added["documents"][0]["title"], "Final", "{added}");
+        assert_eq!(added["documents"][0]["version"], 1, "{added}");
+    }
 }

@@ -1,5 +1,6 @@
 //! Assistants, items and batches, as the reference server was recorded.
 
+use perihelion_database::{Database, query};
 use reqwest::Method;
 use serde_json::{Value, json};
 
@@ -12,6 +13,7 @@ on_both!(
     runs_use_the_context_and_limit_of_their_assistant,
     assistants_and_versions_are_sorted_paged_and_selected,
     items_are_stored_found_and_deleted_under_their_paths,
+    namespaces_are_found_behind_thousands_of_others,
     threads_are_pruned_whole_or_down_to_their_newest_step,
     a_batch_begins_all_of_its_runs_or_fails_as_a_whole,
     a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service,
@@ -178,6 +180,37 @@ async fn items_are_stored_found_and_deleted_under_their_paths(served: Served) {
     let gone = json!({ "namespace": ["users", "u1"], "key": "tea" });
     assert_eq!(served.send(Method::DELETE, "/store/items", &gone).await.0, 204);
     assert_eq!(served.get("/store/items?namespace=users.u1&key=tea").await.1, Value::Null);
+}
+
+/// X5
+async fn namespaces_are_found_behind_thousands_of_others(served: Served) {
+    let zone = json!({ "namespace": ["zones", "eu"], "key": "k", "value": {} });
+    assert_eq!(served.send(Method::PUT, "/store/items", &zone).await.0, 204);
+    let database = Database::open(&served.database()).await.unwrap();
+    let fill = query(
+        "INSERT INTO service_item (tenant, namespace, key, value, created_at, updated_at) \
+         WITH RECURSIVE n (i) AS (SELECT 10000 UNION ALL SELECT i + 1 FROM n WHERE i < 12099) \
+         SELECT 'default', 'users' || $1 || i || $1, 'k', '{}', $2, $2 FROM n",
+    );
+    let fill = fill.bind("\u{1f}").bind(perihelion::clock::now());
+    assert_eq!(database.of_all_tenants().execute(&fill).await.unwrap(), 2_100);
+    database.close().await;
+    let user = |number: u32| json!(["users", number.to_string()]);
+    for (asked, expected) in [
+        (json!({ "suffix": ["eu"] }), json!([["zones", "eu"]])),
+        (json!({ "prefix": ["zones"] }), json!([["zones", "eu"]])),
+        (json!({ "prefix": ["users", "*"], "max_depth": 1 }), json!([["users"]])),
+        (json!({ "max_depth": 1 }), json!([["users"], ["zones"]])),
+        (json!({ "offset": 2099, "limit": 2 }), json!([user(12_099), ["zones", "eu"]])),
+        (
+            json!({ "prefix": ["users"], "offset": 1, "limit": 2 }),
+            json!([user(10_001), user(10_002)]),
+        ),
+        (json!({ "prefix": ["nobody"] }), json!([])),
+    ] {
+        let (_, found) = served.post("/store/namespaces", &asked).await;
+        assert_eq!(found["namespaces"], expected, "{asked}");
+    }
 }
 
 /// X5

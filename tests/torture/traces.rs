@@ -31,7 +31,7 @@ pub async fn deliver_the_rest(store: &dyn Store, directory: &Path, setup: &Setup
 /// Returns how many threads have a pending trace.
 async fn pending(store: &dyn Store) -> usize {
     let outbox = store.outbox().expect("every durable store has one");
-    outbox.pending(u32::MAX).await.unwrap().len()
+    outbox.pending(None, u32::MAX).await.unwrap().len()
 }
 
 /// Judges the traces of a thread by its raw rows: what a run recorded, a span tells.

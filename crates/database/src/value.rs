@@ -4,7 +4,10 @@ use std::{borrow::Cow, fmt::Display};
 
 use chrono::{DateTime, Utc};
 use serde_json::Value as Json;
-use sqlx::postgres::{PgArguments, PgRow};
+use sqlx::encode::IsNull;
+use sqlx::error::BoxDynError;
+use sqlx::postgres::types::Oid;
+use sqlx::postgres::{PgArgumentBuffer, PgArguments, PgRow, PgTypeInfo, Postgres};
 use sqlx::sqlite::{SqliteArguments, SqliteRow};
 use sqlx::{Arguments as _, ColumnIndex, Row as _, TypeInfo as _, ValueRef as _};
 use uuid::Uuid;
@@ -21,6 +24,7 @@ use crate::Error;
 /// | `Id` | `BLOB` of 16 bytes | `uuid` |
 /// | `Time` | `INTEGER`, microseconds since 1970 | `timestamptz` |
 /// | `Json` | `TEXT` | `jsonb` |
+/// | `Written` | `TEXT` | `json`, which keeps the order of fields and how numbers are written |
 /// | `Ints`, `Texts` | a JSON array, for [`crate::Dialect::one_of`] | `bigint[]`, `text[]` |
 #[derive(Clone, Debug)]
 pub enum Value {
@@ -32,6 +36,7 @@ pub enum Value {
     Id(Option<Uuid>),
     Time(Option<DateTime<Utc>>),
     Json(Option<Json>),
+    Written(Option<String>),
     Ints(Vec<i64>),
     Texts(Vec<String>),
 }
@@ -42,7 +47,7 @@ impl Value {
             Self::Int(value) => to.add(*value),
             Self::Real(value) => to.add(*value),
             Self::Bool(value) => to.add(*value),
-            Self::Text(value) => to.add(value.as_deref()),
+            Self::Text(value) | Self::Written(value) => to.add(value.as_deref()),
             Self::Bytes(value) => to.add(value.as_deref()),
             Self::Id(value) => to.add(*value),
             Self::Time(value) => to.add(value.map(|time| time.timestamp_micros())),
@@ -63,10 +68,26 @@ impl Value {
             Self::Id(value) => to.add(*value),
             Self::Time(value) => to.add(*value),
             Self::Json(value) => to.add(value.clone()),
+            Self::Written(value) => to.add(value.as_deref().map(Written)),
             Self::Ints(values) => to.add(values.clone()),
             Self::Texts(values) => to.add(values.clone()),
         };
         added.map_err(sqlx::Error::Encode)
+    }
+}
+
+/// JSON as a text of Postgres's type `json`; sqlx itself sends `jsonb`, which the server would write anew.
+struct Written<'a>(&'a str);
+
+impl sqlx::Type<Postgres> for Written<'_> {
+    fn type_info() -> PgTypeInfo {
+        PgTypeInfo::with_oid(Oid(114))
+    }
+}
+
+impl sqlx::Encode<'_, Postgres> for Written<'_> {
+    fn encode_by_ref(&self, buffer: &mut PgArgumentBuffer) -> Result<IsNull, BoxDynError> {
+        <&str as sqlx::Encode<'_, Postgres>>::encode_by_ref(&self.0, buffer)
     }
 }
 

@@ -11,7 +11,7 @@ use perihelion_documents::{Prepared, Step};
 use perihelion_engine::checkpoint;
 use perihelion_engine::graph::{BuildError, Context, Graph, GraphBuilder, node_fn};
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner::{self, RunOptions, RunOutcome, RunResult, Runner};
+use perihelion_engine::runner::{self, INPUT, RunOptions, RunOutcome, RunResult, Runner};
 
 pub type Listener = Arc<dyn Fn(Step) + Send + Sync>;
 
@@ -48,6 +48,7 @@ impl Parts {
 pub(super) async fn run(
     parts: Parts,
     input: WorkUpdate,
+    title: Option<&str>,
     path: &str,
 ) -> Result<RunOutcome<Work>, Error> {
     let thread = parts.thread;
@@ -65,6 +66,11 @@ pub(super) async fn run(
         Err(error) => return Err(error.into()),
     };
     if !is_new {
+        let begun = runner.state(thread, None).await?;
+        if !begun.next.is_empty() && begun.state.title.as_deref() != title {
+            // What an earlier attempt made of the document has the title that it was given.
+            runner.update_state(thread, input.clone(), INPUT).await?;
+        }
         match runner.resume(thread, options.clone()).await {
             Err(runner::Error::Finished { .. } | runner::Error::NeverAsked { .. }) => {}
             resumed => return Ok(resumed?),

@@ -124,7 +124,7 @@ pub(super) async fn embed(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
         let request = EffectRequest {
             class: EffectClass::Inquiry,
             name: "embeddings".to_owned(),
-            request: json!({ "model": model.model(), "document": prepared.id, "hash": prepared.hash, "batch": number }),
+            request: json!({ "model": model.model(), "document": prepared.id, "hash": prepared.hash, "from": done, "texts": batch.len() }),
         };
         let outcome = ctx
             .effect(

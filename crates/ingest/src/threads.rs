@@ -110,9 +110,12 @@ impl DocumentThreads {
         let documents = self.clone();
         let kept = Mutex::new(HashMap::new());
         let parts = Parts { documents, read, listener, thread, kept };
-        let input =
-            WorkUpdate::new().path(name.clone()).collection(collection).title(title).hash(hash);
-        let outcome = run(parts, input, &name).await?;
+        let input = WorkUpdate::new()
+            .path(name.clone())
+            .collection(collection)
+            .title(title.clone())
+            .hash(hash);
+        let outcome = run(parts, input, title.as_deref(), &name).await?;
         if let Some(reason) = failure(&outcome) {
             return Err(Error::Document { path: shown, class: class(&outcome.result), reason });
         }

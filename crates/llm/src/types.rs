@@ -242,6 +242,9 @@ pub struct ChatResponse {
     /// Model that answered, as the endpoint named it.
     #[serde(default)]
     pub model: String,
+    /// The provider, if the protocol tells it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub provider: Option<String>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub finish_reason: Option<String>,
     #[serde(default)]

@@ -113,8 +113,8 @@ impl Kept {
         let put = query(put)
             .binds((cron.id, &self.tenant, cron.assistant, cron.thread))
             .binds((&cron.schedule, cron.timezone.clone(), cron.keeps_thread, &cron.user))
-            .bind(self.shut("cron payload", cron.id, &cron.payload)?)
-            .bind(self.shut("cron work", cron.id, &cron.work)?)
+            .bind(self.shut_as_written("cron payload", cron.id, &cron.payload)?)
+            .bind(self.shut_as_written("cron work", cron.id, &cron.work)?)
             .binds((cron.metadata.clone(), cron.enabled, cron.next_at, cron.end_at))
             .binds((cron.created_at, cron.updated_at, cron.maker.clone(), cron.paused.clone()));
         Ok(self.change(put).await? > 0)

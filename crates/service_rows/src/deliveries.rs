@@ -117,11 +117,8 @@ impl Kept {
 
     /// Stores the message's content for further attempts: its fields keep their order, and its numbers their form.
     pub async fn keep_payload(&self, id: Uuid, payload: &Json) -> Result<()> {
-        let keep = query(self.database.dialect().pick(
-            "UPDATE service_delivery SET payload = $1 WHERE id = $2 AND tenant = $3",
-            "UPDATE service_delivery SET payload = $1::text::json WHERE id = $2 AND tenant = $3",
-        ));
-        let payload = self.shut("delivery payload", id, payload)?.to_string();
+        let keep = query("UPDATE service_delivery SET payload = $1 WHERE id = $2 AND tenant = $3");
+        let payload = self.shut_as_written("delivery payload", id, payload)?;
         self.change(keep.binds((payload, id, &self.tenant))).await.map(drop)
     }
 

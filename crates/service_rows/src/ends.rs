@@ -1,7 +1,7 @@
 //! How runs end, are requested to end, or are put back.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perihelion_database::query;
+use perihelion_database::{Value, query};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
@@ -38,7 +38,10 @@ impl Kept {
              WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running') \
                 AND owner IS NOT DISTINCT FROM COALESCE($7, owner)",
         );
-        let kwargs = ended.kwargs.map(|kwargs| self.shut("run", id, kwargs)).transpose()?;
+        let kwargs = match ended.kwargs {
+            Some(kwargs) => self.shut_as_written("run", id, kwargs)?,
+            None => Value::Written(None),
+        };
         let error = ended.error.map(|why| self.shut("run error", id, &why)).transpose()?;
         let end = end.binds((ended.status, error, now, id, &self.tenant, kwargs, ended.by));
         Ok(self.change(end).await? == 1)

@@ -141,13 +141,25 @@ impl Kept {
         self.database.dialect().pick("namespace", "namespace COLLATE \"C\"")
     }
 
-    pub async fn namespaces(&self, now: DateTime<Utc>) -> Result<Vec<Vec<String>>> {
+    /// Lists the paths of items, each next to those below it: those below a path, after another one.
+    pub async fn namespaces(
+        &self,
+        below: &[String],
+        after: &[String],
+        limit: u32,
+        now: DateTime<Utc>,
+    ) -> Result<Vec<Vec<String>>> {
         let mut find = self.statement("");
+        let name = self.by_letters();
         find.add(
             "SELECT namespace FROM service_item WHERE tenant = ? AND (expires_at IS NULL OR expires_at > ?)",
             (&self.tenant, now),
         );
-        find.text(" GROUP BY namespace ORDER BY ").text(self.by_letters()).text(" LIMIT 10000");
+        if let Some((from, to)) = range(below) {
+            find.add(&format!(" AND {name} >= ? AND {name} < ?"), (from, to));
+        }
+        find.text(" AND ").text(name).text(" > ").value(path(after));
+        find.text(" GROUP BY namespace ORDER BY ").text(name).page(limit, 0);
         let paths: Vec<String> = self.of_tenant().rows(&find.build()).await?;
         Ok(paths.iter().map(|path| names(path)).collect())
     }

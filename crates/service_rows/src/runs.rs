@@ -98,7 +98,7 @@ impl Kept {
             WHERE ($5 <> 'reject' OR t.unused)";
         let statement = query(sql)
             .binds((new.id, new.thread, new.assistant, &self.tenant, new.multitask))
-            .bind(self.shut("run", new.id, &new.kwargs)?)
+            .bind(self.shut_as_written("run", new.id, &new.kwargs)?)
             .bind(self.shut("run metadata", new.id, &new.metadata)?)
             .binds((new.temporary, begin.owner, begin.now, new.due_at));
         let added = match self.add_at(new, &statement).await {

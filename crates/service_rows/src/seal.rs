@@ -5,6 +5,7 @@
 
 use std::sync::Arc;
 
+use perihelion_database::Value;
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
@@ -40,6 +41,11 @@ impl Kept {
                 Ok(json!({ KEY: sealed }))
             }
         }
+    }
+
+    /// As [`Kept::shut`], for a column that keeps JSON as it was written.
+    pub(crate) fn shut_as_written(&self, what: &str, owner: Uuid, value: &Json) -> Result<Value> {
+        Ok(Value::Written(Some(self.shut(what, owner, value)?.to_string())))
     }
 
     pub(crate) fn opened(&self, what: &str, owner: Uuid, kept: Json) -> Result<Json> {

@@ -1,29 +1,34 @@
 //! Statements that grow by conditions.
 
 use perihelion_database::{Dialect, Query, Value, Values, query};
-use serde_json::Value as Json;
+use serde_json::{Number, Value as Json};
 use sqlx::AssertSqlSafe;
 
-/// How a field of a JSON object is compared, in the words of each dialect.
+/// How a field of a JSON object is compared.
 #[derive(Clone, Copy, Debug)]
-pub(crate) struct Comparison {
-    sqlite: &'static str,
-    postgres: &'static str,
+pub(crate) enum Comparison {
+    Equal,
+    Unequal,
+    /// By an operator of SQL.
+    Order(&'static str),
 }
 
 impl Comparison {
     pub(crate) fn of(name: &str) -> Option<Self> {
-        let of_both = |operator| Some(Self { sqlite: operator, postgres: operator });
         match name {
-            "$eq" => Some(Self { sqlite: "IS", postgres: "IS NOT DISTINCT FROM" }),
-            "$ne" => Some(Self { sqlite: "IS NOT", postgres: "IS DISTINCT FROM" }),
-            "$gt" => of_both(">"),
-            "$gte" => of_both(">="),
-            "$lt" => of_both("<"),
-            "$lte" => of_both("<="),
+            "$eq" => Some(Self::Equal),
+            "$ne" => Some(Self::Unequal),
+            "$gt" => Some(Self::Order(">")),
+            "$gte" => Some(Self::Order(">=")),
+            "$lt" => Some(Self::Order("<")),
+            "$lte" => Some(Self::Order("<=")),
             _ => None,
         }
     }
+}
+
+fn of_number(number: &Number) -> Value {
+    number.as_i64().map_or_else(|| number.as_f64().into(), Value::from)
 }
 
 /// Writes a letter so that `LIKE` finds it as it is.
@@ -116,10 +121,7 @@ impl Statement {
             }
             Json::Number(number) => {
                 self.text(kind).text(" IN ('integer', 'real') AND ").text(value).text(" = ");
-                match number.as_i64() {
-                    Some(whole) => self.value(whole),
-                    None => self.value(number.as_f64()),
-                };
+                self.value(of_number(number));
             }
             Json::Bool(_) | Json::Null => {
                 self.text(kind).text(&format!(" = '{wanted}'"));
@@ -149,16 +151,70 @@ impl Statement {
         &mut self,
         column: &str,
         name: &str,
-        Comparison { sqlite, postgres }: Comparison,
+        comparison: Comparison,
         wanted: &Json,
     ) -> &mut Self {
-        let condition = match self.dialect {
-            Dialect::Postgres => format!("({column} -> ?) {postgres} ?"),
-            Dialect::Sqlite => format!(
-                "(SELECT h.value FROM json_each({column}) h WHERE h.key = ?) {sqlite} json_extract(?, '$')"
-            ),
+        match comparison {
+            Comparison::Equal => self.equals(column, name, wanted),
+            Comparison::Unequal => self.text("NOT ").equals(column, name, wanted),
+            Comparison::Order(operator) => self.is_ordered(column, name, operator, wanted),
+        }
+    }
+
+    /// Appends the condition that a field has exactly this value, whatever the order of the fields in it.
+    fn equals(&mut self, column: &str, name: &str, wanted: &Json) -> &mut Self {
+        if self.dialect == Dialect::Postgres {
+            let condition = format!("(({column} -> ?) IS NOT DISTINCT FROM ?)");
+            return self.add(&condition, (name, wanted.clone()));
+        }
+        let find = format!("EXISTS (SELECT 1 FROM json_each({column}) f WHERE f.key = ");
+        self.text(&find).value(name).text(" AND ");
+        let kind = match wanted {
+            Json::Object(_) => "object",
+            Json::Array(_) => "array",
+            _ => return self.contains_json("f.value", "f.type", wanted, 0).text(")"),
         };
-        self.add(&condition, (name, wanted.clone()))
+        let values = |of: &str| {
+            format!(
+                "SELECT fullkey, CASE type WHEN 'integer' THEN 'real' ELSE type END, atom FROM json_tree({of})"
+            )
+        };
+        let there = values("f.value");
+        let asked = values("?");
+        let condition = format!(
+            "CASE f.type WHEN '{kind}' THEN NOT EXISTS ({there} EXCEPT {asked}) \
+             AND NOT EXISTS ({asked} EXCEPT {there}) ELSE FALSE END)"
+        );
+        self.add(&condition, (wanted.clone(), wanted.clone()))
+    }
+
+    /// Appends the condition that a field comes before or after a value: a number beside a number, or a text beside a text,
+    /// by its bytes. Other types have no order.
+    fn is_ordered(&mut self, column: &str, name: &str, operator: &str, wanted: &Json) -> &mut Self {
+        let value = match wanted {
+            Json::Number(number) => of_number(number),
+            Json::String(text) => text.as_str().into(),
+            _ => return self.text("FALSE"),
+        };
+        if self.dialect == Dialect::Sqlite {
+            let kinds = if wanted.is_string() { "'text'" } else { "'integer', 'real'" };
+            let condition = format!(
+                "EXISTS (SELECT 1 FROM json_each({column}) f \
+                 WHERE f.key = ? AND f.type IN ({kinds}) AND f.value {operator} ?)"
+            );
+            return self.add(&condition, (name, value));
+        }
+        if wanted.is_string() {
+            let condition = format!(
+                "(jsonb_typeof({column} -> ?) = 'string' AND ({column} ->> ?) COLLATE \"C\" {operator} ?)"
+            );
+            self.add(&condition, (name, name, value))
+        } else {
+            let condition = format!(
+                "(jsonb_typeof({column} -> ?) = 'number' AND ({column} -> ?) {operator} ?)"
+            );
+            self.add(&condition, (name, name, wanted.clone()))
+        }
     }
 
     /// Appends a page: at most `limit` rows after `offset`.

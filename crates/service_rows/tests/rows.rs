@@ -7,13 +7,15 @@ use perihelion_service_rows::{
     Begin, Cancel, Ended, Item, ItemFilter, Kept, Multitask, NewDelivery, NewRun, Position, Run,
     RunStatus, ThreadFilter,
 };
-use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use uuid::Uuid;
 
+#[path = "support/databases.rs"]
+mod databases;
 #[path = "support/items.rs"]
 mod items;
 mod support;
+use databases::{databases, thread_in};
 use items::{assistant, item};
 use support::{now, run};
 
@@ -28,16 +30,6 @@ async fn database_with_thread() -> (tempfile::TempDir, Database, Uuid) {
     let database = Database::open(place.path().join("t.db").to_str().unwrap()).await.unwrap();
     let thread = thread_in(&database).await;
     (place, database, thread)
-}
-
-async fn thread_in(database: &Database) -> Uuid {
-    let thread = Uuid::now_v7();
-    let insert = query(
-        "INSERT INTO thread (id, created_at, updated_at, graph, namespace, tenant) VALUES ($1, $2, $2, 'swarm', '', 'default')",
-    );
-    let insert = insert.bind(thread).bind(now());
-    database.of_tenant("default").execute(&insert).await.unwrap();
-    thread
 }
 
 /// Returns the position of a thread without an open run.
@@ -212,7 +204,11 @@ async fn items_are_found_below_a_path_and_not_below_a_path_with_the_same_prefix(
             kept.put_item(&item(names, "k", json!({}))).await.unwrap();
         }
         let paths = [path(&["a"]), path(&["a", "b"]), path(&["a", "c"]), path(&["ab"])];
-        assert_eq!(kept.namespaces(now()).await.unwrap(), paths, "each next to those below it");
+        assert_eq!(
+            kept.namespaces(&[], &[], 9, now()).await.unwrap(),
+            paths,
+            "each next to those below it"
+        );
     }
 }
 
@@ -228,7 +224,7 @@ async fn an_expired_item_is_gone_and_can_be_stored_again() {
     assert!(kept.item(&short.namespace, "x", now()).await.unwrap().is_some());
     assert!(kept.item(&short.namespace, "x", end).await.unwrap().is_none());
     assert!(kept.items(&all, end).await.unwrap().is_empty());
-    assert!(kept.namespaces(end).await.unwrap().is_empty());
+    assert!(kept.namespaces(&[], &[], 9, end).await.unwrap().is_empty());
     // What takes its place is no change of it.
     let again = Item { created_at: later, updated_at: later, ..item(&["a"], "x", json!({})) };
     kept.put_item(&again).await.unwrap();
@@ -240,19 +236,6 @@ async fn an_expired_item_is_gone_and_can_be_stored_again() {
 }
 
 /// Opens a database of each kind, with what must live as long as it.
-async fn databases() -> Vec<(Database, tempfile::TempDir, Option<TestDatabase>)> {
-    let mut databases = Vec::new();
-    for server in [None, TestDatabase::make().await] {
-        let place = tempfile::tempdir().unwrap();
-        let file = place.path().join("t.db").to_string_lossy().into_owned();
-        let url = server.as_ref().map_or(file, |server| server.url.clone());
-        if databases.is_empty() || server.is_some() {
-            databases.push((Database::open(&url).await.unwrap(), place, server));
-        }
-    }
-    databases
-}
-
 /// Both databases hold what `@>` of Postgres says.
 #[tokio::test]
 async fn both_databases_find_the_same_metadata() {

@@ -155,7 +155,9 @@ impl<'a> RecordedModel<'a> {
                 let Usage { input_tokens, output_tokens, cached_tokens, .. } = response.usage;
                 let nano_usd =
                     price.map(|price| price.nano_usd(input_tokens, cached_tokens, output_tokens));
-                let call = ModelCall::Answered { model, input_tokens, output_tokens, nano_usd };
+                let provider = response.provider.as_deref();
+                let call =
+                    ModelCall::Answered { model, provider, input_tokens, output_tokens, nano_usd };
                 metrics::model_called(timer, role, call);
                 let nano_usd = nano_usd.unwrap_or(0);
                 serde_json::to_value(Paid { response, nano_usd })

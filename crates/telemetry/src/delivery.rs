@@ -6,7 +6,7 @@ use tokio::sync::Mutex;
 
 use super::exporter::ContinuedRuns;
 use super::group::may_continue;
-use super::otlp::Sink;
+use super::otlp::{self, Sink};
 use super::rows::first_run;
 use super::span::last_run;
 use super::{Error, Labels, Span, View, Which, bill, project, read, spans_of};
@@ -17,24 +17,24 @@ use perihelion_engine::ids::{RunId, ThreadId};
 use perihelion_settings::config::Prices;
 use perihelion_settings::metrics;
 
-/// Threads whose old traces one round looks through.
-const ROUND: u32 = 256;
+/// Threads with pending traces that are listed at once.
+const PAGE: u32 = 256;
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct ExportCounts {
     pub delivered: u64,
     /// Deliveries that failed, completely or in part; their content is stored and tried again.
     pub failed: u64,
-    /// Spans of traces that arrived which the collector refused.
+    /// Spans that the collector refused, of traces of which it took a part or none; they are not sent again.
     pub rejected_spans: u64,
 }
 
 /// Why traces of a thread did not arrive.
 enum Undelivered {
-    /// The thread cannot be read; others can.
-    Unreadable,
-    /// The collector did not take one.
-    NotTaken,
+    /// The thread cannot be read, or the collector refuses one; traces of other threads may arrive.
+    OfThread,
+    /// The collector is away, overloaded, or rejects our credentials.
+    Collector,
 }
 
 #[derive(Debug)]
@@ -96,46 +96,58 @@ impl Delivery {
             return false;
         }
         let last = last_run(&spans).map_or(number, |run| run.number);
-        self.deliver(&sink, store, thread, last, spans).await
+        self.deliver(&sink, store, thread, last, spans).await.is_ok()
     }
 
-    /// Delivers pending traces; returns whether all arrived.
+    /// Delivers pending traces, those of each thread until one does not arrive; returns whether all arrived.
     pub(super) async fn round(&self, store: &dyn Store) -> bool {
         let Some(outbox) = store.outbox() else { return true };
-        let exports = match outbox.pending(ROUND).await {
-            Ok(exports) => exports,
-            Err(error) => return self.failed(&error.to_string()),
-        };
-        // More may be pending than one round looks at.
-        let mut is_all = exports.len() < ROUND as usize;
-        for PendingExport { thread, from_run, .. } in exports {
-            let sink = self.sink.lock().await;
-            let (info, runs) = match (store.info(thread).await, store.runs(thread).await) {
-                (Ok(info), Ok(runs)) => (info, runs),
-                // Deleted meanwhile.
-                (Err(checkpoint::Error::UnknownThread(_)), _) => continue,
-                // The store is away; the next round will see.
-                _ => {
-                    is_all = false;
-                    continue;
+        let mut is_all = true;
+        let mut after = None;
+        loop {
+            let mut exports = match outbox.pending(after.as_ref(), PAGE).await {
+                Ok(exports) => exports,
+                Err(error) => return self.failed(&error.to_string()),
+            };
+            let is_last = exports.len() < PAGE as usize;
+            for export in &exports {
+                match self.pending(store, export).await {
+                    Ok(()) => {}
+                    Err(Undelivered::OfThread) => is_all = false,
+                    Err(Undelivered::Collector) => return false,
                 }
-            };
-            let newest = runs.last().map_or(0, |run| run.number);
-            let is_leased = info.lease_until.is_some_and(|until| until > clock::now());
-            let under_way = match info.status {
-                ThreadStatus::Queued => true,
-                ThreadStatus::Busy => is_leased || self.continued.includes(thread),
-                _ => false,
-            };
-            let upto = if under_way { newest - 1 } else { newest };
-            let from = beginning(store, thread, &runs, from_run).await;
-            match self.runs(&sink, store, thread, from, upto).await {
-                Ok(()) => {}
-                Err(Undelivered::Unreadable) => is_all = false,
-                Err(Undelivered::NotTaken) => return false,
             }
+            if is_last {
+                return is_all;
+            }
+            after = exports.pop();
         }
-        is_all
+    }
+
+    /// Delivers the pending traces of a thread.
+    async fn pending(
+        &self,
+        store: &dyn Store,
+        &PendingExport { thread, from_run, .. }: &PendingExport,
+    ) -> Result<(), Undelivered> {
+        let sink = self.sink.lock().await;
+        let (info, runs) = match (store.info(thread).await, store.runs(thread).await) {
+            (Ok(info), Ok(runs)) => (info, runs),
+            // Deleted meanwhile.
+            (Err(checkpoint::Error::UnknownThread(_)), _) => return Ok(()),
+            // The store is away; the next round will see.
+            _ => return Err(Undelivered::OfThread),
+        };
+        let newest = runs.last().map_or(0, |run| run.number);
+        let is_leased = info.lease_until.is_some_and(|until| until > clock::now());
+        let under_way = match info.status {
+            ThreadStatus::Queued => true,
+            ThreadStatus::Busy => is_leased || self.continued.includes(thread),
+            _ => false,
+        };
+        let upto = if under_way { newest - 1 } else { newest };
+        let from = beginning(store, thread, &runs, from_run).await;
+        self.runs(&sink, store, thread, from, upto).await
     }
 
     /// Delivers the traces of runs.
@@ -159,7 +171,7 @@ impl Delivery {
                 }
                 Err(error) => {
                     self.failed(&error.to_string());
-                    return Err(Undelivered::Unreadable);
+                    return Err(Undelivered::OfThread);
                 }
             };
             let last = last_run(&spans).map_or(next, |run| run.number);
@@ -167,15 +179,16 @@ impl Delivery {
             if last > upto {
                 break;
             }
-            if !self.deliver(sink, store, thread, last, spans).await {
-                return Err(Undelivered::NotTaken);
-            }
+            self.deliver(sink, store, thread, last, spans).await?;
             next = last.max(next) + 1;
         }
         Ok(())
     }
 
-    /// Delivers one trace that ends with a run; returns whether it arrived.
+    /// Delivers one trace that ends with a run.
+    ///
+    /// One of which a collector reads no span is given up, as a single bad span is, if the collector has taken others:
+    /// then the fault is not the collector's.
     async fn deliver(
         &self,
         sink: &Sink,
@@ -183,25 +196,37 @@ impl Delivery {
         thread: ThreadId,
         run: u32,
         mut spans: Vec<Span>,
-    ) -> bool {
+    ) -> Result<(), Undelivered> {
         self.labels.apply(&mut spans);
         bill(&mut spans, &self.prices);
-        match wrap(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
+        let all = spans.len() as u64;
+        let takes_others = self.counts().delivered > 0;
+        let refused = match wrap(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
             Ok(refused) => {
-                self.count(|counts| {
-                    counts.delivered += 1;
-                    counts.rejected_spans += refused;
-                });
+                self.count(|counts| counts.delivered += 1);
                 metrics::delivered("traces", true);
-                metrics::spans_delivered((spans.len() as u64).saturating_sub(refused), refused);
-                if refused > 0 {
-                    self.warn(&format!("the collector refused {refused} of {} spans", spans.len()));
-                }
-                self.paid(store, thread, run - u32::from(may_continue_later(&spans))).await;
-                true
+                refused
             }
-            Err(error) => self.failed(&error.to_string()),
+            Err(otlp::Error::Unreadable(why)) if takes_others => {
+                metrics::delivered("traces", false);
+                self.warn(&why);
+                all
+            }
+            Err(error) => {
+                self.failed(&error.to_string());
+                return Err(match error {
+                    otlp::Error::Rejected(_) | otlp::Error::Unreadable(_) => Undelivered::OfThread,
+                    otlp::Error::Setup(_) | otlp::Error::Delivery(_) => Undelivered::Collector,
+                });
+            }
+        };
+        self.count(|counts| counts.rejected_spans += refused);
+        metrics::spans_delivered(all.saturating_sub(refused), refused);
+        if refused > 0 {
+            self.warn(&format!("the collector refused {refused} of {all} spans"));
         }
+        self.paid(store, thread, run - u32::from(may_continue_later(&spans))).await;
+        Ok(())
     }
 
     async fn paid(&self, store: &dyn Store, thread: ThreadId, run: u32) {

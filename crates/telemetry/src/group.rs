@@ -65,7 +65,8 @@ impl<'a> Group<'a> {
         };
         let oldest = rows.steps.iter().find(of_group).map(|step| step.seq);
         if oldest.is_none() && rows.runs[end - 1].status == RunStatus::Done {
-            return Err(Error::Truncated { thread, run });
+            let has_older = newest_step(from) > 0;
+            return Err(Error::Truncated { thread, run, has_older });
         }
         Ok(Self {
             runs: &rows.runs[first..end],

@@ -52,9 +52,9 @@ pub enum Error {
     NeverRan(ThreadId),
     #[error("thread {thread} has no run {run}; its runs are 1 to {newest}")]
     UnknownRun { thread: ThreadId, run: u32, newest: u32 },
-    /// The run committed no step, or its steps were removed by a truncation.
+    /// The run committed no step, or its steps were removed by a truncation: then older runs have none either.
     #[error("run {run} of thread {thread} has no steps; they may be pruned")]
-    Truncated { thread: ThreadId, run: u32 },
+    Truncated { thread: ThreadId, run: u32, has_older: bool },
 }
 
 /// The result of reading a trace.

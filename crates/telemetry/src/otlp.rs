@@ -35,6 +35,12 @@ pub enum Error {
     Setup(#[source] perihelion_engine::checkpoint::Cause),
     #[error("{0}; check traces.otlp_endpoint and the collector")]
     Delivery(String),
+    /// The collector rejects a part of this trace; it may take others.
+    #[error("{0}; check traces.otlp_endpoint and the collector")]
+    Rejected(String),
+    /// The collector can read no span of this trace.
+    #[error("{0}; check traces.otlp_endpoint and the collector")]
+    Unreadable(String),
 }
 
 /// Sends spans to one collector.
@@ -58,7 +64,8 @@ impl Sink {
     /// large is divided, so that one bad span costs itself and no other.
     ///
     /// # Errors
-    /// [`Error::Delivery`] when a part of it did not arrive, or all of it was refused.
+    /// [`Error::Delivery`] and [`Error::Rejected`] when a part of it did not arrive, [`Error::Unreadable`] when no span of
+    /// it was read.
     pub async fn deliver(&self, spans: &[Span], content: bool) -> Result<u64, Error> {
         let wire_spans = wire_spans(spans, content);
         let mut rejected = 0_u64;
@@ -79,11 +86,12 @@ impl Sink {
                     let second = first.split_off(first.len() / 2);
                     waiting.extend([second, first]);
                 }
+                Err(Refusal::Rejected(reason)) => return Err(Error::Rejected(reason)),
                 Err(refusal) => return Err(Error::Delivery(refusal.reason())),
             }
         }
         if rejected >= spans.len() as u64 && !why.is_empty() {
-            return Err(Error::Delivery(why));
+            return Err(Error::Unreadable(why));
         }
         Ok(rejected)
     }

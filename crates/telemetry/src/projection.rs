@@ -169,7 +169,8 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
             Status::Unset
         }
         RunStatus::Failed => {
-            let why = rows.info.error.clone().filter(|_| group.until.is_none());
+            let is_shown = builder.view.content && group.until.is_none();
+            let why = rows.info.error.clone().filter(|_| is_shown);
             Status::Error { message: why.unwrap_or_else(|| "the run failed".to_owned()) }
         }
     };

@@ -4,6 +4,7 @@ use chrono::{DateTime, TimeDelta};
 use serde_json::{Value, json};
 
 use super::*;
+use crate::dialect::names;
 use perihelion_engine::checkpoint::{EffectStatus, Encoded, RunRow, ThreadInfo, ThreadStatus};
 use perihelion_engine::ids::{RunId, ThreadId};
 
@@ -173,6 +174,24 @@ fn result(status: &str, reflection: &str) -> Value {
 }
 
 #[test]
+fn a_model_call_names_the_provider_that_answered() {
+    let mut pen = Pen::new();
+    pen.turn(&["a"]);
+    for provider in [json!("anthropic"), Value::Null] {
+        let answer = json!({ "content": "", "model": "m", "provider": provider });
+        pen.effect(0, EffectKind::Model, "agent", json!({}), Some(answer));
+    }
+    pen.end(RunStatus::Cancelled);
+    let named = |span: &Span| {
+        let attributes = crate::dialect::attributes(span, false);
+        let provider = attributes.into_iter().find(|one| one.key.as_str() == names::PROVIDER);
+        provider.map(|one| one.value.as_str().into_owned())
+    };
+    let providers: Vec<String> = pen.spans(1).iter().filter_map(named).collect();
+    assert_eq!(providers, ["anthropic", "openai"]);
+}
+
+#[test]
 fn a_wait_for_a_person_ends_a_trace_and_the_answer_starts_the_next() {
     let mut pen = Pen::new();
     pen.turn(&["a"]);
@@ -220,7 +239,12 @@ fn a_failed_run_shows_its_failed_step_and_is_resumed_in_the_same_trace() {
     let failed: Vec<_> =
         spans.iter().filter(|span| span.failed()).map(|span| span.name.as_str()).collect();
     assert_eq!(failed, ["invoke_workflow swarm", "invoke_agent a", "chat"]);
-    assert_eq!(spans[0].status, Status::Error { message: "the node a failed: no endpoint".into() });
+    let why = |span: &Span| span.status.clone();
+    assert_eq!(why(&spans[0]), Status::Error { message: "the run failed".into() });
+    assert_eq!(why(&spans[4]), Status::Error { message: "the model call failed".into() });
+    let open = project(&pen.rows, 1, View { content: true, ..View::default() }).unwrap();
+    assert_eq!(why(&open[0]), Status::Error { message: "the node a failed: no endpoint".into() });
+    assert_eq!(why(&open[4]), Status::Error { message: "no endpoint".into() });
     assert!(spans[0].open && !spans[1].open);
     pen.begin();
     pen.step(StepKind::Loop, work(result("failed", "REJECTED")), &["supervisor"]);

@@ -71,7 +71,7 @@ pub enum Status {
     /// No status: an inner step, or not finished.
     Unset,
     Ok,
-    /// The message is the program's own and free of content.
+    /// The message is the program's own and free of content; with content, it may quote a model, an endpoint or a node.
     Error {
         message: String,
     },
@@ -176,6 +176,9 @@ pub enum About {
         /// As the endpoint named it; `None` without an answer.
         #[serde(skip_serializing_if = "Option::is_none")]
         model: Option<String>,
+        /// If the protocol tells it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        provider: Option<String>,
         usage: Usage,
         #[serde(skip_serializing_if = "Option::is_none")]
         finish_reason: Option<String>,

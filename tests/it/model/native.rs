@@ -53,6 +53,8 @@ async fn a_tool_loop_runs_over_each_wire_with_a_prefix_that_stays() {
         request.messages.extend(ids.iter().map(|id| ChatMessage::tool(id, "42")));
         let answer = model.chat(&request, None).await.unwrap();
         assert_eq!(answer.content, "It is 42.", "{api}");
+        let provider = if api == "gemini" { "gcp.gemini" } else { api };
+        assert_eq!(answer.provider.as_deref(), Some(provider));
 
         // What was sent before is sent again as it was, which is what a provider's cache needs.
         let sent = gateway.sent();

@@ -10,6 +10,7 @@ on_every_store!(
     a_run_that_begins_while_the_one_before_is_delivered_stays_pending,
     a_refused_run_has_no_pending_export,
     a_deleted_thread_has_no_pending_export,
+    pending_exports_are_listed_page_by_page,
 );
 
 /// Begins and ends a run of a thread.
@@ -27,7 +28,7 @@ async fn run(on: &Fixture, thread: ThreadId) {
 async fn pending(on: &Fixture, thread: ThreadId) -> Option<(u32, u32)> {
     let outbox = on.store.outbox().unwrap();
     let pending_export = outbox.pending_of(thread).await.unwrap();
-    let all = outbox.pending(100_000).await.unwrap();
+    let all = outbox.pending(None, 100_000).await.unwrap();
     assert!(outbox.count().await.unwrap() >= u64::from(pending_export.is_some()));
     assert_eq!(all.into_iter().find(|one| one.thread == thread), pending_export);
     pending_export.map(|pending_export| (pending_export.from_run, pending_export.to_run))
@@ -72,4 +73,23 @@ async fn a_deleted_thread_has_no_pending_export(on: &Fixture) {
     run(on, thread).await;
     on.store.delete(thread).await.unwrap();
     assert_eq!(pending(on, thread).await, None);
+}
+
+async fn pending_exports_are_listed_page_by_page(on: &Fixture) {
+    let mut wanted = Vec::new();
+    for _ in 0..5 {
+        wanted.push(Writer::new(&on.store).await.thread);
+        run(on, wanted[wanted.len() - 1]).await;
+    }
+    let outbox = on.store.outbox().unwrap();
+    let mut after = None;
+    let mut listed = Vec::new();
+    loop {
+        let page = outbox.pending(after.as_ref(), 2).await.unwrap();
+        assert!(page.len() <= 2);
+        let Some(last) = page.last() else { break };
+        after = Some(last.clone());
+        listed.extend(page.iter().map(|one| one.thread).filter(|one| wanted.contains(one)));
+    }
+    assert_eq!(listed, wanted, "each once, oldest first");
 }

@@ -1,5 +1,10 @@
 //! What collectors do, over HTTP and gRPC, and what that costs.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicUsize, Ordering};
+
+use axum::http::StatusCode;
+use axum::http::header::{CONTENT_TYPE, HeaderName, LOCATION};
 use perihelion::config::{Settings, TraceProtocol};
 use perihelion::runtime::RunStatusView;
 use perihelion::telemetry::ExportCounts;
@@ -82,6 +87,49 @@ async fn a_span_that_the_collector_cannot_read_costs_itself_and_no_other() {
         demo.runtime.close().await;
         assert_eq!(counts, ExportCounts { rejected_spans: 1, ..ARRIVED }, "{protocol:?}");
         assert_eq!(collector.spans().len(), spans - 1, "{protocol:?}");
+    }
+}
+
+/// Starts a web server with one answer to everything; returns its address and how often it was asked.
+async fn web_server(
+    status: StatusCode,
+    header: (HeaderName, String),
+    body: &'static str,
+) -> (String, Arc<AtomicUsize>) {
+    let asked = Arc::new(AtomicUsize::new(0));
+    let counted = Arc::clone(&asked);
+    let answer = move || {
+        counted.fetch_add(1, Ordering::Relaxed);
+        let headers = [header.clone()];
+        async move { (status, headers, body) }
+    };
+    let listener = tokio::net::TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let url = format!("http://{}", listener.local_addr().unwrap());
+    let router = axum::Router::new().fallback(answer);
+    tokio::spawn(async move { axum::serve(listener, router).await });
+    (url, asked)
+}
+
+/// X7: the headers are keys for the collector, and a page of a login is no collector.
+#[tokio::test]
+async fn a_redirect_is_not_followed_and_a_web_page_is_no_collector() {
+    let page = "<!doctype html><title>Log in</title>";
+    let (login, asked) =
+        web_server(StatusCode::OK, (CONTENT_TYPE, "text/html; charset=utf-8".to_owned()), page)
+            .await;
+    let redirected = (LOCATION, format!("{login}/login"));
+    let (proxy, _) = web_server(StatusCode::FOUND, redirected, "").await;
+    let (in_json, _) =
+        web_server(StatusCode::OK, (CONTENT_TYPE, "application/json".to_owned()), "{}").await;
+    let failed = ExportCounts { delivered: 0, failed: 1, rejected_spans: 0 };
+    for (address, expected, requests) in
+        [(proxy, failed, 0), (in_json, ARRIVED, 0), (login, failed, 1)]
+    {
+        let mut settings = settings(&[]);
+        settings.traces.otlp_endpoint = Some(address);
+        settings.traces.transport.headers = vec![("x-api-key".into(), "s3cret".to_owned().into())];
+        assert_eq!(counted(settings).await, expected);
+        assert_eq!(asked.load(Ordering::Relaxed), requests);
     }
 }
 

@@ -1,11 +1,14 @@
 //! The read API of Jaeger over real runs: the shapes that its UI validates, searches, and what stays hidden.
 
 use std::sync::Arc;
+use std::time::Duration;
 
 use axum::body::Body;
 use axum::http::{Request, StatusCode};
 use perihelion::api;
+use perihelion::checkpoint::{Claim, Fence, RunEnd, RunStatus, ThreadStatus};
 use perihelion::config::Settings;
+use perihelion::ids::RunId;
 use perihelion::runtime::trace_finder;
 use perihelion::telemetry::TraceId;
 use serde_json::{Value, json};
@@ -217,6 +220,23 @@ async fn if_a_trace_is_a_thread_its_runs_are_one() {
     );
     let trace = viewer.get(&format!("/api/traces/{id}")).await;
     assert_eq!(trace["data"][0]["spans"].as_array().unwrap().len(), count);
+    demo.runtime.close().await;
+}
+
+/// X7: a process that continues a thread finds it finished by another one.
+#[tokio::test]
+async fn a_run_without_a_step_hides_no_older_trace() {
+    let demo = Demo::open(settings(&[])).await;
+    demo.ask(demo.runtime.run_options()).await;
+    let store = demo.store();
+    let claim = Claim::new(demo.thread, "another", Duration::ZERO).forced();
+    let fence = Fence::new(demo.thread, store.claim(claim).await.unwrap().fence);
+    let run = RunId::new();
+    store.begin_run(fence, run, false).await.unwrap();
+    store.end_run(fence, run, RunEnd::new(RunStatus::Done, ThreadStatus::Idle)).await.unwrap();
+    let viewer = Viewer::on(&demo, &demo.settings);
+    let found = viewer.get("/api/v3/trace-summaries").await;
+    assert_eq!(found["summaries"].as_array().unwrap().len(), 1, "{found}");
     demo.runtime.close().await;
 }
 

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use perihelion::checkpoint::{Claim, Fence, MemoryStore, Store};
-use perihelion::config::Settings;
+use perihelion::config::{Settings, TraceProtocol};
 use perihelion::demo;
 use perihelion::graph::RunEvent;
 use perihelion::ids::ThreadId;
@@ -47,7 +47,7 @@ fn sent(collector: &Collector) -> Vec<Vec<u8>> {
 }
 
 async fn exports_pending(store: &Arc<dyn Store>) -> usize {
-    store.outbox().unwrap().pending(100).await.unwrap().len()
+    store.outbox().unwrap().pending(None, 100).await.unwrap().len()
 }
 
 /// X7
@@ -106,6 +106,47 @@ async fn a_damaged_thread_holds_up_no_other_thread_s_trace() {
     assert!(counts.delivered == 1 && counts.failed > 0, "{counts:?}");
     runtime.close().await;
     assert_eq!(sent(&collector), drawn(&store().await, &settings, whole, 1).await);
+}
+
+/// X7: nor does a trace that the collector refuses, whether it reads other ones or not.
+#[tokio::test]
+async fn a_trace_that_the_collector_refuses_holds_up_no_other_thread_s_trace() {
+    for (protocol, status, is_first, is_given_up) in [
+        (TraceProtocol::Http, 500, true, false),
+        (TraceProtocol::Http, 403, true, false),
+        (TraceProtocol::Grpc, 500, true, false),
+        // Perhaps it can read nothing.
+        (TraceProtocol::Http, 400, true, false),
+        (TraceProtocol::Http, 400, false, true),
+    ] {
+        let home = tempfile::tempdir().unwrap();
+        let away = Manner { status: Some(401), ..Manner::default() };
+        let (collector, url) = match protocol {
+            TraceProtocol::Http => Collector::start(away).await,
+            TraceProtocol::Grpc => Collector::start_grpc(away).await,
+        };
+        let mut settings = settings(&[]);
+        settings.traces.otlp_endpoint = Some(url);
+        settings.traces.transport.protocol = protocol;
+        let store: Arc<dyn Store> = Arc::new(MemoryStore::default());
+        let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+        let threads = [ThreadId::new(), ThreadId::new()];
+        for thread in threads {
+            ask(&runtime, thread).await;
+        }
+        runtime.close().await;
+
+        let [refused, taken] = if is_first { threads } else { [threads[1], threads[0]] };
+        collector.behave(Manner { refuses: Some((refused, status)), ..Manner::default() });
+        let runtime = open(settings.clone(), home.path(), Arc::clone(&store)).await;
+        let counts = runtime.flush_exports().await.unwrap();
+        runtime.close().await;
+        let case = format!("{protocol:?} {status} {is_first}: {counts:?}");
+        assert_eq!(counts.delivered, 1, "{case}");
+        assert_eq!((counts.failed == 0, counts.rejected_spans > 0), (is_given_up, is_given_up));
+        assert_eq!(sent(&collector), drawn(&store, &settings, taken, 1).await, "{case}");
+        assert_eq!(exports_pending(&store).await, usize::from(!is_given_up), "{case}");
+    }
 }
 
 /// X7

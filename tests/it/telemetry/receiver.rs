@@ -20,6 +20,7 @@ use opentelemetry_proto::tonic::collector::trace::v1::{
 };
 use opentelemetry_proto::tonic::common::v1::{AnyValue, KeyValue, any_value};
 use opentelemetry_proto::tonic::trace::v1::Span;
+use perihelion::ids::ThreadId;
 use prost::Message as _;
 use tonic::codec::CompressionEncoding;
 use tonic::transport::server::TcpIncoming;
@@ -38,6 +39,8 @@ pub struct Manner {
     pub dislikes: Option<&'static str>,
     /// Takes requests and never answers.
     pub stalls: bool,
+    /// Refuses the spans of this thread with this status.
+    pub refuses: Option<(ThreadId, u16)>,
 }
 
 /// What a collector has received.
@@ -133,9 +136,15 @@ impl Collector {
         let request = ExportTraceServiceRequest::decode(&body[..]).unwrap();
         // As MLflow answers.
         let is_empty = request.resource_spans.is_empty();
+        let spans: Vec<Span> = spans_of(request).collect();
         let disliked =
-            is_empty || spans_of(request).any(|span| manner.dislikes == Some(span.name.as_str()));
-        let status = if let Some(status) = manner.status {
+            is_empty || spans.iter().any(|span| manner.dislikes == Some(span.name.as_str()));
+        let is_of = |thread: ThreadId| {
+            let own = Some(thread.to_string());
+            spans.iter().any(|span| attribute(&span.attributes, "thread.id") == own)
+        };
+        let refused = manner.refuses.filter(|(thread, _)| is_of(*thread));
+        let status = if let Some(status) = manner.status.or(refused.map(|(_, status)| status)) {
             StatusCode::from_u16(status).unwrap()
         } else if manner.late > 0 {
             manner.late -= 1;
@@ -195,6 +204,7 @@ impl TraceService for Collector {
         let (status, answer) = self.take(metadata.into_headers(), request.encode_to_vec().into());
         match status.as_u16() {
             200 => Ok(tonic::Response::new(answer)),
+            500 => Err(tonic::Status::internal("a fault of its own")),
             400 => Err(tonic::Status::invalid_argument("a span that it cannot read")),
             503 => Err(tonic::Status::unavailable("not yet")),
             _ => Err(tonic::Status::unauthenticated("who are you?")),

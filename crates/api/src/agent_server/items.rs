@@ -174,31 +174,47 @@ pub(super) struct Namespaces {
     offset: Option<usize>,
 }
 
+/// Namespaces that are read at once.
+const NAMESPACES: u32 = 1_000;
+
+/// Returns whether a path begins and ends with these names, of which `*` is any.
+fn fits(path: &[String], prefix: &[String], suffix: &[String]) -> bool {
+    let alike = |one: &[String], wanted: &[String]| {
+        one.len() == wanted.len()
+            && one.iter().zip(wanted).all(|(one, wanted)| wanted == "*" || one == wanted)
+    };
+    let start = path.get(..prefix.len());
+    let end = path.len().checked_sub(suffix.len()).and_then(|at| path.get(at..));
+    start.is_some_and(|start| alike(start, prefix)) && end.is_some_and(|end| alike(end, suffix))
+}
+
 pub(super) async fn namespaces(app: State<AppState>, body: Body) -> JsonResult {
     let asked: Namespaces = body.read()?;
     if let Some(found) = hosted(&app, "namespaces", None, &asked).await? {
         return Ok(Json(found));
     }
-    let mut found = app.service.kept().namespaces(clock::now()).await?;
-    let alike = |one: &[String], wanted: &[String]| {
-        one.len() == wanted.len()
-            && one.iter().zip(wanted).all(|(one, wanted)| wanted == "*" || one == wanted)
-    };
-    if let Some(prefix) = &asked.prefix {
-        found.retain(|path| path.get(..prefix.len()).is_some_and(|start| alike(start, prefix)));
-    }
-    if let Some(suffix) = &asked.suffix {
-        found.retain(|path| {
-            let start = path.len().checked_sub(suffix.len());
-            start.and_then(|start| path.get(start..)).is_some_and(|end| alike(end, suffix))
-        });
-    }
-    if let Some(depth) = asked.max_depth {
-        found.iter_mut().for_each(|path| path.truncate(depth));
-        found.dedup();
-    }
     let limit = asked.limit.unwrap_or(100);
     let offset = asked.offset.unwrap_or(0);
+    let prefix = asked.prefix.as_deref().unwrap_or_default();
+    let suffix = asked.suffix.as_deref().unwrap_or_default();
+    let named: Vec<String> = prefix.iter().take_while(|name| *name != "*").cloned().collect();
+    let now = clock::now();
+    let mut found: Vec<Vec<String>> = Vec::new();
+    let mut after: Vec<String> = Vec::new();
+    while found.len() < offset.saturating_add(limit) {
+        let page = app.service.kept().namespaces(&named, &after, NAMESPACES, now).await?;
+        let is_last = page.len() < NAMESPACES as usize;
+        after = page.last().cloned().unwrap_or_default();
+        for mut path in page.into_iter().filter(|path| fits(path, prefix, suffix)) {
+            path.truncate(asked.max_depth.unwrap_or(usize::MAX));
+            if found.last() != Some(&path) {
+                found.push(path);
+            }
+        }
+        if is_last {
+            break;
+        }
+    }
     let page: Vec<Vec<String>> = found.into_iter().skip(offset).take(limit).collect();
     Ok(Json(json!({ "namespaces": page })))
 }

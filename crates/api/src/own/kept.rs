@@ -190,6 +190,10 @@ pub(super) async fn forget_memory(
     Path(key): Path<String>,
     Query(whose): Query<Whose>,
 ) -> StatusResult {
-    kept.memory().await?.forget(&whose.scope(kept.who())?, &key).await.map_err(refused)?;
+    kept.memory()
+        .await?
+        .forget(&whose.scope(kept.who())?, &key, clock::now())
+        .await
+        .map_err(refused)?;
     Ok(StatusCode::NO_CONTENT)
 }

@@ -274,8 +274,12 @@ pub trait Transfer: Send + Sync {
 /// [`Error::Database`].
 #[async_trait]
 pub trait Outbox: Send + Sync {
-    /// Returns the pending exports, oldest first, at most `limit`.
-    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>, Error>;
+    /// Returns the pending exports, oldest first, at most `limit`; those `after` one, or from the oldest.
+    async fn pending(
+        &self,
+        after: Option<&PendingExport>,
+        limit: u32,
+    ) -> Result<Vec<PendingExport>, Error>;
 
     /// Returns how many threads have something pending.
     async fn count(&self) -> Result<u64, Error>;

@@ -117,6 +117,7 @@ impl Lane {
             let failed = match outcome {
                 Ok(mut response) => {
                     response.usage += wasted;
+                    response.provider = self.settings.api.provider().map(str::to_owned);
                     return Ok(response);
                 }
                 Err(failed) => failed,

@@ -135,6 +135,7 @@ impl StreamedAnswer {
             content: String::new(),
             tool_calls: wire::finish_calls(calls),
             model: self.model.unwrap_or_else(|| model.to_owned()),
+            provider: None,
             finish_reason: self.finish_reason,
             usage: self.usage.unwrap_or_default(),
             reasoning: Some(self.reasoning.whole).filter(|text| !text.is_empty()),

@@ -185,6 +185,7 @@ pub(super) fn response(value: &Value, model: &str) -> Result<ChatResponse, Unusa
         content: answer_text(message),
         tool_calls: tool_calls(message),
         model: model_name(value).unwrap_or_else(|| model.to_owned()),
+        provider: None,
         finish_reason: finish_reason(choice),
         usage: usage(value).unwrap_or_default(),
         reasoning: reasoning(message),

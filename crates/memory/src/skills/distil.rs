@@ -21,7 +21,10 @@ const SHORT: usize = 2;
 pub struct Call {
     pub tool: String,
     pub arguments: Value,
-    pub is_error: bool,
+    /// What it returned.
+    pub result: String,
+    /// Whether it is a part of a method; of other calls, only the results matter.
+    pub is_step: bool,
 }
 
 /// A call of a method, its values as parameters in braces.
@@ -41,17 +44,21 @@ pub struct Lesson {
 
 /// Makes a method from the calls that solved a task; `None` if no call succeeded or there were too many.
 ///
-/// A value in the task becomes a parameter named after its argument, in the task as well as in each call. Failed calls
-/// and repetitions are left out.
+/// A value in the task becomes a parameter named after its argument, in the task as well as in each call. A value in the
+/// result of an earlier call becomes a parameter named after that call's tool. Calls that are no steps and repetitions
+/// are left out.
 pub fn distil(task: &str, calls: &[Call]) -> Option<Lesson> {
     let mut parameters = Parameters::of(task);
     let mut steps: Vec<Step> = Vec::new();
-    for call in calls.iter().filter(|call| !call.is_error) {
-        let arguments = parameters.without_values("value", &call.arguments);
-        let step = Step { tool: call.tool.clone(), arguments };
-        if !steps.contains(&step) {
-            steps.push(step);
+    for call in calls {
+        if call.is_step {
+            let arguments = parameters.without_values("value", &call.arguments);
+            let step = Step { tool: call.tool.clone(), arguments };
+            if !steps.contains(&step) {
+                steps.push(step);
+            }
         }
+        parameters.earlier.push(call);
     }
     if steps.is_empty() || steps.len() > STEPS {
         return None;
@@ -60,15 +67,16 @@ pub fn distil(task: &str, calls: &[Call]) -> Option<Lesson> {
     Some(Lesson { task, steps })
 }
 
-/// The values of a task that were given names.
-struct Parameters {
+/// The values of a task that were given names, and the calls whose results have further values.
+struct Parameters<'a> {
     task: String,
     named: Vec<(String, String)>,
+    earlier: Vec<&'a Call>,
 }
 
-impl Parameters {
+impl Parameters<'_> {
     fn of(task: &str) -> Self {
-        Self { task: task.to_owned(), named: Vec::new() }
+        Self { task: task.to_owned(), named: Vec::new(), earlier: Vec::new() }
     }
 
     fn without_values(&mut self, name: &str, value: &Value) -> Value {
@@ -99,7 +107,7 @@ impl Parameters {
         }
     }
 
-    /// Replaces a text by a parameter if the task contains it, otherwise the parts that it quotes from the task.
+    /// Replaces a text by a parameter if the task or a result contains it, otherwise the parts that it quotes from them.
     fn in_text(&mut self, name: &str, text: &str) -> String {
         if let Some(parameter) = self.parameter(name, text) {
             return parameter;
@@ -113,7 +121,7 @@ impl Parameters {
         without_secrets(&text).chars().take(TEXT_CHARS).collect()
     }
 
-    /// Returns the parameter for a value of the task, with a name from its first use.
+    /// Returns the parameter for a value of the task, with a name from its first use, or for a value of a result.
     fn parameter(&mut self, name: &str, value: &str) -> Option<String> {
         if let Some((_, parameter)) =
             self.named.iter().find(|(known, _)| known.to_lowercase() == value.to_lowercase())
@@ -122,8 +130,13 @@ impl Parameters {
         }
         let letters = value.chars().count();
         let is_number = value.chars().all(|letter| letter.is_ascii_digit());
-        if (letters < SHORT && !is_number) || find_word(&self.task, value).is_none() {
+        if letters < SHORT && !is_number {
             return None;
+        }
+        if find_word(&self.task, value).is_none() {
+            let mut earlier = self.earlier.iter();
+            let source = earlier.find(|call| find_word(&call.result, value).is_some())?;
+            return Some(format!("{{from {}}}", source.tool));
         }
         let taken = |name: &str| self.named.iter().any(|(_, known)| known == name);
         let numbered = |number: usize| match number {
@@ -186,7 +199,7 @@ mod tests {
     use super::*;
 
     fn call(tool: &str, arguments: Value) -> Call {
-        Call { tool: tool.to_owned(), arguments, is_error: false }
+        Call { tool: tool.to_owned(), arguments, result: String::new(), is_step: true }
     }
 
     #[test]
@@ -209,13 +222,32 @@ mod tests {
 
     #[test]
     fn failed_and_repeated_calls_are_left_out_and_work_without_a_call_teaches_no_skill() {
-        let failed = Call { is_error: true, ..call("a", json!({})) };
+        let failed = Call { is_step: false, ..call("a", json!({})) };
         let calls = [failed.clone(), call("b", json!({ "x": 1 })), call("b", json!({ "x": 1 }))];
         assert_eq!(distil("t", &calls).unwrap().steps.len(), 1);
         assert_eq!(distil("t", &[failed]), None);
         assert_eq!(distil("t", &[]), None);
         let many: Vec<Call> = (0..20).map(|n| call("c", json!({ "n": n }))).collect();
         assert_eq!(distil("t", &many), None);
+    }
+
+    #[test]
+    fn values_of_results_become_parameters_in_later_calls_alone() {
+        let customer = r#"{"customer": "Ada Lovelace", "id": 90817, "open": 3}"#;
+        let calls = [
+            Call { result: customer.to_owned(), ..call("newest_order", json!({ "limit": 3 })) },
+            // The program's own tool shows the rest of a long result.
+            Call { result: "Paid: 2024".to_owned(), is_step: false, ..call("read", json!({})) },
+            call("remind", json!({ "id": 90817, "name": "Ada Lovelace", "how": "mail" })),
+            call("query", json!({ "sql": "SELECT * FROM t WHERE c = 'Ada Lovelace' OR y = 2024" })),
+        ];
+        let lesson = distil("Send the newest order's customer a reminder by mail", &calls).unwrap();
+        let arguments: Vec<&Value> = lesson.steps.iter().map(|step| &step.arguments).collect();
+        assert_eq!(*arguments[0], json!({ "limit": 3 }));
+        let from = "{from newest_order}";
+        assert_eq!(*arguments[1], json!({ "id": from, "name": from, "how": "{how}" }));
+        let sql = format!("SELECT * FROM t WHERE c = '{from}' OR y = {{from read}}");
+        assert_eq!(*arguments[2], json!({ "sql": sql }));
     }
 
     #[test]

@@ -13,6 +13,9 @@ use crate::{Error, Result};
 /// The share of words that two tasks have in common when they are the same.
 const SAME: f64 = 0.85;
 
+/// Successes and failures that an imported skill may have: many more than there were, so that sums stay numbers.
+const MOST_USES: u64 = 1 << 31;
+
 /// Skills that are compared with a new one.
 const COMPARED: usize = 10;
 
@@ -59,6 +62,10 @@ impl Skills {
             if skill.agent.is_empty() || skill.task.is_empty() || skill.steps.is_empty() {
                 return Err(bad("agent, task and steps must not be empty".into()));
             }
+            if skill.successes.max(skill.failures) > MOST_USES {
+                let reason = format!("successes and failures must not be above {MOST_USES}");
+                return Err(bad(reason.into()));
+            }
             self.learn(skill, tenant, now).await?;
             learned += 1;
         }
@@ -86,8 +93,8 @@ impl Skills {
 }
 
 fn merged(known: Skill, new: Skill, now: DateTime<Utc>) -> Skill {
-    let successes = known.successes + new.successes;
-    let failures = known.failures + new.failures;
+    let successes = known.successes.saturating_add(new.successes);
+    let failures = known.failures.saturating_add(new.failures);
     // A stale solution gives way to one that worked with the tools as they are.
     let better = if known.is_stale || new.steps.len() < known.steps.len() {
         Skill { id: known.id.clone(), made_at: known.made_at, ..new.clone() }
@@ -113,7 +120,7 @@ const WRITE: &str = "INSERT INTO skill (tenant, id, agent, server, task, steps, 
 async fn write(transaction: &mut Transaction<'_>, tenant: &str, skill: &Skill) -> Result<()> {
     let write = query(WRITE)
         .binds((tenant, &skill.id, &skill.agent, &skill.server, &skill.task, json!(skill.steps)))
-        .binds((json!(skill.tools), &skill.outcome, skill.successes as i64, skill.failures as i64))
+        .binds((json!(skill.tools), &skill.outcome, skill.successes, skill.failures))
         .binds((skill.is_stale, &skill.source, skill.made_at, skill.used_at));
     transaction.execute(&write).await?;
     Ok(())

@@ -40,7 +40,7 @@ pub(super) const LEAST: f64 = 0.3;
 impl Skill {
     /// Returns its value, from 0 to 1: the share of its successful uses, with one of each assumed, reduced by its age.
     pub fn score(&self, now: DateTime<Utc>) -> f64 {
-        let uses = (self.successes + self.failures) as f64;
+        let uses = self.successes.saturating_add(self.failures) as f64;
         let share = (self.successes as f64 + 1.0) / (uses + 2.0);
         let days = (now - self.used_at).num_seconds().max(0) as f64 / 86_400.0;
         share * 0.5_f64.powf(days / HALF_LIFE_DAYS)

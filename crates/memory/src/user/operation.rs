@@ -57,7 +57,7 @@ impl Operations {
             let key = operation.key.trim();
             let value = operation.value.as_deref().unwrap_or_default().trim();
             let has_value = !value.is_empty() && value.chars().count() <= VALUE_CHARS;
-            !key.is_empty()
+            !normal_key(key).is_empty()
                 && key.chars().count() <= KEY_CHARS
                 && (has_value || operation.op == Verb::Forget)
         };
@@ -87,6 +87,8 @@ mod tests {
             {"op": "set", "kind": "fact", "key": "company", "value": "Acme"},
             {"op": "forget", "kind": "preference", "key": "tone", "value": null},
             {"op": "set", "kind": "fact", "key": " ", "value": "x"},
+            {"op": "set", "kind": "fact", "key": "🎂", "value": "3 May"},
+            {"op": "forget", "kind": "fact", "key": "-", "value": null},
             {"op": "set", "kind": "fact", "key": "empty", "value": null}]}"#;
         let operations: Operations = serde_json::from_str(text).unwrap();
         let keys: Vec<&str> = operations.sensible().map(|one| one.key.as_str()).collect();

@@ -6,6 +6,7 @@ use chrono::{DateTime, Utc};
 use perihelion_database::{Query, Row, Transaction, query};
 use perihelion_recall::{Index as _, Item, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
+use serde_json::json;
 use sqlx::AssertSqlSafe;
 
 use super::operation::{EntryKind, Operations, Verb, normal_key, normal_value};
@@ -42,6 +43,11 @@ const CLOSE: &str = "UPDATE user_memory SET until = $4
 const INSERT: &str = "INSERT INTO user_memory (tenant, person, name, kind, value, since, source)
      VALUES ($1, $2, $3, $4, $5, $6, $7)";
 
+const NOTE_FORGOTTEN: &str =
+    "INSERT INTO user_forgotten (tenant, person, name_hash, at) VALUES ($1, $2, $3, $4)
+     ON CONFLICT (tenant, person, name_hash) DO UPDATE SET at = excluded.at
+     WHERE excluded.at > user_forgotten.at";
+
 impl UserMemory {
     pub fn new(index: StoredIndex) -> Self {
         Self { index }
@@ -70,12 +76,14 @@ impl UserMemory {
 
     /// Forgets a key with every value that it ever had; when it returns no byte of them is left.
     ///
+    /// What was said of it before that time is not stored later either.
+    ///
     /// # Errors
     /// [`Error::UnknownKey`] if the key has no memory.
-    pub async fn forget(&self, scope: &Scope, key: &str) -> Result<()> {
+    pub async fn forget(&self, scope: &Scope, key: &str, now: DateTime<Utc>) -> Result<()> {
         let database = self.index.database_of(scope);
         let mut transaction = database.begin().await?;
-        let forgotten = forget_in(&mut transaction, scope, key).await?;
+        let forgotten = forget_in(&mut transaction, scope, key, now).await?;
         transaction.commit().await?;
         self.index.database().scrub().await?;
         match forgotten {
@@ -125,7 +133,7 @@ impl UserMemory {
                     set_in(&mut transaction, scope, entry, source, now).await?;
                 }
                 _ => {
-                    forget_in(&mut transaction, scope, &operation.key).await?;
+                    forget_in(&mut transaction, scope, &operation.key, now).await?;
                     forgot = true;
                 }
             }
@@ -265,7 +273,7 @@ async fn set_in(
     Ok(StoredIndex::put_in(transaction, scope, KIND, &[item]).await?)
 }
 
-/// Returns whether the value of a key was stated after a time.
+/// Returns whether a key was given a value or forgotten after a time.
 async fn is_newer(
     transaction: &mut Transaction<'_>,
     scope: &Scope,
@@ -274,19 +282,37 @@ async fn is_newer(
 ) -> Result<bool> {
     let find = query(
         "SELECT 1 FROM user_memory
-         WHERE tenant = $1 AND person = $2 AND name = $3 AND until IS NULL AND since > $4",
+         WHERE tenant = $1 AND person = $2 AND name = $3 AND until IS NULL AND since > $4
+         UNION ALL SELECT 1 FROM user_forgotten
+         WHERE tenant = $1 AND person = $2 AND name_hash = $5 AND at > $4",
     );
-    let find = find.binds((scope.tenant(), scope.owner(), normal_key(key), now));
+    let name = normal_key(key);
+    let hash = hash_of(scope, &name);
+    let find = find.binds((scope.tenant(), scope.owner(), name, now, hash));
     Ok(transaction.fetch_optional(&find).await?.is_some())
 }
 
-async fn forget_in(transaction: &mut Transaction<'_>, scope: &Scope, key: &str) -> Result<u64> {
+async fn forget_in(
+    transaction: &mut Transaction<'_>,
+    scope: &Scope,
+    key: &str,
+    now: DateTime<Utc>,
+) -> Result<u64> {
     let name = normal_key(key);
+    let note = query(NOTE_FORGOTTEN);
+    let note = note.binds((scope.tenant(), scope.owner(), hash_of(scope, &name), now));
+    transaction.execute(&note).await?;
     let ids = [name.clone()];
     StoredIndex::remove_in(transaction, scope, KIND, &ids).await?;
     let delete = query("DELETE FROM user_memory WHERE tenant = $1 AND person = $2 AND name = $3");
     let delete = delete.bind(scope.tenant()).bind(scope.owner()).bind(name);
     Ok(transaction.execute(&delete).await?)
+}
+
+/// Returns the trace of a forgotten name: it tells whether a name is this one, and no more.
+fn hash_of(scope: &Scope, name: &str) -> String {
+    let name = json!([scope.tenant(), scope.owner(), name]).to_string();
+    blake3::hash(name.as_bytes()).to_hex().to_string()
 }
 
 fn decode(row: &Row) -> Result<Entry> {

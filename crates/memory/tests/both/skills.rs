@@ -3,7 +3,7 @@
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_memory::{Call, Error, Question, Skill, Skills, ToolHashes, distil};
 use perihelion_recall::Scope;
-use serde_json::json;
+use serde_json::{Value, json};
 
 use crate::databases::on_each;
 
@@ -15,9 +15,12 @@ fn tools() -> ToolHashes {
     [("query".to_owned(), "h1".to_owned()), ("list".to_owned(), "h2".to_owned())].into()
 }
 
+fn call(tool: &str, arguments: Value) -> Call {
+    Call { tool: tool.to_owned(), arguments, result: String::new(), is_step: true }
+}
+
 fn learned(task: &str, city: &str, source: &str) -> Skill {
-    let calls =
-        [Call { tool: "query".to_owned(), arguments: json!({ "city": city }), is_error: false }];
+    let calls = [call("query", json!({ "city": city }))];
     let lesson = distil(task, &calls).unwrap();
     Skill {
         agent: "mcp_agent_db".to_owned(),
@@ -80,7 +83,7 @@ async fn near_duplicates_become_one_skill_and_the_same_work_teaches_once() {
         assert_eq!((all[0].successes, all[0].source.as_str()), (2, "t2"));
         // A way around is the same skill, and does not replace the shorter one.
         let detour = [("list", json!({})), ("query", json!({ "city": "Rome" }))]
-            .map(|(tool, arguments)| Call { tool: tool.to_owned(), arguments, is_error: false });
+            .map(|(tool, arguments)| call(tool, arguments));
         let lesson = distil("How many orders came from Rome?", &detour).unwrap();
         let longer = Skill {
             steps: lesson.steps,
@@ -144,6 +147,9 @@ async fn skills_are_listed_searched_exported_imported_and_deleted() {
         assert_eq!(skills.import("other", &lines, now()).await.unwrap(), 2);
         assert_eq!(skills.list("other").await.unwrap().len(), 2);
         let bad = skills.import("other", "{\"agent\": 1}", now()).await.unwrap_err();
+        assert!(bad.to_string().starts_with("line 1 "), "{bad}");
+        let huge = lines.replacen("\"successes\":1", "\"successes\":18446744073709551615", 1);
+        let bad = skills.import("other", &huge, now()).await.unwrap_err();
         assert!(bad.to_string().starts_with("line 1 "), "{bad}");
         skills.forget("acme", &found[0].id).await.unwrap();
         assert_eq!(skills.list("acme").await.unwrap().len(), 1);

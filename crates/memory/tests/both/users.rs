@@ -68,8 +68,8 @@ async fn extracted_memories_are_applied_and_deleted_ones_are_gone() {
         assert_eq!(history.len(), 1, "earlier values are gone as well");
         let prompt = memory.for_prompt(&ada(), "which tone?", None).await.unwrap();
         assert!(prompt.iter().all(|entry| entry.key != "tone"));
-        assert!(matches!(memory.forget(&ada(), "tone").await, Err(Error::UnknownKey(_))));
-        memory.forget(&ada(), "language").await.unwrap();
+        assert!(matches!(memory.forget(&ada(), "tone", at(3)).await, Err(Error::UnknownKey(_))));
+        memory.forget(&ada(), "language", at(3)).await.unwrap();
         assert!(memory.history(&ada()).await.unwrap().is_empty());
     })
     .await;
@@ -112,6 +112,36 @@ async fn a_prompt_stays_bounded_and_contains_the_memories_that_match_the_questio
         // 100, 1,000 and 10,000 facts: the same number of entries and of characters.
         assert!(sizes.iter().all(|size| *size == sizes[0]), "{sizes:?}");
         assert!(sizes[0].0 <= 30 && sizes[0].1 <= 2_000, "{sizes:?}");
+    })
+    .await;
+}
+
+/// The model takes longer over what was said before.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_forgotten_memory_does_not_return_by_an_older_statement() {
+    on_each(|index| async move {
+        let memory = UserMemory::new(index);
+        let operation = |op, key: &str| {
+            let value = Some("Acme".to_owned()).filter(|_| op == Verb::Set);
+            Operation { op, kind: EntryKind::Fact, key: key.to_owned(), value }
+        };
+        let apply = async |op, key, minute| {
+            let operations = Operations { operations: vec![operation(op, key)] };
+            memory.apply(&ada(), &operations, "thread", at(minute)).await.unwrap()
+        };
+        apply(Verb::Set, "company", 0).await;
+        memory.forget(&ada(), "Company", at(2)).await.unwrap();
+        // An older deletion, which another process makes later, shortens nothing.
+        assert!(matches!(memory.forget(&ada(), "company", at(1)).await, Err(Error::UnknownKey(_))));
+        apply(Verb::Forget, "city", 2).await;
+        for key in ["company", "city"] {
+            assert_eq!(apply(Verb::Set, key, 1).await, 0, "{key} was said before");
+        }
+        assert!(memory.history(&ada()).await.unwrap().is_empty());
+        let bob = Scope::new("acme", "bob").unwrap();
+        let operations = Operations { operations: vec![operation(Verb::Set, "company")] };
+        assert_eq!(memory.apply(&bob, &operations, "thread", at(1)).await.unwrap(), 1);
+        assert_eq!(apply(Verb::Set, "company", 3).await, 1, "it was said again");
     })
     .await;
 }

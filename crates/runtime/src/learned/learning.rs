@@ -9,7 +9,7 @@ use perihelion_recall::Scope;
 use super::{Error, MemoryService, NOTHING_LEARNED, embed};
 use perihelion_engine::clock;
 use perihelion_mcp::{ServerInfo, ToolDefinition};
-use perihelion_star::{ShownSkill, Work, is_built_in};
+use perihelion_star::{CallRecord, ShownSkill, Work, is_built_in};
 
 /// Skills that an agent is shown.
 const SHOWN: usize = 3;
@@ -92,15 +92,14 @@ impl Lesson {
 }
 
 fn skill(work: &Work<'_>, now: DateTime<Utc>) -> Option<Skill> {
-    // What the program itself offers is no tool of the server.
-    let of_server = work.calls.iter().filter(|call| !is_built_in(&call.tool));
-    let calls: Vec<Call> = of_server
-        .map(|call| Call {
-            tool: call.tool.clone(),
-            arguments: call.arguments.clone(),
-            is_error: call.is_error,
-        })
-        .collect();
+    let call = |call: &CallRecord| Call {
+        tool: call.tool.clone(),
+        arguments: call.arguments.clone(),
+        result: call.output.clone(),
+        // What the program itself offers is no tool of the server.
+        is_step: !call.is_error && !is_built_in(&call.tool),
+    };
+    let calls: Vec<Call> = work.calls.iter().map(call).collect();
     let lesson = distil(work.task, &calls)?;
     let mut tools = hashes(&work.server.tools);
     tools.retain(|name, _| lesson.steps.iter().any(|step| step.tool == *name));

@@ -24,6 +24,15 @@ pub enum Api {
 impl Setting for Api {}
 
 impl Api {
+    /// Returns the provider that alone has this protocol, by its name in the conventions for generative AI.
+    pub fn provider(self) -> Option<&'static str> {
+        match self {
+            Self::ChatCompletions => None,
+            Self::Anthropic => Some("anthropic"),
+            Self::Gemini => Some("gcp.gemini"),
+        }
+    }
+
     /// Returns the address used when a key is set but no address is.
     pub(super) fn public_endpoint(self) -> &'static str {
         match self {

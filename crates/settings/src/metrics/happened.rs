@@ -10,13 +10,15 @@ use perihelion_engine::observer::Observer;
 use super::definitions::label as l;
 use super::{Timer, instruments, tell};
 
-/// The only provider there is: every model is spoken to in OpenAI's way.
+/// The provider of models that are spoken to in OpenAI's way.
 const PROVIDER: &str = "openai";
 
 #[derive(Clone, Copy, Debug)]
 pub enum ModelCall<'a> {
     Answered {
         model: &'a str,
+        /// If the protocol tells it.
+        provider: Option<&'a str>,
         input_tokens: u64,
         output_tokens: u64,
         nano_usd: Option<u64>,
@@ -32,20 +34,18 @@ pub fn model_called(timer: Timer, role: &'static str, call: ModelCall<'_>) {
         ModelCall::Failed(class) => KeyValue::new(l::ERROR, class),
         ModelCall::Answered { model, .. } => KeyValue::new(l::MODEL, Arc::<str>::from(model)),
     };
-    let all = [
-        KeyValue::new(l::OPERATION, "chat"),
-        KeyValue::new(l::PROVIDER, PROVIDER),
-        KeyValue::new(l::ROLE, role),
-        ended,
-        KeyValue::new(l::MODALITY, "text"),
-    ];
-    to.model_calls.record(took.as_secs_f64(), &all[..4]);
+    let mut all = vec![KeyValue::new(l::ROLE, role), ended, KeyValue::new(l::OPERATION, "chat")];
+    if let ModelCall::Answered { provider, .. } = call {
+        all.push(KeyValue::new(l::PROVIDER, Arc::<str>::from(provider.unwrap_or(PROVIDER))));
+    }
+    to.model_calls.record(took.as_secs_f64(), &all);
     if let ModelCall::Answered { input_tokens, output_tokens, nano_usd, .. } = call {
+        if let Some(cost) = nano_usd {
+            to.cost.add(cost as f64 / 1e9, &all[..2]);
+        }
+        all.push(KeyValue::new(l::MODALITY, "text"));
         to.input_tokens.add(input_tokens, &all);
         to.output_tokens.add(output_tokens, &all);
-        if let Some(cost) = nano_usd {
-            to.cost.add(cost as f64 / 1e9, &all[2..4]);
-        }
     }
 }
 

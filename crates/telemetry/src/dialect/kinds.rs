@@ -51,6 +51,7 @@ impl Attributes {
             role,
             agent,
             model,
+            provider,
             usage,
             finish_reason,
             attempts,
@@ -64,7 +65,7 @@ impl Attributes {
         self.observed("generation", "LLM", "chat");
         self.named(agent.as_deref().unwrap_or(role));
         self.put(n::ROLE, role.clone());
-        self.put(n::PROVIDER, "openai");
+        self.put(n::PROVIDER, provider.clone().unwrap_or_else(|| "openai".to_owned()));
         self.put(n::ATTEMPTS, i64::from(*attempts));
         if let Some(model) = model {
             for name in [n::RESPONSE_MODEL, n::LF_MODEL, n::OI_MODEL] {

@@ -202,8 +202,14 @@ impl Finder {
             if !whole && after.zip(ended).is_some_and(|(after, ended)| ended < after) {
                 break;
             }
-            let trace = self.one(info, next).await?;
-            // What is no longer kept has no older traces either.
+            let trace = match self.trace(info, next).await {
+                Err(Error::Truncated { has_older: true, .. }) => {
+                    next -= 1;
+                    continue;
+                }
+                // What is no longer kept has no older traces either.
+                read => if_kept(read)?,
+            };
             let Some(trace) = trace else { break };
             next = trace.first().map_or(0, |root| root.run).saturating_sub(1);
             traces.push(trace);
@@ -217,23 +223,17 @@ impl Finder {
 
     /// Reads the trace of a run; `None` if its steps were deleted.
     async fn one(&self, info: &ThreadInfo, run: u32) -> Result<Option<Arc<Vec<Span>>>> {
+        if_kept(self.trace(info, run).await)
+    }
+
+    async fn trace(&self, info: &ThreadInfo, run: u32) -> Result<Arc<Vec<Span>>> {
         let place = (info.id, run);
         if let Some(spans) = self.kept.lock().await.get(place, info.updated_at) {
-            return Ok(Some(spans));
+            return Ok(spans);
         }
-        let spans = match spans_of(self.store.as_ref(), info.id, run, self.view).await {
-            Ok(mut spans) => {
-                self.labels.apply(&mut spans);
-                Arc::new(spans)
-            }
-            Err(
-                Error::Truncated { .. }
-                | Error::NeverRan(_)
-                | Error::UnknownRun { .. }
-                | Error::Store(checkpoint::Error::UnknownThread(_)),
-            ) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        let mut spans = spans_of(self.store.as_ref(), info.id, run, self.view).await?;
+        self.labels.apply(&mut spans);
+        let spans = Arc::new(spans);
         if let Some(root) = spans.first() {
             let mut kept = self.kept.lock().await;
             kept.place(root.trace_id, place);
@@ -241,7 +241,20 @@ impl Finder {
                 kept.keep(place, info.updated_at, &spans);
             }
         }
-        Ok(Some(spans))
+        Ok(spans)
+    }
+}
+
+/// Returns `None` for a trace that is no longer kept.
+fn if_kept(read: Result<Arc<Vec<Span>>>) -> Result<Option<Arc<Vec<Span>>>> {
+    match read {
+        Err(
+            Error::Truncated { .. }
+            | Error::NeverRan(_)
+            | Error::UnknownRun { .. }
+            | Error::Store(checkpoint::Error::UnknownThread(_)),
+        ) => Ok(None),
+        read => read.map(Some),
     }
 }
 

@@ -32,6 +32,7 @@ impl Work<'_> {
             role: row.name.clone(),
             agent: (works || is_stage).then(|| builder.agent(self.node)),
             model: named.filter(|name| !name.is_empty()),
+            provider: answer.provider,
             usage: answer.usage,
             finish_reason: answer.finish_reason,
             attempts: row.attempt,
@@ -43,7 +44,10 @@ impl Work<'_> {
         span.status = match row.status {
             EffectStatus::Started => Status::Unset,
             EffectStatus::Done => Status::Ok,
-            EffectStatus::Failed => Status::Error { message: failure(row).unwrap_or_default() },
+            EffectStatus::Failed => {
+                let why = failure(row).filter(|_| builder.view.content);
+                Status::Error { message: why.unwrap_or_else(|| "the model call failed".to_owned()) }
+            }
         };
         (span, response)
     }

@@ -70,6 +70,7 @@ fn refusal(status: Status) -> Refusal {
         Code::Unknown if words.contains("transport error") => {
             Refusal::Passing { reason, after: None }
         }
-        _ => Refusal::Denied(reason),
+        Code::Unauthenticated => Refusal::Denied(reason),
+        _ => Refusal::Rejected(reason),
     }
 }

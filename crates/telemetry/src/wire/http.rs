@@ -33,7 +33,10 @@ impl Http {
         certificates: Option<&[u8]>,
     ) -> Result<Self, Cause> {
         let gzip = transport.compression == Compression::Gzip;
-        let mut client = reqwest::Client::builder().timeout(transport.timeout);
+        let mut client = reqwest::Client::builder()
+            .timeout(transport.timeout)
+            // A redirect would carry the headers, which can be keys, to a host that nobody configured.
+            .redirect(reqwest::redirect::Policy::none());
         if let Some(pem) = certificates {
             let read = reqwest::Certificate::from_pem_bundle(pem);
             for one in read.map_err(|error| causes(&error))? {
@@ -81,7 +84,13 @@ impl Http {
         })?;
         let status = answer.status();
         let after = retry_after(answer.headers());
+        let is_page = is_page(answer.headers());
         let content = read(answer).await;
+        if status.is_success() && is_page {
+            return Err(Refusal::Denied(format!(
+                "the collector answered {status} with a web page, so it is no OTLP endpoint"
+            )));
+        }
         match status {
             status if status.is_success() => Ok(content),
             StatusCode::TOO_MANY_REQUESTS
@@ -98,7 +107,11 @@ impl Http {
             StatusCode::NOT_FOUND
             | StatusCode::METHOD_NOT_ALLOWED
             | StatusCode::NOT_IMPLEMENTED => Err(Refusal::Absent(worded(status, &content))),
-            status => Err(Refusal::Denied(worded(status, &content))),
+            StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
+                Err(Refusal::Denied(worded(status, &content)))
+            }
+            status if status.is_redirection() => Err(Refusal::Denied(worded(status, &content))),
+            status => Err(Refusal::Rejected(worded(status, &content))),
         }
     }
 }
@@ -136,6 +149,13 @@ fn worded(status: StatusCode, content: &[u8]) -> String {
 fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     let text = headers.get(reqwest::header::RETRY_AFTER)?.to_str().ok()?;
     text.trim().parse().ok().map(Duration::from_secs)
+}
+
+/// Returns whether an answer is a page for people, such as a login form. Collectors answer in protobuf, in JSON or with
+/// nothing.
+fn is_page(headers: &HeaderMap) -> bool {
+    let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
+    kind.trim_start().to_ascii_lowercase().starts_with("text/html")
 }
 
 fn causes(error: &dyn std::error::Error) -> String {

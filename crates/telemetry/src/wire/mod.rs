@@ -41,6 +41,8 @@ pub(super) enum Refusal {
     Passing { reason: String, after: Option<Duration> },
     /// It cannot read the request, or finds it too large; a part of it may be fine.
     Unreadable(String),
+    /// It rejects this request; it may take another one.
+    Rejected(String),
     /// It rejects all our requests, for example because of wrong credentials.
     Denied(String),
     /// This address does not accept this signal.
@@ -52,6 +54,7 @@ impl Refusal {
         match self {
             Self::Passing { reason, .. }
             | Self::Unreadable(reason)
+            | Self::Rejected(reason)
             | Self::Denied(reason)
             | Self::Absent(reason) => reason,
         }

@@ -3,7 +3,9 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::DateTime;
 use perihelion_database::{Database, query};
+use uuid::Uuid;
 
 use super::super::limits::{big, micros};
 use super::super::{Error, EventPosition, EventRow, Events, Fence, Outbox, PendingExport, Result};
@@ -48,8 +50,15 @@ impl<B: Backend> Events for B {
 
 #[async_trait]
 impl<B: Backend> Outbox for B {
-    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>> {
-        let rows = self.database().fetch_all(&query(PENDING).bind(limit)).await?;
+    async fn pending(
+        &self,
+        after: Option<&PendingExport>,
+        limit: u32,
+    ) -> Result<Vec<PendingExport>> {
+        let after =
+            after.map_or((DateTime::UNIX_EPOCH, Uuid::nil()), |one| (one.since, one.thread.0));
+        let pending = query(PENDING).bind(limit).binds(after);
+        let rows = self.database().fetch_all(&pending).await?;
         rows.iter().map(decode::export).collect()
     }
 
@@ -111,7 +120,7 @@ pub(in super::super) async fn why_not_appended(
 }
 
 const PENDING: &str = "SELECT thread_id, from_run, to_run, since FROM trace_debt
-     ORDER BY since, thread_id LIMIT $1";
+     WHERE (since, thread_id) > ($2, $3) ORDER BY since, thread_id LIMIT $1";
 
 const COUNT: &str = "SELECT count(*) AS threads FROM trace_debt";
 

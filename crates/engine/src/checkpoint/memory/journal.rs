@@ -170,18 +170,26 @@ impl Events for MemoryStore {
 
 #[async_trait]
 impl Outbox for MemoryStore {
-    async fn pending(&self, limit: u32) -> Result<Vec<PendingExport>> {
+    async fn pending(
+        &self,
+        after: Option<&PendingExport>,
+        limit: u32,
+    ) -> Result<Vec<PendingExport>> {
         let state = self.state.lock();
-        let known = |export: &&PendingExport| state.threads.contains_key(&export.thread);
+        let place = |export: &PendingExport| (export.since, export.thread.0);
+        let wanted = |export: &&PendingExport| {
+            state.threads.contains_key(&export.thread)
+                && after.is_none_or(|after| place(export) > place(after))
+        };
         let mut exports: Vec<PendingExport> =
-            state.exports.values().filter(known).cloned().collect();
-        exports.sort_by_key(|export| (export.since, export.thread.0));
+            state.exports.values().filter(wanted).cloned().collect();
+        exports.sort_by_key(place);
         exports.truncate(limit as usize);
         Ok(exports)
     }
 
     async fn count(&self) -> Result<u64> {
-        Ok(self.pending(u32::MAX).await?.len() as u64)
+        Ok(self.pending(None, u32::MAX).await?.len() as u64)
     }
 
     async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>> {
