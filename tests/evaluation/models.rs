@@ -125,6 +125,10 @@ async fn models_are_compared_by_passes_cost_latency_repairs_and_a_judge() {
         assert_eq!(figures[0].value["seed"], 7);
         let runs = &records[0].value["records"][0]["cases"][0]["runs"];
         assert_eq!((&runs[0]["passed"], &runs[0]["answer"]), (&json!(true), &Value::Null));
+        // Lists of conversations can leave the threads out.
+        let thread = runs[0]["thread_id"].as_str().unwrap().parse().unwrap();
+        let noted = kept.thread_meta(thread).await.unwrap().metadata;
+        assert_eq!(noted, json!({ "graph_id": "swarm", "evaluation": true }));
         kept.close().await;
 
         let output = shelf.eval(&[&models[..], &["--tag", "sums"]].concat()).await;

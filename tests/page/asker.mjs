@@ -37,7 +37,7 @@ const tool = (name, annotations = {}) => ({ name, description: `The tool ${name}
 const TOOLS = [
   tool("order", { openWorldHint: false }),
   tool("pay", { openWorldHint: false }),
-  tool("post", { openWorldHint: false }),
+  tool("post", { title: "Post a parcel", openWorldHint: false }),
   tool("vanish", { openWorldHint: false }),
   tool("rows", { openWorldHint: false, readOnlyHint: true }),
   tool("look", { openWorldHint: true, readOnlyHint: true }),

@@ -4,13 +4,24 @@ import assert from "node:assert/strict";
 import { readFile } from "node:fs/promises";
 import { join } from "node:path";
 import { test } from "node:test";
-import { answered, ask, go, inspect, open } from "./browser.mjs";
+import { answered, ask, go, inspect, open, openActivity } from "./browser.mjs";
 import { setStage } from "./stage.mjs";
 
 let server, browser, tab;
 setStage({ further: ["asker"] }, (stage) => ({ server, browser, tab } = stage));
 
 const notes = () => readFile(join(server.home, "notes.jsonl"), "utf8").catch(() => "");
+/** Returns the request of a thread that waits for a person. */
+const waitingIn = async (thread) => (await server.json("/v1/approvals")).find(({ thread_id }) => thread_id === thread);
+
+/** Opens the request of a thread in the inbox, whatever else waits there, and returns its card. */
+async function inInbox(on, thread) {
+  await go(on, `inbox?request=${(await waitingIn(thread)).id}`);
+  const entry = on.locator("article").filter({ has: on.locator(`a[href="#/chat/${thread}"]`) });
+  await entry.waitFor();
+  return entry;
+}
+
 /** What the asker did, line by line. */
 const deeds = () => readFile(join(server.home, "asked.log"), "utf8").catch(() => "");
 
@@ -65,8 +76,7 @@ test("a call is denied from the inbox with a reason, which the agent is given", 
   const thread = await ask(tab, "Please approve this note");
   await tab.getByRole("button", { name: "Approve", exact: true }).waitFor();
   const other = await open(browser, server.url, { context: tab.context() });
-  await go(other, "inbox");
-  const entry = other.locator("article").filter({ has: other.locator(`a[href="#/chat/${thread}"]`) });
+  const entry = await inInbox(other, thread);
   await entry.getByText("Remember the milk").waitFor();
   await other.locator(".badge").first().waitFor();
   await inspect(other, "the inbox");
@@ -88,14 +98,12 @@ test("the inbox's keys decide what is shown and edited, and leave the keys of ot
   const had = await notes();
   const thread = await ask(tab, "Please approve this note");
   await tab.getByRole("button", { name: "Approve", exact: true }).waitFor();
-  await go(tab, "inbox");
-  const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${thread}"]`) });
-  await entry.getByText("Remember the milk").waitFor();
+  const entry = await inInbox(tab, thread);
   await tab.keyboard.press("g");
   await tab.keyboard.press("a");
   await tab.getByRole("heading", { name: "Agents", level: 1 }).waitFor();
-  assert.equal((await server.json(`/threads/${thread}`)).status, "interrupted", "G then A approves no call");
-  await go(tab, "inbox");
+  assert.ok(await waitingIn(thread), "G then A approves no call");
+  await inInbox(tab, thread);
   await entry.getByRole("button", { name: "Edit", exact: true }).click();
   await entry.getByLabel("text").fill("Remember the edit");
   await entry.getByRole("button", { name: "Approve as edited" }).focus();
@@ -136,6 +144,7 @@ test("a question of the supervisor is answered", async () => {
 test("a call that follows what strangers wrote says where that came from", async () => {
   await ask(tab, "Please look, and use post");
   const card = tab.getByRole("region", { name: "Waiting for you" });
+  await card.getByText("asker wants to post a parcel").waitFor();
   await card.getByText("asker.post").waitFor();
   await card.locator(".warn").getByText(/Untrusted content led to this call: .*asker/).waitFor();
   await inspect(tab, "a tainted call");
@@ -143,6 +152,12 @@ test("a call that follows what strangers wrote says where that came from", async
   await card.getByRole("button", { name: "Approve", exact: true }).click();
   await answered(tab, "written down");
   assert.match(await deeds(), /post a lamp/);
+  await openActivity(tab);
+  const call = tab.locator(".call").filter({ hasText: "Post a parcel" });
+  await call.locator("summary").click();
+  await call.locator("code").getByText("asker.post").waitFor();
+  await go(tab, "agents/mcp_agent_asker");
+  await tab.getByRole("region", { name: "Tools" }).getByRole("row").filter({ hasText: "Post a parcel" }).locator("code").getByText("post", { exact: true }).waitFor();
 });
 
 test("a form has the fields and choices of its schema, and sends what was chosen", async () => {
@@ -169,8 +184,7 @@ test("a form has the fields and choices of its schema, and sends what was chosen
 test("a form is declined from the inbox", async () => {
   const thread = await ask(tab, "Please use order now");
   await tab.getByRole("region", { name: "Waiting for you" }).waitFor();
-  await go(tab, "inbox");
-  const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${thread}"]`) });
+  const entry = await inInbox(tab, thread);
   await entry.getByRole("button", { name: "Decline" }).click();
   await entry.waitFor({ state: "detached" });
   await go(tab, `chat/${thread}`);
@@ -203,9 +217,7 @@ test("in the inbox, too, a decision that comes too late says so and is gone", as
   const had = await notes();
   const { thread_id } = await server.json("/threads", {});
   await server.json(`/threads/${thread_id}/runs/wait`, { assistant_id: "swarm", input: { question: "Please approve this note" } });
-  await go(tab, "inbox");
-  const entry = tab.locator("article").filter({ has: tab.locator(`a[href="#/chat/${thread_id}"]`) });
-  await entry.waitFor();
+  const entry = await inInbox(tab, thread_id);
   await tab.route("**/v1/approvals/*", async (route) => {
     if (route.request().method() !== "POST") return route.continue();
     await server.json(`/v1/approvals/${route.request().url().split("/").at(-1)}/deny`, {});

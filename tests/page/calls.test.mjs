@@ -33,7 +33,7 @@ test("calls of older runs, whose events have no ids, end in their order", () => 
 
 test("a citation of a document with pages names its page", () => {
   const source = { source: "papers.search", title: "Orbits", quote: "Mars moves on an ellipse.", page: 2 };
-  const [found] = cited([{ number: 1, agent: "papers", source: "papers.search" }], [{ agent: "papers", output: "", sources: [source, { ...source, quote: "Venus.", page: undefined }] }]);
+  const [found] = cited({ answers: [], citations: [{ number: 1, agent: "papers", source: "papers.search" }], work: { results: [{ agent: "papers", output: "", sources: [source, { ...source, quote: "Venus.", page: undefined }] }] } });
   assert.deepEqual(found.quotes.map(({ title }) => title), ["Orbits, page 2", "Orbits"]);
 });
 
@@ -50,4 +50,11 @@ test("runs belong to the turn that they asked or continued, and those of abandon
   assert.deepEqual(ids(runsOf(turns, runs)), [["b", "a"], ["e", "d"]]);
   const again = [{ run_id: "f", question: null }, ...runs.slice(1)];
   assert.deepEqual(ids(runsOf(turns.slice(0, 1), again)), [["f", "b", "a"]]);
+});
+
+test("sources stand in the order in which the answer cites them first, each with how often it does", () => {
+  const citations = [1, 2, 3].map((number) => ({ number, agent: `agent ${number}`, source: "notes.read" }));
+  const answers = [{ type: "ai", content: "Mars [3], Venus [1] and Mars again [3]; [9] is no source." }];
+  const found = cited({ answers, citations, work: { results: [] } });
+  assert.deepEqual(found.map(({ number, times }) => [number, times]), [[3, 2], [1, 1], [2, 0]]);
 });

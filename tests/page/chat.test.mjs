@@ -183,6 +183,15 @@ test("an outage is said once, and the view is there again without a reload", asy
   await server.start();
   await tab.locator(".card, .empty").first().waitFor();
   assert.equal(await outage.count(), 0);
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await go(tab, "skills");
+  await server.kill();
+  await go(tab, `chat/${thread}`);
+  await tab.getByText("Not loaded yet").waitFor();
+  assert.equal(await tab.locator(".failure").count(), 0, "one outage is said once");
+  await server.start();
+  await answered(tab, "Hello from");
 });
 
 test("what is asked while the server is away is kept over a reload, and sent once", async () => {

@@ -36,7 +36,7 @@ export const viewsOf = (table, chart) => [
   ["threads", "threads", (tab) => tab.locator(".row").nth(1)],
   ["runs", "runs", (tab) => tab.getByRole("region", { name: "Runs" }).getByRole("row").nth(2)],
   ["evaluations", "evaluations", (tab) => tab.locator("h1")],
-  ["health", "health", (tab) => tab.getByText("threads idle")],
+  ["health", "health", (tab) => tab.locator(".tile").nth(7)],
   ["usage", "usage", (tab) => tab.locator(".usage-chart")],
   ["graph", `graph/${chart}`, (tab) => tab.getByRole("img", { name: /timezones: done/ })],
   ["account", "account", (tab) => tab.getByText("on this machine, without a login")],

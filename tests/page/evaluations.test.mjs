@@ -59,6 +59,20 @@ test("rated answers are downloaded as a data set, on which models are compared",
   await table.getByRole("row").filter({ hasText: `Thread ${thread.slice(0, 8)}, turn 1` }).getByText("passed").first().waitFor();
   await inspect(tab, "an evaluation");
 
+  // Their threads are not among the conversations until they are asked for.
+  await tab.getByRole("link", { name: "Threads", exact: true }).last().click();
+  const evaluated = tab.getByRole("main").getByRole("listitem").filter({ hasText: "rated: " });
+  await evaluated.nth(5).waitFor();
+  await evaluated.first().getByText("evaluation", { exact: true }).waitFor();
+  await inspect(tab, "the threads of evaluations");
+  await tab.getByLabel("Include evaluations").uncheck();
+  await evaluated.first().waitFor({ state: "detached" });
+  const recent = tab.getByRole("list", { name: "Recent threads" });
+  await recent.getByText("Where is the otter?").waitFor();
+  assert.equal(await recent.getByText("rated: ").count(), 0);
+  await go(tab, "evaluations");
+  await list.getByRole("checkbox").nth(1).check();
+
   await list.getByRole("checkbox").nth(0).check();
   await tab.getByRole("heading", { name: "2 evaluations" }).waitFor();
   assert.equal(await figures.getByRole("row").count(), 4);

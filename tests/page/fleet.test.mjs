@@ -50,7 +50,7 @@ test("a run that failed is counted, and listed with its reason and its thread", 
   await go(tab, "health");
   const failed = tab.getByRole("listitem").filter({ has: tab.locator(`a[href="#/chat/${thread}"]`) });
   await failed.getByText(/the model is broken/).waitFor();
-  await tab.locator(".tile").filter({ hasText: "runs failed" }).getByText("1", { exact: true }).waitFor();
+  await tab.getByRole("region", { name: "Runs" }).locator(".tile").filter({ hasText: "failed" }).getByText("1", { exact: true }).waitFor();
 });
 
 test("runs in progress are counted with the worker that drives them", async () => {
@@ -59,7 +59,7 @@ test("runs in progress are counted with the worker that drives them", async () =
   model.release(8);
   await tab.getByText("word8").first().waitFor();
   await go(tab, "health");
-  await tab.locator(".tile").filter({ hasText: "runs in progress" }).getByText("1", { exact: true }).waitFor();
+  await tab.getByRole("region", { name: "Runs" }).locator(".tile").filter({ hasText: "in progress" }).getByText("1", { exact: true }).waitFor();
   await tab.getByText(/drives 1 run/).waitFor();
   model.release();
   await go(tab, `chat/${thread}`);

@@ -66,7 +66,7 @@ test("a person registers, logs in and logs out", async () => {
 });
 
 
-test("the one who manages sees the users and shuts one out", async () => {
+test("the one who manages sees the users, changes their scopes and shuts one out", async () => {
   const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
   try {
     const body = JSON.stringify({ name: "ada", password: "correct horse battery staple" });
@@ -75,7 +75,7 @@ test("the one who manages sees the users and shuts one out", async () => {
     const owner = await open(browser, `${guarded.url}/#/account`);
     await owner.getByLabel("API key").fill("open-sesame-and-come-in");
     await owner.getByRole("button", { name: "Use the key" }).click();
-    const user = owner.getByRole("listitem").filter({ hasText: "ada" });
+    const user = owner.getByRole("region", { name: "User list" }).getByRole("row").filter({ hasText: "ada" });
     await user.waitFor();
     await owner.getByText("New user").click();
     await owner.getByLabel("User name").fill("Grace");
@@ -83,10 +83,22 @@ test("the one who manages sees the users and shuts one out", async () => {
     await owner.getByRole("region", { name: "Users" }).getByLabel("approve").uncheck();
     await inspect(owner, "users");
     await owner.getByRole("button", { name: "Add user" }).click();
-    await owner.getByRole("listitem").filter({ hasText: "grace" }).getByText(/^read, run; since/).waitFor();
+    const other = owner.getByRole("region", { name: "User list" }).getByRole("row").filter({ hasText: "grace" });
+    await other.getByText("read, run", { exact: true }).waitFor();
     const grace = JSON.stringify({ name: "grace", password: "another horse battery staple" });
     const entered = await fetch(`${guarded.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body: grace });
     assert.deepEqual((await entered.json()).scopes, ["read", "run"]);
+    await other.getByRole("button", { name: "Change the scopes of grace" }).click();
+    const scopes = owner.getByRole("dialog", { name: "Scopes of grace" });
+    await scopes.getByLabel("run").uncheck();
+    await scopes.getByLabel("manage").check();
+    await inspect(owner, "the scopes of a user");
+    await scopes.getByRole("button", { name: "Save" }).click();
+    await other.getByText("read, manage", { exact: true }).waitFor();
+    const changed = await fetch(`${guarded.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body: grace });
+    assert.deepEqual((await changed.json()).scopes, ["read", "manage"]);
+    await owner.reload();
+    await owner.getByRole("region", { name: "Audit" }).getByRole("row").filter({ hasText: "user.scopes_changed" }).getByText("read, manage").waitFor();
     await user.getByRole("button", { name: "Remove access" }).click();
     await confirm(owner, "Remove access");
     await user.waitFor({ state: "detached" });
@@ -108,6 +120,13 @@ test("what a tenant may have is shown with what was taken of it", async () => {
   await limits.getByText("serve.max_daily_tokens").waitFor();
   const tokens = limits.getByRole("row").filter({ hasText: "Tokens today" });
   await tokens.getByText("1,000,000").waitFor();
-  assert.ok(Number((await tokens.locator("td").first().innerText()).replaceAll(",", "")) > 0);
+  const used = async (row) => Number((await row.locator("td").nth(1).innerText()).replaceAll(",", ""));
+  assert.ok((await used(tokens)) > 0);
   await inspect(tab, "limits");
+  await go(tab, "usage");
+  const budget = tab.getByRole("region", { name: "Tenant budgets" }).getByRole("row").filter({ hasText: "Tokens today" });
+  await budget.getByText("1,000,000").waitFor();
+  assert.ok((await used(budget)) > 0);
+  assert.equal(await budget.getByRole("meter").getAttribute("aria-label"), "0 % used");
+  await inspect(tab, "budgets");
 });

@@ -100,6 +100,13 @@ test("a team is drawn, and its edit is shown beside what is kept before it is sa
   await team.locator("summary").click();
   await team.getByRole("img", { name: /Team almanac/ }).waitFor();
   await team.getByRole("button", { name: "Edit" }).click();
+  // The drawing and its buttons open the form of a member.
+  await tab.getByRole("group", { name: "Members" }).getByRole("button", { name: "writer" }).click();
+  const writer = tab.getByRole("group", { name: "Agent writer" });
+  await writer.getByLabel("greeter").check();
+  await tab.getByRole("dialog").getByRole("img", { name: /writer with notes and greeter/ }).waitFor();
+  await writer.getByLabel("greeter").uncheck();
+  await tab.getByRole("dialog").locator(".team .agent").first().click();
   await tab.getByRole("group", { name: "Agent reader" }).getByLabel("Goal").fill("Find every number in the paper");
   const changes = tab.getByRole("region", { name: "Changes" });
   await changes.locator(".new").filter({ hasText: "every" }).waitFor();

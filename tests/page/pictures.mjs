@@ -18,6 +18,9 @@ const SIZES = [[1440, 900], [1024, 768], [390, 844]];
 const MOST = 40_000;
 const QUALITIES = [1, 0.86, 0.75, 0.6, 0.45, 0.3];
 
+/** The token of the operator. */
+const TOKEN = "open-sesame-and-come-in";
+
 /** A model that is not there. */
 const NOWHERE = "http://127.0.0.1:9/v1";
 
@@ -55,11 +58,22 @@ async function savedTrace() {
   await tab.close();
 }
 
-/** Takes pictures of views of a server at every width in both themes; `further` does more in the same tab. */
-async function pictures(url, views, further = async () => {}) {
+/** Opens what stands above a view, takes its picture, and closes it. */
+async function above(tab, name, how, address, open, shown) {
+  await go(tab, address);
+  await open(tab);
+  await shown(tab).waitFor();
+  await tab.waitForTimeout(300);
+  await picture(tab, `${name}-${how}`);
+  await tab.keyboard.press("Escape");
+}
+
+/** Takes pictures of views of a server at every width in both themes; `further` does more in the same tab, which `prepare` makes ready. */
+async function pictures(url, views, further = async () => {}, prepare = async () => {}) {
   for (const [width, height] of SIZES) {
     for (const theme of ["light", "dark"]) {
       const tab = await open(browser, url, { width, height, theme });
+      await prepare(tab);
       for (const [name, address, shown] of views) {
         await go(tab, address);
         await shown(tab).waitFor();
@@ -78,6 +92,37 @@ async function working(tab, how) {
   await tab.locator(".call").nth(2).waitFor();
   await picture(tab, `working-${how}`);
   await tab.locator('.messages[aria-busy="false"]').waitFor();
+}
+
+/** Returns the address of a passage of a document. */
+async function passage() {
+  const { hits: [{ document, start, end }] } = await demo.json("/v1/documents/search?text=agent");
+  return `documents/${document}?start=${start}&end=${end}`;
+}
+
+/** What stands above the views of the demo, a document at a quote, the demo while it works, and what is there while the server is not. */
+async function aboveDemo(tab, how) {
+  const dialog = (tab) => tab.getByRole("dialog").last();
+  await above(tab, "palette", how, `chat/${table}`, async (tab) => {
+    await tab.locator("article.answer").first().waitFor();
+    await tab.keyboard.press("Control+k");
+    await tab.keyboard.type("t");
+  }, (tab) => tab.getByRole("dialog").getByRole("option").nth(3));
+  await above(tab, "shortcuts", how, "agents", (tab) => tab.keyboard.press("?"), dialog);
+  await above(tab, "rename", how, `chat/${table}`, (tab) => tab.getByRole("heading", { level: 1 }).getByRole("button").click(), dialog);
+  await above(tab, "source", how, `chat/${table}`, (tab) => tab.locator("a.citation").first().click(), (tab) => tab.getByRole("complementary", { name: "Source" }));
+  await above(tab, "tool", how, "agents/mcp_agent_timezones", (tab) => tab.getByRole("button", { name: /^Try/ }).first().click(), dialog);
+  await above(tab, "team", how, "teams", async (tab) => {
+    await tab.locator(".card summary").first().click();
+    await tab.getByRole("button", { name: "Edit" }).click();
+  }, (tab) => tab.getByRole("group", { name: "Members" }));
+  await above(tab, "reader", how, await passage(), async () => {}, (tab) => tab.locator("mark").first());
+  await working(tab, how);
+  // What was read stays while the server is not there.
+  await above(tab, "outage", how, `chat/${table}`, async (tab) => {
+    await tab.locator("article.answer").filter({ hasText: "most time zones" }).waitFor();
+    await tab.route("**/*", (route) => route.abort());
+  }, (tab) => tab.locator(".banner.bad"));
 }
 
 /** What agents learned, evaluations, questions that wait, a prompt that is tried: of a scripted model. */
@@ -135,14 +180,22 @@ async function beginnings() {
   await pictures(bare.url, [["first-steps", "chat", (tab) => tab.getByRole("region", { name: "First steps" })]]);
   await bare.stop();
   const oidc = { issuer: "https://login.example.org", client_id: "perihelion", public_url: "https://agents.example.org", name: "Example" };
-  const guarded = await startServer({ token: "open-sesame-and-come-in", env: { PERIHELION_SERVE_OIDC: JSON.stringify(oidc) } });
+  const guarded = await startServer({ token: TOKEN, env: { PERIHELION_SERVE_OIDC: JSON.stringify(oidc) } });
   await pictures(guarded.url, [["login", "", (tab) => tab.getByRole("link", { name: "Log in with Example" })]]);
+  for (const name of ["ada", "grace"]) await fetch(`${guarded.url}/v1/users`, { method: "POST", headers: { "content-type": "application/json", "x-api-key": TOKEN }, body: JSON.stringify({ name, password: "correct horse battery staple" }) });
+  await pictures(guarded.url, [["users", "account", (tab) => tab.getByRole("region", { name: "User list" }).getByRole("row").nth(2)]], async (tab, how) => {
+    await above(tab, "scopes", how, "account", (tab) => tab.getByRole("button", { name: /^Change the scopes/ }).first().click(), (tab) => tab.getByRole("dialog"));
+  }, async (tab) => {
+    await tab.getByLabel("API key").fill(TOKEN);
+    await tab.getByRole("button", { name: "Use the key" }).click();
+    await tab.getByRole("heading", { name: "What do you want to know?" }).waitFor();
+  });
   await guarded.stop();
 }
 
 try {
   await savedTrace();
-  await pictures(demo.url, viewsOf(table, chart).filter(([name]) => !EMPTY.has(name)), working);
+  await pictures(demo.url, viewsOf(table, chart).filter(([name]) => !EMPTY.has(name)), aboveDemo);
   await withModel();
   await withGraphs();
   await beginnings();

@@ -122,6 +122,28 @@ async fn a_manager_adds_users_with_their_own_scopes_at_most(served: Served) {
     assert_eq!((names(&boss).await, names(&theirs).await), (json!(["ann"]), json!(["bob"])));
     assert_eq!(served.post("/v1/auth/login", &ann).await.0, 200);
     let who = [("x-api-key", boss.as_str())];
+    let change = async |who: &str, name: &str, scopes: Value| {
+        let (path, body) = (format!("/v1/users/{name}"), json!({ "scopes": scopes }));
+        ask(&served, "PATCH", &path, &[("x-api-key", who)], Some(body)).await
+    };
+    let (code, changed) = change(&boss, "ann", json!(["read", "manage"])).await;
+    assert_eq!((code, &changed["scopes"]), (200, &json!(["read", "manage"])), "{changed}");
+    for (by, name, scopes, refused) in [
+        (&worker, "ann", json!(["read"]), 403),
+        (&boss, "ann", json!(["operate"]), 403),
+        (&boss, "ann", json!(["act_as"]), 403),
+        (&boss, "ann", json!([]), 422),
+        (&boss, "bob", json!(["read"]), 404),
+        (&theirs, "ann", json!(["read"]), 404),
+        (&boss, "boss", json!(["read"]), 409),
+    ] {
+        let (code, why) = change(by, name, scopes).await;
+        assert_eq!(code, refused, "{name} {why}");
+    }
+    let (_, audit) = ask(&served, "GET", "/v1/audit", &who, None).await;
+    let entries = audit["entries"].as_array().unwrap();
+    let entry = entries.iter().find(|one| one["action"] == "user.scopes_changed").unwrap();
+    assert_eq!(entry["details"], json!({ "scopes": ["read", "manage"] }), "{entry}");
     let (_, audit) = ask(&served, "GET", "/v1/audit", &who, None).await;
     assert!(audit["entries"].to_string().contains("user.added"), "{audit}");
 }

@@ -8,7 +8,7 @@ use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
 use crate::users::NewUser;
-use crate::{CreatedKey, NewKey, People, Result, User, keys, users};
+use crate::{CreatedKey, Error, NewKey, People, Result, Scope, User, keys, users};
 
 const PAGE: i64 = 1_000;
 
@@ -133,8 +133,29 @@ impl<'a> Change<'a> {
     /// Gives a user other scopes; without any, all sessions end.
     pub(crate) async fn give_scopes(&mut self, user: User) -> Result<User> {
         users::give_scopes(&mut self.transaction, &user).await?;
-        self.note("user.scopes_changed", &user.name).await?;
+        let details = json!({ "scopes": user.scopes });
+        self.note_details("user.scopes_changed", &user.name, details).await?;
         Ok(user)
+    }
+
+    /// Changes the scopes of a user by name; sessions and keys have at most these from their next check on.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`](crate::Error::Unknown); [`Error::Unfit`](crate::Error::Unfit) without scopes, and for a user
+    /// whose scopes come from an identity provider.
+    pub async fn change_scopes(&mut self, name: &str, scopes: &[Scope]) -> Result<User> {
+        if scopes.is_empty() {
+            let why = "a user needs at least one scope; disable the user to remove all access";
+            return Err(Error::Unfit(why.to_owned()));
+        }
+        let (user, is_of_provider) =
+            users::by_name(&mut self.transaction, self.tenant, name).await?;
+        if is_of_provider {
+            let why =
+                "the scopes of this user come from the identity provider; change the roles there";
+            return Err(Error::Unfit(format!("{why}: {name}")));
+        }
+        self.give_scopes(User { scopes: scopes.to_vec(), ..user }).await
     }
 
     /// Disables a user, with all sessions; the name stays in use, so that no other person gets it.
@@ -149,6 +170,10 @@ impl<'a> Change<'a> {
     }
 
     async fn note(&mut self, action: &str, subject: &str) -> Result<()> {
+        self.note_details(action, subject, json!({})).await
+    }
+
+    async fn note_details(&mut self, action: &str, subject: &str, details: Json) -> Result<()> {
         let entry = AuditEntry {
             id: Uuid::now_v7(),
             at: self.now,
@@ -157,7 +182,7 @@ impl<'a> Change<'a> {
             action: action.to_owned(),
             subject: subject.to_owned(),
             thread: None,
-            details: json!({}),
+            details,
         };
         self.transaction.execute(&insert(&entry)).await?;
         Ok(())

@@ -120,7 +120,7 @@ impl People {
         Ok(key)
     }
 
-    /// Returns the scopes that an identity provider leaves a user; `None` for users of other kinds.
+    /// Returns the scopes that a user has now; `None` for users who are unknown here.
     ///
     /// # Errors
     /// [`Error::NotAccepted`] for a disabled user, and for one who has lost all roles at the provider.
@@ -133,11 +133,9 @@ impl People {
         if row.get(0)? {
             return Err(DISABLED);
         }
-        if !row.get::<bool>(1)? {
-            return Ok(None);
-        }
+        let is_of_provider: bool = row.get(1)?;
         let left = read_scopes(&row.get::<String>(2)?);
-        if left.is_empty() { Err(NO_ROLE) } else { Ok(Some(left)) }
+        if left.is_empty() && is_of_provider { Err(NO_ROLE) } else { Ok(Some(left)) }
     }
 
     /// Returns whether a user of this name was disabled; users of other issuers are unknown here.

@@ -143,6 +143,24 @@ pub(crate) async fn by_subject(
     row.map(|row| Ok((read(&row, tenant)?, row.get(4)?))).transpose()
 }
 
+/// Finds a user by name, and whether an identity provider names them.
+///
+/// # Errors
+/// [`Error::Unknown`], also for a disabled user.
+pub(crate) async fn by_name(
+    transaction: &mut Transaction<'_>,
+    tenant: &str,
+    name: &str,
+) -> Result<(User, bool)> {
+    let find = query(
+        "SELECT id, name, scopes, created_at, subject IS NOT NULL FROM person \
+         WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
+    );
+    let row = transaction.fetch_optional(&find.binds((tenant, name))).await?;
+    let row = row.ok_or_else(|| Error::Unknown { what: "user", name: name.to_owned() })?;
+    Ok((read(&row, tenant)?, row.get(4)?))
+}
+
 pub(crate) async fn give_scopes(transaction: &mut Transaction<'_>, user: &User) -> Result<()> {
     let give = query("UPDATE person SET scopes = $1 WHERE id = $2");
     transaction.execute(&give.binds((write_scopes(&user.scopes), user.id))).await?;

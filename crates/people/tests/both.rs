@@ -111,6 +111,40 @@ async fn a_user_logs_in_by_password_within_the_tenant_alone() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn sessions_and_keys_have_at_most_the_scopes_that_their_user_has_now() {
+    on_both(|people| async move {
+        let all = [Scope::Read, Scope::Run];
+        let ann = people.register("acme", "ann", "correct horse battery", &all, now()).await;
+        let begun = people.begin_session(&ann.unwrap(), Duration::hours(8), now()).await.unwrap();
+        let made = create(&people, "acme", NewKey { user: Some("ann"), ..key("laptop") }).await;
+        let secret = made.unwrap().secret;
+        let open = people.by_session(begun.cookie.expose(), None, now()).await.unwrap();
+        let change = async |name: &str, scopes: &[Scope]| {
+            let change = people.change("acme", "boss", now(), async |change| {
+                change.change_scopes(name, scopes).await
+            });
+            change.await
+        };
+        change("ann", &[Scope::Read]).await.unwrap();
+        let by_session = people.by_session(begun.cookie.expose(), None, now()).await.unwrap();
+        let by_key = people.by_key(secret.expose(), now()).await.unwrap();
+        let still = people.still(open, now()).await.unwrap();
+        for who in [by_session, by_key, still] {
+            assert_eq!(who.scopes, [Scope::Read], "{who:?}");
+        }
+        assert!(matches!(change("ann", &[]).await, Err(Error::Unfit(_))));
+        assert!(matches!(change("bob", &all).await, Err(Error::Unknown { .. })));
+        let entries = people.audit("acme", &AuditQuery::default()).await.unwrap();
+        let changed: Vec<_> =
+            entries.iter().filter(|one| one.action == "user.scopes_changed").collect();
+        assert_eq!((changed.len(), &changed[0].details), (1, &json!({ "scopes": ["read"] })));
+        disable(&people, "ann").await.unwrap();
+        assert!(matches!(change("ann", &all).await, Err(Error::Unknown { .. })));
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn a_session_ends_by_time_by_logout_and_with_its_user() {
     on_both(|people| async move {
         let ann = people

@@ -70,6 +70,14 @@ impl Accounts {
         self.change(async |change| change.add_user(new).await).await
     }
 
+    /// Changes the scopes of a user.
+    ///
+    /// # Errors
+    /// [`Error::People`] when there is no user of this name, without scopes, and for a user of an identity provider.
+    pub async fn change_scopes(&self, name: &str, scopes: &[Scope]) -> Result<User, Error> {
+        self.change(async |change| change.change_scopes(name, scopes).await).await
+    }
+
     /// Shuts a user out: ends their sessions and the runs of their threads, all in one transaction.
     ///
     /// A repeated call ends later sessions, too.

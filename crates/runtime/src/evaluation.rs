@@ -17,6 +17,9 @@ const EVALUATIONS: &str = "evaluations";
 /// The namespace of the stored runs, each under the key of its evaluation.
 const RECORDS: &str = "evaluation_records";
 
+/// The field of a thread's metadata that marks the threads of evaluations.
+const EVALUATED: &str = "evaluation";
+
 /// First names of the namespaces in which the program stores items of its own.
 pub const OWN_NAMESPACES: [&str; 2] = [EVALUATIONS, RECORDS];
 
@@ -70,10 +73,11 @@ impl Runtime {
         let mut record = RunRecord { thread_id: thread.to_string(), ..RunRecord::default() };
         let started = clock::now();
         let mut last: Option<RunReport> = None;
+        let title = format!("{}: {} #{run}", evaluator.suite.name, case.name);
+        self.create_evaluated(thread, title).await?;
         for question in case.questions() {
-            let title = format!("{}: {} #{run}", evaluator.suite.name, case.name);
             let options = self.run_options();
-            let report = self.ask(thread, Some(title), request(case, question), options).await?;
+            let report = self.ask(thread, None, request(case, question), options).await?;
             record.tokens += report.usage.input_tokens + report.usage.output_tokens;
             record.cost_usd += report.cost_usd.unwrap_or_default();
             let is_done = report.status == RunStatusView::Done;
@@ -94,6 +98,15 @@ impl Runtime {
         record.passed = record.findings.is_empty();
         self.measure(thread, evaluator.role, &mut record).await?;
         Ok(record)
+    }
+
+    /// Makes a thread that lists of conversations leave out.
+    async fn create_evaluated(&self, thread: ThreadId, title: String) -> Result<(), Error> {
+        let made = self.runner().create(thread, Some(title)).await?;
+        let Some(database) = self.database() else { return Ok(()) };
+        let noted = json!({ "graph_id": made.graph, EVALUATED: true });
+        let kept = Kept::new(database.clone(), self.runner().tenant());
+        Ok(kept.note_thread(thread.0, &noted, None, clock::now()).await?)
     }
 
     /// Reads the durations and repairs of a thread's model calls from its journal.

@@ -38,6 +38,8 @@ pub const DOCUMENTS: &str = "document";
 pub struct ThreadFilter {
     pub ids: Vec<Uuid>,
     pub metadata: Json,
+    /// Fields that their metadata lacks.
+    pub without: Vec<String>,
     /// Their statuses, in the engine's words; `failed` ones whose run was stopped are `stopped` here.
     pub statuses: Vec<String>,
     /// Words of their conversations, all of them, each by the numbers that it may be stored as.
@@ -180,6 +182,11 @@ impl Kept {
             find.text(" AND ").one_of("t.id", filter.ids.iter().copied());
         }
         self.noted(find, &filter.metadata);
+        for field in &filter.without {
+            // A CASE, for the planner, as for metadata that is wanted.
+            find.text(" AND CASE WHEN (m.metadata -> ").value(field);
+            find.text(") IS NULL THEN true ELSE false END");
+        }
         for word in &filter.words {
             find.with_word("t.id", word);
         }

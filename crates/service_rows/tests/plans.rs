@@ -56,6 +56,7 @@ async fn a_page_of_many_threads_is_read_off_an_index_of_postgres() {
     let failed = ThreadFilter { statuses: vec!["failed".into(), "stopped".into()], ..all.clone() };
     let busy = ThreadFilter { statuses: vec!["busy".into(), "queued".into()], ..all.clone() };
     let made = ThreadFilter { order: ThreadOrder::Created, ..all.clone() };
+    let without = ThreadFilter { without: vec!["user".into()], ..all.clone() };
     let first = ThreadFilter { ascending: true, ..all.clone() };
     let lists = [
         (all, "thread_rested_of_tenant"),
@@ -64,6 +65,7 @@ async fn a_page_of_many_threads_is_read_off_an_index_of_postgres() {
         (failed, "thread_unsettled"),
         (busy, "thread_active"),
         (made, "thread_created"),
+        (without, "thread_rested_of_tenant"),
         (filter(json!({ "user": "u7" })), "thread_mark_found"),
         (filter(json!({ "app": "web" })), "thread_rested_of_tenant"),
         (filter(json!({ "graph_id": "swarm" })), "thread_rested_of_tenant"),

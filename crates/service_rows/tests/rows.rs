@@ -311,7 +311,7 @@ async fn both_databases_find_the_same_words_in_any_letters_of_any_language() {
 async fn both_databases_merge_the_metadata_of_a_thread_field_by_field() {
     for (database, _place, _server) in databases().await {
         let thread = thread_in(&database).await;
-        let kept = Kept::new(database, "default");
+        let kept = Kept::new(database.clone(), "default");
         for change in [
             json!({ "a": { "x": 1 }, "b": "stays", "c": 1, "": [true] }),
             json!({ "a": { "y": 2 }, "c": null, "d\"e": "ü", "f.$": 1.5 }),
@@ -321,6 +321,14 @@ async fn both_databases_merge_the_metadata_of_a_thread_field_by_field() {
         let meta = kept.thread_meta(thread).await.unwrap();
         let both = json!({ "a": { "y": 2 }, "b": "stays", "c": null, "": [true], "d\"e": "ü", "f.$": 1.5 });
         assert_eq!((meta.metadata, meta.config), (both.clone(), both));
+        // A thread of which nothing is noted lacks every field.
+        thread_in(&database).await;
+        for (field, found) in [("a", 1), ("d\"e", 1), ("f.$", 1), ("x", 2), ("$.a", 2)] {
+            let without = vec![field.to_owned()];
+            let filter = ThreadFilter { without, limit: 9, ..ThreadFilter::default() };
+            assert_eq!(kept.threads(&filter).await.unwrap().1, found, "{field}");
+            assert_eq!(kept.count_threads(&filter).await.unwrap(), found, "{field}");
+        }
     }
 }
 

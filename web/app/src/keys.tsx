@@ -19,22 +19,21 @@ export function KeysSetting() {
 /** Views that a second key after G opens. */
 const AFTER_G: { [key: string]: string } = { i: "inbox", t: "threads", r: "runs", a: "agents", h: "health", u: "usage" };
 
-/** Milliseconds in which the second key has to follow. */
-const PAUSE = 1_200;
-
 const isTyping = (target: EventTarget | null) => target instanceof HTMLElement && (target.isContentEditable || /^(INPUT|TEXTAREA|SELECT)$/.test(target.tagName));
 
 export function useKeys(open: (what: "palette" | "keys") => void) {
   useEffect(() => {
-    let pressedG = -Infinity;
+    let isAfterG = false;
     const key = (event: KeyboardEvent) => {
+      // However late it comes: a slow second key must not approve a call instead.
+      const isSecond = isAfterG;
+      isAfterG = false;
       if ((event.ctrlKey || event.metaKey) && event.key.toLowerCase() === "k") {
         event.preventDefault();
         return open("palette");
       }
       if (event.ctrlKey || event.metaKey || event.altKey || isTyping(event.target) || dialogs.value > 0 || !singleKeys.value) return;
-      const isSecond = performance.now() - pressedG < PAUSE;
-      pressedG = event.key === "g" && !isSecond ? performance.now() : -Infinity;
+      isAfterG = event.key === "g" && !isSecond;
       const wanted = isSecond && AFTER_G[event.key];
       // A view's own keys, such as A and D in the inbox, must not see the second key.
       if (isSecond) event.stopImmediatePropagation();
@@ -59,15 +58,17 @@ const LIST: [string, string, "single"?][] = [
   ["G then I, T, R, A, H, U", "Go to Inbox, Threads, Runs, Agents, Health or Usage", "single"],
   ["/", "Filter the list", "single"],
   ["J, K", "Next or previous request in the inbox; with Shift, select it", "single"],
-  ["A, D", "Approve or deny the selected request", "single"],
-  ["Enter, Shift Enter", "Send the question, or start a new line"],
+  ["X", "Select the request, or not", "single"],
+  ["A, D", "Approve or deny the open request", "single"],
+  ["Enter", "Send the question"],
+  ["Shift Enter", "Start a new line"],
   ["Escape", "Close"],
 ];
 
 export function KeysDialog({ onClose }: { onClose: () => void }) {
   return (
     <Dialog title="Keyboard shortcuts" onClose={onClose}>
-      <dl class="keys">{LIST.filter(([, , single]) => singleKeys.value || !single).map(([keys, meaning]) => [<dt key={keys}><kbd>{keys}</kbd></dt>, <dd key={meaning}>{meaning}</dd>])}</dl>
+      <dl class="keys">{LIST.filter(([, , single]) => singleKeys.value || !single).map(([keys, meaning]) => [<dt key={keys}>{keys.split(/(, | then | )/).map((part, at) => (at % 2 ? <span key={at} class="hint small">{part}</span> : <kbd key={at}>{part}</kbd>))}</dt>, <dd key={meaning}>{meaning}</dd>])}</dl>
       <KeysSetting />
     </Dialog>
   );

@@ -7,29 +7,30 @@ import { Dialog } from "./parts/dialog.tsx";
 import { useLater } from "./parts/later.ts";
 import { useLoad } from "./parts/load.ts";
 import { nextTheme } from "./parts/theme.ts";
-import { Icon } from "./parts/icon.tsx";
+import { Icon, type IconName } from "./parts/icon.tsx";
 import { link, route } from "./router.ts";
-import { OF_ONE, PLACES } from "./views.ts";
+import { ICONS, OF_ONE, PLACES } from "./views.ts";
 
 /** What can be chosen: an address, or something to do. */
 interface Entry {
   id: string;
   title: string;
+  icon: IconName;
   open: () => void;
 }
 
-const at = (title: string, address: string): Entry => ({ id: address, title, open: () => void (location.hash = address) });
+const at = (title: string, address: string, icon: IconName): Entry => ({ id: address, title, icon, open: () => void (location.hash = address) });
 
 /** The other views of the thread that is open. */
 function ofThread(): Entry[] {
   const [view, id] = route.value.path;
   if (!id || !OF_ONE.some(([place]) => place === view)) return [];
-  return OF_ONE.filter(([place]) => place !== view).map(([place, title]) => at(`This thread: ${title}`, link(place, id)));
+  return OF_ONE.filter(([place]) => place !== view).map(([place, title]) => at(`This thread: ${title}`, link(place, id), ICONS[place]));
 }
 
 const DEEDS: Entry[] = [
-  { id: "new", title: "New thread", open: () => void (location.hash = link("chat")) },
-  { id: "theme", title: "Switch between light and dark", open: nextTheme },
+  { id: "new", title: "New thread", icon: "plus", open: () => void (location.hash = link("chat")) },
+  { id: "theme", title: "Switch between light and dark", icon: "moon", open: nextTheme },
 ];
 
 export function Palette({ onClose }: { onClose: () => void }) {
@@ -37,10 +38,10 @@ export function Palette({ onClose }: { onClose: () => void }) {
   const [chosen, setChosen] = useState(0);
   const wanted = words.trim().toLowerCase();
   const title = useLater(wanted);
-  const list = useLoad(() => threads.search({ title }), [title], { keep: true });
+  const list = useLoad(() => threads.search({ title, evaluated: title !== "" }), [title], { keep: true });
   const found = useMemo(() => {
-    const known = (list.data ?? []).map((thread) => at(threadTitle(thread), link("chat", thread.thread_id)));
-    const all = [...PLACES.map((view) => at(view.title, view.address)), ...ofThread(), ...DEEDS, ...known];
+    const known = (list.data ?? []).map((thread) => at(threadTitle(thread), link("chat", thread.thread_id), "message"));
+    const all = [...PLACES.map((view) => at(view.title, view.address, view.icon)), ...ofThread(), ...DEEDS, ...known];
     return all.filter((entry) => entry.title.toLowerCase().includes(wanted)).slice(0, 16);
   }, [wanted, list.data]);
   function key(event: KeyboardEvent) {
@@ -55,11 +56,11 @@ export function Palette({ onClose }: { onClose: () => void }) {
     onClose();
   }
   return (
-    <Dialog title="Search" onClose={onClose}>
+    <Dialog title="Search" class="search-dialog" onClose={onClose}>
       <input type="text" autofocus role="combobox" aria-expanded="true" aria-controls="palette-found" aria-activedescendant={`palette-${chosen}`} aria-label="View or thread" placeholder="View, thread or action" value={words} onInput={(event) => (setWords(event.currentTarget.value), setChosen(0))} onKeyDown={key} />
       <ul id="palette-found" role="listbox" aria-label="Found" class="palette">
         {found.map((entry, index) => (
-          <li key={entry.id} id={`palette-${index}`} role="option" aria-selected={index === chosen} onClick={() => choose(entry)}><Icon name="chevron-right" /> {entry.title}</li>
+          <li key={entry.id} id={`palette-${index}`} role="option" aria-selected={index === chosen} onClick={() => choose(entry)}><Icon name={entry.icon} /> <span class="ellipsis">{entry.title}</span></li>
         ))}
       </ul>
     </Dialog>

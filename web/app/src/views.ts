@@ -35,6 +35,9 @@ export const OF_ONE = [
   ["again", "Try a prompt"],
 ] as const;
 
+/** Pictures of the views of one thread. */
+export const ICONS: { [view in (typeof OF_ONE)[number][0]]: IconName } = { chat: "message", inspect: "bars", trace: "activity", graph: "graph", replay: "retry", compare: "branch", again: "pencil" };
+
 /** Names what an address shows, as the title of its tab; `threadTitle` names threads. */
 export function titleOf([view = "chat", id]: string[], threadTitle: (id: string) => string): string {
   const ofThread = OF_ONE.find(([word]) => word === view)?.[1];

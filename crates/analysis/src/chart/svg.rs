@@ -146,7 +146,9 @@ impl<'a> Plane<'a> {
                 text(out, x, y, "middle", &label, "");
             }
         }
-        text(out, (LEFT + WIDTH - RIGHT) / 2.0, HEIGHT - 8.0, "middle", &chart.x, "");
+        // Below the labels, which take all of the room only when they are slanted.
+        let below = if slanted { HEIGHT - 8.0 } else { HEIGHT - BOTTOM + 40.0 };
+        text(out, (LEFT + WIDTH - RIGHT) / 2.0, below, "middle", &chart.x, "");
         let middle = (TOP + HEIGHT - BOTTOM) / 2.0;
         let turned = format!(" transform=\"rotate(-90 16 {middle:.1})\"");
         text(out, 16.0, middle, "middle", &chart.y, &turned);

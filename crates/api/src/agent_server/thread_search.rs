@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::threads::{MOST, bounded, object, refuse};
@@ -22,6 +22,8 @@ const MOST_FIELDS: usize = 100;
 pub(super) struct Search {
     #[schemars(with = "Option<serde_json::Map<String, Value>>")]
     metadata: Option<Value>,
+    /// Fields that the metadata must lack; an extension of the protocol.
+    without: Option<Vec<String>>,
     status: Option<Status>,
     ids: Option<Vec<Uuid>>,
     /// Of the protocol, and refused.
@@ -63,14 +65,16 @@ impl Search {
         refuse(self.extract.as_ref(), why)?;
         let ids = self.ids.unwrap_or_default();
         bounded(&ids, "ids")?;
+        let without = self.without.unwrap_or_default();
         let metadata = object(self.metadata, "metadata")?;
-        if metadata.as_object().is_some_and(|fields| fields.len() > MOST_FIELDS) {
+        if metadata.as_object().map_or(0, Map::len) + without.len() > MOST_FIELDS {
             let why = format!("metadata: a search has at most {MOST_FIELDS} fields");
             return Err(Refusal::invalid(why));
         }
         let filter = ThreadFilter {
             ids,
             metadata,
+            without,
             statuses: statuses.iter().map(|word| (*word).to_owned()).collect(),
             words: service.conversation_words(self.text.as_deref().unwrap_or_default())?,
             order: self.sort_by.unwrap_or_default(),

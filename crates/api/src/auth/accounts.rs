@@ -109,12 +109,45 @@ pub(super) async fn add_user(service: State<Service>, body: Body) -> JsonResult 
     service.permit(Scope::Manage)?;
     let AddUser { name, password, scopes } = body.read()?;
     let scopes = scopes.unwrap_or_else(|| vec![Scope::Read, Scope::Run, Scope::Approve]);
-    permit_all(service.who(), &scopes)?;
+    permit_for_user(service.who(), &scopes)?;
+    Ok(Json(json!(accounts(&service).add_user(&name, &password, &scopes).await?)))
+}
+
+/// Refuses scopes that the caller cannot give a user.
+fn permit_for_user(who: &Principal, scopes: &[Scope]) -> Result<(), Refusal> {
+    permit_all(who, scopes)?;
     if scopes.contains(&Scope::ActAs) {
         let why = "act_as is only for keys without a user; users always act for themselves";
         return Err(Refusal::invalid(why));
     }
-    Ok(Json(json!(accounts(&service).add_user(&name, &password, &scopes).await?)))
+    Ok(())
+}
+
+#[derive(Deserialize, JsonSchema)]
+#[serde(deny_unknown_fields)]
+pub(super) struct ChangeUser {
+    #[schemars(with = "Vec<String>")]
+    scopes: Vec<Scope>,
+}
+
+/// Changes the scopes of a user; scopes that the user has and the caller lacks can stay.
+pub(super) async fn change_user(
+    service: State<Service>,
+    Path(name): Path<String>,
+    body: Body,
+) -> JsonResult {
+    service.permit(Scope::Manage)?;
+    if service.who().user == name {
+        let why = "you cannot change your own scopes; ask another user with the scope manage";
+        return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
+    }
+    let ChangeUser { scopes } = body.read()?;
+    let accounts = accounts(&service);
+    let users = accounts.users().await?;
+    let had = users.iter().find(|user| user.name == name).map_or(&[][..], |user| &user.scopes);
+    let new: Vec<Scope> = scopes.iter().copied().filter(|scope| !had.contains(scope)).collect();
+    permit_for_user(service.who(), &new)?;
+    Ok(Json(json!(accounts.change_scopes(&name, &scopes).await?)))
 }
 
 /// Disables a user and ends the runs of their threads; the caller cannot disable themselves.

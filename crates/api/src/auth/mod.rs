@@ -37,7 +37,10 @@ pub(super) fn router(service: Service) -> Router {
         .route("/v1/keys", get(accounts::keys).post(boxed(accounts::create_key)))
         .route("/v1/keys/{name}", delete(accounts::revoke_key))
         .route("/v1/users", get(accounts::users).post(boxed(accounts::add_user)))
-        .route("/v1/users/{name}", delete(accounts::disable_user))
+        .route(
+            "/v1/users/{name}",
+            delete(accounts::disable_user).patch(boxed(accounts::change_user)),
+        )
         .route("/v1/audit", get(accounts::audit))
         .with_state(service)
 }
@@ -55,5 +58,6 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<oidc::Returned>("get /v1/auth/oidc/callback");
     forms.body::<accounts::CreateKey>("post /v1/keys");
     forms.body::<accounts::AddUser>("post /v1/users");
+    forms.body::<accounts::ChangeUser>("patch /v1/users/{name}");
     forms.query::<accounts::AuditPage>("get /v1/audit");
 }

@@ -21,7 +21,7 @@ fn shown_agent(agent: &AgentInfo, states: &[ServerState]) -> Value {
     let state = states.iter().find(|state| state.server == server.name);
     let tools = server.tools.iter().map(|tool| {
         json!({
-            "name": tool.name, "description": tool.description, "input_schema": tool.input_schema,
+            "name": tool.name, "title": tool.title, "description": tool.description, "input_schema": tool.input_schema,
             "needs_approval": tool.needs_approval, "read_only": tool.read_only,
         })
     });

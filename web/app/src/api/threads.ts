@@ -14,6 +14,8 @@ export interface ThreadQuery {
   title?: string;
   /** Words that the conversation has. */
   text?: string;
+  /** Whether the threads of evaluations are among them. */
+  evaluated?: boolean;
 }
 
 /** What lists show: states stay where they are. */
@@ -25,13 +27,14 @@ const MODES = ["values", "messages-tuple", "tasks", "custom", "updates"];
 const at = (thread: string) => `threads/${encodeURIComponent(thread)}`;
 
 export const threads = {
-  search: ({ status, offset = 0, title, text }: ThreadQuery = {}) =>
+  search: ({ status, offset = 0, title, text, evaluated = false }: ThreadQuery = {}) =>
     json<ThreadHead[]>("threads/search", {
       select: HEAD,
       limit: PAGE,
       offset,
       sort_by: "updated_at",
       sort_order: "desc",
+      ...(!evaluated && { without: ["evaluation"] }),
       ...(status && { status }),
       ...(title && { title }),
       ...(text && { text }),

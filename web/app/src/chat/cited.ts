@@ -1,14 +1,16 @@
 /** The sources of a turn: one entry for each number that the answer cites, with its quotes or queries. */
 
-import type { AgentResult, Citation, Json, Source } from "../api/types.ts";
+import type { Json, Source } from "../api/types.ts";
 import { referenced } from "../documents/place.ts";
-import { agentName, clip } from "../parts/text.ts";
-import { mainArgument, toolName } from "./calls.ts";
+import { agentName, contentText } from "../parts/text.ts";
+import type { Turn } from "./turns.ts";
 
 export interface Cited {
   number: number;
+  /** How often the answer cites it. */
+  times: number;
   agent: string;
-  /** What the line of the source says. */
+  /** What is quoted; empty where nothing is. */
   title: string;
   quotes: Quote[];
   calls: { tool: string; args: Json }[];
@@ -23,6 +25,9 @@ export interface Quote {
   /** Where the document opens at the quote. */
   address: string | null;
 }
+
+/** How an answer cites a source. */
+const CITATION = /\[(\d{1,3})\]/g;
 
 const QUERY = /^\s*(select|with|insert|update|delete|explain|pragma)\b/i;
 
@@ -41,9 +46,11 @@ function quoteOf(source: Source): Quote | null {
   return { title, text: source.quote, isQuery, address };
 }
 
-/** Lists what a turn cites, by number. */
-export function cited(citations: Citation[], results: AgentResult[]): Cited[] {
-  const numbers = [...new Set(citations.map((citation) => citation.number))].sort((a, b) => a - b);
+/** Lists what a turn cites, in the order in which its answer does so first; what it cites nowhere follows by number. */
+export function cited({ citations, answers, work: { results } }: Pick<Turn, "citations" | "answers" | "work">): Cited[] {
+  const places = [...answers.map(({ content }) => contentText(content)).join("\n").matchAll(CITATION)].map(([, number]) => Number(number));
+  const known = [...new Set(citations.map((citation) => citation.number))].sort((a, b) => a - b);
+  const numbers = [...new Set([...places.filter((number) => known.includes(number)), ...known])];
   return numbers.map((number) => {
     const all = citations.filter((citation) => citation.number === number);
     const agent = all[0]?.agent ?? "";
@@ -58,8 +65,8 @@ export function cited(citations: Citation[], results: AgentResult[]): Cited[] {
     const calls = all.filter((one) => one.arguments !== null && one.arguments !== undefined).map((one) => ({ tool: one.source, args: one.arguments ?? null }));
     const output = given.map((result) => result.output).join("\n\n");
     const first = quotes[0];
-    const title = first ? (quotes.length > 1 ? `${first.title} and ${quotes.length - 1} more` : first.title) : clip([...new Set(calls.map((call) => [toolName(call.tool), mainArgument(call.args)].filter(Boolean).join(" ")))].join(", ") || agentName(all[0]?.source ?? ""), 100);
-    return { number, agent, title, quotes, calls, output };
+    const title = first ? (quotes.length > 1 ? `${first.title} and ${quotes.length - 1} more` : first.title) : "";
+    return { number, times: places.filter((place) => place === number).length, agent, title, quotes, calls, output };
   });
 }
 

@@ -1,11 +1,11 @@
 /** What people decided in the course of a turn: a line each, where the card was. */
 
 import { approvals, type Decided } from "../api/approvals.ts";
+import { deedOf } from "../data/tool-titles.ts";
 import { useLoad } from "../parts/load.ts";
 import { Icon } from "../parts/icon.tsx";
 import { readable } from "../parts/text.ts";
 import { Time } from "../parts/time.tsx";
-import { deedOf } from "../people/decide.ts";
 
 const WORDS: { [status: string]: string } = { approved: "Approved", denied: "Denied", timed_out: "Expired and denied", withdrawn: "Withdrawn", expired: "Expired" };
 

@@ -3,7 +3,8 @@
 import type { ServerEvent } from "../api/sse.ts";
 import type { Interrupt, Message, Values } from "../api/types.ts";
 import { agentName, contentText } from "../parts/text.ts";
-import { toolName, withCall, type Call } from "./calls.ts";
+import { calledTool } from "../data/tool-titles.ts";
+import { withCall, type Call } from "./calls.ts";
 
 export interface LiveTask {
   id: string;
@@ -155,7 +156,7 @@ function progressLine(fields: Fields): Progress | null {
   const text = (key: string) => (typeof fields[key] === "string" ? (fields[key] as string) : "");
   const texts = (key: string) => (Array.isArray(fields[key]) ? (fields[key] as unknown[]).map(String) : []);
   const agent = text("agent");
-  const tool = toolName(text("tool"));
+  const tool = calledTool(text("tool"));
   const line = (words: string, bad = false, by = agent): Progress => ({ agent: by, text: words, bad });
   switch (fields.type) {
     case "decision":

@@ -4,13 +4,14 @@ import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
 import type { Checkpoint, Interrupt, Message } from "../api/types.ts";
 import { isOwn } from "../api/graphs.ts";
+import { reachable } from "../api/reachable.ts";
 import { ofThread } from "../api/runs.ts";
 import { agents } from "../data/agents.ts";
 import { GraphThread } from "../graphs/graph-thread.tsx";
 import { Icon } from "../parts/icon.tsx";
 import { useLoad } from "../parts/load.ts";
 import { attempt, complain } from "../parts/notice.tsx";
-import { Empty, Failure, Loading } from "../parts/states.tsx";
+import { Empty, Failure, Loading, isOutage } from "../parts/states.tsx";
 import { contentText } from "../parts/text.ts";
 import { AskCard } from "../people/ask-card.tsx";
 import { go, link, putQuery, route } from "../router.ts";
@@ -125,13 +126,18 @@ function sourceIn(query: URLSearchParams): Shown | null {
   return turn > 0 && number > 0 ? { turn: turn - 1, number } : null;
 }
 
-const sourceOf = (turn: ReturnType<typeof turnsOf>[number] | undefined, number: number) => turn && cited(turn.citations, turn.work.results).find((one) => one.number === number);
+const sourceOf = (turn: ReturnType<typeof turnsOf>[number] | undefined, number: number) => turn && cited(turn).find((one) => one.number === number);
 
 function Unread({ error, retry }: { error: Error; retry: () => void }) {
+  // The banner says what is wrong, and that it is tried again.
+  const isBack = reachable.value;
+  useEffect(() => {
+    if (isBack && isOutage(error)) retry();
+  }, [isBack, error]);
   return (
     <section class="conversation">
       <h1 class="hidden">Conversation</h1>
-      <Failure error={error} retry={retry} />
+      {isOutage(error) ? <Empty title="Not loaded yet"><p>The conversation is shown once Perihelion can be reached.</p></Empty> : <Failure error={error} retry={retry} />}
     </section>
   );
 }

@@ -1,19 +1,25 @@
 /** The sources of an answer: a line each, a card when a reader points at a number, all of one in the panel. */
 
 import { useEffect, useRef, useState } from "preact/hooks";
+import { calledTool } from "../data/tool-titles.ts";
 import { Icon } from "../parts/icon.tsx";
 import { Markdown } from "../parts/markdown.tsx";
 import { CopyButton } from "../parts/copy.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
-import { toolName } from "./calls.ts";
+import { mainArgument } from "./calls.ts";
 import { laidOut, type Cited, type Quote } from "./cited.ts";
 
 interface ListProps {
   sources: Cited[];
   opened: number | null;
   onOpen: (number: number) => void;
+}
+
+/** Returns what a source is called: what is quoted, or else what was called. */
+function titleOf({ title, calls }: Cited): string {
+  return title || clip([...new Set(calls.map(({ tool, args }) => [calledTool(tool), mainArgument(args)].filter(Boolean).join(" ")))].join(", "), 100);
 }
 
 export function SourceLines({ sources, opened, onOpen }: ListProps) {
@@ -28,7 +34,8 @@ export function SourceLines({ sources, opened, onOpen }: ListProps) {
               <span class="source-number">{source.number}</span>
               <Icon name={source.quotes[0]?.isQuery ? "database" : source.quotes[0] ? "file" : "wrench"} />
               <strong>{readable(agentName(source.agent))}</strong>
-              <span class="ellipsis hint">{readable(source.title)}{source.quotes[0] && !source.quotes[0].isQuery ? `: “${readable(clip(source.quotes[0].text.replace(/\s+/g, " "), 120))}”` : ""}</span>
+              <span class="ellipsis hint source-words">{readable(titleOf(source))}{source.quotes[0] && !source.quotes[0].isQuery ? `: “${readable(clip(source.quotes[0].text.replace(/\s+/g, " "), 120))}”` : ""}</span>
+              {source.times > 0 && <span class="hint small num">{plural(source.times, "citation")}</span>}
             </button>
           </li>
         ))}
@@ -49,7 +56,8 @@ export function SourceCard({ source }: { source: Cited }) {
           <summary>{plural(source.calls.length, "call")}</summary>
           {source.calls.map((call, index) => (
             <details key={index} class="call" open={source.calls.length === 1}>
-              <summary><Icon name="wrench" /> <code>{readable(toolName(call.tool))}</code></summary>
+              <summary><Icon name="wrench" /> <span title={call.tool}>{readable(calledTool(call.tool))}</span></summary>
+              <p class="hint small"><code>{readable(call.tool)}</code></p>
               <Values value={call.args} title="Arguments" />
             </details>
           ))}
@@ -98,7 +106,7 @@ export function CitationHover({ sources }: { sources: Cited[] }) {
   const quote = source?.quotes[0];
   return (
     <div ref={card} class="citation-hover" aria-hidden="true" {...(source && at ? { style: { left: `${at.left}px`, top: `${at.top}px` } } : { hidden: true })}>
-      {source && <><strong>{readable(source.title)}</strong> <span class="hint">{readable(agentName(source.agent))}</span><p>{readable(clip((quote?.text ?? source.output).replace(/\s+/g, " "), 240))}</p></>}
+      {source && <><strong>{readable(titleOf(source))}</strong> <span class="hint">{readable(agentName(source.agent))}</span><p>{readable(clip((quote?.text ?? source.output).replace(/\s+/g, " "), 240))}</p></>}
     </div>
   );
 }

@@ -5,19 +5,17 @@ import { threads } from "../api/threads.ts";
 import type { ThreadHead as Head, ThreadStatus } from "../api/types.ts";
 import type { ComponentChildren } from "preact";
 import { saveDataSet, saveThread } from "../data/export.ts";
-import { Icon, type IconName } from "../parts/icon.tsx";
+import { Icon } from "../parts/icon.tsx";
 import { Menu } from "../parts/menu.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { Status } from "../parts/status.tsx";
 import { link } from "../router.ts";
-import { OF_ONE } from "../views.ts";
+import { ICONS, OF_ONE } from "../views.ts";
 import { threadsChanged } from "./changed.ts";
 import { STATUS, nameOfThread, recent, remove, rename, threadTitle } from "./titles.ts";
 
 /** Views that have a tab. */
 const TABS = 4;
-
-const ICONS: { [view: string]: IconName } = { chat: "message", inspect: "bars", trace: "activity", graph: "graph", replay: "retry", again: "pencil" };
 
 /** Returns a thread as lists show it: from the lists that are here, or else from the server. */
 function useHead(thread: string): Head | undefined {
@@ -52,8 +50,8 @@ export function ThreadHead({ thread, here, status, children }: Props) {
       <span class="thread-tools">
         {children}
         <Menu label="More actions">
-          {OF_ONE.slice(0, TABS).map(([view, name]) => <a key={view} class="phone" href={link(view, thread)} aria-current={name === here ? "page" : undefined}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
-          {OF_ONE.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={ICONS[view] ?? "branch"} /> {name}</a>)}
+          {OF_ONE.slice(0, TABS).map(([view, name]) => <a key={view} class="phone" href={link(view, thread)} aria-current={name === here ? "page" : undefined}><Icon name={ICONS[view]} /> {name}</a>)}
+          {OF_ONE.slice(TABS).map(([view, name]) => <a key={view} href={link(view, thread)}><Icon name={ICONS[view]} /> {name}</a>)}
           <button type="button" onClick={() => void attempt(() => saveThread(thread))}><Icon name="download" /> Export</button>
           <button type="button" onClick={() => void attempt(() => saveDataSet(thread))}><Icon name="download" /> Data set</button>
           <button type="button" onClick={() => void rename({ thread_id: thread }, title)}><Icon name="pencil" /> Rename</button>

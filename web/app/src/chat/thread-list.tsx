@@ -18,19 +18,20 @@ import { STATUS, isThere, remove, rename, threadTitle } from "./titles.ts";
 
 export function ThreadsView() {
   const status = (route.value.query.get("status") ?? "") as ThreadStatus | "";
+  const evaluated = route.value.query.get("evaluations") === "shown";
   const [words, setWords, title] = useWords();
   const [pages, setPages] = useState(1);
   const list = useLoad(
     async () => {
       const offsets = Array.from({ length: pages }, (_, page) => page * PAGE);
-      return (await Promise.all(offsets.map((offset) => threads.search({ offset, title, ...(status && { status }) })))).flat();
+      return (await Promise.all(offsets.map((offset) => threads.search({ offset, title, evaluated, ...(status && { status }) })))).flat();
     },
-    [status, pages, title, threadsChanged.value],
+    [status, pages, title, evaluated, threadsChanged.value],
     { every: 10_000, keep: true },
   );
   const conversations = useLoad(
-    async () => (title ? threads.search({ text: title, ...(status && { status }) }) : []),
-    [status, title, threadsChanged.value],
+    async () => (title ? threads.search({ text: title, evaluated, ...(status && { status }) }) : []),
+    [status, title, evaluated, threadsChanged.value],
     { keep: true },
   );
   return (
@@ -45,6 +46,7 @@ export function ThreadsView() {
           <option value="">Any status</option>
           {Object.entries(STATUS).map(([value, word]) => <option key={value} value={value}>{word}</option>)}
         </select>
+        <label class="choice"><input type="checkbox" checked={evaluated} onChange={(event) => putQuery({ evaluations: event.currentTarget.checked ? "shown" : null })} /> Include evaluations</label>
       </div>
       <Shown of={list} what="threads">
         {(all) => {
@@ -84,7 +86,7 @@ function Row({ thread }: { thread: ThreadHead }) {
     <li class="row">
       <a href={link("chat", thread.thread_id)}>
         <Status of={thread.status} words={STATUS[thread.status]} />
-        <span class="row-title">{title} {isOwn(thread.metadata?.graph_id) && <span class="chip">{readable(thread.metadata.graph_id)}</span>}</span>
+        <span class="row-title">{title} {isOwn(thread.metadata?.graph_id) && <span class="chip">{readable(thread.metadata.graph_id)}</span>}{thread.metadata?.evaluation && <span class="chip">evaluation</span>}</span>
         <span class="row-about">{thread.status !== "idle" && <span class={`mark ${thread.status}`}>{STATUS[thread.status]} · </span>}<Time of={thread.updated_at} /></span>
       </a>
       <span class="row-tools">

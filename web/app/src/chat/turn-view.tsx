@@ -36,7 +36,7 @@ const isAnswer = (name: string) => !name.startsWith("mcp_agent_");
 
 export function TurnView({ thread, turn, runs, conversation, decisions, opened, onCite, onEdit, onAgain }: Props) {
   const { question, clarifications, answers, work, isNewest } = turn;
-  const sources = useMemo(() => cited(turn.citations, work.results), [turn.citations, work.results]);
+  const sources = useMemo(() => cited(turn), [turn]);
   const isOver = !isNewest || conversation.run.value === null;
   // Only the newest turn changes with each event.
   const live = isNewest ? conversation.live.value : idle;

@@ -16,6 +16,7 @@ export interface AgentInfo {
 
 export interface Tool {
   name: string;
+  title?: string | null;
   description?: string;
   input_schema: Json;
   read_only?: boolean;

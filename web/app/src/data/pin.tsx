@@ -34,7 +34,7 @@ export function Pin({ server, onApproved }: { server: string; onApproved: () => 
   });
   return (
     <div class="pin">
-      <p class="buttons"><button type="button" disabled={busy} onClick={() => void read()}>{busy ? "Reading definitions…" : "Review changes"}</button></p>
+      <p class="buttons"><button type="button" disabled={busy} onClick={() => void read()}>{busy ? "Reading definitions…" : "Review changes"}</button> <span class="hint small">Compares what this server offers now with what was approved.</span></p>
       {reviewed && (reviewed.nothing ? <p role="status">Nothing to approve: {readable(reviewed.nothing)}.</p> : (
         <section aria-label={`Changes of ${server}`}>
           <ul>{reviewed.changes.map((change) => <li key={change}>{readable(change)}</li>)}</ul>

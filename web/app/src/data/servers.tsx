@@ -94,12 +94,12 @@ function AgentView({ agent, onChange }: { agent: AgentInfo; onChange: () => void
       <p>{readable(agent.description)}</p>
       {agent.problem && <p class="error-text">{readable(agent.problem)}</p>}
       {agent.open_world && <p class="warn">Output from this server is untrusted.</p>}
-      <ListTable label="Tools" heads={TOOL_HEADS}>
+      <ListTable label="Tools" heads={TOOL_HEADS} class="tools-table">
         {agent.tools.map((tool) => (
           <tr key={tool.name}>
-            <th scope="row"><code>{readable(tool.name)}</code></th>
+            <th scope="row">{tool.title && <>{readable(tool.title)}<br /></>}<code>{readable(tool.name)}</code></th>
             <td>{readable(tool.description ?? "")}</td>
-            <td>{[tool.read_only && "read only", tool.needs_approval && "needs approval"].filter(Boolean).join(", ") || "–"}</td>
+            <td class="num">{[tool.read_only && "read only", tool.needs_approval && "needs approval"].filter(Boolean).join(", ") || "–"}</td>
             <td><button type="button" aria-label={`Try ${tool.name}`} onClick={() => setTrying(tool)}>Try</button></td>
           </tr>
         ))}

@@ -107,8 +107,7 @@ function TeamDialog({ kept, onClose }: { kept: Json | null; onClose: () => void 
       <p class="buttons"><button type="button" disabled={busy || !goal.trim()} onClick={() => void design()}>{busy ? "Designing…" : kept === null ? "Design" : "Design again"}</button></p>
       {written && (
         <>
-          {drawn && <TeamDrawing design={drawn} />}
-          {drawn && <TeamForm design={fieldsOf(value)} change={write} />}
+          {drawn && <TeamForm design={fieldsOf(value)} drawn={drawn} change={write} />}
           <details open={!drawn}>
             <summary>JSON</summary>
             <textarea class="code" rows={14} aria-label="The design" value={written} onInput={(event) => setWritten(event.currentTarget.value)} />

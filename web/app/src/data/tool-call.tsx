@@ -21,7 +21,8 @@ export function ToolCall({ agent, tool, onClose }: { agent: string; tool: Tool; 
     setCalling(false);
   }
   return (
-    <Dialog title={`Try ${tool.name}`} onClose={onClose} wide>
+    <Dialog title={`Try ${tool.title ?? tool.name}`} onClose={onClose} wide>
+      {tool.title && <p class="hint small"><code>{readable(tool.name)}</code></p>}
       {tool.description && <p class="hint">{readable(tool.description)}</p>}
       {!tool.read_only && <p class="warn">This tool can change data. The call is made at once, and is in the audit log.</p>}
       <SchemaForm schema={{ properties: {}, ...fieldsOf(tool.input_schema) }} action={isCalling ? "Calling…" : "Call"} disabled={isCalling} onSubmit={call} />

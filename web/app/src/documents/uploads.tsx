@@ -92,7 +92,7 @@ export function DropZone({ onFiles }: { onFiles: (files: Iterable<File>) => void
       }}
     >
       <p>Drop files here, or <button type="button" class="link" onClick={() => input.current?.click()}>choose files</button></p>
-      <p class="hint">PDF, Word, PowerPoint, Excel, HTML, CSV, Markdown and text, up to 64 MB each. A file with the same name replaces the document.</p>
+      <p class="hint small">PDF, Word, PowerPoint, Excel, HTML, CSV, Markdown and text, up to 64 MB each. A file with the same name replaces the document.</p>
       <input ref={input} type="file" multiple hidden aria-label="Files to add" onChange={(event) => {
         if (event.currentTarget.files?.length) onFiles([...event.currentTarget.files]);
         event.currentTarget.value = "";

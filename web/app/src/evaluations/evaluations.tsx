@@ -43,6 +43,7 @@ export function EvaluationsView({ query }: { query: URLSearchParams }) {
     <div class="view">
       <header class="view-head">
         <h1>Evaluations</h1>
+        <a class="button" href={`${link("threads")}?evaluations=shown`}><Icon name="message" /> Threads</a>
         <button type="button" disabled={saving} onClick={() => void save()}><Icon name="download" /> Data set from rated answers</button>
       </header>
       <Shown of={list} what="evaluations">

@@ -37,6 +37,9 @@ function roundUp(most: number): number {
   return Math.ceil(most / unit) * unit;
 }
 
+/** Says what a day took; without a price, tokens alone. */
+const words = (spent: Spent) => [`${count(tokens(spent))} tokens`, cost(spent)].filter((part) => part !== "–").join(", ");
+
 export function Days({ days, window, series }: { days: { [day: string]: Spent }; window: number; series: Series[] }) {
   const [at, setAt] = useState<string | null>(null);
   const width = innerWidth < 640 ? NARROW : WIDE;
@@ -71,10 +74,10 @@ export function Days({ days, window, series }: { days: { [day: string]: Spent };
         })}
       </svg>
       <figcaption>
-        <ul class="legend" aria-hidden="true">{series.map(({ name }, index) => <li key={name}><i class={`part-${index + 1}`} />{name}</li>)}<li>{shown}: {count(tokens(of(shown)))} tokens, {cost(of(shown))}</li></ul>
+        <ul class="legend" aria-hidden="true">{series.map(({ name }, index) => <li key={name}><i class={`part-${index + 1}`} />{name}</li>)}<li class="legend-day">{shown && dayName.format(new Date(shown))}: {words(of(shown))}</li></ul>
         <details>
           <summary class="hint small">By day</summary>
-          <ol class="plain-list" aria-label="By day">{all.filter((day) => tokens(of(day)) > 0).map((day) => <li key={day}>{day}: {count(tokens(of(day)))} tokens, {cost(of(day))}</li>)}</ol>
+          <ol class="plain-list" aria-label="By day">{all.filter((day) => tokens(of(day)) > 0).map((day) => <li key={day}>{day}: {words(of(day))}</li>)}</ol>
         </details>
       </figcaption>
     </figure>

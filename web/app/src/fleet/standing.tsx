@@ -1,5 +1,6 @@
 /** How threads, runs and processes stand now, and the alerts with what to do. */
 
+import type { ComponentChildren } from "preact";
 import { json } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
@@ -20,7 +21,7 @@ interface Standing {
 }
 
 /** Names of threads by their states; those that are under way count as runs. */
-const STATES = { idle: "threads idle", busy: "threads working", interrupted: "threads waiting for a person", failed: "threads failed", stopped: "threads stopped" };
+const STATES = { idle: "idle", busy: "working", interrupted: "waiting", failed: "failed", stopped: "stopped" };
 
 export function StandingSection() {
   const standing = useLoad(() => json<Standing>("v1/fleet"), [], { every: 10_000 });
@@ -37,12 +38,14 @@ export function StandingSection() {
               </div>
             ))}
           </section>
-          <div class="tiles">
+          <Tiles title="Threads">
             {Object.entries(STATES).map(([state, name]) => <Tile key={state} name={name} number={now.threads[state] ?? 0} />)}
-            <Tile name="runs queued" number={now.runs.pending ?? 0} {...(now.waits_since && { about: `longest since ${moment(now.waits_since)}` })} />
-            <Tile name="runs in progress" number={now.runs.running ?? 0} />
-            <Tile name="runs failed" number={(now.runs.error ?? 0) + (now.runs.timeout ?? 0)} />
-          </div>
+          </Tiles>
+          <Tiles title="Runs">
+            <Tile name="queued" number={now.runs.pending ?? 0} {...(now.waits_since && { about: `longest since ${moment(now.waits_since)}` })} />
+            <Tile name="in progress" number={now.runs.running ?? 0} />
+            <Tile name="failed" number={(now.runs.error ?? 0) + (now.runs.timeout ?? 0)} />
+          </Tiles>
           {now.workers.length > 0 && (
             <section>
               <h2>Workers</h2>
@@ -77,6 +80,15 @@ function AlertHelp({ name }: { name: string }) {
 function said(error: Json): string {
   if (typeof error === "object" && error !== null && !Array.isArray(error)) return String(error.message ?? error.error ?? "");
   return error === null ? "" : String(error);
+}
+
+function Tiles({ title, children }: { title: string; children: ComponentChildren }) {
+  return (
+    <section aria-label={title}>
+      <h2>{title}</h2>
+      <div class="tiles">{children}</div>
+    </section>
+  );
 }
 
 function Tile({ name, number, about }: { name: string; number: number; about?: string }) {

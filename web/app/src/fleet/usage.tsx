@@ -6,6 +6,7 @@ import { useLoad } from "../parts/load.ts";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { count, plural } from "../parts/time.tsx";
+import { Limits, type Limit } from "../people/limits.tsx";
 import { putQuery, route } from "../router.ts";
 import { Days, type Series } from "./days.tsx";
 import { cost, tokens, type Spent } from "./spent.ts";
@@ -50,9 +51,18 @@ export function UsageView() {
     <div class="view">
       <header class="view-head"><h1>Usage</h1></header>
       <UsageSection />
+      <Budgets />
       <TenantsSection />
     </div>
   );
+}
+
+const budgets = async () => (await json<{ limits: Limit[] }>("v1/auth/me")).limits.filter(({ taken }) => taken !== null);
+
+/** What the tenant used today of what it may. */
+function Budgets() {
+  const limits = useLoad(budgets, [], { every: 30_000 });
+  return <Shown of={limits} what="the budgets">{(all) => <Limits limits={all} title="Budgets" none="No budget is set. Set serve.max_daily_cost_usd or another daily limit in perihelion.toml." />}</Shown>;
 }
 
 function UsageSection() {

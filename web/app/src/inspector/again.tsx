@@ -4,6 +4,7 @@ import { useState } from "preact/hooks";
 import { evaluations, type AnswerAgain } from "../api/evaluations.ts";
 import { json } from "../api/http.ts";
 import type { Usage } from "../api/types.ts";
+import { resultOf } from "../chat/calls.ts";
 import { ThreadHead } from "../chat/thread-head.tsx";
 import { dollars } from "../parts/money.ts";
 import { useLoad } from "../parts/load.ts";
@@ -59,9 +60,15 @@ export function AgainView({ thread, query }: { thread: string; query: URLSearchP
   );
 }
 
+/** Lays JSON out; other texts stay as they are. */
+function laidOut(text: string): string {
+  const value = resultOf(text);
+  return typeof value === "object" && value !== null ? JSON.stringify(value, null, 2) : text;
+}
+
 /** Writes what a model answered: its text, and the calls that it asked for. */
 const written = ({ output = "", calls = [] }: { output?: string; calls?: { name: string; arguments: unknown }[] }) =>
-  [output, ...calls.map(({ name, arguments: given }) => `${name}(${JSON.stringify(given)})`)].filter(Boolean).join("\n");
+  [laidOut(output), ...calls.map(({ name, arguments: given }) => `${name}(${JSON.stringify(given)})`)].filter(Boolean).join("\n");
 
 function Trial({ thread, run, call }: { thread: string; run: string; call: Call }) {
   const recorded = (call.input ?? []).filter(({ role }) => role === "system").map(({ content }) => content).join("\n\n");
@@ -84,7 +91,7 @@ function Trial({ thread, run, call }: { thread: string; run: string; call: Call 
         </p>
       </form>
       <details class="card"><summary>{count(call.input?.length ?? 0)} messages of the request</summary><pre class="document" tabIndex={0}>{readable(clip((call.input ?? []).filter(({ role }) => role !== "system").map(({ role, content }) => `${role}: ${content}`).join("\n\n"), 20_000))}</pre></details>
-      <div class="cards">
+      <div class="cards two">
         <section class="card" aria-label="Recorded answer"><h2>Recorded</h2><p class="hint small">{count(call.usage.input_tokens)} → {count(call.usage.output_tokens)} tokens</p><pre class="document" tabIndex={0}>{readable(written(call))}</pre></section>
         {answer && <section class="card" aria-label="New answer"><h2>Now</h2><p class="hint small">{readable(answer.model)} · {count(answer.usage.input_tokens)} → {count(answer.usage.output_tokens)} tokens · {duration(answer.latency_ms)}{answer.nano_usd !== null && ` · ${dollars(answer.nano_usd)}`}</p><pre class="document" tabIndex={0}>{readable(written(answer))}</pre></section>}
       </div>

@@ -65,7 +65,7 @@ export function CompareView({ thread, query }: { thread: string; query: URLSearc
     <div class="inspector">
       <ThreadHead thread={thread} here="Compare" />
       <div class="inspector-body"><div class="view">
-      <form class="filters" onSubmit={(event) => event.preventDefault()}>
+      <form class="compared" onSubmit={(event) => event.preventDefault()}>
         <RunPicker thread={thread} name="Run" all="All runs" value={choice.run} onChange={(run) => put({ run })} />
         <label class="inline">
           with

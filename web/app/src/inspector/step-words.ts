@@ -2,7 +2,7 @@
 
 import type { AgentResult, Json, Message, ThreadState } from "../api/types.ts";
 import { problem } from "../chat/checklist.ts";
-import { toolName } from "../chat/calls.ts";
+import { calledTool } from "../data/tool-titles.ts";
 import { agentName, clip, contentText } from "../parts/text.ts";
 import { plural } from "../parts/time.tsx";
 
@@ -82,7 +82,7 @@ function wordsOf(state: ThreadState, by: ThreadState | undefined): string {
 
 /** Says in a few words what a question to a person waits for. */
 function waitWords({ kind, tool }: { [key: string]: Json }): string {
-  if (kind === "approval") return `waits for approval of ${toolName(String(tool ?? "a call"))}`;
+  if (kind === "approval") return `waits for approval of ${calledTool(String(tool ?? "a call"))}`;
   return kind === "outcome_unknown" ? "waits for you to say what happened" : "waits for your answer";
 }
 

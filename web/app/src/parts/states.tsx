@@ -33,7 +33,7 @@ export function Loading({ what }: { what: string }) {
 }
 
 /** Tells whether the banner of the page says already what is wrong. */
-const isOutage = (error: Error | undefined) => error instanceof ServerError && error.status === 0;
+export const isOutage = (error: Error | undefined) => error instanceof ServerError && error.status === 0;
 
 /** Shows what was loaded, or why it is not there. */
 export function Shown<T>({ of, what, children }: { of: Loaded<T>; what: string; children: (data: T) => ComponentChildren }) {

@@ -11,17 +11,12 @@ import { confirmed } from "../parts/confirm.tsx";
 import { CopyButton } from "../parts/copy.tsx";
 import { attempt } from "../parts/notice.tsx";
 import { Shown } from "../parts/states.tsx";
-import { readable } from "../parts/text.ts";
-import { Time, count, moment } from "../parts/time.tsx";
+import { agentName, readable } from "../parts/text.ts";
+import { Time, moment } from "../parts/time.tsx";
 import { link } from "../router.ts";
+import { Limits, type Limit } from "./limits.tsx";
 import { Scopes } from "./scopes.tsx";
 import { Users } from "./users.tsx";
-
-interface Limit {
-  name: string;
-  most: number;
-  taken: number | null;
-}
 
 interface Me {
   user: string;
@@ -65,52 +60,14 @@ export function AccountView() {
               <dt>Login</dt><dd>{WAYS[who.proved_by] ?? who.proved_by}</dd>
               <dt>Scopes</dt><dd>{who.scopes.join(", ")}</dd>
             </dl>
-            <KeysSetting />
-            <Limits limits={who.limits} />
+            <section class="card" aria-label="Keyboard"><KeysSetting /></section>
+            <Limits limits={who.limits} none="Your tenant has no limits." />
             <Keys who={who} />
             {who.scopes.includes("manage") && <><Users me={who.user} scopes={who.scopes} /><Audit /></>}
           </>
         )}
       </Shown>
     </div>
-  );
-}
-
-const BOUNDS: { [setting: string]: string } = {
-  requests_per_minute: "Requests per minute and process",
-  max_open_requests: "Concurrent requests per process",
-  max_runs: "Concurrent runs",
-  max_daily_steps: "Steps today (UTC)",
-  max_daily_tokens: "Tokens today (UTC)",
-  max_daily_cost_nano_usd: "US dollars today (UTC)",
-  max_daily_tool_calls: "Tool calls today (UTC)",
-  max_daily_seconds: "Seconds of work today (UTC)",
-};
-
-/** What the tenant may have, and what it took of that. */
-function Limits({ limits }: { limits: Limit[] }) {
-  const shown = ({ name }: Limit, value: number) => (name.endsWith("nano_usd") ? (value / 1e9).toFixed(2) : count(value));
-  return (
-    <section class="card" aria-label="Limits">
-      <h2>Limits</h2>
-      {limits.length === 0 ? <p class="hint">Your tenant has no limits.</p> : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Tenant limits">
-          <table class="wide">
-            <thead><tr><th>Limit</th><th class="number">Used</th><th class="number">Limit</th><th>Setting</th></tr></thead>
-            <tbody>
-              {limits.map((limit) => (
-                <tr key={limit.name}>
-                  <th scope="row">{BOUNDS[limit.name] ?? limit.name}</th>
-                  <td class="number">{limit.taken === null ? "—" : shown(limit, limit.taken)}</td>
-                  <td class="number">{shown(limit, limit.most)}</td>
-                  <td><code>serve.{limit.name.replace("nano_usd", "usd")}</code></td>
-                </tr>
-              ))}
-            </tbody>
-          </table>
-        </div>
-      )}
-    </section>
   );
 }
 
@@ -181,6 +138,9 @@ function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolea
   );
 }
 
+/** Says which scopes a user has since a change. */
+const scopesOf = ({ details }: Entry) => (typeof details === "object" && details !== null && !Array.isArray(details) && Array.isArray(details.scopes) ? details.scopes.join(", ") : "");
+
 function Audit() {
   const entries = useLoad(async () => (await json<{ entries: Entry[] }>("v1/audit?limit=100")).entries, []);
   return (
@@ -194,7 +154,7 @@ function Audit() {
                 <td><Time of={entry.at} /></td>
                 <td>{readable(entry.actor)}</td>
                 <td>{readable(entry.action)}</td>
-                <td>{entry.thread ? <a href={link("chat", entry.thread)}>{readable(entry.subject)}</a> : readable(entry.subject)}</td>
+                <td>{entry.thread ? <a href={link("chat", entry.thread)}>{readable(agentName(entry.subject))}</a> : readable(entry.subject)} <span class="hint">{scopesOf(entry)}</span></td>
               </tr>
             ))}
           </ListTable>

@@ -5,6 +5,7 @@ import type { Reply } from "../api/approvals.ts";
 import type { Json } from "../api/types.ts";
 import { keep, kept } from "../chat/draft.ts";
 import { agents } from "../data/agents.ts";
+import { deedOf } from "../data/tool-titles.ts";
 import { Changes } from "../inspector/changes.tsx";
 import { difference, parseEdited } from "../inspector/difference.ts";
 import { Icon } from "../parts/icon.tsx";
@@ -13,7 +14,7 @@ import { agentName, readable } from "../parts/text.ts";
 import { moment, until } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
 import { EditArguments, isEveryNumberExact } from "./edit-arguments.tsx";
-import { asked, deedOf, type Approval, type Form, type Free, type Question, type Unknown, type Visit } from "./decide.ts";
+import { asked, type Approval, type Form, type Free, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 
 interface Props {

@@ -1,7 +1,6 @@
 /** What is asked of people, recognised by its kind. */
 
 import type { Json } from "../api/types.ts";
-import { toolName } from "../chat/calls.ts";
 import { fieldsOf } from "../parts/schema.ts";
 
 export interface Approval {
@@ -69,9 +68,6 @@ const REASONS: [RegExp, string][] = [
   [/^the server says of this tool that it destroys$/, "This tool can delete or overwrite data."],
   [/^the servers file wants each call of this tool approved$/, "Every call of this tool needs approval."],
 ];
-
-/** Says what a call does, by the name of its tool: `append_note` is “append note”. */
-export const deedOf = (tool: string) => toolName(tool).replace(/([a-z])([A-Z])/g, "$1 $2").replace(/[_-]+/g, " ").trim().toLowerCase();
 
 function reason(said: string): string {
   const known = REASONS.find(([pattern]) => pattern.test(said));

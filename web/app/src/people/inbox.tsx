@@ -4,6 +4,7 @@ import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
 import { approvals, type Reply, type Waiting } from "../api/approvals.ts";
 import { threadsChanged } from "../chat/changed.ts";
+import { calledTool, deedOf } from "../data/tool-titles.ts";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { attempt, complain, dialogs } from "../parts/notice.tsx";
@@ -13,7 +14,7 @@ import { Time, plural } from "../parts/time.tsx";
 import { singleKeys } from "../keys.tsx";
 import { link, putQuery, route } from "../router.ts";
 import { AskCard } from "./ask-card.tsx";
-import { asked, deedOf } from "./decide.ts";
+import { asked } from "./decide.ts";
 
 /** How many questions wait; shown as a badge. */
 export const waiting = signal(0);
@@ -191,7 +192,7 @@ function Decisions() {
             <tbody>
               {all.map((one) => (
                 <tr key={one.id}>
-                  <th scope="row"><a href={link("chat", one.thread)}>{readable(one.tool)}</a></th>
+                  <th scope="row"><a href={link("chat", one.thread)}><span title={one.tool}>{readable(calledTool(one.tool))}</span></a></th>
                   <td>{agentName(one.agent)}</td>
                   <td>{one.status.replaceAll("_", " ")}</td>
                   <td>{one.decided_by ? readable(one.decided_by) : "–"}</td>
