@@ -24,15 +24,13 @@ impl Runtime {
     /// Stores the usage of a run, its executions and the words of its messages.
     pub(super) async fn note_ended(&self, ended: &Ended, report: &RunReport) {
         self.note_words(&ended.tenant, ended).await;
-        match self.part_of(ended).await {
-            Ok(part) => {
-                self.note_taken(ended, &part).await;
-                self.note_executed(ended, &part, &report.results).await;
-            }
-            Err(error) => {
-                tracing::error!(%error, thread = %ended.thread, "cannot record the usage and the executions of a run");
-            }
-        }
+        let part = self.part_of(ended).await.unwrap_or_else(|error| {
+            let thread = ended.thread;
+            tracing::error!(%error, %thread, "cannot read since when a run worked; counting its whole turn");
+            Part { since: ended.state.routing.first_step, before: None }
+        });
+        self.note_taken(ended, &part).await;
+        self.note_executed(ended, &part, &report.results).await;
     }
 
     async fn part_of(&self, ended: &Ended) -> Result<Part, Error> {
