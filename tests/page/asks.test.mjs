@@ -30,7 +30,7 @@ test("a call is shown with its arguments, and made once it is approved", async (
   await ask(tab, "Please approve this note");
   const card = tab.getByRole("region", { name: "Waiting for you" });
   await card.getByText("Remember the milk").waitFor();
-  await card.getByText("notes wants to append note").waitFor();
+  await card.getByText("notes wants to append a note").waitFor();
   await card.getByText("notes.append_note").waitFor();
   await inspect(tab, "an approval");
   assert.equal(await notes(), had, "nothing is sent before");
@@ -40,7 +40,7 @@ test("a call is shown with its arguments, and made once it is approved", async (
   assert.equal(await card.count(), 0);
   // The decision stays where it was asked for.
   for (const round of ["at once", "after a refresh"]) {
-    await tab.locator(".decided").getByText(/Approved: append note, by local/).waitFor();
+    await tab.locator(".decided").getByText(/Approved: append a note, by local/).waitFor();
     if (round === "at once") await tab.reload();
   }
 });

@@ -88,7 +88,7 @@ test("the one who manages sees the users, changes their scopes and shuts one out
     const grace = JSON.stringify({ name: "grace", password: "another horse battery staple" });
     const entered = await fetch(`${guarded.url}/v1/auth/login`, { method: "POST", headers: { "content-type": "application/json" }, body: grace });
     assert.deepEqual((await entered.json()).scopes, ["read", "run"]);
-    await other.getByRole("button", { name: "Change the scopes of grace" }).click();
+    await other.getByRole("button", { name: "Change scopes of grace" }).click();
     const scopes = owner.getByRole("dialog", { name: "Scopes of grace" });
     await scopes.getByLabel("run").uncheck();
     await scopes.getByLabel("manage").check();

@@ -152,7 +152,7 @@ test("agents are shown with how they stand, their tools and the rules around the
   await inspect(tab, "an agent");
   const had = await notes();
   await tab.getByRole("button", { name: "Try append_note" }).click();
-  const trial = tab.getByRole("dialog", { name: "Try append_note" });
+  const trial = tab.getByRole("dialog", { name: "Try Append a note" });
   await trial.getByText("This tool can change data").waitFor();
   await trial.getByLabel("text").fill("Remember the salt");
   await trial.getByRole("button", { name: "Call", exact: true }).click();

@@ -184,7 +184,7 @@ async function beginnings() {
   await pictures(guarded.url, [["login", "", (tab) => tab.getByRole("link", { name: "Log in with Example" })]]);
   for (const name of ["ada", "grace"]) await fetch(`${guarded.url}/v1/users`, { method: "POST", headers: { "content-type": "application/json", "x-api-key": TOKEN }, body: JSON.stringify({ name, password: "correct horse battery staple" }) });
   await pictures(guarded.url, [["users", "account", (tab) => tab.getByRole("region", { name: "User list" }).getByRole("row").nth(2)]], async (tab, how) => {
-    await above(tab, "scopes", how, "account", (tab) => tab.getByRole("button", { name: /^Change the scopes/ }).first().click(), (tab) => tab.getByRole("dialog"));
+    await above(tab, "scopes", how, "account", (tab) => tab.getByRole("button", { name: /^Change scopes/ }).first().click(), (tab) => tab.getByRole("dialog"));
   }, async (tab) => {
     await tab.getByLabel("API key").fill(TOKEN);
     await tab.getByRole("button", { name: "Use the key" }).click();

@@ -123,7 +123,8 @@ async fn a_manager_adds_users_with_their_own_scopes_at_most(served: Served) {
     assert_eq!(served.post("/v1/auth/login", &ann).await.0, 200);
     let who = [("x-api-key", boss.as_str())];
     let change = async |who: &str, name: &str, scopes: Value| {
-        let (path, body) = (format!("/v1/users/{name}"), json!({ "scopes": scopes }));
+        let body = json!({ "scopes": scopes });
+        let path = format!("/v1/users/{name}");
         ask(&served, "PATCH", &path, &[("x-api-key", who)], Some(body)).await
     };
     let (code, changed) = change(&boss, "ann", json!(["read", "manage"])).await;

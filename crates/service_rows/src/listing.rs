@@ -182,9 +182,13 @@ impl Kept {
             find.text(" AND ").one_of("t.id", filter.ids.iter().copied());
         }
         self.noted(find, &filter.metadata);
+        let found = self
+            .database
+            .dialect()
+            .pick("(SELECT f.key FROM json_each(m.metadata) f WHERE f.key = ", "(m.metadata -> ");
         for field in &filter.without {
             // A CASE, for the planner, as for metadata that is wanted.
-            find.text(" AND CASE WHEN (m.metadata -> ").value(field);
+            find.text(" AND CASE WHEN ").text(found).value(field);
             find.text(") IS NULL THEN true ELSE false END");
         }
         for word in &filter.words {

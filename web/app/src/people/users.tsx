@@ -49,7 +49,7 @@ export function Users({ me, scopes }: { me: string; scopes: string[] }) {
                 <td>{user.scopes.join(", ") || "none"}</td>
                 <td><Time of={user.created_at} /></td>
                 <td class="number">{tokensOf(user.name)}</td>
-                <td>{user.name !== me && <span class="row-tools"><button type="button" aria-label={`Change the scopes of ${user.name}`} onClick={() => setChanging(user)}>Change scopes</button> <button type="button" class="danger" aria-label={`Remove the access of ${user.name}`} onClick={() => void disable(user.name)}>Remove access</button></span>}</td>
+                <td>{user.name !== me && <span class="row-tools"><button type="button" aria-label={`Change scopes of ${user.name}`} onClick={() => setChanging(user)}>Change scopes</button> <button type="button" class="danger" aria-label={`Remove access of ${user.name}`} onClick={() => void disable(user.name)}>Remove access</button></span>}</td>
               </tr>
             ))}
           </ListTable>
