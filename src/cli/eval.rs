@@ -181,7 +181,7 @@ async fn add(
     let mut figures = Figures::of(&record, args.seed);
     if let Some(first) = evaluation.records.first().filter(|_| args.judge.is_some()) {
         let outcomes = evaluator.judge.compare_all(evaluator.suite, &record, first).await;
-        figures.beside_first = Some(Preference::of(&outcomes, args.seed));
+        figures.beside_first = Some(Preference::of(&outcomes));
     }
     figures.judging = evaluator.judge.take_cost();
     evaluation.models.push(figures);
@@ -250,10 +250,12 @@ fn figures(evaluation: &Evaluation) -> String {
             format!("{won} won, {tied} tied, {lost} lost: {}", percent(&beside.score))
         });
         let Estimate { mean, low, high } = one.cost_usd;
+        // One run has no interval.
+        let range = if one.runs > 1 { format!(" ({low:.4} to {high:.4})") } else { String::new() };
         [
             one.model.clone(),
             percent(&one.passed),
-            usd(mean, &format!(" ({low:.4} to {high:.4})")),
+            usd(mean, &range),
             format!("{:.0}", one.tokens.mean),
             one.calls.to_string(),
             one.repairs.to_string(),

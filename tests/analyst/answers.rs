@@ -99,6 +99,38 @@ async fn numbers_that_are_not_in_the_result_and_totals_counted_twice_are_reporte
     assert!(output.contains("by a factor of 1.25 here"), "{output}");
 }
 
+/// S4.07: each aggregate is measured by itself, and one that its condition hides from the keys too.
+#[tokio::test]
+async fn a_join_that_repeats_rows_of_one_table_only_is_reported_for_that_table_only() {
+    for (sql, expected) in [
+        (
+            "SELECT COUNT(l.line) AS n, SUM(o.total) AS total FROM orders o JOIN customers c ON c.id = o.customer_id \
+             JOIN customers d ON d.name = c.name JOIN lines l ON l.order_id = o.id",
+            "SUM(o.total) counts a row of o once per matching row of d, l",
+        ),
+        (
+            "SELECT SUM(o.total) AS total FROM orders o JOIN lines l ON l.order_id = o.id + 0",
+            "SUM(o.total) may count a row of o more than once: it is not known how many rows of l match",
+        ),
+        (
+            "WITH j AS (SELECT o.total FROM orders o JOIN lines l ON l.order_id = o.id) SELECT SUM(total) AS total FROM j",
+            "SUM(total) counts a row of o once per matching row of l",
+        ),
+    ] {
+        let script = script()
+            .rule(intent("DATA_QA"))
+            .rule(clear())
+            .rule(draft(sql))
+            .rule(interpretation("They sum to 300.5.", json!(null)));
+        let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+        let report = shop.ask("What is the total of all orders?").await;
+        let output = report["results"][0]["output"].as_str().unwrap();
+        assert_eq!(output.matches("Caution: ").count(), 1, "{output}");
+        assert!(output.contains(&format!("Caution: {expected}")), "{output}");
+        assert!(output.contains("by a factor of 1.25 here"), "{output}");
+    }
+}
+
 /// S4.08: a report has a chart, in both forms and from the result's values.
 #[tokio::test]
 async fn a_report_includes_a_chart_of_the_result() {

@@ -53,6 +53,31 @@ async fn a_verified_query_is_found_first_and_named_when_used() {
     }
 }
 
+/// S4.03: the newest of the first rows is not the newest of a long table.
+#[tokio::test]
+async fn the_freshness_of_a_long_table_is_that_of_all_its_rows() {
+    let script = script()
+        .rule(intent("DATA_QA"))
+        .rule(clear())
+        .rule(draft(BY_COUNTRY))
+        .rule(review(true))
+        .rule(interpretation("Norway leads.", json!(null)));
+    for is_declared in [false, true] {
+        let shop = Shop::open(Kept::Sqlite, script.clone(), &[]).await;
+        shop.change(
+            "INSERT INTO orders WITH RECURSIVE n(i) AS (SELECT 5 UNION ALL SELECT i + 1 FROM n WHERE i < 10100) \
+             SELECT i, 1, 0, iif(i < 10050, '2020-01-01', '2025-06-01') FROM n",
+        )
+        .await;
+        if is_declared {
+            shop.know(KNOWN);
+        }
+        let report = shop.ask("What did customers order per country?").await;
+        let output = report["results"][0]["output"].as_str().unwrap();
+        assert!(output.contains("orders reaches to 2025-06-01 (ordered_at)"), "{output}");
+    }
+}
+
 /// S4.03: a metric that the question names comes with its definition; another statement is not called verified.
 #[tokio::test]
 async fn a_metric_is_given_by_its_definition_and_only_verified_queries_are_called_verified() {

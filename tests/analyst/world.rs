@@ -7,6 +7,7 @@ use perihelion::llm::scripted::{
     RecordedRequest, Reply, Rule, Script, ScriptedModel, ScriptedServer,
 };
 use serde_json::{Value, json};
+use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tempfile::TempDir;
 
@@ -48,8 +49,7 @@ impl Shop {
     pub async fn open(kept: Kept, script: Script, arguments: &[&str]) -> Self {
         let directory = tempfile::tempdir().unwrap();
         let data = directory.path().join("shop.db");
-        let options =
-            sqlx::sqlite::SqliteConnectOptions::new().filename(&data).create_if_missing(true);
+        let options = SqliteConnectOptions::new().filename(&data).create_if_missing(true);
         let mut connection: SqliteConnection = options.connect().await.unwrap();
         sqlx::raw_sql(SHOP).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
@@ -72,6 +72,14 @@ impl Shop {
         std::fs::write(directory.path().join("mcp-servers.toml"), table).unwrap();
         let model = ScriptedModel::start(script).await.unwrap();
         Self { model, directory, url, _database: database }
+    }
+
+    /// Changes the shop's database.
+    pub async fn change(&self, sql: &'static str) {
+        let options = SqliteConnectOptions::new().filename(self.directory.path().join("shop.db"));
+        let mut connection: SqliteConnection = options.connect().await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
+        connection.close().await.unwrap();
     }
 
     /// Writes a file beside the servers file.

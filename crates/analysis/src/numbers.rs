@@ -23,7 +23,7 @@ pub enum Origin {
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Number {
-    /// As it is written.
+    /// As it is written, with its sign.
     pub text: String,
     #[serde(flatten)]
     pub origin: Origin,
@@ -40,8 +40,10 @@ struct Written {
     scale: f64,
 }
 
-/// Most cells that pairs are made of.
-const MAX_PAIRED: usize = 60;
+/// A column with more numbers is compared by neighbors and extremes only: of so many pairs, some yield almost any number.
+const FEW: usize = 12;
+/// A ratio may differ by this share of it from a number that writes it.
+const ROUNDED: f64 = 0.05;
 
 /// Looks for every number of `answer` in the rows, the question and what follows from them.
 pub fn check(answer: &str, question: &str, columns: &[String], rows: &[Vec<Value>]) -> Vec<Number> {
@@ -91,33 +93,68 @@ fn origin(
             return Origin::Computed(format!("{part} of the sum of {name}"));
         }
     }
-    let paired = cells.get(..MAX_PAIRED.min(cells.len())).unwrap_or_default();
-    for a in paired {
-        for b in paired {
-            if number.is(a - b) && a != b {
-                return Origin::Computed(format!("{a} - {b}"));
+    for (a, b) in comparable(columns.len(), rows) {
+        if number.is(a - b) {
+            return Origin::Computed(format!("{a} - {b}"));
+        }
+        if b != 0.0 {
+            if number.is_ratio(a / b) || number.is_share(a / b) {
+                return Origin::Computed(format!("{a} / {b}"));
             }
-            if *b != 0.0 && a != b {
-                if number.is(a / b) || number.is_share(a / b) {
-                    return Origin::Computed(format!("{a} / {b}"));
-                }
-                if number.is_share((a - b) / b) {
-                    return Origin::Computed(format!("change from {b} to {a}"));
-                }
+            if number.is_share((a - b) / b) {
+                return Origin::Computed(format!("change from {b} to {a}"));
             }
         }
     }
     Origin::Unsupported
 }
 
+/// Returns the pairs of different numbers that a reader compares: those of one row, and those of one column.
+fn comparable(width: usize, rows: &[Vec<Value>]) -> Vec<(f64, f64)> {
+    let mut pairs = Vec::new();
+    let mut compare = |numbers: &[f64], is_compared: &dyn Fn(usize, usize) -> bool| {
+        for (at, a) in numbers.iter().enumerate() {
+            for (other, b) in numbers.iter().enumerate() {
+                if a != b && is_compared(at, other) {
+                    pairs.push((*a, *b));
+                }
+            }
+        }
+    };
+    for row in rows {
+        let numbers: Vec<f64> = row.iter().filter_map(number_of).take(FEW).collect();
+        compare(&numbers, &|_, _| true);
+    }
+    for column in 0..width {
+        let cells = rows.iter().filter_map(|row| row.get(column));
+        let numbers: Vec<f64> = cells.filter_map(number_of).collect();
+        let most = numbers.iter().copied().fold(f64::MIN, f64::max);
+        let least = numbers.iter().copied().fold(f64::MAX, f64::min);
+        let is_end =
+            |at: usize| at == 0 || at + 1 == numbers.len() || [most, least].contains(&numbers[at]);
+        let near =
+            |at: usize, other: usize| at.abs_diff(other) == 1 || (is_end(at) && is_end(other));
+        compare(&numbers, &|at, other| numbers.len() <= FEW || near(at, other));
+    }
+    pairs
+}
+
 impl Written {
-    /// Returns whether this writes a value, perhaps rounded to the shown digits.
+    /// Returns whether this writes a value, perhaps rounded to the shown digits; words may say the sign.
     fn is(&self, value: f64) -> bool {
+        if self.value < 0.0 && value > 0.0 {
+            return false;
+        }
         let half = 0.5 * 10.0_f64.powi(-i32::try_from(self.decimals).unwrap_or(0)) * self.scale;
         let slack = half * (1.0 + 1e-9) + value.abs() * 1e-12;
         let exact = self.decimals == 0 && self.scale == 1.0 && value.fract() == 0.0;
         let distance = (self.value.abs() - value.abs()).abs();
         if exact { distance < 1e-6 } else { distance <= slack }
+    }
+
+    /// Returns whether this writes a ratio, such as "four times".
+    fn is_ratio(&self, ratio: f64) -> bool {
+        self.is(ratio) && (self.value.abs() - ratio.abs()).abs() <= ROUNDED * ratio.abs()
     }
 
     /// Returns whether this writes a ratio as a percentage.
@@ -179,7 +216,9 @@ fn written(text: &str) -> Vec<Written> {
         if in_word {
             continue;
         }
-        let shown: String = chars[start..at].iter().collect();
+        let sign = if has_minus(&chars[..start]) { -1.0 } else { 1.0 };
+        let digits_shown: String = chars[start..at].iter().collect();
+        let shown = if sign < 0.0 { format!("-{digits_shown}") } else { digits_shown };
         let rest: String = chars[at..].iter().take(12).collect();
         let rest = rest.trim_start().to_lowercase();
         let percent =
@@ -194,10 +233,19 @@ fn written(text: &str) -> Vec<Written> {
             1.0
         };
         if let Ok(value) = digits.parse::<f64>() {
-            found.push(Written { text: shown, value: value * scale, decimals, percent, scale });
+            let value = sign * value * scale;
+            found.push(Written { text: shown, value, decimals, percent, scale });
         }
     }
     found
+}
+
+/// Returns whether a text ends with a minus, and not with a dash between two numbers or words.
+fn has_minus(before: &[char]) -> bool {
+    let before =
+        before.strip_suffix(&['$']).or_else(|| before.strip_suffix(&['€'])).unwrap_or(before);
+    let [rest @ .., '-' | '\u{2212}'] = before else { return false };
+    rest.last().is_none_or(|c| c.is_whitespace() || *c == '(')
 }
 
 #[cfg(test)]
@@ -227,5 +275,34 @@ mod tests {
         assert_eq!(origins("71.2%"), [Origin::Computed("1234.56 of the sum of total".into())]);
         assert_eq!(origins("9,999 units"), [Origin::Unsupported]);
         assert_eq!(origins("table t1, Q4"), []);
+    }
+
+    #[test]
+    fn a_sign_counts_and_numbers_of_different_places_support_no_other_one() {
+        let columns = vec!["year".to_owned(), "total".to_owned()];
+        let totals = [17, 940, 303, 58, 771, 12, 666, 245, 809, 134, 487, 921, 376, 550];
+        let rows: Vec<Vec<Value>> = totals
+            .iter()
+            .zip(2001..)
+            .map(|(total, year)| vec![json!(year), json!(total)])
+            .collect();
+        let is_supported = |answer: &str| {
+            let found = check(answer, "by year", &columns, &rows);
+            found.iter().all(|number| number.origin != Origin::Unsupported)
+        };
+        for supported in [
+            "940",
+            "a change of -637",
+            "it fell by 637",
+            "2001-2014",
+            "533 more than in 2001",
+            "928 apart",
+        ] {
+            assert!(is_supported(supported), "{supported}");
+        }
+        // Of another year, of a year and a total of another row, with the wrong sign, and a ratio that is far off.
+        for wrong in ["a change of 413", "1,061 units", "-940", "a loss of (-58)", "1.2 times"] {
+            assert!(!is_supported(wrong), "{wrong}");
+        }
     }
 }

@@ -7,10 +7,28 @@ use serde_json::Value;
 
 use crate::suite::{AnswerRules, DataRules, Expect, NameRules};
 
-/// Returns whether an answer contains the expected one, ignoring case and spaces.
+/// Returns whether an answer contains the expected one as whole words and numbers, ignoring case and spaces.
 pub fn is_expected(expected: &str, answer: &str) -> bool {
     let folded = |text: &str| text.to_lowercase().split_whitespace().collect::<Vec<_>>().join(" ");
-    folded(answer).contains(&folded(expected))
+    let expected = folded(expected);
+    let answer = folded(answer);
+    let is_whole = |at: usize| {
+        let before = answer[..at].chars().rev();
+        let after = answer[at + expected.len()..].chars();
+        !continues(expected.chars().next(), before)
+            && !continues(expected.chars().next_back(), after)
+    };
+    answer.match_indices(&expected).any(|(at, _)| is_whole(at))
+}
+
+/// Returns whether the word or number of an edge goes on beyond it: `42` goes on in `1,042` and in `42.5`.
+fn continues(edge: Option<char>, mut beyond: impl Iterator<Item = char>) -> bool {
+    let next = beyond.next();
+    // Scripts that put no space between words come later.
+    let is_inside = |c: Option<char>| c.is_some_and(|c| c.is_alphanumeric() && c < '\u{e00}');
+    let is_digit = |c: Option<char>| c.is_some_and(|c| c.is_ascii_digit());
+    is_inside(edge) && is_inside(next)
+        || is_digit(edge) && matches!(next, Some('.' | ',')) && is_digit(beyond.next())
 }
 
 /// Lists the unmet expectations; `report` is the object that `perihelion run --json` prints, for a run of this duration.
@@ -236,6 +254,12 @@ mod tests {
             ("42", "It is 42 [1].", true),
             ("Africa/Casablanca  46", "africa/casablanca\n46", true),
             ("43", "It is 42.", false),
+            ("42", "It is 1420.", false),
+            ("42", "It is 1,042.", false),
+            ("42", "It is 42.5.", false),
+            ("42", "Of 142 there are 42, no more.", true),
+            ("man", "A woman.", false),
+            ("東京", "首都は東京です", true),
             ("a longer answer", "a longer", false),
         ] {
             assert_eq!(is_expected(expected, answer), is_met, "{expected}");

@@ -104,7 +104,7 @@ impl Outcome {
 
 impl Preference {
     /// Counts outcomes; `None` is a pair without a verdict.
-    pub fn of(outcomes: &[Option<Outcome>], seed: u64) -> Self {
+    pub fn of(outcomes: &[Option<Outcome>]) -> Self {
         let count = |wanted| outcomes.iter().filter(|one| **one == wanted).count();
         let points = |outcome: &Outcome| match outcome {
             Outcome::Won => 1.0,
@@ -117,7 +117,7 @@ impl Preference {
             tied: count(Some(Outcome::Tied)),
             lost: count(Some(Outcome::Lost)),
             undecided: count(None),
-            score: bootstrap(&points, seed),
+            score: wilson(points.iter().sum(), points.len()),
         }
     }
 }
@@ -134,7 +134,7 @@ impl Figures {
         Self {
             model: record.model.clone(),
             runs: runs.len(),
-            passed: wilson(runs.iter().filter(|run| run.passed).count(), runs.len()),
+            passed: wilson(runs.iter().filter(|run| run.passed).count() as f64, runs.len()),
             cost_usd: estimate(|run| run.cost_usd),
             tokens: estimate(|run| run.tokens as f64),
             calls: latencies.len(),
@@ -172,8 +172,16 @@ mod tests {
             Some(Outcome::Lost),
             None,
         ];
-        let preference = Preference::of(&outcomes, 1);
+        let preference = Preference::of(&outcomes);
         let Preference { won, tied, lost, undecided, score } = preference;
         assert_eq!((won, tied, lost, undecided, score.mean), (2, 1, 1, 1, 0.625));
+    }
+
+    #[test]
+    fn few_pairs_leave_much_open_even_if_all_are_won() {
+        for (pairs, low) in [(1, 0.207), (5, 0.566)] {
+            let score = Preference::of(&vec![Some(Outcome::Won); pairs]).score;
+            assert!((score.low - low).abs() < 1e-3 && score.high == 1.0, "{score:?}");
+        }
     }
 }

@@ -16,17 +16,18 @@ pub struct Estimate {
     pub high: f64,
 }
 
-/// Estimates a share by the Wilson score interval; without observations, everything from 0 to 1 is possible.
+/// Estimates a share by the Wilson score interval, where an observation can count in part; without observations,
+/// everything from 0 to 1 is possible.
 ///
 /// Source: E. B. Wilson, "Probable inference, the law of succession, and statistical inference", Journal of the
 /// American Statistical Association 22 (1927). Brown, Cai and DasGupta recommend it for few observations in "Interval
 /// estimation for a binomial proportion", Statistical Science 16 (2001).
-pub fn wilson(passed: usize, of: usize) -> Estimate {
+pub fn wilson(passed: f64, of: usize) -> Estimate {
     if of == 0 {
         return Estimate { mean: 0.0, low: 0.0, high: 1.0 };
     }
     let n = of as f64;
-    let mean = passed as f64 / n;
+    let mean = passed / n;
     let scale = 1.0 + Z * Z / n;
     let center = (mean + Z * Z / (2.0 * n)) / scale;
     let half = Z / scale * (mean * (1.0 - mean) / n + Z * Z / (4.0 * n * n)).sqrt();
@@ -74,10 +75,10 @@ mod tests {
     #[test]
     fn shares_have_the_published_intervals() {
         for (passed, of, low, high) in [
-            (81, 263, 0.2553, 0.3662),
-            (15, 148, 0.0624, 0.1605),
-            (0, 20, 0.0, 0.1611),
-            (1, 29, 0.0061, 0.1718),
+            (81.0, 263, 0.2553, 0.3662),
+            (15.0, 148, 0.0624, 0.1605),
+            (0.0, 20, 0.0, 0.1611),
+            (1.0, 29, 0.0061, 0.1718),
         ] {
             let share = wilson(passed, of);
             assert!(
@@ -85,7 +86,7 @@ mod tests {
                 "{passed}/{of}: {share:?}"
             );
         }
-        assert_eq!(wilson(0, 0), Estimate { mean: 0.0, low: 0.0, high: 1.0 });
+        assert_eq!(wilson(0.0, 0), Estimate { mean: 0.0, low: 0.0, high: 1.0 });
     }
 
     #[test]

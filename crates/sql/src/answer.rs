@@ -66,7 +66,11 @@ impl Collector {
         let cell = match cell {
             Value::Array(_) | Value::Object(_) => {
                 let text = cell.to_string();
-                if text.len() > self.limits.max_cell_bytes { Value::String(text) } else { cell }
+                if text.len() <= self.limits.max_cell_bytes {
+                    self.bytes += text.len() + 16;
+                    return cell;
+                }
+                Value::String(text)
             }
             other => other,
         };
@@ -144,5 +148,28 @@ pub fn summary(table: &perihelion_analysis::Table) -> Table {
         types: table.columns.iter().map(|column| column.data_type.clone()).collect(),
         primary_key: table.primary_key.clone(),
         foreign_keys: table.foreign_keys.iter().map(reference).collect(),
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use serde_json::json;
+
+    use super::*;
+
+    #[test]
+    fn cells_of_every_kind_count_by_their_length() {
+        let limits = Limits {
+            max_rows: 10_000,
+            max_columns: 1,
+            max_cell_bytes: 2_000,
+            timeout: Duration::from_secs(1),
+        };
+        for cell in [json!("x".repeat(1_000)), json!(["x".repeat(1_000)])] {
+            let mut collector = Collector::new(vec!["c".into()], limits);
+            while collector.push(std::iter::once(cell.clone())) {}
+            let rows = collector.answer.rows.len();
+            assert!(collector.answer.truncated && rows < 600, "{rows} rows");
+        }
     }
 }

@@ -42,24 +42,32 @@ pub fn export(answer: &Answer, format: Format) -> Result<Vec<u8>> {
 
 fn csv(answer: &Answer) -> Result<Vec<u8>, std::io::Error> {
     let mut writer = csv::Writer::from_writer(Vec::new());
-    writer.write_record(&answer.columns)?;
+    writer.write_record(answer.columns.iter().map(|name| plain(name)))?;
     for row in &answer.rows {
         writer.write_record(row.iter().map(cell))?;
     }
     writer.into_inner().map_err(csv::IntoInnerError::into_error)
 }
 
-/// Writes a value as text; texts that a spreadsheet would read as a formula are escaped.
 fn cell(value: &Value) -> String {
     match value {
         Value::Null => String::new(),
-        Value::String(text) if text.starts_with(['=', '+', '-', '@', '\t', '\r']) => {
-            format!("'{text}")
-        }
-        Value::String(text) => text.clone(),
+        Value::String(text) => plain(text),
         other => other.to_string(),
     }
 }
+
+/// Escapes a text that a spreadsheet would read as a formula; a number is none.
+fn plain(text: &str) -> String {
+    let begins = text.starts_with(['=', '+', '-', '@', '\t', '\r']);
+    let is_number =
+        text.bytes().all(|b| matches!(b, b'0'..=b'9' | b'.' | b'e' | b'E' | b'+' | b'-'))
+            && text.parse::<f64>().is_ok();
+    if begins && !is_number { format!("'{text}") } else { text.to_owned() }
+}
+
+/// Most digits of a number that a spreadsheet keeps.
+const MOST_DIGITS: usize = 15;
 
 /// Most characters of a cell; a result has fewer rows and columns than a sheet.
 const MOST_CHARACTERS: usize = 32_767;
@@ -103,8 +111,17 @@ fn workbook(answer: &Answer) -> Result<Vec<u8>, std::io::Error> {
                 Value::Null => sheet.push_str("<c/>"),
                 Value::Bool(true) => sheet.push_str(r#"<c t="b"><v>1</v></c>"#),
                 Value::Bool(false) => sheet.push_str(r#"<c t="b"><v>0</v></c>"#),
-                Value::Number(number) => sheet.push_str(&format!("<c><v>{number}</v></c>")),
-                other => text(&mut sheet, &cell(other), "")?,
+                Value::Number(number) => {
+                    let written = number.to_string();
+                    if !number.is_f64() && written.trim_start_matches('-').len() > MOST_DIGITS {
+                        text(&mut sheet, &written, "")?;
+                    } else {
+                        sheet.push_str(&format!("<c><v>{written}</v></c>"));
+                    }
+                }
+                // A text of a workbook is never a formula.
+                Value::String(words) => text(&mut sheet, words, "")?,
+                other => text(&mut sheet, &other.to_string(), "")?,
             }
         }
     }
@@ -152,19 +169,60 @@ mod tests {
     fn values_keep_their_kinds_and_text_is_escaped() {
         let answer = Answer {
             columns: vec!["a & b".into()],
-            rows: [json!("=1+1"), json!(1.5), json!(true), Value::Null, json!("<x>\u{1}")]
-                .map(|value| vec![value])
-                .into(),
+            rows: [
+                json!("=1+1"),
+                json!(1.5),
+                json!(true),
+                Value::Null,
+                json!("<x>\u{1}"),
+                json!("-12345678901234567.89"),
+                json!(1_234_567_890_123_456_789_i64),
+                json!(-123_456_789_012_345_i64),
+            ]
+            .map(|value| vec![value])
+            .into(),
             ..Answer::default()
         };
         let file = workbook(&answer).unwrap();
         let mut archive = zip::ZipArchive::new(Cursor::new(file)).unwrap();
         let mut sheet = String::new();
         archive.by_name("xl/worksheets/sheet1.xml").unwrap().read_to_string(&mut sheet).unwrap();
-        for part in
-            ["a &amp; b</t>", ">'=1+1<", "<c><v>1.5<", r#"<c t="b"><v>1<"#, "<c/>", ">&lt;x&gt;<"]
-        {
+        for part in [
+            "a &amp; b</t>",
+            ">=1+1</t>",
+            "<c><v>1.5<",
+            r#"<c t="b"><v>1<"#,
+            "<c/>",
+            ">&lt;x&gt;<",
+            ">-12345678901234567.89</t>",
+            ">1234567890123456789</t>",
+            "<v>-123456789012345<",
+        ] {
             assert!(sheet.contains(part), "{part}: {sheet}");
         }
+    }
+
+    #[test]
+    fn a_spreadsheet_finds_no_formula_in_a_csv_file_and_every_number() {
+        let answer = Answer {
+            columns: vec![r#"=HYPERLINK("http://x","y")"#.into()],
+            rows: ["-12345678901234567.89", "+49 30 1234", "-1e5", "=1", "-inf", "@x", "a-b"]
+                .map(|text| vec![json!(text)])
+                .into(),
+            ..Answer::default()
+        };
+        let written = String::from_utf8(csv(&answer).unwrap()).unwrap();
+        let lines: Vec<&str> = written.lines().collect();
+        let expected = [
+            r#""'=HYPERLINK(""http://x"",""y"")""#,
+            "-12345678901234567.89",
+            "'+49 30 1234",
+            "-1e5",
+            "'=1",
+            "'-inf",
+            "'@x",
+            "a-b",
+        ];
+        assert_eq!(lines, expected);
     }
 }

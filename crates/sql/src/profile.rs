@@ -16,8 +16,8 @@ use crate::{Error, Result};
 const SAMPLE_ROWS: usize = 3;
 /// Longest time spent on one look at a table.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
-/// Rows that are sampled for ranges and frequent values.
-const PROFILED_ROWS: usize = 10_000;
+/// Rows that are read for ranges and frequent values.
+pub(crate) const PROFILED_ROWS: usize = 10_000;
 /// Most columns that are looked at.
 const PROFILED_COLUMNS: usize = 40;
 /// A column with more different values has no frequent ones.
@@ -61,6 +61,8 @@ pub struct Description {
     pub foreign_keys: Vec<Reference>,
     /// Number of rows; absent where counting took too long.
     pub row_count: Option<i64>,
+    /// Ranges and frequent values are those of the first rows only; others may be in the rest.
+    pub is_sample: bool,
     /// The first few rows.
     pub sample: Answer,
 }
@@ -109,6 +111,7 @@ impl Database {
             columns,
             foreign_keys: foreign_keys.map(|table| table.foreign_keys).unwrap_or_default(),
             row_count,
+            is_sample: row_count.is_none_or(|count| count > PROFILED_ROWS as i64),
             sample,
         })
     }

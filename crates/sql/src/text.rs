@@ -3,6 +3,7 @@
 use perihelion_analysis::joins::JoinPaths;
 use serde_json::Value;
 
+use crate::profile::{Column, PROFILED_ROWS};
 use crate::{Answer, Description, FoundValues, Table, Validation};
 
 /// Writes an answer with its header, and marks it if it is incomplete.
@@ -40,6 +41,12 @@ pub fn of_description(description: &Description) -> String {
         |count| format!("{count} row{}", if count == 1 { "" } else { "s" }),
     );
     let mut text = format!("{} {}, {count}\n", description.kind, description.name);
+    let profiled = |column: &Column| column.min.is_some() || !column.frequent.is_empty();
+    if description.is_sample && description.columns.iter().any(profiled) {
+        text.push_str(&format!(
+            "Ranges and frequent values are those of the first {PROFILED_ROWS} rows; the rest may have others.\n"
+        ));
+    }
     for column in &description.columns {
         let key = if column.primary_key { ", primary key" } else { "" };
         let null = if column.nullable { "" } else { ", not null" };

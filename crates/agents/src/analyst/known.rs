@@ -102,7 +102,8 @@ mod tests {
     use super::*;
 
     fn newest(column: &str, value: &str) -> Newest {
-        Newest { table: "orders".into(), column: column.into(), value: value.into() }
+        let table = "orders".into();
+        Newest { table, column: column.into(), value: value.into(), is_sample: false }
     }
 
     #[test]

@@ -86,7 +86,8 @@ async fn dialect(stage: &Stage<Turn>) -> Result<Dialect, StageError> {
     Err(AgentError::new(ErrorKind::Query, message).into())
 }
 
-/// Reads tables, columns and keys by SQL, for servers that list them in their own words or not at all.
+/// Reads tables, columns and keys by SQL, for servers that list them in their own words or not at all; a key of several
+/// columns is left out.
 async fn catalogue(stage: &Stage<Turn>, dialect: Dialect) -> Result<Catalogue, StageError> {
     let (columns, keys) = match dialect {
         Dialect::Sqlite => (
@@ -94,7 +95,8 @@ async fn catalogue(stage: &Stage<Turn>, dialect: Dialect) -> Result<Catalogue, S
              FROM sqlite_master m, pragma_table_info(m.name) p \
              WHERE m.type IN ('table', 'view') AND m.name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY m.name, p.cid",
             "SELECT 'main' AS s, m.name AS t, f.\"from\" AS c, 'main' AS fs, f.\"table\" AS ft, f.\"to\" AS fc \
-             FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table' ORDER BY m.name, f.id, f.seq",
+             FROM sqlite_master m, pragma_foreign_key_list(m.name) f WHERE m.type = 'table' \
+               AND (SELECT count(*) FROM pragma_foreign_key_list(m.name) x WHERE x.id = f.id) = 1 ORDER BY m.name, f.id",
         ),
         Dialect::Postgres => (
             "SELECT c.table_schema AS s, c.table_name AS t, \
@@ -118,11 +120,16 @@ async fn catalogue(stage: &Stage<Turn>, dialect: Dialect) -> Result<Catalogue, S
                       AND list_contains(x.constraint_column_names, c.column_name)) THEN 1 ELSE 0 END AS p \
              FROM duckdb_columns() c WHERE NOT c.internal AND c.database_name = current_database() ORDER BY 1, 2, c.column_index",
             "SELECT schema_name AS s, table_name AS t, constraint_column_names[1] AS c, schema_name AS fs, referenced_table AS ft, \
-                    referenced_column_names[1] AS fc FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY'",
+                    referenced_column_names[1] AS fc FROM duckdb_constraints() WHERE constraint_type = 'FOREIGN KEY' \
+               AND len(constraint_column_names) = 1",
         ),
         Dialect::TSql => (
-            "SELECT TABLE_SCHEMA AS s, TABLE_NAME AS t, 'table' AS k, COLUMN_NAME AS c, DATA_TYPE AS d, 0 AS p \
-             FROM INFORMATION_SCHEMA.COLUMNS ORDER BY TABLE_SCHEMA, TABLE_NAME, ORDINAL_POSITION",
+            "SELECT c.TABLE_SCHEMA AS s, c.TABLE_NAME AS t, 'table' AS k, c.COLUMN_NAME AS c, c.DATA_TYPE AS d, \
+                    (SELECT COUNT(*) FROM INFORMATION_SCHEMA.TABLE_CONSTRAINTS tc JOIN INFORMATION_SCHEMA.KEY_COLUMN_USAGE u \
+                       ON u.CONSTRAINT_NAME = tc.CONSTRAINT_NAME AND u.TABLE_SCHEMA = tc.TABLE_SCHEMA \
+                     WHERE tc.CONSTRAINT_TYPE = 'PRIMARY KEY' AND u.TABLE_SCHEMA = c.TABLE_SCHEMA AND u.TABLE_NAME = c.TABLE_NAME \
+                       AND u.COLUMN_NAME = c.COLUMN_NAME) AS p \
+             FROM INFORMATION_SCHEMA.COLUMNS c ORDER BY c.TABLE_SCHEMA, c.TABLE_NAME, c.ORDINAL_POSITION",
             "SELECT '' AS s, '' AS t, '' AS c, '' AS fs, '' AS ft, '' AS fc WHERE 1 = 0",
         ),
     };

@@ -1,5 +1,8 @@
 //! Reads the rows from SQL servers' answers: JSON in several forms, Python's notation, lists of lines.
 
+use serde::de::{Error as _, MapAccess, Visitor};
+use serde::{Deserialize, Deserializer};
+use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
 use crate::pipeline::{Table, ToolReply};
@@ -36,13 +39,53 @@ pub fn read(reply: &ToolReply) -> Result<Table, String> {
 /// Returns the table whose rows are JSON in the only column of another one; `None` if they are not.
 pub fn unfolded(table: Table) -> Option<Table> {
     let row = |cells: &Vec<Value>| match cells.as_slice() {
-        [Value::String(text)] => serde_json::from_str::<Value>(text).ok(),
-        [value @ Value::Object(_)] => Some(value.clone()),
+        [Value::String(text)] => serde_json::from_str::<Fields>(text).ok(),
+        [value @ Value::Object(_)] => serde_json::from_str(&value.to_string()).ok(),
         _ => None,
     };
-    let rows: Vec<Value> = table.rows.iter().map(row).collect::<Option<_>>()?;
-    let unfolded = of_json(&Value::Array(rows))?.ok().filter(|table| !table.columns.is_empty())?;
-    Some(Table { row_count: table.row_count, truncated: table.truncated, ..unfolded })
+    let rows: Vec<Fields> = table.rows.iter().map(row).collect::<Option<_>>()?;
+    let columns: Vec<String> = rows.first()?.0.iter().map(|(name, _)| name.clone()).collect();
+    let rows = rows.into_iter().map(|row| row.0.into_iter().map(|(_, value)| value).collect());
+    Some(Table { columns, rows: rows.collect(), ..table })
+}
+
+/// The fields of an object in their order, with those of one name.
+struct Fields(Vec<(String, Value)>);
+
+impl<'de> Deserialize<'de> for Fields {
+    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
+        struct Reader;
+        impl<'de> Visitor<'de> for Reader {
+            type Value = Fields;
+
+            fn expecting(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
+                f.write_str("an object")
+            }
+
+            fn visit_map<A: MapAccess<'de>>(self, mut fields: A) -> Result<Fields, A::Error> {
+                let mut found = Vec::new();
+                while let Some((name, value)) = fields.next_entry::<String, Box<RawValue>>()? {
+                    let text = value.get();
+                    let read = || serde_json::from_str(text).map_err(A::Error::custom);
+                    found.push((name, number(text).map_or_else(read, Ok)?));
+                }
+                Ok(Fields(found))
+            }
+        }
+        deserializer.deserialize_map(Reader)
+    }
+}
+
+/// Reads a number; one that would lose digits stays a text.
+fn number(text: &str) -> Option<Value> {
+    let value = serde_json::from_str::<Value>(text).ok().filter(Value::is_number)?;
+    let digits = |text: &str| {
+        let mantissa = text.split(['e', 'E']).next().unwrap_or_default();
+        let digits: String = mantissa.chars().filter(char::is_ascii_digit).collect();
+        digits.trim_matches('0').to_owned()
+    };
+    let is_exact = !value.is_f64() || digits(&value.to_string()) == digits(text);
+    Some(if is_exact { value } else { Value::String(text.to_owned()) })
 }
 
 fn shortened(text: &str) -> String {
@@ -92,7 +135,7 @@ fn numbered(text: &str) -> Option<Table> {
             continue;
         } else if let Some(row) = &mut row {
             match line.split_once(": ").or_else(|| line.strip_suffix(':').map(|name| (name, ""))) {
-                Some((name, value)) => row.push((name.to_owned(), plain(value))),
+                Some((name, value)) => row.push((name.to_owned(), untyped(value))),
                 // A value of several lines.
                 None => {
                     if let Some((_, Value::String(last))) = row.last_mut() {
@@ -124,11 +167,16 @@ fn plain(text: &str) -> Value {
         "NULL" | "None" => Value::Null,
         "True" => Value::Bool(true),
         "False" => Value::Bool(false),
-        _ => match serde_json::from_str::<Value>(text) {
-            Ok(number @ Value::Number(_)) => number,
-            _ => Value::String(text.to_owned()),
-        },
+        _ => number(text).unwrap_or_else(|| Value::String(text.to_owned())),
     }
+}
+
+/// Reads a value whose quotation marks are gone too: `1e5` may be a code.
+fn untyped(text: &str) -> Value {
+    if text.contains(['e', 'E']) && text.starts_with(|c: char| c.is_ascii_digit() || c == '-') {
+        return Value::String(text.to_owned());
+    }
+    plain(text)
 }
 
 /// Reads Python's notation of lists, dictionaries, texts and numbers.
@@ -266,8 +314,28 @@ mod tests {
         let table = unfolded(table_of(&text.to_string()).unwrap()).unwrap();
         assert_eq!(table.columns, ["b", "a"]);
         assert_eq!(table.rows, [[json!(2), json!("2024-02-05")], [json!(null), json!("x")]]);
+        let twice =
+            json!([{ "row": "{\"name\":\"Ada\",\"name\":\"Bob\",\"n\":12345678901234567.89}" }]);
+        let table = unfolded(table_of(&twice.to_string()).unwrap()).unwrap();
+        assert_eq!(table.columns, ["name", "name", "n"]);
+        assert_eq!(table.rows, [[json!("Ada"), json!("Bob"), json!("12345678901234567.89")]]);
         assert_eq!(unfolded(table_of("[]").unwrap()), None);
         assert_eq!(unfolded(table_of(r#"[{ "row": "free text" }]"#).unwrap()), None);
+    }
+
+    #[test]
+    fn a_number_keeps_its_digits_and_a_code_is_no_number() {
+        for (text, expected) in [
+            ("[{'a': Decimal('12345678901234567.89')}]", json!("12345678901234567.89")),
+            ("[{'a': Decimal('100.50')}]", json!(100.5)),
+            ("[{'a': 0.30000000000000004}]", json!(0.30000000000000004)),
+            ("[{'a': 1e-07}]", json!(1e-7)),
+            ("1. row\na: 1e5\n", json!("1e5")),
+            ("1. row\na: -2.50\n", json!(-2.5)),
+            ("1. row\na: 12345678901234567890123\n", json!("12345678901234567890123")),
+        ] {
+            assert_eq!(table_of(text).unwrap().rows, [[expected]], "{text}");
+        }
     }
 
     #[test]

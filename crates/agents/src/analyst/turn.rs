@@ -83,6 +83,9 @@ pub struct Newest {
     pub table: String,
     pub column: String,
     pub value: String,
+    /// It is the newest of the first rows only; there may be newer ones.
+    #[serde(default)]
+    pub is_sample: bool,
 }
 
 /// A statement that passed the guard.
@@ -95,8 +98,9 @@ pub struct Checked {
     pub tables: Vec<String>,
     /// The effect of a join on its aggregates.
     pub warnings: Vec<String>,
-    /// Counts joined rows and rows of the table, if one is multiplied.
-    pub probe: Option<String>,
+    /// Its aggregates that may count a row more than once.
+    #[serde(default)]
+    pub doubts: Vec<Doubt>,
     /// The problem with the statement in the second dialect.
     pub secondary_problem: Option<String>,
     /// The database's estimate before it runs.
@@ -104,6 +108,16 @@ pub struct Checked {
     /// Metrics and verified queries in it, by their names in the answer.
     #[serde(default)]
     pub trusted: Vec<String>,
+}
+
+/// An aggregate that may count a row more than once.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Doubt {
+    pub text: String,
+    /// The statement itself is a reason for it; otherwise only a count of the data can be.
+    pub is_reported: bool,
+    /// Counts joined rows and rows of the table.
+    pub probe: Option<String>,
 }
 
 /// A statement that did not do.
@@ -123,8 +137,9 @@ pub struct Preview {
     pub rows: Vec<Vec<Value>>,
     pub truncated: bool,
     pub elapsed_ms: Option<u64>,
-    /// How many times a row is counted, if a join multiplies it.
-    pub factor: Option<f64>,
+    /// How many times a row is counted, for each doubt about the statement that could be measured.
+    #[serde(default)]
+    pub factors: Vec<Option<f64>>,
     /// How up to date the tables are, in words.
     #[serde(default)]
     pub freshness: Vec<String>,

@@ -1,5 +1,7 @@
 //! The values of a chart, taken from a result's rows.
 
+use std::collections::{HashMap, HashSet};
+
 use serde_json::Value;
 
 use super::{Chart, Error, Kind};
@@ -7,14 +9,18 @@ use crate::numbers::number_of;
 
 /// Most points, bars or slices.
 const MOST: usize = 500;
-/// Most slices of a pie.
-const MOST_SLICES: usize = 24;
+/// Most series, and slices of a pie: there are as many colors that people can distinguish.
+pub const MOST_COLORS: usize = 8;
+/// The slice of the smallest values, if a pie has too many.
+const OTHERS: &str = "(other)";
+/// The label of a value without one.
+const NONE: &str = "(none)";
 
 /// The values of a chart: one row per x and series.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Values {
     pub points: Vec<Point>,
-    /// Different values of x, in the order of the rows.
+    /// Different values of x: by number or date along a line, otherwise in the order of the rows.
     pub labels: Vec<String>,
     /// Different series, in the order of the rows; one unnamed if there are none.
     pub series: Vec<String>,
@@ -62,27 +68,39 @@ impl Values {
         if points.is_empty() {
             return Err(Error::Empty);
         }
-        let most = if chart.kind == Kind::Pie { MOST_SLICES } else { MOST };
-        if points.len() > most {
-            return Err(Error::TooMany { found: points.len(), most });
+        if points.len() > MOST {
+            return Err(Error::TooMany { found: points.len(), most: MOST });
         }
         if let Some(point) = points.iter().find(|point| point.y < 0.0)
             && chart.kind == Kind::Pie
         {
             return Err(Error::Negative(point.y.to_string()));
         }
-        let mut labels: Vec<String> = Vec::new();
-        let mut names: Vec<String> = Vec::new();
-        for point in &points {
-            if !labels.contains(&point.x) {
-                labels.push(point.x.clone());
-            }
-            if !names.contains(&point.series) {
-                names.push(point.series.clone());
-            }
+        let mut seen = HashSet::new();
+        let place = |point: &Point| {
+            let series = (chart.kind != Kind::Pie).then(|| point.series.clone());
+            (point.x.clone(), series)
+        };
+        let repeated = points.iter().find(|point| !seen.insert(place(point)));
+        if let Some(point) = repeated.filter(|_| chart.kind != Kind::Scatter) {
+            return Err(Error::Repeated(point.x.clone()));
+        }
+        if chart.kind == Kind::Pie {
+            points = with_others(points);
+        }
+        let series = different(points.iter().map(|point| &point.series));
+        if series.len() > MOST_COLORS && chart.kind != Kind::Pie {
+            return Err(Error::TooManySeries { found: series.len(), most: MOST_COLORS });
         }
         let numeric_x = points.iter().all(|point| point.x_number.is_some());
-        Ok(Self { points, labels, series: names, numeric_x })
+        let mut labels = different(points.iter().map(|point| &point.x));
+        let is_line = matches!(chart.kind, Kind::Line | Kind::Area);
+        if is_line || (chart.kind == Kind::Bar && series.len() > 1) {
+            in_order(&mut labels, &points);
+            let place = |point: &Point| labels.iter().position(|label| *label == point.x);
+            points.sort_by_key(place);
+        }
+        Ok(Self { points, labels, series, numeric_x })
     }
 
     /// Returns the smallest and largest y, including zero.
@@ -93,10 +111,52 @@ impl Values {
     }
 }
 
+/// Returns each text once, in order.
+fn different<'a>(texts: impl Iterator<Item = &'a String>) -> Vec<String> {
+    let mut seen = HashSet::new();
+    texts.filter(|text| seen.insert(*text)).cloned().collect()
+}
+
+/// Puts labels in order if all are numbers or dates; other ones stay.
+fn in_order(labels: &mut [String], points: &[Point]) {
+    let numbers: HashMap<&str, f64> =
+        points.iter().filter_map(|point| Some((point.x.as_str(), point.x_number?))).collect();
+    if labels.iter().all(|label| numbers.contains_key(label.as_str())) {
+        labels.sort_by(|one, other| numbers[one.as_str()].total_cmp(&numbers[other.as_str()]));
+    } else if labels.iter().all(|label| is_date(label)) {
+        labels.sort();
+    }
+}
+
+/// Returns whether a text is a year, month or day as databases write them, which sort as texts.
+fn is_date(text: &str) -> bool {
+    let year = text.bytes().take_while(u8::is_ascii_digit).count();
+    year == 4 && (text.len() == 4 || text.as_bytes().get(4) == Some(&b'-'))
+}
+
+/// Makes one slice of the smallest, if there are too many.
+fn with_others(mut points: Vec<Point>) -> Vec<Point> {
+    if points.len() <= MOST_COLORS {
+        return points;
+    }
+    let mut sizes: Vec<f64> = points.iter().map(|point| point.y).collect();
+    sizes.sort_by(|one, other| other.total_cmp(one));
+    let least = sizes[MOST_COLORS - 2];
+    let mut kept = 0;
+    let others = points.extract_if(.., |point| {
+        let is_kept = point.y >= least && kept < MOST_COLORS - 1;
+        kept += usize::from(is_kept);
+        !is_kept
+    });
+    let y: f64 = others.map(|point| point.y).sum();
+    points.push(Point { x: OTHERS.into(), x_number: None, y, series: String::new() });
+    points
+}
+
 fn label(cell: &Value) -> String {
     match cell {
         Value::String(text) => text.chars().take(60).collect(),
-        Value::Null => "(none)".to_owned(),
+        Value::Null => NONE.to_owned(),
         other => other.to_string(),
     }
 }

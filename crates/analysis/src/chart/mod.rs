@@ -1,7 +1,8 @@
 //! Charts of a result: a small closed type, from which a Vega-Lite specification and a picture are written.
 //!
-//! Enter at [`draw`]. Invariant: both show the same values, all taken from the rows given; a specification holds
-//! no expression and no address. Deliberately absent: anything a model could write into a specification.
+//! Enter at [`draw`]. Invariant: both show the same values side by side, all taken from the rows given (a pie adds its
+//! smallest up); a specification has no expression and no address. Deliberately absent: anything a model could write into a
+//! specification.
 
 mod data;
 mod png;
@@ -62,6 +63,12 @@ pub enum Error {
     Negative(String),
     #[error("a chart shows at most {most} values; aggregate more coarsely: {found}")]
     TooMany { found: usize, most: usize },
+    #[error("a chart shows at most {most} series; choose or group them: {found}")]
+    TooManySeries { found: usize, most: usize },
+    #[error(
+        "the result has several values for one x; name the column of the series, or aggregate: {0}"
+    )]
+    Repeated(String),
 }
 
 /// Draws a chart of a result's rows.
@@ -108,8 +115,12 @@ pub fn specification(chart: &Chart, values: &Values) -> Value {
             "y": y,
         }),
     };
-    if let (Some(color), Kind::Bar | Kind::Line | Kind::Area | Kind::Scatter) = (color, chart.kind)
-    {
+    if let Some(color) = color.filter(|_| chart.kind != Kind::Pie) {
+        // Series are shown beside each other: stacked, the same numbers would be read as parts of a sum.
+        if chart.kind == Kind::Bar {
+            encoding["xOffset"] = json!({ "field": color["field"], "sort": null });
+        }
+        encoding["y"]["stack"] = Value::Null;
         encoding["color"] = color;
     }
     let mark = match chart.kind {
@@ -182,5 +193,93 @@ mod tests {
         let absent = Chart { x: "week".into(), ..chart(Kind::Bar) };
         assert_eq!(draw(&absent, &columns, &rows), Err(Error::NoColumn("week".into())));
         assert_eq!(draw(&chart(Kind::Bar), &columns, &[]), Err(Error::Empty));
+    }
+
+    fn drawn(kind: Kind, series: Option<&str>, rows: Vec<[Value; 3]>) -> Result<Drawn, Error> {
+        let columns = ["month", "sales", "shop"].map(str::to_owned);
+        let rows: Vec<Vec<Value>> = rows.into_iter().map(Vec::from).collect();
+        draw(&Chart { series: series.map(str::to_owned), ..chart(kind) }, &columns, &rows)
+    }
+
+    #[test]
+    fn numbers_and_dates_are_in_order_along_a_line_whatever_the_rows_order() {
+        let gap = |x: fn(i64) -> Value| -> Vec<[Value; 3]> {
+            let places = [(1, "a"), (3, "a"), (1, "b"), (2, "b"), (3, "b")];
+            places.map(|(at, shop)| [x(at), json!(at), json!(shop)]).into()
+        };
+        let places: [fn(i64) -> Value; 2] = [|at| json!(format!("2024-0{at}")), |at| json!(at)];
+        for x in places {
+            for kind in [Kind::Line, Kind::Area] {
+                let drawn = drawn(kind, Some("shop"), gap(x)).unwrap();
+                let values = drawn.vega_lite["data"]["values"].as_array().unwrap();
+                let months: Vec<&Value> = values.iter().map(|value| &value["sales"]).collect();
+                assert_eq!(months, [1.0, 1.0, 2.0, 3.0, 3.0], "{kind:?}");
+                for line in drawn.svg.split("<polyline points=\"").skip(1) {
+                    let places = line.split('"').next().unwrap().split(' ');
+                    let xs: Vec<f64> = places
+                        .map(|place| place.split_once(',').unwrap().0.parse().unwrap())
+                        .collect();
+                    assert!(xs.is_sorted(), "{kind:?}: {xs:?}");
+                }
+            }
+        }
+        // The order of a ranking is that of its rows.
+        let ranking = vec![
+            [json!("2024-02"), json!(9), json!("a")],
+            [json!("2024-01"), json!(1), json!("a")],
+        ];
+        let bars = drawn(Kind::Bar, None, ranking).unwrap();
+        assert_eq!(bars.vega_lite["data"]["values"][0]["month"], "2024-02");
+    }
+
+    #[test]
+    fn values_that_would_hide_each_other_are_refused_and_series_stand_side_by_side() {
+        let twice = vec![
+            [json!("2024-01"), json!(1), json!("a")],
+            [json!("2024-01"), json!(2), json!("b")],
+        ];
+        for kind in [Kind::Bar, Kind::Line, Kind::Area, Kind::Pie] {
+            assert_eq!(drawn(kind, None, twice.clone()), Err(Error::Repeated("2024-01".into())));
+        }
+        assert!(drawn(Kind::Scatter, None, twice.clone()).is_ok());
+        let bars = drawn(Kind::Bar, Some("shop"), twice.clone()).unwrap().vega_lite;
+        assert_eq!(bars["encoding"]["xOffset"]["field"], "shop");
+        let areas = drawn(Kind::Area, Some("shop"), twice).unwrap().vega_lite;
+        assert!(
+            areas["encoding"]["y"]["stack"].is_null()
+                && areas["encoding"]["y"].get("stack").is_some()
+        );
+        let many = |x: fn(u8) -> Value| -> Vec<[Value; 3]> {
+            (0..9).map(|at| [x(at), json!(at + 1), json!(at.to_string())]).collect()
+        };
+        let error = Error::TooManySeries { found: 9, most: 8 };
+        assert_eq!(drawn(Kind::Line, Some("shop"), many(|_| json!("x"))), Err(error));
+        let pie = drawn(Kind::Pie, None, many(|at| json!(format!("s{at}")))).unwrap();
+        let slices = pie.vega_lite["data"]["values"].as_array().unwrap();
+        assert_eq!(slices.len(), 8);
+        assert_eq!(slices[7], json!({ "month": "(other)", "sales": 3.0 }));
+    }
+
+    #[test]
+    fn small_values_have_their_digits_on_the_axis_and_beside_a_slice() {
+        let small = |high: f64| {
+            vec![[json!("x"), json!(high), json!("")], [json!("y"), json!(high / 4.0), json!("")]]
+        };
+        for (high, labels) in [
+            (0.004, vec!["0", "0.001", "0.002", "0.003", "0.004"]),
+            (0.01, vec!["0", "0.002", "0.004", "0.006", "0.008", "0.01"]),
+            (0.0125, vec!["0", "0.0025", "0.005", "0.0075", "0.01", "0.0125"]),
+            (12_500.0, vec!["0", "2500", "5000", "7500", "10k", "12.5k"]),
+        ] {
+            let svg = drawn(Kind::Bar, None, small(high)).unwrap().svg;
+            let axis = svg.split("text-anchor=\"end\">").skip(1);
+            let found: Vec<&str> = axis.map(|rest| rest.split('<').next().unwrap()).collect();
+            assert_eq!(found, labels, "{high}");
+        }
+        let pie = drawn(Kind::Pie, None, small(0.0012)).unwrap().svg;
+        assert!(
+            pie.contains("x — 0.0012 (80.0 %)") && pie.contains("y — 0.0003 (20.0 %)"),
+            "{pie}"
+        );
     }
 }

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::data::Point;
+use super::data::{MOST_COLORS, Point};
 use super::{Chart, Kind, Values};
 
 const WIDTH: f64 = 720.0;
@@ -12,7 +12,7 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 84.0;
 /// Colors that people with color blindness can distinguish (Okabe and Ito).
-const COLOURS: [&str; 8] =
+const COLOURS: [&str; MOST_COLORS] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#555555"];
 
 pub fn picture(chart: &Chart, values: &Values) -> String {
@@ -78,8 +78,8 @@ impl<'a> Plane<'a> {
     fn of(chart: &Chart, values: &'a Values) -> Self {
         let (low, high) = values.range();
         let step = nice_step((high - low) / 5.0);
-        let low = (low / step).floor() * step;
-        let high = (high / step).ceil() * step;
+        let low = (low / step + 1e-9).floor() * step;
+        let high = (high / step - 1e-9).ceil() * step;
         let scaled = values.numeric_x && chart.kind != Kind::Bar;
         let xs = || values.points.iter().filter_map(|point| point.x_number);
         let x_range = scaled.then(|| {
@@ -108,16 +108,15 @@ impl<'a> Plane<'a> {
     }
 
     fn axes(&self, out: &mut String, chart: &Chart) {
-        let mut value = self.low;
-        while value <= self.high + self.step / 2.0 {
+        let steps = ((self.high - self.low) / self.step).round() as u32;
+        for value in (0..=steps).map(|at| self.low + f64::from(at) * self.step) {
             let y = self.y(value);
             let _ = writeln!(
                 out,
                 "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/>",
                 WIDTH - RIGHT
             );
-            text(out, LEFT - 8.0, y + 4.0, "end", &short(value), "");
-            value += self.step;
+            text(out, LEFT - 8.0, y + 4.0, "end", &short(value, self.step), "");
         }
         let zero = self.y(0.0_f64.clamp(self.low, self.high));
         let _ = writeln!(
@@ -253,20 +252,23 @@ fn pie(out: &mut String, values: &Values) {
             y - 9.0,
             colour(at)
         );
-        let words = format!("{} — {} ({:.1} %)", point.x, short(point.y), share * 100.0);
+        let words =
+            format!("{} — {} ({:.1} %)", point.x, short(point.y, point.y / 1_000.0), share * 100.0);
         text(out, 446.0, y, "start", &words, "");
     }
 }
 
 fn legend(out: &mut String, series: &[String]) {
+    let width = (WIDTH - LEFT - RIGHT) / series.len() as f64;
+    let most = (((width - 28.0) / 7.0) as usize).clamp(4, 16);
     let mut x = LEFT;
-    for (at, name) in series.iter().enumerate().take(COLOURS.len()) {
+    for (at, name) in series.iter().enumerate() {
         let _ = writeln!(
             out,
             "<rect x=\"{x:.1}\" y=\"32\" width=\"10\" height=\"10\" fill=\"{}\"/>",
             colour(at)
         );
-        let name: String = name.chars().take(16).collect();
+        let name: String = name.chars().take(most).collect();
         text(out, x + 14.0, 41.0, "start", &name, "");
         x += 28.0 + name.chars().count() as f64 * 7.0;
     }
@@ -278,14 +280,22 @@ fn nice_step(raw: f64) -> f64 {
     factor.unwrap_or(10.0) * power
 }
 
-/// Writes a number as people read it on an axis.
-fn short(value: f64) -> String {
-    let (scaled, unit) = match value.abs() {
-        size if size >= 1e9 => (value / 1e9, "B"),
-        size if size >= 1e6 => (value / 1e6, "M"),
-        size if size >= 1e4 => (value / 1e3, "k"),
-        _ => (value, ""),
+/// Writes a number as people read it on an axis, with the digits that distinguish it from one a step away.
+fn short(value: f64, step: f64) -> String {
+    let (scale, unit) = match value.abs() {
+        size if size >= 1e9 => (1e9, "B"),
+        size if size >= 1e6 => (1e6, "M"),
+        size if size >= 1e4 => (1e3, "k"),
+        _ => (1.0, ""),
     };
-    let digits = format!("{scaled:.2}");
-    format!("{}{unit}", digits.trim_end_matches('0').trim_end_matches('.'))
+    // One digit more than the step begins with, for steps of 2.5.
+    let begins = (step.abs() / scale).max(1e-12).log10().floor() as i32;
+    let digits = usize::try_from(1 - begins).unwrap_or(0);
+    let written = format!("{:.digits$}", value / scale);
+    let plain = if written.contains('.') {
+        written.trim_end_matches('0').trim_end_matches('.')
+    } else {
+        &written
+    };
+    format!("{}{unit}", if plain == "-0" { "0" } else { plain })
 }

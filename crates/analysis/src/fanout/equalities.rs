@@ -1,14 +1,17 @@
 //! The equal columns of joined items, and the consequences for how many rows match.
 
-use std::ops::Range;
+use std::collections::BTreeSet;
+use std::ops::{ControlFlow, Range};
 
-use sqlparser::ast::{BinaryOperator, Expr, Ident};
+use sqlparser::ast::{BinaryOperator, Expr, Ident, Visit as _};
 
-use super::Look;
+use super::columns::Names;
 use super::items::Item;
+use super::{Effect, Look};
 use crate::joins::type_class;
 
-type Place = (usize, String);
+/// A column of an item, both by their place in FROM and their name.
+pub type Place = (usize, String);
 
 /// The items on the two sides of an outer join.
 #[derive(Clone, Debug)]
@@ -43,6 +46,8 @@ impl<T> Claim<T> {
 pub struct Equalities {
     pairs: Vec<Claim<(Place, Place)>>,
     fixed: Vec<Claim<Place>>,
+    /// Items that some condition connects with another one.
+    linked: BTreeSet<usize>,
 }
 
 impl Equalities {
@@ -77,56 +82,124 @@ impl Equalities {
                     {
                         self.pair(one, other, outer);
                     }
-                    (Some(one), None) if matches!(right.as_ref(), Expr::Value(_)) => {
-                        self.fixed(one, outer);
-                    }
-                    (None, Some(other)) if matches!(left.as_ref(), Expr::Value(_)) => {
+                    (Some(one), None) if is_constant(right, items, look) => self.fixed(one, outer),
+                    (None, Some(other)) if is_constant(left, items, look) => {
                         self.fixed(other, outer);
                     }
-                    _ => {}
+                    _ => self.read_names(condition, items, look),
                 }
             }
-            _ => {}
+            _ => self.read_names(condition, items, look),
         }
+    }
+
+    /// Notes what a condition connects whose effect is not known; a name of no known item may be that of any.
+    fn read_names(&mut self, condition: &Expr, items: &[Item<'_>], look: &Look<'_>) {
+        let mut names = Names::everywhere();
+        let ControlFlow::Continue(()) = condition.visit(&mut names);
+        let owners = names.found.iter().map(|name| look.owner(name, items).map(|place| place.0));
+        match owners.collect::<Option<BTreeSet<usize>>>() {
+            Some(owners) if owners.len() < 2 => {}
+            Some(owners) => self.link(owners),
+            None => self.link(0..items.len()),
+        }
+    }
+
+    pub fn link(&mut self, items: impl IntoIterator<Item = usize>) {
+        self.linked.extend(items);
     }
 
     /// Returns the items that are not reached from `owner` through unique keys of theirs.
     pub fn beyond(&self, owner: usize, items: &[Item<'_>]) -> Vec<usize> {
         let mut reached = vec![owner];
         loop {
-            let next = (0..items.len()).find(|at| {
-                !reached.contains(at) && {
-                    let mut known: Vec<String> = Vec::new();
-                    let equality =
-                        self.pairs.iter().filter(|equality| equality.applies(*at, owner));
-                    for (one, other) in equality.map(|equality| &equality.what) {
-                        if one.0 == *at && reached.contains(&other.0) {
-                            known.push(one.1.clone());
-                        }
-                        if other.0 == *at && reached.contains(&one.0) {
-                            known.push(other.1.clone());
-                        }
-                    }
-                    let fixed = self.fixed.iter().filter(|equality| equality.applies(*at, owner));
-                    let fixed = fixed.map(|equality| &equality.what).filter(|place| place.0 == *at);
-                    known.extend(fixed.map(|place| place.1.clone()));
-                    items[*at].keys.iter().any(|key| {
-                        !key.is_empty()
-                            && key.iter().all(|part| known.contains(&part.to_lowercase()))
-                    })
-                }
-            });
-            match next {
+            let is_next = |at: &usize| {
+                !reached.contains(at)
+                    && self.is_one_row(*at, owner, items, |one| reached.contains(&one))
+            };
+            match (0..items.len()).find(is_next) {
                 Some(at) => reached.push(at),
                 None => return (0..items.len()).filter(|at| !reached.contains(at)).collect(),
             }
         }
     }
 
-    /// Returns whether an item is a table with known keys that is joined by columns.
-    pub fn is_joined_by_known_columns(&self, at: usize, items: &[Item<'_>]) -> bool {
-        items[at].table.is_some_and(|table| !table.is_view && !items[at].keys.is_empty())
-            && self.pairs.iter().any(|equality| equality.what.0.0 == at || equality.what.1.0 == at)
+    /// Returns whether at most one row of an item matches a row of each reached one.
+    fn is_one_row(
+        &self,
+        at: usize,
+        owner: usize,
+        items: &[Item<'_>],
+        is_reached: impl Fn(usize) -> bool,
+    ) -> bool {
+        let mut known: Vec<&str> = Vec::new();
+        for claim in self.pairs.iter().filter(|claim| claim.applies(at, owner)) {
+            let (one, other) = &claim.what;
+            if one.0 == at && is_reached(other.0) {
+                known.push(&one.1);
+            }
+            if other.0 == at && is_reached(one.0) {
+                known.push(&other.1);
+            }
+        }
+        let fixed =
+            self.fixed.iter().filter(|claim| claim.applies(at, owner) && claim.what.0 == at);
+        known.extend(fixed.map(|claim| claim.what.1.as_str()));
+        let is_known = |part: &String| known.contains(&part.to_lowercase().as_str());
+        items[at].keys.iter().any(|key| key.iter().all(is_known))
+    }
+
+    /// Returns the items beyond `owner` that repeat its rows by themselves, not by what lies between.
+    pub fn multipliers(&self, owner: usize, items: &[Item<'_>]) -> Vec<usize> {
+        let beyond = self.beyond(owner, items);
+        let repeats = |at: &usize| !self.is_one_row(*at, owner, items, |one| one != *at);
+        let repeating: Vec<usize> = beyond.iter().copied().filter(repeats).collect();
+        if repeating.is_empty() { beyond } else { repeating }
+    }
+
+    /// Returns whether an item can have several rows for one: by its keys, or because nothing connects it.
+    pub fn is_known_to_repeat(&self, at: usize, items: &[Item<'_>]) -> bool {
+        if self.is_paired(at) { items[at].is_known } else { !self.linked.contains(&at) }
+    }
+
+    /// Returns whether an item is joined by something else than equal columns.
+    pub fn is_unread(&self, at: usize) -> bool {
+        self.linked.contains(&at) && !self.is_paired(at)
+    }
+
+    fn is_paired(&self, at: usize) -> bool {
+        self.pairs.iter().any(|claim| claim.what.0.0 == at || claim.what.1.0 == at)
+    }
+
+    /// Returns whether a column has one value in all rows.
+    pub fn is_fixed(&self, place: &Place) -> bool {
+        self.fixed.iter().any(|claim| claim.outer.is_none() && claim.what == *place)
+    }
+
+    /// Returns what the query of an item did to the rows of these columns; nothing if one has the query's own rows, or
+    /// a condition chooses among them.
+    pub fn inner<'i>(
+        &self,
+        owner: usize,
+        places: &[&Place],
+        items: &'i [Item<'_>],
+    ) -> Option<&'i Effect> {
+        let is_chosen = self.fixed.iter().any(|claim| claim.what.0 == owner);
+        let own = places.iter().filter(|place| place.0 == owner && !is_chosen);
+        let effects = own.map(|place| items[owner].effects.get(&place.1));
+        effects.collect::<Option<Vec<_>>>()?.first().copied()
+    }
+}
+
+/// Returns whether an expression is a literal, or a column of a query around this one.
+fn is_constant(expr: &Expr, items: &[Item<'_>], look: &Look<'_>) -> bool {
+    match expr {
+        Expr::Value(_) => true,
+        Expr::CompoundIdentifier(parts) => {
+            let table = parts.len().checked_sub(2).and_then(|at| parts.get(at));
+            table.is_some_and(|table| items.iter().all(|item| item.name != look.fold(table)))
+        }
+        _ => false,
     }
 }
 
@@ -142,7 +215,8 @@ fn same_kind(one: &Place, other: &Place, items: &[Item<'_>]) -> bool {
     }
 }
 
-fn parts(expr: &Expr) -> Option<Vec<Ident>> {
+/// Returns the name that an expression is.
+pub fn parts(expr: &Expr) -> Option<Vec<Ident>> {
     match expr {
         Expr::Identifier(ident) => Some(vec![ident.clone()]),
         Expr::CompoundIdentifier(parts) => Some(parts.clone()),

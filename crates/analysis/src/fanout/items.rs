@@ -1,9 +1,13 @@
 //! The items that `FROM` joins: tables with their keys, and queries with their groups.
 
+use std::collections::HashMap;
+
 use sqlparser::ast::{Expr, Ident, JoinConstraint, JoinOperator, TableFactor, TableWithJoins};
 
-use super::Look;
-use super::equalities::{Equalities, Sides};
+use super::equalities::{Equalities, Place, Sides};
+use super::scope::aliases;
+use super::yields::Yield;
+use super::{Effect, Look};
 use crate::Table;
 
 #[derive(Clone)]
@@ -14,6 +18,17 @@ pub struct Item<'a> {
     /// Sets of columns that name at most one row.
     pub keys: Vec<Vec<String>>,
     pub columns: Option<Vec<String>>,
+    /// All its keys are known, so that other columns can name several rows.
+    pub is_known: bool,
+    /// What the joins of a query did to the rows behind its columns.
+    pub effects: HashMap<String, Effect>,
+}
+
+impl<'a> Item<'a> {
+    fn of(name: String, yielded: Yield) -> Self {
+        let Yield { columns, keys, is_known, effects } = yielded;
+        Self { name, table: None, keys, columns, is_known, effects }
+    }
 }
 
 /// The condition of a join, with its sides where rows stay that it does not hold for.
@@ -22,29 +37,22 @@ pub struct Condition<'s> {
     pub outer: Option<Sides>,
 }
 
-/// The result of a query, as far as a join with it depends on it.
-#[derive(Clone, Default)]
-pub struct Yield {
-    pub columns: Option<Vec<String>>,
-    pub keys: Vec<Vec<String>>,
-}
-
 impl<'a> Look<'a> {
     /// Returns the items of FROM and the conditions of its joins; `None` for unsupported forms.
     pub(super) fn from<'s>(
-        &self,
+        &mut self,
         from: &'s [TableWithJoins],
     ) -> Option<(Vec<Item<'a>>, Vec<Condition<'s>>)> {
         let mut items = Vec::new();
         let mut conditions = Vec::new();
         for one in from {
-            self.joined(one, &mut items, &mut conditions)?;
+            self.chain(one, &mut items, &mut conditions)?;
         }
         Some((items, conditions))
     }
 
-    pub(super) fn joined<'s>(
-        &self,
+    fn chain<'s>(
+        &mut self,
         from: &'s TableWithJoins,
         items: &mut Vec<Item<'a>>,
         conditions: &mut Vec<Condition<'s>>,
@@ -63,8 +71,8 @@ impl<'a> Look<'a> {
         Some(())
     }
 
-    pub(super) fn item<'s>(
-        &self,
+    fn item<'s>(
+        &mut self,
         factor: &'s TableFactor,
         items: &mut Vec<Item<'a>>,
         conditions: &mut Vec<Condition<'s>>,
@@ -75,33 +83,36 @@ impl<'a> Look<'a> {
                 let called = alias.as_ref().map_or(last, |alias| &alias.name);
                 let name_of = self.fold(called);
                 let is_cte = name.0.len() == 1;
-                if let Some(yielded) = self.ctes.get(&self.fold(last)).filter(|_| is_cte).cloned() {
-                    let Yield { columns, keys } = yielded;
-                    items.push(Item { name: name_of, table: None, keys, columns });
+                if let Some(yielded) = self.scope.find(&self.fold(last)).filter(|_| is_cte) {
+                    items.push(Item::of(name_of, yielded.clone()));
                     return Some(());
                 }
                 let written = name.to_string();
                 let table = self.catalogue.named(&written)?;
-                let renamed = alias.as_ref().is_some_and(|alias| !alias.columns.is_empty());
-                let mut keys = table.unique.clone();
-                if !table.primary_key.is_empty() {
-                    keys.insert(0, table.primary_key.clone());
+                if alias.as_ref().is_some_and(|alias| !alias.columns.is_empty()) {
+                    items.push(Item::of(name_of, Yield::default()));
+                    return Some(());
                 }
+                let keys = std::iter::once(&table.primary_key).chain(&table.unique);
+                let keys: Vec<Vec<String>> = keys.filter(|key| !key.is_empty()).cloned().collect();
                 let columns = table.columns.iter().map(|c| c.name.to_lowercase()).collect();
                 items.push(Item {
                     name: name_of,
-                    table: (!renamed).then_some(table),
-                    keys: if renamed { Vec::new() } else { keys },
-                    columns: (!renamed).then_some(columns),
+                    table: Some(table),
+                    is_known: !table.is_view && !keys.is_empty(),
+                    keys,
+                    columns: Some(columns),
+                    effects: HashMap::new(),
                 });
             }
             TableFactor::Derived { subquery, alias, .. } => {
-                let Yield { columns, keys } = self.yields(subquery);
+                let names = alias.as_ref().map(|alias| aliases(alias, self.dialect));
                 let name = alias.as_ref().map(|alias| self.fold(&alias.name)).unwrap_or_default();
-                items.push(Item { name, table: None, keys, columns });
+                let yielded = self.yields(subquery).renamed(&names.unwrap_or_default());
+                items.push(Item::of(name, yielded));
             }
             TableFactor::NestedJoin { table_with_joins, alias: None } => {
-                self.joined(table_with_joins, items, conditions)?;
+                self.chain(table_with_joins, items, conditions)?;
             }
             other => {
                 let alias = match other {
@@ -111,7 +122,7 @@ impl<'a> Look<'a> {
                     _ => return None,
                 };
                 let name = alias.map(|alias| self.fold(&alias.name)).unwrap_or_default();
-                items.push(Item { name, table: None, keys: Vec::new(), columns: None });
+                items.push(Item::of(name, Yield::default()));
             }
         }
         Some(())
@@ -140,8 +151,12 @@ impl<'a> Look<'a> {
                     Some(JoinConstraint::Natural) => {
                         items.get(here.start).and_then(|i| i.columns.clone()).unwrap_or_default()
                     }
-                    _ => Vec::new(),
+                    _ => {
+                        at = here.end;
+                        continue;
+                    }
                 };
+                equal.link(begin..here.end);
                 for name in names {
                     let has = |item: &&usize| {
                         items
@@ -165,7 +180,7 @@ impl<'a> Look<'a> {
     }
 
     /// Returns which item a name belongs to, and the column.
-    pub(super) fn owner(&self, name: &[Ident], items: &[Item<'_>]) -> Option<(usize, String)> {
+    pub(super) fn owner(&self, name: &[Ident], items: &[Item<'_>]) -> Option<Place> {
         match name {
             [column] => {
                 let column = self.fold(column).to_lowercase();

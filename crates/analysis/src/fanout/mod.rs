@@ -7,49 +7,26 @@
 
 mod columns;
 mod equalities;
+mod finding;
 mod items;
+mod scope;
+mod yields;
 
-use std::collections::HashMap;
+#[cfg(test)]
+mod tests;
+
 use std::ops::ControlFlow;
 
-use schemars::JsonSchema;
-use serde::{Deserialize, Serialize};
-use sqlparser::ast::{
-    DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments,
-    GroupByExpr, Ident, Query, Select, SelectItem, SetExpr, Statement, Visit, Visitor,
-};
+use sqlparser::ast::{Expr, Function, Ident, Query, Select, Statement, Visit, Visitor};
 
 use crate::joins::key_of;
 use crate::on_large_stack;
 use crate::{Catalogue, Dialect, Table, guard};
-use columns::{Aggregates, Names};
-use equalities::Equalities;
-use items::{Item, Yield};
-
-/// What is known of one aggregate.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-pub enum Verdict {
-    /// A joined table can have several rows for one that is aggregated.
-    Multiplied,
-    /// Keys prove that each row is counted once.
-    NotMultiplied,
-    Undetermined,
-}
-
-/// An aggregate over joined tables.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
-pub struct Finding {
-    /// As it stands in the statement.
-    pub aggregate: String,
-    /// The table whose rows are meant, as `FROM` calls it.
-    pub table: Option<String>,
-    pub verdict: Verdict,
-    /// What `FROM` joins that may have several rows for one.
-    pub by: Vec<String>,
-    /// A statement that counts joined rows and rows of the table: their ratio is the factor.
-    pub probe: Option<String>,
-}
+use columns::{Calls, is_changed, names_of, values_of};
+use equalities::{Equalities, Place};
+pub use finding::{Effect, Finding, Verdict};
+use items::Item;
+use scope::Scope;
 
 /// Returns the facts about every aggregate over a join, including subqueries and `WITH` queries.
 pub fn verdicts(sql: &str, dialect: Dialect, catalogue: &Catalogue) -> Vec<Finding> {
@@ -58,42 +35,43 @@ pub fn verdicts(sql: &str, dialect: Dialect, catalogue: &Catalogue) -> Vec<Findi
 
 fn findings(sql: &str, dialect: Dialect, catalogue: &Catalogue) -> Vec<Finding> {
     let Ok(statement) = guard::parse_generated(sql, dialect) else { return Vec::new() };
-    let mut look = Look { dialect, catalogue, ctes: HashMap::new(), findings: Vec::new() };
-    let Statement::Query(query) = &statement else { return Vec::new() };
-    look.ctes_of(query);
-    let ControlFlow::Continue(()) = statement.visit(&mut look);
+    let mut look = Look { dialect, catalogue, scope: Scope::default(), findings: Vec::new() };
+    if let Statement::Query(_) = &statement {
+        let ControlFlow::Continue(()) = statement.visit(&mut look);
+    }
     look.findings
 }
 
-/// Returns a sentence for each aggregate that a join multiplies.
+/// Returns a sentence for each aggregate that a join multiplies, or may multiply by its condition.
 pub fn warnings(sql: &str, dialect: Dialect, catalogue: &Catalogue) -> Vec<String> {
-    let multiplied = verdicts(sql, dialect, catalogue)
-        .into_iter()
-        .filter(|finding| finding.verdict == Verdict::Multiplied);
-    multiplied
-        .map(|finding| {
-            format!(
-                "{} counts a row of {} once per matching row of {}; aggregate before the join, or count distinct keys",
-                finding.aggregate,
-                finding.table.unwrap_or_default(),
-                finding.by.join(", ")
-            )
-        })
-        .collect()
+    let found = verdicts(sql, dialect, catalogue);
+    found.iter().filter(|finding| finding.is_reported()).map(Finding::sentence).collect()
 }
 
 struct Look<'a> {
     dialect: Dialect,
     catalogue: &'a Catalogue,
-    ctes: HashMap<String, Yield>,
+    scope: Scope,
     findings: Vec<Finding>,
+}
+
+/// What a `SELECT` joins, and the equal columns of it.
+struct Joined<'a> {
+    items: Vec<Item<'a>>,
+    equal: Equalities,
 }
 
 impl Visitor for Look<'_> {
     type Break = std::convert::Infallible;
 
     fn pre_visit_query(&mut self, query: &Query) -> ControlFlow<Self::Break> {
-        self.ctes_of(query);
+        self.scope.enter(query, self.dialect);
+        ControlFlow::Continue(())
+    }
+
+    fn post_visit_query(&mut self, query: &Query) -> ControlFlow<Self::Break> {
+        let defined = self.scope.defines(query).then(|| self.columns_of(query));
+        self.scope.leave(query, &defined.unwrap_or_default());
         ControlFlow::Continue(())
     }
 
@@ -108,58 +86,28 @@ impl<'a> Look<'a> {
         self.dialect.fold(ident)
     }
 
-    fn ctes_of(&mut self, query: &Query) {
-        for cte in query.with.iter().flat_map(|with| &with.cte_tables) {
-            let mut yielded = self.yields(&cte.query);
-            if !cte.alias.columns.is_empty() {
-                yielded = Yield::default();
-            }
-            self.ctes.insert(self.fold(&cte.alias.name), yielded);
-        }
-    }
-
-    /// Returns the columns of a query and the unique ones: those of its groups.
-    fn yields(&self, query: &Query) -> Yield {
-        let SetExpr::Select(select) = query.body.as_ref() else { return Yield::default() };
-        let mut columns = Vec::new();
-        let mut grouped: HashMap<String, String> = HashMap::new();
-        for item in &select.projection {
-            let (expr, name) = match item {
-                SelectItem::ExprWithAlias { expr, alias } => (expr, self.fold(alias)),
-                SelectItem::UnnamedExpr(expr @ Expr::Identifier(ident)) => (expr, self.fold(ident)),
-                SelectItem::UnnamedExpr(expr @ Expr::CompoundIdentifier(parts)) => {
-                    (expr, parts.last().map(|last| self.fold(last)).unwrap_or_default())
-                }
-                _ => return Yield::default(),
-            };
-            grouped.insert(expr.to_string().to_lowercase(), name.clone());
-            columns.push(name);
-        }
-        let GroupByExpr::Expressions(group, modifiers) = &select.group_by else {
-            return Yield { columns: Some(columns), keys: Vec::new() };
-        };
-        if group.is_empty() || !modifiers.is_empty() {
-            return Yield { columns: Some(columns), keys: Vec::new() };
-        }
-        let key: Option<Vec<String>> = group
-            .iter()
-            .map(|expr| match expr {
-                Expr::Value(value) => {
-                    let place: usize = value.value.to_string().parse().ok()?;
-                    columns.get(place.checked_sub(1)?).cloned()
-                }
-                Expr::GroupingSets(_) | Expr::Cube(_) | Expr::Rollup(_) => None,
-                other => grouped.get(&other.to_string().to_lowercase()).cloned(),
-            })
-            .collect();
-        Yield { columns: Some(columns), keys: key.into_iter().collect() }
-    }
-
     fn select(&mut self, select: &Select) {
-        let Some((items, conditions)) = self.from(&select.from) else { return };
-        if items.len() < 2 {
-            return;
+        let Some(joined) = self.joined(select) else { return };
+        let mut calls = Calls::default();
+        for item in &select.projection {
+            let ControlFlow::Continue(()) = item.visit(&mut calls);
         }
+        if let Some(having) = &select.having {
+            let ControlFlow::Continue(()) = having.visit(&mut calls);
+        }
+        for function in calls.found.iter().filter(|function| is_changed(function)) {
+            if let Some(finding) = self.finding(function, &joined, select)
+                && (joined.items.len() > 1 || !finding.effect.by.is_empty())
+                && !self.findings.contains(&finding)
+            {
+                self.findings.push(finding);
+            }
+        }
+    }
+
+    /// Reads FROM and the conditions of a `SELECT`; `None` for unsupported forms.
+    fn joined(&mut self, select: &Select) -> Option<Joined<'a>> {
+        let (items, conditions) = self.from(&select.from)?;
         let mut equal = Equalities::default();
         for condition in &conditions {
             equal.read(condition.on, condition.outer.as_ref(), &items, self);
@@ -168,162 +116,90 @@ impl<'a> Look<'a> {
             equal.read(condition, None, &items, self);
         }
         self.natural(&select.from, &items, &mut equal);
-        let mut aggregates = Aggregates(Vec::new());
-        for item in &select.projection {
-            let ControlFlow::Continue(()) = item.visit(&mut aggregates);
-        }
-        if let Some(having) = &select.having {
-            let ControlFlow::Continue(()) = having.visit(&mut aggregates);
-        }
-        for function in aggregates.0 {
-            if let Some(finding) = self.finding(&function, &items, &equal, select)
-                && !self.findings.contains(&finding)
-            {
-                self.findings.push(finding);
-            }
-        }
+        Some(Joined { items, equal })
     }
 
     fn finding(
         &self,
         function: &Function,
-        items: &[Item<'a>],
-        equal: &Equalities,
+        joined: &Joined<'a>,
         select: &Select,
     ) -> Option<Finding> {
-        let FunctionArguments::List(list) = &function.args else { return None };
-        if list.duplicate_treatment == Some(DuplicateTreatment::Distinct) {
-            return None;
+        let distinct = columns::is_distinct(function);
+        let values: Vec<&Expr> = columns::arguments(function).flat_map(values_of).collect();
+        // Where only conditions have names, the rows that they choose are counted.
+        let named = Some(names_of(&values)).filter(|names| !names.is_empty());
+        let names =
+            named.unwrap_or_else(|| names_of(&columns::arguments(function).collect::<Vec<_>>()));
+        let mut effect = self.effect(&names, joined, select)?;
+        if distinct {
+            // A count of rows says nothing about values that are left out.
+            effect.probe = None;
         }
-        let mut names = Names(Vec::new());
-        for argument in &list.args {
-            if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr)) = argument {
-                let ControlFlow::Continue(()) = expr.visit(&mut names);
-            }
-        }
-        let mut owners: Vec<usize> = Vec::new();
-        let mut unknown = false;
-        for name in &names.0 {
-            match self.owner(name, items) {
-                Some((item, _)) if !owners.contains(&item) => owners.push(item),
-                Some(_) => {}
-                None => unknown = true,
-            }
-        }
-        let aggregate = function.to_string();
-        let owner = match owners.as_slice() {
-            // COUNT(*) counts the joined rows, as it says.
-            [] if !unknown => return None,
-            [] => {
-                let verdict = Verdict::Undetermined;
-                let by = Vec::new();
-                return Some(Finding { aggregate, table: None, verdict, by, probe: None });
-            }
-            [first, ..] => *first,
-        };
-        let mut by = Vec::new();
-        let mut sure = !unknown;
+        Some(Finding { aggregate: function.to_string(), distinct, effect })
+    }
+
+    /// Returns what the join does to values that have these names in them; `None` for values of no row.
+    fn effect(&self, names: &[Vec<Ident>], joined: &Joined<'a>, select: &Select) -> Option<Effect> {
+        let Joined { items, equal } = joined;
+        let found: Vec<Option<Place>> = names.iter().map(|name| self.owner(name, items)).collect();
+        let places: Vec<&Place> = found.iter().flatten().collect();
+        let inner = |owner: usize| equal.inner(owner, &places, items);
         // Of several tables, the one with the most rows decides: it is enough that each reaches the others.
-        let mut best: Option<Vec<usize>> = None;
-        for owner in &owners {
-            let missing = equal.beyond(*owner, items);
-            if best.as_ref().is_none_or(|known| missing.len() < known.len()) {
-                best = Some(missing);
-            }
-        }
-        for at in best.unwrap_or_default() {
-            by.push(items[at].name.clone());
-            sure &= equal.is_joined_by_known_columns(at, items);
-        }
-        let verdict = if !sure {
-            Verdict::Undetermined
-        } else if by.is_empty() {
-            Verdict::NotMultiplied
-        } else {
-            Verdict::Multiplied
+        let cost = |owner: &usize| {
+            equal.beyond(*owner, items).len() + inner(*owner).map_or(0, |inner| inner.by.len())
         };
-        let table = Some(items[owner].name.clone());
-        let probe = items[owner].table.and_then(|table| self.probe(table, &items[owner], select));
-        Some(Finding { aggregate, table, verdict, by, probe })
+        let Some(owner) = places.iter().map(|place| place.0).min_by_key(cost) else {
+            return (!names.is_empty()).then(Effect::default);
+        };
+        let inner = inner(owner);
+        let (sure, unsure): (Vec<usize>, Vec<usize>) = equal
+            .multipliers(owner, items)
+            .into_iter()
+            .partition(|at| equal.is_known_to_repeat(*at, items));
+        let inside = inner.map_or(Verdict::NotMultiplied, |inner| inner.verdict);
+        let verdict = if places.len() < names.len() {
+            Verdict::Undetermined
+        } else if !sure.is_empty() || inside == Verdict::Multiplied {
+            Verdict::Multiplied
+        } else if !unsure.is_empty() || inside == Verdict::Undetermined {
+            Verdict::Undetermined
+        } else {
+            Verdict::NotMultiplied
+        };
+        let named = if verdict == Verdict::Multiplied { sure } else { [sure, unsure].concat() };
+        let is_unread = named.iter().any(|at| equal.is_unread(*at))
+            || inner.is_some_and(|inner| inner.is_unread);
+        let mut by: Vec<String> = named.iter().map(|at| items[*at].name.clone()).collect();
+        by.extend(inner.into_iter().flat_map(|inner| inner.by.iter().cloned()));
+        let table =
+            inner.map_or_else(|| Some(items[owner].name.clone()), |inner| inner.table.clone());
+        let is_whole = items.len() == 1 && select.selection.is_none();
+        let probe = match inner {
+            Some(inner) => inner.probe.clone().filter(|_| is_whole),
+            None => items[owner].table.and_then(|table| self.probe(table, &items[owner], select)),
+        };
+        Some(Effect { table, verdict, by, is_unread, probe })
     }
 
     /// Writes the statement that counts joined rows against rows of the table.
     fn probe(&self, table: &Table, item: &Item<'_>, select: &Select) -> Option<String> {
-        let [key] = key_of(table)? else { return None };
+        let with = self.scope.with()?;
+        let quote = |name: &str| self.dialect.quote(name);
+        let key = key_of(table)?.iter();
+        let key: Vec<String> =
+            key.map(|part| format!("{}.{}", quote(&item.name), quote(part))).collect();
+        let first = key.first()?;
         let from: Vec<String> = select.from.iter().map(ToString::to_string).collect();
         let condition = select
             .selection
             .as_ref()
             .map_or_else(String::new, |condition| format!(" WHERE {condition}"));
-        let quote = |name: &str| self.dialect.quote(name);
-        let column = format!("{}.{}", quote(&item.name), quote(key));
         Some(format!(
-            "SELECT COUNT({column}) AS joined_rows, COUNT(DISTINCT {column}) AS own_rows FROM {}{condition}",
-            from.join(", ")
+            "{with}SELECT SUM(n) AS joined_rows, COUNT(*) AS own_rows FROM (SELECT COUNT({first}) AS n FROM {}{condition} \
+             GROUP BY {}) AS counted WHERE n > 0",
+            from.join(", "),
+            key.join(", ")
         ))
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample::catalogue;
-
-    fn verdict(sql: &str) -> Vec<(String, Verdict)> {
-        verdicts(sql, Dialect::Sqlite, &catalogue())
-            .into_iter()
-            .map(|finding| (finding.aggregate, finding.verdict))
-            .collect()
-    }
-
-    #[test]
-    fn a_total_summed_over_its_lines_is_multiplied_and_one_summed_over_its_customer_is_not() {
-        for (sql, expected) in [
-            (
-                "SELECT SUM(o.total) FROM orders o JOIN lines l ON l.order_id = o.id",
-                Verdict::Multiplied,
-            ),
-            (
-                "SELECT c.country, SUM(o.total) FROM orders o JOIN customers c ON c.id = o.customer_id GROUP BY 1",
-                Verdict::NotMultiplied,
-            ),
-            (
-                "SELECT SUM(l.quantity * p.price) FROM lines l, products p WHERE p.id = l.product_id",
-                Verdict::NotMultiplied,
-            ),
-            (
-                "SELECT COUNT(c.id) FROM customers c LEFT JOIN orders o ON o.customer_id = c.id",
-                Verdict::Multiplied,
-            ),
-            ("SELECT SUM(total) FROM orders, notes", Verdict::Undetermined),
-            (
-                "SELECT SUM(o.total) FROM orders o JOIN (SELECT order_id, SUM(quantity) AS q FROM lines GROUP BY order_id) l ON l.order_id = o.id",
-                Verdict::NotMultiplied,
-            ),
-            (
-                "SELECT SUM(o.total) FROM orders o JOIN lines l ON l.order_id = o.id AND l.line = 1",
-                Verdict::NotMultiplied,
-            ),
-            (
-                "SELECT COUNT(f.id) FROM flights f JOIN airports a ON a.code = f.origin JOIN airports b ON b.code = f.destination",
-                Verdict::NotMultiplied,
-            ),
-        ] {
-            let found = verdict(sql);
-            assert_eq!(found.len(), 1, "{sql}: {found:?}");
-            assert_eq!(found[0].1, expected, "{sql}");
-        }
-    }
-
-    #[test]
-    fn counting_rows_or_distinct_values_or_one_table_gives_no_warning() {
-        for sql in [
-            "SELECT COUNT(*) FROM orders o JOIN lines l ON l.order_id = o.id",
-            "SELECT COUNT(DISTINCT o.id) FROM orders o JOIN lines l ON l.order_id = o.id",
-            "SELECT MAX(o.total) FROM orders o JOIN lines l ON l.order_id = o.id",
-            "SELECT SUM(total) FROM orders",
-        ] {
-            assert_eq!(verdict(sql), [], "{sql}");
-        }
     }
 }

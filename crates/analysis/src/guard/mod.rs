@@ -21,6 +21,8 @@ mod accepted_tests;
 #[cfg(test)]
 mod cases_tests;
 #[cfg(test)]
+mod places_tests;
+#[cfg(test)]
 mod server_tests;
 
 pub use functions::{
@@ -56,6 +58,8 @@ const GROWTH: usize = 8;
 pub struct Guarded {
     sql: String,
     tables: Vec<TableName>,
+    /// Names of its columns, if they are known.
+    columns: Vec<String>,
     /// Bytes of the `EXPLAIN …` before the query.
     explain: usize,
 }
@@ -80,9 +84,16 @@ impl Guarded {
         &self.tables
     }
 
+    /// Returns a name that several columns of the result have.
+    pub fn repeated_column(&self) -> Option<&String> {
+        let mut columns = self.columns.iter().enumerate();
+        let repeated = columns.find(|(at, name)| self.columns[..*at].contains(name));
+        repeated.map(|(_, name)| name)
+    }
+
     /// Vouches for a statement written in the program, with identifiers quoted by the caller.
     pub fn ours(sql: String) -> Self {
-        Self { sql, tables: Vec::new(), explain: 0 }
+        Self { sql, tables: Vec::new(), columns: Vec::new(), explain: 0 }
     }
 }
 
@@ -125,7 +136,7 @@ fn guarded(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refu
     let (explain, mut statement) = explained(parse(sql, dialect)?, dialect)?;
     normal::form(&mut statement, dialect);
     check(&statement, dialect, policy)?;
-    let tables = bind::bind(&mut statement, dialect, policy)?;
+    let bind::Bindings { tables, columns } = bind::bind(&mut statement, dialect, policy)?;
     let texts = Texts::of(&statement);
     let written = text(&mut statement)?;
     // What will run is parsed and checked itself: a flaw in the writer must not open a way round.
@@ -134,7 +145,7 @@ fn guarded(sql: &str, dialect: Dialect, policy: &Policy) -> Result<Guarded, Refu
     if Texts::of(&again) != texts || text(&mut again)? != written {
         return Err(Refusal::Construct("a statement that does not read back as written".into()));
     }
-    Ok(Guarded { sql: format!("{explain}{written}"), tables, explain: explain.len() })
+    Ok(Guarded { sql: format!("{explain}{written}"), tables, columns, explain: explain.len() })
 }
 
 /// Separates a query from the EXPLAIN before it, if that only requests the plan.

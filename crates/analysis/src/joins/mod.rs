@@ -4,6 +4,8 @@
 //! are marked.
 
 mod inference;
+#[cfg(test)]
+mod tests;
 
 use std::collections::{HashMap, VecDeque};
 
@@ -28,7 +30,7 @@ pub struct Join {
     /// The table that is referred to.
     pub to_table: String,
     pub to_columns: Vec<String>,
-    /// As a statement writes it.
+    /// As a statement writes it; a table that is joined to itself is called `NAME_2` the second time.
     pub condition: String,
     /// Suggested by names and types; the database declares no such key.
     pub inferred: bool,
@@ -141,11 +143,38 @@ impl<'a> JoinGraph<'a> {
                 None => unreachable.push(self.shown(*other)),
             }
         }
-        let path = JoinPath {
+        let paths = self.with_parallels(chosen).into_iter().map(|edges| JoinPath {
             tables: joined.iter().map(|at| self.shown(*at)).collect(),
-            joins: chosen.iter().map(|edge| self.join(&self.edges[*edge])).collect(),
+            joins: edges.iter().map(|edge| self.join(&self.edges[*edge])).collect(),
+        });
+        JoinPaths { paths: paths.collect(), unreachable }
+    }
+
+    /// Returns some edges, and the same with each other key between two of their tables in its place.
+    fn with_parallels(&self, edges: Vec<usize>) -> Vec<Vec<usize>> {
+        let ends = |edge: usize| [self.edges[edge].from, self.edges[edge].to];
+        let are_parallel = |one: usize, other: usize| {
+            let [from, to] = ends(other);
+            one != other && (ends(one) == [from, to] || ends(one) == [to, from])
         };
-        JoinPaths { paths: vec![path], unreachable }
+        let mut found = vec![edges];
+        let mut at = 0;
+        while let Some(edges) = found.get(at).cloned() {
+            for (place, edge) in edges.iter().enumerate() {
+                for other in (0..self.edges.len()).filter(|other| are_parallel(*edge, *other)) {
+                    let mut changed = edges.clone();
+                    changed[place] = other;
+                    if found.len() < MAX_PATHS
+                        && !edges.contains(&other)
+                        && !found.contains(&changed)
+                    {
+                        found.push(changed);
+                    }
+                }
+            }
+            at += 1;
+        }
+        found
     }
 
     /// Adds to a set of tables those between them, so that all can be joined.
@@ -186,10 +215,7 @@ impl<'a> JoinGraph<'a> {
             }
             let last = tables.last().copied().unwrap_or(start);
             if last == end && !edges.is_empty() {
-                found.push(JoinPath {
-                    tables: tables.iter().map(|at| self.shown(*at)).collect(),
-                    joins: edges.iter().map(|edge| self.join(&self.edges[*edge])).collect(),
-                });
+                found.push(self.path(&tables, &edges));
                 continue;
             }
             // Longer ways than the shortest by one are detours.
@@ -253,20 +279,50 @@ impl<'a> JoinGraph<'a> {
         self.catalogue.tables[at].name.shown()
     }
 
+    /// Returns the name of a table that a statement names a second time.
+    fn again(&self, at: usize) -> String {
+        crate::guard::shown(&format!("{}_2", self.catalogue.tables[at].name.name))
+    }
+
+    /// Writes a way from table to table; one that ends where it began has an alias there.
+    fn path(&self, tables: &[usize], edges: &[usize]) -> JoinPath {
+        let last = tables.len().saturating_sub(1);
+        let is_again = |place: usize| place == last && place > 0 && tables[place] == tables[0];
+        let called = |place: usize| {
+            if is_again(place) { self.again(tables[place]) } else { self.shown(tables[place]) }
+        };
+        let joins = edges.iter().enumerate().map(|(place, edge)| {
+            let edge = &self.edges[*edge];
+            let next = place + 1;
+            if edge.from == tables[place] {
+                self.named(edge, &called(place), &called(next))
+            } else {
+                self.named(edge, &called(next), &called(place))
+            }
+        });
+        let table = |place: usize| {
+            let name = self.shown(tables[place]);
+            if is_again(place) { format!("{name} AS {}", called(place)) } else { name }
+        };
+        JoinPath { joins: joins.collect(), tables: (0..tables.len()).map(table).collect() }
+    }
+
     fn join(&self, edge: &Edge) -> Join {
-        let table = self.shown(edge.from);
-        let to_table = self.shown(edge.to);
+        let to = if edge.from == edge.to { self.again(edge.to) } else { self.shown(edge.to) };
+        self.named(edge, &self.shown(edge.from), &to)
+    }
+
+    /// Writes a key with the names that a statement has for its tables.
+    fn named(&self, edge: &Edge, from: &str, to: &str) -> Join {
+        let shown = crate::guard::shown;
         let pairs = edge.columns.iter().zip(&edge.to_columns);
         let condition: Vec<String> = pairs
-            .map(|(from, to)| {
-                let shown = crate::guard::shown;
-                format!("{table}.{} = {to_table}.{}", shown(from), shown(to))
-            })
+            .map(|(column, of)| format!("{from}.{} = {to}.{}", shown(column), shown(of)))
             .collect();
         Join {
-            table,
+            table: self.shown(edge.from),
             columns: edge.columns.clone(),
-            to_table,
+            to_table: self.shown(edge.to),
             to_columns: edge.to_columns.clone(),
             condition: condition.join(" AND "),
             inferred: edge.inferred,
@@ -292,37 +348,5 @@ pub(crate) fn key_of(table: &Table) -> Option<&[String]> {
         table.unique.first().map(Vec::as_slice)
     } else {
         Some(&table.primary_key)
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::sample::{catalogue, name};
-
-    #[test]
-    fn two_keys_from_one_table_to_another_are_two_join_paths() {
-        let catalogue = catalogue();
-        let graph = JoinGraph::new(&catalogue);
-        let paths = graph.paths(&[name("flights"), name("airports")]).paths;
-        let conditions: Vec<&str> =
-            paths.iter().map(|path| path.joins[0].condition.as_str()).collect();
-        assert_eq!(
-            conditions,
-            ["flights.origin = airports.code", "flights.destination = airports.code"]
-        );
-        assert!(paths.iter().all(|path| path.joins.len() == 1 && !path.joins[0].inferred));
-    }
-
-    #[test]
-    fn tables_between_those_asked_for_are_named_and_inferred_keys_are_marked() {
-        let catalogue = catalogue();
-        let graph = JoinGraph::new(&catalogue);
-        let way = &graph.paths(&[name("customers"), name("products")]).paths[0];
-        assert_eq!(way.tables, ["customers", "orders", "lines", "products"]);
-        let inferred: Vec<bool> = way.joins.iter().map(|join| join.inferred).collect();
-        assert_eq!(inferred, [false, false, true]);
-        let none = graph.paths(&[name("customers"), name("notes")]);
-        assert_eq!((none.paths.len(), none.unreachable), (0, vec!["notes".to_owned()]));
     }
 }

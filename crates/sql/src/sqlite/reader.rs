@@ -157,10 +157,12 @@ impl Reader {
         Ok(Table { name, is_view, comment: None, columns, primary_key, unique, foreign_keys })
     }
 
+    /// Returns the sets of columns that are unique together; an index of expressions says nothing about columns.
     async fn unique(&self, table: &str) -> Result<Vec<Vec<String>>> {
         let rows = sqlx::query(
             "SELECT l.name, i.name FROM pragma_index_list(?) l, pragma_index_info(l.name) i \
-             WHERE l.\"unique\" = 1 AND l.partial = 0 AND i.name IS NOT NULL ORDER BY l.seq, i.seqno",
+             WHERE l.\"unique\" = 1 AND l.partial = 0 AND NOT EXISTS \
+               (SELECT 1 FROM pragma_index_info(l.name) e WHERE e.name IS NULL) ORDER BY l.seq, i.seqno",
         )
         .bind(table)
         .fetch_all(&self.catalogue)

@@ -69,6 +69,8 @@ async fn rows_of_other_tenants_are_invisible_to_every_statement() {
         "SELECT count(*) FROM orders",
         "SELECT count(*) FROM orders WHERE tenant = 'b' OR true",
         "SELECT count(*) FROM public.orders AS o LEFT JOIN orders p ON p.id = o.id",
+        "SELECT max(n) FROM (SELECT count(*) OVER w AS n FROM generate_series(1, 9) AS g(i) \
+         WINDOW w AS (ORDER BY i ROWS BETWEEN (SELECT count(*) - 1 FROM orders) PRECEDING AND CURRENT ROW)) q",
     ] {
         assert_eq!(database.query(sql, None).await.unwrap().rows, [[2]], "{sql}");
     }

@@ -52,7 +52,25 @@ fn create(table: &Table) -> String {
     sql + ")"
 }
 
-/// FROM and WHERE of a join of some of the tables.
+/// A table as it is, or a query of it under its name.
+fn item(draw: &mut Draw, name: &str) -> String {
+    let query = draw.of(&[
+        "",
+        "",
+        "SELECT * FROM §",
+        "SELECT DISTINCT k, r, v FROM §",
+        "SELECT k, r, v FROM § WHERE r = 1",
+        "SELECT k, MAX(r) AS r, MAX(v) AS v FROM § GROUP BY k",
+        "SELECT MAX(k) AS k, MAX(r) AS r, MAX(v) AS v FROM §",
+        "SELECT k, r, v FROM § LIMIT 1",
+        "SELECT x.k, y.r, y.v FROM § x JOIN § y ON y.k = x.r",
+        "WITH a AS (SELECT v AS k, k AS r, r AS v FROM §) SELECT * FROM a",
+    ]);
+    let query = query.replace('§', name);
+    if query.is_empty() { name.to_owned() } else { format!("({query}) AS {name}") }
+}
+
+/// FROM and WHERE of a join of some of the tables; the first is itself.
 fn join(draw: &mut Draw) -> (String, Vec<&'static str>) {
     let names = ["a", "b", "c"];
     let count = 2 + draw.below(2);
@@ -79,7 +97,8 @@ fn join(draw: &mut Draw) -> (String, Vec<&'static str>) {
         } else {
             format!(" ON {}", condition(draw, at))
         };
-        from.push_str(&format!(" {kind} {name}{on}"));
+        let item = item(draw, name);
+        from.push_str(&format!(" {kind} {item}{on}"));
     }
     if draw.below(2) == 0 {
         from.push_str(&format!(" WHERE {}", condition(draw, count - 1)));
@@ -114,11 +133,24 @@ async fn rows_are_called_unmultiplied_only_if_running_the_query_confirms_it() {
         let catalogue = Catalogue { tables };
         for _ in 0..6 {
             let (from, names) = join(&mut draw);
-            let owner = names[draw.below(names.len())];
+            // A query has no rows of its own to count.
+            let own: Vec<&str> =
+                names.into_iter().filter(|name| !from.contains(&format!(") AS {name}"))).collect();
+            let owner = own[draw.below(own.len())];
             let sql = format!("SELECT SUM({owner}.v) FROM {from}");
             let findings = verdicts(&sql, Dialect::Sqlite, &catalogue);
             let Some(finding) = findings.first() else { panic!("seed {seed}: {sql}") };
-            if finding.verdict != Verdict::NotMultiplied {
+            let verdict = finding.effect.verdict;
+            for (before, after) in
+                [("SELECT SUM(t) FROM (", ") q"), ("WITH q AS (", ") SELECT SUM(t) FROM q")]
+            {
+                let around = format!("{before}SELECT {owner}.v AS t FROM {from}{after}");
+                let found = verdicts(&around, Dialect::Sqlite, &catalogue);
+                let of_sum = found.iter().find(|one| one.aggregate == "SUM(t)");
+                let inside = of_sum.map_or(Verdict::NotMultiplied, |one| one.effect.verdict);
+                assert_eq!(inside, verdict, "seed {seed}: {around}: {found:?}");
+            }
+            if verdict != Verdict::NotMultiplied {
                 continue;
             }
             sure += 1;

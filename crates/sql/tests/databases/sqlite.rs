@@ -140,3 +140,37 @@ async fn a_plan_is_shown_for_readable_tables() {
         assert!(matches!(refused, Error::Refused(_)), "{sql}: {refused}");
     }
 }
+
+/// S4.05: an index of an expression makes no column of it unique.
+#[tokio::test]
+async fn a_sum_over_a_join_by_half_of_a_unique_index_is_reported() {
+    let schema = "CREATE TABLE tenants (id INTEGER PRIMARY KEY, fee REAL);
+        CREATE TABLE users (tenant_id INTEGER, email TEXT, code TEXT);
+        CREATE UNIQUE INDEX by_email ON users (tenant_id, lower(email)); CREATE UNIQUE INDEX by_code ON users (code)";
+    let file = File::with(schema).await;
+    let database = file.open().await;
+    let warnings = async |on: &str| {
+        let sql = format!("SELECT SUM(t.fee) FROM tenants t JOIN users u ON {on}");
+        database.validate(&sql).await.unwrap().warnings
+    };
+    assert_eq!(warnings("u.tenant_id = t.id").await.len(), 1);
+    assert_eq!(warnings("u.code = t.id || ''").await.len(), 1);
+    assert_eq!(warnings("u.tenant_id = t.id AND u.code = 'x'").await, [] as [String; 0]);
+}
+
+/// A range of the first rows is not the range of the table.
+#[tokio::test]
+async fn a_description_marks_what_it_read_of_the_first_rows_only() {
+    let schema = "CREATE TABLE big (id INTEGER PRIMARY KEY, at TEXT);
+        INSERT INTO big WITH RECURSIVE n(i) AS (SELECT 1 UNION ALL SELECT i + 1 FROM n WHERE i < 12000)
+            SELECT i, iif(i > 10000, '2026-11-01', '2020-01-01') FROM n;
+        CREATE TABLE small (id INTEGER PRIMARY KEY); INSERT INTO small VALUES (1), (2)";
+    let file = File::with(schema).await;
+    let database = file.open().await;
+    for (table, is_sample) in [("big", true), ("small", false)] {
+        let described = database.describe(table).await.unwrap();
+        assert_eq!(described.is_sample, is_sample, "{table}");
+        let text = perihelion_sql::text::of_description(&described);
+        assert_eq!(text.contains("those of the first 10000 rows"), is_sample, "{text}");
+    }
+}

@@ -3,7 +3,7 @@
 use serde_json::{Value, json};
 
 use super::{attempted, generate::secondary, surveyed};
-use crate::analyst::turn::{Checked, Newest, Preview, Survey, Turn, TurnUpdate};
+use crate::analyst::turn::{Checked, Doubt, Newest, Preview, Survey, Turn, TurnUpdate};
 use crate::analyst::{PREVIEW_ROWS, known, server};
 use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, StageResult, Step, Table};
 use perihelion_analysis::fanout::{self, Verdict};
@@ -11,6 +11,9 @@ use perihelion_analysis::guard::{
     EXTENSION_FUNCTIONS, Permitted, Policy, Refusal, TableName, guard,
 };
 use perihelion_analysis::{Dialect, Knowledge, limit};
+
+/// Most counts that are made for one statement.
+const MAX_PROBES: usize = 4;
 
 /// Checks the draft; a refusal of the guard goes to triage, like an error of the database.
 pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
@@ -28,8 +31,13 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
             return Ok(Step::goto("triage", TurnUpdate::new().attempts(attempts)));
         }
     };
-    let findings = fanout::verdicts(&draft.sql, dialect, &survey.catalogue);
-    let multiplied = findings.iter().find(|finding| finding.verdict == Verdict::Multiplied);
+    // Such a server answers with objects, of which a repeated name takes one away.
+    if let Some(name) = guarded.repeated_column().filter(|_| !keeps_equal_names(survey)) {
+        let error =
+            format!("refused: several columns are called {name}; give each its own name with AS");
+        let attempts = attempted(&stage, &draft.sql, "guard", &error);
+        return Ok(Step::goto("triage", TurnUpdate::new().attempts(attempts)));
+    }
     let secondary_problem = draft.secondary_sql.as_ref().and_then(|sql| {
         let dialect = secondary(survey.dialect);
         guard(sql, dialect, &anywhere(survey, dialect)).err().map(|e| e.to_string())
@@ -40,21 +48,41 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     } else {
         limit::bounded(guarded.as_str(), dialect, PREVIEW_ROWS)
     };
-    // The probe repeats the model's FROM, and is guarded like the statement itself.
-    let probe = multiplied
-        .and_then(|finding| finding.probe.as_ref())
-        .and_then(|probe| guard(probe, dialect, &policy).ok());
+    let doubts = doubts(&draft.sql, survey, &policy);
+    let reported = doubts.iter().filter(|doubt| doubt.is_reported);
     let checked = Checked {
         sql,
         guarded: guarded.as_str().to_owned(),
         tables: guarded.tables().iter().map(TableName::shown).collect(),
-        warnings: fanout::warnings(&draft.sql, dialect, &survey.catalogue),
-        probe: probe.map(|probe| probe.as_str().to_owned()),
+        warnings: reported.map(|doubt| doubt.text.clone()).collect(),
+        doubts,
         secondary_problem,
         plan: plan(&stage, &draft.sql).await?,
         trusted: trusted(&known::of(&stage)?, &draft.sql, dialect),
     };
     Ok(Step::next(TurnUpdate::new().checked(Some(checked))))
+}
+
+/// Lists the aggregates that may count a row more than once; a probe repeats the model's FROM, and is guarded like the
+/// statement itself.
+fn doubts(sql: &str, survey: &Survey, policy: &Policy) -> Vec<Doubt> {
+    let mut findings = fanout::verdicts(sql, survey.dialect, &survey.catalogue);
+    findings.retain(|finding| finding.effect.verdict != Verdict::NotMultiplied);
+    let doubts = findings.into_iter().map(|finding| Doubt {
+        text: finding.sentence(),
+        is_reported: finding.is_reported(),
+        probe: finding
+            .effect
+            .probe
+            .and_then(|probe| guard(&probe, survey.dialect, policy).ok())
+            .map(|probe| probe.as_str().to_owned()),
+    });
+    doubts.filter(|doubt| doubt.is_reported || doubt.probe.is_some()).collect()
+}
+
+/// Returns whether the server's answers have a place for two columns of one name.
+fn keeps_equal_names(survey: &Survey) -> bool {
+    survey.guards_itself || survey.dialect == Dialect::Postgres
 }
 
 /// Guards our own statement like one of a model; returns it as the guard wrote it.
@@ -123,15 +151,12 @@ pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
         }
     };
     let truncated = is_truncated(&stage, &table).await?;
-    let factor = match &checked.probe {
-        Some(probe) => factor(&stage, probe).await?,
-        None => None,
-    };
+    let factors = factors(&stage, &checked.doubts).await?;
     let freshness = freshness(&stage, &checked.tables).await?;
     let mut rows = table.rows;
     rows.truncate(PREVIEW_ROWS);
     let columns = table.columns;
-    let preview = Preview { columns, rows, truncated, factor, freshness, ..Preview::default() };
+    let preview = Preview { columns, rows, truncated, factors, freshness, ..Preview::default() };
     Ok(Step::next(TurnUpdate::new().preview(Some(preview))))
 }
 
@@ -144,12 +169,19 @@ async fn freshness(stage: &Stage<Turn>, tables: &[String]) -> Result<Vec<String>
     let mut text = Vec::new();
     for table in tables {
         let declared = knowledge.freshness_of(table);
-        let column = declared.and_then(|declared| declared.column.clone());
-        if let Some(column) = column
-            && !newest.iter().any(|known| known.table == *table && known.column == column)
-            && let Some(value) = ask_newest(stage, table, &column).await?
-        {
-            newest.push(Newest { table: table.clone(), column, value });
+        // What was seen of the first rows only tells which columns are dates.
+        let seen = newest.extract_if(.., |known| known.table == *table && known.is_sample);
+        let mut unknown: Vec<String> = seen.map(|known| known.column).collect();
+        if let Some(column) = declared.and_then(|declared| declared.column.clone()) {
+            unknown.clear();
+            if !newest.iter().any(|known| known.table == *table && known.column == column) {
+                unknown.push(column);
+            }
+        }
+        for column in unknown {
+            if let Some(value) = ask_newest(stage, table, &column).await? {
+                newest.push(Newest { table: table.clone(), column, value, is_sample: false });
+            }
         }
         text.extend(known::freshness(table, declared, &newest, today.as_deref()));
     }
@@ -189,15 +221,28 @@ async fn is_truncated(stage: &Stage<Turn>, table: &Table) -> Result<bool, StageE
     Ok(rows.is_some_and(|rows| rows > PREVIEW_ROWS as f64))
 }
 
+/// Measures how many times a row is counted, for each doubt.
+async fn factors(stage: &Stage<Turn>, doubts: &[Doubt]) -> Result<Vec<Option<f64>>, StageError> {
+    let mut measured: Vec<(&str, Option<f64>)> = Vec::new();
+    let mut factors = Vec::new();
+    for probe in doubts.iter().map(|doubt| doubt.probe.as_deref()) {
+        let known = measured.iter().find(|(known, _)| probe == Some(*known)).map(|known| known.1);
+        let mut found = known.flatten();
+        if let Some(probe) = probe.filter(|_| known.is_none() && measured.len() < MAX_PROBES) {
+            found = factor(stage, probe).await?;
+            measured.push((probe, found));
+        }
+        factors.push(found);
+    }
+    Ok(factors)
+}
+
 /// Returns how many times a row is counted.
 async fn factor(stage: &Stage<Turn>, probe: &str) -> Result<Option<f64>, StageError> {
     let Ok(table) = server::query(stage, probe, None).await? else { return Ok(None) };
-    let counts =
-        table.rows.first().map(|row| (row.first().and_then(number), row.get(1).and_then(number)));
-    Ok(match counts {
-        Some((Some(joined), Some(own))) if own > 0.0 => Some(joined / own),
-        _ => None,
-    })
+    let Some([joined, own, ..]) = table.rows.first().map(Vec::as_slice) else { return Ok(None) };
+    let Some(own) = number(own) else { return Ok(None) };
+    Ok(if own > 0.0 { number(joined).map(|joined| joined / own) } else { Some(1.0) })
 }
 
 fn number(value: &Value) -> Option<f64> {

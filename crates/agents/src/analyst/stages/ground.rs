@@ -61,7 +61,12 @@ pub async fn ground(stage: Stage<Turn>) -> StageResult<Turn> {
         if inside(&join.table) && inside(&join.to_table) {
             let inferred = if join.inferred { " (inferred from names)" } else { "" };
             let id = format!("join:{}.{}", join.table, join.columns.join("+"));
-            let text = format!("{}, many to one{inferred}", join.condition);
+            let again = if join.table == join.to_table {
+                ", the second an alias of the same table"
+            } else {
+                ""
+            };
+            let text = format!("{}, many to one{inferred}{again}", join.condition);
             pack.relationship_docs.push(Doc { id, text });
         }
     }
@@ -145,22 +150,25 @@ async fn describe(stage: &Stage<Turn>, pack: &mut Pack) -> Result<(), StageError
     for table in tables {
         let reply = stage.call("describe", json!({ "table": table })).await?;
         let Some(described) = reply.structured.filter(|_| !reply.is_error) else { continue };
+        let is_sample = described.get("is_sample").and_then(Value::as_bool).unwrap_or_default();
+        let of = if is_sample { " in the first rows" } else { "" };
         for column in described.get("columns").and_then(Value::as_array).into_iter().flatten() {
             let Some(name) = column.get("name").and_then(Value::as_str) else { continue };
             let id = format!("field:{table}.{name}");
             let Some(doc) = pack.field_docs.iter_mut().find(|doc| doc.id == id) else { continue };
             let words = |key: &str| column.get(key).filter(|value| !value.is_null());
             if let (Some(min), Some(max)) = (words("min"), words("max")) {
-                doc.text.push_str(&format!(", {min} to {max}"));
+                doc.text.push_str(&format!(", {min} to {max}{of}"));
                 if let Some(value) = max.as_str().filter(|value| known::is_date(value)) {
                     let table = table.clone();
                     let column = name.to_owned();
-                    pack.newest.push(Newest { table, column, value: value.to_owned() });
+                    let value = value.to_owned();
+                    pack.newest.push(Newest { table, column, value, is_sample });
                 }
             }
             if let Some(Value::Array(frequent)) = words("frequent") {
                 let values: Vec<String> = frequent.iter().map(Value::to_string).collect();
-                doc.text.push_str(&format!(", such as {}", values.join(", ")));
+                doc.text.push_str(&format!(", such as {}{of}", values.join(", ")));
             }
             if let Some(Value::String(comment)) = words("comment") {
                 doc.text.push_str(&format!(": {comment}"));

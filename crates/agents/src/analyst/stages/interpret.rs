@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::{surveyed, tables_in_short, with_question};
 use crate::analyst::panels;
-use crate::analyst::turn::{Checked, IntentKind, Interpretation, Preview, Turn, TurnUpdate};
+use crate::analyst::turn::{Checked, Doubt, IntentKind, Interpretation, Preview, Turn, TurnUpdate};
 use crate::pipeline::{Ask, Chart, Finding, Role, Source, Stage, StageResult, Step, Table};
 use perihelion_analysis::chart;
 use perihelion_analysis::numbers::{self, Origin};
@@ -21,7 +21,7 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
         json!({
             "preview": state.preview,
             "sql": state.checked.as_ref().map(|checked| &checked.sql),
-            "warnings": state.checked.as_ref().map(|checked| &checked.warnings),
+            "warnings": state.preview.as_ref().zip(state.checked.as_ref()).map(|(preview, checked)| cautions(preview, checked)),
             "report": report,
             "tables": tables,
         }),
@@ -100,15 +100,7 @@ fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<Strin
             preview.rows.len()
         ));
     }
-    for warning in &checked.warnings {
-        let factor = preview
-            .factor
-            .map_or_else(String::new, |factor| format!(" (by a factor of {factor:.2} here)"));
-        // A factor of one proves that the join multiplies nothing in these data.
-        if preview.factor.is_none_or(|factor| factor > 1.000_001) {
-            notes.push(format!("Caution: {warning}{factor}"));
-        }
-    }
+    notes.extend(cautions(preview, checked).into_iter().map(|text| format!("Caution: {text}")));
     let mut computed = Vec::new();
     let mut unsupported = Vec::new();
     for number in &preview.numbers {
@@ -136,13 +128,28 @@ fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<Strin
     notes
 }
 
+/// A row that is counted more often than this is counted more than once.
+const ONCE: f64 = 1.000_001;
+
+/// Returns the doubts that the data confirm, and those that no count of the data removed.
+fn cautions(preview: &Preview, checked: &Checked) -> Vec<String> {
+    let factors = preview.factors.iter().copied().chain(std::iter::repeat(None));
+    let caution = |(doubt, factor): (&Doubt, Option<f64>)| {
+        if let Some(factor) = factor.filter(|factor| *factor > ONCE) {
+            return Some(format!("{} (by a factor of {factor:.2} here)", doubt.text));
+        }
+        (factor.is_none() && doubt.is_reported).then(|| doubt.text.clone())
+    };
+    checked.doubts.iter().zip(factors).filter_map(caution).collect()
+}
+
 fn confidence(stage: &Stage<Turn>, preview: &Preview) -> f64 {
     let state = stage.state();
     let mut confidence = 0.95 - 0.1 * state.attempts.len() as f64;
     if preview.numbers.iter().any(|number| number.origin == Origin::Unsupported) {
         confidence -= 0.3;
     }
-    if preview.factor.is_some_and(|factor| factor > 1.000_001) {
+    if preview.factors.iter().flatten().any(|factor| *factor > ONCE) {
         confidence -= 0.2;
     }
     if preview.rows.is_empty() {

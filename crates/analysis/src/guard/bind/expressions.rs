@@ -1,10 +1,12 @@
 //! Binds the names inside expressions, and their subqueries.
 
+use std::iter::once;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     AccessExpr, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident, ObjectName,
-    OrderByExpr, Query, SetExpr, Values, VisitMut, VisitorMut, WindowSpec, WindowType,
+    OrderByExpr, Query, SetExpr, Values, VisitMut, VisitorMut, WindowFrameBound, WindowSpec,
+    WindowType,
 };
 
 use super::super::{caps, functions};
@@ -28,6 +30,16 @@ impl Binder<'_> {
         if whole {
             self.expressions(&mut spec.partition_by)?;
             self.order(&mut spec.order_by)?;
+            let frame = spec.window_frame.iter_mut();
+            for bound in
+                frame.flat_map(|frame| once(&mut frame.start_bound).chain(&mut frame.end_bound))
+            {
+                if let WindowFrameBound::Preceding(Some(by))
+                | WindowFrameBound::Following(Some(by)) = bound
+                {
+                    self.expression(by)?;
+                }
+            }
         }
         Ok(())
     }
@@ -108,7 +120,7 @@ impl Binder<'_> {
             }
             _ => {}
         }
-        self.decided += 1;
+        self.reached.names += 1;
         parts.iter_mut().try_for_each(|part| self.quote(part))
     }
 

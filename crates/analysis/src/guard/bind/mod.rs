@@ -2,8 +2,8 @@
 //!
 //! Postgres takes `f.x` for the call `x(f)` where `f` has no column `x`, and `FROM only t` for the table
 //! `t`. So every name is quoted, every table is named with its schema, and every qualified name must be a
-//! known column of what `FROM` calls by that name. Enter at [`bind`]. Invariant: a compound name that this
-//! walk did not decide makes the statement refused. Deliberately absent: types.
+//! known column of what `FROM` calls by that name. Enter at [`bind`]. Invariant: a compound name or a query that this
+//! walk did not reach makes the statement refused. Deliberately absent: types.
 
 mod expressions;
 mod names;
@@ -23,7 +23,15 @@ use names::{Columns, Level, Relation, figure};
 
 type Bound<T> = Result<T, Refusal>;
 
-/// Binds every name of the statement in place and returns the tables that it reads.
+/// What the names of a statement mean.
+pub struct Bindings {
+    /// The tables that it reads.
+    pub tables: Vec<TableName>,
+    /// The columns of its result, as far as they are known.
+    pub columns: Vec<String>,
+}
+
+/// Binds every name of the statement in place.
 ///
 /// # Errors
 /// [`Refusal::Table`] or [`Refusal::Column`] with the nearest name; [`Refusal::Construct`] for a place this
@@ -32,14 +40,14 @@ pub fn bind(
     statement: &mut Statement,
     dialect: Dialect,
     policy: &Policy,
-) -> Result<Vec<TableName>, Refusal> {
+) -> Result<Bindings, Refusal> {
     let mut binder = Binder {
         dialect,
         policy,
         levels: Vec::new(),
         ctes: Vec::new(),
         ahead: Vec::new(),
-        decided: 0,
+        reached: Reached::default(),
         filtering: false,
         depth: 0,
         tables: Vec::new(),
@@ -47,23 +55,32 @@ pub fn bind(
     let Statement::Query(query) = statement else {
         return Err(Refusal::NotASelect(super::shapes::first_word(statement)));
     };
-    binder.query(query, None)?;
-    let mut count = CompoundNames(0);
-    let ControlFlow::Continue(()) = statement.visit(&mut count);
-    if count.0 != binder.decided {
-        return Err(Refusal::Construct("a name in an unusual place".into()));
+    let columns = binder.query(query, None)?.map_or_else(Vec::new, |columns| columns.to_vec());
+    let mut all = Reached::default();
+    let ControlFlow::Continue(()) = statement.visit(&mut all);
+    if all != binder.reached {
+        return Err(Refusal::Construct("a name or a subquery in an unusual place".into()));
     }
-    Ok(binder.tables)
+    Ok(Bindings { tables: binder.tables, columns })
 }
 
-/// Counts `a.b`, so that none stays unresolved.
-struct CompoundNames(usize);
+/// Counts `a.b` and queries, so that no name stays unresolved and no query unbound.
+#[derive(Default, PartialEq)]
+struct Reached {
+    names: usize,
+    queries: usize,
+}
 
-impl Visitor for CompoundNames {
+impl Visitor for Reached {
     type Break = std::convert::Infallible;
 
+    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<Self::Break> {
+        self.queries += 1;
+        ControlFlow::Continue(())
+    }
+
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
-        self.0 += usize::from(matches!(expr, Expr::CompoundIdentifier(_)));
+        self.names += usize::from(matches!(expr, Expr::CompoundIdentifier(_)));
         ControlFlow::Continue(())
     }
 }
@@ -91,8 +108,8 @@ pub(super) struct Binder<'a> {
     ctes: Vec<Cte>,
     /// Names that a WITH RECURSIVE around the present place defines later.
     ahead: Vec<String>,
-    /// Compound names decided so far.
-    decided: usize,
+    /// Compound names and queries that were bound so far.
+    reached: Reached,
     /// An operator's row filter is being bound, whose table is not filtered again.
     filtering: bool,
     /// Queries around the present place.
@@ -127,6 +144,7 @@ impl Binder<'_> {
     fn query(&mut self, query: &mut Query, pending: Option<Pending<'_>>) -> Bound<Columns> {
         let ctes = self.ctes.len();
         self.depth += 1;
+        self.reached.queries += 1;
         if let Some(with) = &mut query.with {
             let recursive = with.recursive || self.dialect.recursion_is_implied();
             let sees_ahead = self.dialect.sees_ahead(with.recursive);
@@ -313,7 +331,11 @@ impl Binder<'_> {
                     let is_column =
                         matches!(expr, Expr::Identifier(_) | Expr::CompoundIdentifier(_));
                     self.expression(expr)?;
-                    add(&mut columns, [name.clone().unwrap_or_else(|| "?column?".into())]);
+                    // Other databases name what is no column by its text.
+                    let is_named = is_column || self.dialect == Dialect::Postgres;
+                    let text = (!is_named).then(|| expr.to_string());
+                    let shown = text.or_else(|| name.clone());
+                    add(&mut columns, [shown.unwrap_or_else(|| "?column?".into())]);
                     // Inside, the name that Postgres would choose is written, so that it is no guess.
                     let inside = self.depth > 1 && self.dialect == Dialect::Postgres;
                     let renamed = figure(expr).map(|now| self.dialect.fold(&now)) != name;
