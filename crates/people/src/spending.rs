@@ -52,7 +52,7 @@ impl People {
         )
         .binds((&run.tenant, day(run.at.date_naive()), run.thread, run.turn, run.run))
         .binds((of_turn.tokens, of_turn.nano_usd, of_turn.tool_calls, of_turn.steps, of_turn.millis));
-        self.of(&run.tenant).execute(&insert).await?;
+        self.of(&run.tenant).execute(&insert.repeatable()).await?;
         Ok(())
     }
 
