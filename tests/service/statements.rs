@@ -9,7 +9,7 @@ use super::served::Served;
 
 /// Statements of a run that a client waits for, at most: its rows, a claim, two decisions of a model, four steps, the
 /// events, the end, and the answer. What the process polls beside it is not a part of it.
-const MOST: usize = 60;
+const MOST: usize = 36;
 
 /// X1: as many for the twentieth turn of a thread as for the second.
 #[tokio::test]

@@ -102,7 +102,12 @@ impl Database {
                 let statement = query.for_sqlite()?;
                 let mut reader = file.reader().await?;
                 let rows = statement.fetch_all(reader.connection()?).await;
-                Ok(reader.settle(rows)?.into_iter().map(Row::from).collect())
+                let rows = match rows {
+                    // Its transaction is still open: it ends with the connection.
+                    Err(error) if query.is_several() => return Err(file.refine(error)),
+                    rows => reader.settle(rows)?,
+                };
+                Ok(rows.into_iter().map(Row::from).collect())
             }
             Kind::Postgres(connections) => {
                 let rows = idempotent!(connections as &self.acting, |c| each row of query.for_postgres()?)?;
@@ -149,10 +154,7 @@ impl Database {
     /// [`Error::Failed`], [`Error::Unreachable`], [`Error::Full`].
     pub async fn execute(&self, query: &Query) -> Result<u64, Error> {
         match &self.kind {
-            Kind::Sqlite(file) => {
-                file.check_place()?;
-                file.write(query.for_sqlite()?).await.map_err(|error| file.refine(error))
-            }
+            Kind::Sqlite(file) => Ok(file.write(query.for_sqlite()?, false).await?.changed),
             Kind::Postgres(connections) => {
                 if query.is_repeatable() {
                     let done = idempotent!(connections as &self.acting, |c| query
@@ -168,9 +170,10 @@ impl Database {
         }
     }
 
-    /// Runs one statement that writes one row and returns it; as durable as [`Database::execute`], and never sent again.
+    /// Runs one statement that writes one row and returns it; as durable as [`Database::execute`].
     pub async fn execute_returning(&self, query: &Query) -> Result<Option<Row>, Error> {
         match &self.kind {
+            Kind::Postgres(_) if query.is_repeatable() => self.fetch_short(query).await,
             Kind::Postgres(connections) => {
                 let mut connection = connections.take_tested_as(&self.acting).await?;
                 let row = query.for_postgres()?.fetch_optional(&mut *connection);
@@ -178,11 +181,8 @@ impl Database {
                 Ok(connection.settle(row)?.map(Row::from))
             }
             Kind::Sqlite(file) => {
-                let mut writer = file.writer().await?;
-                // Read to the end: only then has it committed.
-                let rows = query.for_sqlite()?.fetch_all(writer.connection()?).await;
-                let rows = rows.map_err(|error| file.refine(error))?;
-                Ok(rows.into_iter().next().map(Row::from))
+                let written = file.write(query.for_sqlite()?, query.is_several()).await?;
+                Ok(written.rows.into_iter().next().map(Row::from))
             }
         }
     }

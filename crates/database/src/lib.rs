@@ -16,6 +16,7 @@ mod error;
 pub mod migrations;
 pub mod postgres;
 mod query;
+mod round_trips;
 pub mod sqlite;
 mod transaction;
 mod value;
@@ -24,6 +25,7 @@ pub use address::{is_there, redact_url};
 pub use database::Database;
 pub use error::{Cause, Error, is_passing};
 pub use query::{Dialect, Query, Values, query, select};
+pub use round_trips::round_trips;
 pub use transaction::Transaction;
 pub use value::{FromColumn, FromRow, Row, StoredRow, Value};
 

@@ -40,6 +40,7 @@ pub struct Query {
     values: Vec<Value>,
     is_repeatable: bool,
     is_prepared: bool,
+    is_several: bool,
 }
 
 /// Begins a statement; text that is composed at run time must be [`sqlx::AssertSqlSafe`], which asserts that no part of
@@ -47,7 +48,7 @@ pub struct Query {
 pub fn query(sql: impl SqlSafeStr) -> Query {
     let sql = sql.into_sql_str();
     let values = Vec::new();
-    Query { sql, values, is_repeatable: false, is_prepared: true }
+    Query { sql, values, is_repeatable: false, is_prepared: true, is_several: false }
 }
 
 /// Begins a statement that reads rows of a type, as [`Database::rows`](crate::Database::rows) returns them.
@@ -79,6 +80,19 @@ impl Query {
     #[must_use]
     pub fn unprepared(self) -> Self {
         Self { is_prepared: false, ..self }
+    }
+
+    /// Says that the text has several statements, which only SQLite takes.
+    ///
+    /// Those that write happen together or not at all, by [`Database::execute_returning`](crate::Database::execute_returning).
+    /// Those that read stand between `BEGIN` and `COMMIT`, for [`Database::fetch_all`](crate::Database::fetch_all) on a file.
+    #[must_use]
+    pub fn several(self) -> Self {
+        Self { is_several: true, ..self }
+    }
+
+    pub(crate) fn is_several(&self) -> bool {
+        self.is_several
     }
 
     pub(crate) fn is_repeatable(&self) -> bool {

@@ -21,8 +21,14 @@ pub const WHOLE_BYTES: usize = 16 * 1024 * 1024;
 /// # Errors
 /// When there are no root certificates, for instance.
 pub fn client(connect_timeout: Duration, url: &str) -> reqwest::Result<Client> {
-    let builder = Client::builder();
-    let builder = if is_loopback(url) { builder.no_proxy() } else { builder };
+    let mut builder = Client::builder();
+    if is_loopback(url) {
+        builder = builder.no_proxy();
+        if url.starts_with("http:") {
+            // No TLS, so the root certificates of the machine, which are hundreds of files, are not read.
+            builder = builder.tls_certs_only([]);
+        }
+    }
     builder
         .connect_timeout(connect_timeout)
         // A redirect would carry prompts to a host that nobody configured.

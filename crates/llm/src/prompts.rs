@@ -235,7 +235,9 @@ const ESCAPES: [(&str, char); 5] =
 
 /// Returns the escapes that a request holds: an answer that copies one means the character.
 pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
-    let is_used = |text: &str| request.messages.iter().any(|one| one.content.contains(text));
+    let contents = request.messages.iter().map(|one| one.content.as_str());
+    let contents: Vec<&str> = contents.filter(|text| text.contains('&')).collect();
+    let is_used = |escape: &str| contents.iter().any(|text| text.contains(escape));
     ESCAPES.into_iter().filter(|(text, _)| is_used(text)).collect()
 }
 

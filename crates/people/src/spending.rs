@@ -56,7 +56,7 @@ impl People {
         )
         .binds((&run.tenant, day(run.at.date_naive()), run.thread, run.part, run.run))
         .binds((of_part.tokens, of_part.nano_usd, of_part.tool_calls, of_part.steps, of_part.millis));
-        self.of(&run.tenant).execute(&insert).await?;
+        self.of(&run.tenant).execute(&insert.repeatable()).await?;
         Ok(())
     }
 

@@ -154,7 +154,7 @@ impl Runs<'_> {
         if tenant == self.0.runner().tenant() {
             return Ok(());
         }
-        self.0.create_for(self.0.supervisor(), tenant, thread, title).await
+        self.0.create_for(self.0.supervisor(), tenant, thread, title).await.map(drop)
     }
 
     /// Returns who works on the thread that a job would resume: then the job only follows.

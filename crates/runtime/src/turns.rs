@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use super::{Answer, Edit, Error, RunReport, Runtime, Served};
-use perihelion_engine::checkpoint::{self, ThreadStatus};
+use perihelion_engine::checkpoint::{self, ThreadInfo, ThreadStatus};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_star::question::kind::CLARIFICATION;
@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 impl Runtime {
-    /// Makes a thread of a tenant for later turns; it is no error when the tenant has it already.
+    /// Makes a thread of a tenant for later turns, and returns it; it is no error when the tenant has it already.
     ///
     /// # Errors
     /// [`checkpoint::Error::ThreadExists`] when another tenant has it; whatever the store reports.
@@ -22,10 +22,10 @@ impl Runtime {
         tenant: &str,
         thread: ThreadId,
         title: Option<String>,
-    ) -> Result<(), Error> {
+    ) -> Result<ThreadInfo, Error> {
         let made = graph.create(tenant, thread, title).await?;
         if made.tenant == tenant {
-            Ok(())
+            Ok(made)
         } else {
             Err(checkpoint::Error::ThreadExists(thread).into())
         }
@@ -33,8 +33,11 @@ impl Runtime {
 
     /// Checks a tenant's request as [`Runtime::take_turn`] would, without running anything.
     pub async fn check_request(&self, tenant: &str, request: Request) -> Result<(), Error> {
-        self.load_teams(tenant).await;
-        request.into_input(&self.agent_names(tenant))?;
+        if request.clone().into_input(&self.agent_names(tenant)).is_err() {
+            // It may name a team that another process has made since.
+            self.load_teams(tenant).await;
+            request.into_input(&self.agent_names(tenant))?;
+        }
         Ok(())
     }
 

@@ -63,6 +63,11 @@ impl Service {
         !self.parts.driven().is_empty()
     }
 
+    /// Returns whether a task of this process drives a run, and will call its followers.
+    pub(super) fn is_driven(&self, run: Uuid) -> bool {
+        self.parts.driven().contains_key(&run)
+    }
+
     /// Stops a run if this process drives it.
     pub(super) fn stop_driving(&self, run: Uuid) {
         if let Some(stop) = self.parts.driven().get(&run) {

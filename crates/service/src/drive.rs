@@ -8,7 +8,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::claims::Claim;
 use super::ends::{Driven, End, RunState, decide};
-use super::kept::{Cancel, Ended, Run, RunStatus};
+use super::kept::{self, Cancel, Ended, Run, RunStatus};
 use super::{Along, Asked, Error, Order, Result, Service, answers, stops};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
@@ -35,7 +35,8 @@ const HOLDER_ANSWERS: Duration = Duration::from_secs(10);
 
 /// The status of a run after its last drive here.
 struct Decided {
-    end: End,
+    /// `None` if it is written.
+    end: Option<End>,
     /// How it is cancelled.
     asked: Option<Cancel>,
     /// Whether its thread may contain a part of it.
@@ -52,8 +53,13 @@ impl Service {
             claim.stop.cancel();
         }
         self.parts.tasks.spawn(async move {
-            service.drive(&run, &claim.stop).await;
+            let is_announced = service.drive(&run, &claim.stop).await;
+            // First, so that one who waits from here on looks at the row.
             drop(claim);
+            service.parts.ended.call(run.id, ());
+            if !is_announced {
+                service.runtime().bus().call(ThreadId(run.thread)).await;
+            }
             if service.parts.stop.is_cancelled() {
                 return;
             }
@@ -63,21 +69,19 @@ impl Service {
         });
     }
 
-    async fn drive(&self, run: &Run, stop: &CancellationToken) {
+    /// Drives a run and writes its end; returns whether its followers received that from the thread itself.
+    async fn drive(&self, run: &Run, stop: &CancellationToken) -> bool {
         let decided = self.drive_to_end(run, stop).await;
         // Of a run that another process has by now, that process writes the end.
         let is_announced = decided.as_ref().is_some_and(|decided| decided.is_announced);
-        if let Some(Decided { end, asked, has_moved, .. }) = decided {
+        if let Some(Decided { end: Some(end), asked, has_moved, .. }) = decided {
             let end = match asked {
                 Some(Cancel::Rollback) => self.roll_back(run, has_moved, end).await,
                 _ => end,
             };
             self.settle(run, &end).await;
         }
-        self.parts.ended.call(run.id, ());
-        if !is_announced {
-            self.runtime().bus().call(ThreadId(run.thread)).await;
-        }
+        is_announced
     }
 
     /// Drives a run until it is decided what becomes of it; `None` where it was put back, another process drives it by now,
@@ -88,7 +92,20 @@ impl Service {
         loop {
             tries += 1;
             let driven = match self.perform(run, stop, is_again).await {
-                Ok(report) => Driven::reported(&report),
+                Ok(report) => {
+                    if report.status == RunStatusView::Done && self.end_undisturbed(run).await {
+                        let asked = None;
+                        return Some(Decided {
+                            end: None,
+                            asked,
+                            has_moved: true,
+                            is_announced: true,
+                        });
+                    }
+                    let waits = report.status == RunStatusView::Interrupted;
+                    self.note_asked(ThreadId(run.thread), waits).await;
+                    Driven::reported(&report)
+                }
                 Err(error) => {
                     tracing::warn!(%error, run = %run.id, "an attempt at a run failed");
                     Driven::broken(&error, tries >= TRIES)
@@ -121,14 +138,16 @@ impl Service {
                 End::Again => {}
                 End::StoppedElsewhere => match self.end_elsewhere(run).await {
                     Ok(()) => {
-                        let end = End::Settled(RunStatus::Interrupted, None);
+                        let end = Some(End::Settled(RunStatus::Interrupted, None));
                         return Some(Decided { end, asked, has_moved, is_announced });
                     }
                     Err(error) => {
                         tracing::warn!(%error, run = %run.id, "could not stop a run; trying again");
                     }
                 },
-                end => return Some(Decided { end, asked, has_moved, is_announced }),
+                end => {
+                    return Some(Decided { end: Some(end), asked, has_moved, is_announced });
+                }
             }
             is_again = true;
             tokio::select! {
@@ -161,20 +180,27 @@ impl Service {
         }
     }
 
+    /// Ends a run that is done, unless something else has to be decided first; returns whether it did.
+    async fn end_undisturbed(&self, run: &Run) -> bool {
+        let ended = Ended { if_undisturbed: true, ..Ended::new(RunStatus::Success) };
+        // Otherwise its end is decided, and written again.
+        self.write_end(run, ended).await.unwrap_or_default()
+    }
+
+    async fn write_end(&self, run: &Run, ended: Ended<'_>) -> Result<bool, kept::Error> {
+        let kwargs = without_files(&run.kwargs);
+        let ended = Ended { kwargs: kwargs.as_ref(), by: Some(&self.parts.owner), ..ended };
+        self.kept().end_run(run.id, ended, clock::now()).await
+    }
+
     /// Writes the end of a run, and repeats that until the database accepts it; returns false for one that is not put back
     /// because it is cancelled.
     async fn settle(&self, run: &Run, end: &End) -> bool {
         loop {
             let written = match end {
                 End::Settled(status, error) => {
-                    let kwargs = without_files(&run.kwargs);
-                    let ended = Ended {
-                        status: *status,
-                        error: error.clone(),
-                        kwargs: kwargs.as_ref(),
-                        by: Some(&self.parts.owner),
-                    };
-                    self.kept().end_run(run.id, ended, clock::now()).await
+                    let ended = Ended { error: error.clone(), ..Ended::new(*status) };
+                    self.write_end(run, ended).await
                 }
                 End::Left | End::Again | End::StoppedElsewhere => {
                     self.kept().leave_run(run.id, &self.parts.owner).await.map(|()| true)
@@ -206,7 +232,10 @@ impl Service {
         is_again: bool,
     ) -> Result<RunReport> {
         let thread = ThreadId(run.thread);
-        self.check_enabled(thread).await?;
+        if !run.began_at_once() {
+            // Otherwise it was checked when the run was accepted.
+            self.check_enabled(thread).await?;
+        }
         let order = Order::of(run)?;
         let begins_work = self.begins_work(thread, &order).await?;
         let allowance = if begins_work { self.left_of_day().await? } else { None };
@@ -224,17 +253,15 @@ impl Service {
             }))),
             ..runtime.run_options()
         });
-        let report = if is_again && self.has_begun(run, &order).await? {
-            self.continue_run(thread, options).await?
+        if is_again && self.has_begun(run, &order).await? {
+            self.continue_run(thread, options).await
         } else {
             // A turn that begins without an allowance says so in its answer.
             if begins_work && order.turn().is_none() {
                 self.check_day().await?;
             }
-            self.begin(thread, &order, options, is_again).await?
-        };
-        self.note_asked(thread, report.status == RunStatusView::Interrupted).await;
-        Ok(report)
+            self.begin(thread, &order, options, is_again).await
+        }
     }
 
     async fn begin(

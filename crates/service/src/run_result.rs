@@ -65,8 +65,16 @@ impl Service {
             let asked = self.asked_at(thread, step + 1, Some(run.updated_at)).await?;
             return Ok((Some(state), asked));
         }
-        let view = self.thread_of(info).await?;
-        Ok((view.state, view.open))
+        let open = match info.status {
+            ThreadStatus::Idle => Vec::new(),
+            _ => self.open_questions(&info).await?.0,
+        };
+        // Of a graph that this program does not have, nobody here can tell the state.
+        let state = match self.runtime().graph(&info.graph).ok().filter(|_| head > 0) {
+            Some(graph) => Some(graph.state(thread, None).await?),
+            None => None,
+        };
+        Ok((state, open))
     }
 
     /// Reads how a run that has ended left its thread.

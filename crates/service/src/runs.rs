@@ -7,7 +7,7 @@ use perihelion_people::Scope;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run};
+use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run, RunStatus};
 use super::{Approvals, Asked, Error, Order, Result, Service, answers};
 use perihelion_engine::checkpoint::{ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
@@ -234,18 +234,26 @@ impl Service {
     /// Waits for a run to end; `None` when it was deleted, or this process is to end.
     pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>> {
         let mut calls = self.parts.ended.wait_for(run);
+        let is_over = |status: RunStatus| status.is_terminal();
+        // A task of this process calls when it has driven the run.
+        let mut will_be_called = self.is_driven(run);
+        let mut is_called = false;
         loop {
-            // A run that ends from here on is not missed.
-            calls.forget();
-            match self.kept().run_status(thread.0, run).await? {
-                Some(status) if !status.is_terminal() => {}
-                _ => return Ok(self.kept().run(thread.0, run).await?),
+            if !std::mem::take(&mut will_be_called) {
+                // A run that ends from here on is not missed.
+                calls.forget();
+                if is_called || self.kept().run_status(thread.0, run).await?.is_none_or(is_over) {
+                    let found = self.kept().run(thread.0, run).await?;
+                    if found.as_ref().is_none_or(|run| is_over(run.status)) {
+                        return Ok(found);
+                    }
+                }
             }
-            tokio::select! {
-                () = calls.called() => {}
-                () = clock::sleep(LOOK_EVERY) => {}
+            is_called = tokio::select! {
+                () = calls.called() => true,
+                () = clock::sleep(LOOK_EVERY) => false,
                 () = self.parts.stop.cancelled() => return Ok(None),
-            }
+            };
         }
     }
 }

@@ -62,20 +62,25 @@ pub struct ThreadView {
 }
 
 impl Service {
-    /// Creates a thread and stores the client's metadata.
+    /// Creates a thread and stores the client's metadata; returns the thread.
     ///
     /// # Errors
     /// [`Error::Runtime`] if the ID exists; [`Error::UnknownThread`] if it exists in another tenant.
-    pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<()> {
+    pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<ThreadView> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
         let graph = self.graph_noted(metadata);
         let made = self.runtime().create_for(graph, self.tenant(), thread, title).await;
-        self.unless_hidden(thread, made).await?;
-        self.kept().note_thread(thread.0, metadata, None, clock::now()).await?;
-        match self.who().person() {
-            Some(user) => self.give(thread, user).await,
-            None => Ok(()),
+        let info = self.unless_hidden(thread, made).await?;
+        let mut meta = ThreadMeta::default();
+        if metadata.as_object().is_some_and(|fields| !fields.is_empty()) {
+            let now = clock::now();
+            self.kept().note_thread(thread.0, metadata, None, now).await?;
+            meta = ThreadMeta { metadata: metadata.clone(), updated_at: Some(now), ..meta };
         }
+        if let Some(user) = self.who().person() {
+            self.give(thread, user).await?;
+        }
+        self.view(info, meta, false, StatesOf::All).await
     }
 
     /// Returns the graph in the metadata of a thread or a run; the supervisor graph by default.
@@ -146,7 +151,7 @@ impl Service {
     /// [`Error::TooMuch`], and as [`Service::create_thread`].
     pub async fn create_thread_for_turn(&self, thread: ThreadId, metadata: &Value) -> Result<()> {
         self.check_room().await?;
-        self.create_thread(thread, metadata).await
+        self.create_thread(thread, metadata).await.map(drop)
     }
 
     /// Returns a thread's row.

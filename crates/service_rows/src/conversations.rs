@@ -21,7 +21,7 @@ impl Kept {
         let values = (step, words, thread, &self.tenant);
         let mut statement = self.statement("");
         statement.add(&note, values);
-        self.of_tenant().execute(&statement.build()).await?;
+        self.of_tenant().execute(&statement.build().repeatable()).await?;
         Ok(())
     }
 }

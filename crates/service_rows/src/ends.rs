@@ -15,11 +15,13 @@ pub struct Ended<'a> {
     pub kwargs: Option<&'a Json>,
     /// The only process that can end it; `None` means any.
     pub by: Option<&'a str>,
+    /// Whether it ends only if nobody asked to cancel it, and no request for approval of its thread is pending.
+    pub if_undisturbed: bool,
 }
 
 impl Ended<'_> {
     pub fn new(status: RunStatus) -> Self {
-        Self { status, error: None, kwargs: None, by: None }
+        Self { status, error: None, kwargs: None, by: None, if_undisturbed: false }
     }
 }
 
@@ -36,7 +38,9 @@ impl Kept {
                     FROM spending s WHERE s.thread_id = service_run.thread_id AND s.run_id IN (SELECT step.run FROM step \
                     WHERE step.thread_id = service_run.thread_id AND step.seq > service_run.base_step)) \
              WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running') \
-                AND owner IS NOT DISTINCT FROM COALESCE($7, owner)",
+                AND owner IS NOT DISTINCT FROM COALESCE($7, owner) AND (NOT $8 OR cancel IS NULL \
+                AND NOT EXISTS (SELECT 1 FROM approval_request a WHERE a.thread_id = service_run.thread_id \
+                    AND a.tenant = $5 AND a.status = 'pending'))",
         );
         let kwargs = match ended.kwargs {
             Some(kwargs) => self.shut_as_written("run", id, kwargs)?,
@@ -44,7 +48,7 @@ impl Kept {
         };
         let error = ended.error.map(|why| self.shut("run error", id, &why)).transpose()?;
         let end = end.binds((ended.status, error, now, id, &self.tenant, kwargs, ended.by));
-        Ok(self.change(end).await? == 1)
+        Ok(self.change(end.bind(ended.if_undisturbed)).await? == 1)
     }
 
     /// Ends a pending run, or stores how an active one must be stopped; a rollback precedes an interrupt.

@@ -1,8 +1,9 @@
 //! Runs as clients ask for them.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Query, query, stored_row};
+use perihelion_database::{FromRow as _, Query, Row, StoredRow as _, query, stored_row};
 use serde_json::Value as Json;
+use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::sql::Statement;
@@ -38,6 +39,13 @@ stored_row! {
         pub updated_at: DateTime<Utc>,
         /// The owner of its thread.
         pub tenant: String,
+    }
+}
+
+impl Run {
+    /// Returns whether it was begun by the statement that added it, and never since.
+    pub fn began_at_once(&self) -> bool {
+        self.attempt == 1 && self.updated_at == self.created_at
     }
 }
 
@@ -95,8 +103,8 @@ impl Kept {
                 FROM (SELECT head, events, owner, lease_until, NOT EXISTS (SELECT 1 FROM service_run r \
                     WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS quiet \
                     FROM thread WHERE id = $2 AND tenant = $4) s) t \
-            WHERE ($5 <> 'reject' OR t.unused)";
-        let statement = query(sql)
+            WHERE ($5 <> 'reject' OR t.unused) RETURNING ";
+        let statement = query(AssertSqlSafe(format!("{sql}{}", Run::COLUMNS)))
             .binds((new.id, new.thread, new.assistant, &self.tenant, new.multitask))
             .bind(self.shut_as_written("run", new.id, &new.kwargs)?)
             .bind(self.shut("run metadata", new.id, &new.metadata)?)
@@ -106,17 +114,19 @@ impl Kept {
             Err(error) if error.is_duplicate() => self.add_at(new, &statement).await?,
             other => other?,
         };
-        match self.run(new.thread, new.id).await?.filter(|_| added == 1) {
-            Some(run) => Ok(Some(run)),
+        match added {
+            Some(run) => Ok(Some(self.opened_run(Run::from_row(&run)?)?)),
             None if self.has_thread(new.thread).await? => Ok(None),
             None => Err(Error::UnknownThread(new.thread)),
         }
     }
 
     /// Adds a run if its thread has the position at which alone it is meant to be added.
-    async fn add_at(&self, new: &NewRun, add: &Query) -> Result<u64> {
+    async fn add_at(&self, new: &NewRun, add: &Query) -> Result<Option<Row>> {
         let database = self.of_tenant();
-        let Some(position) = &new.only_at else { return Ok(database.execute(add).await?) };
+        let Some(position) = &new.only_at else {
+            return Ok(database.execute_returning(add).await?);
+        };
         let mut transaction = database.begin().await?;
         // Another client's run for this position is added before or after, and a step committed after.
         let lock = self.database.dialect().pick("", " FOR NO KEY UPDATE");
@@ -130,7 +140,7 @@ impl Kept {
         let open = transaction.fetch_all(&find.build()).await?;
         let open: Vec<Uuid> = open.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
         let is_there = head.unsigned_abs() == position.step && open == position.open;
-        let added = if is_there { transaction.execute(add).await } else { Ok(0) };
+        let added = if is_there { transaction.fetch_optional(add).await } else { Ok(None) };
         Ok(transaction.settle(added).await?)
     }
 

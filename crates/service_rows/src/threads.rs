@@ -101,7 +101,7 @@ impl Kept {
         note.text(" ON CONFLICT (thread_id) DO UPDATE SET updated_at = excluded.updated_at, ");
         note.text("metadata = ").text(&metadata_of_both).text(", config = ").text(&config_of_both);
         note.text(" WHERE service_thread.tenant = excluded.tenant");
-        self.change(note.build()).await.map(drop)
+        self.change(note.build().repeatable()).await.map(drop)
     }
 
     /// Makes a thread of at most so many steps one of another graph; returns whether it has no more.

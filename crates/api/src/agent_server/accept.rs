@@ -63,13 +63,21 @@ async fn accept_on(
         deliveries: webhook.map(NewDelivery::webhook).into_iter().collect(),
     };
     let is_answer = matches!(accept.order.asked, Asked::Resume(_));
-    let run = app.service.accept(accept).await?;
+    let run = app.service.accept(accept).await.map_err(missing)?;
     // Not before: a run that is refused changes nothing of its thread, and who decides a call of another user neither.
     if !is_answer || app.service.user_on(thread, None).await.is_ok() {
         app.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
     }
     let stops_with_client = body.on_disconnect == Some(wire::OnDisconnect::Cancel);
     Ok(Accepted { run, modes, stops_with_client })
+}
+
+/// Names an unknown thread as clients know it from LangGraph's server.
+fn missing(error: Error) -> Refusal {
+    match error {
+        Error::UnknownThread(_) => Refusal::missing("Thread or assistant not found."),
+        error => error.into(),
+    }
 }
 
 /// Gives the work to the team that an assistant is, unless the request names another one.
@@ -148,15 +156,17 @@ async fn the_thread(
         let temporary = body.on_completion != Some(wire::OnCompletion::Keep);
         return Ok((thread, temporary));
     };
-    match app.service.info(thread).await {
-        Ok(_) => Ok((thread, false)),
-        Err(Error::UnknownThread(_)) if body.if_not_exists == Some(wire::IfNotExists::Create) => {
-            app.service.create_thread_for_turn(thread, &json!({})).await?;
-            Ok((thread, false))
+    let creates = body.if_not_exists == Some(wire::IfNotExists::Create);
+    // Otherwise it is found, or not, when the run is accepted.
+    if creates || body.at().is_some() {
+        match app.service.info(thread).await {
+            Err(Error::UnknownThread(_)) if creates => {
+                app.service.create_thread_for_turn(thread, &json!({})).await?;
+            }
+            found => drop(found.map_err(missing)?),
         }
-        Err(Error::UnknownThread(_)) => Err(Refusal::missing("Thread or assistant not found.")),
-        Err(error) => Err(error.into()),
     }
+    Ok((thread, false))
 }
 
 fn metadata(asked: &RunBody, assistant: &Assistant) -> Result<Value, Refusal> {

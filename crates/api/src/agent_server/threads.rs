@@ -62,10 +62,13 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
     refuse(create.ttl.as_ref(), NO_TTL)?;
     let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
     let metadata = object(create.metadata, "metadata")?;
-    let is_there = match app.service.info(thread).await {
-        Ok(_) => true,
-        Err(Error::UnknownThread(_)) => false,
-        Err(error) => return Err(error.into()),
+    let is_there = match create.thread_id {
+        Some(_) => match app.service.info(thread).await {
+            Ok(_) => true,
+            Err(Error::UnknownThread(_)) => false,
+            Err(error) => return Err(error.into()),
+        },
+        None => false,
     };
     if is_there && create.if_exists != Some(IfExists::DoNothing) {
         return Err(Refusal(
@@ -76,7 +79,10 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
     if !is_there {
         let graph = app.service.graph_noted(&metadata);
         let steps = steps(graph.as_ref(), &create.supersteps)?;
-        app.service.create_thread(thread, &metadata).await?;
+        let made = app.service.create_thread(thread, &metadata).await?;
+        if steps.is_empty() {
+            return Ok(Json(wire::shown_thread(&made, &Fields::default())));
+        }
         if let Err(refusal) = write(&app, thread, steps).await {
             // One who asks again is not to find half of a thread.
             app.service.delete_thread(thread).await?;

@@ -8,6 +8,7 @@ use std::future::Future;
 use std::ops::{Deref, DerefMut};
 use std::time::{Duration, Instant};
 
+use futures::FutureExt as _;
 use futures::stream::{Stream, TryStreamExt as _};
 use parking_lot::Mutex;
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row as _, postgres::PgDatabaseError};
@@ -177,7 +178,8 @@ impl Connections {
     }
 
     async fn connect(&self, acting: &Acting) -> Result<PgConnection, sqlx::Error> {
-        let mut connection = self.brief(self.server.connect()).await?;
+        // On the heap: otherwise each statement, and each stream that waits for one, has room for a handshake.
+        let mut connection = self.brief(self.server.connect().boxed()).await?;
         let greeting = format!("{BEFORE}{GREETING}{}", acting.setting());
         let answers = sqlx::raw_sql(AssertSqlSafe(greeting)).fetch_all(&mut connection);
         let answers = self.brief(answers).await?;
@@ -249,13 +251,14 @@ impl Connections {
         }
     }
 
-    /// Returns the connection that was given back last; before it, one that acts so already and needs no test.
+    /// Returns the connection that was given back last; before it, one that acts so already, if possible without a test.
     fn pop(&self, acting: &Acting, trusted_for: Duration) -> Option<Resting> {
         let mut resting = self.resting.lock();
         let now = clock::monotonic();
         let is_ready =
             |one: &Resting| one.acting == *acting && now.duration_since(one.since) < trusted_for;
-        match resting.iter().rposition(is_ready) {
+        let at = resting.iter().rposition(is_ready);
+        match at.or_else(|| resting.iter().rposition(|one| one.acting == *acting)) {
             Some(at) => Some(resting.remove(at)),
             None => resting.pop(),
         }

@@ -8,7 +8,7 @@ use std::{future::Future, time::Duration};
 use sqlx::postgres::{PgConnectOptions, PgListener, PgPoolOptions};
 use sqlx::{ConnectOptions as _, Connection as _, PgConnection};
 
-use crate::{Error, redact_url};
+use crate::{Error, redact_url, round_trips};
 
 /// How long the server may be silent on a statement that a run waits for, or in greeting: well within a lease.
 pub const SILENCE: Duration = Duration::from_secs(10);
@@ -18,6 +18,7 @@ pub async fn within<T, E: From<sqlx::Error>>(
     bound: Duration,
     work: impl Future<Output = Result<T, E>>,
 ) -> Result<T, E> {
+    round_trips::note();
     match tokio::time::timeout(bound, work).await {
         Ok(result) => result,
         Err(_) => {

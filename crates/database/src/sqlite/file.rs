@@ -5,6 +5,7 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
@@ -12,7 +13,8 @@ use sqlx::{ConnectOptions, Connection, Sqlite, SqliteConnection};
 use tokio::sync::{OwnedMutexGuard, Semaphore, SemaphorePermit};
 
 use super::writing::{PATIENCE, WriterState, Writing};
-use crate::{Cause, Error};
+use super::written::Written;
+use crate::{Cause, Error, round_trips};
 
 /// Readers at once in one process; each is a thread.
 const READERS: usize = 4;
@@ -163,19 +165,23 @@ impl File {
         Ok(Writer(self.writing.alone(self.overwrites).await.map_err(|e| self.refine(e))?))
     }
 
-    /// Runs one statement that writes and returns how many rows it changed; when this returns, the change is on disk.
+    /// Runs one statement that writes, or `several` of one text that happen together or not at all; when this returns,
+    /// the change is on disk.
     ///
     /// Statements that wait for each other share a transaction, and so a flush. A statement that a constraint rejects
     /// is undone alone.
     ///
     /// # Errors
-    /// The database's error; callers check [`File::check_place`] first.
+    /// [`Error::Unreachable`] when the file was moved, and the database's error.
     pub async fn write(
         &self,
         statement: Query<'_, Sqlite, SqliteArguments>,
-    ) -> Result<u64, sqlx::Error> {
+        several: bool,
+    ) -> Result<Written, Error> {
+        self.check_place()?;
         self.is_open()?;
-        self.writing.write(statement, self.overwrites).await
+        let written = self.writing.write(statement, several, self.overwrites).await;
+        written.map_err(|error| self.refine(error))
     }
 
     /// Refuses to continue with a file that was moved or replaced: other processes would use another one there.
@@ -213,7 +219,8 @@ impl File {
         let resting = self.readers.lock().pop();
         let connection = match resting {
             Some(connection) => connection,
-            None => self.options.connect().await.map_err(|e| self.refine(e))?,
+            // On the heap: otherwise each statement has room for it.
+            None => self.options.connect().boxed().await.map_err(|e| self.refine(e))?,
         };
         let connection = Lent::Own(connection);
         Ok(Reader { connection, home: self, _permit: permit })
@@ -311,7 +318,10 @@ impl Reader<'_> {
     /// [`sqlx::Error::PoolClosed`] once the file is closed.
     pub fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
         match &mut self.connection {
-            Lent::Own(connection) => Ok(connection),
+            Lent::Own(connection) => {
+                round_trips::note();
+                Ok(connection)
+            }
             Lent::Writing(place) => place.connection(),
         }
     }

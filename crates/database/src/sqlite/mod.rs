@@ -6,5 +6,6 @@
 
 mod file;
 mod writing;
+mod written;
 
 pub use file::{Deleted, File, Reader, Writer, code};

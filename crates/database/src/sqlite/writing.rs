@@ -3,12 +3,13 @@
 //! SQLite has one writer at a time. Two writing connections of a process would collide and retry after a sleep, so all
 //! openers of a file share one, and wait for it in the order of their arrival. A single statement that has others
 //! waiting behind it opens a transaction that they join, so that one flush serves them all; a lone one is a separate
-//! transaction.
+//! transaction. Statements that belong together join as one, or open a transaction for themselves.
 
 use std::sync::atomic::{AtomicUsize, Ordering};
 use std::sync::{Arc, Weak};
 use std::time::Duration;
 
+use futures::FutureExt as _;
 use parking_lot::Mutex;
 use sqlx::query::Query;
 use sqlx::sqlite::{SqliteArguments, SqliteConnectOptions, SqliteTransactionManager};
@@ -17,7 +18,8 @@ use sqlx_core::{sql_str::SqlSafeStr as _, transaction::TransactionManager};
 use tokio::sync::{OwnedMutexGuard, watch};
 
 use super::file::{File, Key, Writer, code};
-use crate::{Error, clock};
+use super::written::{Written, written};
+use crate::{Error, clock, round_trips};
 
 /// How long a write waits for another process's write.
 pub(super) const PATIENCE: Duration = Duration::from_secs(15);
@@ -47,6 +49,8 @@ pub(super) struct WriterState {
     connection: Option<SqliteConnection>,
     /// The transaction that single statements share, while one is open.
     group: Option<Group>,
+    /// Whether a writer of several statements may have left after a part of them.
+    is_torn: bool,
     /// Whether deletions of this connection overwrite; once asked for, it stays so.
     overwrites: bool,
 }
@@ -84,7 +88,7 @@ impl Writing {
         connection: Option<SqliteConnection>,
         is_in_memory: bool,
     ) -> Self {
-        let place = WriterState { connection, group: None, overwrites: false };
+        let place = WriterState { connection, group: None, is_torn: false, overwrites: false };
         Self {
             shown: shown.to_owned(),
             options: options.clone(),
@@ -105,12 +109,14 @@ impl Writing {
         Ok(place)
     }
 
-    /// Runs a statement, in a transaction that waiting ones can share; when this returns, the change is on disk.
+    /// Runs a statement, or `several` of one text, in a transaction that waiting ones can share; when this returns, the
+    /// change is on disk.
     pub(super) async fn write(
         &self,
         mut query: Query<'_, Sqlite, SqliteArguments>,
+        several: bool,
         overwrites: bool,
-    ) -> Result<u64, sqlx::Error> {
+    ) -> Result<Written, sqlx::Error> {
         let arguments = query.take_arguments().map_err(sqlx::Error::Encode)?.unwrap_or_default();
         let sql = query.sql();
         let statement = || sqlx::query_with::<Sqlite, _>(sql.clone(), arguments.clone());
@@ -121,32 +127,49 @@ impl Writing {
         self.prepare(&mut place, overwrites).await?;
         if place.group.is_none() {
             let is_alone = self.is_in_memory || self.waiting.load(Ordering::SeqCst) == 0;
+            if is_alone && !several {
+                return written(statement(), place.connection()?).await;
+            }
             if is_alone {
-                return Ok(statement().execute(place.connection()?).await?.rows_affected());
+                let whole = AssertSqlSafe(format!("BEGIN IMMEDIATE; {}; COMMIT", sql.as_str()));
+                let whole = sqlx::query_with::<Sqlite, _>(whole, arguments.clone());
+                place.is_torn = true;
+                let done = written(whole, place.connection()?).await;
+                match &done {
+                    Ok(_) => place.is_torn = false,
+                    Err(_) => place.give_up().await,
+                }
+                return done;
             }
             self.begin(&mut place).await?;
         }
-        let changed = match statement().execute(place.connection()?).await {
-            Ok(done) => done.rows_affected(),
+        place.is_torn = several;
+        let done = written(statement(), place.connection()?).await;
+        place.is_torn = false;
+        let done = match done {
+            Ok(done) => done,
             // The statement undid itself and nothing else.
-            Err(error) if is_constraint(&error) => return Err(error),
+            Err(error) if is_constraint(&error) && !several => return Err(error),
             Err(error) => {
                 place.give_up().await;
                 return Err(error);
             }
         };
         let Some(mut outcome) = place.group.as_ref().map(|group| group.0.subscribe()) else {
-            return Ok(changed);
+            return Ok(done);
         };
         drop(place);
         let is_committed =
             outcome.wait_for(Option::is_some).await.is_ok_and(|it| *it == Some(true));
         if is_committed {
-            return Ok(changed);
+            return Ok(done);
         }
         // Whatever stopped the others is met again by the one that it is about.
         let mut place = self.alone(overwrites).await?;
-        Ok(statement().execute(place.connection()?).await?.rows_affected())
+        let mut transaction = place.connection()?.begin().await?;
+        let done = written(statement(), &mut transaction).await?;
+        transaction.commit().await?;
+        Ok(done)
     }
 
     /// Begins a transaction for all who wait, and has it committed behind them.
@@ -166,6 +189,9 @@ impl Writing {
 
     /// Sees to it that there is a connection fit for use.
     async fn prepare(&self, place: &mut WriterState, overwrites: bool) -> Result<(), sqlx::Error> {
+        if place.is_torn {
+            place.give_up().await;
+        }
         if self.is_in_memory {
             return Ok(());
         }
@@ -177,7 +203,7 @@ impl Writing {
             let _ = stuck.close().await;
         }
         if place.connection.is_none() {
-            place.connection = Some(connect_to_write(&self.options).await?);
+            place.connection = Some(connect_to_write(&self.options).boxed().await?);
             place.overwrites = false;
         }
         if overwrites && !place.overwrites {
@@ -218,22 +244,29 @@ impl Writing {
 
 impl WriterState {
     pub(super) fn connection(&mut self) -> Result<&mut SqliteConnection, sqlx::Error> {
+        round_trips::note();
         self.connection.as_mut().ok_or(sqlx::Error::PoolClosed)
     }
 
-    /// Gives the shared transaction up; each of its writers tries alone.
+    /// Gives the transaction up; each writer of a shared one tries alone.
     async fn give_up(&mut self) {
         drop(self.group.take());
-        if let Ok(connection) = self.connection() {
-            // One that cannot roll back is replaced by the next who needs it.
-            let _ = SqliteTransactionManager::rollback(connection).await;
+        let is_torn = std::mem::take(&mut self.is_torn);
+        let Ok(connection) = self.connection() else { return };
+        // One that cannot roll back is replaced by the next who needs it.
+        let _ = SqliteTransactionManager::rollback(connection).await;
+        if is_torn {
+            // The manager knows nothing of one that a text began; without a transaction this changes nothing.
+            let _ = sqlx::raw_sql("ROLLBACK").execute(connection).await;
         }
     }
 }
 
 /// Commits the shared transaction, and notifies its members.
 async fn commit(mut place: OwnedMutexGuard<WriterState>) -> OwnedMutexGuard<WriterState> {
+    let is_torn = place.is_torn;
     let done = match place.connection() {
+        Ok(_) if is_torn => Err(sqlx::Error::WorkerCrashed),
         Ok(connection) => SqliteTransactionManager::commit(connection).await,
         Err(error) => Err(error),
     };

@@ -11,7 +11,9 @@ use tracing::Instrument as _;
 
 use super::Bus;
 use super::event_queue::{Ending, EventJson, EventQueue, EventSender, Waiting};
-use crate::checkpoint::{Encoded, Error, EventRow, Fence, Result, StepKind, StepRow};
+use crate::checkpoint::{
+    Encoded, Error, EventPosition, EventRow, Fence, Result, StepKind, StepRow,
+};
 use crate::clock;
 use crate::graph::{EndStatus, RunEvent, State};
 use crate::ids::RunId;
@@ -169,7 +171,12 @@ impl<'a> EventLogWriter<'a> {
     /// restart of a step.
     async fn open<S: State>(bus: &Arc<dyn Bus>, published: &'a RunToPublish) -> Result<Self> {
         let store = bus.store();
-        let mark = store.event_position(published.fence.thread).await?;
+        // There are no events before the first input of a thread.
+        let mark = if published.head == 1 && !published.continues {
+            EventPosition::default()
+        } else {
+            store.event_position(published.fence.thread).await?
+        };
         let step = if mark.last > 0 {
             mark.step
         } else if published.continues {

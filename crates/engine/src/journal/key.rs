@@ -54,13 +54,15 @@ impl EffectKey {
         request: &Value,
         occurrence: u32,
     ) -> Self {
-        hasher.update(place.thread.0.as_bytes());
-        hasher.update(&place.step.to_le_bytes());
-        hasher.update(&place.task.to_le_bytes());
-        text(&mut hasher, name);
-        value(&mut hasher, request);
-        hasher.update(&occurrence.to_le_bytes());
-        Self(*hasher.finalize().as_bytes())
+        // Hashed as a whole: a request has hundreds of names and values.
+        let mut bytes = Vec::new();
+        bytes.extend(place.thread.0.as_bytes());
+        bytes.extend(place.step.to_le_bytes());
+        bytes.extend(place.task.to_le_bytes());
+        text(&mut bytes, name);
+        value(&mut bytes, request);
+        bytes.extend(occurrence.to_le_bytes());
+        Self(*hasher.update(&bytes).finalize().as_bytes())
     }
 
     /// Returns the bytes under which the effect is stored.
@@ -75,36 +77,36 @@ impl std::fmt::Display for EffectKey {
     }
 }
 
-fn text(hasher: &mut blake3::Hasher, text: &str) {
-    hasher.update(&(text.len() as u64).to_le_bytes());
-    hasher.update(text.as_bytes());
+fn text(bytes: &mut Vec<u8>, text: &str) {
+    bytes.extend((text.len() as u64).to_le_bytes());
+    bytes.extend(text.as_bytes());
 }
 
-/// Hashes JSON without the order of its objects' fields.
-fn value(hasher: &mut blake3::Hasher, json: &Value) {
+/// Writes JSON without the order of its objects' fields.
+fn value(bytes: &mut Vec<u8>, json: &Value) {
     match json {
         Value::Array(items) => {
-            hasher.update(b"[");
-            hasher.update(&(items.len() as u64).to_le_bytes());
-            items.iter().for_each(|item| value(hasher, item));
+            bytes.push(b'[');
+            bytes.extend((items.len() as u64).to_le_bytes());
+            items.iter().for_each(|item| value(bytes, item));
         }
         Value::Object(fields) => {
-            hasher.update(b"{");
-            hasher.update(&(fields.len() as u64).to_le_bytes());
-            let mut names: Vec<&String> = fields.keys().collect();
-            names.sort_unstable();
-            for name in names {
-                text(hasher, name);
-                value(hasher, &fields[name]);
+            bytes.push(b'{');
+            bytes.extend((fields.len() as u64).to_le_bytes());
+            let mut fields: Vec<(&String, &Value)> = fields.iter().collect();
+            fields.sort_unstable_by_key(|(name, _)| *name);
+            for (name, field) in fields {
+                text(bytes, name);
+                value(bytes, field);
             }
         }
         Value::String(string) => {
-            hasher.update(b"\"");
-            text(hasher, string);
+            bytes.push(b'"');
+            text(bytes, string);
         }
         plain => {
-            hasher.update(b"=");
-            text(hasher, &plain.to_string());
+            bytes.push(b'=');
+            text(bytes, &plain.to_string());
         }
     }
 }

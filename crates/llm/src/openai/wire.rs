@@ -328,6 +328,9 @@ pub(super) fn written(calls: Vec<(String, Value)>) -> Vec<ToolCall> {
 
 /// Gives every call an id that no other call of the conversation has, and the characters that its prompt escaped.
 pub(super) fn settle(calls: &mut [ToolCall], request: &ChatRequest) {
+    if calls.is_empty() {
+        return;
+    }
     let escapes = prompts::escapes(request);
     let earlier = request.messages.iter().flat_map(|message| &message.tool_calls);
     let mut taken: HashSet<String> = earlier.map(|call| call.id.clone()).collect();

@@ -10,9 +10,7 @@ use serde_json::{Map, Value, json};
 
 use super::{About, Drawing, Edit, Ended, FoldedStep, Options, Served, ThreadState, Wrote};
 use crate::Error;
-use perihelion_engine::checkpoint::{
-    StepRow, Store, ThreadInfo, ThreadStatus, forked_to, read_delta,
-};
+use perihelion_engine::checkpoint::{StepRow, Store, ThreadInfo, forked_to, read_delta};
 use perihelion_engine::graph::{Graph, State, Written};
 use perihelion_engine::ids::{RunId, ThreadId};
 use perihelion_engine::runner::{
@@ -232,16 +230,11 @@ impl<S: State> Served for Typed<S> {
     ) -> Result<Ended, Error> {
         let input = self.read_input(input)?;
         let options = retyped(options);
-        let info = self.runner.store().info(thread).await?;
-        let outcome = if info.status == ThreadStatus::Interrupted {
-            self.start_over(thread, input, options).await?
-        } else {
-            match self.runner.start(thread, input.clone(), options.clone()).await {
-                Err(runner::Error::Unfinished { .. }) => {
-                    self.start_over(thread, input, options).await?
-                }
-                other => other?,
+        let outcome = match self.runner.start(thread, input.clone(), options.clone()).await {
+            Err(runner::Error::Unfinished { .. }) => {
+                self.start_over(thread, input, options).await?
             }
+            other => other?,
         };
         Ok(ended(outcome))
     }

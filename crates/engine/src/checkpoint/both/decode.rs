@@ -5,11 +5,12 @@
 use perihelion_database::{FromColumn, Row};
 use uuid::Uuid;
 
+use super::super::chain::{not_beyond, reached};
 use super::super::checksum::{self, Counted};
 use super::super::{
     BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventPosition, EventRow,
-    OpenInterrupt, PendingExport, PendingRow, Result, RunRow, RunStatus, SnapshotRow, StepKind,
-    StepRow, ThreadInfo, ThreadStatus, Waiting,
+    Loaded, OpenInterrupt, PendingExport, PendingRow, Result, RunRow, RunStatus, SnapshotRow,
+    StepKind, StepRow, ThreadInfo, ThreadStatus, Waiting,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -95,6 +96,40 @@ pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow> {
         updated_at: there(row, "updated_at")?,
     };
     Ok(ThreadRow { info, base: count(row, "base")? })
+}
+
+/// Puts the rows together that restore a thread, each with its `part`: a snapshot (0), steps (1), pending writes (2), and the
+/// thread with its first step that the head has not reached (3).
+///
+/// # Errors
+/// [`Error::UnknownThread`] without the row of the thread, [`Error::UnknownStep`] if it does not have the step `at`.
+pub(in super::super) fn loaded(
+    thread: ThreadId,
+    at: Option<u64>,
+    after: Option<u64>,
+    rows: &[Row],
+) -> Result<Loaded> {
+    let (mut found, mut snapshot) = (None, None);
+    let (mut steps, mut pending) = (Vec::with_capacity(rows.len()), Vec::new());
+    for row in rows {
+        match there::<i64>(row, "part")? {
+            0 => snapshot = Some(self::snapshot(thread, row)?),
+            1 => steps.push(step(row)?),
+            2 => pending.push(self::pending(thread, row)?),
+            _ => found = Some((self::thread(row)?, maybe(row, "beyond")?)),
+        }
+    }
+    let (ThreadRow { info, base }, beyond) = found.ok_or(Error::UnknownThread(thread))?;
+    let at = at.unwrap_or(info.head);
+    if at > info.head || at < base {
+        return Err(Error::UnknownStep { thread, seq: at, head: info.head });
+    }
+    not_beyond(thread, beyond)?;
+    steps.sort_unstable_by_key(|step| step.seq);
+    pending.sort_unstable_by_key(|row: &PendingRow| row.task);
+    let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
+    reached(thread, after, &steps, at)?;
+    Ok(Loaded { info, snapshot, steps, pending })
 }
 
 pub(in super::super) fn step(row: &Row) -> Result<StepRow> {

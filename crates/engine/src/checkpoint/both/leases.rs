@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use perihelion_database::{Database, Query, Row, Transaction, query};
+use perihelion_database::{Database, Query, Row, query};
 
 use super::super::limits::{big, micros, text};
 use super::super::{
@@ -155,12 +155,4 @@ fn place(fence: Fence) -> Query {
 /// Returns the position of the thread; an error if it is unknown or the token is not its newest.
 pub(in super::super) async fn explain(database: &Database, fence: Fence) -> Result<HeadAndFence> {
     HeadAndFence::of(database.fetch_short(&place(fence)).await?, fence)
-}
-
-/// Checks the token within the transaction that writes.
-pub(in super::super) async fn check(
-    transaction: &mut Transaction<'_>,
-    fence: Fence,
-) -> Result<HeadAndFence> {
-    HeadAndFence::of(transaction.fetch_optional(&place(fence)).await?, fence)
 }

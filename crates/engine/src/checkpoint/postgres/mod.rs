@@ -18,15 +18,14 @@ use sqlx::PgConnection;
 
 use self::commit::{Unnested, bind_blobs, kept};
 use self::together::Shared as _;
-use super::both::decode::{self, ThreadRow, run_columns};
+use super::both::decode::{self, run_columns, thread_columns};
 use super::both::leases::{ended, explain};
 use super::both::steps::line;
-use super::both::{Backend, info as read_info, sum_of_answer};
-use super::chain::{not_beyond, reached};
+use super::both::{Backend, sum_of_answer};
 use super::limits::{big, text};
 use super::{
-    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, Result, RunEnd,
-    RunRow, StateCache, StepRow, Store, checksum,
+    BlobRow, Commit, Encoded, EventRow, Fence, Loaded, Outbox, PendingRow, Result, RunEnd, RunRow,
+    StateCache, Store, checksum,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -142,38 +141,9 @@ impl Backend for PostgresStore {
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>, since: Option<u64>) -> Result<Loaded> {
-        let ThreadRow { mut info, base } = read_info(&self.database, thread).await?;
-        let head = info.head;
-        if at.is_some_and(|at| at > head || at < base) {
-            return Err(Error::UnknownStep { thread, seq: at.unwrap_or(head), head });
-        }
         let after = since.map(|since| since.saturating_sub(1));
         let rows = query(LOAD).bind(thread.0).bind(at.map_or(i64::MAX, big)).bind(after.map(big));
-        let rows = self.database.fetch_all(&rows).await?;
-        let mut snapshot = None;
-        let mut steps: Vec<StepRow> = Vec::with_capacity(rows.len());
-        let mut pending: Vec<PendingRow> = Vec::new();
-        for row in rows {
-            match row.get::<i64>("part")? {
-                0 => snapshot = Some(decode::snapshot(thread, &row)?),
-                1 => steps.push(decode::step(&row)?),
-                2 => pending.push(decode::pending(thread, &row)?),
-                _ => not_beyond(thread, row.get("seq")?)?,
-            }
-        }
-        steps.sort_unstable_by_key(|step| step.seq);
-        pending.sort_unstable_by_key(|row| row.task);
-        // Somebody may have committed, or deleted the thread, between the two reads; the second one is
-        // consistent in itself.
-        let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
-        let reached = match reached(thread, after, &steps, at.unwrap_or(head)) {
-            Ok(reached) => reached,
-            Err(error) => {
-                return Err(read_info(&self.database, thread).await.err().unwrap_or(error));
-            }
-        };
-        info.head = head.max(reached);
-        Ok(Loaded { info, snapshot, steps, pending })
+        decode::loaded(thread, at, after, &self.database.fetch_all(&rows).await?)
     }
 
     /// Not repeated after a broken connection: a second answer would look like the answer of another client.
@@ -225,6 +195,13 @@ impl Store for PostgresStore {
     }
 }
 
+/// The columns of a thread, and its first step beyond the head, in a row of another part.
+macro_rules! no_thread {
+    () => {
+        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+    };
+}
+
 const BEGIN_RUN: &str = concat!(
     "WITH leased AS (
         UPDATE thread SET status = 'busy', updated_at = now(), runs = runs +
@@ -269,7 +246,7 @@ const SAVE_PENDING_AND_KEEP: &str = concat!(
     ") SELECT count(*) FROM leased"
 );
 
-/// Snapshot (0), steps (1), pending writes (2) and a step that the head has not reached (3) in one consistent read.
+/// The parts of [`decode::loaded`] in one consistent read.
 const LOAD: &str = concat!(
     line!(),
     ", newest AS (
@@ -278,22 +255,26 @@ const LOAD: &str = concat!(
             ORDER BY seq DESC LIMIT 1
         ) s ORDER BY s.seq DESC LIMIT 1
      )
-     SELECT 0 AS part, seq, schema_version, codec, state AS body, checksum, blobs_codec, blobs,
-        NULL::uuid AS run, NULL::timestamptz AS at, NULL::text AS kind, NULL::bytea AS hash,
-        NULL::bytea AS frontier, NULL::integer AS task
-     FROM newest
+     SELECT 3::bigint AS part, NULL::bigint AS seq, NULL::integer AS schema_version, NULL::smallint AS codec,
+        NULL::bytea AS body, NULL::bytea AS checksum, NULL::smallint AS blobs_codec, NULL::bytea AS blobs, NULL::uuid AS run,
+        NULL::timestamptz AS at, NULL::text AS kind, NULL::bytea AS hash, NULL::bytea AS frontier, NULL::integer AS task,
+        (SELECT min(seq) FROM step WHERE thread_id = thread.id AND seq > head) AS beyond, ",
+    thread_columns!(),
+    " FROM thread WHERE id = $1
      UNION ALL
-     SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, NULL, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL
-     FROM line JOIN step s ON s.thread_id = line.id AND s.seq <= line.upto
+     SELECT 0, seq, schema_version, codec, state, checksum, blobs_codec, blobs, NULL, NULL, NULL, NULL, NULL, NULL, ",
+    no_thread!(),
+    " FROM newest
+     UNION ALL
+     SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, NULL, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL, ",
+    no_thread!(),
+    " FROM line JOIN step s ON s.thread_id = line.id AND s.seq <= line.upto
         AND s.seq > coalesce($3, (SELECT seq FROM newest), 0)
      UNION ALL
-     SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.task
-     FROM pending p JOIN thread t ON t.id = p.thread_id
-     WHERE t.id = $1 AND p.step = t.head + 1 AND t.head <= $2
-     UNION ALL
-     SELECT 3, (SELECT min(s.seq) FROM step s WHERE s.thread_id = t.id AND s.seq > t.head),
-        NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL
-     FROM thread t WHERE t.id = $1"
+     SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.task, ",
+    no_thread!(),
+    " FROM pending p JOIN thread t ON t.id = p.thread_id
+     WHERE t.id = $1 AND p.step = t.head + 1 AND t.head <= $2"
 );
 
 /// Locks the row of the thread at the top first, in the order of all other writes.

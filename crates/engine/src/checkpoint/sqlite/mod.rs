@@ -10,14 +10,13 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use perihelion_database::address::path_of;
 use perihelion_database::sqlite::{Deleted, File, code};
-use perihelion_database::{self as database, Database, Query, Transaction, migrations, query};
+use perihelion_database::{self as database, Database, Query, migrations, query};
 use sqlx::SqliteConnection;
 
-use super::both::decode::{self, ThreadRow, run_columns};
-use super::both::leases::{check, explain};
-use super::both::steps::saving;
-use super::both::{Backend, ThreadAccess, now, sum_of_answer, why_not_appended};
-use super::chain::{not_beyond, reached};
+use super::both::decode::{self, run_columns, snapshot_columns, step_columns, thread_columns};
+use super::both::leases::explain;
+use super::both::steps::{line, saving};
+use super::both::{Backend, now, sum_of_answer, why_not_appended};
 use super::limits::{big, text};
 use super::{
     BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, Result, RunEnd,
@@ -90,43 +89,24 @@ impl Backend for SqliteStore {
     }
 
     async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
-        let mut transaction = self.database.begin().await?;
-        let begun = async {
-            let thread = fence.thread;
-            let now = now();
-            let count = query(COUNT_RUN).binds((thread.0, run.0, now, big(fence.token)));
-            if transaction.execute(&count).await? == 0 {
-                return Err(check(&mut transaction, fence).await?.fenced(fence));
-            }
-            let begin = query(BEGIN_RUN).bind(thread.0).bind(run.0).bind(now);
-            let begun = transaction.fetch_optional(&begin).await?;
-            if exports {
-                transaction.execute(&query(NOTE_EXPORT).bind(thread.0).bind(now)).await?;
-            }
-            decode::run(&begun.ok_or(Error::UnknownThread(thread))?)
-        };
-        let begun = begun.await;
-        transaction.settle(begun).await
+        let begin = query(BEGIN_RUN).several();
+        let begin = begin.binds((fence.thread.0, run.0, now(), big(fence.token), exports));
+        match self.database.execute_returning(&begin).await? {
+            Some(run) => decode::run(&run),
+            None => Err(explain(&self.database, fence).await?.fenced(fence)),
+        }
     }
 
     async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
-        let mut transaction = self.database.begin().await?;
-        let released = async {
-            let now = now();
-            let release = query(RELEASE)
-                .binds((fence.thread.0, end.thread.as_str(), end.error.map(text), now))
-                .binds((big(fence.token), run.0));
-            if transaction.execute(&release).await? == 0 {
-                // Later changes of the thread stay.
-                return check(&mut transaction, fence).await.map(|_| ());
-            }
-            let ended =
-                query(END).bind(fence.thread.0).bind(run.0).bind(end.run.as_str()).bind(now);
-            transaction.execute(&ended.bind(end.finish_reason.map(text))).await?;
-            Ok::<_, Error>(())
-        };
-        let released = released.await;
-        transaction.settle(released).await
+        let release = query(END_RUN)
+            .several()
+            .binds((fence.thread.0, end.thread.as_str(), end.error.map(text), now()))
+            .binds((big(fence.token), run.0, end.run.as_str(), end.finish_reason.map(text)));
+        match self.database.execute_returning(&release).await? {
+            Some(_) => Ok(()),
+            // Later changes of the thread stay.
+            None => explain(&self.database, fence).await.map(|_| ()),
+        }
     }
 
     async fn commit(&self, commit: &Commit) -> Result<()> {
@@ -147,11 +127,11 @@ impl Backend for SqliteStore {
         self.write(&saving(self.database.dialect(), fence, row), blobs, 1).await
     }
 
-    /// Reads in one transaction, so that all parts are of the same moment.
     async fn load(&self, thread: ThreadId, at: Option<u64>, since: Option<u64>) -> Result<Loaded> {
-        let mut transaction = self.database.begin_reading().await?;
-        let loaded = read_all(&mut transaction, thread, at, since).await;
-        transaction.settle(loaded).await
+        let after = since.map(|since| since.saturating_sub(1));
+        let rows = query(LOAD).several().bind(thread.0).bind(at.map_or(i64::MAX, big));
+        let rows = self.database.fetch_all(&rows.bind(after.map(big))).await?;
+        decode::loaded(thread, at, after, &rows)
     }
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool> {
@@ -199,30 +179,29 @@ impl Store for SqliteStore {
     }
 }
 
-const COUNT_RUN: &str = "UPDATE thread SET status = 'busy', updated_at = $3, runs = runs +
-        NOT EXISTS (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $2)
-     WHERE id = $1 AND fence = $4";
-
 const BEGIN_RUN: &str = concat!(
-    "INSERT INTO run (thread_id, id, number, status, started_at)
-     SELECT id, $2, runs, 'running', $3 FROM thread WHERE id = $1
+    "UPDATE thread SET status = 'busy', updated_at = $3, runs = runs +
+        NOT EXISTS (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $2)
+     WHERE id = $1 AND fence = $4;
+     INSERT INTO trace_debt (thread_id, from_run, to_run, since)
+     SELECT id, runs, runs, $3 FROM thread WHERE id = $1 AND fence = $4 AND $5
+     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run;
+     INSERT INTO run (thread_id, id, number, status, started_at)
+     SELECT id, $2, runs, 'running', $3 FROM thread WHERE id = $1 AND fence = $4
      ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL, finish_reason = NULL
      RETURNING ",
     run_columns!()
 );
 
-const NOTE_EXPORT: &str = "INSERT INTO trace_debt (thread_id, from_run, to_run, since)
-     SELECT id, runs, runs, $2 FROM thread WHERE id = $1
-     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run";
-
-const RELEASE: &str = "UPDATE thread SET
+const END_RUN: &str = "UPDATE thread SET
         status = CASE WHEN $2 = 'interrupted' AND woken THEN 'queued' ELSE $2 END, error = $3, owner = NULL, lease_until = NULL,
         updated_at = $4
      WHERE id = $1 AND fence = $5 AND NOT EXISTS
-        (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $6 AND run.status <> 'running')";
-
-const END: &str = "UPDATE run SET status = $3, ended_at = $4, finish_reason = $5
-     WHERE thread_id = $1 AND id = $2";
+        (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $6 AND run.status <> 'running')
+     RETURNING 1;
+     UPDATE run SET status = $7, ended_at = $4, finish_reason = $8
+     WHERE thread_id = $1 AND id = $6 AND status = 'running'
+        AND EXISTS (SELECT 1 FROM thread WHERE thread.id = $1 AND fence = $5)";
 
 /// Stores a text; for a text that exists, the earlier step counts.
 const KEEP: &str = "INSERT INTO blob (thread_id, hash, step, codec, body)
@@ -242,35 +221,29 @@ fn committing(commit: &Commit) -> Query {
         .bind(commit.clears_pending)
 }
 
-const BEYOND: &str = "SELECT min(seq) AS seq FROM step WHERE thread_id = $1 AND seq > $2";
-
-async fn read_all(
-    transaction: &mut Transaction<'_>,
-    thread: ThreadId,
-    at: Option<u64>,
-    since: Option<u64>,
-) -> Result<Loaded> {
-    let mut access = ThreadAccess { transaction, thread };
-    let ThreadRow { info, base } = access.read().await?;
-    let at = at.unwrap_or(info.head);
-    if at > info.head || at < base {
-        return Err(Error::UnknownStep { thread, seq: at, head: info.head });
-    }
-    let beyond = query(BEYOND).bind(thread.0).bind(big(info.head));
-    if let Some(beyond) = access.transaction.fetch_optional(&beyond).await? {
-        not_beyond(thread, beyond.get("seq")?)?;
-    }
-    let snapshot = match since {
-        None => access.newest_snapshot(at).await?,
-        Some(_) => None,
-    };
-    let after = since.map(|since| since.saturating_sub(1));
-    let after = after.or(snapshot.as_ref().map(|snapshot| snapshot.seq)).unwrap_or_default();
-    let steps = access.steps(after, at).await?;
-    reached(thread, after, &steps, at)?;
-    let pending = if at == info.head { access.pending(info.head + 1).await? } else { Vec::new() };
-    Ok(Loaded { info, snapshot, steps, pending })
-}
+/// The parts of [`decode::loaded`], in one transaction, so that all are of the same moment.
+const LOAD: &str = concat!(
+    "BEGIN;
+     SELECT 3 AS part, (SELECT min(seq) FROM step WHERE thread_id = thread.id AND seq > head) AS beyond, ",
+    thread_columns!(),
+    " FROM thread WHERE id = $1; ",
+    line!(),
+    " SELECT 0 AS part, ",
+    snapshot_columns!(),
+    " FROM line CROSS JOIN snapshot s WHERE $3 IS NULL AND s.thread_id = line.id AND s.seq =
+        (SELECT max(seq) FROM snapshot WHERE thread_id = line.id AND seq <= line.upto)
+     ORDER BY s.seq DESC LIMIT 1; ",
+    line!(),
+    " SELECT 1 AS part, ",
+    step_columns!(),
+    " FROM line CROSS JOIN step WHERE step.thread_id = line.id AND seq <= line.upto
+        AND seq > coalesce($3, (SELECT max((SELECT max(seq) FROM snapshot
+            WHERE thread_id = line.id AND seq <= line.upto)) FROM line), 0);
+     SELECT 2 AS part, p.step AS seq, p.task, p.codec, p.body, p.checksum
+     FROM thread t CROSS JOIN pending p
+     WHERE t.id = $1 AND t.head <= $2 AND p.thread_id = t.id AND p.step = t.head + 1;
+     COMMIT"
+);
 
 const ANSWER: &str = "UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3,
         ended_at = $4, outcome_sum = $5
