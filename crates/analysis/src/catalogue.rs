@@ -35,7 +35,6 @@ pub struct Column {
     pub nullable: bool,
     #[serde(default)]
     pub comment: Option<String>,
-    /// A few of its values, if they were read.
     #[serde(default)]
     pub values: Vec<String>,
 }

@@ -30,7 +30,6 @@ pub struct Knowledge {
 #[serde(deny_unknown_fields)]
 pub struct Metric {
     pub name: String,
-    /// Other words for it.
     #[serde(default)]
     pub synonyms: Vec<String>,
     /// Its meaning, with inclusions and exclusions.
@@ -41,11 +40,9 @@ pub struct Metric {
     /// A condition that belongs to it: `orders.status = 'paid'`.
     #[serde(default)]
     pub filter: Option<String>,
-    /// The tables that it is computed from.
     pub tables: Vec<String>,
 }
 
-/// A question with its verified statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifiedQuery {
@@ -56,7 +53,6 @@ pub struct VerifiedQuery {
     pub verified_by: Option<String>,
 }
 
-/// How up to date a table is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Freshness {
@@ -69,7 +65,6 @@ pub struct Freshness {
     pub note: Option<String>,
 }
 
-/// What fits a question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitting<'a> {
     pub metrics: Vec<&'a Metric>,
@@ -123,7 +118,6 @@ impl Knowledge {
         }
     }
 
-    /// Returns the note about a table's freshness.
     #[must_use]
     pub fn freshness_of(&self, table: &str) -> Option<&Freshness> {
         self.freshness.iter().find(|known| known.table.eq_ignore_ascii_case(table))

@@ -29,7 +29,6 @@ pub struct Number {
     pub origin: Origin,
 }
 
-/// A number as a text writes it.
 #[derive(Clone, Debug, PartialEq)]
 struct Written {
     text: String,
@@ -120,7 +119,6 @@ impl Written {
         if exact { distance < 1e-6 } else { distance <= slack }
     }
 
-    /// Returns whether this writes a ratio as a percentage.
     fn is_share(&self, ratio: f64) -> bool {
         self.percent && self.is(ratio * 100.0)
     }

@@ -51,7 +51,6 @@ pub fn read_judgements(text: &str) -> Result<Vec<Judgement>> {
     judgements.collect()
 }
 
-/// How questions are asked.
 #[derive(Clone, Copy, Default)]
 pub struct Asking<'a> {
     /// The library's defaults.

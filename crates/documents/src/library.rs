@@ -40,7 +40,6 @@ pub struct Read {
 }
 
 impl Library {
-    /// Opens the documents of one scope; documents are parsed by `parser`.
     pub fn new(database: Database, parser: Parser, scope: Scope) -> Self {
         let index = StoredIndex::new(database);
         Self {
@@ -70,7 +69,6 @@ impl Library {
         self
     }
 
-    /// Returns the index that the documents' children lie in.
     pub fn index(&self) -> &StoredIndex {
         &self.index
     }
@@ -97,7 +95,6 @@ impl Library {
         self.database().fetch_all(&read).await?.iter().map(record::read).collect()
     }
 
-    /// Returns the document of a path, if it is stored.
     pub async fn at(&self, collection: &str, path: &str) -> Result<Option<Document>> {
         self.by_id(&prepare::id(&self.scope, collection, path)).await
     }
@@ -171,14 +168,12 @@ impl Library {
         })
     }
 
-    /// Returns the text of a range in its document.
     pub(crate) async fn text(&self, range: Range) -> Result<String> {
         let id = range.document.clone();
         let text = self.texts(&[range]).await?.pop().flatten();
         text.ok_or_else(|| Error::Damaged { id, what: "a part of its text is missing".to_owned() })
     }
 
-    /// Returns the page and the section of a place.
     async fn place(&self, id: &str, at: usize) -> Result<Option<(Option<u32>, Vec<String>)>> {
         let read = self.query(
             "SELECT page, section FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3 AND first <= $4

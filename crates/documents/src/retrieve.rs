@@ -48,7 +48,6 @@ pub struct Passage {
     pub text: String,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Retrieved {
     /// Best first, one per parent.

@@ -39,13 +39,11 @@ pub struct Figures {
     pub calls: usize,
     /// Calls that repaired an invalid answer.
     pub repairs: u64,
-    /// Milliseconds of a call, at the median.
     pub latency_p50_ms: f64,
     pub latency_p95_ms: f64,
     /// How the judge found its answers beside the first model's.
     #[serde(default)]
     pub beside_first: Option<Preference>,
-    /// The usage and cost of the judge.
     #[serde(default)]
     pub judging: Judging,
 }
@@ -123,7 +121,6 @@ impl Preference {
 }
 
 impl Figures {
-    /// Adds up the runs of a model.
     pub fn of(record: &Record, seed: u64) -> Self {
         let runs: Vec<&RunRecord> = record.cases.iter().flat_map(|case| &case.runs).collect();
         let estimate = |figure: fn(&RunRecord) -> f64| {

@@ -83,7 +83,6 @@ pub struct Case {
     pub note: Option<String>,
 }
 
-/// One message of a conversation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
@@ -109,7 +108,6 @@ pub struct Expect {
     pub at_most: Budget,
 }
 
-/// Rules for a text.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRules {
@@ -120,7 +118,6 @@ pub struct AnswerRules {
     pub matches: Vec<String>,
 }
 
-/// Rules for names, of agents or of tools.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NameRules {
@@ -130,7 +127,6 @@ pub struct NameRules {
     pub not_used: Vec<String>,
 }
 
-/// Rules for the table of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataRules {
@@ -142,7 +138,6 @@ pub struct DataRules {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Upper bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -219,7 +214,6 @@ impl Suite {
         }
     }
 
-    /// Returns how often a case is run.
     pub fn repeat_of(&self, case: &Case) -> u32 {
         case.repeat.unwrap_or(self.repeat)
     }
@@ -231,7 +225,6 @@ impl Suite {
 }
 
 impl Case {
-    /// Returns its questions in their order.
     pub fn questions(&self) -> Vec<&str> {
         match &self.question {
             Some(question) => vec![question],

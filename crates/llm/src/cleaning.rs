@@ -14,14 +14,12 @@ const OPENING: usize = 40;
 const BARE_ANALYSIS: &str = "analysis";
 const BARE_FINAL: &str = "assistantfinal";
 
-/// A tool call as the model wrote it.
 pub(super) struct WrittenCall {
     /// The tool, if a mark outside the body names it.
     pub name: Option<String>,
     pub body: String,
 }
 
-/// The parts of an answer.
 #[derive(Default)]
 pub(super) struct Cleaned {
     pub content: String,

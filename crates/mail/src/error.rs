@@ -58,7 +58,6 @@ pub enum Error {
     Unwritable(#[from] std::io::Error),
 }
 
-/// The result of a mailbox.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<reqwest::Error> for Error {

@@ -59,7 +59,6 @@ pub struct Runtime {
     pub(super) audit: OnceLock<Audit>,
 }
 
-/// The parts of a runtime, before any of them is started.
 pub(super) struct Parts {
     pub settings: Settings,
     pub store: Arc<dyn Store>,
@@ -71,7 +70,6 @@ pub(super) struct Parts {
     pub learns: bool,
     /// The threads whose traces are exported only at their end.
     pub continued: ContinuedRuns,
-    /// Whether the servers are looked at.
     pub scans: bool,
     /// The servers of a demo, whose tenant owns new threads.
     pub companions: Option<Companions>,

@@ -35,12 +35,9 @@ pub struct Folders {
     endings: Vec<String>,
 }
 
-/// The changes since the last poll.
 #[derive(Debug, Default)]
 pub struct Changed {
-    /// Files that are there.
     pub files: Vec<PathBuf>,
-    /// Files that were deleted.
     pub gone: Vec<PathBuf>,
 }
 

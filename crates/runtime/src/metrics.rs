@@ -27,7 +27,6 @@ const STATUSES: [ThreadStatus; 6] = [
 /// The fraction of time that counting the database's threads can take.
 const SHARE: u32 = 20;
 
-/// The response to Prometheus.
 pub struct Metrics {
     collected: &'static Collected,
     gauges: Arc<Gauges>,

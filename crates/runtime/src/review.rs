@@ -28,7 +28,6 @@ impl Review {
         }
     }
 
-    /// Returns the location of the pin.
     pub fn path(&self) -> &std::path::Path {
         self.pins.path()
     }

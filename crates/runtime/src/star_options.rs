@@ -9,7 +9,6 @@ use perihelion_llm::{Prompts, Role};
 use perihelion_settings::config::{self, Settings};
 use perihelion_star::{Allowance, Home, Kinds, MenuSize, Shapes, StarLimits, StarOptions};
 
-/// Returns the parts of a star from the settings.
 pub(super) fn star_options(
     settings: &Settings,
     kinds: &Kinds,

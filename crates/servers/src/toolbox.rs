@@ -30,7 +30,6 @@ pub(crate) mod prelude {
 /// For how long a list of tools is fresh: they change with the program alone, so a day is as good as any.
 const TOOLS_TTL_MS: u64 = 86_400_000;
 
-/// The tools of a server.
 #[async_trait]
 pub trait Toolbox: Send + Sync + 'static {
     fn about(&self) -> ServerConfig;
@@ -87,7 +86,6 @@ impl Serving {
         Self(Arc::new(tools))
     }
 
-    /// Serves the tools of a bundled server.
     pub(crate) fn fixed<S: Send + Sync + 'static>(
         server: S,
         router: ToolRouter<S>,

@@ -19,9 +19,7 @@ pub struct RunSearch {
     pub since: Option<DateTime<Utc>>,
     pub until: Option<DateTime<Utc>>,
     pub graph: Option<String>,
-    /// An agent that worked in it.
     pub agent: Option<String>,
-    /// The user whose thread it is.
     pub user: Option<String>,
     /// A part of the reason for which it failed, in any case of letters.
     pub error: Option<String>,
@@ -33,7 +31,6 @@ pub struct RunSearch {
     pub limit: u32,
 }
 
-/// A run with what lists show of it.
 #[derive(Clone, Debug)]
 pub struct FoundRun {
     pub run: Run,
@@ -61,7 +58,6 @@ const EXECUTED: &str = "FROM audit a WHERE a.thread_id = r.thread_id AND a.actio
     AND r.base_step IS NOT NULL AND (r.status = 'running' OR a.at <= r.updated_at)";
 
 impl Kept {
-    /// Finds runs of the tenant.
     pub async fn find_runs(&self, search: &RunSearch) -> Result<Vec<FoundRun>> {
         let rows = self.of_tenant().fetch_all(&self.page_of_runs(search, "").build()).await?;
         rows.iter().map(|row| self.read_found(row)).collect()

@@ -187,7 +187,6 @@ impl Kept {
         Ok(self.database.of_tenant(&cron.tenant).execute(&claim).await? == 1)
     }
 
-    /// Stops a claimed cron, with the reason.
     pub async fn pause_cron(&self, cron: &Cron, owner: &str, why: &str) -> Result<()> {
         let pause = query(
             "UPDATE service_cron SET enabled = false, next_at = NULL, paused = $1, claimed_by = NULL, \
@@ -198,7 +197,6 @@ impl Kept {
         Ok(())
     }
 
-    /// Moves a claimed cron on to its next time.
     pub async fn move_cron(
         &self,
         cron: &Cron,

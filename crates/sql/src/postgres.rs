@@ -273,7 +273,6 @@ async fn fetch(
     Ok(collector.answer)
 }
 
-/// Returns the schemas of the functions that extensions bring.
 async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, String>> {
     let rows: Vec<(String, String, String)> = sqlx::query_as(
         "SELECT e.extname::text, p.proname::text, n.nspname::text FROM pg_catalog.pg_extension e \

@@ -12,13 +12,11 @@ use crate::answer::{Answer, Limits};
 use crate::database::{Database, find, kind, quoted};
 use crate::{Error, Result};
 
-/// Rows shown when a table is described.
 const SAMPLE_ROWS: usize = 3;
 /// Longest time spent on one look at a table.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);
 /// Rows that are sampled for ranges and frequent values.
 const PROFILED_ROWS: usize = 10_000;
-/// Most columns that are looked at.
 const PROFILED_COLUMNS: usize = 40;
 /// A column with more different values has no frequent ones.
 const MAX_DISTINCT: u64 = 50;

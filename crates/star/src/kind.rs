@@ -44,7 +44,6 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns the bounds of the turn.
     pub(super) fn limits(&self) -> StarLimits {
         self.star.limits.for_turn(self.ctx.state())
     }
@@ -100,7 +99,6 @@ pub struct Bound {
     pub notice: Option<String>,
 }
 
-/// The kinds that there are, by name.
 #[derive(Clone)]
 pub struct Kinds {
     plain: Arc<dyn Kind>,
@@ -146,7 +144,6 @@ impl Kinds {
         std::iter::once(self.plain.name()).chain(self.others.keys().map(String::as_str))
     }
 
-    /// Returns the kinds, the plain one first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Kind>> {
         std::iter::once(&self.plain).chain(self.others.values())
     }

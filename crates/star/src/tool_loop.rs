@@ -122,7 +122,6 @@ fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
     experience.worked(work);
 }
 
-/// One task under way.
 struct Loop<'a> {
     job: &'a Job,
     model: &'a RecordedModel<'a>,

@@ -33,7 +33,6 @@ pub struct ExportCounts {
 enum Undelivered {
     /// The thread cannot be read; others can.
     Unreadable,
-    /// The collector did not take one.
     NotTaken,
 }
 
@@ -138,7 +137,6 @@ impl Delivery {
         is_all
     }
 
-    /// Delivers the traces of runs.
     async fn runs(
         &self,
         sink: &Sink,

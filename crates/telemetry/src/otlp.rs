@@ -37,7 +37,6 @@ pub enum Error {
     Delivery(String),
 }
 
-/// Sends spans to one collector.
 #[derive(Debug)]
 pub struct Sink {
     wire: Wire<ExportTraceServiceRequest>,

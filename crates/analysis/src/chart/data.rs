@@ -7,7 +7,6 @@ use crate::numbers::number_of;
 
 /// Most points, bars or slices.
 const MOST: usize = 500;
-/// Most slices of a pie.
 const MOST_SLICES: usize = 24;
 
 /// The values of a chart: one row per x and series.

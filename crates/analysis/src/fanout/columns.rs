@@ -23,7 +23,6 @@ impl Visitor for Aggregates {
     }
 }
 
-/// Collects names of columns.
 pub struct Names(pub Vec<Vec<Ident>>);
 
 impl Visitor for Names {

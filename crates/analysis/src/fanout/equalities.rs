@@ -123,7 +123,6 @@ impl Equalities {
         }
     }
 
-    /// Returns whether an item is a table with known keys that is joined by columns.
     pub fn is_joined_by_known_columns(&self, at: usize, items: &[Item<'_>]) -> bool {
         items[at].table.is_some_and(|table| !table.is_view && !items[at].keys.is_empty())
             && self.pairs.iter().any(|equality| equality.what.0.0 == at || equality.what.1.0 == at)

@@ -9,7 +9,6 @@ use crate::Table;
 #[derive(Clone)]
 pub struct Item<'a> {
     pub name: String,
-    /// The table, if it is one.
     pub table: Option<&'a Table>,
     /// Sets of columns that name at most one row.
     pub keys: Vec<Vec<String>>,
@@ -164,7 +163,6 @@ impl<'a> Look<'a> {
         }
     }
 
-    /// Returns which item a name belongs to, and the column.
     pub(super) fn owner(&self, name: &[Ident], items: &[Item<'_>]) -> Option<(usize, String)> {
         match name {
             [column] => {

@@ -259,7 +259,6 @@ pub(super) async fn versions(
     Ok(Json(page.map(wire::shown_assistant).collect()))
 }
 
-/// Returns whether metadata has all fields that are wanted of it.
 pub(super) fn has_all(metadata: &Value, wanted: &Value) -> bool {
     let mut wanted = wanted.as_object().into_iter().flatten();
     wanted.all(|(key, value)| metadata.get(key) == Some(value))

@@ -42,7 +42,6 @@ impl Depth {
     }
 }
 
-/// Draws the graph of an assistant.
 pub(super) async fn graph(
     app: State<AppState>,
     Path(id): Path<String>,

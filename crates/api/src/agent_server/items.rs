@@ -86,7 +86,6 @@ pub(super) async fn put(app: State<AppState>, body: Body) -> StatusResult {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Returns the time after this number of minutes.
 fn ends_after(now: DateTime<Utc>, minutes: f64) -> Result<DateTime<Utc>, Refusal> {
     let seconds = (minutes > 0.0).then_some(minutes * 60.0);
     let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());

@@ -13,7 +13,6 @@ use perihelion_runtime::Edit;
 use perihelion_service::Service;
 use perihelion_star::{Message, Request};
 
-/// A message as a client sends it.
 pub(super) struct Sent<'a> {
     pub role: &'a str,
     pub content: Cow<'a, Value>,

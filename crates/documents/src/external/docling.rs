@@ -39,7 +39,6 @@ pub struct Docling {
     key: Option<SecretString>,
 }
 
-/// A task of the server's.
 #[derive(Deserialize)]
 struct Task {
     task_id: String,
@@ -48,7 +47,6 @@ struct Task {
     error_message: Option<String>,
 }
 
-/// The result of a task.
 #[derive(Deserialize)]
 struct Outcome {
     #[serde(default)]

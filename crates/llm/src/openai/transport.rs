@@ -32,7 +32,6 @@ impl From<reqwest::Error> for SendError {
     }
 }
 
-/// The way to one model of one endpoint.
 pub(super) struct Transport {
     http: reqwest::Client,
     credentials: Credentials,

@@ -57,7 +57,6 @@ fn hint(tool: &Value, name: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether a tool claims to reach the open world.
 fn is_hinted(definitions: &Definitions) -> bool {
     let claims = |tool: &Value| hint(&tool["annotations"], "openWorldHint") == Some(true);
     definitions.tools.iter().any(claims)

@@ -36,7 +36,6 @@ enum State {
     Open(Opened),
 }
 
-/// The connection for a caller that needs a session.
 pub(super) enum SessionSlot<'a> {
     Taken(Arc<Session>),
     Free(FreeSlot<'a>),

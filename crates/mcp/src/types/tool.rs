@@ -18,7 +18,6 @@ pub struct ToolAnnotations {
     pub open_world: Option<bool>,
 }
 
-/// One tool of one server, as listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     pub name: String,
@@ -54,7 +53,6 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Returns what surrounds its calls.
     pub fn call_policy(&self) -> CallPolicy {
         CallPolicy {
             needs_approval: self.needs_approval,
@@ -65,7 +63,6 @@ impl ToolDefinition {
         }
     }
 
-    /// Returns the tool with other rules around its calls.
     pub fn under(&self, call_policy: CallPolicy) -> Self {
         Self {
             needs_approval: call_policy.needs_approval,

@@ -16,7 +16,6 @@ const TASK_CHARS: usize = 600;
 /// Letters of a value below which it is not looked for in texts: everything holds an `a`.
 const SHORT: usize = 2;
 
-/// A tool call that was recorded, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub tool: String,
@@ -60,7 +59,6 @@ pub fn distil(task: &str, calls: &[Call]) -> Option<Lesson> {
     Some(Lesson { task, steps })
 }
 
-/// The values of a task that were given names.
 struct Parameters {
     task: String,
     named: Vec<(String, String)>,

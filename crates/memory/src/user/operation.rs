@@ -72,7 +72,6 @@ pub(super) fn normal_key(key: &str) -> String {
     key.chars().take(KEY_CHARS).collect()
 }
 
-/// Returns the value in its stored form.
 pub(super) fn normal_value(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(VALUE_CHARS).collect()
 }

@@ -26,7 +26,6 @@ const KEEPS_RESERVED: &AsciiSet = &ENCODED
     .remove(b'[')
     .remove(b']');
 
-/// Encodes a text for a path or a query.
 pub fn encoded(text: &str, allow_reserved: bool) -> String {
     utf8_percent_encode(text, if allow_reserved { KEEPS_RESERVED } else { ENCODED }).to_string()
 }
@@ -68,7 +67,6 @@ pub fn fitted<'a>(
     }
 }
 
-/// Writes a value in the simple style, as headers have it.
 pub fn simple(parameter: &Parameter, value: &Value) -> Result<String> {
     if parameter.media.is_some() {
         return Ok(value.to_string());

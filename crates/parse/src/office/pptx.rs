@@ -68,7 +68,6 @@ fn slide(package: &mut Package<'_>, part: &str, builder: &mut Builder) -> Result
 
 struct Reader<'b> {
     builder: &'b mut Builder,
-    /// Relations of the slide's charts.
     charts: Vec<String>,
 }
 

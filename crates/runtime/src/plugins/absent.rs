@@ -109,7 +109,6 @@ pub(super) fn keep(plugins: &Arc<Plugins>) -> AbortOnDropHandle<()> {
 pub struct Readiness(Weak<Plugins>);
 
 impl Readiness {
-    /// Returns the required servers that are not there.
     pub fn missing(&self) -> Vec<String> {
         let absent = self.0.upgrade().map(|plugins| plugins.pool.absent()).unwrap_or_default();
         absent.into_iter().filter(|one| one.is_required).map(|one| one.server).collect()

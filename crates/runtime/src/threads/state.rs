@@ -15,7 +15,6 @@ pub struct RawState {
     pub graph: String,
     pub step: u64,
     pub next: Vec<String>,
-    /// The newest stored state, if there is one.
     pub snapshot: Option<Value>,
     /// The step that it belongs to; 0 without one.
     pub snapshot_step: u64,

@@ -71,7 +71,6 @@ pub struct Called {
     pub adjusted: Vec<String>,
 }
 
-/// An API that can be called.
 pub struct Api {
     pub catalogue: Catalogue,
     pub finder: Finder,

@@ -75,7 +75,6 @@ pub struct Server {
 }
 
 impl Api {
-    /// Reads the description and indexes it.
     pub fn open(options: &Options) -> Result<Self> {
         let path = options.spec.clone();
         let text = std::fs::read_to_string(&path)

@@ -20,7 +20,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the directory and makes the tools.
     pub fn open(options: &Options) -> Result<Serving, Error> {
         let server = Self { tree: Arc::new(Tree::open(options)?) };
         let text = "Text documents of one folder, read-only. Search for lines, read around them, cite them as \

@@ -89,7 +89,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the account.
     pub async fn open(options: &Options) -> Result<Serving, Error> {
         let server = Self { mailbox: options.open().await? };
         let text = "Reads and answers one account's mail: search_mail, then read_thread; draft, reply or forward keep a draft, send sends it.";

@@ -46,7 +46,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the tier that was asked for.
     pub fn open(options: &Options) -> Result<Serving, Error> {
         let tier = options.tier();
         let python = Python::open(tier, &options.site_packages)?;

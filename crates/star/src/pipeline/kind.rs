@@ -13,7 +13,6 @@ use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, NodeError, State
 use perihelion_engine::runner::Subgraph;
 
 impl<W: State> Pipeline<W> {
-    /// Makes the declaration a kind of agent.
     pub fn into_kind(self) -> Arc<dyn Kind> {
         Arc::new(self)
     }
@@ -84,7 +83,6 @@ impl<W: State> Pipeline<W> {
     }
 }
 
-/// Returns the start of a pipeline: the sources of its task.
 fn opening_of<W: State>(job: &Job) -> PipelineUpdate<W> {
     let mut tainted_by = taint::of_opening(job.ctx.state(), &job.assignment);
     tainted_by.extend(job.server.open_world.then(|| job.server.name.clone()));
@@ -155,7 +153,6 @@ impl<W: State> Pipeline<W> {
         self
     }
 
-    /// Needs a tool that plays a role.
     pub fn tool(mut self, name: &'static str, about: &'static str) -> Self {
         self.roles.push(ToolRole { name, about, required: true });
         self

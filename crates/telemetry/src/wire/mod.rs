@@ -120,7 +120,6 @@ impl<P: Payload> Wire<P> {
     }
 }
 
-/// A request of one signal.
 #[async_trait]
 pub(super) trait Payload: Message + Clone + Default + 'static {
     /// The path below a collector's base address.

@@ -68,7 +68,6 @@ impl Visitor for CompoundNames {
     }
 }
 
-/// A `WITH` name that is in force.
 struct Cte {
     name: String,
     columns: Columns,

@@ -122,7 +122,6 @@ fn with_kind(fields: &Value, kind: Value) -> Value {
     Value::Object(fields)
 }
 
-/// Reads content that is a text, or a list with texts in it.
 pub(crate) fn content_text(given: &Value) -> String {
     match given {
         Value::String(text) => text.clone(),

@@ -46,7 +46,6 @@ impl<'a> RunMetadata<'a> {
     }
 }
 
-/// The task of a run that something belongs to.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TaskMetadata<'a> {
     #[serde(flatten)]

@@ -63,7 +63,6 @@ pub struct ClientCredentials {
     pub audience: Option<String>,
 }
 
-/// The settings of one scheme of the description.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchemeConfig {
@@ -151,7 +150,6 @@ impl Config {
         Ok(Some((user, password.or_else(|| variable(PASSWORD)).unwrap_or_default().into())))
     }
 
-    /// Removes secrets from a text.
     pub fn redact(&self, text: &str) -> String {
         let variables = [TOKEN, KEY, PASSWORD].into_iter().filter_map(variable);
         let mut secrets: Vec<SecretString> = variables.map(Into::into).collect();
