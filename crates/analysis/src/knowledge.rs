@@ -38,7 +38,6 @@ pub struct Metric {
     /// The expression: `SUM(orders.total)`.
     pub sql: String,
     /// A condition that belongs to it: `orders.status = 'paid'`.
-    #[serde(default)]
     pub filter: Option<String>,
     pub tables: Vec<String>,
 }
@@ -49,7 +48,6 @@ pub struct VerifiedQuery {
     pub question: String,
     pub sql: String,
     /// The verifier, and the date.
-    #[serde(default)]
     pub verified_by: Option<String>,
 }
 
@@ -58,10 +56,8 @@ pub struct VerifiedQuery {
 pub struct Freshness {
     pub table: String,
     /// The column whose newest value is the date.
-    #[serde(default)]
     pub column: Option<String>,
     /// Or words that do: `loaded every night`.
-    #[serde(default)]
     pub note: Option<String>,
 }
 

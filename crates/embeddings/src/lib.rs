@@ -42,7 +42,6 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Embedding {
-    #[serde(default)]
     index: Option<usize>,
     embedding: Vec<f32>,
 }

@@ -11,7 +11,6 @@ use crate::stats::{Estimate, bootstrap, quantile, wilson};
 pub struct Evaluation {
     pub suite: String,
     /// The role that each model took; `None` for every role without its own model.
-    #[serde(default)]
     pub role: Option<String>,
     /// The model that compared the answers.
     #[serde(default)]
@@ -42,7 +41,6 @@ pub struct Figures {
     pub latency_p50_ms: f64,
     pub latency_p95_ms: f64,
     /// How the judge found its answers beside the first model's.
-    #[serde(default)]
     pub beside_first: Option<Preference>,
     #[serde(default)]
     pub judging: Judging,

@@ -13,7 +13,6 @@ pub struct RunRecord {
     #[serde(default)]
     pub cost_usd: f64,
     pub tool_calls: u64,
-    #[serde(default)]
     pub answer: Option<String>,
     /// Model calls that repaired an invalid answer; as the next, of the compared role alone if there is one.
     #[serde(default)]

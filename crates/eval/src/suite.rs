@@ -49,34 +49,26 @@ pub struct Suite {
 #[serde(deny_unknown_fields, expecting = "an object")]
 pub struct Case {
     /// In a data set, `line N` by default.
-    #[serde(default)]
     pub name: String,
     /// The only question; in place of `turns`.
     #[serde(alias = "input")]
     pub question: Option<String>,
     /// Questions of one thread in order; `expect` applies to the last answer.
-    #[serde(default)]
     pub turns: Vec<Turn>,
-    #[serde(default)]
     pub context: BTreeMap<String, String>,
-    #[serde(default)]
     pub prefer_agents: Vec<String>,
-    #[serde(default)]
     pub disable_agents: Vec<String>,
     pub max_turns: Option<u32>,
     pub system_prompt: Option<String>,
     pub repeat: Option<u32>,
     pub require: Option<f64>,
-    #[serde(default)]
     pub expect: Expect,
     /// The criterion by which a model judges the answer, in words.
     pub judge: Option<String>,
     /// A correct answer: the answer contains it, ignoring case and spaces, or the judge finds that it says the same.
     pub expected: Option<String>,
     /// As `expect.answer.contains`.
-    #[serde(default)]
     pub contains: Vec<String>,
-    #[serde(default)]
     pub tags: Vec<String>,
     /// A remark for readers.
     #[serde(default)]

@@ -43,7 +43,6 @@ pub struct Docling {
 struct Task {
     task_id: String,
     task_status: String,
-    #[serde(default)]
     error_message: Option<String>,
 }
 
@@ -51,11 +50,9 @@ struct Task {
 struct Outcome {
     #[serde(default)]
     document: Document,
-    #[serde(default)]
     status: Option<String>,
     #[serde(default)]
     errors: Vec<Complaint>,
-    #[serde(default)]
     failure: Option<serde_json::Value>,
 }
 
@@ -67,26 +64,20 @@ struct Complaint {
 
 #[derive(Default, Deserialize)]
 struct Document {
-    #[serde(default)]
     md_content: Option<String>,
-    #[serde(default)]
     json_content: Option<Places>,
 }
 
 /// The parts of docling's own document format that contain positions.
 #[derive(Default, Deserialize)]
 struct Places {
-    #[serde(default)]
     texts: Vec<Item>,
-    #[serde(default)]
     tables: Vec<Item>,
-    #[serde(default)]
     pictures: Vec<Item>,
 }
 
 #[derive(Deserialize)]
 struct Item {
-    #[serde(default)]
     content_layer: Option<String>,
     #[serde(default)]
     prov: Vec<Provenance>,

@@ -21,7 +21,6 @@ pub struct ToolAnnotations {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     pub name: String,
-    #[serde(default)]
     pub title: Option<String>,
     #[serde(default)]
     pub description: String,

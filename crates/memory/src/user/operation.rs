@@ -25,7 +25,6 @@ pub struct Operation {
     pub kind: EntryKind,
     #[schemars(length(max = KEY_CHARS))]
     pub key: String,
-    #[serde(default)]
     #[schemars(length(max = VALUE_CHARS))]
     pub value: Option<String>,
 }

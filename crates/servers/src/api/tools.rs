@@ -26,7 +26,6 @@ struct Find {
     /// What the operation should do, in words; names of things and of parameters help.
     query: String,
     /// Most operations returned; 12 by default.
-    #[serde(default)]
     limit: Option<usize>,
 }
 

@@ -41,9 +41,7 @@ impl Server {
 #[derive(Deserialize, JsonSchema)]
 struct List {
     /// Directory
-    #[serde(default)]
     path: Option<String>,
-    #[serde(default)]
     recursive: Option<bool>,
 }
 
@@ -52,10 +50,8 @@ struct List {
 struct Read {
     path: String,
     /// From 1
-    #[serde(default)]
     start_line: Option<u32>,
     /// 200 by default
-    #[serde(default)]
     max_lines: Option<u32>,
 }
 
@@ -64,13 +60,10 @@ struct Read {
 struct Find {
     /// One or two words
     query: String,
-    #[serde(default)]
     regex: Option<bool>,
     /// File or directory
-    #[serde(default)]
     path: Option<String>,
     /// 50 by default
-    #[serde(default)]
     max_results: Option<u32>,
 }
 

@@ -65,7 +65,6 @@ struct SendDraft {
     /// Id of a draft.
     id: String,
     /// The whole draft as it was shown, for the person who approves the sending; a draft that differs by now is not sent.
-    #[serde(default)]
     message: Option<Shown>,
     /// A person looked and says that an earlier attempt with unknown outcome did not arrive.
     #[serde(default)]
