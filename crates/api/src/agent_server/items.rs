@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::threads::object;
 use super::{AppState, Refusal};
-use crate::http::{Asked, Body, Forms, JsonResult, StatusResult};
+use crate::http::{Asked, Body, JsonResult, StatusResult};
 use perihelion_engine::clock;
 use perihelion_runtime::OWN_NAMESPACES;
 use perihelion_service::kept::{Item, ItemFilter};
@@ -200,12 +200,4 @@ pub(super) async fn namespaces(app: State<AppState>, body: Body) -> JsonResult {
     let offset = asked.offset.unwrap_or(0);
     let page: Vec<Vec<String>> = found.into_iter().skip(offset).take(limit).collect();
     Ok(Json(json!({ "namespaces": page })))
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Put>("put /store/items");
-    forms.query::<Named>("get /store/items");
-    forms.body::<Delete>("delete /store/items");
-    forms.body::<Search>("post /store/items/search");
-    forms.body::<Namespaces>("post /store/namespaces");
 }

@@ -94,9 +94,7 @@ pub(super) fn read(given: &Value) -> Result<Message, Refusal> {
         role: role.to_owned(),
         name: text("name"),
         content,
-        tainted_by: Default::default(),
-        attached: Vec::new(),
-        citations_removed: 0,
+        ..Message::default()
     })
 }
 
