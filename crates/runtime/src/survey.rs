@@ -58,7 +58,7 @@ pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
             survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
         }
         let name = mcp::agent_name(&server.name);
-        let kind = bound.kind.name().to_owned();
+        let kind = bound.kind.card().name.to_owned();
         survey.agents.push(AgentInfo { name, kind, server });
     }
     survey

@@ -74,7 +74,7 @@ impl ServerAgent {
     /// Makes an agent of another name than its server's.
     pub(super) fn named(name: String, mut server: ServerInfo, kinds: &Arc<Kinds>) -> Self {
         let bound = kinds.bind(&server);
-        let kind = bound.kind.name().to_owned();
+        let kind = bound.kind.card().name.to_owned();
         if kind != TOOLS || server.agent != AgentBinding::default() {
             // Noted with the run: a replay works as the agent did then, whatever its kind is by default later.
             server.agent.kind = Some(kind.clone());

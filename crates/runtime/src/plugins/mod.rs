@@ -197,7 +197,7 @@ impl Plugins {
         let known = self.pool.known().into_iter();
         let agent = |server: ServerInfo| AgentInfo {
             name: mcp::agent_name(&server.name),
-            kind: self.kinds.bind(&server).kind.name().to_owned(),
+            kind: self.kinds.bind(&server).kind.card().name.to_owned(),
             server,
         };
         known.map(agent).collect()
