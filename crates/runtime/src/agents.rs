@@ -19,7 +19,7 @@ pub struct Agents<'a>(&'a Plugins);
 
 impl Runtime {
     pub fn agents(&self) -> Agents<'_> {
-        Agents(self.plugins())
+        Agents(&self.plugins)
     }
 }
 

@@ -48,7 +48,8 @@ impl Metrics {
 impl Runtime {
     /// Returns what can be served to Prometheus; from then on at the latest it is collected.
     pub fn metrics(&self) -> Result<Metrics, Error> {
-        let gauges = Arc::new(Gauges::new(Arc::clone(self.store()), Some(self.pool())));
+        let gauges =
+            Arc::new(Gauges::new(Arc::clone(self.store()), Some(Arc::clone(&self.plugins.pool))));
         Ok(Metrics { collected: begin(self.settings())?, gauges })
     }
 }

@@ -306,7 +306,8 @@ impl Runtime {
         if let Some(own) = self.own_graph(&name) {
             return Ok(Arc::clone(own));
         }
-        let graph = Graphs::new().offline(self.settings(), self.kinds(), &name, self.store())?;
+        let graph =
+            Graphs::new().offline(self.settings(), self.plugins.kinds(), &name, self.store())?;
         graph.ok_or(Error::UnknownGraph(name))
     }
 

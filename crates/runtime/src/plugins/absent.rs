@@ -117,7 +117,7 @@ impl Readiness {
 
 impl Runtime {
     pub fn readiness(&self) -> Readiness {
-        Readiness(Arc::downgrade(self.plugins()))
+        Readiness(Arc::downgrade(&self.plugins))
     }
 
     /// Waits for the missing agents of a thread, for at most `servers.wait_sec`.
@@ -128,7 +128,7 @@ impl Runtime {
         thread: ThreadId,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let plugins = self.plugins();
+        let plugins = &self.plugins;
         if plugins.life != Life::Long || plugins.pool.absent().is_empty() {
             return Ok(());
         }

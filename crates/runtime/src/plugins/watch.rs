@@ -55,7 +55,7 @@ impl Runtime {
         env: Environment,
         reported: ReloadListener,
     ) -> Option<Watching> {
-        let plugins = self.plugins();
+        let plugins = &self.plugins;
         let file = plugins.file.clone()?;
         let about = About {
             pid: std::process::id(),
