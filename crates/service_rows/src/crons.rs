@@ -213,15 +213,9 @@ impl Kept {
 }
 
 fn matching(find: &mut Statement, filter: &CronFilter) {
-    if let Some(assistant) = filter.assistant {
-        find.text(" AND assistant = ").value(assistant);
-    }
-    if let Some(thread) = filter.thread {
-        find.text(" AND thread_id = ").value(thread);
-    }
-    if let Some(enabled) = filter.enabled {
-        find.text(" AND enabled = ").value(enabled);
-    }
+    find.given(" AND assistant = ", filter.assistant);
+    find.given(" AND thread_id = ", filter.thread);
+    find.given(" AND enabled = ", filter.enabled);
     if let Some(metadata) = &filter.metadata {
         find.text(" AND ").contains("metadata", metadata);
     }
