@@ -95,6 +95,15 @@ impl Serving {
     }
 }
 
+/// Refuses methods of features that no bundled server has.
+macro_rules! not_offered {
+    ($($name:ident: $params:ty, $answer:ty, $method:ty;)+) => {$(
+        async fn $name(&self, _: $params, _: RequestContext<RoleServer>) -> Result<$answer, ErrorData> {
+            Err(ErrorData::method_not_found::<$method>())
+        }
+    )+};
+}
+
 impl ServerHandler for Serving {
     fn get_info(&self) -> ServerConfig {
         self.0.about()
@@ -120,36 +129,12 @@ impl ServerHandler for Serving {
         self.0.call(request, context).await
     }
 
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
-    }
-
-    async fn list_resources(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
-    }
-
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    not_offered! {
+        list_prompts: Option<PaginatedRequestParams>, ListPromptsResult, ListPromptsRequestMethod;
+        list_resources: Option<PaginatedRequestParams>, ListResourcesResult, ListResourcesRequestMethod;
+        list_resource_templates: Option<PaginatedRequestParams>, ListResourceTemplatesResult,
+            ListResourceTemplatesRequestMethod;
+        complete: CompleteRequestParams, CompleteResult, CompleteRequestMethod;
     }
 }
 
