@@ -12,8 +12,6 @@ pub struct Evaluation {
     pub suite: String,
     /// The role that each model took; `None` for every role without its own model.
     pub role: Option<String>,
-    /// The model that compared the answers.
-    #[serde(default)]
     pub judge: Option<String>,
     /// The seed of the resamples behind the intervals.
     pub seed: u64,

@@ -44,9 +44,8 @@ pub struct Suite {
     pub cases: Vec<Case>,
 }
 
-/// One conversation and its expectations.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub struct Case {
     /// In a data set, `line N` by default.
     pub name: String,
@@ -70,8 +69,6 @@ pub struct Case {
     /// As `expect.answer.contains`.
     pub contains: Vec<String>,
     pub tags: Vec<String>,
-    /// A remark for readers.
-    #[serde(default)]
     pub note: Option<String>,
 }
 

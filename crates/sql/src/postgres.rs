@@ -110,10 +110,7 @@ impl Postgres {
                 name,
                 is_view: row.try_get(2)?,
                 comment: row.try_get(4)?,
-                columns: Vec::new(),
-                primary_key: Vec::new(),
-                unique: Vec::new(),
-                foreign_keys: Vec::new(),
+                ..Table::default()
             });
         }
         if let (Some(column), Some(table)) =

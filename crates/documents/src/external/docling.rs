@@ -70,6 +70,7 @@ struct Document {
 
 /// The parts of docling's own document format that contain positions.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Places {
     texts: Vec<Item>,
     tables: Vec<Item>,

@@ -33,7 +33,7 @@ pub struct Config {
 }
 
 /// A request whose answer holds a token.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
     pub url: String,
@@ -76,11 +76,9 @@ impl Login {
     pub(super) fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            body: BTreeMap::new(),
-            form: false,
-            headers: BTreeMap::new(),
             token: token_pointer(),
             expires_in: expiry_pointer(),
+            ..Self::default()
         }
     }
 }
