@@ -48,7 +48,7 @@ impl Runtime {
     /// Returns the names of a tenant's agents, including those of servers that have not started.
     pub(super) fn agent_names(&self, tenant: &str) -> Vec<String> {
         let mut names = self.roster.names(tenant);
-        for server in self.plugins.pool.names() {
+        for server in self.pool().names() {
             let name = agent_name(&server);
             if !names.contains(&name) {
                 names.push(name);

@@ -196,6 +196,10 @@ impl Runtime {
         &self.bus
     }
 
+    pub(super) fn pool(&self) -> Arc<Pool> {
+        Arc::clone(&self.plugins.pool)
+    }
+
     pub fn model(&self) -> &Arc<dyn ChatModel> {
         &self.model
     }

@@ -6,6 +6,7 @@ use serde::Serialize;
 
 use super::{Documents, Error};
 
+/// A document with its text, as an export has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExportedDocument {
     pub document: Document,

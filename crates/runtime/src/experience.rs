@@ -19,6 +19,7 @@ pub async fn open_skills(settings: &Settings) -> Result<Skills, Error> {
     Ok(Skills::new(index(settings).await?))
 }
 
+/// Opens the memories of users, in the settings' database.
 pub async fn open_memory(settings: &Settings) -> Result<UserMemory, Error> {
     Ok(UserMemory::new(index(settings).await?))
 }

@@ -27,6 +27,7 @@ const STATUSES: [ThreadStatus; 6] = [
 /// The fraction of time that counting the database's threads can take.
 const SHARE: u32 = 20;
 
+/// The response to Prometheus.
 pub struct Metrics {
     collected: &'static Collected,
     gauges: Arc<Gauges>,
@@ -48,8 +49,7 @@ impl Metrics {
 impl Runtime {
     /// Returns what can be served to Prometheus; from then on at the latest it is collected.
     pub fn metrics(&self) -> Result<Metrics, Error> {
-        let gauges =
-            Arc::new(Gauges::new(Arc::clone(self.store()), Some(Arc::clone(&self.plugins.pool))));
+        let gauges = Arc::new(Gauges::new(Arc::clone(self.store()), Some(self.pool())));
         Ok(Metrics { collected: begin(self.settings())?, gauges })
     }
 }

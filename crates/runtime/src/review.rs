@@ -28,6 +28,7 @@ impl Review {
         }
     }
 
+    /// Returns the location of the pin.
     pub fn path(&self) -> &std::path::Path {
         self.pins.path()
     }

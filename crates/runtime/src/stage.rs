@@ -13,6 +13,7 @@ pub struct Stage {
     pub model: &'static str,
     pub servers: ServersFile,
     pub pool: PoolOptions,
+    /// Ends when the runtime is closed.
     pub companions: Companions,
 }
 

@@ -28,6 +28,7 @@ impl Kept {
         Ok(self.of_all_tenants().rows(&find).await?)
     }
 
+    /// Deletes the request to the holder of a thread.
     pub async fn forget_asked(&self, thread: Uuid) -> Result<()> {
         let forget = query("DELETE FROM thread_stop WHERE thread_id = $1 AND tenant = $2");
         self.change(forget.binds((thread, &self.tenant))).await.map(drop)

@@ -36,6 +36,7 @@ enum State {
     Open(Opened),
 }
 
+/// The connection for a caller that needs a session.
 pub(super) enum SessionSlot<'a> {
     Taken(Arc<Session>),
     Free(FreeSlot<'a>),

@@ -11,6 +11,7 @@ pub fn keyring(settings: &Settings) -> Result<Option<Keyring>, Error> {
     Ok(Keyring::of_found(settings.encryption.exposed())?)
 }
 
+/// Opens only the store of the settings, with encryption if they name keys.
 pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
     let url = settings.store.database.expose();
     Ok(checkpoint::open_sealed(url, keyring(settings)?).await?)

@@ -10,6 +10,7 @@ pub(crate) fn named_checkpoint(given: &Value) -> Option<&str> {
     given.as_str().or_else(|| given.get("checkpoint_id").and_then(Value::as_str))
 }
 
+/// Finds the namespace of a checkpoint of a subgraph.
 pub(crate) fn named_subgraph(given: &Value) -> Option<&str> {
     let given = given.get("configurable").unwrap_or(given);
     given["checkpoint_ns"].as_str().filter(|namespace| !namespace.is_empty())

@@ -46,6 +46,7 @@ impl<'a> RunMetadata<'a> {
     }
 }
 
+/// The task of a run that something belongs to.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TaskMetadata<'a> {
     #[serde(flatten)]
