@@ -160,7 +160,7 @@ async fn main() -> Result<(), Box<dyn std::error::Error>> {
     if arguments.is_empty() {
         println!("The kinds of agents of this program, with its own:");
         for kind in agents::kinds().with(kind()).iter() {
-            println!("  {}: {}", kind.name(), kind.about());
+            println!("  {}: {}", kind.card().name, kind.card().about);
         }
         println!("To ask: librarian DATABASE SERVERS THREAD [QUESTION]");
         return Ok(());

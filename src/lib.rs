@@ -56,22 +56,18 @@ struct Readme;
 #[doc = include_str!("../docs/guides/serving-graphs.md")]
 struct ServingGraphs;
 
-/// As above.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/coming-from-langgraph.md")]
 struct ComingFromLangGraph;
 
-/// As above.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/custom-agents.md")]
 struct CustomAgents;
 
-/// As above.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/tool-agents.md")]
 struct ToolAgents;
 
-/// As above.
 #[cfg(doctest)]
 #[doc = include_str!("../docs/guides/testing-graphs.md")]
 struct TestingGraphs;

@@ -54,7 +54,6 @@ enum KeyCommand {
     Revoke { name: String },
 }
 
-/// The end of a key.
 #[derive(Clone, Copy, Debug)]
 enum Until {
     In(Age),

@@ -46,7 +46,6 @@ pub(super) struct Bar {
 struct Drawing {
     lines: Vec<Line>,
     next_id: usize,
-    /// Rows of the screen that are drawn.
     rows: usize,
     frame: usize,
     is_ticking: bool,
@@ -97,7 +96,6 @@ impl Bars {
         Bar { bars: self, id }
     }
 
-    /// Writes above the lines.
     pub(super) fn suspend<T>(&self, write: impl FnOnce() -> T) -> T {
         let mut drawing = self.0.lock();
         drawing.show("");

@@ -50,7 +50,6 @@ fn short(value: &Value) -> String {
     brief(&value.to_string(), SHORT)
 }
 
-/// Draws the lines that differ, with one on each side of them.
 fn lines(before: &str, after: &str, margin: &str) -> String {
     let diff = TextDiff::from_lines(before, after);
     let mut drawn = Vec::new();

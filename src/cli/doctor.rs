@@ -84,7 +84,6 @@ fn report(args: &Args, checks: Vec<Finding>, parts: &[Part]) -> Result<Exit> {
     Ok(if checks.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done })
 }
 
-/// Asks a service or worker whether it is ready.
 async fn ask(url: &str) -> Finding {
     perihelion_settings::config::tls::install();
     let url = format!("{}/readyz", url.trim_end_matches('/'));

@@ -29,7 +29,6 @@ pub struct Args {
 const SETTINGS: &str = include_str!("starter/settings.toml");
 const SERVERS: &str = include_str!("starter/servers.toml");
 
-/// Explains why there is no agent, and how to get one.
 pub(super) fn no_agents(settings: &Settings) -> String {
     let file = &settings.servers.file;
     let shown = file.display();

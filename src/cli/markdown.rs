@@ -42,9 +42,7 @@ struct Page {
     codes: Vec<&'static str>,
     /// The surrounding lists: the next number, or `None` for unnumbered ones.
     lists: Vec<Option<u64>>,
-    /// The target of the open link.
     link: Option<String>,
-    /// The rows of the table under way.
     rows: Vec<Vec<String>>,
     is_in_cell: bool,
     quotes: usize,

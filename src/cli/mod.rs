@@ -228,7 +228,6 @@ async fn dispatch(cli: Cli) -> Result<Exit> {
     }
 }
 
-/// Prints the requirements of a bundled server with their status.
 async fn checked(server: Bundled) -> Result<Exit> {
     let findings = server.check().await;
     let lines: Vec<String> = findings.iter().map(Finding::line).collect();

@@ -17,7 +17,6 @@ use perihelion_engine::clock;
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: Bars = Bars::new();
 
-/// Whether anything was written to standard output.
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether lines on standard error are JSON, as the log's are.
@@ -36,7 +35,6 @@ pub(super) fn has_json_lines() -> bool {
     JSON_LINES.load(Ordering::Relaxed)
 }
 
-/// Returns whether standard output has content.
 pub(super) fn has_written() -> bool {
     WRITTEN.load(Ordering::Relaxed)
 }
@@ -97,7 +95,6 @@ pub(super) fn lines<T>(all: &[T], line: impl FnMut(&T) -> String) -> String {
     all.iter().map(line).collect::<Vec<_>>().join("\n")
 }
 
-/// Writes one JSON value as a line to standard output.
 pub(super) fn json_line<T: Serialize>(value: &T) -> Result<()> {
     let text = serde_json::to_string(value).map_err(|error| Error::Output(error.into()))?;
     bytes(format!("{}\n", shown_json(&text)).as_bytes())

@@ -17,14 +17,12 @@ const CERTIFICATES: [&str; 4] = [
     "/etc/ssl/cert.pem",
 ];
 
-/// A program or file of the system.
 #[derive(Debug, Serialize)]
 pub(super) struct Part {
     name: &'static str,
     purpose: &'static str,
     /// Its path; `None` if it is missing.
     path: Option<PathBuf>,
-    /// The fix if it is missing and needed.
     install: &'static str,
 }
 

@@ -7,7 +7,6 @@ use super::globals::quoted;
 use perihelion_runtime::InterruptView;
 use perihelion_star::question::{Approval, Elicitation, Question, kind};
 
-/// Explains the open questions of a thread; `invocation` begins the commands.
 pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) -> String {
     let mut text = match open.len() {
         1 => format!("thread {thread} needs an answer from a person:\n"),

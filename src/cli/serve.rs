@@ -164,7 +164,6 @@ pub struct Serving {
 }
 
 impl Serving {
-    /// Returns the address of its APIs and its page.
     pub fn url(&self) -> String {
         format!("http://{}", self.addr)
     }

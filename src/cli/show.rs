@@ -27,7 +27,6 @@ pub struct Show {
     pub include_data: bool,
     /// Show tables and charts where standard output is no terminal, too.
     pub found: bool,
-    /// Show no progress.
     pub quiet: bool,
     /// Leave every line of progress in sight on a terminal.
     pub every_line: bool,

@@ -52,12 +52,10 @@ impl Signals {
         }
     }
 
-    /// Resolves at the first signal.
     pub async fn stopped(&self) {
         self.stop.cancelled().await;
     }
 
-    /// Resolves at the second signal.
     pub async fn aborted(&self) {
         self.abort.cancelled().await;
     }

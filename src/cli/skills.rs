@@ -10,7 +10,6 @@ use perihelion_settings::config::Settings;
 /// Skills that a search shows.
 const FOUND: usize = 20;
 
-/// Characters of a task in a list.
 const TASK_CHARS: usize = 80;
 
 #[derive(Debug, clap::Args)]

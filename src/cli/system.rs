@@ -61,7 +61,6 @@ pub(super) fn open_in_browser(what: impl AsRef<OsStr>) -> Result<(), NotOpened> 
     command.spawn().map(drop).map_err(|source| NotOpened::Program { program, source })
 }
 
-/// Why a file or an address was not opened.
 #[derive(Debug, thiserror::Error)]
 pub(super) enum NotOpened {
     #[error("there is no display")]

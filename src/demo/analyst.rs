@@ -21,7 +21,6 @@ const YEARS: &str = "SELECT CAST(strftime('%Y', changed_at) AS INTEGER) AS year,
 const ZONES: &str = "SELECT zone, COUNT(*) AS changes FROM transitions WHERE changed_at >= '2000-01-01' \
     AND changed_at < '2026-01-01' AND offset_before <> offset_after GROUP BY zone ORDER BY changes DESC, zone LIMIT 5";
 
-/// Returns whether a request belongs to the analyst demo.
 pub(super) fn is_for(request: &RecordedRequest) -> bool {
     request.agent.as_deref() == Some(AGENT)
         || QUESTIONS.iter().any(|question| request.last_text().contains(question))

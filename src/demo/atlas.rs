@@ -20,7 +20,6 @@ pub(super) struct Atlas {
     _task: AbortOnDropHandle<()>,
 }
 
-/// Zones by the code of their country.
 type Zones = BTreeMap<String, Vec<Value>>;
 
 impl Atlas {

@@ -11,7 +11,6 @@ use super::reading::{output, section, unescape, usual};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 use perihelion_star::check_citations;
 
-/// The question of the demo of documents.
 pub const DOCUMENTS_QUESTION: &str = "Which country's clocks do the releases say stop summer time for Ramadan, how does the database choose the names of zones, and how often did that country's clocks change from 2010 to 2025?";
 
 /// Names of the two collections, and of the servers that search them.

@@ -13,7 +13,6 @@ use super::{table, timezones};
 use perihelion_llm::scripted::{RecordedRequest, Reply};
 use perihelion_servers::demo_data::DemoData;
 
-/// The question of the demo of hands.
 pub const HANDS_QUESTION: &str = "Which ten countries have the most time zones, what share of these do the first three hold, and where do those of the first one lie?";
 
 const PYTHON: &str = "mcp_agent_maths";

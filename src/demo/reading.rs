@@ -35,7 +35,6 @@ pub(super) fn hit(text: &str, words: &str) -> String {
     }
 }
 
-/// Returns the finding of an agent, with its citation number.
 pub(super) fn output(request: &RecordedRequest, number: usize) -> String {
     let results = section(request.last_text(), "<results>", "</results>");
     let result = section(results, &format!("<result number=\"{number}\""), "</result>");

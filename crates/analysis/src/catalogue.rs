@@ -14,7 +14,6 @@ pub struct Catalogue {
 pub struct Table {
     pub name: TableName,
     pub is_view: bool,
-    #[serde(default)]
     pub comment: Option<String>,
     pub columns: Vec<Column>,
     /// Columns of the primary key, in its order; empty without one.
@@ -33,9 +32,7 @@ pub struct Column {
     /// As the database declares it.
     pub data_type: String,
     pub nullable: bool,
-    #[serde(default)]
     pub comment: Option<String>,
-    /// A few of its values, if they were read.
     #[serde(default)]
     pub values: Vec<String>,
 }

@@ -13,7 +13,6 @@ use crate::syntax::{Postgres, Sqlite, is_name, is_name_in_sqlite, is_space, is_w
 /// Longest name that Postgres keeps; longer ones are cut, and could then mean something else.
 pub(crate) const POSTGRES_NAME_BYTES: usize = 63;
 
-/// The SQL that a database speaks.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Dialect {

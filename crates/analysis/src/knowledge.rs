@@ -30,7 +30,6 @@ pub struct Knowledge {
 #[serde(deny_unknown_fields)]
 pub struct Metric {
     pub name: String,
-    /// Other words for it.
     #[serde(default)]
     pub synonyms: Vec<String>,
     /// Its meaning, with inclusions and exclusions.
@@ -39,37 +38,29 @@ pub struct Metric {
     /// The expression: `SUM(orders.total)`.
     pub sql: String,
     /// A condition that belongs to it: `orders.status = 'paid'`.
-    #[serde(default)]
     pub filter: Option<String>,
-    /// The tables that it is computed from.
     pub tables: Vec<String>,
 }
 
-/// A question with its verified statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct VerifiedQuery {
     pub question: String,
     pub sql: String,
     /// The verifier, and the date.
-    #[serde(default)]
     pub verified_by: Option<String>,
 }
 
-/// How up to date a table is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Freshness {
     pub table: String,
     /// The column whose newest value is the date.
-    #[serde(default)]
     pub column: Option<String>,
     /// Or words that do: `loaded every night`.
-    #[serde(default)]
     pub note: Option<String>,
 }
 
-/// What fits a question.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Fitting<'a> {
     pub metrics: Vec<&'a Metric>,
@@ -123,7 +114,6 @@ impl Knowledge {
         }
     }
 
-    /// Returns the note about a table's freshness.
     #[must_use]
     pub fn freshness_of(&self, table: &str) -> Option<&Freshness> {
         self.freshness.iter().find(|known| known.table.eq_ignore_ascii_case(table))

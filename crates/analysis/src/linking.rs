@@ -41,7 +41,6 @@ pub struct Linked {
     pub words: Vec<String>,
 }
 
-/// The tables for a question.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Links {
     /// Best first.

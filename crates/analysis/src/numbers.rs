@@ -29,7 +29,6 @@ pub struct Number {
     pub origin: Origin,
 }
 
-/// A number as a text writes it.
 #[derive(Clone, Debug, PartialEq)]
 struct Written {
     text: String,

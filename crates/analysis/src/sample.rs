@@ -15,8 +15,6 @@ fn table(
 ) -> Table {
     Table {
         name: name(title),
-        is_view: false,
-        comment: None,
         columns: columns
             .iter()
             .map(|(name, data_type)| Column {
@@ -28,7 +26,6 @@ fn table(
             })
             .collect(),
         primary_key: key.iter().map(|part| (*part).to_owned()).collect(),
-        unique: Vec::new(),
         foreign_keys: keys
             .iter()
             .map(|(column, to, to_column)| ForeignKey {
@@ -37,6 +34,7 @@ fn table(
                 to: vec![(*to_column).into()],
             })
             .collect(),
+        ..Table::default()
     }
 }
 

@@ -28,7 +28,6 @@ pub(crate) struct Outcome {
     pub is_cut: bool,
 }
 
-/// How a run ended for its follower.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Ending {
     Answered,
@@ -188,7 +187,6 @@ impl Conversation {
         }
     }
 
-    /// Returns whether a person is asked something by now.
     pub(crate) fn asks(&self) -> bool {
         !self.questions.is_empty()
     }
@@ -292,7 +290,6 @@ impl Conversation {
         }
     }
 
-    /// Ends with an answer, or with a question.
     fn say_whole(&mut self, answer: Option<String>, usage: Usage, is_cut: bool) {
         let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
         let text = match ending {
@@ -328,7 +325,6 @@ impl Conversation {
     }
 }
 
-/// Returns whether the answer of a state is only a part.
 fn is_cut(state: &GraphState) -> bool {
     state.finish_reason.as_ref().is_some_and(|end| end.reason == FinishReason::Truncated)
 }

@@ -202,7 +202,6 @@ impl Deliveries {
         }
     }
 
-    /// Makes the message, and stores it.
     async fn make(&self, delivery: &Delivery) -> Result<Option<Value>, Refusal> {
         let service = self.service.seen_by(Principal::loopback(&delivery.tenant));
         let run = service.kept().find_run(delivery.run).await?;

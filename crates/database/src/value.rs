@@ -138,7 +138,6 @@ impl From<Vec<String>> for Value {
     }
 }
 
-/// A row of an answer.
 #[derive(Debug)]
 pub struct Row(Inner);
 
@@ -319,7 +318,6 @@ tuples! { A 0 B 1; A 0 B 1 C 2; A 0 B 1 C 2 D 3; }
 
 /// A struct whose fields are columns; made by [`crate::stored_row`].
 pub trait StoredRow: FromRow {
-    /// The columns, as a statement names them.
     const COLUMNS: &'static str;
 }
 

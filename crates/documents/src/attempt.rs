@@ -9,7 +9,6 @@ use crate::{Error, Library, Result, prepare};
 /// An adding that was begun; it is remembered until the document is deleted.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Attempt {
-    /// Of the document.
     pub id: String,
     pub collection: String,
     pub path: String,

@@ -13,7 +13,6 @@ pub trait Describer: Send + Sync {
     async fn describe(&self, path: &str, beginning: &str) -> Option<Description>;
 }
 
-/// The description of some bytes, of any document of the tenant.
 const OF_BYTES: &str = "SELECT description FROM document_attempt
         WHERE tenant = $1 AND hash = $2 AND description IS NOT NULL
      UNION ALL SELECT description FROM document WHERE tenant = $1 AND hash = $2 AND description IS NOT NULL
@@ -45,7 +44,6 @@ impl Library {
         Ok(true)
     }
 
-    /// Returns the description of the document that is being added.
     pub(crate) async fn own_description(&self, prepared: &Prepared) -> Result<Option<Description>> {
         let own = self.query(OF_ATTEMPT).bind(&prepared.id).bind(&prepared.hash);
         self.read_description(own).await

@@ -42,11 +42,9 @@ pub enum Error {
     Database(#[from] perihelion_database::Error),
 }
 
-/// The result of a library.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Returns the class of the error in one word.
     pub fn class(&self) -> &str {
         match self {
             Self::Parse { source, .. } => source.class(),

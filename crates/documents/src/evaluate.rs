@@ -12,10 +12,8 @@ use crate::{Error, Library, Query, Reranker, Result};
 pub struct Judgement {
     pub question: String,
     /// Words of the passage with the answer.
-    #[serde(default)]
     pub quote: Option<String>,
     /// Path, title or id of the document that answers it.
-    #[serde(default)]
     pub document: Option<String>,
 }
 
@@ -51,7 +49,6 @@ pub fn read_judgements(text: &str) -> Result<Vec<Judgement>> {
     judgements.collect()
 }
 
-/// How questions are asked.
 #[derive(Clone, Copy, Default)]
 pub struct Asking<'a> {
     /// The library's defaults.

@@ -43,7 +43,6 @@ pub struct Read {
 }
 
 impl Library {
-    /// Opens the documents of one scope; documents are parsed by `parser`.
     pub fn new(database: Database, parser: Parser, scope: Scope) -> Self {
         let index = StoredIndex::new(database);
         Self {
@@ -73,7 +72,6 @@ impl Library {
         self
     }
 
-    /// Returns the index that the documents' children lie in.
     pub fn index(&self) -> &StoredIndex {
         &self.index
     }
@@ -100,7 +98,6 @@ impl Library {
         self.database().fetch_all(&read).await?.iter().map(record::read).collect()
     }
 
-    /// Returns the document of a path, if it is stored.
     pub async fn at(&self, collection: &str, path: &str) -> Result<Option<Document>> {
         self.by_id(&prepare::id(&self.scope, collection, path)).await
     }
@@ -184,7 +181,6 @@ impl Library {
         })
     }
 
-    /// Returns the text of a range in its document.
     pub(crate) async fn text(&self, range: Range) -> Result<String> {
         let id = range.document.clone();
         let text = self.texts(&[range]).await?.pop().flatten();

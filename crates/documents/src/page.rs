@@ -12,12 +12,10 @@ use crate::segments::Places;
 use crate::segments::Range;
 use crate::{Error, Library, Prepared, Result, significant_words};
 
-/// Which page is meant.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PageAt {
     /// The one of this number, from 1.
     Number(u32),
-    /// The page with the character at this place.
     Character(usize),
 }
 
@@ -27,14 +25,12 @@ pub struct DocumentPage {
     pub document: String,
     pub title: String,
     pub number: u32,
-    /// Pages of the document.
     pub pages: usize,
     pub start: usize,
     pub end: usize,
     pub text: String,
 }
 
-/// Where a page lies.
 struct PageRange {
     number: u32,
     start: usize,
@@ -135,7 +131,6 @@ impl Library {
         Ok(found.collect())
     }
 
-    /// Returns the last page of a document, and how many there are.
     async fn last_page(&self, id: &str) -> Result<Option<(PageRange, usize)>> {
         let read = self.query(
             "SELECT number, first, past, count(*) OVER () FROM document_page

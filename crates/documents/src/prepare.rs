@@ -17,7 +17,6 @@ use perihelion_recall::{ContentHash, Item, content_hash};
 /// Characters of a text that its description is made from.
 const BEGINNING: usize = 6_000;
 
-/// A document to be added.
 #[derive(Clone, Debug)]
 pub struct Input {
     /// Its origin: a file's path, or a name for a text.
@@ -26,7 +25,6 @@ pub struct Input {
     pub collection: String,
     /// Instead of the title that the document gives itself.
     pub title: Option<String>,
-    /// The time of the adding.
     pub now: DateTime<Utc>,
 }
 
@@ -53,7 +51,6 @@ pub(crate) struct ParentRange {
     pub section: Vec<String>,
 }
 
-/// The data of an index item.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub document: String,
@@ -218,7 +215,6 @@ impl Library {
         Ok(self.index.claim(&self.scope, &prepared.id, &hashes).await?)
     }
 
-    /// Returns the texts of a document's pieces.
     async fn pieces(&self, id: &str) -> Result<HashSet<String>, Error> {
         let read = self.query(
             "SELECT i.payload FROM recall_item i JOIN recall_space s ON s.id = i.space

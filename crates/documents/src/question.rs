@@ -34,14 +34,12 @@ pub struct Filters {
     pub until: Option<DateTime<Utc>>,
 }
 
-/// A question to the documents of a scope.
 #[derive(Clone, Debug)]
 pub struct Query {
     pub text: String,
     pub filters: Filters,
     /// The weights of keyword and vector search; by default the library's.
     pub weights: Option<Weights>,
-    /// Passages wanted at most.
     pub limit: usize,
 }
 
@@ -65,7 +63,6 @@ fn format(wanted: &str) -> String {
     known.map_or_else(|| wanted.to_lowercase(), |format| format.as_str().to_owned())
 }
 
-/// Returns the filter for items.
 pub(crate) fn filter(filters: &Filters) -> Filter {
     let section = filters.section.as_ref().map(|section| section.to_lowercase());
     let attributes = [

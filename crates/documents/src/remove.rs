@@ -8,7 +8,6 @@ use sqlx::AssertSqlSafe;
 use crate::library::KIND;
 use crate::{Attempt, Document, Error, Library, Result, attempt, record};
 
-/// What was deleted.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Deleted {
     pub id: String,

@@ -48,7 +48,6 @@ pub struct Passage {
     pub text: String,
 }
 
-/// What was found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Retrieved {
     /// Best first, one per parent.
@@ -60,7 +59,6 @@ pub struct Retrieved {
     pub reranked: bool,
     /// Why only words counted: the embedding model did not answer, or made no document's vector. `None` if neither is
     /// so, or if there is no model.
-    #[serde(default)]
     pub by_words_only: Option<String>,
 }
 

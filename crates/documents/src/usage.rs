@@ -96,7 +96,6 @@ fn read(row: Option<&perihelion_database::Row>) -> Result<Usage> {
 }
 
 impl Library {
-    /// Bounds what each tenant keeps.
     #[must_use]
     pub fn with_quotas(mut self, quotas: Quotas) -> Self {
         self.quotas = quotas;

@@ -15,7 +15,6 @@ use serde_json::json;
 
 pub use perihelion_http::reach::cause;
 
-/// An embeddings endpoint.
 #[derive(Clone, Debug)]
 pub struct Endpoint {
     http: reqwest::Client,
@@ -43,7 +42,6 @@ struct Answer {
 
 #[derive(Deserialize)]
 struct Embedding {
-    #[serde(default)]
     index: Option<usize>,
     embedding: Vec<f32>,
 }

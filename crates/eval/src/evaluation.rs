@@ -11,10 +11,7 @@ use crate::stats::{Estimate, bootstrap, quantile, wilson};
 pub struct Evaluation {
     pub suite: String,
     /// The role that each model took; `None` for every role without its own model.
-    #[serde(default)]
     pub role: Option<String>,
-    /// The model that compared the answers.
-    #[serde(default)]
     pub judge: Option<String>,
     /// The seed of the resamples behind the intervals.
     pub seed: u64,
@@ -39,13 +36,10 @@ pub struct Figures {
     pub calls: usize,
     /// Calls that repaired an invalid answer.
     pub repairs: u64,
-    /// Milliseconds of a call, at the median.
     pub latency_p50_ms: f64,
     pub latency_p95_ms: f64,
     /// How the judge found its answers beside the first model's.
-    #[serde(default)]
     pub beside_first: Option<Preference>,
-    /// The usage and cost of the judge.
     #[serde(default)]
     pub judging: Judging,
 }
@@ -123,7 +117,6 @@ impl Preference {
 }
 
 impl Figures {
-    /// Adds up the runs of a model.
     pub fn of(record: &Record, seed: u64) -> Self {
         let runs: Vec<&RunRecord> = record.cases.iter().flat_map(|case| &case.runs).collect();
         let estimate = |figure: fn(&RunRecord) -> f64| {

@@ -2,7 +2,6 @@
 
 use serde::{Deserialize, Serialize};
 
-/// One run of a case.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct RunRecord {
     pub thread_id: String,
@@ -14,17 +13,14 @@ pub struct RunRecord {
     #[serde(default)]
     pub cost_usd: f64,
     pub tool_calls: u64,
-    #[serde(default)]
     pub answer: Option<String>,
     /// Model calls that repaired an invalid answer; as the next, of the compared role alone if there is one.
     #[serde(default)]
     pub repairs: u64,
-    /// The duration of each model call.
     #[serde(default)]
     pub latencies_ms: Vec<u64>,
 }
 
-/// All runs of a case.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct CaseRecord {
     pub name: String,
@@ -33,7 +29,6 @@ pub struct CaseRecord {
     pub runs: Vec<RunRecord>,
 }
 
-/// All cases of a suite.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     pub suite: String,
@@ -43,7 +38,6 @@ pub struct Record {
 }
 
 impl CaseRecord {
-    /// Returns how many runs passed.
     pub fn passed_runs(&self) -> usize {
         self.runs.iter().filter(|run| run.passed).count()
     }
@@ -56,12 +50,10 @@ impl CaseRecord {
         self.passed_runs() as f64 / self.runs.len() as f64
     }
 
-    /// Returns whether enough runs passed.
     pub fn passed(&self) -> bool {
         !self.runs.is_empty() && self.share() >= self.require
     }
 
-    /// Returns the mean of a figure over the runs.
     pub fn mean(&self, figure: impl Fn(&RunRecord) -> f64) -> f64 {
         if self.runs.is_empty() {
             return 0.0;
@@ -71,7 +63,6 @@ impl CaseRecord {
 }
 
 impl Record {
-    /// Returns whether every case passed.
     pub fn passed(&self) -> bool {
         !self.cases.is_empty() && self.cases.iter().all(CaseRecord::passed)
     }

@@ -5,7 +5,6 @@ use serde::{Deserialize, Serialize};
 /// The standard normal quantile of a two-sided interval of 95 %.
 const Z: f64 = 1.959_963_984_540_054;
 
-/// Resamples of a bootstrap.
 const RESAMPLES: usize = 2_000;
 
 /// A mean with its 95 % confidence interval.

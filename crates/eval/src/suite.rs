@@ -44,46 +44,34 @@ pub struct Suite {
     pub cases: Vec<Case>,
 }
 
-/// One conversation and its expectations.
-#[derive(Clone, Debug, Deserialize)]
-#[serde(deny_unknown_fields, expecting = "an object")]
+#[derive(Clone, Debug, Default, Deserialize)]
+#[serde(default, deny_unknown_fields, expecting = "an object")]
 pub struct Case {
     /// In a data set, `line N` by default.
-    #[serde(default)]
     pub name: String,
     /// The only question; in place of `turns`.
     #[serde(alias = "input")]
     pub question: Option<String>,
     /// Questions of one thread in order; `expect` applies to the last answer.
-    #[serde(default)]
     pub turns: Vec<Turn>,
-    #[serde(default)]
     pub context: BTreeMap<String, String>,
-    #[serde(default)]
     pub prefer_agents: Vec<String>,
-    #[serde(default)]
     pub disable_agents: Vec<String>,
     pub max_turns: Option<u32>,
     pub system_prompt: Option<String>,
     pub repeat: Option<u32>,
     pub require: Option<f64>,
-    #[serde(default)]
     pub expect: Expect,
     /// The criterion by which a model judges the answer, in words.
     pub judge: Option<String>,
     /// A correct answer: the answer contains it, ignoring case and spaces, or the judge finds that it says the same.
     pub expected: Option<String>,
     /// As `expect.answer.contains`.
-    #[serde(default)]
     pub contains: Vec<String>,
-    #[serde(default)]
     pub tags: Vec<String>,
-    /// A remark for readers.
-    #[serde(default)]
     pub note: Option<String>,
 }
 
-/// One message of a conversation.
 #[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Turn {
@@ -109,7 +97,6 @@ pub struct Expect {
     pub at_most: Budget,
 }
 
-/// Rules for a text.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct AnswerRules {
@@ -120,7 +107,6 @@ pub struct AnswerRules {
     pub matches: Vec<String>,
 }
 
-/// Rules for names, of agents or of tools.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct NameRules {
@@ -130,7 +116,6 @@ pub struct NameRules {
     pub not_used: Vec<String>,
 }
 
-/// Rules for the table of an answer.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct DataRules {
@@ -142,7 +127,6 @@ pub struct DataRules {
     pub rows: Vec<Vec<String>>,
 }
 
-/// Upper bounds.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Budget {
@@ -219,7 +203,6 @@ impl Suite {
         }
     }
 
-    /// Returns how often a case is run.
     pub fn repeat_of(&self, case: &Case) -> u32 {
         case.repeat.unwrap_or(self.repeat)
     }
@@ -231,7 +214,6 @@ impl Suite {
 }
 
 impl Case {
-    /// Returns its questions in their order.
     pub fn questions(&self) -> Vec<&str> {
         match &self.question {
             Some(question) => vec![question],

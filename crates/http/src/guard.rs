@@ -14,7 +14,6 @@ use axum::response::{IntoResponse as _, Response};
 
 use crate::{cors::Exposed, reach::is_loopback_host};
 
-/// The origins of pages that can use the service.
 #[derive(Clone, Debug, Default)]
 pub struct Origins {
     /// Origins as browsers write them, such as `https://chat.example.org`.

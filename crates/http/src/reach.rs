@@ -80,12 +80,10 @@ impl Credentials {
         &self.base
     }
 
-    /// Begins a request that sends something.
     pub fn post(&self, http: &Client, path: &str) -> RequestBuilder {
         self.request(http.post(format!("{}{path}", self.base)))
     }
 
-    /// Begins a request that reads something.
     pub fn get(&self, http: &Client, path: &str) -> RequestBuilder {
         self.request(http.get(format!("{}{path}", self.base)))
     }

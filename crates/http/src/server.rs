@@ -181,7 +181,6 @@ async fn connection(
     drop(guarded);
 }
 
-/// Returns whether an accept failed because of its one peer.
 fn is_of_peer(error: &std::io::Error) -> bool {
     use std::io::ErrorKind::{ConnectionAborted, ConnectionRefused, ConnectionReset};
     matches!(error.kind(), ConnectionAborted | ConnectionRefused | ConnectionReset)

@@ -10,7 +10,6 @@ pub struct Lone<'a> {
     pub is_first: bool,
     /// The repaired text before it.
     pub before: &'a str,
-    /// The text after it.
     pub after: &'a str,
 }
 

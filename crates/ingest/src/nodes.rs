@@ -30,7 +30,6 @@ perihelion_engine::graph_state! {
     }
 }
 
-/// A stored document.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Document {
     pub id: String,

@@ -10,13 +10,10 @@ use perihelion_documents::{
 use perihelion_embeddings::Endpoint;
 use perihelion_settings::config::{OtherParser, Settings};
 
-/// The default owner of documents.
 pub const OWNER: &str = "local";
 
-/// The tenant of a program that serves one.
 pub const TENANT: &str = "default";
 
-/// The hidden command that parses a document and ends.
 const PARSE_COMMAND: &str = "parse-document";
 
 /// How long a document may take to be parsed.
@@ -30,7 +27,6 @@ pub fn parser() -> Parser {
     parser_with(None)
 }
 
-/// Returns the parser that reads pictures by a Tesseract.
 fn parser_with(tesseract: Option<Tesseract>) -> Parser {
     let mut arguments = vec![OsString::from(PARSE_COMMAND)];
     let mut timeout = PARSING;

@@ -29,7 +29,6 @@ pub struct DocumentThreads {
     pub stop: CancellationToken,
 }
 
-/// The origin and the target of a document.
 #[derive(Clone, Debug)]
 pub struct NewDocument {
     /// As errors name it.

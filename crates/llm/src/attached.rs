@@ -39,7 +39,6 @@ impl Attached {
         (self.media_type == PDF).then_some(Input::Pdf)
     }
 
-    /// Returns its description in the text of the message.
     fn note(&self, is_sent: bool) -> String {
         let Self { artifact, name, media_type, bytes, .. } = self;
         let size = if *bytes < KILOBYTE {
@@ -75,7 +74,6 @@ impl Attached {
     }
 }
 
-/// Returns whether content of a type can be read as text.
 pub fn is_text(media_type: &str) -> bool {
     const TEXTS: [&str; 5] = [
         "application/json",
@@ -87,7 +85,6 @@ pub fn is_text(media_type: &str) -> bool {
     media_type.starts_with("text/") || TEXTS.contains(&media_type)
 }
 
-/// Writes the content of a message with its attachments.
 pub(super) fn content(text: &str, attached: &[Attached], takes: &Inputs) -> Value {
     let mut text = text.to_owned();
     let mut parts = Vec::new();

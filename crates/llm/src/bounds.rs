@@ -29,12 +29,9 @@ const LENGTHS: [usize; 3] = [1_000, 300, 100];
 /// Items that a list may have if texts are as long as wanted.
 const ITEMS: usize = 64;
 
-/// The bounds of an answer, and its cost.
 #[derive(Clone, Copy)]
 struct Bounds {
-    /// Characters of a text.
     chars: usize,
-    /// Items of a list.
     items: usize,
     /// The cost of a character of a text.
     of_char: usize,

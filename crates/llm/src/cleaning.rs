@@ -14,14 +14,12 @@ const OPENING: usize = 40;
 const BARE_ANALYSIS: &str = "analysis";
 const BARE_FINAL: &str = "assistantfinal";
 
-/// A tool call as the model wrote it.
 pub(super) struct WrittenCall {
     /// The tool, if a mark outside the body names it.
     pub name: Option<String>,
     pub body: String,
 }
 
-/// The parts of an answer.
 #[derive(Default)]
 pub(super) struct Cleaned {
     pub content: String,
@@ -32,7 +30,9 @@ pub(super) struct Cleaned {
 }
 
 /// The kind of the text after the last mark.
+#[derive(Default)]
 enum Inside {
+    #[default]
     Answer,
     Reasoning {
         open: &'static str,
@@ -48,7 +48,7 @@ enum Inside {
     Aside,
 }
 
-/// Cleans an answer while it arrives.
+#[derive(Default)]
 pub(super) struct Cleaner {
     marks: Vec<(&'static str, Mark)>,
     inside: Inside,
@@ -89,20 +89,10 @@ impl Cleaner {
         }
         Self {
             marks,
-            inside: Inside::Answer,
-            body: String::new(),
-            pending: String::new(),
-            read: 0,
-            cleaned: Cleaned::default(),
-            has_reasoned: false,
-            moved: None,
-            recipient: None,
-            fences: 0,
-            counted: 0,
-            given: 0,
             is_buffered: true,
             expects_reasoning,
             has_tools: !request.tools.is_empty(),
+            ..Self::default()
         }
     }
 

@@ -49,7 +49,6 @@ pub enum Error {
 }
 
 impl From<reqwest::Error> for Error {
-    /// Says that no HTTP client could be made.
     fn from(error: reqwest::Error) -> Self {
         let reason = format!("no HTTP client could be made: {}", reach::cause(&error));
         Self::Unreachable { endpoint: "(any)".to_owned(), reason }

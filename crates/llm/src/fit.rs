@@ -124,7 +124,6 @@ fn elements(text: &str, name: &str) -> Vec<Range<usize>> {
     found
 }
 
-/// A piece of text that may be cut.
 struct Piece {
     message: usize,
     range: Range<usize>,
@@ -190,7 +189,6 @@ fn pieces_of(message: usize, text: &str) -> Vec<Piece> {
     if pieces.is_empty() { vec![piece(0..text.len(), "")] } else { pieces }
 }
 
-/// Cuts the middle out of a text and marks the cut.
 fn cut(text: &str, keep: usize) -> String {
     let chars = text.chars().count();
     if chars <= keep {

@@ -12,7 +12,6 @@ pub(super) enum Mark {
     Call(&'static str),
     /// The channel of a harmony message, whose body follows `<|message|>`.
     Channel,
-    /// The author of a harmony message.
     Author,
     /// A mark that carries no text.
     Template,
@@ -79,7 +78,6 @@ pub(super) const MARKS: [(&str, Mark); 56] = [
     ("</minimax:tool_call>", Mark::Template),
 ];
 
-/// The marks that end the body of a harmony message.
 pub(super) const MESSAGE_ENDS: [&str; 5] =
     ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>"];
 

@@ -15,7 +15,6 @@ use perihelion_settings::config::strict;
 /// The line of a template that ends its system part; the user part follows.
 const USER_PART: &str = "<!-- user -->";
 
-/// The embedded templates, by name.
 const TEMPLATES: [(&str, &str); 14] = [
     ("supervisor", include_str!("../../../prompts/supervisor.md")),
     ("supervisor_choice", include_str!("../../../prompts/supervisor_choice.md")),

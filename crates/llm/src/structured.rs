@@ -17,7 +17,6 @@ const SHOWN_CHARS: usize = 8_000;
 /// Problems of one answer that are named; more would not help.
 const SHOWN_PROBLEMS: usize = 8;
 
-/// A typed answer and its usage.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Structured<T> {
     pub value: T,
@@ -79,7 +78,6 @@ pub async fn ask_value(
     ask_by(model, request, name, (schema, schema), Ok).await
 }
 
-/// Why a schema cannot be asked for.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SchemaError {
     #[error("it must describe an object: \"type\": \"object\"")]

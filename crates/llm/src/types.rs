@@ -42,7 +42,6 @@ impl Role {
     }
 }
 
-/// The speaker of a [`ChatMessage`].
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Hash, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum MessageRole {
@@ -52,16 +51,13 @@ pub enum MessageRole {
     Tool,
 }
 
-/// One message of a conversation with a model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ChatMessage {
     pub role: MessageRole,
     /// Text; empty if the message has only tool calls.
     pub content: String,
-    /// Calls the assistant asks for.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub tool_calls: Vec<ToolCall>,
-    /// The call that a `tool` message answers.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
     /// Images and files that a user sent with it.
@@ -95,7 +91,6 @@ impl ChatMessage {
     }
 }
 
-/// A call of a tool, asked for by the model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ToolCall {
     /// Unique in the conversation; invented (`call_<number>`) if the endpoint sent none or a repeated one.
@@ -105,7 +100,6 @@ pub struct ToolCall {
     pub arguments: Value,
 }
 
-/// A tool as shown to the model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolSpec {
     pub name: String,
@@ -173,14 +167,12 @@ impl ChatRequest {
         }
     }
 
-    /// Says for which agent it is made.
     #[must_use]
     pub fn agent(mut self, agent: impl Into<String>) -> Self {
         self.agent = Some(agent.into());
         self
     }
 
-    /// Says in which stage it is made.
     #[must_use]
     pub fn stage(mut self, stage: impl Into<String>) -> Self {
         self.stage = Some(stage.into());
@@ -195,7 +187,6 @@ pub struct Usage {
     pub input_tokens: u64,
     #[serde(default)]
     pub output_tokens: u64,
-    /// Cached tokens of the input.
     #[serde(default, skip_serializing_if = "is_zero")]
     pub cached_tokens: u64,
     /// Some of it is an estimate, because an endpoint did not count.
@@ -232,7 +223,6 @@ pub(super) const REPEATED: &str = "repetition";
 /// Nor this: a text in the answer ended where the schema ends it.
 pub(super) const FILLED: &str = "filled";
 
-/// What a model answered.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ChatResponse {
     /// Text of the answer; empty when only tools are called.
@@ -277,7 +267,6 @@ impl ChatResponse {
         self.finish_reason.as_deref() == Some(FILLED)
     }
 
-    /// Returns the text of an answer in text form.
     pub fn into_text(self) -> Result<String, Error> {
         if let Some(reason) = self.cut() {
             return Err(Error::Truncated { reason });
@@ -292,7 +281,6 @@ impl ChatResponse {
 /// Receives the pieces of a streamed answer as they arrive.
 pub type TokenSink<'a> = &'a mut (dyn FnMut(&str) + Send);
 
-/// A language model behind any endpoint.
 #[async_trait]
 pub trait ChatModel: Send + Sync {
     /// Answers one request; with a sink the answer is streamed, and the whole of it returned as well.

@@ -28,7 +28,6 @@ pub struct Servers {
     pub smtp: Endpoint,
 }
 
-/// The server for reading and sending by JMAP.
 #[derive(Clone, Debug)]
 pub struct JmapServer {
     /// The address of its session, or of its discovery: `https://example.org/.well-known/jmap`.
@@ -44,7 +43,6 @@ pub struct Endpoint {
     pub security: Security,
 }
 
-/// How a connection is protected.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Security {
     /// From the first byte.
@@ -56,7 +54,6 @@ pub enum Security {
 }
 
 impl Endpoint {
-    /// Returns whether the server is on this machine.
     pub fn is_local(&self) -> bool {
         is_local(&self.host)
     }

@@ -10,7 +10,6 @@ use serde::{Deserialize, Serialize};
 use crate::message::{Message, check_length};
 use crate::{Account, Error, Result};
 
-/// A message to be written.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Compose {
     pub to: Vec<String>,
@@ -31,7 +30,6 @@ pub struct Part {
     pub bytes: Vec<u8>,
 }
 
-/// How a message belongs to another one.
 #[derive(Clone, Copy)]
 pub enum Follows<'a> {
     Nothing,
@@ -195,7 +193,6 @@ pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compo
     Ok(Compose { to, subject: subject.replace(char::is_control, " "), text, ..Compose::default() })
 }
 
-/// Returns the address without the name.
 pub fn plain_address(text: &str) -> Result<String> {
     Ok(address(text)?.to_string())
 }

@@ -9,7 +9,6 @@ use crate::message::bracketed;
 use crate::written::Draft;
 use crate::{Account, Compose, Error, Message, Sent, Shown, Summary, compose};
 
-/// One account's mail.
 pub struct Mailbox {
     way: Way,
     /// One draft at a time, so that two calls for the same one do not both find it unsent.

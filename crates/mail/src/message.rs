@@ -122,7 +122,6 @@ pub fn oldest_first(messages: &mut [Message]) {
     messages.sort_by_key(|message| message.sent_at);
 }
 
-/// Writes an id with the brackets that belong to it.
 pub fn bracketed(id: &str) -> String {
     format!("<{}>", id.trim().trim_matches(['<', '>']))
 }

@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 
 use crate::{Error, Result};
 
-/// The conditions for a message.
 enum Term {
     /// A field, in lower case, and its text.
     Field(&'static str, String),
@@ -58,7 +57,6 @@ pub fn imap_key(query: &str) -> Result<String> {
     Ok(if keys.is_ascii() { keys } else { format!("CHARSET UTF-8 {keys}") })
 }
 
-/// Writes a search as the conditions of a JMAP server.
 pub fn jmap_conditions(query: &str) -> Result<Vec<Value>> {
     let condition = |term: Term| match term {
         Term::Field(name, text) => json!({ name: phrase(&text) }),

@@ -13,7 +13,6 @@ pub enum Draft<'a> {
 }
 
 impl Draft<'_> {
-    /// Returns the id of the message that it follows.
     pub fn follows(&self) -> Option<&str> {
         match self {
             Self::New(_) => None,

@@ -189,7 +189,6 @@ pub fn text_of_part(message: &Message<'_>, part: &MessagePart<'_>) -> Option<Str
     }
 }
 
-/// Writes a message within a message.
 fn quoted(message: &Message<'_>, text: &str) -> String {
     let from = addresses(message.from()).join(", ");
     let date = message
@@ -201,7 +200,6 @@ fn quoted(message: &Message<'_>, text: &str) -> String {
     format!("From: {from}\nDate: {date}\nSubject: {subject}\n\n{text}")
 }
 
-/// Lists addresses with their names.
 pub fn addresses(value: Option<&Address<'_>>) -> Vec<String> {
     let shown = |address: &Addr<'_>| {
         let email = address.address()?;
@@ -251,7 +249,6 @@ fn charset(part: &MessagePart<'_>) -> Option<String> {
     part.content_type()?.attribute("charset").map(str::to_owned)
 }
 
-/// Returns how a part was encoded for its transport, if it was.
 fn transfer_encoding(part: &MessagePart<'_>) -> Option<String> {
     let name = part.headers.iter().rev().find_map(|header| match (&header.name, &header.value) {
         (mail_parser::HeaderName::ContentTransferEncoding, HeaderValue::Text(name)) => Some(name),

@@ -16,9 +16,7 @@ pub struct BaseChoice<'a> {
     /// Of the request's context.
     pub context: Option<&'a str>,
     pub environment: Option<&'a str>,
-    /// Of the configuration.
     pub configured: Option<&'a str>,
-    /// Values of server variables.
     pub variables: &'a [(String, String)],
     /// The address of the document, for servers that are relative to it.
     pub document: Option<&'a str>,

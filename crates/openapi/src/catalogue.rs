@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use crate::{Error, Result};
 
-/// An API as its description has it.
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     pub title: String,
@@ -24,7 +23,6 @@ pub struct Catalogue {
     pub(crate) by_name: HashMap<String, usize>,
 }
 
-/// A passage of documentation.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Snippet {
     pub title: String,
@@ -61,7 +59,6 @@ pub struct Operation {
     pub(crate) answer: Option<Value>,
 }
 
-/// The place of a parameter in a request.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Location {
@@ -72,7 +69,6 @@ pub enum Location {
 }
 
 impl Location {
-    /// Returns its name in descriptions.
     pub fn name(self) -> &'static str {
         match self {
             Self::Path => "path",
@@ -121,7 +117,6 @@ pub struct Body {
     pub contents: Vec<Content>,
 }
 
-/// One form of a body.
 #[derive(Clone, Debug, Default)]
 pub struct Content {
     pub media: String,
@@ -130,7 +125,6 @@ pub struct Content {
     pub encoding: Value,
 }
 
-/// A way to authenticate.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Scheme {
     pub name: String,
@@ -191,7 +185,6 @@ impl Catalogue {
         fitting.min_by_key(|(_, values)| values.len()).ok_or(refused)
     }
 
-    /// Returns the names of the properties that a schema requires of a request.
     pub fn required_of(&self, schema: &Value) -> Vec<String> {
         crate::schema::required(self, schema)
     }
@@ -217,7 +210,6 @@ impl Catalogue {
 }
 
 impl Operation {
-    /// Returns whether it only reads, as its method promises.
     pub fn is_read(&self) -> bool {
         matches!(self.method.as_str(), "GET" | "HEAD" | "OPTIONS" | "TRACE")
     }

@@ -17,7 +17,6 @@ enum Last {
     Block,
 }
 
-/// A text under construction.
 #[derive(Default)]
 pub(crate) struct Builder {
     format: Format,
@@ -123,7 +122,6 @@ impl Builder {
         self.tables.push(Table { start, header_end, end: self.text.len() });
     }
 
-    /// Writes a document that is included in this one.
     pub fn include(&mut self, inner: Parsed) {
         self.separate(Last::Block);
         let at = self.text.len();

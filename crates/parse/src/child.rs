@@ -10,12 +10,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Limits, Parsed};
 
-/// Bounds of a process that parses.
 #[derive(Clone, Copy, Debug)]
 pub struct Bounds {
     /// Bytes of address space.
     pub memory: u64,
-    /// Seconds of processor time.
     pub cpu_seconds: u64,
 }
 

@@ -35,7 +35,6 @@ pub struct Page {
     pub end: usize,
 }
 
-/// A heading and its section.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Section {
     /// 1 is the outermost.
@@ -47,7 +46,6 @@ pub struct Section {
     pub end: usize,
 }
 
-/// A table in the text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Table {
     pub start: usize,
@@ -132,7 +130,6 @@ fn reason(why: &str) -> String {
 }
 
 impl Parsed {
-    /// Returns the number of the page that contains `at`.
     pub fn page_at(&self, at: usize) -> Option<u32> {
         let index = self.pages.partition_point(|page| page.start <= at);
         self.pages.get(index.checked_sub(1)?).map(|page| page.number)
@@ -159,7 +156,6 @@ impl Parsed {
         context.map(|section| section.title.as_str()).collect()
     }
 
-    /// Returns the table in which `range` begins.
     pub fn table_at(&self, range: &Range<usize>) -> Option<&Table> {
         let index = self.tables.partition_point(|table| table.start <= range.start);
         self.tables.get(index.checked_sub(1)?).filter(|table| range.start < table.end)

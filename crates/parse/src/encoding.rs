@@ -7,7 +7,6 @@ use perihelion_mime::{EBCDIC, joined, named_in_page, named_or_guessed, unshifted
 
 use crate::{Error, Warning};
 
-/// A decoded text.
 #[derive(Default)]
 pub(crate) struct Decoded {
     pub text: String,

@@ -42,7 +42,6 @@ pub enum Format {
     Text,
 }
 
-/// The usual endings of files.
 const ENDINGS: [(Format, &str); 16] = [
     (Format::Pdf, "pdf"),
     (Format::Docx, "docx docm dotx"),

@@ -4,13 +4,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::{Error, Tesseract};
 
-/// Bounds of one document.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Limits {
-    /// Most bytes of the file.
     pub input_bytes: usize,
-    /// Most bytes of its text.
     pub text_bytes: usize,
     /// Most bytes that a packed document may unpack to.
     pub unpacked_bytes: usize,

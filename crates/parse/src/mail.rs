@@ -140,7 +140,6 @@ impl Writer {
         self.builder.len() > before
     }
 
-    /// Writes the content of an invitation.
     fn calendar(&mut self, text: &str) -> bool {
         const FIELDS: [&str; 7] =
             ["SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "ATTENDEE", "DESCRIPTION"];

@@ -23,13 +23,11 @@ pub struct Tesseract {
     pub seconds: u64,
 }
 
-/// The text of a picture.
 pub(crate) struct Recognized {
     pub paragraphs: Vec<String>,
     pub percent: u8,
 }
 
-/// Pictures that are read of a document at most.
 const MOST_PICTURES: usize = 1_000;
 
 /// Bytes that are read of the words of a picture.
@@ -45,7 +43,6 @@ const MISSING: &str = "install Tesseract (the package tesseract-ocr), or run `oc
 /// Variables by which a process finds Tesseract and its languages.
 pub const PASSED: [&str; 2] = ["PATH", "TESSDATA_PREFIX"];
 
-/// Recognizes the pictures of one document.
 pub(crate) struct Recognition<'a> {
     tesseract: Option<&'a Tesseract>,
     until: Instant,

@@ -139,7 +139,6 @@ fn open(bytes: Cow<'_, [u8]>) -> Result<Book<'_>, Error> {
     calamine::Xlsx::new(Cursor::new(bytes)).map_err(|error| refusal(&error, Format::Xlsx))
 }
 
-/// The content of a sheet.
 struct Cells {
     sheet: Sheet,
     /// Cells that could not be read, and the problem of the first one.

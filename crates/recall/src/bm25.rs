@@ -86,7 +86,6 @@ pub fn best(
     ranked
 }
 
-/// The sum for each item.
 enum Sums {
     /// One place per number from the first on, if the numbers are close enough.
     Dense {

@@ -26,5 +26,4 @@ pub enum Error {
     Database(#[from] perihelion_database::Error),
 }
 
-/// The result of an index.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -34,7 +34,6 @@ pub struct Field {
 }
 
 impl Item {
-    /// Makes an item of one text.
     pub fn new(id: impl Into<String>, text: impl Into<String>) -> Self {
         Self { id: id.into(), ..Self::default() }.with_field(1.0, text)
     }

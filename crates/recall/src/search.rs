@@ -25,7 +25,6 @@ pub trait Index: Send + Sync {
     /// Removes all items of a parent, as [`Index::remove`] does.
     async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error>;
 
-    /// Returns how many items of a kind lie in a scope.
     async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error>;
 }
 
@@ -35,7 +34,6 @@ pub struct Search {
     /// checked.
     pub scopes: Vec<Scope>,
     pub kind: String,
-    /// The query, in words.
     pub text: String,
     /// The query, as the embedding model gets it.
     pub vector: Option<QueryVector>,

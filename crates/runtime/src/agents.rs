@@ -19,7 +19,7 @@ pub struct Agents<'a>(&'a Plugins);
 
 impl Runtime {
     pub fn agents(&self) -> Agents<'_> {
-        Agents(self.plugins())
+        Agents(&self.plugins)
     }
 }
 
@@ -28,7 +28,6 @@ impl<'a> Agents<'a> {
         self.0.agents()
     }
 
-    /// Finds an agent by its name or that of its server.
     pub fn find(self, name: &str) -> Option<AgentInfo> {
         self.list().into_iter().find(|agent| agent.name == name || agent.server.name == name)
     }

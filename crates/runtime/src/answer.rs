@@ -14,7 +14,6 @@ use perihelion_star::answer::{Action, ApprovalAnswer, ElicitationAnswer, Recorde
 use perihelion_star::question::kind::{APPROVAL, CLARIFICATION, ELICITATION, OUTCOME_UNKNOWN};
 use perihelion_star::question::{Elicitation, Question};
 
-/// An answer as a person gives it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Answer {

@@ -37,7 +37,7 @@ pub struct Runtime {
     /// Sends and receives events of runs to and from other processes.
     bus: Arc<dyn Bus>,
     pub(super) roster: Arc<Roster>,
-    plugins: Arc<Plugins>,
+    pub(super) plugins: Arc<Plugins>,
     /// Keep the agents as the servers change, and ask those again that are absent.
     _keepers: Vec<AbortOnDropHandle<()>>,
     /// The servers of a demo, which end with the runtime.
@@ -47,19 +47,18 @@ pub struct Runtime {
     /// Exports metrics if the settings require it.
     deliveries: Option<Deliveries>,
     /// The database of teams, skills, memories and usage, if they are stored.
-    database: Option<Database>,
-    teams: Option<Teams>,
+    pub(super) database: Option<Database>,
+    pub(super) teams: Option<Teams>,
     /// The usage of runs, if it is counted.
     pub(super) spending: Option<People>,
     model: Arc<dyn ChatModel>,
-    prompts: Arc<Prompts>,
+    pub(super) prompts: Arc<Prompts>,
     /// Skills and memories, if they are stored.
     experience: Option<Arc<MemoryService>>,
     /// The audit log for decisions of people; empty without one.
     pub(super) audit: OnceLock<Audit>,
 }
 
-/// The parts of a runtime, before any of them is started.
 pub(super) struct Parts {
     pub settings: Settings,
     pub store: Arc<dyn Store>,
@@ -71,7 +70,6 @@ pub(super) struct Parts {
     pub learns: bool,
     /// The threads whose traces are exported only at their end.
     pub continued: ContinuedRuns,
-    /// Whether the servers are looked at.
     pub scans: bool,
     /// The servers of a demo, whose tenant owns new threads.
     pub companions: Option<Companions>,
@@ -176,10 +174,6 @@ impl Runtime {
         &self.settings
     }
 
-    pub fn kinds(&self) -> &Arc<Kinds> {
-        self.plugins.kinds()
-    }
-
     pub fn runner(&self) -> &Runner<GraphState> {
         &self.runner
     }
@@ -202,32 +196,14 @@ impl Runtime {
         &self.bus
     }
 
-    /// Returns the sessions with the servers.
     pub(super) fn pool(&self) -> Arc<Pool> {
         Arc::clone(&self.plugins.pool)
-    }
-
-    pub(super) fn database(&self) -> Option<&Database> {
-        self.database.as_ref()
-    }
-
-    pub(super) fn teams(&self) -> Option<&Teams> {
-        self.teams.as_ref()
     }
 
     pub fn model(&self) -> &Arc<dyn ChatModel> {
         &self.model
     }
 
-    pub(super) fn prompts(&self) -> &Prompts {
-        &self.prompts
-    }
-
-    pub(super) fn plugins(&self) -> &Arc<Plugins> {
-        &self.plugins
-    }
-
-    /// Returns the run options that the settings ask for.
     pub fn run_options(&self) -> RunOptions<GraphState> {
         let limits = &self.settings.limits;
         RunOptions {

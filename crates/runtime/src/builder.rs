@@ -76,7 +76,6 @@ impl<'a> Builder<'a> {
         Self { environment: of, ..self }
     }
 
-    /// Reports the progress of the scan of the servers.
     pub fn with_progress(self, looks: &watch::Sender<DiscoveryProgress>) -> Self {
         Self { looks: looks.clone(), ..self }
     }
@@ -203,7 +202,6 @@ impl<'a> Builder<'a> {
         }
     }
 
-    /// Returns the store that was given, or opens that of the settings.
     async fn store(&mut self) -> Result<Arc<dyn Store>, Error> {
         let store = match self.store.take() {
             Some(store) => store,

@@ -26,7 +26,8 @@ impl Runtime {
 
     /// Stores the words of a run's messages; a failure is logged, and they are not found then.
     pub(super) async fn note_words(&self, tenant: &str, ended: &Ended) {
-        let Some(database) = self.database().filter(|_| self.has_conversation_words()) else {
+        let Some(database) = self.database.as_ref().filter(|_| self.has_conversation_words())
+        else {
             return;
         };
         let thread = ended.thread;

@@ -40,7 +40,6 @@ pub struct Documents {
 }
 
 impl Documents {
-    /// Opens the documents of the database that the settings name.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
         let store = open_store(settings).await?;
         let database = Database::open(settings.store.database.expose()).await?;

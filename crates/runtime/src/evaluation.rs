@@ -139,7 +139,7 @@ impl Runtime {
     ///
     /// There is none if the threads are in memory, or if they are encrypted, because items are not.
     pub async fn keep_evaluation(&self, evaluation: &Evaluation) -> Result<bool, Error> {
-        let Some(database) = self.database() else { return Ok(false) };
+        let Some(database) = &self.database else { return Ok(false) };
         if !self.settings().encryption.keys.is_empty() {
             return Ok(false);
         }

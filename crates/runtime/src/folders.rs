@@ -10,6 +10,7 @@ use std::time::Duration;
 
 use perihelion_documents::ends_in;
 use perihelion_documents::parse::Format;
+use regex::RegexSet;
 
 use super::Error;
 use perihelion_engine::clock;
@@ -30,17 +31,14 @@ const LONGEST: Duration = Duration::from_secs(5);
 #[derive(Clone, Debug)]
 pub struct Folders {
     roots: Vec<PathBuf>,
-    patterns: Vec<String>,
+    patterns: RegexSet,
     /// File name endings that count in addition to known formats, with or without the dot.
     endings: Vec<String>,
 }
 
-/// The changes since the last poll.
 #[derive(Debug, Default)]
 pub struct Changed {
-    /// Files that are there.
     pub files: Vec<PathBuf>,
-    /// Files that were deleted.
     pub gone: Vec<PathBuf>,
 }
 
@@ -65,7 +63,12 @@ impl Folders {
     /// Names files and directories. In directories, files match whose name fits one of the patterns (with `*` and `?`),
     /// or without patterns those of a known format.
     pub fn new(roots: Vec<PathBuf>, patterns: Vec<String>) -> Self {
-        Self { roots, patterns, endings: Vec::new() }
+        let whole = |pattern: &String| {
+            let pattern = regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", ".");
+            format!("(?s)^{pattern}$")
+        };
+        let patterns = RegexSet::new(patterns.iter().map(whole));
+        Self { roots, patterns: patterns.unwrap_or_default(), endings: Vec::new() }
     }
 
     /// Adds file name endings that match without patterns.
@@ -129,7 +132,7 @@ impl Folders {
             Format::by_name(&name).is_some_and(|format| format != Format::Image)
                 || ends_in(&name, &self.endings)
         } else {
-            self.patterns.iter().any(|pattern| fits(pattern, &name))
+            self.patterns.is_match(&name)
         }
     }
 
@@ -214,31 +217,15 @@ fn unreadable(path: &Path, source: std::io::Error) -> Error {
     perihelion_documents::Error::File { path: path.display().to_string(), source }.into()
 }
 
-fn fits(pattern: &str, name: &str) -> bool {
-    let pattern: Vec<char> = pattern.chars().collect();
-    let name: Vec<char> = name.chars().collect();
-    let mut reached = vec![false; name.len() + 1];
-    reached[0] = true;
-    for sign in pattern {
-        let mut next = vec![false; name.len() + 1];
-        for at in 0..=name.len() {
-            next[at] = match sign {
-                '*' => reached[at] || (at > 0 && next[at - 1]),
-                '?' => at > 0 && reached[at - 1],
-                sign => at > 0 && reached[at - 1] && name[at - 1] == sign,
-            };
-        }
-        reached = next;
-    }
-    reached[name.len()]
-}
-
 #[cfg(test)]
 mod tests {
-    use super::fits;
+    use super::*;
 
     #[test]
     fn patterns_match_whole_names() {
+        let fits = |pattern: &str, name: &str| {
+            Folders::new(Vec::new(), vec![pattern.to_owned()]).is_wanted(Path::new(name))
+        };
         assert!(fits("*.pdf", "a.b.pdf") && fits("?.md", "a.md") && fits("*", ""));
         assert!(!fits("*.pdf", "a.pdfx") && !fits("?.md", "ab.md"));
     }

@@ -9,13 +9,12 @@ use perihelion_llm::{Prompts, Role};
 use perihelion_settings::config::{self, Settings};
 use perihelion_star::{Allowance, Home, Kinds, MenuSize, Shapes, StarLimits, StarOptions};
 
-/// Returns the parts of a star from the settings.
 pub(super) fn star_options(
     settings: &Settings,
     kinds: &Kinds,
     store: &Arc<dyn Store>,
 ) -> Result<StarOptions, Error> {
-    let templates = kinds.iter().flat_map(|kind| kind.templates().iter().copied());
+    let templates = kinds.iter().flat_map(|kind| kind.card().templates.iter().copied());
     let prompts = Prompts::with(settings.prompts.dir.as_deref(), templates.collect::<Vec<_>>())?;
     let shapes = |role: Role| Shapes::new(role, settings.models.for_role(role.as_str()).protocol);
     let lease = Duration::from_secs_f64(settings.store.lease_sec);

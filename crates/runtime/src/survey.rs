@@ -10,7 +10,6 @@ pub struct ServerProblem {
     pub problem: String,
 }
 
-/// An agent and the server it is made of.
 #[derive(Clone, Debug)]
 pub struct AgentInfo {
     pub name: String,
@@ -36,11 +35,9 @@ pub struct Survey {
     pub rejected: Vec<ServerProblem>,
     /// Entries that the servers file should not have.
     pub warnings: Vec<Warning>,
-    /// The status of each server at the end of the scan.
     pub states: Vec<ServerState>,
 }
 
-/// Sorts the results of a scan.
 pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
     let mut survey = Survey::default();
     for status in statuses {
@@ -61,7 +58,7 @@ pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
             survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
         }
         let name = mcp::agent_name(&server.name);
-        let kind = bound.kind.name().to_owned();
+        let kind = bound.kind.card().name.to_owned();
         survey.agents.push(AgentInfo { name, kind, server });
     }
     survey

@@ -159,7 +159,7 @@ impl Runtime {
     /// # Errors
     /// [`Error::NoTeams`] if the runtime stores none.
     pub fn team_store(&self, tenant: &str) -> Result<TeamStore, Error> {
-        Ok(self.teams().ok_or(Error::NoTeams)?.kept.for_tenant(tenant))
+        Ok(self.teams.as_ref().ok_or(Error::NoTeams)?.kept.for_tenant(tenant))
     }
 
     /// Makes the architect design a team for a tenant's goal, without storing it.
@@ -176,7 +176,7 @@ impl Runtime {
         let material = material(&self.team_store(tenant)?, names).await?;
         let thread = ThreadId::new().to_string();
         let brief = Brief { goal, servers: &servers, material: &material, thread };
-        Ok(design(&**self.model(), self.prompts(), brief).await?)
+        Ok(design(&**self.model(), &self.prompts, brief).await?)
     }
 
     /// Checks a tenant's design and keeps it as the newest version of its team, and offers it.
@@ -194,7 +194,7 @@ impl Runtime {
 
     /// Offers a tenant's stored teams, so that a run sees the teams of every process.
     pub(super) async fn load_teams(&self, tenant: &str) {
-        if let Some(teams) = self.teams() {
+        if let Some(teams) = &self.teams {
             teams.load(tenant, &self.roster).await;
         }
     }

@@ -25,7 +25,6 @@ pub struct Parts {
     /// By agent, or by role for calls without one.
     pub by_agent: BTreeMap<String, Spent>,
     pub by_model: BTreeMap<String, Spent>,
-    /// By the user of the thread.
     pub by_user: BTreeMap<String, Spent>,
 }
 

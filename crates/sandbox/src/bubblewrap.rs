@@ -46,7 +46,6 @@ impl Bubblewrap {
         }
     }
 
-    /// Adds options of bubblewrap as they are.
     pub fn add<T: Into<OsString>>(&mut self, words: impl IntoIterator<Item = T>) {
         self.words.extend(words.into_iter().map(Into::into));
     }
@@ -65,7 +64,6 @@ impl Bubblewrap {
         self.bind("--ro-bind", path);
     }
 
-    /// Shows a path of the host for reading, if it exists.
     pub fn read_only_if_present(&mut self, path: &Path) {
         self.bind("--ro-bind-try", path);
     }

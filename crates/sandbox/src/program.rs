@@ -9,7 +9,6 @@ use serde_json::{Map, Value};
 #[cfg(feature = "wasm")]
 use base64::Engine as _;
 
-/// What runs a program.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Tier {
     /// CPython as WebAssembly: the standard library, without the host.
@@ -31,7 +30,6 @@ pub struct Program {
     pub seed: u64,
 }
 
-/// The bounds of one run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest run, sleep included.
@@ -44,7 +42,6 @@ pub struct Limits {
     pub file_bytes: usize,
     /// Most files and folders in the scratch folder.
     pub files: usize,
-    /// Most rows of a table.
     pub rows: usize,
 }
 
@@ -136,7 +133,6 @@ impl Fault {
     }
 }
 
-/// Shown of a program that left no report.
 pub(crate) const NO_REPORT: &str = "the program ended the interpreter before its result was read";
 
 /// What kind of failure it was.

@@ -35,7 +35,6 @@ struct RequestLimits {
     file_bytes_shown: usize,
 }
 
-/// The driver's final report.
 #[derive(Deserialize)]
 pub struct Report {
     result: Value,
@@ -50,7 +49,6 @@ pub struct Report {
     denied: bool,
 }
 
-/// Writes the request of a program.
 pub fn request(
     program: &Program,
     limits: &Limits,

@@ -18,7 +18,6 @@ use crate::program::NO_REPORT;
 use crate::request::{report, request};
 use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock, find_program};
 
-/// Most bytes of a report.
 const REPORT_BYTES: usize = 16 << 20;
 /// How long to wait for the last printed output, after the report, and after the time limit.
 const PRINTED: Duration = Duration::from_secs(2);
@@ -32,7 +31,6 @@ pub struct Interpreter {
     /// The interpreter, and the folders that belong to it.
     python: PathBuf,
     folders: Vec<PathBuf>,
-    /// Directories of further packages.
     packages: Vec<PathBuf>,
     /// The system call filter, which bubblewrap reads from an open file.
     filter: tempfile::NamedTempFile,
@@ -58,7 +56,6 @@ impl Interpreter {
         Ok(interpreter)
     }
 
-    /// Runs a program.
     pub fn run(&self, program: &Program, limits: &Limits) -> Result<Outcome, Error> {
         let limits = Limits { memory_bytes: limits.memory_bytes.max(LEAST_MEMORY), ..*limits };
         let started = clock::monotonic();

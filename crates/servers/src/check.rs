@@ -12,7 +12,6 @@ use super::{Bundled, Error, api, documents, files, mail, notes, python, sql, web
 /// Longest wait for the host of an API.
 const REACHING: Duration = Duration::from_secs(10);
 
-/// The status of a requirement.
 #[derive(Clone, Debug, PartialEq, Eq, serde::Serialize)]
 #[serde(tag = "status", content = "message")]
 pub enum Finding {
@@ -21,7 +20,6 @@ pub enum Finding {
     /// It works, but not all of it.
     #[serde(rename = "warning")]
     Odd(String),
-    /// What to fix.
     #[serde(rename = "error")]
     Bad(String),
 }
@@ -47,7 +45,6 @@ impl Finding {
         }
     }
 
-    /// Returns whether it needs a fix.
     pub fn is_bad(&self) -> bool {
         matches!(self, Self::Bad(_))
     }

@@ -10,7 +10,6 @@ use std::path::{Path, PathBuf};
 use sqlx::sqlite::{SqliteConnectOptions, SqliteJournalMode, SqliteSynchronous};
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
-/// The location of the installed data.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DemoData {
     /// A SQLite file with the tables.
@@ -117,7 +116,6 @@ pub async fn install(dir: &Path) -> io::Result<DemoData> {
     Ok(data)
 }
 
-/// Returns the rows of a table as they lie in the binary.
 pub fn rows(table: &str) -> io::Result<Vec<Vec<String>>> {
     let unknown = || io::Error::other(format!("no such table in the demo's data: {table}"));
     let source = TABLES.iter().find(|source| source.name == table).ok_or_else(unknown)?;

@@ -134,7 +134,6 @@ impl Bundled {
 /// The receiver of the address.
 type Ready = Box<dyn FnOnce(SocketAddr) + Send>;
 
-/// The transport of a server.
 enum Over {
     Pipes,
     /// The address, and the receiver of the final one.

@@ -30,7 +30,6 @@ pub(crate) mod prelude {
 /// For how long a list of tools is fresh: they change with the program alone, so a day is as good as any.
 const TOOLS_TTL_MS: u64 = 86_400_000;
 
-/// The tools of a server.
 #[async_trait]
 pub trait Toolbox: Send + Sync + 'static {
     fn about(&self) -> ServerConfig;
@@ -87,7 +86,6 @@ impl Serving {
         Self(Arc::new(tools))
     }
 
-    /// Serves the tools of a bundled server.
     pub(crate) fn fixed<S: Send + Sync + 'static>(
         server: S,
         router: ToolRouter<S>,
@@ -95,6 +93,15 @@ impl Serving {
     ) -> Self {
         Self::new(Fixed { server, router, about })
     }
+}
+
+/// Refuses methods of features that no bundled server has.
+macro_rules! not_offered {
+    ($($name:ident: $params:ty, $answer:ty, $method:ty;)+) => {$(
+        async fn $name(&self, _: $params, _: RequestContext<RoleServer>) -> Result<$answer, ErrorData> {
+            Err(ErrorData::method_not_found::<$method>())
+        }
+    )+};
 }
 
 impl ServerHandler for Serving {
@@ -122,36 +129,12 @@ impl ServerHandler for Serving {
         self.0.call(request, context).await
     }
 
-    async fn list_prompts(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListPromptsResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListPromptsRequestMethod>())
-    }
-
-    async fn list_resources(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourcesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourcesRequestMethod>())
-    }
-
-    async fn list_resource_templates(
-        &self,
-        _: Option<PaginatedRequestParams>,
-        _: RequestContext<RoleServer>,
-    ) -> Result<ListResourceTemplatesResult, ErrorData> {
-        Err(ErrorData::method_not_found::<ListResourceTemplatesRequestMethod>())
-    }
-
-    async fn complete(
-        &self,
-        _: CompleteRequestParams,
-        _: RequestContext<RoleServer>,
-    ) -> Result<CompleteResult, ErrorData> {
-        Err(ErrorData::method_not_found::<CompleteRequestMethod>())
+    not_offered! {
+        list_prompts: Option<PaginatedRequestParams>, ListPromptsResult, ListPromptsRequestMethod;
+        list_resources: Option<PaginatedRequestParams>, ListResourcesResult, ListResourcesRequestMethod;
+        list_resource_templates: Option<PaginatedRequestParams>, ListResourceTemplatesResult,
+            ListResourceTemplatesRequestMethod;
+        complete: CompleteRequestParams, CompleteResult, CompleteRequestMethod;
     }
 }
 

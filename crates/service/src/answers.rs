@@ -57,7 +57,6 @@ fn pairs<'a>(given: &Value, open: &'a [InterruptView]) -> Result<Vec<(&'a Interr
     })
 }
 
-/// Counts the answers that decide requests for approval.
 pub(super) fn approvals_in(answers: &[(InterruptId, Answer)], open: &[InterruptView]) -> usize {
     let is_approval = |id: &InterruptId| {
         open.iter().any(|one| one.kind == kind::APPROVAL && one.is(&id.to_string()))

@@ -26,7 +26,6 @@ pub struct Work {
     pub shown: Value,
     pub metadata: Value,
     pub multitask: Multitask,
-    #[serde(default)]
     pub webhook: Option<String>,
 }
 

@@ -103,7 +103,6 @@ impl Driven {
     }
 }
 
-/// Returns why a run failed, as clients are shown it.
 pub(super) fn why(report: &RunReport) -> Option<Value> {
     matches!(report.status, RunStatusView::Failed | RunStatusView::Stopped).then(|| {
         let class = report.error_kind.as_deref();

@@ -80,7 +80,6 @@ impl Error {
         }
     }
 
-    /// Returns the cause of a broken drive of a run.
     pub(super) fn cause(&self) -> Cause {
         let of_database = |is_whole: bool| if is_whole { Cause::Store } else { Cause::Statement };
         match self {
@@ -105,7 +104,6 @@ impl Error {
     }
 }
 
-/// The cause of a broken drive of a run.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Cause {
     /// The whole database, or another process that claimed the thread: independent of the run.

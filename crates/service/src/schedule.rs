@@ -8,7 +8,6 @@ use croner::parser::{CronParser, Seconds};
 /// The largest step by which any time zone sets clocks back.
 const LONGEST_TWICE: TimeDelta = TimeDelta::hours(3);
 
-/// A schedule that was understood.
 #[derive(Clone, Debug)]
 pub struct Schedule {
     cron: Cron,

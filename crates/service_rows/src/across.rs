@@ -4,7 +4,7 @@
 //! those of the command line.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{FromRow as _, Row, StoredRow as _, Value};
+use perihelion_database::{FromRow as _, Row, StoredRow as _};
 use serde_json::Value as Json;
 use uuid::Uuid;
 
@@ -19,9 +19,7 @@ pub struct RunSearch {
     pub since: Option<DateTime<Utc>>,
     pub until: Option<DateTime<Utc>>,
     pub graph: Option<String>,
-    /// An agent that worked in it.
     pub agent: Option<String>,
-    /// The user whose thread it is.
     pub user: Option<String>,
     /// A part of the reason for which it failed, in any case of letters.
     pub error: Option<String>,
@@ -33,7 +31,6 @@ pub struct RunSearch {
     pub limit: u32,
 }
 
-/// A run with what lists show of it.
 #[derive(Clone, Debug)]
 pub struct FoundRun {
     pub run: Run,
@@ -61,7 +58,6 @@ const EXECUTED: &str = "FROM audit a WHERE a.thread_id = r.thread_id AND a.actio
     AND r.base_step IS NOT NULL AND (r.status = 'running' OR a.at <= r.updated_at)";
 
 impl Kept {
-    /// Finds runs of the tenant.
     pub async fn find_runs(&self, search: &RunSearch) -> Result<Vec<FoundRun>> {
         let rows = self.of_tenant().fetch_all(&self.page_of_runs(search, "").build()).await?;
         rows.iter().map(|row| self.read_found(row)).collect()
@@ -94,20 +90,16 @@ impl Kept {
         if !search.statuses.is_empty() {
             find.text(" AND ").one_of("r.status", search.statuses.iter().map(|one| one.as_str()));
         }
-        let mut meets = |condition: &str, value: Option<Value>| {
-            if let (Some(value), Some((before, after))) = (value, condition.split_once('?')) {
-                find.text(before).value(value).text(after);
-            }
-        };
-        let text = |text: &Option<String>| text.as_deref().map(Into::into);
-        meets(" AND r.thread_id = ?", search.thread.map(Into::into));
-        meets(" AND r.created_at >= ?", search.since.map(Into::into));
-        meets(" AND r.created_at < ?", search.until.map(Into::into));
-        meets(" AND t.graph = ?", text(&search.graph));
-        meets(" AND m.user_id = ?", text(&search.user));
-        meets(" AND r.nano_usd >= ?", search.min_nano_usd.map(Into::into));
-        let worked = format!(" AND EXISTS (SELECT 1 {EXECUTED} AND a.details ->> 'agent' = ?)");
-        meets(&worked, text(&search.agent));
+        find.given(" AND r.thread_id = ", search.thread);
+        find.given(" AND r.created_at >= ", search.since);
+        find.given(" AND r.created_at < ", search.until);
+        find.given(" AND t.graph = ", search.graph.as_ref());
+        find.given(" AND m.user_id = ", search.user.as_ref());
+        find.given(" AND r.nano_usd >= ", search.min_nano_usd);
+        if let Some(agent) = &search.agent {
+            find.text(" AND EXISTS (SELECT 1 ").text(EXECUTED);
+            find.text(" AND a.details ->> 'agent' = ").value(agent).text(")");
+        }
         if let Some(error) = &search.error {
             find.text(" AND ").mentions("CAST(r.error AS text)", error);
         }

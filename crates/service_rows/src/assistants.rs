@@ -89,10 +89,7 @@ impl Kept {
     /// Lists the latest versions of assistants, newest first.
     pub async fn assistants(&self, filter: &AssistantFilter) -> Result<Vec<Assistant>> {
         let mut find = self.select::<Assistant>("service_assistant");
-        find.text(" AND latest");
-        if let Some(graph) = &filter.graph {
-            find.text(" AND graph = ").value(graph);
-        }
+        find.text(" AND latest").given(" AND graph = ", filter.graph.as_ref());
         if let Some(name) = &filter.name {
             find.text(" AND ").mentions("name", name);
         }

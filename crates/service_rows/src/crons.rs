@@ -187,7 +187,6 @@ impl Kept {
         Ok(self.database.of_tenant(&cron.tenant).execute(&claim).await? == 1)
     }
 
-    /// Stops a claimed cron, with the reason.
     pub async fn pause_cron(&self, cron: &Cron, owner: &str, why: &str) -> Result<()> {
         let pause = query(
             "UPDATE service_cron SET enabled = false, next_at = NULL, paused = $1, claimed_by = NULL, \
@@ -198,7 +197,6 @@ impl Kept {
         Ok(())
     }
 
-    /// Moves a claimed cron on to its next time.
     pub async fn move_cron(
         &self,
         cron: &Cron,
@@ -215,15 +213,9 @@ impl Kept {
 }
 
 fn matching(find: &mut Statement, filter: &CronFilter) {
-    if let Some(assistant) = filter.assistant {
-        find.text(" AND assistant = ").value(assistant);
-    }
-    if let Some(thread) = filter.thread {
-        find.text(" AND thread_id = ").value(thread);
-    }
-    if let Some(enabled) = filter.enabled {
-        find.text(" AND enabled = ").value(enabled);
-    }
+    find.given(" AND assistant = ", filter.assistant);
+    find.given(" AND thread_id = ", filter.thread);
+    find.given(" AND enabled = ", filter.enabled);
     if let Some(metadata) = &filter.metadata {
         find.text(" AND ").contains("metadata", metadata);
     }

@@ -14,7 +14,6 @@ impl Kept {
         found.map(|run| self.opened_run(run)).transpose()
     }
 
-    /// Leaves a process's run to other processes.
     pub async fn leave_run(&self, id: Uuid, owner: &str) -> Result<()> {
         let leave = query(
             "UPDATE service_run SET owner = NULL WHERE id = $1 AND owner = $2 AND tenant = $3 AND status = 'running'",
@@ -29,7 +28,6 @@ impl Kept {
         self.change_of_all(leave.bind(owner)).await.map(drop)
     }
 
-    /// Stores a heartbeat of a process.
     pub async fn beat(&self, owner: &str, now: DateTime<Utc>) -> Result<()> {
         let beat =
             query("UPDATE service_run SET seen_at = $1 WHERE owner = $2 AND status = 'running'");

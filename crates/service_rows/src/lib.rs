@@ -82,7 +82,6 @@ impl Kept {
         self.database.of_all_tenants()
     }
 
-    /// Begins a statement that grows by conditions.
     fn statement(&self, text: &str) -> sql::Statement {
         sql::Statement::new(self.database.dialect(), text)
     }
@@ -105,7 +104,6 @@ impl Kept {
         find
     }
 
-    /// Changes rows of the tenant, and returns how many.
     async fn change(&self, change: Query) -> Result<u64> {
         Ok(self.of_tenant().execute(&change).await?)
     }

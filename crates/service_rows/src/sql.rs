@@ -61,6 +61,14 @@ impl Statement {
         self
     }
 
+    /// Appends a text with a value, if there is one.
+    pub(crate) fn given(&mut self, text: &str, value: Option<impl Into<Value>>) -> &mut Self {
+        match value {
+            Some(value) => self.text(text).value(value),
+            None => self,
+        }
+    }
+
     /// Appends a text with a value for each `?` in it.
     pub(crate) fn add(&mut self, text: &str, values: impl Values) -> &mut Self {
         let mut added = Vec::new();

@@ -16,7 +16,6 @@ const MAX_ANSWER_BYTES: usize = 512 * 1024;
 pub struct Limits {
     pub max_rows: usize,
     pub max_columns: usize,
-    /// Longest text of one cell, in bytes.
     pub max_cell_bytes: usize,
     pub timeout: Duration,
 }

@@ -20,7 +20,6 @@ enum Engine {
 pub struct Database {
     engine: Engine,
     options: Options,
-    /// Filters with their tenant in place.
     filters: Vec<Filter>,
 }
 
@@ -237,7 +236,6 @@ impl Database {
         Policy { tables: tables.collect(), extensions }
     }
 
-    /// Returns every condition on a table's rows, as one.
     fn filter(&self, table: &TableName) -> Option<String> {
         let conditions: Vec<String> = self
             .filters

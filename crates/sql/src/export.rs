@@ -8,7 +8,6 @@ use zip::write::SimpleFileOptions;
 
 use crate::{Answer, Error, Result};
 
-/// How a result is written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     Csv,

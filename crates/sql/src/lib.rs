@@ -121,5 +121,4 @@ pub enum Error {
     Export(#[source] std::io::Error),
 }
 
-/// The result of a database for models.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

@@ -110,10 +110,7 @@ impl Postgres {
                 name,
                 is_view: row.try_get(2)?,
                 comment: row.try_get(4)?,
-                columns: Vec::new(),
-                primary_key: Vec::new(),
-                unique: Vec::new(),
-                foreign_keys: Vec::new(),
+                ..Table::default()
             });
         }
         if let (Some(column), Some(table)) =
@@ -273,7 +270,6 @@ async fn fetch(
     Ok(collector.answer)
 }
 
-/// Returns the schemas of the functions that extensions bring.
 async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, String>> {
     let rows: Vec<(String, String, String)> = sqlx::query_as(
         "SELECT e.extname::text, p.proname::text, n.nspname::text FROM pg_catalog.pg_extension e \

@@ -12,7 +12,6 @@ use crate::answer::{Answer, Limits};
 use crate::database::{Database, find, kind, quoted};
 use crate::{Error, Result};
 
-/// Rows shown when a table is described.
 const SAMPLE_ROWS: usize = 3;
 /// Longest time spent on one look at a table.
 const LOOK_LIMIT: Duration = Duration::from_secs(2);

@@ -16,9 +16,7 @@ use crate::database::{Database, find, quoted};
 const LOOK_LIMIT: Duration = Duration::from_secs(5);
 /// Most columns that are looked through.
 const MAX_COLUMNS: usize = 120;
-/// Values taken of one column.
 const PER_COLUMN: usize = 5;
-/// Most values that are returned.
 const MAX_FOUND: usize = 40;
 
 /// A value of the data that is like the text that was looked for.

@@ -25,7 +25,6 @@ const CATALOGUE_LIMIT: Duration = Duration::from_secs(30);
 /// Processes that read one database at a time.
 const AT_ONCE: usize = 2;
 
-/// A request to a worker.
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Question {
     Open { path: String, only: Vec<String> },
@@ -44,7 +43,6 @@ pub enum Reply {
     TimedOut,
 }
 
-/// The processes that read one database.
 pub struct Workers {
     program: (PathBuf, Vec<String>),
     path: String,

@@ -75,7 +75,6 @@ impl<'a> Shown<'a> {
         Ok(unknown.into_iter().next().map(|one| one.url.into()))
     }
 
-    /// Returns the addresses that the state does not contain.
     fn unknown_to_state(&self, arguments: &Map<String, Value>) -> Vec<Mention> {
         let mut named = mentions(&Value::Object(arguments.clone()));
         named.retain(|address| !self.contains(address));

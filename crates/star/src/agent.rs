@@ -11,7 +11,6 @@ use crate::{
 use perihelion_engine::graph::{Context, Node, NodeEntry, NodeOutput};
 use perihelion_mcp::{self as mcp, AgentBinding, ServerInfo, ToolDefinition};
 
-/// The public description of an agent.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct AgentCard {
     /// The name by which the supervisor chooses it, and of its node.
@@ -33,7 +32,6 @@ pub struct AgentCard {
 pub enum SpanKind {
     /// Decides how the run continues.
     Transition,
-    /// Works on a task.
     Agent,
     /// One stage of an agent's own graph.
     Stage,
@@ -41,13 +39,11 @@ pub enum SpanKind {
 
 /// Something that turns assignments into results.
 pub trait Agent: Send + Sync {
-    /// Returns its public description.
     fn card(&self) -> &AgentCard;
 
     /// Returns its line in the agent catalog, without its name; the tools with these numbers come first.
     fn menu_line(&self, first: &[usize]) -> String;
 
-    /// Returns the MCP server that it is bound to, if it is.
     fn server(&self) -> Option<&Arc<ServerInfo>> {
         None
     }
@@ -59,7 +55,6 @@ pub trait Agent: Send + Sync {
     /// Returns its node: the input is an [`Assignment`](super::Assignment), the update holds the result.
     fn node(&self, star: &Arc<StarParts>) -> NodeEntry<GraphState>;
 
-    /// Returns how its work is drawn.
     fn span_kind(&self) -> SpanKind {
         SpanKind::Agent
     }
@@ -79,7 +74,7 @@ impl ServerAgent {
     /// Makes an agent of another name than its server's.
     pub(super) fn named(name: String, mut server: ServerInfo, kinds: &Arc<Kinds>) -> Self {
         let bound = kinds.bind(&server);
-        let kind = bound.kind.name().to_owned();
+        let kind = bound.kind.card().name.to_owned();
         if kind != TOOLS || server.agent != AgentBinding::default() {
             // Noted with the run: a replay works as the agent did then, whatever its kind is by default later.
             server.agent.kind = Some(kind.clone());

@@ -11,9 +11,7 @@ pub use perihelion_engine::journal::Verdict;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Recorded {
-    /// To kind `approval`.
     Approval(ApprovalAnswer),
-    /// To kind `elicitation`.
     Elicitation(ElicitationAnswer),
     /// To kind `outcome_unknown`.
     Outcome(Verdict),

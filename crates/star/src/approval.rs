@@ -25,7 +25,6 @@ use perihelion_mcp::{self as mcp, ToolDefinition};
 /// Characters of arguments that are written out for a person.
 const ARGUMENTS: usize = 2_000;
 
-/// The decision of a person on a call.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Decision {
     /// Allowed, perhaps with a word for the agent, perhaps with other arguments.
@@ -36,7 +35,6 @@ pub(super) enum Decision {
     Denied {
         reason: String,
     },
-    /// Nobody decided in time.
     TimedOut,
     /// The request does not wait for people, so the question was not asked.
     Skipped,
@@ -59,7 +57,6 @@ impl Decision {
         }
     }
 
-    /// Tells listeners of it.
     fn publish(&self, ctx: &TaskContext, call: &Gated<'_>) {
         let agent = call.agent.to_owned();
         let tool = call.full_name();
@@ -89,7 +86,6 @@ pub(super) struct Gated<'a> {
     pub tainted_by: Sources,
     /// An address that no text of people or tools contains.
     pub unknown: Option<String>,
-    /// How long it can be decided.
     pub timeout: Duration,
 }
 
@@ -108,7 +104,6 @@ impl Gated<'_> {
         json!({ "server": self.server, "tool": self.tool.name, "arguments": self.arguments })
     }
 
-    /// Returns the subject of the question.
     fn what(&self, asked_at: DateTime<Utc>) -> Value {
         let mut what = self.call();
         what["asked_at"] = json!(asked_at.to_rfc3339());

@@ -21,7 +21,6 @@ const PIECE_CHARS: usize = 8_000;
 /// Bytes of all artifacts of a thread together, as an agent finds them: a thread is not a store of files.
 pub(super) const MAX_BYTES: usize = 64 * 1024 * 1024;
 
-/// Keys that are listed when one is wrong.
 const LISTED_KEYS: usize = 20;
 
 /// The artifacts that an agent can read: the thread's and its own.
@@ -32,7 +31,6 @@ pub(super) struct Artifacts {
     pub made: BTreeMap<String, Artifact>,
 }
 
-/// A model's request for an artifact.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct ArtifactQuery {
@@ -178,7 +176,6 @@ impl Artifacts {
     }
 }
 
-/// Returns the whole of an artifact.
 pub(super) async fn content_of(ctx: &TaskContext, key: &str, content: &Blob) -> Result<Arc<str>> {
     ctx.read(content, &called(key)).await
 }
@@ -198,7 +195,6 @@ impl Artifact {
     }
 }
 
-/// Names an artifact in an error.
 fn called(key: &str) -> String {
     format!("the artifact {key}")
 }

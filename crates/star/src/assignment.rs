@@ -8,7 +8,6 @@ use serde::{Deserialize, Serialize};
 /// The source of a text: `server.tool` for results, `server` for a server's definitions.
 pub type Sources = BTreeSet<String>;
 
-/// A task as an agent receives it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Assignment {
     /// Unique in the thread.

@@ -13,7 +13,6 @@ use crate::{Artifact, GraphState, Result, Sources};
 use perihelion_engine::graph::{Blob, TaskContext};
 use perihelion_llm::{Attached, ChatRequest, MessageRole, Role, data_url, is_text};
 
-/// Files with one message at most.
 const MAX_FILES: usize = 16;
 /// Bytes of one file at most.
 const MAX_FILE: usize = 10 * 1024 * 1024;
@@ -55,7 +54,6 @@ impl Attachment {
     }
 }
 
-/// Attachments as a turn takes them in.
 #[derive(Default)]
 pub(super) struct Taken {
     pub artifacts: BTreeMap<String, Artifact>,

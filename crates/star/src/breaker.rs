@@ -22,13 +22,11 @@ impl Exhausted {
         Self { bound, why: FinishReason::Limit, reason }
     }
 
-    /// Says that choices were repeated in vain.
     pub(super) fn repeated(reason: &str) -> Self {
         let why = FinishReason::NoProgress;
         Self { bound: "repeated_routing", why, reason: reason.to_owned() }
     }
 
-    /// Reports that the agent catalog was empty.
     pub(super) fn no_agents() -> Self {
         let reason = "there was no agent that could be asked".to_owned();
         Self { bound: "no_agents", why: FinishReason::NoAgents, reason }
@@ -99,7 +97,6 @@ fn has_progress(decided: &[Decided], since: usize) -> bool {
     is_new_plan || parts(newest).0 != parts(&decided[since]).0
 }
 
-/// Describes the repeated choices.
 pub(super) fn repetition(routing: &Routing) -> String {
     let decided = decisions(routing);
     match cycle(&decided) {
@@ -116,7 +113,6 @@ pub(super) fn repetition(routing: &Routing) -> String {
     }
 }
 
-/// Counts a decision that could not be accepted.
 pub(super) fn count_invalid(routing: &Routing) -> Routing {
     Routing { retry_count: routing.retry_count + 1, round: routing.round + 1, ..routing.clone() }
 }
@@ -178,7 +174,6 @@ pub(super) fn out_of_turns(state: &GraphState) -> Option<Exhausted> {
     Some(Exhausted::limit("turns", format!("the limit of {most} turns was reached")))
 }
 
-/// Returns that the run's time is up, if it is.
 pub(super) fn out_of_time(
     state: &GraphState,
     limits: &StarLimits,

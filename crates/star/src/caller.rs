@@ -109,7 +109,6 @@ impl Caller<'_> {
         }
     }
 
-    /// Returns whether a person is asked about made-up addresses that a tool is given.
     pub(super) fn asks_about_addresses(&self, tool: &ToolDefinition) -> bool {
         self.job.star.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
     }
@@ -166,7 +165,6 @@ impl Caller<'_> {
         Ok(decisions)
     }
 
-    /// Returns whether the request waits for people.
     fn preferences(&self) -> &Preferences {
         &self.job.ctx.state().preferences
     }
@@ -183,7 +181,6 @@ impl Caller<'_> {
         }
     }
 
-    /// Returns how long a call of a tool can be approved.
     fn time_for(&self, tool: &ToolDefinition) -> Duration {
         let limits = &self.job.star.limits;
         let of_tool = tool.approval_timeout_sec.map(|sec| Duration::from_secs(sec.into()));

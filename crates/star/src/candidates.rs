@@ -138,7 +138,6 @@ fn fitting_first(menu: &Menu, fitting: &[String]) -> Vec<String> {
     fitting.iter().chain(others).cloned().collect()
 }
 
-/// Names the bounds of a turn.
 fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
     let limits = limits.for_turn(state);
     let mut bounds = vec![
@@ -158,7 +157,6 @@ fn guardrails(state: &GraphState, limits: &StarLimits) -> Vec<String> {
 /// Agents that one search finds at most.
 const FOUND: usize = 5;
 
-/// The stored part of a query.
 const QUERY_CHARS: usize = 200;
 
 /// Runs the searches of a decision; their results are recorded like observations of a node.

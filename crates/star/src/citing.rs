@@ -146,7 +146,6 @@ fn is_index(before: &str, numbers: &[usize]) -> bool {
         && (numbers == [0] || letters.any(|letter| matches!(letter, '_' | '.' | '(')))
 }
 
-/// What an agent found.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 #[must_use]
@@ -166,12 +165,10 @@ pub struct Finding {
 }
 
 impl Finding {
-    /// Makes a finding of words.
     pub fn text(output: impl Into<String>) -> Self {
         Self { output: output.into(), ..Self::default() }
     }
 
-    /// Adds the table that the words are about.
     pub fn table(mut self, table: Table) -> Self {
         self.table = Some(table);
         self
@@ -194,7 +191,6 @@ impl Finding {
         self
     }
 
-    /// Adds the source of a fact.
     pub fn source(mut self, source: Source) -> Self {
         self.sources.push(source);
         self

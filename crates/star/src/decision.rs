@@ -84,7 +84,6 @@ pub struct PlannedTask {
     #[serde(default)]
     pub depends_on: Vec<String>,
     /// What the task is about: people, dates, identifiers, metrics; or null.
-    #[serde(default)]
     pub entities: Option<Vec<Entity>>,
 }
 

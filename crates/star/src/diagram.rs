@@ -23,7 +23,6 @@ const LABEL_CHARS: usize = 40;
 /// Times that layers are ordered by their neighbours.
 const SWEEPS: usize = 4;
 
-/// How a node is drawn.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Shape {
     #[default]
@@ -49,7 +48,6 @@ struct Edge {
     is_both_ways: bool,
 }
 
-/// A graph to be drawn.
 #[derive(Clone, Debug, Default)]
 pub struct Diagram {
     title: String,
@@ -57,7 +55,6 @@ pub struct Diagram {
     edges: Vec<Edge>,
 }
 
-/// A node with its place.
 #[derive(Clone, Copy, Default)]
 struct Laid {
     x: f64,
@@ -67,7 +64,6 @@ struct Laid {
 }
 
 impl Diagram {
-    /// Begins a drawing.
     pub fn new(title: impl Into<String>) -> Self {
         Self { title: title.into(), ..Self::default() }
     }
@@ -212,7 +208,6 @@ impl Diagram {
         (laid, width, (y - BETWEEN + BESIDE).max(2.0 * BESIDE))
     }
 
-    /// Draws the graph as SVG.
     pub fn svg(&self) -> String {
         let (laid, width, height) = self.lay_out();
         let title = escaped(&one_line(&self.title));

@@ -96,7 +96,6 @@ const DESCRIPTION_CHARS: usize = 200;
 
 /// The tools that are shown, while not all are.
 pub(super) struct ToolSearch {
-    /// All tools, by their descriptions.
     index: WordIndex,
     shown: BTreeSet<usize>,
 }

@@ -86,7 +86,6 @@ fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
 #[derive(Debug)]
 pub(super) struct Choices<'a> {
     menu: &'a Menu,
-    /// Searches that the turn may still have.
     searches: usize,
     /// Agents with tasks that they handed back in this turn, and why.
     handed_back: Vec<(&'a str, &'a str, &'a str)>,
@@ -107,7 +106,6 @@ impl<'a> Choices<'a> {
         name.trim() == FIND_AGENT && !self.menu.hidden.is_empty()
     }
 
-    /// Returns how many searches the turn may still have.
     pub(super) fn searches(&self) -> usize {
         self.searches
     }
@@ -128,7 +126,6 @@ impl<'a> Choices<'a> {
             .unwrap_or(written)
     }
 
-    /// Describes the problem with a name.
     pub(super) fn unknown(&self, name: &str) -> Option<String> {
         if self.names().any(|known| known == name) {
             return None;

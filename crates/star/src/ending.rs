@@ -9,9 +9,7 @@ use serde::{Deserialize, Deserializer, Serialize};
 pub enum FinishReason {
     /// The supervisor judged the work to be done.
     Answered,
-    /// The user is asked something.
     Clarification,
-    /// The work produced no new result.
     NoProgress,
     /// A bound on steps, tokens, cost or time was reached.
     Limit,
@@ -19,14 +17,11 @@ pub enum FinishReason {
     Truncated,
     /// A model could not be reached, or did not give a usable answer.
     ModelFailed,
-    /// No agent could be asked.
     NoAgents,
-    /// The run was stopped.
     Cancelled,
 }
 
 impl FinishReason {
-    /// Returns the word as stored and shown.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -56,7 +51,6 @@ impl<'de> Deserialize<'de> for EarlyEnd {
     }
 }
 
-/// Guesses the reason of an end from its stored text.
 fn reason_of(text: &str) -> FinishReason {
     let is_limit = ["the limit of", "the budget of", "the time limit of"]
         .iter()
@@ -74,13 +68,11 @@ pub enum ReflectionVerdict {
     Approved,
     Fixed,
     Rejected,
-    /// No verdict is available.
     #[default]
     Unverified,
 }
 
 impl ReflectionVerdict {
-    /// Returns the word that is stored with results.
     pub fn as_str(self) -> &'static str {
         self.into()
     }

@@ -13,7 +13,6 @@ use perihelion_llm::Usage;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "type", rename_all = "snake_case")]
 pub enum AgentEvent {
-    /// The supervisor has decided.
     Decision {
         thought: String,
         plan: Vec<String>,
@@ -21,11 +20,9 @@ pub enum AgentEvent {
         clarification: Option<String>,
         usage: Usage,
     },
-    /// A decision could not be accepted.
     DecisionRefused {
         problems: Vec<String>,
     },
-    /// The supervisor looked for agents.
     Search {
         query: String,
         found: Vec<String>,
@@ -60,7 +57,6 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
-    /// Progress of a call, from its server.
     ToolProgress {
         agent: String,
         tool: String,
@@ -68,7 +64,6 @@ pub enum AgentEvent {
         total: Option<f64>,
         message: String,
     },
-    /// A call has ended.
     ToolResult {
         agent: String,
         tool: String,
@@ -77,21 +72,18 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
-    /// A call waits for a person.
     HitlRequired {
         id: String,
         agent: String,
         tool: String,
         expires_at: String,
     },
-    /// A person approved a call.
     HitlApproved {
         agent: String,
         tool: String,
         instruction: Option<String>,
         edited: bool,
     },
-    /// A person denied a call.
     HitlDenied {
         agent: String,
         tool: String,
@@ -107,7 +99,6 @@ pub enum AgentEvent {
         agent: String,
         tool: String,
     },
-    /// An output was judged.
     Reflection {
         agent: String,
         status: ReflectionVerdict,
@@ -115,7 +106,6 @@ pub enum AgentEvent {
         of: u32,
         feedback: Option<String>,
     },
-    /// An agent is done.
     AgentResult {
         agent: String,
         reflection: String,

@@ -78,7 +78,6 @@ pub(super) struct Exchange<'a> {
     pub under: CallPolicy,
 }
 
-/// The recorded result of a round.
 #[derive(Serialize, Deserialize)]
 #[serde(untagged)]
 enum RoundOutcome {

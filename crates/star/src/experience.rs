@@ -20,7 +20,6 @@ pub struct ShownSkill {
 /// How the work on one task ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
-    /// Whose thread it is.
     pub tenant: &'a str,
     pub agent: &'a str,
     pub server: &'a ServerInfo,
@@ -34,7 +33,6 @@ pub struct Work<'a> {
     pub skills: &'a [ShownSkill],
 }
 
-/// The memories about a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Known {
     /// `fact` or `preference`.
@@ -44,7 +42,6 @@ pub struct Known {
     pub since: DateTime<Utc>,
 }
 
-/// What a user said.
 #[derive(Clone, Debug)]
 pub struct Statement {
     pub tenant: String,

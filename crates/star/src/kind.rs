@@ -44,7 +44,6 @@ pub struct Job {
 }
 
 impl Job {
-    /// Returns the bounds of the turn.
     pub(super) fn limits(&self) -> StarLimits {
         self.star.limits.for_turn(self.ctx.state())
     }
@@ -55,34 +54,26 @@ impl Job {
     }
 }
 
+/// What a kind says of itself.
+#[derive(Clone, Debug, Default)]
+pub struct KindCard {
+    /// The word in the servers file.
+    pub name: &'static str,
+    /// Its use, in a phrase.
+    pub about: &'static str,
+    pub tool_roles: Vec<ToolRole>,
+    /// The servers whose tools it knows.
+    pub profiles: Vec<Profile>,
+    /// The bundled servers whose agents are of this kind unless their table says otherwise.
+    pub natural_for: Vec<&'static str>,
+    /// Its prompt templates: name and source.
+    pub templates: Vec<(&'static str, &'static str)>,
+}
+
 /// How agents of one kind work.
 #[async_trait]
 pub trait Kind: Send + Sync {
-    /// Returns the word in the servers file.
-    fn name(&self) -> &str;
-
-    /// Describes its use in a phrase.
-    fn about(&self) -> &str;
-
-    /// Returns the parts that tools play.
-    fn tool_roles(&self) -> &[ToolRole] {
-        &[]
-    }
-
-    /// Returns the servers whose tools it knows.
-    fn profiles(&self) -> &[Profile] {
-        &[]
-    }
-
-    /// Returns the bundled servers whose agents are of this kind unless their table says otherwise.
-    fn natural_for(&self) -> &[&'static str] {
-        &[]
-    }
-
-    /// Returns its prompt templates: name and source.
-    fn templates(&self) -> &[(&'static str, &'static str)] {
-        &[]
-    }
+    fn card(&self) -> &KindCard;
 
     /// Works on one assignment.
     ///
@@ -100,7 +91,6 @@ pub struct Bound {
     pub notice: Option<String>,
 }
 
-/// The kinds that there are, by name.
 #[derive(Clone)]
 pub struct Kinds {
     plain: Arc<dyn Kind>,
@@ -137,16 +127,15 @@ impl Kinds {
     /// Adds a kind, in place of one of the same name.
     #[must_use]
     pub fn with(mut self, kind: Arc<dyn Kind>) -> Self {
-        self.others.insert(kind.name().to_owned(), kind);
+        self.others.insert(kind.card().name.to_owned(), kind);
         self
     }
 
     /// Returns the names, the plain kind's first.
     pub fn names(&self) -> impl Iterator<Item = &str> {
-        std::iter::once(self.plain.name()).chain(self.others.keys().map(String::as_str))
+        std::iter::once(self.plain.card().name).chain(self.others.keys().map(String::as_str))
     }
 
-    /// Returns the kinds, the plain one first.
     pub fn iter(&self) -> impl Iterator<Item = &Arc<dyn Kind>> {
         std::iter::once(&self.plain).chain(self.others.values())
     }
@@ -172,16 +161,16 @@ impl Kinds {
             |notice| Bound { kind: Arc::clone(&self.plain), tools: BTreeMap::new(), notice };
         let Some(kind) = self.wanted(server) else {
             let wanted = server.agent.kind.as_deref().unwrap_or_default();
-            let is_plain = wanted.is_empty() || wanted == self.plain.name();
+            let is_plain = wanted.is_empty() || wanted == self.plain.card().name;
             let unknown = self.check(wanted).err().filter(|_| !is_plain);
             return plain(unknown.map(|error| error.to_string()));
         };
-        match roles(kind.as_ref(), server) {
+        match roles(kind.card(), server) {
             Ok(tools) => Bound { kind: Arc::clone(kind), tools, notice: None },
             Err(lack) => plain(Some(format!(
                 "works as `{}` in place of `{}`: {lack}",
-                self.plain.name(),
-                kind.name()
+                self.plain.card().name,
+                kind.card().name
             ))),
         }
     }
@@ -191,23 +180,23 @@ impl Kinds {
             return self.others.get(name);
         }
         let bundled = server.agent.bundled.as_deref()?;
-        self.others.values().find(|kind| kind.natural_for().contains(&bundled))
+        self.others.values().find(|kind| kind.card().natural_for.contains(&bundled))
     }
 }
 
 /// Finds a tool for each role: as the table says, else as the first profile that fits.
 fn roles(
-    kind: &dyn Kind,
+    kind: &KindCard,
     server: &ServerInfo,
 ) -> Result<BTreeMap<String, ToolDefinition>, KindError> {
     let find = |name: &str| server.tools.iter().find(|tool| tool.name == name);
     let mut tools = BTreeMap::new();
     let fits = |profile: &&Profile| profile.tools.iter().all(|(_, tool)| find(tool).is_some());
-    for (role, tool) in kind.profiles().iter().find(fits).into_iter().flat_map(|one| &one.tools) {
+    for (role, tool) in kind.profiles.iter().find(fits).into_iter().flat_map(|one| &one.tools) {
         tools.extend(find(tool).map(|found| ((*role).to_owned(), found.clone())));
     }
     for (role, tool) in &server.agent.tools {
-        let names = kind.tool_roles().iter().map(|role| role.name);
+        let names = kind.tool_roles.iter().map(|role| role.name);
         if !names.clone().any(|name| name == role) {
             let names = names.collect::<Vec<_>>().join(", ");
             return Err(KindError::NoRole { role: role.clone(), names });
@@ -216,7 +205,7 @@ fn roles(
         let found = find(tool).ok_or_else(missing)?;
         tools.insert(role.clone(), found.clone());
     }
-    let lacking = kind.tool_roles().iter().filter(|role| role.required);
+    let lacking = kind.tool_roles.iter().filter(|role| role.required);
     let lacking: Vec<String> = lacking
         .filter(|role| !tools.contains_key(role.name))
         .map(|role| format!("{} ({})", role.name, role.about))

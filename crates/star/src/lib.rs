@@ -67,7 +67,7 @@ pub use decision::{PlannedTask, SupervisorDecision};
 pub use ending::{EarlyEnd, FinishReason, ReflectionVerdict};
 pub use event::{AgentEvent, MessagePiece};
 pub use experience::{Experience, Founder, Known, ShownSkill, Statement, Work};
-pub use kind::{Bound, Job, Kind, KindError, Kinds, Profile, TOOLS, ToolRole};
+pub use kind::{Bound, Job, Kind, KindCard, KindError, Kinds, Profile, TOOLS, ToolRole};
 pub use limits::{Allowance, MenuSize, StarLimits};
 pub use menu::Menu;
 pub use message::merge_messages;

@@ -26,7 +26,6 @@ pub struct StarLimits {
     pub deadline_sec: Option<u64>,
     /// Tool calls for one task.
     pub max_tool_calls: u32,
-    /// Tool calls of one turn.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub turn_tool_calls: Option<u64>,
     /// The share of the remaining bounds that a team can use for one task.
@@ -42,7 +41,6 @@ pub struct StarLimits {
     pub menu: MenuSize,
     /// Tools up to which an agent is shown all of its server's; of more, this many that fit its task.
     pub agent_tools: usize,
-    /// How long a request for approval can be answered.
     #[serde(skip)]
     pub approval_timeout: Duration,
     /// The same for a run with a person in front of it.
@@ -61,7 +59,6 @@ impl StarLimits {
     }
 }
 
-/// Maximum size of an agent catalog.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct MenuSize {
     /// Agents up to which all are shown.
@@ -101,7 +98,6 @@ impl Allowance {
     }
 }
 
-/// Returns the tighter one of two bounds.
 fn tighter(one: Option<u64>, other: Option<u64>) -> Option<u64> {
     match (one, other) {
         (Some(one), Some(other)) => Some(one.min(other)),

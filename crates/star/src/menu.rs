@@ -21,7 +21,6 @@ pub struct Menu {
 }
 
 impl Menu {
-    /// Returns whether there is no agent to choose.
     pub fn is_empty(&self) -> bool {
         self.shown.is_empty() && self.hidden.is_empty()
     }
@@ -50,12 +49,9 @@ impl From<Menu> for Seen {
     }
 }
 
-/// The agents that belong in a catalog.
 #[derive(Debug)]
 pub(super) struct MenuQuery<'a> {
-    /// Whose thread it is.
     pub tenant: &'a str,
-    /// Agents that may not be chosen.
     pub disabled: &'a [String],
     /// Agents that are always shown.
     pub kept: BTreeSet<&'a str>,
@@ -93,7 +89,6 @@ impl<'a> MenuQuery<'a> {
     }
 }
 
-/// Returns the names of agents in a plan's steps.
 fn names_in(plan: &[String]) -> impl Iterator<Item = &str> {
     let is_part = |letter: char| letter.is_alphanumeric() || matches!(letter, '_' | '-');
     let words = plan.iter().flat_map(move |step| step.split(move |letter| !is_part(letter)));

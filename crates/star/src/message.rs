@@ -20,7 +20,6 @@ pub struct Message {
     /// The open-world sources of the message.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
-    /// Images and files that came with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<Attached>,
     /// Citations of an answer without a source, which were removed.

@@ -24,7 +24,6 @@ pub(super) struct RecordedModel<'a> {
     parts: &'a StarParts,
     /// When the time that calls may take began, in microseconds.
     began: i64,
-    /// The bounds of the turn.
     limits: StarLimits,
     /// Its pieces are published, and its calls may last until the deadline, unlike other work.
     is_answer: bool,

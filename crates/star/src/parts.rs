@@ -71,7 +71,6 @@ pub struct Home {
 }
 
 impl Home {
-    /// Returns a runner for a subgraph of a thread.
     pub fn runner<S: State>(&self, graph: Arc<Graph<S>>) -> Runner<S> {
         let mut runner = Runner::new(graph, Arc::clone(&self.store));
         runner.lease = self.lease;
@@ -85,7 +84,6 @@ pub trait Withdraw: Send + Sync {
     fn withdraw(&self, agent: &str, why: String);
 }
 
-/// The parts of a star.
 #[derive(Clone)]
 pub struct StarOptions {
     pub prompts: Arc<Prompts>,
@@ -99,13 +97,11 @@ pub struct StarOptions {
     pub shapes: Shapes,
     /// Which form of a verdict the reflector's model is asked for.
     pub reviews: Shapes,
-    /// Rules of style for answers.
     pub style: Option<Arc<str>>,
     /// Stores teams that are designed during a run; without it, teams are not stored.
     pub founder: Option<Arc<dyn Founder>>,
 }
 
-/// The parts that the star's nodes share.
 pub struct StarParts {
     pub(super) options: StarOptions,
     pub(super) model: Arc<dyn ChatModel>,

@@ -34,7 +34,6 @@ pub struct Request {
     pub context: BTreeMap<String, String>,
     pub prefer_agents: Vec<String>,
     pub disable_agents: Vec<String>,
-    /// The team that does the whole work.
     pub team: Option<String>,
     /// The user, by the name of their memories.
     pub user: Option<String>,

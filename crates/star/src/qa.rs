@@ -92,10 +92,8 @@ impl Node<GraphState> for Qa {
     }
 }
 
-/// The text of a model for an answer.
 struct Written {
     text: String,
-    /// Why it is only a part, if it is.
     cut: Option<&'static str>,
 }
 

@@ -12,13 +12,9 @@ use perihelion_engine::graph::{Context, Interrupt, NodeError, NodeOutput, TaskCo
 
 pub use perihelion_engine::journal::OutcomeUnknown;
 
-/// Kinds of questions, by their words in an interrupt.
 pub mod kind {
-    /// The request needs a clarification.
     pub const CLARIFICATION: &str = "clarification";
-    /// A tool call needs an approval.
     pub const APPROVAL: &str = "approval";
-    /// The outcome of a call is unknown.
     pub use perihelion_engine::journal::OUTCOME_UNKNOWN;
     /// A server wants to know something.
     pub const ELICITATION: &str = "elicitation";
@@ -43,7 +39,6 @@ pub enum Question {
     Other(Value),
 }
 
-/// Whether a call may be made.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Approval {
@@ -53,7 +48,6 @@ pub struct Approval {
     pub arguments: Map<String, Value>,
     pub description: String,
     pub choices: Vec<String>,
-    /// Why a person is asked.
     pub reasons: Vec<String>,
     pub tainted_by: Sources,
     /// Binds the answer to server, tool and exact arguments.
@@ -146,7 +140,6 @@ impl Question {
         }
     }
 
-    /// Returns the agent that asks, if the question names it.
     pub fn agent(&self) -> Option<&str> {
         let agent = match self {
             Self::Approval(approval) => Some(approval.agent.as_str()),

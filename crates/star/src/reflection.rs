@@ -44,7 +44,6 @@ pub(super) struct Judged {
     pub text: String,
 }
 
-/// The work of an agent in one attempt.
 pub(super) struct Attempted<'a> {
     /// Of the agent's node, or of a stage below it.
     pub ctx: &'a TaskContext,
@@ -163,7 +162,6 @@ fn verdict(reflection: Reflection) -> Judged {
     }
 }
 
-/// Says that no attempt was good enough.
 pub(super) fn rejected(attempts: u32, feedback: &str) -> AgentError {
     let message = format!("the output was rejected {attempts} times, last because: {feedback}");
     AgentError::new(ErrorKind::Rejected, message)

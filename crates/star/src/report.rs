@@ -45,7 +45,6 @@ fn named_by(source: &Source) -> Value {
     named
 }
 
-/// How the work on one assignment ended.
 #[derive(Clone, Debug, Default)]
 pub struct Report {
     /// The newest finding, also when the work failed after it.
@@ -55,11 +54,8 @@ pub struct Report {
     /// Rounds of work, each judged once.
     pub attempts: u32,
     pub calls: Vec<CallRecord>,
-    /// Artifacts that the work made.
     pub artifacts: BTreeMap<String, Artifact>,
-    /// The open-world sources of the work.
     pub tainted_by: Sources,
-    /// Instructions of people who approved its calls.
     pub instructions: Vec<Instruction>,
     pub spent: Spent,
 }

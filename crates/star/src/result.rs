@@ -155,7 +155,6 @@ pub struct Chart {
     pub svg: String,
 }
 
-/// The source of a result's facts.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Source {
     /// `server.tool`, or the agent.
@@ -243,7 +242,6 @@ impl AgentError {
         reason.is_some_and(|reason| reason == FinishReason::Truncated.as_str())
     }
 
-    /// Makes an error without details.
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: None }
     }

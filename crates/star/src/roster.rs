@@ -15,7 +15,6 @@ use perihelion_mcp::{self as mcp, ServerInfo};
 /// Makes an agent for any name, from recorded facts alone.
 pub(super) type RecordedAgents = Arc<dyn Fn(&str) -> Arc<dyn Agent> + Send + Sync>;
 
-/// The agents that there are now.
 #[derive(Default)]
 pub struct Roster {
     listed: RwLock<Arc<Listed>>,
@@ -31,21 +30,17 @@ impl std::fmt::Debug for Roster {
     }
 }
 
-/// The teams of each tenant.
 type Teams = BTreeMap<String, Vec<Arc<dyn Agent>>>;
 
-/// The agents that there are at one time.
 #[derive(Default)]
 struct Listed {
     bound: Vec<Arc<dyn Agent>>,
     teams: Teams,
     /// The view of a tenant without teams.
     common: View,
-    /// The views of tenants with teams.
     views: BTreeMap<String, View>,
 }
 
-/// The agents that a tenant sees.
 #[derive(Default)]
 struct View {
     /// By name.
@@ -117,7 +112,6 @@ impl Roster {
         self.listed().view(tenant).agents.get(name).cloned()
     }
 
-    /// Replaces a tenant's teams by these.
     pub fn set_teams(&self, tenant: &str, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
         let mut listed = self.listed.write();
         let mut all = listed.teams.clone();
@@ -135,7 +129,6 @@ impl Roster {
         *self.absences.write() = reasons.collect();
     }
 
-    /// Returns the servers that agents are bound to, by name.
     pub fn servers(&self) -> Vec<ServerInfo> {
         let listed = self.listed();
         let bound = listed.bound.iter();
@@ -145,7 +138,6 @@ impl Roster {
         servers
     }
 
-    /// Returns the names of the agents that a tenant sees.
     pub fn names(&self, tenant: &str) -> Vec<String> {
         self.listed().view(tenant).agents.keys().cloned().collect()
     }

@@ -65,7 +65,6 @@ impl Shapes {
         }
     }
 
-    /// Returns the form of the next decision.
     pub(super) fn next(&self, menu: &Menu, state: &GraphState) -> Shape {
         let is_first = state.routing.round == 0 && state.errors.is_empty();
         let only = matches!(menu.shown.as_slice(), [(name, _)] if name != ARCHITECT);
@@ -106,7 +105,6 @@ impl Shapes {
     }
 }
 
-/// Asks for a decision in one of the forms.
 pub(super) async fn ask(
     model: &dyn ChatModel,
     mut request: ChatRequest,
@@ -136,7 +134,6 @@ pub(super) async fn ask(
     llm::ask_as(model, request, "supervisor_decision", &sent, &ACCEPTED).await
 }
 
-/// Returns what a decision may name.
 fn names(menu: &Menu, state: &GraphState) -> Vec<String> {
     let search = (!menu.hidden.is_empty() && menu::left(state) > 0).then_some(FIND_AGENT);
     let shown = menu.shown.iter().map(|(name, _)| name.as_str());

@@ -11,7 +11,6 @@ use serde_json::Value;
 use crate::pipeline::{GRAPH_PREFIX, Outcome};
 use crate::{AgentResult, EarlyEnd, Routing, SpanKind, node};
 
-/// Returns how the work of a node is drawn.
 pub fn span_kind(graph: &str, node: &str) -> SpanKind {
     if graph.starts_with(GRAPH_PREFIX) {
         return SpanKind::Stage;
@@ -35,9 +34,7 @@ pub struct Written {
     pub answer: Option<String>,
     /// Why the turn ended early.
     pub ended: Option<String>,
-    /// The problem with a decision.
     pub refused: Vec<String>,
-    /// Whether the decision searched for agents.
     pub searched: bool,
     pub result: Option<AgentResult>,
     /// Why a stage of a pipeline failed.

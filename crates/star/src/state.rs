@@ -12,7 +12,6 @@ use super::result::AgentResult;
 use perihelion_engine::graph::{Blob, Blobs, Dict, Log};
 use perihelion_llm::{Attached, Usage};
 
-/// One task as it was handed out.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskRecord {
     /// Unique in the thread: turn, round, and the supervisor's own id.
@@ -24,7 +23,6 @@ pub struct TaskRecord {
     pub turn: u32,
 }
 
-/// The source of a statement.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Citation {
     /// Number used in the answer, counted from 1 within the turn; that of the agent's result.
@@ -49,13 +47,11 @@ pub struct Artifact {
     /// Its media type, if the content is base64 and not text.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub media_type: Option<String>,
-    /// The open-world sources of the content.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
 
 impl Artifact {
-    /// Returns the hash of the whole value.
     pub(super) fn digest(&self) -> [u8; 32] {
         self.content.name().hash
     }
@@ -84,7 +80,6 @@ pub struct Preferences {
     /// How the user wants the work done and the answer put.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub system_prompt: Option<String>,
-    /// The JSON Schema of the answer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub answer_schema: Option<Value>,
     /// Work that would wait for an approval is not done.
@@ -130,7 +125,6 @@ pub struct Routing {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub earlier: Vec<Decided>,
     pub retry_count: u32,
-    /// Decisions taken in this turn.
     pub round: u32,
     /// Tasks handed out last, whose results are awaited.
     pub dispatched: Vec<String>,
@@ -140,22 +134,17 @@ pub struct Routing {
     pub request: Option<String>,
     /// Time at which the turn began, in microseconds since the Unix epoch.
     pub started_at: i64,
-    /// Results in the thread before the turn.
     pub results_before: usize,
-    /// The usage of the thread before the turn.
     pub spent_before: Spent,
     /// A question for the user that was not asked yet.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub question: Option<String>,
-    /// Questions that the user was asked in this turn.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub asked: u32,
-    /// The supervisor's searches in this turn.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub searches: Vec<Search>,
 }
 
-/// A search that was made in the present turn.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Search {
     pub query: String,
@@ -195,12 +184,10 @@ pub struct Summary {
     /// How many messages the thread had when it was made.
     #[serde(default)]
     pub messages: usize,
-    /// The open-world sources of the summary.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
 
-/// The cost of model calls.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Spent {
     #[serde(flatten)]
@@ -295,7 +282,6 @@ impl GraphState {
             .filter(|result| result.turn == self.turn)
     }
 
-    /// Returns the present turn's result of a task.
     pub fn result_of(&self, task: &str) -> Option<&AgentResult> {
         self.results_of_turn().find(|result| result.id == task)
     }

@@ -21,7 +21,6 @@ use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput};
 use perihelion_llm::{self as llm, ChatRequest, Role};
 use perihelion_settings::metrics;
 
-/// Plans and routes.
 pub(super) struct Supervisor {
     pub parts: Arc<StarParts>,
     pub roster: Arc<Roster>,
@@ -174,7 +173,6 @@ impl Supervisor {
         self.dispatch(ctx, update, vec![plan], vec![vec![task]], Vec::new())
     }
 
-    /// Sends the request to the only agent there is.
     fn send_direct(
         &self,
         ctx: &Context<GraphState>,

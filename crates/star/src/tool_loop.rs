@@ -5,8 +5,8 @@ use serde_json::json;
 
 use crate::reflection::{Attempted, Judged, judge, rejected};
 use crate::{
-    AgentError, CallRecord, ErrorKind, Finding, Job, Kind, ReflectionVerdict, Report, Result,
-    ShownSkill, TOOLS, Work, approval, assignment, breaker, caller::Caller, is_built_in,
+    AgentError, CallRecord, ErrorKind, Finding, Job, Kind, KindCard, ReflectionVerdict, Report,
+    Result, ShownSkill, TOOLS, Work, approval, assignment, breaker, caller::Caller, is_built_in,
     model::RecordedModel, pipeline::StageError, remaining, seen, taint, toolbox::Toolbox, window,
 };
 use perihelion_llm::{self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role};
@@ -21,18 +21,23 @@ const PARTIAL_CHARS: usize = 2_000;
 #[derive(Debug, Default)]
 pub struct ToolLoop;
 
+static CARD: KindCard = KindCard {
+    name: TOOLS,
+    about: "a model that calls the server's tools until it can answer",
+    tool_roles: Vec::new(),
+    profiles: Vec::new(),
+    natural_for: Vec::new(),
+    templates: Vec::new(),
+};
+
 fn failed(kind: ErrorKind, message: impl Into<String>) -> StageError {
     AgentError::new(kind, message).into()
 }
 
 #[async_trait]
 impl Kind for ToolLoop {
-    fn name(&self) -> &str {
-        TOOLS
-    }
-
-    fn about(&self) -> &str {
-        "a model that calls the server's tools until it can answer"
+    fn card(&self) -> &KindCard {
+        &CARD
     }
 
     async fn work(&self, job: Job) -> Result<Report> {
@@ -123,7 +128,6 @@ fn learn(job: &Job, report: &Report, skills: &[ShownSkill]) {
     experience.worked(work);
 }
 
-/// One task under way.
 struct Loop<'a> {
     job: &'a Job,
     model: &'a RecordedModel<'a>,

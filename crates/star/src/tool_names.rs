@@ -75,7 +75,6 @@ pub fn is_built_in(tool: &str) -> bool {
     [READ_ARTIFACT, FIND_TOOL, NOT_MINE, ASK_USER].contains(&tool)
 }
 
-/// Returns the definition of the tool that hands a task back.
 pub(super) fn not_mine() -> ToolSpec {
     let about = "Hands the task back because it is not for this agent: none of its tools is made for what the \
                  task asks. Ends your work at once.";
@@ -83,13 +82,11 @@ pub(super) fn not_mine() -> ToolSpec {
     of_one_text(NOT_MINE, about.to_owned(), "reason", reason)
 }
 
-/// Returns the definition of the tool that asks the user.
 pub(super) fn ask_user() -> ToolSpec {
     let about = "Asks the user for what is missing.".to_owned();
     of_one_text(ASK_USER, about, "question", "One question")
 }
 
-/// Returns the definition of the tool that finds other tools.
 pub(super) fn find_tool(tools: usize) -> ToolSpec {
     let about = format!(
         "Searches all {tools} tools of the server, of which you see those that fit the task best. What it finds \

@@ -20,7 +20,6 @@ const REASON_CHARS: usize = 1_000;
 /// Times that the same call with the same arguments is made for one task.
 const SAME_CALLS: usize = 3;
 
-/// A call of the model that was looked up.
 pub(super) struct Prepared<'c> {
     /// Its place in the model's answer.
     place: usize,
@@ -41,7 +40,6 @@ pub(super) struct Toolbox<'a> {
     names: ToolNames,
     /// Present if there are too many tools to show all.
     pub(super) search: Option<ToolSearch>,
-    /// Whether the user can be asked.
     pub asks: bool,
     pub log: CallLog,
     /// The texts of people and tools, from which addresses are known.
@@ -52,7 +50,6 @@ pub(super) struct Toolbox<'a> {
     call_policies: BTreeMap<String, CallPolicy>,
     /// Answers of the model that called tools.
     answers: usize,
-    /// Instructions of people who approved calls.
     pub instructions: Vec<Instruction>,
     /// The instructions for the last answer, by the positions of their calls.
     newest: BTreeMap<usize, Instruction>,
@@ -85,7 +82,6 @@ impl<'a> Toolbox<'a> {
         }
     }
 
-    /// Returns the tools as the model is shown them.
     pub(super) fn specs(&self) -> Vec<ToolSpec> {
         let spec = |(tool, name): (&ToolDefinition, &str)| ToolSpec {
             name: name.to_owned(),
@@ -279,7 +275,6 @@ impl<'a> Toolbox<'a> {
         Ok(shown)
     }
 
-    /// Asks the user, and returns the answer as a result once there is one.
     async fn ask_user(&self, arguments: &Value) -> Result<ToolReply> {
         let asked = self.log.calls.iter().filter(|call| call.tool == ASK_USER).count();
         let question = arguments["question"].as_str().unwrap_or_default().trim();
@@ -294,7 +289,6 @@ impl<'a> Toolbox<'a> {
         Ok(ToolReply::of_text(answer, false))
     }
 
-    /// Searches the server's tools.
     fn find(&mut self, arguments: &Value) -> ToolReply {
         let found = self.search.as_mut().map_or_else(
             || Err("all tools are shown".to_owned()),

@@ -6,7 +6,6 @@ use crate::{AgentResult, Artifact, Assignment, GraphState, Message, ResultStatus
 use perihelion_engine::graph::NodeError;
 use perihelion_llm as llm;
 
-/// Messages that an agent sees.
 const AGENT_MESSAGES: usize = 5;
 
 /// Messages of the session that the supervisor sees.

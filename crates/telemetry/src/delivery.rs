@@ -150,7 +150,6 @@ impl Delivery {
         self.runs(&sink, store, thread, from, upto).await
     }
 
-    /// Delivers the traces of runs.
     async fn runs(
         &self,
         sink: &Sink,

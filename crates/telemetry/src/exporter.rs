@@ -53,7 +53,6 @@ impl ContinuedRuns {
 #[derive(Debug)]
 pub struct Exporter {
     delivery: Arc<Delivery>,
-    /// Whether a round is planned already.
     planned: Arc<AtomicBool>,
     /// Deliveries that closing waits for.
     tasks: TaskTracker,

@@ -12,11 +12,9 @@ use perihelion_engine::ids::RunId;
 #[derive(Clone, Debug)]
 pub(super) struct Group<'a> {
     pub runs: &'a [RunRow],
-    /// The run before the first one.
     pub previous: Option<&'a RunRow>,
     /// The start of the next trace; `None` for the newest one.
     pub until: Option<DateTime<Utc>>,
-    /// First step that was not there before.
     pub first_step: u64,
     /// Newest step committed in it; `first_step - 1` without one.
     pub last_step: u64,
@@ -85,7 +83,6 @@ impl<'a> Group<'a> {
         &self.runs[self.runs.len() - 1]
     }
 
-    /// Returns whether the trace is complete.
     pub(super) fn is_closed(&self) -> bool {
         self.until.is_some() || !may_continue(self.last().status)
     }

@@ -43,7 +43,6 @@ pub use span::{About, Link, Reason, RunOfTrace, Span, Status, ToolCount};
 use perihelion_engine::checkpoint;
 use perihelion_engine::ids::ThreadId;
 
-/// Why there is no trace.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -57,5 +56,4 @@ pub enum Error {
     Truncated { thread: ThreadId, run: u32, has_older: bool },
 }
 
-/// The result of reading a trace.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;

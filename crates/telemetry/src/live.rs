@@ -100,7 +100,6 @@ pub fn place() -> Option<LogPlace> {
     Some(LogPlace { trace_id, span_id, thread: run.thread, run: run.number })
 }
 
-/// Makes the live spans of runs and of their tasks.
 pub struct LiveSpans {
     parents: Arc<Parents>,
 }
@@ -142,7 +141,6 @@ impl Spans for LiveSpans {
     }
 }
 
-/// Starts a span within a context, with its own ID.
 fn derived(span: &Span, run: Run, id: SpanId, within: Context) {
     if let Err(error) = span.set_parent(within) {
         tracing::debug!(%error, "a span of the logs has no place");

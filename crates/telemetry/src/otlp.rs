@@ -43,7 +43,6 @@ pub enum Error {
     Unreadable(String),
 }
 
-/// Sends spans to one collector.
 #[derive(Debug)]
 pub struct Sink {
     wire: Wire<ExportTraceServiceRequest>,

@@ -15,7 +15,6 @@ use perihelion_llm::Usage;
 use perihelion_settings::config::TraceScope;
 use perihelion_star::Written;
 
-/// How the rows are looked at.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct View {
     pub scope: TraceScope,

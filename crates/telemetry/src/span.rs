@@ -107,21 +107,16 @@ pub struct ToolCount {
 pub enum Reason {
     /// The graph has only this way.
     Edge,
-    /// The supervisor decided so.
     Decision,
     /// The supervisor looked for further agents.
     Search,
-    /// The plan's next stage was due.
     NextStage,
     /// The circuit breaker or a budget ended the turn.
     Breaker,
     /// The supervisor's decision could not be used and was fed back.
     Refused,
-    /// The user was asked.
     Clarification,
-    /// A person edited the state.
     Edit,
-    /// The node has not finished.
     Undecided,
 }
 

@@ -15,7 +15,6 @@ use perihelion_star::{SpanKind, span_kind};
 /// Collects the spans of one trace, or of a subgraph's part in it.
 pub(super) struct SpanBuilder<'a> {
     pub view: View,
-    /// The thread of the trace.
     pub thread: ThreadId,
     pub run: u32,
     pub trace: TraceId,
@@ -28,7 +27,6 @@ pub(super) struct SpanBuilder<'a> {
     pub spans: Vec<Span>,
     /// Place of the thread that is drawn; empty at the top.
     namespace: &'a str,
-    /// The graph of the thread that is drawn.
     graph: &'a str,
     /// The agent of the drawn graph, if it is an agent's own.
     agent: Option<String>,
@@ -94,7 +92,6 @@ impl<'a> SpanBuilder<'a> {
         }
     }
 
-    /// Returns the thread of the subgraph that a node ran, if it ran one.
     pub(super) fn subgraph(&self, node: &str, step: u64, task: u32) -> Option<&'a Rows> {
         if self.subgraphs.is_empty() {
             return None;

@@ -13,7 +13,6 @@ pub(crate) fn parsed(text: &str) -> Option<Url> {
     Url::parse(text.trim()).ok()
 }
 
-/// Decides which addresses may be connected to.
 #[derive(Clone, Default)]
 pub struct Addresses {
     /// Hosts, optionally with a port, that the operator permits although they are not public.
@@ -113,7 +112,6 @@ fn is_local_name(name: &str) -> bool {
         || endings.iter().any(|ending| name.ends_with(ending))
 }
 
-/// Returns whether an address belongs to the public network.
 pub fn is_public(ip: IpAddr) -> bool {
     match ip {
         IpAddr::V4(ip) => is_public_v4(ip),

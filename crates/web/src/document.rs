@@ -16,13 +16,11 @@ pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 /// The result of a parser: the document, or why it cannot be read.
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<Document, Cause>> + Send + 'a>>;
 
-/// Parses documents.
 pub trait ReadDocument: Send + Sync {
     /// Parses one; `name` is its file name.
     fn read<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> Reading<'a>;
 }
 
-/// Endings of the documents that are read.
 const ENDINGS: [&str; 5] = ["pdf", "docx", "pptx", "xlsx", "ods"];
 
 /// Returns the file name of a document, if an answer is one.

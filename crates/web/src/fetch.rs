@@ -15,7 +15,6 @@ const REDIRECTS: usize = 8;
 /// Most bytes of a robots.txt, as its standard asks for.
 const ROBOTS: usize = 512 << 10;
 
-/// A way into the web.
 pub struct Web {
     client: reqwest::Client,
     addresses: Addresses,
@@ -236,13 +235,11 @@ impl Web {
     }
 }
 
-/// Returns the target of an answer that redirects.
 fn redirection(answer: &reqwest::Response) -> Option<&str> {
     let target = answer.headers().get(LOCATION)?.to_str().ok()?;
     answer.status().is_redirection().then_some(target)
 }
 
-/// Reads a body up to a bound.
 pub(crate) async fn bounded(
     answer: &mut reqwest::Response,
     limit: usize,

@@ -1,6 +1,5 @@
 use std::time::Duration;
 
-/// The bounds of a fetch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Limits {
     /// Longest fetch, redirects included, without the pauses between requests to one host.

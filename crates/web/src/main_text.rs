@@ -23,7 +23,6 @@ const LONG: usize = 3_000;
 /// Characters of a description that identify the paragraph from which it is taken.
 const LEAD: usize = 50;
 
-/// The text of a page, and its metadata.
 #[derive(Debug, Default)]
 pub struct MainText {
     /// As Markdown; empty if there is none.
@@ -92,7 +91,6 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     MainText { text, metadata }
 }
 
-/// Reads a page as one article, with its metadata.
 fn article(url: &Url, page: &Document) -> (Metadata, Option<Found>) {
     let Ok(mut reader) = Readability::with_document(page.clone(), Some(url.as_str()), None) else {
         return (Metadata::default(), None);

@@ -22,10 +22,8 @@ const FILES: [&str; 42] = [
     "xlsx", "xml",
 ];
 
-/// An address that a text names.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Mention {
-    /// Where it leads.
     pub url: Url,
     pub written: String,
 }
@@ -37,7 +35,6 @@ pub fn mentions(value: &Value) -> Vec<Mention> {
     found
 }
 
-/// Finds the addresses in a text.
 pub fn mentions_in(text: &str) -> Vec<Mention> {
     let mut found = Vec::new();
     within(text, &mut found);

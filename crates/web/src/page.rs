@@ -46,7 +46,6 @@ pub fn read(url: &Url, media: &str, text: &str, limits: &Limits) -> Page {
     bounded(page, url, limits)
 }
 
-/// Shows a document that was parsed elsewhere.
 pub fn of_document(url: &Url, document: Document, limits: &Limits) -> Page {
     let title = document.title.unwrap_or_default();
     bounded(Page { title, text: document.text, ..Page::default() }, url, limits)
@@ -129,7 +128,6 @@ fn without_scripts(text: &str, is_unwanted: impl Fn(&str) -> bool) -> String {
     made
 }
 
-/// Returns the name of the tag that begins there.
 fn name_of(lower: &str, at: usize) -> &str {
     let rest = lower.get(at..).unwrap_or_default();
     let end = rest.find(|c: char| !c.is_ascii_alphanumeric()).unwrap_or(rest.len());

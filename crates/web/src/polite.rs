@@ -49,7 +49,6 @@ impl Rules {
     }
 }
 
-/// Rules and turns by site.
 #[derive(Default)]
 pub struct Sites {
     rules: Mutex<HashMap<String, (Instant, Rules)>>,

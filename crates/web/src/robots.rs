@@ -7,7 +7,6 @@ use url::Url;
 /// The name under which sites are visited.
 pub const AGENT: &str = "perihelion";
 
-/// The rules of a site for this program.
 #[derive(Debug, Default)]
 pub struct Robots {
     rules: Vec<Rule>,

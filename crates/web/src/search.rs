@@ -42,7 +42,6 @@ pub struct Hit {
     pub published: Option<String>,
 }
 
-/// How a provider is spoken to.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Wire {
     #[default]

@@ -130,7 +130,6 @@ pub(super) struct Bar {
 }
 
 impl Bar {
-    /// Begins the file with this number, of the total.
     pub(super) fn begin(quiet: bool, (number, of): (usize, usize), path: &Path) -> Self {
         let head = format!("[{number}/{of}] {}", output::plain(&path.display().to_string()));
         let bar = BARS.shown(bars::Form::Bar).filter(|_| !quiet);

@@ -171,7 +171,6 @@ pub(super) async fn prune(
     Ok(Exit::Done)
 }
 
-/// Finds a document, in the collection that was named.
 async fn find(documents: &Documents, given: &str, place: &InCollection) -> Result<Document> {
     let document = documents.find(given).await?;
     match place.named() {

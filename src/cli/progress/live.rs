@@ -8,12 +8,10 @@ use crate::cli::{markdown, output};
 
 /// The answer is drawn again when it grew by this part of itself.
 const GROWTH: usize = 32;
-/// Lines of a terminal that the answer leaves free.
 const FREE_LINES: usize = 4;
 
 pub(super) struct Live {
     line: Bar,
-    /// What happened last.
     last: String,
     /// The streamed part of the answer, and where it is drawn; not drawn if it goes into a file.
     answer: Option<Bar>,
@@ -23,7 +21,6 @@ pub(super) struct Live {
 }
 
 impl Live {
-    /// Starts to show, on a terminal.
     pub(super) fn begin() -> Option<Self> {
         if BARS.is_hidden() {
             return None;
@@ -80,7 +77,6 @@ impl Live {
     }
 }
 
-/// Returns the last lines that fit into the rows with this number of columns.
 fn last_lines(text: &str, rows: usize, columns: usize) -> String {
     let mut left = rows.max(1);
     let mut lines = Vec::new();

@@ -66,7 +66,6 @@ impl Progress {
         self
     }
 
-    /// Ends with a line that sums the run up.
     pub(super) fn end(mut self, report: Option<&RunReport>) {
         if let Some(live) = self.live.take() {
             live.end();

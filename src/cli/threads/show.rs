@@ -76,7 +76,6 @@ pub(super) async fn show(threads: &Threads, args: &ShowArgs, invocation: &str) -
     output::text(&text)
 }
 
-/// Returns the status of a run in the words that its thread has for it.
 fn status_of(run: &RunRow, under_way: Option<RunId>) -> &'static str {
     match run.status {
         // A run whose process died has no end of its own; the next one began where it stood.

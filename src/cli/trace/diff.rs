@@ -111,7 +111,6 @@ fn spans(count: usize, what: &str) -> String {
     format!("{} {what}", output::count(count as u64, "span"))
 }
 
-/// Returns by how much B took longer than A.
 fn longer(a: TimeDelta, b: TimeDelta) -> String {
     let sign = if b < a { "-" } else { "+" };
     format!("{sign}{}", length((b - a).abs()))

@@ -101,7 +101,6 @@ struct Printed {
     over: HashSet<SpanId>,
 }
 
-/// A span that has begun, or is over.
 struct Line<'a> {
     span: &'a Span,
     over: bool,

@@ -139,7 +139,6 @@ fn head_line(trace: &Trace) -> String {
     )
 }
 
-/// Reads a trace of a thread that is spoken of by name.
 async fn read(
     threads: &Threads,
     settings: &Settings,

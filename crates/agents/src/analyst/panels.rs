@@ -14,7 +14,6 @@ pub fn of(stage: &Stage<Turn>, preview: &Preview, reply: &Interpretation) -> Str
     panels(state, &state.triages, json!(preview), json!(reply))
 }
 
-/// Returns the panels of a turn that failed, with the triage that ended it.
 pub fn of_failure(stage: &Stage<Turn>, triages: &[SqlTriage]) -> String {
     panels(stage.state(), triages, Value::Null, Value::Null)
 }

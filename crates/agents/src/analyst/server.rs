@@ -205,7 +205,6 @@ fn add_key(catalogue: &mut Catalogue, row: &[Value]) {
     catalogue.tables[from].foreign_keys.push(key);
 }
 
-/// Reads the bundled server's list.
 fn of_bundled(listed: &Value) -> Option<Survey> {
     let dialect = Dialect::deserialize(listed.get("dialect")?).ok()?;
     let home = if dialect == Dialect::Postgres { "public" } else { "main" };

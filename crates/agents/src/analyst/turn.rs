@@ -40,7 +40,6 @@ pub struct Survey {
     pub guards_itself: bool,
 }
 
-/// A question that the user answered.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answered {
     pub question: String,
@@ -61,7 +60,6 @@ pub struct Pack {
     /// Verified questions that are like this one, with their statements.
     #[serde(default)]
     pub verified_queries: Vec<Doc>,
-    /// The newest values of the tables' dates.
     #[serde(default)]
     pub newest: Vec<Newest>,
     /// The places of the question's words in the data.
@@ -126,7 +124,6 @@ pub struct Attempt {
     pub sql: String,
     /// `guard`, `review` or `database`.
     pub by: String,
-    /// In its own words.
     pub error: String,
 }
 
@@ -143,7 +140,6 @@ pub struct Preview {
     /// How up to date the tables are, in words.
     #[serde(default)]
     pub freshness: Vec<String>,
-    /// The numbers of the answer and their sources.
     #[serde(default)]
     pub numbers: Vec<Number>,
 }

@@ -91,7 +91,6 @@ pub async fn find(stage: Stage<Call>) -> StageResult<Call> {
     ))
 }
 
-/// Returns the description of a candidate for the planner, with every key.
 fn shown(candidate: &Value, description: String) -> Value {
     let text = |key: &str| candidate[key].as_str().unwrap_or_default();
     json!({

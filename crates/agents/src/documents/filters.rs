@@ -7,7 +7,6 @@ use serde_json::{Map, Value, json};
 
 use crate::pipeline::Entity;
 
-/// Sides that are compared at most.
 const MOST_SIDES: usize = 4;
 
 /// A separate search.
@@ -26,7 +25,6 @@ pub(super) struct Filters {
     pub remarks: Vec<String>,
 }
 
-/// An entity that a search can filter by.
 struct EntityFilter {
     key: &'static str,
     value: Value,
@@ -74,7 +72,6 @@ impl Filters {
         Self { sides, remarks }
     }
 
-    /// Returns whether there is any filter.
     pub fn is_narrow(&self) -> bool {
         self.sides.iter().any(|side| !side.by.is_empty())
     }

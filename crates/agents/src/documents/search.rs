@@ -43,7 +43,6 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
     Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
 }
 
-/// Returns whether the search has an argument of this name.
 fn takes(stage: &Stage<Work>, argument: &str) -> bool {
     stage.tool("search").is_some_and(|tool| tool.input_schema["properties"][argument].is_object())
 }

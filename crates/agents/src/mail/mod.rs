@@ -69,7 +69,6 @@ pub fn kind() -> Arc<dyn Kind> {
         .into_kind()
 }
 
-/// A message of a list or a thread.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Mail {

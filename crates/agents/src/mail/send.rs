@@ -13,7 +13,6 @@ use crate::pipeline::{
 
 /// The beginning of the server's message if it cannot know whether a draft was sent.
 const UNKNOWN: &str = "OutcomeUnknown";
-/// The answers to choose from.
 const AGAIN: &str = "send it again";
 const LEAVE: &str = "leave it";
 

@@ -129,7 +129,6 @@ fn kind_of(task: &str) -> &'static str {
     if NEWS.iter().any(|word| task.contains(word)) { "news" } else { "basic" }
 }
 
-/// Finds the addresses in a text with their schemes.
 fn addresses(text: &str) -> Vec<Hit> {
     let named = mentions_in(text).into_iter().map(|one| one.written);
     named

@@ -43,7 +43,6 @@ pub struct Chart {
     pub title: String,
 }
 
-/// A chart, ready to show.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Drawn {
     pub vega_lite: Value,
@@ -80,7 +79,6 @@ pub fn draw(chart: &Chart, columns: &[String], rows: &[Vec<Value>]) -> Result<Dr
     Ok(Drawn { vega_lite: specification(chart, &values), svg: svg::picture(chart, &values) })
 }
 
-/// Returns the specification, with the values in it.
 pub fn specification(chart: &Chart, values: &Values) -> Value {
     let rows: Vec<Value> = values
         .points

@@ -81,14 +81,12 @@ fn window(before: &[TokenWithSpan]) -> Option<(usize, bool)> {
     frame.map(|frame| (order.unwrap_or(frame), false))
 }
 
-/// Writes the window of a call with its exclusion.
 pub fn write_call(function: &mut Function) {
     if let Some(WindowType::WindowSpec(spec)) = &mut function.over {
         write(spec);
     }
 }
 
-/// Writes the windows that a `SELECT` names with their exclusions.
 pub fn write_named(select: &mut Select) {
     for definition in &mut select.named_window {
         if let NamedWindowExpr::WindowSpec(spec) = &mut definition.1 {

@@ -36,7 +36,6 @@ fn read(reader: &mut Reader<'_>) -> Option<String> {
     (reader.next()? == &Token::RParen).then(|| format!("OPTION (MAXRECURSION {depth})"))
 }
 
-/// Hangs a hint on the statement's own query.
 pub fn hang_on(query: &mut Query, hint: &str) {
     query.format_clause = Some(FormatClause::Identifier(Ident::new(format!("{MARK}{hint}"))));
 }

@@ -54,7 +54,6 @@ fn name(tokens: &[TokenWithSpan], at: usize) -> Option<(Vec<TokenWithSpan>, usiz
     ends.then_some((name, reader.at))
 }
 
-/// Hangs the word on the table that it precedes.
 pub fn hang_on(factor: &mut TableFactor, cuts: &mut Vec<Cut>) {
     let TableFactor::Table { name, partitions, .. } = factor else { return };
     let place = name.0.last().and_then(ObjectNamePart::as_ident).map(|last| last.span);
@@ -69,7 +68,6 @@ pub fn is_ours(partitions: &[Ident]) -> bool {
     matches!(partitions, [mark] if mark.value.starts_with(MARK))
 }
 
-/// Writes the word before the table that it belongs to.
 pub fn write(factor: &mut TableFactor) {
     if let TableFactor::Table { name, partitions, .. } = factor
         && is_ours(partitions)

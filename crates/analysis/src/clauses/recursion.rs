@@ -46,7 +46,6 @@ impl Recursion {
         read.filter(|_| reader.peek().is_none())
     }
 
-    /// Hangs it on a `WITH` query in place of what hung there.
     pub fn hang_on(&self, cte: &mut Cte) {
         cte.from = Some(Ident::new(format!("{MARK}{self}")));
     }

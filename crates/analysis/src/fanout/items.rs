@@ -13,7 +13,6 @@ use crate::Table;
 #[derive(Clone)]
 pub struct Item<'a> {
     pub name: String,
-    /// The table, if it is one.
     pub table: Option<&'a Table>,
     /// Sets of columns that name at most one row.
     pub keys: Vec<Vec<String>>,

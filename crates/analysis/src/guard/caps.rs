@@ -16,7 +16,6 @@ use crate::Dialect;
 
 /// Longest computed text, in characters.
 const MAX_TEXT: u32 = 100_000;
-/// Most repetitions of a text.
 const MAX_REPEATS: u32 = 10_000;
 /// Maximum values of a series with constant bounds.
 const MAX_SERIES: f64 = 1_000_000_000.0;

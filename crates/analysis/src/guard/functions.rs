@@ -11,7 +11,6 @@ use sqlparser::ast::{
 use super::{Policy, Refusal};
 use crate::Dialect;
 
-/// The schema of Postgres' own functions.
 const OWN_SCHEMA: &str = "pg_catalog";
 
 /// Functions of Postgres' grammar, which cannot have a schema.
@@ -224,7 +223,6 @@ pub fn place(function: &mut Function, dialect: Dialect, policy: &Policy) -> Resu
     Ok(())
 }
 
-/// Returns whether the function of that name is permitted in `FROM`.
 pub fn is_allowed_table_function(dialect: Dialect, name: &str) -> bool {
     match dialect {
         Dialect::Sqlite => listed(SQLITE_TABLES, name),

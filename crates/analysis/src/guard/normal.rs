@@ -167,7 +167,6 @@ pub fn table(name: ObjectName) -> TableFactor {
     }
 }
 
-/// Writes `SELECT * FROM name`.
 pub fn everything_of(name: ObjectName) -> Select {
     let relation = table(name);
     Select {

@@ -17,7 +17,6 @@ pub struct TableName {
     pub unqualified: bool,
 }
 
-/// A table that statements may read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Permitted {
     pub name: TableName,

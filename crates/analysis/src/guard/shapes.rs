@@ -25,7 +25,6 @@ fn require(is_met: bool, what: &str) -> Checked {
     if is_met { Ok(()) } else { refuse(what) }
 }
 
-/// Returns the word that names the kind of a statement.
 pub fn first_word(statement: &Statement) -> String {
     let text = statement.to_string();
     text.split_whitespace().next().unwrap_or("an empty statement").to_uppercase()

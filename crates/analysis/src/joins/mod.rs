@@ -16,7 +16,6 @@ use crate::guard::TableName;
 use crate::{Catalogue, Table};
 pub(crate) use inference::type_class;
 
-/// Most ways that are offered.
 const MAX_PATHS: usize = 5;
 /// Most joins of one way between two tables.
 const MAX_JOINS: usize = 4;
@@ -108,12 +107,10 @@ impl<'a> JoinGraph<'a> {
         Self { catalogue, edges, at }
     }
 
-    /// Returns every key, as a join.
     pub fn joins(&self) -> Vec<Join> {
         self.edges.iter().map(|edge| self.join(edge)).collect()
     }
 
-    /// Returns ways to join the tables.
     pub fn paths(&self, tables: &[TableName]) -> JoinPaths {
         let wanted: Vec<usize> =
             tables.iter().filter_map(|name| position(self.catalogue, name)).collect();

@@ -71,7 +71,6 @@ macro_rules! as_inner {
 }
 use as_inner;
 
-/// Returns whether a word is a plain name in SQLite alone.
 pub fn is_name_in_sqlite(keyword: Keyword) -> bool {
     use Keyword as K;
     matches!(

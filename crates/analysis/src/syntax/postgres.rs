@@ -13,7 +13,6 @@ const INNER: PostgreSqlDialect = PostgreSqlDialect {};
 /// The precedence of `COLLATE`, in the parser's numbers.
 const COLLATE: u8 = 120;
 
-/// Postgres, as the parser knows it, and more.
 #[derive(Debug)]
 pub struct Postgres;
 

@@ -10,7 +10,6 @@ use super::as_inner;
 
 const INNER: SQLiteDialect = SQLiteDialect {};
 
-/// SQLite, as the parser knows it, and more.
 #[derive(Debug)]
 pub struct Sqlite;
 

@@ -105,7 +105,6 @@ fn check_version(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-/// Checks the version of every request of this binding.
 pub(super) async fn versioned(request: Request, next: Next) -> Result<Response, Refusal> {
     if request.method() != Method::OPTIONS {
         check_version(request.uri(), request.headers())?;

@@ -112,7 +112,6 @@ pub(super) async fn list(service: &Service, task: &str) -> Result<Value, Refusal
     Ok(json!({ "configs": all.collect::<Vec<_>>(), "nextPageToken": "" }))
 }
 
-/// Deletes an address of a task, if it is there, and returns an empty message.
 pub(super) async fn delete(service: &Service, task: &str, id: &str) -> Result<Value, Refusal> {
     let (task, _) = all_of(service, task).await?;
     service.kept().delete_push(task.id, id).await?;

@@ -69,7 +69,6 @@ pub(super) async fn alone(service: &Service, run: &Run) -> Result<State, Refusal
     Ok(by_what_it_left(&service.left_by(run).await?).0)
 }
 
-/// Reads the state if the row of a run has it.
 fn by_row(run: &Run) -> Option<State> {
     match run.status {
         RunStatus::Pending => Some(State::Submitted),

@@ -11,7 +11,7 @@ use serde_json::Value;
 use super::assistants::{MOST, has_all, of_graphs, of_teams};
 use super::threads::object;
 use super::{AppState, Refusal, page, wire};
-use crate::http::{Body, Forms, ResponseResult};
+use crate::http::{Body, ResponseResult};
 use perihelion_service::kept::{Assistant, AssistantFilter};
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -90,9 +90,4 @@ pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
 
 pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<usize>, Refusal> {
     Ok(Json(matching(&app, &body.read()?).await?.len()))
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Search>("post /assistants/search");
-    forms.body::<Search>("post /assistants/count");
 }

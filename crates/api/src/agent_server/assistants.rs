@@ -9,7 +9,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{AppState, Refusal, threads::object, wire};
-use crate::http::{Asked, Body, Forms, JsonResult, StatusResult};
+use crate::http::{Asked, Body, JsonResult, StatusResult};
 use perihelion_engine::clock;
 use perihelion_runtime as runtime;
 use perihelion_service::kept::Assistant;
@@ -259,7 +259,6 @@ pub(super) async fn versions(
     Ok(Json(page.map(wire::shown_assistant).collect()))
 }
 
-/// Returns whether metadata has all fields that are wanted of it.
 pub(super) fn has_all(metadata: &Value, wanted: &Value) -> bool {
     let mut wanted = wanted.as_object().into_iter().flatten();
     wanted.all(|(key, value)| metadata.get(key) == Some(value))
@@ -281,12 +280,4 @@ pub(super) async fn choose(
         return Err(Refusal::missing(format!("Assistant {id} has no version: {version}")));
     }
     get(State(app), Path(id)).await
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Create>("post /assistants");
-    forms.body::<Create>("patch /assistants/{id}");
-    forms.query::<Deletion>("delete /assistants/{id}");
-    forms.body::<Which>("post /assistants/{id}/versions");
-    forms.body::<Choose>("post /assistants/{id}/latest");
 }

@@ -12,7 +12,7 @@ use uuid::Uuid;
 use super::runs::places;
 use super::threads::bounded;
 use super::{AppState, Refusal, wait};
-use crate::http::{Asked as Query, Body, Forms, OfRun, ResponseResult, StatusResult};
+use crate::http::{Asked as Query, Body, OfRun, ResponseResult, StatusResult};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Error;
@@ -146,10 +146,4 @@ async fn stop_open(app: &AppState, many: &CancelMany, action: Cancel) -> Result<
             }
         }
     }
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<CancelMany>("post /runs/cancel");
-    forms.query::<HowToCancel>("post /threads/{thread}/runs/{run}/cancel");
-    forms.query::<HowToCancel>("post /runs/cancel");
 }

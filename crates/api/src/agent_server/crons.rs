@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{AppState, Refusal, accept, page, threads, wire};
-use crate::http::{Body, Forms, JsonResult, OfThread, ResponseResult, StatusResult, uuid};
+use crate::http::{Body, JsonResult, OfThread, ResponseResult, StatusResult, uuid};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cron, CronFilter, CronOrder};
@@ -23,7 +23,7 @@ const MOST: u32 = 1_000;
 
 /// A cron, or its changes, and the body of its runs.
 #[derive(Deserialize, JsonSchema)]
-struct Create {
+pub(super) struct Create {
     /// Required for a new cron.
     schedule: Option<String>,
     timezone: Option<String>,
@@ -248,12 +248,4 @@ pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
 pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
     let filter = filter(&app, body.read()?)?;
     Ok(Json(app.service.kept().count_crons(&filter).await?))
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Create>("post /runs/crons");
-    forms.body::<Create>("post /threads/{thread}/runs/crons");
-    forms.body::<Create>("patch /runs/crons/{cron}");
-    forms.body::<Search>("post /runs/crons/search");
-    forms.body::<Search>("post /runs/crons/count");
 }

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 
 use super::assistants::found;
 use super::{AppState, Refusal, wire};
-use crate::http::{Asked, Forms, JsonResult};
+use crate::http::{Asked, JsonResult};
 use perihelion_engine::graph::END;
 use perihelion_runtime::Drawing;
 use perihelion_service::kept::Assistant;
@@ -42,7 +42,6 @@ impl Depth {
     }
 }
 
-/// Draws the graph of an assistant.
 pub(super) async fn graph(
     app: State<AppState>,
     Path(id): Path<String>,
@@ -111,10 +110,4 @@ pub(super) async fn subgraphs_of(
     Asked(depth): Asked<Depth>,
 ) -> JsonResult {
     below(&app, &id, &depth, Some(&namespace)).await
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.query::<Depth>("get /assistants/{id}/graph");
-    forms.query::<Depth>("get /assistants/{id}/subgraphs");
-    forms.query::<Depth>("get /assistants/{id}/subgraphs/{namespace}");
 }

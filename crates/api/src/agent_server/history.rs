@@ -18,7 +18,7 @@ use super::assistants::has_all;
 use super::threads::object;
 use super::wire::{self, Fields};
 use super::{AppState, Refusal};
-use crate::http::{Asked, Body, Forms, OfThread, ResponseResult};
+use crate::http::{Asked, Body, OfThread, ResponseResult};
 use perihelion_engine::checkpoint::{StepRow, ThreadInfo};
 use perihelion_runtime::InterruptView;
 use perihelion_service::{Checkpoint, CheckpointIds, Error, Service, StepRun};
@@ -189,9 +189,4 @@ impl Listed {
         };
         Ok(self.fields.only(shown))
     }
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<History>("post /threads/{thread}/history");
-    forms.query::<HistoryQuery>("get /threads/{thread}/history");
 }

@@ -12,7 +12,7 @@ use serde_json::{Value, json};
 
 use super::threads::object;
 use super::{AppState, Refusal};
-use crate::http::{Asked, Body, Forms, JsonResult, StatusResult};
+use crate::http::{Asked, Body, JsonResult, StatusResult};
 use perihelion_engine::clock;
 use perihelion_runtime::OWN_NAMESPACES;
 use perihelion_service::kept::{Item, ItemFilter};
@@ -86,7 +86,6 @@ pub(super) async fn put(app: State<AppState>, body: Body) -> StatusResult {
     Ok(StatusCode::NO_CONTENT)
 }
 
-/// Returns the time after this number of minutes.
 fn ends_after(now: DateTime<Utc>, minutes: f64) -> Result<DateTime<Utc>, Refusal> {
     let seconds = (minutes > 0.0).then_some(minutes * 60.0);
     let span = seconds.and_then(|seconds| Duration::try_from_secs_f64(seconds).ok());
@@ -217,12 +216,4 @@ pub(super) async fn namespaces(app: State<AppState>, body: Body) -> JsonResult {
     }
     let page: Vec<Vec<String>> = found.into_iter().skip(offset).take(limit).collect();
     Ok(Json(json!({ "namespaces": page })))
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Put>("put /store/items");
-    forms.query::<Named>("get /store/items");
-    forms.body::<Delete>("delete /store/items");
-    forms.body::<Search>("post /store/items/search");
-    forms.body::<Namespaces>("post /store/namespaces");
 }

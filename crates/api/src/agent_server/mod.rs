@@ -140,17 +140,54 @@ fn page(shown: Vec<Value>, offset: u32, total: u64) -> Response {
 }
 
 pub(super) fn forms(forms: &mut Forms) {
-    assistants::forms(forms);
-    assistant_search::forms(forms);
-    drawings::forms(forms);
-    threads::forms(forms);
-    thread_search::forms(forms);
-    state::forms(forms);
-    history::forms(forms);
-    runs::forms(forms);
-    cancel::forms(forms);
-    items::forms(forms);
-    crons::forms(forms);
+    forms.body::<assistants::Create>("post /assistants");
+    forms.body::<assistants::Create>("patch /assistants/{id}");
+    forms.query::<assistants::Deletion>("delete /assistants/{id}");
+    forms.body::<assistants::Which>("post /assistants/{id}/versions");
+    forms.body::<assistants::Choose>("post /assistants/{id}/latest");
+    forms.body::<assistant_search::Search>("post /assistants/search");
+    forms.body::<assistant_search::Search>("post /assistants/count");
+    forms.query::<drawings::Depth>("get /assistants/{id}/graph");
+    forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs");
+    forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs/{namespace}");
+    forms.body::<threads::Create>("post /threads");
+    forms.body::<threads::Update>("patch /threads/{thread}");
+    forms.body::<threads::Prune>("post /threads/prune");
+    forms.body::<thread_search::Search>("post /threads/search");
+    forms.body::<thread_search::Search>("post /threads/count");
+    forms.query::<state::Depth>("get /threads/{thread}/state");
+    forms.query::<state::Depth>("get /threads/{thread}/state/{checkpoint}");
+    forms.body::<state::AtNamed>("post /threads/{thread}/state/checkpoint");
+    forms.body::<state::Update>("post /threads/{thread}/state");
+    forms.body::<history::History>("post /threads/{thread}/history");
+    forms.query::<history::HistoryQuery>("get /threads/{thread}/history");
+    for route in [
+        "post /threads/{thread}/runs",
+        "post /threads/{thread}/runs/stream",
+        "post /threads/{thread}/runs/wait",
+        "post /runs",
+        "post /runs/stream",
+        "post /runs/wait",
+    ] {
+        forms.body::<wire::RunBody>(route);
+    }
+    forms.body::<Vec<wire::RunBody>>("post /runs/batch");
+    forms.query::<runs::List>("get /threads/{thread}/runs");
+    forms.query::<stream::Join>("get /threads/{thread}/runs/{run}/stream");
+    forms.query::<stream::Join>("get /runs/{run}/stream");
+    forms.body::<cancel::CancelMany>("post /runs/cancel");
+    forms.query::<cancel::HowToCancel>("post /threads/{thread}/runs/{run}/cancel");
+    forms.query::<cancel::HowToCancel>("post /runs/cancel");
+    forms.body::<items::Put>("put /store/items");
+    forms.query::<items::Named>("get /store/items");
+    forms.body::<items::Delete>("delete /store/items");
+    forms.body::<items::Search>("post /store/items/search");
+    forms.body::<items::Namespaces>("post /store/namespaces");
+    forms.body::<crons::Create>("post /runs/crons");
+    forms.body::<crons::Create>("post /threads/{thread}/runs/crons");
+    forms.body::<crons::Create>("patch /runs/crons/{cron}");
+    forms.body::<crons::Search>("post /runs/crons/search");
+    forms.body::<crons::Search>("post /runs/crons/count");
     forms.query::<thread_stream::Which>("get /threads/{thread}/stream");
     forms.body::<protocol::Command>("post /threads/{thread}/commands");
     forms.body::<protocol::Wanted>("post /threads/{thread}/stream/events");

@@ -12,8 +12,8 @@ use super::accept::{accept, check};
 use super::wire::RunBody;
 use super::{AppState, Refusal, stream, wait, wire};
 use crate::http::{
-    Asked as Query, Body, Forms, JsonResult, MaybeOfThread, OfRun, OfThread, ResponseResult,
-    StatusResult, uuid,
+    Asked as Query, Body, JsonResult, MaybeOfThread, OfRun, OfThread, ResponseResult, StatusResult,
+    uuid,
 };
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -165,21 +165,4 @@ pub(crate) async fn called(service: &Service, run: &Run) -> Result<Value, Refusa
         shown["error"] = why.clone();
     }
     Ok(shown)
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    for route in [
-        "post /threads/{thread}/runs",
-        "post /threads/{thread}/runs/stream",
-        "post /threads/{thread}/runs/wait",
-        "post /runs",
-        "post /runs/stream",
-        "post /runs/wait",
-    ] {
-        forms.body::<RunBody>(route);
-    }
-    forms.body::<Vec<RunBody>>("post /runs/batch");
-    forms.query::<List>("get /threads/{thread}/runs");
-    forms.query::<stream::Join>("get /threads/{thread}/runs/{run}/stream");
-    forms.query::<stream::Join>("get /runs/{run}/stream");
 }

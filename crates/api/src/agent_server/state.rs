@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::{AppState, Refusal, wire};
-use crate::http::{Asked, Body, Forms, JsonResult, OfThread};
+use crate::http::{Asked, Body, JsonResult, OfThread};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -227,11 +227,4 @@ fn unknown_removal<'a>(there: &[Message], written: &'a [Message]) -> Option<&'a 
     };
     let mut removals = written.iter().filter(|message| message.role == REMOVE);
     removals.find(|message| !is_known(&message.id)).map(|message| message.id.as_str())
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.query::<Depth>("get /threads/{thread}/state");
-    forms.query::<Depth>("get /threads/{thread}/state/{checkpoint}");
-    forms.body::<AtNamed>("post /threads/{thread}/state/checkpoint");
-    forms.body::<Update>("post /threads/{thread}/state");
 }

@@ -70,11 +70,9 @@ pub(super) async fn begun(app: &AppState, accepted: Accepted) -> ResponseResult 
     response(app, run, modes, LastEvent::Nothing, stops_with_client).await
 }
 
-/// The events that a client has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastEvent {
     Nothing,
-    /// Everything up to this event.
     UpTo((u64, u32)),
     /// None of the past ones; it wants future events.
     UpToNow,

@@ -10,7 +10,7 @@ use uuid::Uuid;
 use super::threads::{MOST, bounded, object, refuse};
 use super::wire::{self, Fields};
 use super::{AppState, Refusal, page};
-use crate::http::{Body, Forms, ResponseResult};
+use crate::http::{Body, ResponseResult};
 use perihelion_service::Service;
 use perihelion_service::kept::{ThreadFilter, ThreadOrder};
 
@@ -101,9 +101,4 @@ pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
 pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
     let (filter, _) = body.read::<Search>()?.filter(&app.service)?;
     Ok(Json(app.service.kept().count_threads(&filter).await?))
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Search>("post /threads/search");
-    forms.body::<Search>("post /threads/count");
 }

@@ -10,7 +10,7 @@ use uuid::Uuid;
 
 use super::wire::{self, Fields};
 use super::{AppState, Refusal};
-use crate::http::{Body, Forms, JsonResult, Object, OfThread, StatusResult};
+use crate::http::{Body, JsonResult, Object, OfThread, StatusResult};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Edit, Served};
@@ -228,10 +228,4 @@ pub(super) fn bounded<T>(ids: &[T], name: &str) -> Result<(), Refusal> {
             "{name} has at most {MOST} IDs; send the others in further requests"
         )))
     }
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Create>("post /threads");
-    forms.body::<Update>("patch /threads/{thread}");
-    forms.body::<Prune>("post /threads/prune");
 }

@@ -35,7 +35,6 @@ pub(crate) struct Gate {
     pub(super) service: Service,
     token: Option<blake3::Hash>,
     issuer: Option<Issuer>,
-    /// Where people log in, other than by a password.
     pub(super) provider: Option<Provider>,
     registration: bool,
     pub(super) lasts: Duration,
@@ -49,7 +48,6 @@ pub(crate) struct Gate {
     pub(super) logins: Logins,
     open: OpenRequests,
     most_bytes: usize,
-    /// Makes the routes over a service for a caller.
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
 }
@@ -215,7 +213,6 @@ impl Gate {
         watch::until(response, watch::ended(self, credential))
     }
 
-    /// Finds the routes over the service for a caller.
     fn routes_of(&self, seen: Service) -> Router {
         let mut kept = self.kept.lock();
         let Ok(name) = serde_json::to_string(seen.who()) else { return (self.routes)(seen) };

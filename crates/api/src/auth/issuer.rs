@@ -26,7 +26,6 @@ const BYTES: usize = 1 << 20;
 pub(super) struct Issuer {
     settings: config::Jwt,
     rules: JwtRules,
-    /// Has the keys that were read last.
     verifier: RwLock<Option<Arc<JwtVerifier>>>,
     /// When keys were last asked for; locked while they are read.
     read_at: Mutex<Option<Instant>>,
@@ -45,7 +44,6 @@ impl Issuer {
         Self { settings, rules, verifier: RwLock::default(), read_at: Mutex::default() }
     }
 
-    /// Checks a token and returns its owner.
     pub(super) async fn verify(&self, token: &str, now: DateTime<Utc>) -> Result<Principal, Error> {
         self.rules.principal(&self.claims(token, now).await?)
     }

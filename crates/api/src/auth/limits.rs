@@ -63,7 +63,6 @@ pub(super) fn refused(what: &str, seconds: u64) -> Response {
     too_many(format!("too many {what}; send the next one in {seconds} s"), seconds)
 }
 
-/// Rejects a request for this reason, for some seconds.
 fn too_many(why: String, seconds: u64) -> Response {
     let mut refused = Refusal(StatusCode::TOO_MANY_REQUESTS, why).into_response();
     refused.headers_mut().insert(header::RETRY_AFTER, seconds.into());
@@ -104,7 +103,6 @@ impl OpenRequests {
     }
 }
 
-/// Keeps a place until the body of a response ends.
 pub(super) fn keeping(place: Option<Place>, response: Response) -> Response {
     let Some(place) = place else { return response };
     if response.body().size_hint().exact().is_some() {

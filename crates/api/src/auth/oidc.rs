@@ -24,7 +24,6 @@ const FRESH: Duration = Duration::from_secs(600);
 /// Concurrent requests to the provider; further logins are refused.
 const TURNS: usize = 32;
 
-/// The provider of the settings.
 pub(super) struct Provider {
     settings: config::Oidc,
     rules: IdentityRules,
@@ -174,7 +173,6 @@ impl Provider {
         Ok(address)
     }
 
-    /// Returns the address at which a user logs out, if the provider has one.
     pub(super) async fn logout_address(&self) -> Option<Url> {
         let found = self.found().await.ok()?;
         let endpoint = found.configuration.end_session_endpoint.as_ref()?;
@@ -227,7 +225,6 @@ impl Provider {
         })
     }
 
-    /// Exchanges a code for an ID token.
     async fn exchange(
         &self,
         configuration: &Configuration,

@@ -22,7 +22,6 @@ use crate::http::routing::get;
 use crate::http::{Query, Refusal};
 use perihelion_http::reach::with_causes;
 
-/// The cookie of a login that has begun.
 const LOGIN: &str = "perihelion_login";
 
 /// The cookie with the view that it leads to.

@@ -129,7 +129,6 @@ impl<S: Send + Sync> FromRequestParts<S> for MaybeOfThread {
     }
 }
 
-/// The thread and the run that a path names.
 pub(crate) struct OfRun(pub ThreadId, pub Uuid);
 
 impl<S: Send + Sync> FromRequestParts<S> for OfRun {
@@ -141,7 +140,6 @@ impl<S: Send + Sync> FromRequestParts<S> for OfRun {
     }
 }
 
-/// Reads the ID of that name in a path.
 async fn id<S: Send + Sync>(name: &str, parts: &mut Parts, state: &S) -> Result<Uuid, Refusal> {
     let path = Path::<HashMap<String, String>>::from_request_parts(parts, state).await;
     let Path(names) = path.map_err(|error| Refusal(error.status(), error.body_text()))?;

@@ -32,7 +32,6 @@ impl Forms {
         serde_json::to_value(schema).unwrap_or_else(|_| json!({}))
     }
 
-    /// Says that a route reads a JSON body of a type.
     pub(crate) fn body<T: JsonSchema>(&mut self, route: &'static str) {
         let schema = self.schema::<T>();
         self.bodies.insert(route, ("application/json", schema));
@@ -47,7 +46,6 @@ impl Forms {
         self.other_body(route, "application/octet-stream", schema);
     }
 
-    /// Says that a route reads a query of a type.
     pub(crate) fn query<T: JsonSchema>(&mut self, route: &'static str) {
         let schema = self.schema::<T>();
         self.queries.insert(route, schema);

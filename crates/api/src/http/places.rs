@@ -48,7 +48,6 @@ impl Places {
         full.map(|(tenant, _)| tenant.clone()).collect()
     }
 
-    /// Takes a place for a tenant, if there is one.
     pub(crate) fn take(&self, tenant: &str) -> Option<Place> {
         let mut counts = self.counts.lock();
         let of_tenant = counts.by_tenant.get(tenant).copied().unwrap_or_default();

@@ -11,7 +11,6 @@ use perihelion_people as people;
 use perihelion_runtime as runtime;
 use perihelion_service as service;
 
-/// A refusal: a status and why.
 #[derive(Debug)]
 pub struct Refusal(pub StatusCode, pub String);
 

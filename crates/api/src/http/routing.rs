@@ -11,7 +11,6 @@ use axum::response::Response;
 use axum::routing::{self, MethodRouter};
 use futures::future::BoxFuture;
 
-/// A handler without its type.
 pub(crate) struct Boxed<S>(Arc<dyn Fn(Request, S) -> BoxFuture<'static, Response> + Send + Sync>);
 
 impl<S> Clone for Boxed<S> {
@@ -37,7 +36,6 @@ where
     Boxed(Arc::new(move |request, state| Box::pin(handler.clone().call(request, state))))
 }
 
-/// Makes a route for a method from a handler.
 macro_rules! methods {
     ($($method:ident)*) => {$(
         pub(crate) fn $method<H, T, S>(handler: H) -> MethodRouter<S>

@@ -121,7 +121,6 @@ pub(super) fn v3(list: Vec<(String, String)>) -> Result<Option<Query>, Refusal> 
     Ok(is_ours(service).then_some(query))
 }
 
-/// Returns whether a search is for the one service, or for any.
 pub(super) fn is_ours(service: Option<&str>) -> bool {
     service.is_none_or(|service| service == SERVICE)
 }

@@ -46,7 +46,6 @@ struct Ask {
     /// The question, or the answer to the thread's question.
     question: String,
     /// The thread to continue with, from an earlier result; a new one by default.
-    #[serde(default)]
     thread_id: Option<String>,
     #[serde(flatten)]
     fields: RequestFields,

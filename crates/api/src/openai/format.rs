@@ -33,10 +33,8 @@ pub(super) enum ResponseFormat {
 #[derive(Clone, Debug, Serialize, Deserialize, JsonSchema)]
 pub(super) struct Described {
     name: String,
-    #[serde(default)]
     description: Option<String>,
     schema: serde_json::Map<String, Value>,
-    #[serde(default)]
     strict: Option<bool>,
 }
 

@@ -13,7 +13,6 @@ use perihelion_runtime::Edit;
 use perihelion_service::Service;
 use perihelion_star::{Message, Request};
 
-/// A message as a client sends it.
 pub(super) struct Sent<'a> {
     pub role: &'a str,
     pub content: Cow<'a, Value>,
@@ -74,13 +73,10 @@ pub(super) fn conversation_of(
         Refusal::invalid(why).about(place, "missing_required_parameter")
     })?;
     let before = before.iter().enumerate().map(|(index, one)| Message {
-        citations_removed: 0,
         id: format!("0.{index}"),
         role: one.role.to_owned(),
-        name: None,
         content: one.text(),
-        tainted_by: Default::default(),
-        attached: Vec::new(),
+        ..Message::default()
     });
     let system_prompt = (!instructions.is_empty()).then(|| instructions.join("\n\n"));
     Ok((Request { question, system_prompt, attachments, ..Request::default() }, before.collect()))

@@ -141,7 +141,6 @@ pub(super) fn schemas() -> Map<String, Value> {
     both.collect()
 }
 
-/// Returns the schema of an answer, as the table of routes names it.
 fn schema(answer: &str, schemas: &Map<String, Value>) -> Value {
     if let Some(name) = answer.strip_prefix("list of ") {
         return json!({ "type": "array", "items": named(name) });

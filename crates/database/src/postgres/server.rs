@@ -79,7 +79,6 @@ impl Server {
         Ok(within(SILENCE, connection.close()).await?)
     }
 
-    /// Opens a connection that listens on a channel from now on.
     pub async fn listen(&self, channel: &str) -> Result<Listener, Error> {
         let opened = async {
             // A connection of its own: the listener asks for a pool, and keeps the only one that it has.
@@ -94,7 +93,6 @@ impl Server {
     }
 }
 
-/// A connection that receives calls.
 #[derive(Debug)]
 pub struct Listener(PgListener);
 

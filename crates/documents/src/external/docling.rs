@@ -39,25 +39,20 @@ pub struct Docling {
     key: Option<SecretString>,
 }
 
-/// A task of the server's.
 #[derive(Deserialize)]
 struct Task {
     task_id: String,
     task_status: String,
-    #[serde(default)]
     error_message: Option<String>,
 }
 
-/// The result of a task.
 #[derive(Deserialize)]
 struct Outcome {
     #[serde(default)]
     document: Document,
-    #[serde(default)]
     status: Option<String>,
     #[serde(default)]
     errors: Vec<Complaint>,
-    #[serde(default)]
     failure: Option<serde_json::Value>,
 }
 
@@ -69,26 +64,21 @@ struct Complaint {
 
 #[derive(Default, Deserialize)]
 struct Document {
-    #[serde(default)]
     md_content: Option<String>,
-    #[serde(default)]
     json_content: Option<Places>,
 }
 
 /// The parts of docling's own document format that contain positions.
 #[derive(Default, Deserialize)]
+#[serde(default)]
 struct Places {
-    #[serde(default)]
     texts: Vec<Item>,
-    #[serde(default)]
     tables: Vec<Item>,
-    #[serde(default)]
     pictures: Vec<Item>,
 }
 
 #[derive(Deserialize)]
 struct Item {
-    #[serde(default)]
     content_layer: Option<String>,
     #[serde(default)]
     prov: Vec<Provenance>,

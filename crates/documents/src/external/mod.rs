@@ -17,7 +17,6 @@ pub use docling::Docling;
 pub(crate) use pages::Paged;
 pub(crate) use program::{Ended, run};
 
-/// An external parser.
 #[derive(Clone, Debug)]
 pub struct External {
     pub reader: Reader,

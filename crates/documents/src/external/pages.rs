@@ -17,7 +17,6 @@ impl Paged {
         Self { text: text.into(), pages: Vec::new() }
     }
 
-    /// Puts texts of pages one after the other.
     pub(super) fn new<'t>(texts: impl IntoIterator<Item = (u32, &'t str)>) -> Self {
         let mut whole = String::new();
         let mut starts = Vec::new();
@@ -33,7 +32,6 @@ impl Paged {
         Self { pages: starts.iter().zip(ends).map(page).collect(), text: whole.into() }
     }
 
-    /// Adds pages to a parsed text.
     pub(crate) fn place(self, parsed: &mut Parsed) {
         // Only where they were found in the very text that is kept.
         if parsed.text.as_bytes() == self.text {

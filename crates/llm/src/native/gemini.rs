@@ -10,7 +10,6 @@ use serde_json::{Map, Value, json};
 use super::{append, arguments, bound, items};
 use crate::attached::{self, Part};
 
-/// The replacement of a thought signature.
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(chat: &Value) -> Value {

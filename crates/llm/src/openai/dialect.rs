@@ -24,7 +24,6 @@ impl JsonForm {
     }
 }
 
-/// The forms one request uses.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Forms {
     pub json: JsonForm,

@@ -55,7 +55,6 @@ pub(super) struct Failed {
     rest: Option<Box<ChatResponse>>,
 }
 
-/// An answer as the endpoint sends it.
 enum Answer {
     Whole(String),
     Stream(reqwest::Response),
@@ -251,7 +250,6 @@ impl Lane {
         answer
     }
 
-    /// Reads a whole answer.
     fn read_text(
         &self,
         request: &ChatRequest,

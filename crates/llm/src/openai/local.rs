@@ -19,13 +19,11 @@ pub const LOCAL: [(&str, &str); 4] = [
 /// Longest wait for a connection on this machine.
 const NEAR: Duration = Duration::from_secs(1);
 
-/// A model of a server.
 #[derive(Clone, Debug, Serialize)]
 pub struct Local {
     pub server: &'static str,
     pub url: String,
     pub model: String,
-    /// How its endpoint is reached.
     #[serde(skip)]
     pub settings: ModelSettings,
 }

@@ -29,11 +29,9 @@ const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tools {
-    /// The model reads them.
     Read,
     /// The endpoint accepts them, but the prompt takes as many tokens as without them.
     Dropped,
-    /// The endpoint refuses them, for this reason.
     Refused(String),
 }
 
@@ -45,16 +43,13 @@ pub enum Schemas {
     Enforced,
     /// It is accepted, but an answer was not valid.
     Ignored,
-    /// It is refused.
     Refused,
 }
 
-/// The features of an endpoint for one model.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Abilities {
     pub schemas: Schemas,
     pub tools: Tools,
-    /// Answers arrive in pieces.
     pub streams: bool,
     /// Tokens are counted, in whole and in streamed answers.
     pub counts: bool,

@@ -106,7 +106,6 @@ impl StreamedAnswer {
         }
     }
 
-    /// Returns how many calls there are.
     pub(super) fn calls(&self) -> usize {
         self.calls.len()
     }

@@ -17,12 +17,7 @@ pub(super) const BOM: char = '\u{feff}';
 
 /// Why a request brought no answer.
 pub(super) enum SendError {
-    /// The endpoint refused.
-    Refused {
-        status: u16,
-        retry_after: Option<Duration>,
-        body: String,
-    },
+    Refused { status: u16, retry_after: Option<Duration>, body: String },
     Lost(reqwest::Error),
 }
 
@@ -32,7 +27,6 @@ impl From<reqwest::Error> for SendError {
     }
 }
 
-/// The way to one model of one endpoint.
 pub(super) struct Transport {
     http: reqwest::Client,
     credentials: Credentials,

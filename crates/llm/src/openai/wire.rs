@@ -154,7 +154,6 @@ fn put_schema_in_prompt(messages: &mut Vec<Value>, format: &OutputFormat) {
 /// Calls of tools in one answer; no sensible one has more.
 pub(super) const MAX_CALLS: usize = 256;
 
-/// Says that an answer calls too many tools.
 pub(super) fn too_many_calls(calls: usize) -> String {
     format!("it calls {calls} tools or more in one answer, at most: {MAX_CALLS}")
 }
@@ -320,7 +319,6 @@ pub(super) fn finish_calls(calls: impl Iterator<Item = PartialCall>) -> Vec<Tool
     finished.collect()
 }
 
-/// Reads calls that were written as text.
 pub(super) fn written(calls: Vec<(String, Value)>) -> Vec<ToolCall> {
     let partial = |(name, arguments)| PartialCall { id: None, name, arguments };
     finish_calls(calls.into_iter().map(partial))

@@ -7,7 +7,6 @@ use serde_json::Value;
 
 use super::script::{Reply, Rule, Script};
 
-/// A request as the server received it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RecordedRequest {
     /// `x-perihelion-role`; empty if it was not sent.
@@ -76,7 +75,6 @@ fn text_of(message: &Value) -> &str {
     content.as_str().or_else(|| content[0]["text"].as_str()).unwrap_or_default()
 }
 
-/// What the server counts.
 #[derive(Default)]
 pub(super) struct Counts {
     calls: HashMap<(String, Option<String>, String), u64>,

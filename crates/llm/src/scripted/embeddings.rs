@@ -4,7 +4,6 @@ use axum::Json;
 use perihelion_recall::words;
 use serde_json::{Value, json};
 
-/// Default for the dimensions of a vector.
 const DIMENSION: usize = 256;
 
 /// Numbers of a vector at most.

@@ -25,7 +25,6 @@ impl Script {
         Self::default()
     }
 
-    /// Appends a rule.
     pub fn rule(mut self, rule: Rule) -> Self {
         self.rules.push(rule);
         self
@@ -58,9 +57,7 @@ pub struct Rule {
     pub stage: Option<String>,
     /// Texts that a message contains. Prompts escape dynamic text: `<` becomes `&lt;` there.
     pub contains: Vec<String>,
-    /// Texts that the last message contains.
     pub last_contains: Vec<String>,
-    /// Texts that no message contains.
     pub not_contains: Vec<String>,
     /// Number of tool messages in the request.
     pub after_tool_results: Option<usize>,
@@ -89,7 +86,6 @@ impl Rule {
         self
     }
 
-    /// Restricts the rule to a stage of a pipeline.
     pub fn stage(mut self, stage: impl Into<String>) -> Self {
         self.stage = Some(stage.into());
         self
@@ -113,7 +109,6 @@ impl Rule {
         self
     }
 
-    /// Demands a number of tool results in the request.
     pub fn after_tool_results(mut self, count: usize) -> Self {
         self.after_tool_results = Some(count);
         self
@@ -138,14 +133,12 @@ impl Rule {
     }
 }
 
-/// A tool call in a reply.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ScriptedCall {
     pub name: String,
     pub arguments: Value,
 }
 
-/// What a request gets.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Reply {
     /// The answer: a string as it is, any other value as its JSON text.
@@ -164,14 +157,12 @@ pub struct Reply {
     pub drop_connection: bool,
     /// Answers with a whole completion even if a stream was requested.
     pub ignore_stream: bool,
-    /// Leaves the token counts out.
     pub without_usage: bool,
     /// Token counts; by default about a quarter of the characters.
     pub usage: Option<Usage>,
 }
 
 impl Reply {
-    /// Answers with a text.
     pub fn text(text: impl Into<String>) -> Self {
         Self { content: Some(Value::String(text.into())), ..Self::default() }
     }
@@ -185,7 +176,6 @@ impl Reply {
         Self::default().and_call(name, arguments)
     }
 
-    /// Answers with an error status.
     pub fn status(status: u16, message: impl Into<String>) -> Self {
         Self { status: Some(status), ..Self::text(message) }
     }
@@ -195,29 +185,24 @@ impl Reply {
         Self { raw: Some(body.into()), ..Self::default() }
     }
 
-    /// Never answers.
     pub fn hang() -> Self {
         Self { hang: true, ..Self::default() }
     }
 
-    /// Breaks the connection.
     pub fn drop_connection() -> Self {
         Self { drop_connection: true, ..Self::default() }
     }
 
-    /// Adds a call of a tool.
     pub fn and_call(mut self, name: impl Into<String>, arguments: Value) -> Self {
         self.tool_calls.push(ScriptedCall { name: name.into(), arguments });
         self
     }
 
-    /// Adds a header.
     pub fn header(mut self, name: impl Into<String>, value: impl Into<String>) -> Self {
         self.headers.insert(name.into(), value.into());
         self
     }
 
-    /// Sets the token counts.
     pub fn usage(mut self, input_tokens: u64, output_tokens: u64) -> Self {
         self.usage = Some(Usage { input_tokens, output_tokens, ..Usage::default() });
         self

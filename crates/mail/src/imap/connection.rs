@@ -18,7 +18,6 @@ pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<Imap> {
     within(log_in(endpoint, account)).await
 }
 
-/// Bounds an exchange.
 pub async fn within<T>(exchange: impl Future<Output = Result<T>>) -> Result<T> {
     tokio::time::timeout(LIMIT, exchange).await.map_err(|_| Error::Timeout(LIMIT.as_secs()))?
 }

@@ -27,7 +27,6 @@ pub struct ImapMailbox {
     pub servers: Servers,
 }
 
-/// Where a message lies.
 pub struct MessageLocation {
     pub folder: String,
     pub uid: u32,
@@ -45,7 +44,6 @@ impl ImapMailbox {
         connect(&self.servers.imap, &self.account).await
     }
 
-    /// Returns the folders of sent mail and of drafts, if there are any.
     pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>)> {
         let mut imap = self.log_in().await?;
         let folders = within(Folders::read(&mut imap)).await;

@@ -13,7 +13,6 @@ const LARGEST: usize = 512 << 20;
 /// Bytes that are read at a time.
 const CHUNK: usize = 64 << 10;
 
-/// The transport of a session.
 pub trait Stream: AsyncRead + AsyncWrite + Unpin + Send {}
 
 impl<T: AsyncRead + AsyncWrite + Unpin + Send> Stream for T {}
@@ -33,7 +32,6 @@ pub struct Answer {
 }
 
 impl<S: Stream> Imap<S> {
-    /// Begins a session with a server that was connected to.
     pub async fn begin(stream: S) -> Result<Self> {
         let mut session = Self::greeted(stream);
         session.response().await?;
@@ -86,7 +84,6 @@ impl<S: Stream> Imap<S> {
         Ok(found.flatten().collect())
     }
 
-    /// Puts a message into a folder.
     pub async fn append(&mut self, folder: &str, flags: &str, bytes: &[u8]) -> Result<()> {
         let command = format!("APPEND {} ({flags}) {{{}}}", name(folder)?, bytes.len());
         let tag = self.send(&command).await?;

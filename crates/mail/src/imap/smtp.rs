@@ -35,7 +35,6 @@ pub async fn hand_over(
     }
 }
 
-/// Ends a connection.
 pub async fn quit(mut connection: AsyncSmtpConnection) {
     let _ = tokio::time::timeout(GOODBYE, connection.quit()).await;
 }

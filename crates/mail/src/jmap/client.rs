@@ -33,7 +33,6 @@ enum Login {
 }
 
 impl JmapClient {
-    /// Asks for the session.
     pub async fn open(account: &Account, server: &JmapServer) -> Result<Self> {
         if !is_protected(&server.session) {
             return Err(Error::Unprotected(server.session.to_string()));
@@ -122,7 +121,6 @@ impl JmapClient {
         Ok(uploaded.blob_id)
     }
 
-    /// Reads a whole message.
     pub async fn download(&self, blob: &str) -> Result<Vec<u8>> {
         let fields = [("blobId", blob), ("name", "message.eml"), ("type", "message/rfc822")];
         let url = self.url(&self.download, &fields)?;
@@ -179,11 +177,9 @@ async fn body(mut answer: reqwest::Response) -> Result<Vec<u8>> {
     Ok(bytes)
 }
 
-/// The answers to the calls of one request.
 pub struct Answers(Vec<(String, Value, String)>);
 
 impl Answers {
-    /// Reads the answer to a call by its number.
     pub fn get<T: DeserializeOwned>(&self, call: usize) -> Result<T> {
         self.read(call, None)?.map_err(|failure: Failure| Error::Server(failure.text()))
     }

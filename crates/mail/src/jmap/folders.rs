@@ -6,7 +6,6 @@ use super::client::JmapClient;
 use super::wire::{Changed, Got, MailFolder};
 use crate::{Error, Result};
 
-/// The folders of a mailbox, each with its path.
 pub struct Folders(Vec<(String, MailFolder)>);
 
 impl Folders {
@@ -18,7 +17,6 @@ impl Folders {
         Ok(Self(paths.into_iter().zip(got.list).collect()))
     }
 
-    /// Returns the path of the folder with that role.
     pub fn role(&self, role: &str) -> Option<&str> {
         self.with_role(role).map(|(path, _)| path.as_str())
     }
@@ -27,7 +25,6 @@ impl Folders {
         self.0.iter().find(|(_, folder)| folder.role.as_deref() == Some(role))
     }
 
-    /// Returns the path of a folder by its id.
     pub fn path<'a>(&'a self, ids: impl Iterator<Item = &'a String>) -> String {
         let mut ids = ids;
         let found = ids.find_map(|id| self.0.iter().find(|(_, folder)| folder.id == *id));

@@ -15,7 +15,6 @@ use crate::{Account, Error, Message, Result, Summary};
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
 
-/// One account's mail, by JMAP.
 pub struct JmapMailbox {
     pub account: Account,
     pub client: JmapClient,
@@ -37,7 +36,6 @@ impl JmapMailbox {
         self.client.host()
     }
 
-    /// Returns the folders of sent mail and of drafts, if there are any.
     pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>)> {
         let folders = Folders::read(&self.client).await?;
         let named = |role| folders.role(role).map(str::to_owned);

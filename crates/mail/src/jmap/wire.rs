@@ -42,7 +42,6 @@ pub struct Failure {
 }
 
 impl Failure {
-    /// Describes it in one line.
     pub fn text(&self) -> String {
         match &self.description {
             Some(description) => format!("{}: {description}", self.kind),
@@ -84,7 +83,6 @@ impl Changed {
         self.failure().map_or(Ok(()), |failure| Err(Error::Server(failure.text())))
     }
 
-    /// Returns why one of the objects was not changed.
     pub fn failure(self) -> Option<Failure> {
         let lists = [self.not_created, self.not_updated, self.not_destroyed];
         lists.into_iter().flatten().find_map(|list| list.into_values().next())
@@ -151,7 +149,6 @@ impl Email {
         format!("jmap:{}", self.id)
     }
 
-    /// Returns whether its sending began.
     pub fn is_marked(&self) -> bool {
         self.keywords.get(SENDING).copied().unwrap_or(false)
     }

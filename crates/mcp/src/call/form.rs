@@ -25,7 +25,6 @@ fn names_a_secret(name: &str) -> bool {
     SECRETS.split(' ').any(|word| letters.contains(word))
 }
 
-/// Why an answer does not fit its form.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum FormError {
     #[error("the answer to a form is a JSON object with a value per field")]

@@ -107,7 +107,6 @@ impl Cache {
     }
 }
 
-/// Finds the file that a command starts.
 fn find(command: &str, path: Option<&str>, place: &Path) -> Option<PathBuf> {
     if command.contains('/') {
         return Some(place.join(command));

@@ -12,7 +12,6 @@ use crate::{configuration::ServerConfig, transport::connect::Era, trust::hidden,
 /// Characters of a server's description; more would crowd every prompt of its agent.
 const MAX_WORDS: usize = 16_000;
 const MAX_NAME: usize = 200;
-/// Marks a cut.
 const CUT: &str = "… [cut: the server says more than is used]";
 
 /// How long a tool list is fresh by default, if neither the operator nor the server sets it.

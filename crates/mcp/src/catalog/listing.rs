@@ -57,7 +57,6 @@ fn hint(tool: &Value, name: &str) -> Option<bool> {
     }
 }
 
-/// Returns whether a tool claims to reach the open world.
 fn is_hinted(definitions: &Definitions) -> bool {
     let claims = |tool: &Value| hint(&tool["annotations"], "openWorldHint") == Some(true);
     definitions.tools.iter().any(claims)
@@ -79,11 +78,9 @@ impl Listing {
             description: config.secrets.redact(description.trim()),
             server_version: hidden::shown(&text::one_line(&format!("{name} {version}"))),
             protocol_version: definitions.protocol_version.clone(),
-            tools: Vec::new(),
-            rejected_tools: Vec::new(),
             open_world,
-            undeclared: false,
             agent: config.agent.clone(),
+            ..ServerInfo::default()
         };
         let instructions = definitions.left_out();
         let tools = definitions.tools.clone();

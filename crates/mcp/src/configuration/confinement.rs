@@ -24,7 +24,6 @@ pub struct Origin {
     pub written: Value,
 }
 
-/// The permissions of a confined server.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Sandbox {
     /// Absolute paths that it may read.

@@ -115,7 +115,6 @@ pub(super) fn missing(text: &str, env: Environment<'_>) -> Vec<String> {
     names
 }
 
-/// Splits a reference into the variable and its default.
 fn parts(reference: &str) -> (&str, Option<&str>) {
     match reference.split_once(":-") {
         Some((name, default)) => (name, Some(default)),
@@ -164,7 +163,6 @@ impl EntryLocation<'_> {
         Error::value(self.path, format!("{}.{}{dot}{key}", self.section, self.server), reason)
     }
 
-    /// Locates a value that could not be read.
     pub fn at<T>(&self, key: &str, read: Result<T, impl Into<Reason>>) -> Result<T> {
         read.map_err(|reason| self.error(key, reason))
     }
@@ -172,7 +170,6 @@ impl EntryLocation<'_> {
 
 type Reason = Box<dyn std::error::Error + Send + Sync>;
 
-/// Refuses the first key that is set and has no business there.
 pub(super) fn refuse(place: &EntryLocation<'_>, keys: &[(&str, bool)], why: &str) -> Result<()> {
     match keys.iter().find(|(_, set)| *set) {
         Some((key, _)) => Err(place.error(key, why)),

@@ -10,7 +10,6 @@ use toml_edit::{Array, InlineTable, Table, value as item};
 
 use super::{Error, Result, expand::EntryLocation};
 
-/// The program whose format a file has.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Format {
     /// `mcpServers` in JSON: Claude's `.mcp.json`, and many more.
@@ -39,7 +38,6 @@ pub(super) struct Foreign {
     pub table: Table,
     /// The parts that were not imported, one sentence each.
     pub notes: Vec<String>,
-    /// Why it cannot be used at all.
     pub unusable: Option<String>,
 }
 
@@ -213,7 +211,6 @@ impl Reader<'_> {
     }
 }
 
-/// Makes a name that a table can have.
 fn server_name(name: &str) -> String {
     let plain = |letter: char| match letter {
         'a'..='z' | 'A'..='Z' | '0'..='9' | '_' | '-' => letter,
@@ -247,7 +244,6 @@ fn vs_code(text: &str, folder: &str) -> String {
     written
 }
 
-/// Makes the name of an environment variable of any words.
 pub(super) fn variable(words: &str) -> String {
     let letter = |letter: char| {
         if letter.is_ascii_alphanumeric() { letter.to_ascii_uppercase() } else { '_' }

@@ -131,7 +131,6 @@ impl Import {
         Ok(document)
     }
 
-    /// Replaces the secrets of a table by references.
     fn take_out(&mut self, server: &str, table: &mut dyn TableLike) {
         for key in ["env", "http_headers"] {
             let pairs = table.get_mut(key).and_then(Item::as_table_like_mut);

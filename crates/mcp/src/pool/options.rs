@@ -31,7 +31,6 @@ pub struct PoolOptions {
     pub pins: Option<Arc<Pins>>,
     /// The logins to servers; without them (the default), a server that needs one cannot be used.
     pub logins: Option<Logins>,
-    /// Receives the progress of a scan of the servers.
     pub looks: watch::Sender<DiscoveryProgress>,
 }
 

@@ -7,7 +7,6 @@ use serde::{Deserialize, Serialize};
 use super::{server::Server, servers::Pool};
 use crate::configuration::ServersFile;
 
-/// The result of a reload, by the servers' names.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Reloaded {
     /// Those whose tables are the same: they keep their connections.

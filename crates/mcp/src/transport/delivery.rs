@@ -12,7 +12,6 @@ use super::sandbox::Unconfined;
 pub(crate) enum Delivery {
     /// The call certainly did not reach the tool.
     NotSent,
-    /// The server refused it.
     Refused,
     /// It may have run.
     Unknown,
@@ -76,7 +75,6 @@ fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError +
     }
 }
 
-/// Why there is no connection.
 #[derive(Debug, thiserror::Error)]
 pub(crate) enum ConnectError {
     #[error("the directory in which it starts does not exist (see cwd in its table): {0}")]

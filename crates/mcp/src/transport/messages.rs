@@ -266,7 +266,6 @@ fn without_no_numbers(json: &str) -> Option<String> {
     is_changed.then_some(fixed)
 }
 
-/// Returns the depth of nested values.
 fn depth(json: &[u8]) -> usize {
     let mut scan = Scan::default();
     let depths = json.iter().map(|byte| {

@@ -13,7 +13,6 @@ const LINES: usize = 20;
 /// Longer lines are cut, so that a flood without newlines takes no memory.
 const LINE_BYTES: usize = 400;
 
-/// The last lines of a stderr.
 pub(super) struct Tail {
     server: String,
     secrets: Secrets,
@@ -33,7 +32,6 @@ impl Tail {
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
     }
 
-    /// Returns once the stream has ended.
     pub async fn ended(&self) {
         // The sender lives in `self`, so waiting cannot fail.
         let _ = self.ended.subscribe().wait_for(|ended| *ended).await;

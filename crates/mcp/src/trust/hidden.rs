@@ -14,7 +14,6 @@ pub(crate) fn find(value: &Value) -> Option<char> {
     }
 }
 
-/// Finds such a character in a text.
 pub(crate) fn find_in(text: &str) -> Option<char> {
     marked(text).find_map(|(letter, is_hidden)| is_hidden.then_some(letter))
 }

@@ -61,7 +61,6 @@ pub enum Error {
     },
 }
 
-/// The result of a call or a connection.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

@@ -76,7 +76,6 @@ pub struct Asked {
     pub broken_off: Option<String>,
 }
 
-/// One question to a person.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Question {
     /// Names it among the server's questions.
@@ -115,7 +114,6 @@ pub fn accepted(content: Option<Value>) -> Value {
     }
 }
 
-/// Returns the answer of a person who refuses.
 pub fn declined() -> Value {
     json!({ "action": "decline" })
 }
@@ -150,7 +148,6 @@ pub struct Progress {
 /// The identifiers of an answered call, by which a server's own log can be searched for it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Via {
-    /// Negotiated MCP protocol version.
     pub protocol_version: String,
     /// `pipe` (stdio) or `tcp` (HTTP), as the OpenTelemetry conventions name transports.
     pub transport: String,

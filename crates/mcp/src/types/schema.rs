@@ -17,7 +17,6 @@ const COMPLAINTS: usize = 5;
 const STEPS_TO_EXPLAIN: u64 = 50_000;
 /// How often a pattern with look-around may try again.
 const BACKTRACKS: usize = 10_000;
-/// Bytes of a compiled pattern.
 const PATTERN_BYTES: usize = 2 * 1024 * 1024;
 
 /// Why a schema cannot be used.

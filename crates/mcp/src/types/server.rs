@@ -26,7 +26,6 @@ pub struct AgentBinding {
     /// The operator's notes about the contents of the server, for the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge: Option<Knowledge>,
-    /// The bundled server that the table starts, if it does.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub bundled: Option<String>,
 }
@@ -46,7 +45,6 @@ pub struct ServerInfo {
     pub description: String,
     /// Name and version that the server reported.
     pub server_version: String,
-    /// Negotiated MCP protocol version.
     pub protocol_version: String,
     pub tools: Vec<ToolDefinition>,
     /// Tools left out of the list, with the reason (malformed definition, disabled …).
@@ -71,7 +69,6 @@ pub struct ServerStatus {
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Phase {
-    /// It was not checked yet.
     New,
     /// Its tools are known from an earlier time; it is started when it is first called.
     Cached,

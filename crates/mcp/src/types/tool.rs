@@ -18,11 +18,9 @@ pub struct ToolAnnotations {
     pub open_world: Option<bool>,
 }
 
-/// One tool of one server, as listed.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ToolDefinition {
     pub name: String,
-    #[serde(default)]
     pub title: Option<String>,
     #[serde(default)]
     pub description: String,
@@ -54,7 +52,6 @@ pub struct ToolDefinition {
 }
 
 impl ToolDefinition {
-    /// Returns what surrounds its calls.
     pub fn call_policy(&self) -> CallPolicy {
         CallPolicy {
             needs_approval: self.needs_approval,
@@ -65,7 +62,6 @@ impl ToolDefinition {
         }
     }
 
-    /// Returns the tool with other rules around its calls.
     pub fn under(&self, call_policy: CallPolicy) -> Self {
         Self {
             needs_approval: call_policy.needs_approval,

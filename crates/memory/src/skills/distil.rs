@@ -16,7 +16,6 @@ const TASK_CHARS: usize = 600;
 /// Letters of a value below which it is not looked for in texts: everything holds an `a`.
 const SHORT: usize = 2;
 
-/// A tool call that was recorded, in order.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Call {
     pub tool: String,

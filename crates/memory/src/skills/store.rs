@@ -55,18 +55,14 @@ impl Skill {
     }
 }
 
-/// The task that an agent is about to do.
 #[derive(Clone, Debug)]
 pub struct Question<'a> {
     pub task: &'a str,
-    /// The tools that the agent has now.
     pub tools: &'a ToolHashes,
     pub vector: Option<QueryVector>,
-    /// Skills wanted at most.
     pub limit: usize,
 }
 
-/// A skill that is like a task.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Match {
     pub skill: Skill,
@@ -74,7 +70,6 @@ pub struct Match {
     pub likeness: f64,
 }
 
-/// The skills of all agents of a database.
 #[derive(Clone)]
 pub struct Skills {
     pub(super) index: StoredIndex,

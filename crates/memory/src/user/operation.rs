@@ -25,7 +25,6 @@ pub struct Operation {
     pub kind: EntryKind,
     #[schemars(length(max = KEY_CHARS))]
     pub key: String,
-    #[serde(default)]
     #[schemars(length(max = VALUE_CHARS))]
     pub value: Option<String>,
 }
@@ -72,7 +71,6 @@ pub(super) fn normal_key(key: &str) -> String {
     key.chars().take(KEY_CHARS).collect()
 }
 
-/// Returns the value in its stored form.
 pub(super) fn normal_value(value: &str) -> String {
     value.split_whitespace().collect::<Vec<_>>().join(" ").chars().take(VALUE_CHARS).collect()
 }

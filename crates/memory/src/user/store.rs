@@ -25,7 +25,6 @@ pub struct Entry {
     /// When another value replaced it; `None` for the current one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub until: Option<DateTime<Utc>>,
-    /// Where it was said.
     pub source: String,
 }
 

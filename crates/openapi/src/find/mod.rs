@@ -24,7 +24,6 @@ const LOOKUPS: usize = 3;
 /// How much words count that every operation could have: list, show, create.
 const VERBS: f64 = 0.3;
 
-/// An index over a catalogue.
 pub struct Finder {
     operations: WordIndex,
     snippets: WordIndex,

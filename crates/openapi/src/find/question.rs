@@ -24,7 +24,6 @@ pub struct Question {
     pub things: Vec<String>,
     /// The words that only mean reading or changing.
     pub verbs: Vec<String>,
-    /// Words of things in the plural.
     plural: Vec<String>,
     /// Words of things after an article.
     single: Vec<String>,
@@ -114,7 +113,6 @@ impl Question {
         self.verbs.iter().any(|word| word == "search")
     }
 
-    /// Returns whether it asks for one thing of this name.
     pub fn is_single(&self, word: &str) -> bool {
         self.single.iter().any(|known| known == word) && !self.is_plural(word)
     }

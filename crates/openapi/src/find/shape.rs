@@ -118,7 +118,6 @@ impl Shape {
         if wants_one == self.is_item { weight } else { 1.0 / weight }
     }
 
-    /// Compares the method with the wanted action.
     fn method(&self, question: &Question) -> f64 {
         let says_so = question.deed.as_ref().is_some_and(|deed| self.deeds.contains(deed));
         match (question.intent, self.method) {

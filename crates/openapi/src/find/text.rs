@@ -82,7 +82,6 @@ pub fn split(name: &str) -> String {
     words
 }
 
-/// Returns the stems of a name's words.
 pub fn stems(name: &str) -> Vec<String> {
     split(name).split_whitespace().map(|word| stem(&word.to_lowercase())).collect()
 }

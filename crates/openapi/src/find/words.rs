@@ -7,7 +7,6 @@ use super::text::Weighted;
 const K: f64 = 1.2;
 const B: f64 = 0.75;
 
-/// An index of texts in weighted parts.
 #[derive(Default)]
 pub struct WordIndex {
     postings: HashMap<String, Vec<(usize, f64)>>,

@@ -15,7 +15,6 @@ pub use parameter::plain as plain_parameter;
 
 use crate::{Catalogue, Error, Result};
 
-/// Methods in an item of `paths`.
 const METHODS: [&str; 9] =
     ["get", "put", "post", "delete", "options", "head", "patch", "trace", "query"];
 

@@ -50,7 +50,6 @@ fn tags(document: &Value) -> Vec<Snippet> {
         .collect()
 }
 
-/// Where an operation stands.
 struct OperationLocation<'a> {
     document: &'a Value,
     is_old: bool,
@@ -103,7 +102,6 @@ impl OperationLocation<'_> {
         }
     }
 
-    /// Declares the undeclared placeholders of the path.
     fn add_placeholders(&self, parameters: &mut Vec<Parameter>) {
         for (_, name) in placeholders(self.path) {
             let mut known = parameters.iter().filter(|known| known.location == Location::Path);

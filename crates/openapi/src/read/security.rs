@@ -5,7 +5,6 @@ use serde_json::Value;
 use super::text;
 use crate::{Scheme, SchemeKind, pointer::resolved};
 
-/// Reads the schemes of either version.
 pub fn schemes(document: &Value) -> Vec<Scheme> {
     let new = document.pointer("/components/securitySchemes");
     let found = new.or_else(|| document.get("securityDefinitions")).and_then(Value::as_object);

@@ -7,7 +7,6 @@ use super::multipart::{self, file};
 use super::xml;
 use crate::{Catalogue, Content, Error, Operation, Result, Style, read::named, schema};
 
-/// A body that may be sent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Payload {
     pub media: String,
@@ -25,7 +24,6 @@ impl Payload {
     }
 }
 
-/// Names the missing parts of a body.
 pub fn missing(catalogue: &Catalogue, operation: &Operation, given: Option<&Value>) -> Vec<String> {
     let Some(body) = &operation.body else { return Vec::new() };
     let given = given.filter(|given| !given.is_null());

@@ -59,7 +59,6 @@ pub fn query(
     }
 }
 
-/// Makes the parameter for an undeclared name.
 pub fn loose(name: &str) -> Parameter {
     Parameter { schema: Value::Null, ..plain_parameter(name, Location::Query) }
 }

@@ -38,7 +38,6 @@ fn is_forbidden(name: &str) -> bool {
         || FORBIDDEN_PARTS.split_whitespace().any(|part| name.contains(part))
 }
 
-/// The values of one call.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Arguments {
     pub path: Map<String, Value>,
@@ -49,7 +48,6 @@ pub struct Arguments {
 }
 
 impl Arguments {
-    /// Returns the value of a parameter, if it is given.
     fn get(&self, Parameter { name, location, .. }: &Parameter) -> Option<&Value> {
         let given = match location {
             Location::Path => self.path.get(name),

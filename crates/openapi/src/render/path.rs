@@ -54,7 +54,6 @@ fn literal(text: &str) -> String {
     text.chars().map(code).collect()
 }
 
-/// Renders one value as one segment, or a part of one.
 fn segment(catalogue: &Catalogue, parameter: &Parameter, value: &Value) -> Result<String> {
     let value = fitted(catalogue, parameter, value);
     let bad = || Error::PathValue { name: parameter.name.clone(), value: value.to_string() };

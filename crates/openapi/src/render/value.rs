@@ -27,7 +27,6 @@ const KEEPS_RESERVED: &AsciiSet = &ENCODED
     .remove(b'[')
     .remove(b']');
 
-/// Encodes a text for a path or a query.
 pub fn encoded(text: &str, allow_reserved: bool) -> String {
     utf8_percent_encode(text, if allow_reserved { KEEPS_RESERVED } else { ENCODED }).to_string()
 }

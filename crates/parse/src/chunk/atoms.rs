@@ -3,7 +3,6 @@
 use super::{Options, tokens};
 use crate::{Parsed, Table};
 
-/// A piece of the text.
 #[derive(Clone, Debug)]
 pub(super) struct Atom {
     pub start: usize,

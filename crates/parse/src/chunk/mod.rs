@@ -52,7 +52,6 @@ pub struct Child {
     pub context: String,
 }
 
-/// A divided document.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Chunks {
     pub parents: Vec<Parent>,

@@ -31,7 +31,6 @@ pub(crate) fn parse(decoded: &Decoded, limits: &Limits) -> Result<Parsed, Error>
     Ok(builder.finish())
 }
 
-/// Writes the visible text of a page.
 pub(crate) fn write(text: &str, builder: &mut Builder) -> Document {
     let page = Document::from(text);
     let mut walk = Walk { builder, inline: String::new(), item: None };
@@ -244,7 +243,6 @@ fn title(page: &Document) -> Option<String> {
     title.exists().then(|| crate::builder::one_line(&title.text()))
 }
 
-/// Returns the authors in the head.
 fn authors(page: &Document) -> Vec<String> {
     let metas = page.select("head meta");
     let is_author =

@@ -7,7 +7,6 @@ use crate::Error;
 use crate::builder::{Builder, Grid};
 use crate::sheet::number_text;
 
-/// Most points of a chart that are written.
 const MOST_POINTS: usize = 1_000;
 
 /// Writes a chart's title and data.

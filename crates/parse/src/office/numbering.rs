@@ -22,7 +22,6 @@ pub(super) struct Numbering {
     counts: HashMap<String, Vec<u32>>,
 }
 
-/// Most levels that Word has.
 const LEVELS: usize = 9;
 
 impl Numbering {

@@ -171,7 +171,6 @@ impl Reader<'_> {
         sheet.write_whole(&mut self.builder);
     }
 
-    /// Reads the cells of a table.
     fn cells(&mut self, table: Node<'_, '_>, sheet: &mut Sheet) {
         let is = |name: &'static str| move |node: &Node<'_, '_>| xml::is(*node, name);
         let own = |row: &Node<'_, '_>| {
@@ -302,7 +301,6 @@ fn named(node: Node<'_, '_>, name: &str) -> Option<String> {
     xml::attribute(node, name).map(str::to_owned)
 }
 
-/// Returns how often a cell or row is there.
 fn count(node: Node<'_, '_>, name: &str) -> u32 {
     xml::attribute(node, name).and_then(|count| count.parse().ok()).unwrap_or(1).max(1)
 }

@@ -19,7 +19,6 @@ pub(crate) struct Package<'a> {
     limits: &'a Limits,
     packed: usize,
     unpacked: u64,
-    /// Parts that could not be read.
     unread: Vec<String>,
     warnings: Vec<Warning>,
 }
@@ -100,7 +99,6 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Notes a part that cannot be read.
     pub(super) fn miss(&mut self, part: &str) {
         if !self.unread.iter().any(|own| own == part) {
             self.unread.push(part.to_owned());
@@ -123,7 +121,6 @@ impl<'a> Package<'a> {
         self.text(part)?.ok_or(missing)
     }
 
-    /// Reads the relations of a part.
     pub(super) fn relations(&mut self, part: &str) -> Result<Relations, Error> {
         let (directory, name) = part.rsplit_once('/').unwrap_or(("", part));
         let path = match directory {
@@ -158,7 +155,6 @@ impl<'a> Package<'a> {
         Ok(parts)
     }
 
-    /// Returns the title and the authors among the properties in a part.
     pub fn properties(&mut self, part: &str) -> Result<(Option<String>, Vec<String>), Error> {
         let read = |root: Node<'_, '_>| {
             let words = |name: &'static str| {
@@ -175,7 +171,6 @@ impl<'a> Package<'a> {
         self.archive.decompressed_size().and_then(|bytes| bytes.try_into().ok()).unwrap_or(0)
     }
 
-    /// Returns the names of a workbook's sheets and their parts.
     pub fn sheet_parts(&mut self) -> Result<Vec<(String, String)>, Error> {
         const MAIN: &str = "xl/workbook.xml";
         let relations = self.relations(MAIN)?;

@@ -14,7 +14,6 @@ pub(super) struct Style {
     numbering: Option<(String, usize)>,
 }
 
-/// The styles by their ids.
 #[derive(Default)]
 pub(super) struct Styles(HashMap<String, Style>);
 

@@ -4,7 +4,6 @@ use roxmltree::{Document, Node, ParsingOptions};
 
 use crate::{Error, Format};
 
-/// Most nodes of one part.
 const MOST_NODES: u32 = 8_000_000;
 
 pub(super) fn read<'a>(text: &'a str, format: Format) -> Result<Document<'a>, Error> {
@@ -29,7 +28,6 @@ pub(super) fn children<'a, 'i>(
     node.children().filter(move |child| is(*child, name))
 }
 
-/// Follows a path of children.
 pub(super) fn at<'a, 'i>(node: Node<'a, 'i>, path: &[&str]) -> Option<Node<'a, 'i>> {
     path.iter().try_fold(node, |node, name| child(node, name))
 }

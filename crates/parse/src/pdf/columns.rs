@@ -2,7 +2,6 @@
 
 use super::rows::{Piece, Row, median};
 
-/// Fewest rows of a column.
 const FEWEST_ROWS: usize = 5;
 
 /// Least width of a column, in sizes of the font: narrower ones belong to tables.

@@ -30,7 +30,6 @@ pub(super) fn is_mark(text: &str) -> bool {
     text.chars().all(|c| is_right(c) && is_combining_mark(c)) && !text.is_empty()
 }
 
-/// Returns whether most letters of a text are written from right to left.
 pub(super) fn is_right_to_left(text: &str) -> bool {
     let letters = text.chars().filter(|c| c.is_alphabetic());
     let (right, all) =

@@ -32,7 +32,6 @@ pub(super) fn write(
     }
 }
 
-/// Returns the size that most letters have.
 fn body_size(pages: &[Vec<Row>]) -> f64 {
     let mut counts: HashMap<i64, usize> = HashMap::new();
     for row in pages.iter().flatten() {

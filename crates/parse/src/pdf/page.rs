@@ -15,7 +15,6 @@ use hayro_interpret::{
 use super::names::Names;
 use super::picture::Pictures;
 
-/// Most letters of a page.
 const MOST_LETTERS: usize = 200_000;
 
 /// Lines that are turned by fewer degrees count as level.
@@ -46,7 +45,6 @@ pub(super) struct Side {
     pub is_slanted: bool,
 }
 
-/// What a page shows.
 pub(super) struct Painted<'n, 'd> {
     /// Letters by the degrees by which their lines are turned.
     turned: BTreeMap<i64, Vec<Letter>>,
@@ -55,7 +53,6 @@ pub(super) struct Painted<'n, 'd> {
     strings: usize,
     count: usize,
     pub pictures: usize,
-    /// They themselves, if they are wanted.
     pub kept: Option<Pictures>,
     /// Letters whose font does not name them.
     pub unknown: usize,

@@ -35,7 +35,6 @@ impl Dots {
     }
 }
 
-/// A picture and its place.
 struct Placed {
     shades: Dots,
     opacity: Option<Dots>,
@@ -43,7 +42,6 @@ struct Placed {
     transform: Affine,
 }
 
-/// The pictures of a page.
 #[derive(Default)]
 pub(super) struct Pictures {
     placed: Vec<Placed>,
@@ -86,7 +84,6 @@ impl Pictures {
         Some((page, (scale * POINTS).round() as u32))
     }
 
-    /// Keeps a picture with its place.
     pub fn add(&mut self, image: &Image<'_, '_>, transform: Affine) {
         let size = (f64::from(image.width()), f64::from(image.height()));
         let transform = transform * Affine::scale_non_uniform(size.0, size.1);
@@ -155,7 +152,6 @@ impl Placed {
     }
 }
 
-/// Returns how light a colour is.
 fn grey(red: u8, green: u8, blue: u8) -> u8 {
     ((u32::from(red) * 77 + u32::from(green) * 150 + u32::from(blue) * 29) >> 8) as u8
 }

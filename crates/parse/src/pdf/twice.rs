@@ -78,7 +78,6 @@ fn is_above(letter: &Letter, other: &Letter) -> bool {
     dx.abs() < beside(letter)
 }
 
-/// Returns how far a letter is from another one.
 fn way(letter: &Letter, other: &Letter) -> (f64, f64) {
     (letter.left - other.left, letter.baseline - other.baseline)
 }

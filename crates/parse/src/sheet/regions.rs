@@ -91,7 +91,6 @@ impl Sheet {
         Ok(regions.len())
     }
 
-    /// Writes all cells as one table.
     pub fn write_whole(&self, builder: &mut Builder) {
         let cells = self.cells.keys().map(|place| Region::at(*place));
         if let Some(region) = cells.reduce(|all, cell| all.with(&cell)) {

@@ -31,7 +31,6 @@ const WITHOUT: &str = "FROM recall_item i JOIN recall_space s ON s.id = i.space
         WHERE v.tenant = $1 AND v.model = $2 AND v.hash = i.hash)";
 
 impl StoredIndex {
-    /// Returns the models of a scope's tenant.
     pub async fn generations(&self, scope: &Scope) -> Result<Vec<Generation>> {
         let read = query(
             "SELECT model, dimension, is_active FROM recall_model WHERE tenant = $1 ORDER BY model",

@@ -54,7 +54,6 @@ impl<'a> Lists<'a> {
         Ok(())
     }
 
-    /// Reads the last block of each term.
     pub(super) async fn read_last(
         &mut self,
         transaction: &mut Transaction<'_>,
@@ -74,7 +73,6 @@ impl<'a> Lists<'a> {
         Ok(())
     }
 
-    /// Takes numbers out of the lists of terms.
     pub(super) fn remove(&mut self, numbers: &BTreeSet<u64>) {
         for (key, postings) in &mut self.blocks {
             let before = postings.len();

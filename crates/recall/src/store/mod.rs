@@ -55,7 +55,6 @@ impl StoredIndex {
         &self.database
     }
 
-    /// Returns the database as the scope's tenant sees it.
     pub fn database_of(&self, scope: &Scope) -> Database {
         self.database.of_tenant(scope.tenant())
     }

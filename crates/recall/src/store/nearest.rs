@@ -15,7 +15,6 @@ use super::pgvector::Pgvector;
 use super::space::{self, Moment, Space};
 use crate::{Error, QueryVector, Result, Scope, bm25::first_of, vector};
 
-/// A question by meaning to one space.
 pub(super) struct NearestQuery<'a> {
     pub(super) scope: &'a Scope,
     pub(super) space: &'a Space,
@@ -231,7 +230,6 @@ impl Default for Cache {
 }
 
 impl Cache {
-    /// Makes a cache with a maximum of bytes.
     pub(super) fn of(most_bytes: usize) -> Self {
         Self { most_bytes, kept: Mutex::default(), ranked: Mutex::default() }
     }

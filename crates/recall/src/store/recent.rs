@@ -19,7 +19,6 @@ const MOST_ITEMS: u64 = 1_024;
 /// Rows that wait at most.
 const MOST_PARTS: u64 = 64;
 
-/// Terms with their postings.
 pub(super) type Terms = BTreeMap<String, Vec<Posting>>;
 
 /// What one put brought.
@@ -169,7 +168,6 @@ pub(super) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    /// Reads the waiting items of a space.
     pub(super) async fn read(database: &Database, space: &Space, kind: &'a str) -> Result<Self> {
         let next_number = space.next_number;
         if space.merged == next_number {
@@ -207,7 +205,6 @@ impl<'a> Waiting<'a> {
         Ok(())
     }
 
-    /// Returns the terms that begin so.
     pub(super) fn beginning_with(&self, start: &str) -> Result<BTreeSet<String>> {
         let mut found = BTreeSet::new();
         for body in &self.bodies {

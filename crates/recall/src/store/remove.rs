@@ -14,7 +14,6 @@ use crate::{Result, Scope, posting::BLOCK};
 /// How far apart two numbers may lie to be looked for together.
 const NEAR: u64 = 2 * BLOCK as u64;
 
-/// The place of an item, from its row.
 pub(super) struct Placed {
     number: u64,
     hash: String,

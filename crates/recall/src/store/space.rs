@@ -106,7 +106,6 @@ pub(super) async fn lock(
     row.as_ref().map(decode).transpose()
 }
 
-/// Returns the space, locked for changes and made when it was not there.
 pub(super) async fn lock_or_make(
     transaction: &mut Transaction<'_>,
     scope: &Scope,

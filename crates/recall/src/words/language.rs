@@ -122,7 +122,6 @@ impl Language {
         best.1
     }
 
-    /// Returns every language.
     pub fn all() -> &'static [Self] {
         Self::ALL
     }

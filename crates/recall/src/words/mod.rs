@@ -30,7 +30,6 @@ pub fn terms(text: &str, language: Language) -> Vec<String> {
     spoken.map(|word| clip(stem::stem(word, language))).collect()
 }
 
-/// A word that is looked for.
 #[derive(Clone, Debug, PartialEq)]
 pub struct QueryTerm {
     /// The word as it was written, normalised.

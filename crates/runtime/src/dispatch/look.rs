@@ -143,7 +143,6 @@ impl Look {
         self.seen.lock().aside.insert(wake.thread, clock::monotonic() + pause);
     }
 
-    /// Returns how long it is until the next look.
     pub fn until_due(&self) -> Duration {
         let last = self.seen.lock().last;
         let since = last.map(|last| clock::monotonic().duration_since(last));

@@ -31,7 +31,6 @@ const LOST_AFTER: Duration = Duration::from_secs(1);
 
 #[derive(Clone, Debug)]
 pub struct Scope {
-    /// Names of the graphs that it runs.
     pub graphs: Vec<String>,
     /// A tenant whose threads it never continues.
     pub except_tenant: Option<String>,

@@ -108,13 +108,10 @@ pub struct Edit<'a> {
 pub trait Served: Send + Sync {
     fn about(&self) -> &Arc<About>;
 
-    /// Returns its nodes and the ways between them.
     fn drawing(&self) -> Drawing;
 
-    /// Returns the state of a thread without a step.
     fn empty(&self) -> ThreadState;
 
-    /// Refuses an input that cannot be read.
     fn check_input(&self, input: &Value) -> Result<(), Error>;
 
     /// Refuses an update of the state that cannot be read.
@@ -180,7 +177,6 @@ pub type Options = RunOptions<GraphState>;
 /// How a run ended, without its state.
 pub type Ended = RunOutcome<GraphState>;
 
-/// The parts from which a graph can be built.
 #[derive(Clone)]
 pub struct GraphParts {
     /// Keeps the threads; subgraphs need it.
@@ -194,7 +190,6 @@ pub struct GraphParts {
 /// Makes a runner of a graph once store, model and tools are there.
 type Open = dyn Fn(&GraphParts, Setup) -> Result<Arc<dyn Served>, Error> + Send + Sync;
 
-/// The graphs of a program, by their names.
 #[must_use]
 #[derive(Clone, Default)]
 pub struct Graphs(BTreeMap<String, Arc<Open>>);
@@ -270,12 +265,10 @@ impl Graphs {
 }
 
 impl Runtime {
-    /// Returns the graph of a name.
     pub fn graph(&self, name: &str) -> Result<&Arc<dyn Served>, Error> {
         self.graphs.get(name).ok_or_else(|| Error::UnknownGraph(name.to_owned()))
     }
 
-    /// Returns the program's own graph of a name, if it has one.
     pub fn own_graph(&self, name: &str) -> Option<&Arc<dyn Served>> {
         self.graphs.get(name).filter(|_| name != GRAPH)
     }
@@ -313,7 +306,8 @@ impl Runtime {
         if let Some(own) = self.own_graph(&name) {
             return Ok(Arc::clone(own));
         }
-        let graph = Graphs::new().offline(self.settings(), self.kinds(), &name, self.store())?;
+        let graph =
+            Graphs::new().offline(self.settings(), self.plugins.kinds(), &name, self.store())?;
         graph.ok_or(Error::UnknownGraph(name))
     }
 

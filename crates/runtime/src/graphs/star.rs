@@ -39,7 +39,6 @@ pub fn about_star() -> Arc<About> {
     })
 }
 
-/// Draws the supervisor in the middle and agents around it.
 pub(super) fn drawing(agents: Vec<String>) -> Drawing {
     let [preprocess, supervisor, qa] = node_names().map(str::to_owned);
     let edge = |from: &str, to: &str, is_conditional| Edge {
@@ -56,7 +55,6 @@ pub(super) fn drawing(agents: Vec<String>) -> Drawing {
     Drawing { entry: vec![preprocess], nodes: nodes.collect(), edges }
 }
 
-/// Makes the supervisor graph one of the graphs.
 pub fn star(runner: Runner<GraphState>) -> Typed<GraphState> {
     Typed::new(runner, about_star(), Hooks { show: Some(with_request), ..Hooks::default() })
 }

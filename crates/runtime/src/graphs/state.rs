@@ -161,7 +161,6 @@ impl ThreadState {
     }
 }
 
-/// The write of a node, of any graph.
 #[derive(Clone, Debug)]
 pub struct Update {
     about: Arc<About>,
@@ -190,7 +189,6 @@ impl Update {
     }
 }
 
-/// The write of one task of a step.
 #[derive(Clone, Debug)]
 pub struct Wrote {
     pub node: String,
@@ -207,7 +205,6 @@ impl Wrote {
         Self { node, update }
     }
 
-    /// Makes the write of a node of the supervisor graph.
     #[doc(hidden)]
     pub fn of_star(node: &str, update: GraphUpdate) -> Self {
         Self::new(&super::star::about_star(), node.to_owned(), update)

@@ -63,7 +63,6 @@ struct Shared {
     embeddings: Option<Arc<dyn EmbeddingModel>>,
 }
 
-/// The models that [`MemoryService`] asks.
 pub struct Models {
     pub chat: Arc<dyn ChatModel>,
     pub prompts: Arc<Prompts>,

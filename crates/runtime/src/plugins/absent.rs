@@ -109,7 +109,6 @@ pub(super) fn keep(plugins: &Arc<Plugins>) -> AbortOnDropHandle<()> {
 pub struct Readiness(Weak<Plugins>);
 
 impl Readiness {
-    /// Returns the required servers that are not there.
     pub fn missing(&self) -> Vec<String> {
         let absent = self.0.upgrade().map(|plugins| plugins.pool.absent()).unwrap_or_default();
         absent.into_iter().filter(|one| one.is_required).map(|one| one.server).collect()
@@ -118,7 +117,7 @@ impl Readiness {
 
 impl Runtime {
     pub fn readiness(&self) -> Readiness {
-        Readiness(Arc::downgrade(self.plugins()))
+        Readiness(Arc::downgrade(&self.plugins))
     }
 
     /// Waits for the missing agents of a thread, for at most `servers.wait_sec`.
@@ -129,7 +128,7 @@ impl Runtime {
         thread: ThreadId,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
-        let plugins = self.plugins();
+        let plugins = &self.plugins;
         if plugins.life != Life::Long || plugins.pool.absent().is_empty() {
             return Ok(());
         }

@@ -37,7 +37,6 @@ pub(super) enum Life {
     Long,
 }
 
-/// Servers and the agents that are made of them.
 pub(super) struct Plugins {
     /// The path of the servers file; `None` if they came from another place.
     file: Option<PathBuf>,
@@ -92,7 +91,6 @@ impl Source {
     }
 }
 
-/// Returns how the settings want servers to be started.
 pub(super) fn pool_options(settings: &Settings, refresh: bool) -> Result<PoolOptions, Error> {
     let pins = Some(Arc::new(pins(settings, settings.trust.pins)?));
     let cache = settings.servers.cache.then(config::cache_directory).flatten();
@@ -199,7 +197,7 @@ impl Plugins {
         let known = self.pool.known().into_iter();
         let agent = |server: ServerInfo| AgentInfo {
             name: mcp::agent_name(&server.name),
-            kind: self.kinds.bind(&server).kind.name().to_owned(),
+            kind: self.kinds.bind(&server).kind.card().name.to_owned(),
             server,
         };
         known.map(agent).collect()

@@ -27,7 +27,6 @@ pub(super) struct About {
     pub database: String,
 }
 
-/// The result of a request to reload.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Answer {
     pub reloaded: Reloaded,
@@ -44,7 +43,6 @@ struct Announcement {
     answered: Option<(Uuid, Answer)>,
 }
 
-/// A running process and the status of its servers.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Process {
     pub pid: u32,
@@ -94,7 +92,6 @@ impl Presence {
         Ok(presence)
     }
 
-    /// Publishes the status of the servers.
     pub fn tell(&mut self, states: Vec<ServerState>) {
         self.announcement.states = states;
         self.write();

@@ -18,7 +18,6 @@ use perihelion_mcp::Reloaded;
 
 const LOOK: Duration = Duration::from_millis(500);
 
-/// Looks up a variable of the environment.
 pub type Environment = fn(&str) -> Option<String>;
 
 #[derive(Debug)]
@@ -29,7 +28,6 @@ pub enum ReloadOutcome<'a> {
     Refused(&'a super::Error),
 }
 
-/// Hears what reloads give.
 pub type ReloadListener = Arc<dyn Fn(ReloadOutcome<'_>) + Send + Sync>;
 
 /// The watch on the servers file; it ends when this is dropped.
@@ -57,7 +55,7 @@ impl Runtime {
         env: Environment,
         reported: ReloadListener,
     ) -> Option<Watching> {
-        let plugins = self.plugins();
+        let plugins = &self.plugins;
         let file = plugins.file.clone()?;
         let about = About {
             pid: std::process::id(),

@@ -10,7 +10,6 @@ use perihelion_star::question::{Approval, kind};
 const WAITING: [ThreadStatus; 3] =
     [ThreadStatus::Interrupted, ThreadStatus::Busy, ThreadStatus::Queued];
 
-/// A call that waits, with its thread.
 #[derive(Clone, Debug)]
 pub struct WaitingApproval {
     pub thread: ThreadInfo,

@@ -17,7 +17,6 @@ const LEASE: Duration = Duration::from_secs(15);
 /// How often a thread is looked at that is to come to rest.
 const LOOK_EVERY: Duration = Duration::from_millis(100);
 
-/// That something was ended on a thread.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Cancelled {
     /// The process that worked on it; `None` if it waited for a worker.

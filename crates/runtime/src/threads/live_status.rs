@@ -8,7 +8,6 @@ use perihelion_engine::runner::STOPPED;
 #[derive(Clone, Copy, Debug, PartialEq, Eq, strum::IntoStaticStr)]
 #[strum(serialize_all = "snake_case")]
 pub enum LiveStatus {
-    /// It never ran.
     New,
     /// Its last run ended with an answer.
     Done,

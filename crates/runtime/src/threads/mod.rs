@@ -70,7 +70,6 @@ impl Threads {
         self.0.close().await;
     }
 
-    /// Returns a thread's row.
     pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo, Error> {
         Ok(self.0.info(thread).await?)
     }

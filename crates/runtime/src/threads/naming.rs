@@ -126,7 +126,6 @@ impl Threads {
     }
 }
 
-/// Returns whether a name can be a part of an ID.
 fn is_part(name: &str) -> bool {
     (FEWEST..36).contains(&name.len()) && name.chars().all(|c| c.is_ascii_hexdigit() || c == '-')
 }

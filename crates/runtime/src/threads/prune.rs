@@ -9,7 +9,6 @@ use perihelion_settings::config::Retention;
 
 #[derive(Clone, Copy, Debug, Default)]
 pub struct PruneOptions {
-    /// A dry run; the report lists the changes.
     pub dry_run: bool,
     /// Includes threads that wait for a person.
     pub waiting: bool,
@@ -18,7 +17,6 @@ pub struct PruneOptions {
 /// Opens the graph of a thread, if the program has it.
 pub type FindGraph<'a> = dyn Fn(&ThreadInfo) -> Result<Option<Arc<dyn Served>>, Error> + Sync + 'a;
 
-/// The result of a prune, or of a dry run.
 #[derive(Debug, Default)]
 pub struct PruneReport {
     pub deleted: Vec<ThreadInfo>,
@@ -30,7 +28,6 @@ pub struct PruneReport {
     pub failed: Vec<(ThreadInfo, checkpoint::Error)>,
 }
 
-/// One thread that a prune is done with.
 #[derive(Clone, Copy, Debug)]
 pub enum Pruned<'a> {
     Deleted(&'a ThreadInfo),

@@ -9,7 +9,6 @@ use perihelion_engine::checkpoint::{self, StepKind, StepRow, Store};
 use perihelion_engine::graph::StoredWrite;
 use perihelion_engine::ids::{RunId, ThreadId};
 
-/// One step of a thread as listed.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct StepView {
     pub step: u64,

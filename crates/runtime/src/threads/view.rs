@@ -8,7 +8,6 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
 use perihelion_star::question::Question;
 
-/// A thread with its runs and open questions.
 #[derive(Clone, Debug)]
 pub struct ThreadView {
     pub info: ThreadInfo,

@@ -29,16 +29,13 @@ use perihelion_telemetry::{About, ContinuedRuns, Exporter, Labels, Span, TraceId
 pub struct Trace {
     #[serde(flatten)]
     pub head: TraceHead,
-    /// The events of a run, as a plain list.
     pub events: Vec<Event>,
     /// The root first, parents before their children.
     pub spans: Vec<Span>,
-    /// The analyses behind the answers of analysts.
     #[serde(skip_serializing_if = "Vec::is_empty")]
     pub analyses: Vec<Analysis>,
 }
 
-/// Metadata of a trace, without its spans.
 #[derive(Clone, Debug, Serialize)]
 pub struct TraceHead {
     pub thread_id: ThreadId,
@@ -62,7 +59,6 @@ impl Trace {
         otlp::to_json(&spans, settings.traces.content)
     }
 
-    /// Writes the trace as a self-contained page.
     pub fn to_page(&self) -> Result<String, serde_json::Error> {
         let thread = self.head.title.clone().unwrap_or_else(|| self.head.thread_id.to_string());
         let title = format!("{thread} · run {}", self.head.run);

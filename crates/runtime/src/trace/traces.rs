@@ -37,7 +37,6 @@ impl Threads {
 }
 
 impl<'a> Traces<'a> {
-    /// Returns the traces of the threads of a store.
     pub fn of(store: &'a Arc<dyn Store>, settings: &'a Settings) -> Self {
         Self { store, settings }
     }

@@ -19,7 +19,6 @@ pub const ROOT: Inode = 1;
 
 pub enum Node {
     Folder(BTreeMap<String, Inode>),
-    /// Bytes that cannot be changed.
     Fixed(&'static [u8]),
     Data(Arc<Vec<u8>>),
 }
@@ -55,7 +54,6 @@ pub struct Files {
     report: Option<Inode>,
 }
 
-/// Largest report.
 const REPORT_BYTES: usize = 16 << 20;
 
 impl Files {
@@ -91,7 +89,6 @@ impl Files {
         }
     }
 
-    /// Puts the file that the report is written to.
     pub fn put_report(&mut self, folder: &str, name: &str) {
         if let Ok(folder) = self.child(ROOT, folder) {
             self.report = Some(self.add(folder, name, Node::Data(Arc::default())));
@@ -126,7 +123,6 @@ impl Files {
         self.folder(folder)?.get(name).copied().ok_or(Errno::NoEntry)
     }
 
-    /// Makes a node within the bounds.
     pub fn make(&mut self, folder: Inode, name: &str, node: Node) -> Result<Inode, Errno> {
         if self.folder(folder)?.contains_key(name) {
             return Err(Errno::Exists);
@@ -135,7 +131,6 @@ impl Files {
         Ok(self.add(folder, name, node))
     }
 
-    /// Removes a file, or an empty folder.
     pub fn remove(&mut self, folder: Inode, name: &str, is_folder: bool) -> Result<(), Errno> {
         let inode = self.child(folder, name)?;
         let freed = match self.node(inode)? {

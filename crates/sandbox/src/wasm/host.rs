@@ -11,7 +11,6 @@ use super::time::Random;
 use super::{descriptors, paths, time};
 use crate::Limits;
 
-/// The state of a run.
 pub struct Host {
     pub memory: Option<Memory>,
     pub files: Files,
@@ -23,7 +22,6 @@ pub struct Host {
     /// How long it slept, without a real wait.
     pub slept: Duration,
     pub limits: Limits,
-    /// What was refused last.
     pub violation: Option<String>,
     pub memory_refused: bool,
     pub arguments: Vec<String>,

@@ -27,7 +27,6 @@ pub enum Open {
     File(OpenFile),
 }
 
-/// An open file.
 #[derive(Clone, Debug)]
 pub struct OpenFile {
     pub inode: Inode,

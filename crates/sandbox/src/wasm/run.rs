@@ -15,20 +15,17 @@ use crate::program::{NO_REPORT, shown_files};
 use crate::request::{DRIVER, report, request};
 use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock};
 
-/// Stack of the guest's calls.
 pub const WASM_STACK: usize = 4 << 20;
 /// Stack that the guest's calls and the host's functions share.
 pub const HOST_STACK: usize = 6 << 20;
 /// Name of the driver's report.
 pub const OUTCOME: &str = "outcome.json";
-/// Starts the compiled driver.
 const START: &[u8] =
     b"import marshal\nwith open('/run/driver.bin', 'rb') as file:\n    exec(marshal.load(file))\n";
 const COMPILE: &[u8] = b"import marshal\nwith open('/run/source.py', encoding='utf-8') as file:\n    code = compile(file.read(), '/run/driver.py', 'exec')\nwith open('/run/outcome.json', 'wb') as file:\n    marshal.dump(code, file)\n";
 /// Fuel between two looks at the clock, a few milliseconds' worth.
 const SLICE: u64 = 2_000_000;
 
-/// How an instance came to its end.
 enum End {
     Returned,
     Trapped(wasmtime::Error),

@@ -7,7 +7,6 @@ use serde_json::{Map, Value};
 /// The field for the context, in `_meta` of a call.
 pub const CONTEXT: &str = "dev.perihelion/context";
 
-/// The key-values of a request.
 #[derive(Clone, Debug, Default)]
 pub struct Context {
     pub entries: Map<String, Value>,
@@ -16,7 +15,6 @@ pub struct Context {
 }
 
 impl Context {
-    /// Returns the base address that the context names.
     pub fn base(&self) -> Option<&str> {
         let texts =
             ["api_base_url", "base_url"].iter().filter_map(|key| self.entries.get(*key)?.as_str());

@@ -22,19 +22,14 @@ pub struct Call {
     /// Name of an operation as find_operations lists it, or its method and path: `GET /users/{id}`.
     pub operation: String,
     /// Values by name for the placeholders of the path.
-    #[serde(default)]
     pub path_params: Option<Values>,
     /// Values by name for the query; lists and objects as JSON.
-    #[serde(default)]
     pub query_params: Option<Values>,
     /// Values by name for headers and cookies that the operation declares.
-    #[serde(default)]
     pub headers: Option<Values>,
     /// The body: an object for JSON and forms, a text for anything else; a file of a form is {"filename", "text" or "base64"}.
-    #[serde(default)]
     pub body: Option<Value>,
     /// Key-values of the request, from a caller that cannot use `_meta`; no part of what models are offered.
-    #[serde(default)]
     #[schemars(skip)]
     pub context: Option<Map<String, Value>>,
 }
@@ -71,7 +66,6 @@ pub struct Called {
     pub adjusted: Vec<String>,
 }
 
-/// An API that can be called.
 pub struct Api {
     pub catalogue: Catalogue,
     pub finder: Finder,

@@ -49,7 +49,6 @@ pub struct Answer {
     pub size: usize,
 }
 
-/// The connection to one API.
 pub struct Client {
     client: reqwest::Client,
     pub credentials: Credentials,
@@ -58,7 +57,6 @@ pub struct Client {
     fixed: Vec<(String, String)>,
 }
 
-/// One request with its context.
 #[derive(Clone, Copy)]
 pub struct Sending<'a> {
     pub request: &'a Request,

@@ -26,7 +26,6 @@ struct Find {
     /// What the operation should do, in words; names of things and of parameters help.
     query: String,
     /// Most operations returned; 12 by default.
-    #[serde(default)]
     limit: Option<usize>,
 }
 
@@ -75,7 +74,6 @@ pub struct Server {
 }
 
 impl Api {
-    /// Reads the description and indexes it.
     pub fn open(options: &Options) -> Result<Self> {
         let path = options.spec.clone();
         let text = std::fs::read_to_string(&path)

@@ -9,13 +9,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Deserialize, JsonSchema)]
 pub(super) struct AddDocument {
     /// A file, relative to the served directory where there is one: PDF, DOCX, PPTX, XLSX, ODT, RTF, EPUB, EML, CSV, HTML, Markdown or text.
-    #[serde(default)]
     pub path: Option<String>,
     /// The document's text (Markdown or plain), where it is no file.
-    #[serde(default)]
     pub text: Option<String>,
     /// Its title; by default the one that it gives itself. A text of the same title replaces the former one.
-    #[serde(default)]
     pub title: Option<String>,
 }
 
@@ -66,10 +63,8 @@ pub(super) struct SearchDocuments {
     /// The question, or words of its answer.
     pub query: String,
     /// What documents must be to be searched at all.
-    #[serde(default)]
     pub filters: Option<Filters>,
     /// Hits wanted at most: 8 if left out, 1,000 at most.
-    #[serde(default)]
     pub limit: Option<usize>,
     /// One hit for each passage that holds hits, with the place of that passage as `parent`.
     #[serde(default)]
@@ -122,10 +117,8 @@ pub(super) struct ReadDocument {
     /// Id of the document.
     pub document: String,
     /// First character, from 0; its beginning if left out.
-    #[serde(default)]
     pub start: Option<usize>,
     /// Character behind the last one; as far as one answer reaches if left out.
-    #[serde(default)]
     pub end: Option<usize>,
 }
 

@@ -75,7 +75,6 @@ pub enum Error {
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// What the options name.
 struct Opened {
     library: Library,
     embeddings: Option<Arc<dyn EmbeddingModel>>,

@@ -196,7 +196,6 @@ impl Server {
         Ok(DocumentThreads { library: self.library(meta)?, ..threads })
     }
 
-    /// Returns the documents that a call is about.
     fn library(&self, meta: &RequestMetaObject) -> Result<Library> {
         let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
         let Some(tenant) = tenant.filter(|_| self.believes_callers) else {

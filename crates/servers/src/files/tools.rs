@@ -20,7 +20,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the directory and makes the tools.
     pub fn open(options: &Options) -> Result<Serving, Error> {
         let server = Self { tree: Arc::new(Tree::open(options)?) };
         let text = "Text documents of one folder, read-only. Search for lines, read around them, cite them as \
@@ -42,9 +41,7 @@ impl Server {
 #[derive(Deserialize, JsonSchema)]
 struct List {
     /// Directory
-    #[serde(default)]
     path: Option<String>,
-    #[serde(default)]
     recursive: Option<bool>,
 }
 
@@ -53,10 +50,8 @@ struct List {
 struct Read {
     path: String,
     /// From 1
-    #[serde(default)]
     start_line: Option<u32>,
     /// 200 by default
-    #[serde(default)]
     max_lines: Option<u32>,
 }
 
@@ -65,13 +60,10 @@ struct Read {
 struct Find {
     /// One or two words
     query: String,
-    #[serde(default)]
     regex: Option<bool>,
     /// File or directory
-    #[serde(default)]
     path: Option<String>,
     /// 50 by default
-    #[serde(default)]
     max_results: Option<u32>,
 }
 

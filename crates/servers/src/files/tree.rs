@@ -12,9 +12,7 @@ use super::{Error, Options, Result};
 use crate::root::Root;
 use perihelion_settings::config::strict::nearest;
 
-/// Largest file that is read at all.
 const MAX_FILE_BYTES: u64 = 16 * 1024 * 1024;
-/// Most entries in one listing.
 const MAX_ENTRIES: usize = 1_000;
 /// Most files looked through by one search, and the depth of directories followed.
 const MAX_FILES: usize = 10_000;
@@ -54,7 +52,6 @@ pub struct Excerpt {
     pub text: String,
 }
 
-/// How long one search may take.
 const SEARCH_TIME: Duration = Duration::from_secs(10);
 
 /// A directory that is served, and the size limit of its answers.

@@ -65,7 +65,6 @@ struct SendDraft {
     /// Id of a draft.
     id: String,
     /// The whole draft as it was shown, for the person who approves the sending; a draft that differs by now is not sent.
-    #[serde(default)]
     message: Option<Shown>,
     /// A person looked and says that an earlier attempt with unknown outcome did not arrive.
     #[serde(default)]
@@ -89,7 +88,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the account.
     pub async fn open(options: &Options) -> Result<Serving, Error> {
         let server = Self { mailbox: options.open().await? };
         let text = "Reads and answers one account's mail: search_mail, then read_thread; draft, reply or forward keep a draft, send sends it.";

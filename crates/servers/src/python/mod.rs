@@ -84,5 +84,4 @@ pub enum Error {
     TooLong(usize),
 }
 
-/// Longest program, in bytes.
 const MAX_CODE_BYTES: usize = 1 << 20;

@@ -28,10 +28,8 @@ struct Run {
     /// Python source. The value of a last expression is the result; assign rows (a list of dicts) to `table` to return a table.
     code: String,
     /// Values for the program: each is a variable of its name, and all are in the dict `inputs`.
-    #[serde(default)]
     inputs: Option<Map<String, Value>>,
     /// Longest run in seconds, within the server's own limit.
-    #[serde(default)]
     timeout_sec: Option<f64>,
 }
 
@@ -46,7 +44,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the tier that was asked for.
     pub fn open(options: &Options) -> Result<Serving, Error> {
         let tier = options.tier();
         let python = Python::open(tier, &options.site_packages)?;

@@ -20,7 +20,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the database and makes the tools.
     pub async fn open(options: &Options) -> Result<Serving, Error> {
         let database = Database::open(options.settings()?).await?;
         let mut tool_router = Self::tool_router();

@@ -38,7 +38,6 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the web.
     pub fn open(options: &Options) -> Result<Serving, Error> {
         let server = Self { web: options.open()? };
         let text = "Searches the web and reads pages as Markdown. Search first, then fetch what looks right; cite the address of each page.";

@@ -180,7 +180,6 @@ async fn drive(
 #[derive(Default)]
 struct Account {
     driven: u64,
-    /// Threads whose last attempt failed.
     failed: BTreeMap<ThreadId, Hope>,
 }
 

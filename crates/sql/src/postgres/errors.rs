@@ -13,7 +13,6 @@ use crate::{Error, hint};
 /// The code with which the server reports that it stopped a statement.
 const QUERY_CANCELED: &str = "57014";
 
-/// When a statement failed.
 #[derive(Debug)]
 pub enum Failure {
     /// Its text was read, and no row.

@@ -25,7 +25,6 @@ pub struct Permissions {
 pub struct Rules {
     /// Tables and views that the operator named; empty permits every one but SQLite's own.
     pub only: HashSet<String>,
-    /// Tables and views that there are.
     pub present: HashSet<String>,
     /// The hidden tables in which permitted full-text tables store their contents.
     pub full_text: HashSet<String>,

@@ -40,7 +40,6 @@ pub(super) unsafe fn answer(context: *mut ffi::sqlite3_context, result: Option<f
 enum Math {
     Constant(f64),
     One(fn(f64) -> f64),
-    /// Leaves whole numbers as they are.
     Rounding(fn(f64) -> f64),
     Two(fn(f64, f64) -> f64),
 }

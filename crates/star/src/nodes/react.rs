@@ -15,7 +15,6 @@ use perihelion_mcp::{self as mcp, ServerInfo, ToolHost};
 /// Calls of tools that one run of the node makes at most.
 const MAX_CALLS: usize = 25;
 
-/// The result of an agent.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Answered {
     /// The ID under which the text was streamed, for the message that it becomes.

@@ -8,12 +8,11 @@ use async_trait::async_trait;
 use super::node::{Reflect, Run, StageNode};
 use super::state::{Attempt, Outcome, StageResult};
 use super::{GRAPH_PREFIX, PipelineState, PipelineUpdate, REFLECT, stage::Stage};
-use crate::{GraphState, Job, Kind, Profile, Report, Result, ToolRole, question, taint};
+use crate::{GraphState, Job, Kind, KindCard, Profile, Report, Result, ToolRole, question, taint};
 use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, NodeError, State};
 use perihelion_engine::runner::Subgraph;
 
 impl<W: State> Pipeline<W> {
-    /// Makes the declaration a kind of agent.
     pub fn into_kind(self) -> Arc<dyn Kind> {
         Arc::new(self)
     }
@@ -21,34 +20,17 @@ impl<W: State> Pipeline<W> {
 
 #[async_trait]
 impl<W: State> Kind for Pipeline<W> {
-    fn name(&self) -> &str {
-        self.name
-    }
-
-    fn about(&self) -> &str {
-        self.about
-    }
-
-    fn tool_roles(&self) -> &[ToolRole] {
-        &self.roles
-    }
-
-    fn profiles(&self) -> &[Profile] {
-        &self.profiles
-    }
-
-    fn natural_for(&self) -> &[&'static str] {
-        &self.natural_for
-    }
-
-    fn templates(&self) -> &[(&'static str, &'static str)] {
-        &self.templates
+    fn card(&self) -> &KindCard {
+        &self.card
     }
 
     async fn work(&self, job: Job) -> Result<Report> {
         let job = Arc::new(job);
         let graph = self.graph(&job).map_err(|error| {
-            NodeError::failed("pipeline", format!("the kind {} is no graph: {error}", self.name))
+            NodeError::failed(
+                "pipeline",
+                format!("the kind {} is no graph: {error}", self.card.name),
+            )
         })?;
         let runner = job.star.home.runner(graph);
         let opening = Arc::clone(&job);
@@ -68,7 +50,7 @@ impl<W: State> Pipeline<W> {
         let stages = &self.stages;
         let names: Arc<[String]> = stages.iter().map(|(name, _)| (*name).to_owned()).collect();
         let first = names.first().cloned().unwrap_or_else(|| REFLECT.to_owned());
-        let mut graph = GraphBuilder::new(format!("{GRAPH_PREFIX}{}", self.name));
+        let mut graph = GraphBuilder::new(format!("{GRAPH_PREFIX}{}", self.card.name));
         for (at, (name, run)) in stages.iter().enumerate() {
             let stage = StageNode {
                 name: (*name).to_owned(),
@@ -84,7 +66,6 @@ impl<W: State> Pipeline<W> {
     }
 }
 
-/// Returns the start of a pipeline: the sources of its task.
 fn opening_of<W: State>(job: &Job) -> PipelineUpdate<W> {
     let mut tainted_by = taint::of_opening(job.ctx.state(), &job.assignment);
     tainted_by.extend(job.server.open_world.then(|| job.server.name.clone()));
@@ -122,26 +103,20 @@ fn report_of<W: State>(end: &PipelineState<W>) -> Report {
 
 /// Declares a kind of agent as a list of stages over the state `W`.
 #[must_use]
-#[derive(Default)]
 pub struct Pipeline<W: State> {
-    pub(super) name: &'static str,
-    pub(super) about: &'static str,
-    pub(super) stages: Vec<(&'static str, Run<W>)>,
-    pub(super) roles: Vec<ToolRole>,
-    pub(super) profiles: Vec<Profile>,
-    pub(super) natural_for: Vec<&'static str>,
-    pub(super) templates: Vec<(&'static str, &'static str)>,
+    card: KindCard,
+    stages: Vec<(&'static str, Run<W>)>,
 }
 
 impl<W: State> Pipeline<W> {
     /// Starts the declaration of a kind; `name` is the word in the servers file.
     pub fn new(name: &'static str) -> Self {
-        Self { name, ..Self::default() }
+        Self { card: KindCard { name, ..KindCard::default() }, stages: Vec::new() }
     }
 
     /// Describes the use of the kind in a phrase.
     pub fn about(mut self, about: &'static str) -> Self {
-        self.about = about;
+        self.card.about = about;
         self
     }
 
@@ -155,33 +130,32 @@ impl<W: State> Pipeline<W> {
         self
     }
 
-    /// Needs a tool that plays a role.
     pub fn tool(mut self, name: &'static str, about: &'static str) -> Self {
-        self.roles.push(ToolRole { name, about, required: true });
+        self.card.tool_roles.push(ToolRole { name, about, required: true });
         self
     }
 
     /// Uses a tool that plays a role, if the server has one.
     pub fn optional_tool(mut self, name: &'static str, about: &'static str) -> Self {
-        self.roles.push(ToolRole { name, about, required: false });
+        self.card.tool_roles.push(ToolRole { name, about, required: false });
         self
     }
 
     /// Knows the tools of a server: role and tool. It fits every server that has all of them.
     pub fn profile(mut self, server: &'static str, tools: &[(&'static str, &'static str)]) -> Self {
-        self.profiles.push(Profile { server, tools: tools.to_vec() });
+        self.card.profiles.push(Profile { server, tools: tools.to_vec() });
         self
     }
 
     /// Makes this the natural kind of a bundled server.
     pub fn natural_for(mut self, server: &'static str) -> Self {
-        self.natural_for.push(server);
+        self.card.natural_for.push(server);
         self
     }
 
     /// Adds a prompt template, which a user's directory of prompts can replace.
     pub fn template(mut self, name: &'static str, source: &'static str) -> Self {
-        self.templates.push((name, source));
+        self.card.templates.push((name, source));
         self
     }
 }

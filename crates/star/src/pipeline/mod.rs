@@ -25,5 +25,4 @@ pub use perihelion_llm::Role;
 /// The node that judges a pipeline's finding.
 pub(super) const REFLECT: &str = "reflect";
 
-/// Graphs of pipelines are named by this and their kind.
 pub(super) const GRAPH_PREFIX: &str = "agent:";

@@ -14,10 +14,8 @@ use perihelion_engine::graph::{Context, Node, NodeError, NodeOutput, State, Targ
 /// Stages that one attempt may run; more of them are a loop that does not end.
 const MOST_STAGES: u32 = 64;
 
-/// The function behind a stage.
 pub(super) type Run<W> = Arc<dyn Fn(Stage<W>) -> BoxFuture<'static, StageResult<W>> + Send + Sync>;
 
-/// One stage of a pipeline, at work on one assignment.
 pub(super) struct StageNode<W: State> {
     pub name: String,
     /// The stage that follows in the list.
@@ -57,7 +55,6 @@ impl<W: State> Node<PipelineState<W>> for StageNode<W> {
 }
 
 impl<W: State> StageNode<W> {
-    /// Finds the target of a step.
     fn target(
         &self,
         Step { update, to }: Step<W>,
@@ -90,7 +87,6 @@ fn failed<W: State>(update: PipelineUpdate<W>, error: AgentError) -> NodeOutput<
     NodeOutput::goto(PipelineUpdate { outcome: Some(failed), ..update }, [])
 }
 
-/// Judges a finding.
 pub(super) struct Reflect {
     pub first: String,
     pub job: Arc<Job>,

@@ -182,12 +182,10 @@ impl<W: State> Stage<W> {
         &self.job.agent
     }
 
-    /// Returns the server that the agent is bound to, with its tools.
     pub fn server(&self) -> &ServerInfo {
         &self.job.server
     }
 
-    /// Returns the remaining bounds.
     pub fn budget(&self) -> Budget {
         let state = self.job.ctx.state();
         let limits = self.job.limits();
@@ -275,7 +273,6 @@ impl<W: State> Stage<W> {
         Ok(request.agent(&self.job.agent).stage(&ask.stage))
     }
 
-    /// Returns whether a tool of the server plays a role.
     pub fn has_tool(&self, role: &str) -> bool {
         self.job.tools.contains_key(role)
     }

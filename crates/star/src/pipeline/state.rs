@@ -36,7 +36,6 @@ pub struct PipelineState<W: State> {
     pub outcome: Outcome,
 }
 
-/// A partial update of a [`PipelineState`].
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(default, bound = "")]
 pub struct PipelineUpdate<W: State> {
@@ -119,7 +118,6 @@ impl<W: State> State for PipelineState<W> {
     }
 }
 
-/// Which attempt at the assignment it is.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attempt {
     /// From 1.
@@ -133,7 +131,6 @@ pub struct Attempt {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
-    /// Stages are still to run.
     #[default]
     Working,
     /// A stage has found something, which is still to be judged.
@@ -164,7 +161,6 @@ pub(super) enum To {
 }
 
 impl<W: State> Step<W> {
-    /// Continues to the next stage of the list.
     pub fn next(update: W::Update) -> Self {
         Self { update, to: To::Next }
     }
@@ -179,7 +175,6 @@ impl<W: State> Step<W> {
         Self::done_with(W::Update::default(), finding)
     }
 
-    /// The same, with something written.
     pub fn done_with(update: W::Update, finding: Finding) -> Self {
         Self { update, to: To::Done(Box::new(finding)) }
     }
@@ -229,7 +224,6 @@ impl Clarification {
         Self { question: question.into(), options: Vec::new() }
     }
 
-    /// Adds an answer to choose.
     #[must_use]
     pub fn option(mut self, option: impl Into<String>) -> Self {
         self.options.push(option.into());

@@ -55,11 +55,9 @@ pub struct TeamMember {
     pub servers: Vec<String>,
 }
 
-/// The building blocks of a design.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 pub struct Material {
     pub servers: Vec<String>,
-    /// The teams that there are, by name.
     pub teams: BTreeMap<String, TeamDesign>,
 }
 

@@ -56,7 +56,6 @@ impl TeamDesign {
     }
 }
 
-/// Escapes a text for a drawing.
 fn label(text: &str) -> String {
     let plain = |letter: char| match letter {
         '"' | '`' => '\'',

@@ -21,7 +21,6 @@ use perihelion_mcp::{ServerInfo, ToolDefinition};
 /// The call that a person agrees to, as server and tool.
 const SAVE: (&str, &str) = ("teams", "save_team");
 
-/// The summary for the supervisor.
 const LINE: &str = "Designs a team of agents for work that none of the agents here can do alone and that will come \
     again. Its task is the goal of the team, with all that the team has to be able to do; it does no work itself. The \
     team can be chosen in the next decision.";
@@ -125,7 +124,6 @@ impl ArchitectNode {
         ))
     }
 
-    /// Has a person agree to a design, who may change it.
     async fn agreed(
         &self,
         ctx: &Context<GraphState>,
@@ -211,7 +209,6 @@ const SHOWN_TOOLS: usize = 40;
 /// Agents that the architect is asked to stay within.
 const MOST_AGENTS: usize = 8;
 
-/// The input of the architect.
 #[derive(Debug)]
 pub struct Brief<'a> {
     pub goal: &'a str,
@@ -249,7 +246,6 @@ pub async fn design(
     Ok(llm::ask_checked(model, request, "team_design", check).await?.value)
 }
 
-/// Returns the description of a team for the architect.
 fn of_team(team: &TeamDesign) -> Value {
     let name = format!("{TEAM_PREFIX}{}", team.name);
     json!({ "name": name, "description": brief_of(&team.description) })

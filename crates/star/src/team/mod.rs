@@ -17,11 +17,8 @@ pub use design::{Material, Team, TeamDesign, TeamMember, clean_name};
 pub use founding::Architect;
 pub use founding::{Brief, design};
 
-/// Explains that a team was deleted.
 pub(super) const GONE: &str = "there is no team of this name any longer; create or import it again";
 
-/// The name by which the supervisor chooses the architect.
 pub const ARCHITECT: &str = "architect";
 
-/// The prefix of the names of agents that are teams.
 pub const TEAM_PREFIX: &str = "team_";

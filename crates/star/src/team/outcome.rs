@@ -106,7 +106,6 @@ fn unusable(message: String) -> Report {
     Report { error, ..Report::default() }
 }
 
-/// Reports that teams are nested too deeply.
 pub(super) fn too_deep() -> Report {
     unusable(format!("teams can be nested at most {MAX_DEPTH} deep; change one of them"))
 }

@@ -112,7 +112,6 @@ fn side(part: Part) -> Side {
     Side { thread_id: info.id, title: info.title, run, totals }
 }
 
-/// A step that only one of them has.
 fn alone(step: &StepOf, is_a: bool) -> Pair {
     let seq = Some(step.row.seq);
     let nodes: Vec<String> = step.nodes().into_iter().map(str::to_owned).collect();

@@ -18,7 +18,6 @@ use perihelion_engine::ids::{RunId, ThreadId};
 /// Steps read from the store at a time.
 const PAGE: u32 = 256;
 
-/// One step, with everything that can differ.
 #[derive(Clone, Debug)]
 pub struct StepOf {
     pub row: StepRow,
@@ -32,7 +31,6 @@ pub struct StepOf {
     pub below: Vec<Effect>,
 }
 
-/// One recorded effect, read.
 #[derive(Clone, Debug)]
 pub struct Effect {
     pub task: u32,
@@ -57,7 +55,6 @@ pub struct Totals {
     pub seconds: f64,
 }
 
-/// A run of a thread, or the whole of it.
 #[derive(Clone, Debug)]
 pub struct Part {
     pub info: ThreadInfo,

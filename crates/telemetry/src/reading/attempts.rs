@@ -15,7 +15,6 @@ pub struct Note {
     pub text: String,
 }
 
-/// The subject of a note.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum NoteKind {

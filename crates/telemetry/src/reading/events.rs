@@ -18,7 +18,6 @@ pub struct Event {
     pub message: String,
     pub data: Value,
     pub timestamp: DateTime<Utc>,
-    /// Its position in the tree.
     pub span_id: SpanId,
 }
 

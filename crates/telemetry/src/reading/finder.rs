@@ -17,10 +17,8 @@ use perihelion_engine::checkpoint::{self, Store, ThreadFilter, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config::TraceScope;
 
-/// Threads that a search goes through.
 const SEARCHED_THREADS: u32 = 2_000;
 
-/// Traces that a search reads.
 const SEARCHED_TRACES: usize = 1_000;
 
 /// Traces from which operations are collected.
@@ -83,7 +81,6 @@ impl Finder {
         Self { store, view, labels, kept: Mutex::default() }
     }
 
-    /// Writes spans as they are exported, with content if the view has it.
     pub fn to_otlp(&self, spans: &[Span]) -> ExportTraceServiceRequest {
         otlp::to_request(spans, self.view.content)
     }
@@ -266,7 +263,6 @@ fn span_kind(about: &About) -> &'static str {
     }
 }
 
-/// Returns whether one span of a trace meets all of a query.
 fn meets(spans: &[Span], query: &Query, content: bool) -> bool {
     let labels = dialect::labels(spans.first());
     spans.iter().any(|span| {

@@ -16,7 +16,6 @@ pub struct Overview {
     pub agents: Vec<AgentShare>,
 }
 
-/// A way from one node to another.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Hop {
     pub from: String,
@@ -26,14 +25,11 @@ pub struct Hop {
     pub reasons: Vec<Reason>,
 }
 
-/// What one node did.
 #[derive(Clone, Debug, Default, PartialEq, Serialize)]
 pub struct AgentShare {
     pub agent: String,
-    /// Times it ran.
     pub turns: u32,
     pub failed: u32,
-    /// Times its work was judged.
     pub judged: u32,
     pub rejected: u32,
     /// Tool calls that were sent.
@@ -144,7 +140,6 @@ impl Spent {
         })
     }
 
-    /// Adds what other calls took.
     pub fn add(&mut self, other: Self) {
         self.calls += other.calls;
         self.input_tokens += other.input_tokens;

@@ -124,7 +124,6 @@ fn slim(spans: &[Span]) -> Result<Vec<Value>, serde_json::Error> {
     Ok(shown)
 }
 
-/// Counts the texts that may be cut.
 fn count_long(value: &Value) -> usize {
     match value {
         Value::String(text) => usize::from(text.len() > LEAST_BYTES),

@@ -16,7 +16,6 @@ use perihelion_star::{
     is_supervisor,
 };
 
-/// One task of one step.
 pub(super) struct Work<'a> {
     pub step: u64,
     pub task: u32,
@@ -25,7 +24,6 @@ pub(super) struct Work<'a> {
     /// The time of its step's commit; `None` before it.
     pub committed: Option<DateTime<Utc>>,
     pub written: Option<&'a WrittenRow>,
-    /// Where it led.
     pub to: &'a [String],
     /// In the order in which they were asked for.
     pub effects: Vec<&'a EffectRow>,

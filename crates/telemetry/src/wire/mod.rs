@@ -123,7 +123,6 @@ impl<P: Payload> Wire<P> {
     }
 }
 
-/// A request of one signal.
 #[async_trait]
 pub(super) trait Payload: Message + Clone + Default + 'static {
     /// The path below a collector's base address.

@@ -52,7 +52,6 @@ impl Binder<'_> {
         }
     }
 
-    /// Binds `a.*` and returns its columns.
     pub(super) fn qualified_wildcard(&mut self, name: &mut ObjectName) -> Bound<Columns> {
         let idents: Vec<Ident> =
             name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();

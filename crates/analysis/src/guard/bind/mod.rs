@@ -85,7 +85,6 @@ impl Visitor for Reached {
     }
 }
 
-/// A `WITH` name that is in force.
 struct Cte {
     name: String,
     columns: Columns,

@@ -158,7 +158,6 @@ async fn begin(app: &AppState, thread: ThreadId, body: Value) -> Result<Value, R
     Ok(json!({ "run_id": accepted.run.id }))
 }
 
-/// Returns the assistant that a thread was run by last.
 async fn assistant_of(app: &AppState, thread: ThreadId) -> Result<String, Refused> {
     let info = app.service.info(thread).await?;
     let noted = app.service.kept().thread_meta(thread.0).await.map_err(Error::from)?;

@@ -32,7 +32,6 @@ const ANSWERED: u64 = 1_011;
 const GONE: u64 = 1_012;
 const ENDS_SILENT: u64 = 1_013;
 
-/// An event, which is sent as a frame.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "event")]
 pub(super) struct Event {
@@ -53,7 +52,6 @@ pub(super) struct Params {
     pub node: Option<String>,
 }
 
-/// An event of a message that is being written.
 #[derive(Serialize)]
 #[serde(tag = "event", rename_all = "kebab-case")]
 enum MessageEvent<'a> {

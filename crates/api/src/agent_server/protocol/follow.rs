@@ -24,7 +24,6 @@ pub(super) struct Follower {
     runs: BegunRuns,
     /// The newest run that was skipped because the client has its events.
     passed: Option<Run>,
-    /// The run that was found after it.
     next: Option<Run>,
     /// The questions that the run before was left with.
     asked: Vec<String>,

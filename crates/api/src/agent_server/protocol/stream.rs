@@ -34,13 +34,10 @@ const CHANNELS: [&str; 9] = [
 pub(in crate::agent_server) struct Wanted {
     channels: Vec<String>,
     /// Positions in the tree of agents; all by default.
-    #[serde(default)]
     namespaces: Option<Vec<Vec<String>>>,
     /// How far below these.
-    #[serde(default)]
     depth: Option<u32>,
     /// The last received event, by its `seq`.
-    #[serde(default)]
     since: Option<u64>,
 }
 

@@ -42,7 +42,6 @@ impl RunBody {
     }
 }
 
-/// Returns the settings of a configuration.
 fn configurable(config: &Value) -> Map<String, Value> {
     let is_its_own = |name: &str| {
         ITS_OWN.contains(&name) || name.starts_with("__") || name.starts_with("langgraph_")

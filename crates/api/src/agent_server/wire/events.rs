@@ -281,7 +281,6 @@ impl<'a> Shown<'a> {
     }
 }
 
-/// A state with the questions that wait in it.
 #[derive(Serialize)]
 struct Interrupted<'a> {
     #[serde(flatten)]

@@ -17,7 +17,6 @@ pub(super) fn shown(question: &InterruptView) -> Value {
     json!({ "value": value(question), "id": question.id })
 }
 
-/// Shows questions as the stream has them.
 pub(crate) fn shown_all<'a>(questions: impl IntoIterator<Item = &'a InterruptView>) -> Value {
     questions
         .into_iter()
@@ -28,7 +27,6 @@ pub(crate) fn shown_all<'a>(questions: impl IntoIterator<Item = &'a InterruptVie
         .collect()
 }
 
-/// Shows the questions of a thread by the tasks that ask them.
 pub(crate) fn by_task(
     thread: ThreadId,
     step: u64,

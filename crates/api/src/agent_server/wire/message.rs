@@ -94,9 +94,7 @@ pub(super) fn read(given: &Value) -> Result<Message, Refusal> {
         role: role.to_owned(),
         name: text("name"),
         content,
-        tainted_by: Default::default(),
-        attached: Vec::new(),
-        citations_removed: 0,
+        ..Message::default()
     })
 }
 
@@ -122,7 +120,6 @@ fn with_kind(fields: &Value, kind: Value) -> Value {
     Value::Object(fields)
 }
 
-/// Reads content that is a text, or a list with texts in it.
 pub(crate) fn content_text(given: &Value) -> String {
     match given {
         Value::String(text) => text.clone(),

@@ -18,7 +18,6 @@ use perihelion_service::{Along, Approvals, Asked, Order};
 use perihelion_star::{GRAPH, Message, REMOVE, Request};
 use uuid::Uuid;
 
-/// Fields of an input that is a conversation.
 const MESSAGES: &str = "messages";
 
 /// A client's request to start a run; unknown fields are ignored, because clients send fields of newer servers.
@@ -88,7 +87,6 @@ impl RunBody {
         Ok(order)
     }
 
-    /// Returns the request in its form for clients.
     pub(crate) fn shown(&self, modes: &[String]) -> Value {
         json!({
             "input": self.input.as_ref().map(parts::veiled),

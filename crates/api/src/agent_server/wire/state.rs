@@ -52,7 +52,6 @@ pub(crate) fn values(state: &ThreadState) -> Value {
     shown
 }
 
-/// Shows a state as the output of a run.
 pub(crate) fn output(state: &ThreadState) -> Value {
     if state.about().is_hosted { state.output() } else { values(state) }
 }

@@ -206,7 +206,6 @@ fn committed(thread: ThreadId, run: Uuid, at: &Checkpoint) -> Value {
     })
 }
 
-/// Shows the metadata of a step, with the run that made it.
 pub(crate) fn step_metadata(
     graph: &str,
     thread: ThreadId,

@@ -26,7 +26,6 @@ const FAILURE_CHARS: usize = 300;
 /// Longer challenges are shown in part.
 const SCOPE_CHARS: usize = 200;
 
-/// Why requests are refused.
 #[derive(Clone)]
 struct Why {
     /// In the words of this program alone.
@@ -41,7 +40,6 @@ impl From<String> for Why {
     }
 }
 
-/// The source of the tokens for one server.
 pub(crate) struct Access {
     pub(super) server: String,
     pub(super) url: String,
@@ -138,7 +136,6 @@ impl Access {
         }
     }
 
-    /// Returns the secret that proves who this program is, if there is one.
     pub(super) fn secret(&self, client: &Client) -> Option<SecretString> {
         match &self.oauth.client_id {
             Some(_) => self.oauth.client_secret.clone(),
@@ -230,7 +227,6 @@ impl Access {
         }
     }
 
-    /// Keeps the scopes for which the next login is to ask.
     async fn want(&self, scopes: Vec<String>) -> Result<(), LoginFailure> {
         let turn = self.place.turn().await?;
         let Some(Record { client, credentials, mut wanted, .. }) = self.place.load().await? else {
@@ -287,10 +283,8 @@ pub(crate) struct Refusal {
     pub lacks: Option<String>,
 }
 
-/// A token that is at hand.
 pub(super) struct StoredToken {
     pub token: SecretString,
-    /// It does not need a renewal yet.
     pub is_fresh: bool,
     /// It has not run out.
     pub is_alive: bool,

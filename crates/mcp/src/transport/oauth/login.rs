@@ -34,7 +34,6 @@ pub struct Login {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LoggedIn {
     pub server: String,
-    /// Who gave the token.
     pub issuer: Option<String>,
     /// Its scopes, if the authorization server lists them.
     pub scopes: Vec<String>,

@@ -18,7 +18,6 @@ pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
 enum Refreshed {
     Token(SecretString),
-    /// The login is over.
     Over(Client),
     /// It may succeed another time.
     Failed(LoginFailure),

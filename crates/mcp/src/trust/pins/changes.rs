@@ -13,7 +13,6 @@ const CONTEXT: usize = 3;
 
 #[derive(Clone, Debug, PartialEq)]
 pub enum Change {
-    /// The server was never pinned.
     FirstSeen,
     /// The servers file starts or reaches something else under this name.
     Origin {

@@ -33,7 +33,6 @@ pub struct ServerPin {
     pub tools: BTreeMap<String, ToolPin>,
 }
 
-/// A tool as it was trusted.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ToolPin {

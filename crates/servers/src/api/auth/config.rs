@@ -33,7 +33,7 @@ pub struct Config {
 }
 
 /// A request whose answer holds a token.
-#[derive(Clone, Deserialize)]
+#[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
     pub url: String,
@@ -63,7 +63,6 @@ pub struct ClientCredentials {
     pub audience: Option<String>,
 }
 
-/// The settings of one scheme of the description.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct SchemeConfig {
@@ -77,11 +76,9 @@ impl Login {
     pub(super) fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),
-            body: BTreeMap::new(),
-            form: false,
-            headers: BTreeMap::new(),
             token: token_pointer(),
             expires_in: expiry_pointer(),
+            ..Self::default()
         }
     }
 }
@@ -157,7 +154,6 @@ impl Config {
         Ok(Some((user, password.or_else(|| variable(PASSWORD)).unwrap_or_default().into())))
     }
 
-    /// Removes secrets from a text.
     pub fn redact(&self, text: &str) -> String {
         let variables = [TOKEN, KEY, PASSWORD].into_iter().filter_map(variable);
         let mut secrets: Vec<SecretString> = variables.map(Into::into).collect();

@@ -14,7 +14,6 @@ use secrecy::{ExposeSecret, SecretString};
 pub use config::Config;
 pub use token::Token;
 
-/// Why there is no token.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the environment variable {0} is not set, and the credentials name it")]

@@ -77,7 +77,6 @@ pub async fn fetch(
     log_in(&as_client(credentials), client, number, now).await.map(Some)
 }
 
-/// Returns the login of an OAuth client that acts for itself.
 fn as_client(credentials: &ClientCredentials) -> Login {
     let ClientCredentials { token_url, client_id, client_secret, scope, audience } = credentials;
     let fields = [

@@ -20,7 +20,6 @@ pub struct TraceDiff {
     pub pairs: Vec<Pair>,
 }
 
-/// A span of one trace, of the other, or of both.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Pair {
     /// 0 for the roots.
