@@ -14,7 +14,7 @@ use super::{elicitation, failure::Call, outcome};
 use crate::transport::request::{self, Answer, Bounds, Failure};
 use crate::types::{Answers, Reply, Result, TaskHandle, ToolOutcome, text};
 use crate::{catalog::listing::Opened, transport::delivery};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// How often a server that names no interval is asked.
 const INTERVAL: Duration = Duration::from_secs(1);

@@ -14,7 +14,7 @@ use super::definitions::{self, Definitions, Identity};
 use crate::transport::request::{self, Bounds, Failure};
 use crate::types::text;
 use crate::{configuration::ServerConfig, transport::delivery, transport::session::Session};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// A list with more pages counts as endless.
 const MAX_PAGES: usize = 100;

@@ -10,7 +10,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::breaker::{Breaker, Open};
 use crate::configuration::ServerConfig;
-use perihelion_engine::clock::{self, Rate};
+use perihelion_clock::{self as clock, Rate};
 
 /// The counters of one server's calls.
 pub(super) struct Admission {

@@ -135,7 +135,7 @@ fn waits(policy: BreakerPolicy) -> ExponentialBackoff {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use perihelion_engine::clock;
+    use perihelion_clock as clock;
 
     const COOLDOWN: Duration = Duration::from_secs(30);
 

@@ -15,7 +15,7 @@ use crate::{
     call::task::Connects, catalog::definitions::Definitions, catalog::pages,
     transport::session::Session,
 };
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// Longer reasons are dumps.
 pub(super) const REASON_CHARS: usize = 2000;

@@ -15,7 +15,7 @@ use tokio::time::timeout;
 
 use super::{open_calls::Reports, session::Session};
 use crate::configuration::ServerConfig;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// How long the delivery of a cancellation is tried.
 const CANCEL: Duration = Duration::from_secs(2);
