@@ -10,7 +10,6 @@
 
 mod acting;
 pub mod address;
-mod clock;
 mod database;
 mod error;
 pub mod migrations;
@@ -23,6 +22,7 @@ mod value;
 pub use address::{is_there, redact_url};
 pub use database::Database;
 pub use error::{Cause, Error, is_passing};
+use perihelion_clock as clock;
 pub use query::{Dialect, Query, Values, query, select};
 pub use transaction::Transaction;
 pub use value::{FromColumn, FromRow, Row, StoredRow, Value};

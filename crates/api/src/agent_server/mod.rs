@@ -4,7 +4,6 @@
 //! them. Deliberately absent: any decision about a run.
 
 mod accept;
-mod assistant_search;
 mod assistants;
 mod cancel;
 mod crons;
@@ -18,7 +17,6 @@ mod stream;
 mod thread_search;
 mod thread_stream;
 mod threads;
-mod wait;
 mod wire;
 
 use axum::response::{IntoResponse as _, Response};
@@ -49,8 +47,8 @@ pub fn router(service: Service) -> Router {
         .route("/ok", get(ok))
         .route("/info", get(info))
         .route("/assistants", post(assistants::create))
-        .route("/assistants/search", post(assistant_search::search))
-        .route("/assistants/count", post(assistant_search::count))
+        .route("/assistants/search", post(assistants::search))
+        .route("/assistants/count", post(assistants::count))
         .route(
             "/assistants/{id}",
             get(assistants::get).patch(boxed(assistants::update)).delete(boxed(assistants::delete)),
@@ -141,7 +139,6 @@ fn page(shown: Vec<Value>, offset: u32, total: u64) -> Response {
 
 pub(super) fn forms(forms: &mut Forms) {
     assistants::forms(forms);
-    assistant_search::forms(forms);
     drawings::forms(forms);
     threads::forms(forms);
     thread_search::forms(forms);

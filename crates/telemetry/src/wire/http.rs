@@ -1,6 +1,7 @@
 //! OTLP over HTTP, as binary protobuf.
 
 use std::io::Write as _;
+use std::iter::successors;
 use std::time::Duration;
 
 use flate2::write::GzEncoder;
@@ -36,7 +37,7 @@ impl Http {
         let mut client = reqwest::Client::builder().timeout(transport.timeout);
         if let Some(pem) = certificates {
             let read = reqwest::Certificate::from_pem_bundle(pem);
-            for one in read.map_err(|error| causes(&error))? {
+            for one in read.map_err(|error| cause(&error))? {
                 client = client.add_root_certificate(one);
             }
         }
@@ -62,7 +63,7 @@ impl Http {
             format!("{base}{}", P::PATH)
         };
         reqwest::Url::parse(&address)?;
-        let client = client.map_err(|error| causes(&error))?;
+        let client = client.map_err(|error| cause(&error))?;
         Ok(Self { client, address, headers, gzip })
     }
 
@@ -76,7 +77,7 @@ impl Http {
         let body = if self.gzip { gzipped(&body)? } else { body };
         let sent = self.client.post(address).headers(self.headers.clone()).body(body).send().await;
         let answer = sent.map_err(|error| Refusal::Passing {
-            reason: format!("the collector was not reached: {}", causes(&error)),
+            reason: format!("the collector was not reached: {}", cause(&error)),
             after: None,
         })?;
         let status = answer.status();
@@ -138,10 +139,8 @@ fn retry_after(headers: &HeaderMap) -> Option<Duration> {
     text.trim().parse().ok().map(Duration::from_secs)
 }
 
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+/// Returns the innermost cause of an error.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
 }
