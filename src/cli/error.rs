@@ -88,8 +88,8 @@ pub enum Error {
         "thread {0} is finished; to ask another question, run: perihelion run --thread {0} QUESTION"
     )]
     Finished(String),
-    #[error("invalid JSON Schema in {}: {reason}", path.display())]
-    Schema { path: PathBuf, reason: String },
+    #[error("invalid JSON Schema in {}: invalid JSON: {source}", path.display())]
+    Schema { path: PathBuf, source: serde_json::Error },
     #[error("no changes given; pass --set FIELD=VALUE")]
     NothingToSet,
     #[error("cannot cancel thread {0}, because it is not running")]

@@ -12,7 +12,7 @@ use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
 use super::show::{Observer, Show, present};
-use super::{Error, Exit, Result, Signals, accounts, found, opening, output, plugins};
+use super::{Error, Exit, Result, Signals, accounts, found, opening, output};
 use crate::demo;
 use perihelion_engine::graph::{RunEvent, Wants};
 use perihelion_engine::runner::RunOptions;
@@ -52,7 +52,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit> 
     }
     // Who only follows or submits uses no server, and has none to be read again.
     let uses_servers = holder.is_none() && !job.is_submission();
-    let plugins = uses_servers.then(|| plugins::keep(&runtime, "run", show.quiet));
+    let plugins = uses_servers.then(|| opening::keep_servers(&runtime, "run", show.quiet));
     if let Some(made) = made {
         output::warning(&format!(
             "created a new database; only workers that use it can run this question: {made}"
@@ -87,7 +87,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     if !job.is_submission() && runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
     }
-    plugins::warn(runtime);
+    opening::warn_of_servers(runtime);
     if !show.quiet {
         let kept = runtime.runs().recorded_calls(&job).await?;
         if kept > 0 {

@@ -24,7 +24,6 @@ pub mod execute;
 mod explain;
 mod files;
 mod found;
-mod globals;
 mod graphs;
 mod init;
 mod inline;
@@ -34,7 +33,6 @@ mod memory;
 mod opening;
 mod output;
 mod parts;
-mod plugins;
 mod progress;
 mod questions;
 mod replay;
@@ -57,9 +55,8 @@ use std::time::Duration;
 use clap::{CommandFactory as _, Parser as _};
 
 pub use agents::schema as servers_schema;
-pub use args::Cli;
+pub use args::{Cli, Globals};
 pub use error::{Error, Exit, Result};
-pub use globals::Globals;
 pub use serve::{Serving, start as serve};
 pub use signals::Signals;
 

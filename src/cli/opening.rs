@@ -1,15 +1,22 @@
-//! Opens the parts of a command: shows the progress of server discovery, and waits for a database that is starting.
+//! Opens the parts of a command: shows the progress of server discovery, waits for a database that is starting, and
+//! reloads the servers when their file changes.
 
 use std::convert::Infallible;
 use std::time::Duration;
 
 use tokio::sync::watch;
 
-use super::{environment, graphs, output};
+use super::{agents, environment, graphs, output};
 use perihelion_agents::kinds;
 use perihelion_engine::clock;
-use perihelion_runtime::{Agents, Builder, DiscoveryProgress, Error, Runtime, Survey};
+use perihelion_runtime::{
+    Agents, Builder, DiscoveryProgress, Error, ReloadOutcome, Runtime, Survey, Watching,
+};
 use perihelion_settings::config::Settings;
+use std::io::IsTerminal as _;
+use std::sync::Arc;
+use tokio::signal::unix::{SignalKind, signal};
+use tokio_util::task::AbortOnDropHandle;
 
 /// How long a service waits for its database when it starts.
 const PATIENCE: Duration = Duration::from_secs(60);
@@ -92,4 +99,47 @@ async fn tell(quiet: bool, mut seen: watch::Receiver<DiscoveryProgress>) -> Infa
             output::note(&format!("discovering MCP servers: {done} of {all}"));
         }
     }
+}
+
+/// The reload of servers, which ends when this is dropped.
+pub struct Plugins {
+    _watching: Option<Watching>,
+    _signal: Option<AbortOnDropHandle<()>>,
+}
+
+pub fn warn_of_servers(runtime: &Runtime) {
+    for one in runtime.agents().problems().iter() {
+        output::warning(&format!("MCP server {}: {}", one.server, one.problem));
+    }
+}
+
+/// Takes changes of the servers file over while a command runs, also at SIGHUP.
+///
+/// At a terminal, SIGHUP means that the terminal is gone, and ends the process as usual.
+pub fn keep_servers(runtime: &Runtime, role: &str, quiet: bool) -> Plugins {
+    let reported = move |reported: ReloadOutcome<'_>| match reported {
+        ReloadOutcome::Done(reloaded, problems) => {
+            if reloaded.is_change() && !quiet {
+                output::note(&format!("servers reloaded; {}", agents::words(reloaded)));
+            }
+            for one in problems {
+                output::warning(&format!("MCP server {}: {}", one.server, one.problem));
+            }
+        }
+        ReloadOutcome::Refused(error) => {
+            output::warning(&format!("servers were not reloaded: {error}"));
+        }
+    };
+    let watching = runtime.watch_servers(role, environment, Arc::new(reported));
+    let is_service = role == "worker" || !std::io::stderr().is_terminal();
+    let hung_up = watching.as_ref().filter(|_| is_service).map(Watching::hung_up);
+    let signal = hung_up.and_then(|hung_up| {
+        let mut hangups = signal(SignalKind::hangup()).ok()?;
+        Some(AbortOnDropHandle::new(tokio::spawn(async move {
+            while hangups.recv().await.is_some() {
+                hung_up.notify_one();
+            }
+        })))
+    });
+    Plugins { _watching: watching, _signal: signal }
 }

@@ -140,6 +140,5 @@ fn attachment(path: &Path) -> Result<Attachment> {
 
 fn schema(path: &Path) -> Result<Value> {
     let text = files::read(path)?;
-    let refuse = |reason: String| Error::Schema { path: path.to_owned(), reason };
-    serde_json::from_str(&text).map_err(|error| refuse(format!("invalid JSON: {error}")))
+    serde_json::from_str(&text).map_err(|source| Error::Schema { path: path.to_owned(), source })
 }

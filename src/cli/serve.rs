@@ -12,9 +12,7 @@ use tokio_util::task::AbortOnDropHandle;
 
 use super::output;
 use super::worker::{releasing, waiting};
-use super::{
-    Error, Exit, Globals, Result, Signals, environment, execute, graphs, opening, plugins, system,
-};
+use super::{Error, Exit, Globals, Result, Signals, environment, execute, graphs, opening, system};
 use crate::demo;
 use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
@@ -100,8 +98,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     };
     let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
-    plugins::warn(&runtime);
-    let plugins = plugins::keep(&runtime, "serve", args.quiet);
+    opening::warn_of_servers(&runtime);
+    let plugins = opening::keep_servers(&runtime, "serve", args.quiet);
     let served = serve(server, &runtime, &signals, args.quiet);
     let Some(served) = signals.unless_aborted(served).await else { return Ok(Exit::Aborted) };
     served?;
@@ -138,7 +136,7 @@ async fn until_stopped(
 ) -> Result<()> {
     let service = Service::open(Arc::clone(runtime), stop.clone()).await.map_err(Error::Service)?;
     let settings = &runtime.settings().serve;
-    let router = api::serve::router(service.clone(), runtime.metrics()?, settings);
+    let router = api::router(service.clone(), runtime.metrics()?, settings);
     let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
     let worker = Worker::new(Arc::clone(runtime), false, releasing(&stops, true));
     let worker = worker.with_options(waiting(&stops));

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::{Error, Exit, Globals, Result, environment, files, opening, output, plugins, run};
+use super::{Error, Exit, Globals, Result, environment, files, opening, output, run};
 use perihelion_runtime::{
     Error as RuntimeError, KeptTeam, LOCAL_TENANT, Runtime, Team, TeamDesign, TeamMember,
     TeamStore, find_team, import_team, open_team_store, star_as_team,
@@ -148,7 +148,7 @@ pub(super) struct CreateArgs {
 
 pub(super) async fn create(settings: Settings, args: CreateArgs, tenant: &str) -> Result<Exit> {
     let runtime = opening::runtime(settings, false).await?;
-    plugins::warn(&runtime);
+    opening::warn_of_servers(&runtime);
     let done = design(&runtime, &args, tenant).await;
     runtime.close().await;
     done

@@ -9,7 +9,7 @@ use tokio::net::TcpListener;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::output::{self, one_line};
-use super::{Error, Exit, Globals, Result, Signals, graphs, opening, plugins};
+use super::{Error, Exit, Globals, Result, Signals, graphs, opening};
 use perihelion_api as api;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
@@ -73,7 +73,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let opening = opening::for_workers(&settings, args.quiet);
     let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
     let runtime = Arc::new(opened?);
-    plugins::warn(&runtime);
+    opening::warn_of_servers(&runtime);
     if !args.quiet {
         output::note(&format!(
             "working on {}; concurrent threads: {}",
@@ -82,7 +82,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
         ));
     }
     let _serving = bound.map(|bound| serve(bound, &runtime, args.quiet)).transpose()?;
-    let plugins = plugins::keep(&runtime, "worker", args.quiet);
+    let plugins = opening::keep_servers(&runtime, "worker", args.quiet);
     let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
     let worker = Worker::new(Arc::clone(&runtime), args.drain, releasing(&stops, args.quiet));
     let worker = worker.with_options(waiting(&stops));

@@ -14,14 +14,14 @@ use perihelion_people::Principal;
 use serde_json::Value;
 use tokio::task::JoinSet;
 
-use super::{a2a, agent_server, callbacks};
+use super::{a2a, agent_server};
 use crate::hidden::ModelAddresses;
 use crate::http::{Places, Refusal};
 use perihelion_engine::clock;
 use perihelion_http::reach::with_causes;
-use perihelion_servers::web::Addresses;
 use perihelion_service::Service;
 use perihelion_service::kept::{Delivery, Error, Kept, Run};
+use perihelion_web::Addresses;
 
 /// How often due deliveries are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -72,7 +72,7 @@ enum Attempt {
 impl Deliveries {
     /// Opens a client that reaches only addresses that the settings permit.
     pub fn open(service: Service) -> Result<Self, reqwest::Error> {
-        let client = client(callbacks::allowed(&service))?;
+        let client = client(allowed(&service))?;
         Ok(Self { service, client, places: Places::new(OF_TENANT, AT_ONCE) })
     }
 
@@ -172,7 +172,7 @@ impl Deliveries {
                 Err(Refusal(_, why)) => return Attempt::Later(why),
             },
         };
-        let url = match callbacks::allowed(&self.service).check(&delivery.url) {
+        let url = match allowed(&self.service).check(&delivery.url) {
             Ok(url) => url,
             Err(error) => return Attempt::Refused(error.to_string()),
         };
@@ -242,6 +242,22 @@ fn pause(attempts: u32) -> TimeDelta {
 /// Returns whether a later attempt can get another answer.
 fn may_pass(status: StatusCode) -> bool {
     status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
+}
+
+pub(crate) fn allowed(service: &Service) -> Addresses {
+    Addresses::allowing(&service.runtime().settings().serve.callback_hosts.0)
+}
+
+/// Checks an address that a client wants to be called at, and returns it as it is called.
+///
+/// A name that resolves to an internal address is detected at the call, because it can change until then.
+pub(crate) fn check(service: &Service, url: &str) -> Result<String, Refusal> {
+    let checked = allowed(service).check(url);
+    checked.map(String::from).map_err(|error| {
+        Refusal::invalid(format!(
+            "cannot call this address: {error}; the operator can allow internal hosts in serve.callback_hosts"
+        ))
+    })
 }
 
 #[cfg(test)]

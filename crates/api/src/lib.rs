@@ -1,13 +1,12 @@
 //! Everything served over HTTP: the Agent Server API, OpenAI, A2A, MCP, the web UI, Jaeger's read API, and metrics.
 //!
-//! Enter at [`serve::router`], which has all routes of `perihelion serve`, or at the router of one API. Invariant: a
+//! Enter at [`router`], which has all routes of `perihelion serve`, or at the router of one API. Invariant: a
 //! router does not know its callers, so one without authentication is behind a guard. Deliberately absent: stores and
 //! projections, which only the runtime and the service know.
 
 mod a2a;
 pub mod agent_server;
 mod auth;
-mod callbacks;
 mod conversation;
 pub mod deliver;
 mod event_stream;
@@ -24,7 +23,60 @@ mod parts;
 mod questions;
 mod refused_socket;
 mod request_fields;
-pub mod serve;
 mod team;
 
-pub use serve::loopback_only;
+use std::sync::Arc;
+
+use axum::Router;
+use axum::extract::DefaultBodyLimit;
+use axum::middleware::from_fn;
+use perihelion_http::{Exposed, Guard, Origins};
+
+use self::auth::Gate;
+use self::hidden::ModelAddresses;
+use perihelion_runtime::Metrics;
+use perihelion_service::Service;
+use perihelion_settings::config::Serve;
+
+/// Makes all routes over a service.
+///
+/// Without authentication, requests must be addressed to a loopback name. The health routes, the page's files and the
+/// agent card are public.
+pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
+    service.tell(Arc::new(a2a::TaskAddresses));
+    let addresses = ModelAddresses::of(&service.runtime().settings().models);
+    let numbers = metrics::numbers(metrics);
+    let routes = move |service| faces(service).merge(numbers.clone());
+    let gate = Gate::new(service.clone(), settings, routes);
+    let open =
+        metrics::health(service.clone()).merge(page::router()).merge(a2a::discovery(service));
+    let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
+    let origins = Origins { listed: settings.origins.0.clone(), loopback: true };
+    let guard = Guard::new(origins, Exposed(agent_server::EXPOSED));
+    let hosts = &settings.hosts.0;
+    let guard = if settings.is_protected() || !hosts.is_empty() {
+        guard.for_hosts(hosts.clone())
+    } else {
+        guard
+    };
+    let router = guard.before(router).layer(from_fn(openai::with_error));
+    addresses.before(router)
+}
+
+/// Makes the routes of all APIs over the service for a caller.
+fn faces(service: Service) -> Router {
+    agent_server::router(service.clone())
+        .merge(openai::router(service.clone()))
+        .merge(own::router(service.clone()))
+        .merge(mcp::router(service.clone()))
+        .merge(a2a::router(service.clone()))
+        .merge(auth::router(service))
+        .merge(openapi::router())
+}
+
+/// Answers only requests that are addressed to a loopback name, and none from pages of other sites.
+///
+/// It guards servers without authentication.
+pub fn loopback_only(router: Router) -> Router {
+    Guard::new(Origins { listed: Vec::new(), loopback: true }, Exposed("")).before(router)
+}

@@ -2,6 +2,7 @@
 
 use serde_json::{Value, json};
 
+use crate::http::Refusal;
 use perihelion_star::Attachment;
 
 /// Replaces the question if a message has only attachments.
@@ -24,7 +25,7 @@ pub(crate) fn question(
 /// Reads the attachments of several messages, in order.
 pub(crate) fn attachments_of<'a>(
     contents: impl Iterator<Item = &'a Value>,
-) -> Result<Vec<Attachment>, String> {
+) -> Result<Vec<Attachment>, Refusal> {
     Ok(contents.map(attachments).collect::<Result<Vec<_>, _>>()?.concat())
 }
 
@@ -32,25 +33,26 @@ pub(crate) fn attachments_of<'a>(
 ///
 /// # Errors
 /// An unsupported part, with the fix.
-fn attachments(content: &Value) -> Result<Vec<Attachment>, String> {
+fn attachments(content: &Value) -> Result<Vec<Attachment>, Refusal> {
     let parts = content.as_array().map_or(&[][..], Vec::as_slice);
     parts.iter().filter_map(|part| read(part).transpose()).collect()
 }
 
-fn read(part: &Value) -> Result<Option<Attachment>, String> {
+fn read(part: &Value) -> Result<Option<Attachment>, Refusal> {
     let Some(kind) = part.get("type").and_then(Value::as_str) else { return Ok(None) };
     match kind {
         // Of Chat Completions, of Responses, and of LangChain, Anthropic and the Agent Server.
         "image_url" | "input_image" | "image" | "file" | "input_file" | "document" => {
             found(part).map(Some).ok_or_else(|| {
-                format!(
+                Refusal::invalid(format!(
                     "a part of type {kind} has no data: send the bytes in base64 (a data: URL, or data with \
                      its mime_type); other URLs and file IDs are not supported"
-                )
+                ))
             })
         }
         "input_audio" | "audio" | "video" => {
-            Err(format!("parts of type {kind} are not supported; send text, images or files"))
+            let why = format!("parts of type {kind} are not supported; send text, images or files");
+            Err(Refusal::invalid(why))
         }
         _ => Ok(None),
     }

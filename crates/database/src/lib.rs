@@ -10,7 +10,6 @@
 
 mod acting;
 pub mod address;
-mod clock;
 mod database;
 mod error;
 pub mod migrations;
@@ -24,6 +23,7 @@ mod value;
 pub use address::{is_there, redact_url};
 pub use database::Database;
 pub use error::{Cause, Error, is_passing};
+use perihelion_clock as clock;
 pub use query::{Dialect, Query, Values, query, select};
 pub use round_trips::round_trips;
 pub use transaction::Transaction;

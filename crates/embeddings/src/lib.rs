@@ -6,7 +6,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 use perihelion_http::reach::{self, Credentials};
 use perihelion_recall::{EmbeddingError, EmbeddingModel};
 use perihelion_settings::config::{self, Embeddings};

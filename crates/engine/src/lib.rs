@@ -14,13 +14,14 @@ extern crate self as perihelion_engine;
 
 pub mod bus;
 pub mod checkpoint;
-pub mod clock;
 pub mod failpoint;
 pub mod graph;
 pub mod ids;
 pub mod journal;
 pub mod observer;
 pub mod runner;
+
+pub use perihelion_clock as clock;
 
 /// Support for the macros of this crate; not an interface.
 #[doc(hidden)]

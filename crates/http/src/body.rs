@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// Why the body of a request was not read to its end.
 #[derive(Debug, thiserror::Error)]

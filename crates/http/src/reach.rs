@@ -4,7 +4,7 @@ use std::net::IpAddr;
 use std::time::Duration;
 
 use backon::{BackoffBuilder, ExponentialBuilder};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 use perihelion_settings::config::Api;
 use reqwest::header::{
     AUTHORIZATION, CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue,

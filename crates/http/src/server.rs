@@ -20,7 +20,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 
 use crate::body::Paced;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// How long the loop rests when the system has no descriptors or memory for another connection.
 const EXHAUSTED: Duration = Duration::from_millis(100);

@@ -39,7 +39,7 @@ pub struct Document {
 type Answer = Result<NodeOutput<Work>, NodeError>;
 
 fn refused(error: &perihelion_documents::Error) -> NodeError {
-    NodeError::failed(error.class().to_owned(), error.to_string())
+    NodeError::failed(error.class(), error)
 }
 
 /// Returns the document's chunks: from this process, or parsed again.
@@ -133,7 +133,7 @@ pub(super) async fn embed(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
                         let asked = parts.documents.library.embed_batch(&**model, batch).await;
                         asked
                             .map(|count| json!({ "texts": count }))
-                            .map_err(|error| EffectFailure::NoEffect(error.to_string()))
+                            .map_err(EffectFailure::no_effect)
                     }) as BoxFuture<'_, Result<Value, EffectFailure>>
                 }),
             )

@@ -1,3 +1,5 @@
+use std::iter::successors;
+
 /// Why mail was not read, kept or sent.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
@@ -15,6 +17,8 @@ pub enum Error {
     NoJmap(String),
     #[error("the mail server answered: {0}")]
     Server(String),
+    #[error("the mail server answered: invalid JMAP: {0}")]
+    Json(#[from] serde_json::Error),
     #[error("the connection to the mail server broke: {0}")]
     Broken(#[source] std::io::Error),
     #[error("the mail server did not answer within {0} s")]
@@ -87,10 +91,8 @@ impl From<reqwest::Error> for Error {
         let server = error
             .url()
             .map_or_else(String::new, |url| url.host_str().unwrap_or_default().to_owned());
-        let mut reason: &dyn std::error::Error = &error;
-        while let Some(source) = reason.source() {
-            reason = source;
-        }
-        Self::Unreachable { server, reason: reason.to_string().into() }
+        let causes = successors(Some(&error as &dyn std::error::Error), |error| error.source());
+        let innermost = causes.last().map(ToString::to_string).unwrap_or_default();
+        Self::Unreachable { server, reason: innermost.into() }
     }
 }

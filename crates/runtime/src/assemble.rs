@@ -8,10 +8,9 @@ use perihelion_database::Database;
 use perihelion_people::People;
 use tokio_util::task::AbortOnDropHandle;
 
+use super::builder::{Companions, DEMO_TENANT};
 use super::plugins::{Life, Plugins, Source};
 use super::report::{RunReport, data_of};
-use super::stage::{Companions, DEMO_TENANT};
-use super::star_options::star_options;
 use super::teams::Teams;
 use super::{Audit, Error};
 use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup};
@@ -20,11 +19,14 @@ use perihelion_engine::bus::{self, Bus};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::graph::Limits;
 use perihelion_engine::runner::{RunOptions, Runner};
-use perihelion_llm::{ChatModel, Prompts};
+use perihelion_llm::{ChatModel, Prompts, Role};
 use perihelion_mcp::{Pool, ToolHost};
-use perihelion_settings::config::Settings;
+use perihelion_settings::config::{self, Settings};
 use perihelion_settings::metrics;
-use perihelion_star::{Experience, GRAPH, GraphState, Kinds, Roster, Star};
+use perihelion_star::{
+    Allowance, Experience, GRAPH, GraphState, Home, Kinds, MenuSize, Roster, Shapes, Star,
+    StarLimits, StarOptions,
+};
 use perihelion_telemetry::metrics::Deliveries;
 use perihelion_telemetry::{ContinuedRuns, ExportCounts, Exporter, LiveSpans, Parents};
 
@@ -103,7 +105,7 @@ impl Runtime {
         let experience = match &database {
             // A scripted model has no answers about what to learn.
             Some(database) if companions.is_none() => {
-                super::experience::of_runs(&settings, database, &model, &options.prompts)?
+                crate::learned::of_runs(&settings, database, &model, &options.prompts)?
             }
             _ => None,
         };
@@ -127,7 +129,7 @@ impl Runtime {
         let setup = Setup { store, lease, most, spans: Some(live), exports: exporter.is_some() };
         let mut graphs = graphs.open(&own, &setup)?;
         let mut runner = setup.runner(star.graph);
-        runner.judge = Some(super::ending::judge);
+        runner.judge = Some(super::report::judge);
         if companions.is_some() {
             runner.tenant = DEMO_TENANT.into();
         }
@@ -269,5 +271,60 @@ impl Runtime {
         self.bus.close().await;
         self.runner.store().close().await;
         drop(self.companions);
+    }
+}
+
+pub(super) fn star_options(
+    settings: &Settings,
+    kinds: &Kinds,
+    store: &Arc<dyn Store>,
+) -> Result<StarOptions, Error> {
+    let templates = kinds.iter().flat_map(|kind| kind.card().templates.iter().copied());
+    let prompts = Prompts::with(settings.prompts.dir.as_deref(), templates.collect::<Vec<_>>())?;
+    let shapes = |role: Role| Shapes::new(role, settings.models.for_role(role.as_str()).protocol);
+    let lease = Duration::from_secs_f64(settings.store.lease_sec);
+    let style = settings.prompts.style.as_deref().map(str::trim);
+    Ok(StarOptions {
+        prompts: Arc::new(prompts),
+        prices: settings.models.price_list(),
+        limits: star_limits(settings),
+        home: Home { store: Arc::clone(store), lease },
+        experience: None,
+        shapes: shapes(Role::Supervisor),
+        reviews: shapes(Role::Reflector),
+        founder: None,
+        style: style.filter(|text| !text.is_empty()).map(Into::into),
+    })
+}
+
+fn star_limits(settings: &Settings) -> StarLimits {
+    let limits = &settings.limits;
+    let trust = &settings.trust;
+    let swarm = &settings.swarm;
+    let teams = &settings.teams;
+    StarLimits {
+        max_steps: limits.max_steps,
+        max_tokens: limits.max_tokens,
+        max_nano_usd: limits.max_cost_usd.map(config::nano_usd),
+        deadline_sec: limits.deadline_sec,
+        max_tool_calls: limits.max_tool_calls_per_task,
+        turn_tool_calls: limits.max_tool_calls,
+        of_teams: Allowance {
+            steps: teams.max_steps,
+            tokens: teams.max_tokens,
+            nano_usd: teams.max_cost_usd.map(config::nano_usd),
+            tool_calls: teams.max_tool_calls,
+            seconds: teams.deadline_sec,
+        },
+        max_reflections: limits.max_reflections,
+        result_bytes: limits.result_bytes,
+        breaker_retries: limits.breaker_retries,
+        menu: MenuSize { all: swarm.menu_agents, fitting: swarm.menu_matches },
+        agent_tools: swarm.agent_tools,
+        approval_timeout: Duration::from_secs_f64(trust.approval_timeout_sec),
+        interactive_approval_timeout: Duration::from_secs_f64(
+            trust.interactive_approval_timeout_sec,
+        ),
+        asks_about_taint: trust.taint == config::TaintRule::Ask,
     }
 }

@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::accounts::open_database;
-use super::spending::Part;
+use super::usage::Part;
 use super::{Error, Runtime};
 use crate::graphs::Ended;
 use perihelion_engine::clock;

@@ -6,14 +6,15 @@ use tokio::sync::watch;
 
 use super::assemble::Parts;
 use super::plugins::Source;
-use super::{Error, Graphs, Runtime, Stage, open_store};
+use super::{Error, Graphs, Runtime, open_store};
 use perihelion_engine::checkpoint::{Store, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
-use perihelion_mcp::{DiscoveryProgress, Pool, ServersFile};
+use perihelion_mcp::{DiscoveryProgress, Pool, PoolOptions, ServersFile};
 use perihelion_settings::config::Settings;
 use perihelion_star::Kinds;
 use perihelion_telemetry::ContinuedRuns;
+use std::any::Any;
 
 /// A runtime that is not open yet; begin with [`Runtime::builder`].
 ///
@@ -210,6 +211,22 @@ impl<'a> Builder<'a> {
         Ok(Arc::clone(self.store.insert(store)))
     }
 }
+
+/// The tenant of the demo's threads, which no worker continues.
+pub const DEMO_TENANT: &str = "demo";
+
+/// A model and servers that replace those of the settings. The threads belong to [`DEMO_TENANT`].
+pub struct Stage {
+    pub model_url: String,
+    pub model: &'static str,
+    pub servers: ServersFile,
+    pub pool: PoolOptions,
+    /// Ends when the runtime is closed.
+    pub companions: Companions,
+}
+
+/// Anything that ends when it is dropped.
+pub type Companions = Box<dyn Any + Send + Sync>;
 
 #[cfg(test)]
 mod tests {

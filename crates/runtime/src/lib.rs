@@ -8,8 +8,6 @@
 mod accounts;
 mod agents;
 mod answer;
-mod answer_error;
-mod ask;
 mod assemble;
 mod audit;
 mod builder;
@@ -17,56 +15,44 @@ mod conversation_words;
 mod counted;
 mod data_set;
 pub mod dispatch;
-mod document_ages;
 mod documents;
-mod ending;
 mod error;
 mod evaluation;
-mod experience;
 mod folders;
 mod follow;
 mod graphs;
 mod judge;
 pub mod learned;
-mod live;
 mod logins;
 mod metrics;
 mod plugins;
 mod report;
-mod review;
 mod runs;
-mod spending;
-mod stage;
-mod star_options;
-mod survey;
 pub mod team_store;
 mod teams;
 mod threads;
 mod trace;
 mod turns;
 mod usage;
-mod work;
 
 pub use accounts::{Accounts, is_anybody_known};
-pub use agents::Agents;
-pub use answer::Answer;
-pub use answer_error::AnswerError;
+pub use agents::{AgentInfo, Agents, Review, ServerProblem, Survey, review};
+pub use answer::{Answer, AnswerError};
 pub use assemble::Runtime;
 pub use audit::Audit;
-pub use builder::Builder;
+pub use builder::{Builder, Companions, DEMO_TENANT, Stage};
 pub use conversation_words::conversation_words;
 pub use data_set::open_rows;
-pub use document_ages::ExportedDocument;
-pub use documents::{Documents, parse_document};
+pub use documents::{Documents, ExportedDocument, parse_document};
 pub use error::Error;
 pub use evaluation::{Evaluator, OWN_NAMESPACES};
-pub use experience::{LOCAL_TENANT, open_memory, open_skills};
 pub use folders::{Changed, Changes, Folders};
 pub use graphs::{
     ALONG, About as AboutGraph, Drawing, Edit, FoldedStep, GraphParts, Graphs, HostedEvent,
     OwnGraph, Screens, Served, ThreadState, Update as WrittenUpdate, Wrote, supervisor_offline,
 };
 pub use judge::Judge;
+pub use learned::{LOCAL_TENANT, open_memory, open_skills};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metrics::Metrics;
 pub use perihelion_analysis::chart::png as chart_picture;
@@ -87,10 +73,7 @@ pub use plugins::{
     processes, request_reload,
 };
 pub use report::{InterruptView, RunReport, RunStatusView};
-pub use review::{Review, review};
 pub use runs::{Job, Runs};
-pub use stage::{Companions, DEMO_TENANT, Stage};
-pub use survey::{AgentInfo, ServerProblem, Survey};
 pub use teams::{find_team, import_team, open_team_store, star_as_team};
 pub use threads::{
     Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,

@@ -1,15 +1,21 @@
-//! Jobs: the work on a thread as a value, and its consequences.
+//! Jobs: the work on a thread as a value, and its consequences; questions, and runs that are left to workers.
 //!
 //! A job determines the runtime that it needs, the tenant of its thread, whether the audit log records it, and whom it
 //! follows if another process runs the thread. Every edge has its jobs done by [`Runs`].
 
+use super::report::RunStatusView;
 use super::threads::is_abandoned;
-use super::{Answer, Builder, Edit, Error, Holder, RunReport, Runtime};
-use perihelion_engine::checkpoint::{EffectKind, EffectRow, EffectStatus, ThreadStatus};
+use super::{Answer, Builder, DEMO_TENANT, Edit, Error, Holder, RunReport, Runtime};
+use crate::dispatch::{self, Dispatcher, Scope};
+use perihelion_engine::checkpoint::{
+    self, EffectKind, EffectRow, EffectStatus, ThreadInfo, ThreadStatus,
+};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_engine::runner::RunOptions;
-use perihelion_star::{GraphState, Request};
+use perihelion_mcp::agent_name;
+use perihelion_star::{GraphState, GraphUpdate, Request};
 use serde_json::Value;
+use std::sync::Arc;
 
 /// The work on a thread.
 #[derive(Clone, Debug)]
@@ -176,6 +182,158 @@ impl Runs<'_> {
         let effects = store.effects(thread, Some(step)).await?;
         let is_call = |row: &EffectRow| matches!(row.kind, EffectKind::Model | EffectKind::Tool);
         Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
+    }
+}
+
+impl Runtime {
+    /// Asks a thread a question, making the thread when it is new, and runs to the end or the next interrupt.
+    ///
+    /// # Errors
+    /// [`Error::Request`] for a bad request, [`Error::Run`] when the thread has an unfinished run.
+    pub async fn ask(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        let outcome = self.runner().start(thread, input, options).await?;
+        self.report(outcome).await
+    }
+
+    /// Makes a request the input of a thread, which is made when it is new.
+    pub(super) async fn input(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<GraphUpdate, Error> {
+        let known = match self.store().info(thread).await {
+            Ok(info) => Some(info.tenant),
+            Err(checkpoint::Error::UnknownThread(_)) => None,
+            Err(error) => return Err(error.into()),
+        };
+        let tenant = known.as_deref().unwrap_or(self.runner().tenant());
+        self.load_teams(tenant).await;
+        let input = request.into_input(&self.agent_names(tenant))?;
+        if known.is_none() {
+            self.runner().create(thread, title).await?;
+        }
+        Ok(input)
+    }
+
+    /// Returns the names of a tenant's agents, including those of servers that have not started.
+    pub(super) fn agent_names(&self, tenant: &str) -> Vec<String> {
+        let mut names = self.roster.names(tenant);
+        for server in self.pool().names() {
+            let name = agent_name(&server);
+            if !names.contains(&name) {
+                names.push(name);
+            }
+        }
+        names
+    }
+
+    /// Resumes a thread after a crash, a failure, a stop or answers.
+    ///
+    /// # Errors
+    /// [`Error::Run`] if the thread has no work left.
+    pub async fn resume(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let info = self.store().info(thread).await?;
+        self.report(self.graph_to_run(&info).await?.resume(thread, options).await?).await
+    }
+
+    /// Sends a further message: the answer to an open clarification, or a new question to a finished thread, which stays
+    /// the team's that its last turn was given to.
+    ///
+    /// # Errors
+    /// [`Error::Answer`] when the thread waits for something else.
+    pub async fn message(
+        &self,
+        thread: ThreadId,
+        text: String,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let info = self.store().info(thread).await?;
+        if info.status == ThreadStatus::Idle {
+            let state = self.graph(&info.graph)?.state(thread, Some(info.head)).await?;
+            let team = state.star().preferences.team.clone();
+            let request = Request { question: text, team, ..Request::default() };
+            return self.ask(thread, None, request, options).await;
+        }
+        self.answer_and_continue(thread, None, super::Answer::Message(text), options).await
+    }
+}
+
+impl Runtime {
+    /// Asks a thread a question, making the thread when it is new, and leaves the run to the workers.
+    ///
+    /// When this returns, the question and the call to the workers are durable.
+    pub async fn submit(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        request: Request,
+    ) -> Result<RunReport, Error> {
+        let input = self.input(thread, title, request).await?;
+        let run = self.runner().submit(thread, input).await?;
+        Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
+    }
+
+    /// Resumes a thread that was left to the workers, or whose process died.
+    ///
+    /// `None` if this worker has no work: the thread is idle, waits for a person, has a holder, belongs to another
+    /// graph or to the demo, or was deleted.
+    ///
+    /// # Errors
+    /// [`Error::Run`] when the thread cannot be read or its run broke on the store.
+    pub async fn wake(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<Option<RunReport>, Error> {
+        let info = match self.store().info(thread).await {
+            Ok(info) if info.tenant == DEMO_TENANT => return Ok(None),
+            Ok(info) => info,
+            Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
+            Err(error) => return Err(error.into()),
+        };
+        // Until then another worker may take it.
+        self.await_agents(thread, &options.cancel).await?;
+        match self.woken(&info, options).await {
+            Err(Error::UnknownGraph(_)) => Ok(None),
+            other => other,
+        }
+    }
+
+    /// Resumes a thread of any graph that was left to the workers, or whose process died.
+    pub(super) async fn woken(
+        &self,
+        info: &ThreadInfo,
+        options: RunOptions<GraphState>,
+    ) -> Result<Option<RunReport>, Error> {
+        match self.graph_to_run(info).await?.wake(info.id, options).await? {
+            Some(ended) => self.report(ended).await.map(Some),
+            None => Ok(None),
+        }
+    }
+
+    /// Opens the source of threads for a worker of this runtime.
+    ///
+    /// A `thorough` one polls every time: if it finds no thread, no work is left.
+    pub fn dispatcher(&self, thorough: bool) -> Result<Arc<Dispatcher>, Error> {
+        let scope = Scope {
+            graphs: self.graph_names(),
+            except_tenant: Some(DEMO_TENANT.to_owned()),
+            thorough,
+        };
+        let url = self.settings().store.database.expose();
+        Ok(dispatch::open(url, self.store().clone(), scope)?)
     }
 }
 

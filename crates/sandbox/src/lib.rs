@@ -5,13 +5,13 @@
 //! Deliberately absent: filters over the program's text, which are no boundary.
 
 mod bubblewrap;
-mod clock;
 mod program;
 mod request;
 mod system;
 #[cfg(feature = "wasm")]
 mod wasm;
 
+use perihelion_clock as clock;
 use std::path::PathBuf;
 
 pub use bubblewrap::{Bubblewrap, find_program};

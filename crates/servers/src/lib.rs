@@ -15,7 +15,6 @@ pub mod notes;
 pub mod python;
 mod root;
 pub mod sql;
-mod toolbox;
 pub mod web;
 
 use std::net::SocketAddr;
@@ -23,7 +22,7 @@ use std::net::SocketAddr;
 use rmcp::ServiceExt;
 
 pub use check::Finding;
-pub use toolbox::{Serving, Toolbox, answer, config, failure, respond};
+use perihelion_toolbox::Serving;
 
 /// A bundled server and its settings, as given on the command line.
 #[derive(Clone, Debug, clap::Subcommand)]

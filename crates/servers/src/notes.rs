@@ -14,8 +14,8 @@ use rmcp::model::ToolAnnotations;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, config, lines, respond};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, config, lines, respond};
 
 /// The field for a caller's idempotency key in `_meta`.
 pub const IDEMPOTENCY_KEY: &str = "dev.perihelion/idempotency-key";

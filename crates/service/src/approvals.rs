@@ -7,7 +7,7 @@ use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
 use uuid::Uuid;
 
 use super::answering::is_closed;
-use super::looks::{PAGE, Place};
+use super::monitor::{PAGE, Place};
 use super::{Error, Result, Service};
 use perihelion_engine::checkpoint;
 use perihelion_engine::clock;

@@ -10,7 +10,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kept::{self, Cron, Multitask, NewDelivery};
-use super::looks::{PAGE, Place};
+use super::monitor::{PAGE, Place};
 use super::schedule::Schedule;
 use super::{Accept, Error, Order, Result, Service};
 use perihelion_engine::clock;

@@ -9,8 +9,11 @@ use super::{Asked, Error, Order, Result, Service};
 use perihelion_engine::checkpoint::StepKind;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_people::{EndedRun, Taken};
+use perihelion_runtime::AnswerAgain;
 use perihelion_settings::config;
 use perihelion_star::Allowance;
+use uuid::Uuid;
 
 /// How long a tenant waits that has too much at once.
 const SOON: Duration = Duration::from_secs(5);
@@ -133,4 +136,36 @@ fn until_tomorrow() -> Duration {
     let tomorrow = now.date_naive().checked_add_days(Days::new(1)).unwrap_or_default();
     let left = tomorrow.and_time(NaiveTime::MIN).and_utc() - now;
     left.to_std().unwrap_or(SOON) + Duration::from_secs(1)
+}
+
+impl Service {
+    /// Asks a recorded model call again with another system prompt; `None` if the trace has no such call.
+    ///
+    /// # Errors
+    /// [`Error::DaySpent`](crate::Error::DaySpent), [`Error::Runtime`](crate::Error::Runtime).
+    pub async fn ask_again(
+        &self,
+        thread: ThreadId,
+        run: Option<u32>,
+        call: &str,
+        prompt: String,
+    ) -> Result<Option<AnswerAgain>> {
+        self.info(thread).await?;
+        self.check_day().await?;
+        let answer = self.runtime().ask_again(thread, run, call, prompt).await?;
+        if let Some(AnswerAgain { usage, nano_usd, latency_ms, .. }) = &answer {
+            // The call belongs to no run, so it is counted like a run on a separate thread.
+            let tenant = self.tenant().to_owned();
+            let thread = Uuid::new_v4();
+            let run = EndedRun { tenant, thread, part: 0, run: Uuid::new_v4(), at: clock::now() };
+            let taken = Taken {
+                tokens: usage.total(),
+                nano_usd: nano_usd.unwrap_or_default(),
+                millis: *latency_ms,
+                ..Taken::default()
+            };
+            self.people().note_taken(&run, taken).await?;
+        }
+        Ok(answer)
+    }
 }

@@ -7,9 +7,6 @@
 mod answering;
 mod answers;
 mod approvals;
-mod cancel;
-mod change;
-mod checkpoint_ids;
 mod checkpoints;
 mod claims;
 mod crons;
@@ -18,25 +15,19 @@ mod drive;
 mod edits;
 mod ends;
 mod error;
-mod followers;
 mod listen;
-mod looks;
 mod monitor;
 mod order;
-mod ownership;
-mod pending_run;
 mod pieces;
 mod run_result;
 mod runs;
 mod schedule;
-mod sealing;
 mod search;
 mod stops;
 mod sweep;
 mod taken_over;
 mod thread_runs;
 mod threads;
-mod trying;
 mod words;
 pub mod worker;
 
@@ -52,27 +43,27 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 use uuid::Uuid;
 
-pub use change::{LoggedChange, ThreadChange};
-pub use checkpoint_ids::CheckpointIds;
-pub use checkpoints::{Checkpoint, StepRun};
+pub use checkpoints::{Checkpoint, CheckpointIds, StepRun};
 pub use crons::Work;
 pub use daily_budget::Limit;
 pub use edits::Edits;
 pub use error::{Error, Result};
-pub use followers::Followers;
 pub use listen::{Listener, Next, StartAt};
 pub use order::{Along, Approvals, Asked, Order, assistant_of};
 pub use perihelion_service_rows as kept;
+pub use pieces::{LoggedChange, ThreadChange};
 pub use run_result::RunSummary;
-pub use runs::Accept;
+pub use runs::{Accept, Followers};
 pub use schedule::Schedule;
 pub use stops::{Stopped, Stops, stop};
 pub use thread_runs::BegunRuns;
 pub use threads::{ClientStatus, StatesOf, ThreadView};
 
-use self::kept::Kept;
-use self::sealing::Sealing;
+use self::kept::{Cause, Kept, Seal};
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
 use perihelion_engine::bus::Calls;
+use perihelion_engine::checkpoint::Keyring;
 use perihelion_engine::clock;
 use perihelion_engine::runner::owner_name;
 use perihelion_runtime::{Audit, Runtime, keyring};
@@ -206,5 +197,18 @@ impl Service {
             tracing::warn!(%error, "could not release runs; other processes take them over later");
         }
         self.seen.kept.close().await;
+    }
+}
+
+/// Encrypts the rows next to the threads with the keys of the threads.
+struct Sealing(Keyring);
+
+impl Seal for Sealing {
+    fn seal(&self, what: &str, owner: Uuid, plain: &str) -> Result<String, Cause> {
+        Ok(STANDARD.encode(self.0.seal_beside(what, owner, plain.as_bytes().to_vec())?))
+    }
+
+    fn open(&self, what: &str, owner: Uuid, sealed: &str) -> Result<String, Cause> {
+        Ok(String::from_utf8(self.0.open_beside(what, owner, &STANDARD.decode(sealed)?)?)?)
     }
 }

@@ -13,13 +13,12 @@ use serde::Deserialize as _;
 use uuid::Uuid;
 
 use super::kept::Run;
-use super::pending_run::PendingRun;
 use super::pieces::PartialMessages;
 use super::{CheckpointIds, LoggedChange, Result, Service, StepRun, ThreadChange};
-use perihelion_engine::bus::{CallReceiver, Subscription, ThreadEvent};
-use perihelion_engine::clock;
+use perihelion_engine::bus::{CallReceiver, Notice, Subscription, ThreadEvent};
 use perihelion_engine::graph::{RunEvent, StreamMode};
-use perihelion_engine::ids::ThreadId;
+use perihelion_engine::ids::{RunId, ThreadId};
+use perihelion_engine::{checkpoint, clock};
 use perihelion_runtime::{HostedEvent, Served, ThreadState};
 use perihelion_star::{GraphState, MessagePiece};
 
@@ -350,5 +349,50 @@ impl Listener {
         self.step = step;
         self.at = at.row.at;
         Ok(Some(ThreadChange::Step { at, rest, streamed }))
+    }
+}
+
+/// The events of a thread while one of its runs has not begun.
+struct PendingRun {
+    log: Subscription,
+    /// Wakes on changes of the thread that have no event.
+    calls: CallReceiver<ThreadId, Notice>,
+    /// The engine's run of the newest event.
+    teller: Option<RunId>,
+}
+
+impl PendingRun {
+    /// Subscribes, so that a later check misses no start; `None` for an unknown thread.
+    async fn open(service: &Service, thread: ThreadId) -> Result<Option<Self>> {
+        let runtime = service.runtime();
+        let calls = runtime.bus().calls(thread);
+        match runtime.store().event_position(thread).await {
+            Ok(mark) => {
+                let log = runtime.bus().subscribe(thread, mark.last);
+                Ok(Some(Self { log, calls, teller: None }))
+            }
+            Err(checkpoint::Error::UnknownThread(_)) => Ok(None),
+            Err(error) => Err(error.into()),
+        }
+    }
+
+    /// Waits until the run may have begun or ended: until another run publishes events of its thread, or a call
+    /// arrives.
+    ///
+    /// Returns whether the subscription is active. It can be dropped at any time without losing events.
+    async fn wait(&mut self, ended: &mut CallReceiver<Uuid>) -> bool {
+        loop {
+            tokio::select! {
+                reported = self.log.next() => match reported {
+                    Some(Ok(event)) if self.teller.replace(event.run) == Some(event.run) => {}
+                    reported => return matches!(reported, Some(Ok(_))),
+                },
+                notice = self.calls.called() => if matches!(notice, Notice::Look) {
+                    return true;
+                },
+                () = ended.called() => return true,
+                () = clock::sleep(LOOK_EVERY) => return true,
+            }
+        }
     }
 }

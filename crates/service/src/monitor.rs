@@ -7,7 +7,6 @@ use chrono::TimeDelta;
 use uuid::Uuid;
 
 use super::kept::Begin;
-use super::looks::{Looks, PAGE, Place};
 use super::{Result, Service};
 use perihelion_engine::clock;
 use perihelion_engine::runner::holder_is_dead;
@@ -207,5 +206,32 @@ fn warn_of(looked: Result<()>, beats: bool, what: &str) {
         && beats
     {
         tracing::warn!(%error, "{what}; trying again");
+    }
+}
+
+/// Rows of one look.
+pub(super) const PAGE: u32 = 64;
+
+/// The places at which the next look reads.
+#[derive(Default)]
+pub(super) struct Looks {
+    pub approvals: Place,
+    pub threads: Place,
+    pub crons: Place,
+    pub runs: Place,
+}
+
+/// A place in a list of rows: those that this process cannot take hide no later ones.
+#[derive(Default)]
+pub(super) struct Place {
+    /// The number of rows before it.
+    pub passed: u32,
+}
+
+impl Place {
+    /// Moves behind a page of which `left` rows were not taken; after the last page, or when all were taken, to the beginning.
+    pub(super) fn move_on(&mut self, page: usize, left: usize) {
+        let is_full = page >= PAGE as usize;
+        self.passed = if is_full && left > 0 { self.passed + left as u32 } else { 0 };
     }
 }

@@ -1,6 +1,7 @@
 //! One interface for both databases: their contents, and the result of a guarded statement within its limits.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 
 use perihelion_analysis::guard::{Guarded, Permitted, Policy, TableName, guard, table_hint};
 use perihelion_analysis::{Catalogue, Dialect, fanout, joins, limit};
@@ -269,13 +270,15 @@ impl Database {
         let policy = self.policy(&catalogue);
         for filter in &self.filters {
             let found = catalogue.tables.iter().find(|t| self.means(&t.name, &filter.table));
-            let unusable =
-                |reason: String| Error::UnusableFilter { table: filter.table.clone(), reason };
+            let unusable = |reason: &dyn Display| {
+                let reason = reason.to_string();
+                Error::UnusableFilter { table: filter.table.clone(), reason }
+            };
             let Some(found) = found else {
-                return Err(unusable(format!("no such table{}", hint(&filter.table))));
+                return Err(unusable(&format_args!("no such table{}", hint(&filter.table))));
             };
             let probe = format!("SELECT 1 FROM {}", quoted(&found.name));
-            guard(&probe, self.dialect(), &policy).map_err(|error| unusable(error.to_string()))?;
+            guard(&probe, self.dialect(), &policy).map_err(|error| unusable(&error))?;
         }
         Ok(())
     }

@@ -9,7 +9,6 @@
 //! superuser's read-only transaction can still read files of the server.
 
 mod answer;
-mod clock;
 mod database;
 mod export;
 mod hint;
@@ -20,6 +19,7 @@ pub mod text;
 mod values;
 mod worker;
 
+use perihelion_clock as clock;
 use std::path::PathBuf;
 use std::time::Duration;
 

@@ -51,7 +51,6 @@ mod summing;
 mod supervisor;
 mod taint;
 mod team;
-mod together;
 mod tool_loop;
 mod tool_names;
 mod toolbox;

@@ -159,8 +159,7 @@ impl<'a> RecordedModel<'a> {
                     ModelCall::Answered { model, provider, input_tokens, output_tokens, nano_usd };
                 metrics::model_called(timer, role, call);
                 let nano_usd = nano_usd.unwrap_or(0);
-                serde_json::to_value(Paid { response, nano_usd })
-                    .map_err(|error| EffectFailure::NoEffect(error.to_string()))
+                serde_json::to_value(Paid { response, nano_usd }).map_err(EffectFailure::no_effect)
             }
             Err(error) => {
                 metrics::model_called(timer, role, ModelCall::Failed(error.class()));

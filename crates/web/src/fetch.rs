@@ -1,5 +1,6 @@
 //! Fetches a page: public, allowed, in turn, within bounds.
 
+use std::iter::successors;
 use std::sync::Arc;
 
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
@@ -221,12 +222,9 @@ impl Web {
         if error.is_timeout() {
             return Error::Timeout { address, seconds: self.limits.time.as_secs() };
         }
-        let mut reason = "it cannot be reached".to_owned();
-        let mut source = std::error::Error::source(error);
-        while let Some(inner) = source {
-            reason = inner.to_string();
-            source = inner.source();
-        }
+        let causes = successors(std::error::Error::source(error), |error| error.source());
+        let innermost = causes.last().map(ToString::to_string);
+        let reason = innermost.unwrap_or_else(|| "it cannot be reached".to_owned());
         if reason.contains("no public address") {
             Error::NotPublic(address)
         } else {

@@ -6,7 +6,6 @@
 mod address;
 mod boilerplate;
 mod cache;
-mod clock;
 mod document;
 mod error;
 mod fetch;
@@ -26,4 +25,5 @@ pub use fetch::Web;
 pub use limits::Limits;
 pub use mention::{Mention, mentions, mentions_in};
 pub use page::{Link, Page, read};
+use perihelion_clock as clock;
 pub use search::{Hit, Kind, Provider, Wire};

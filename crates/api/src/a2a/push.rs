@@ -9,7 +9,7 @@ use super::refusal::Refusal;
 use super::state::State;
 use super::tasks::{self, Task};
 use super::{runs, shapes};
-use crate::callbacks;
+use crate::deliver;
 use crate::http::Refusal as Plain;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -48,7 +48,7 @@ pub(super) struct Authentication {
 impl Config {
     /// Checks its target, and returns its messages: a run continues, and it has ended.
     pub(super) fn deliveries(&self, service: &Service) -> Result<[NewDelivery; 2], Plain> {
-        let url = callbacks::check(service, &self.url)?;
+        let url = deliver::check(service, &self.url)?;
         let mut headers = json!({});
         if let Some(token) = &self.token {
             headers["x-a2a-notification-token"] = json!(token);
@@ -142,7 +142,7 @@ pub(crate) async fn pushed(
         return Ok(None);
     }
     let is_kept = there.iter().any(|(_, config)| {
-        let of = config["url"].as_str().and_then(|of| callbacks::check(service, of).ok());
+        let of = config["url"].as_str().and_then(|of| deliver::check(service, of).ok());
         of.as_deref() == Some(url)
     });
     Ok(is_kept.then(|| {

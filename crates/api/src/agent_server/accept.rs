@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::wire::{self, Modes, RunBody};
 use super::{AppState, Refusal};
-use crate::callbacks;
+use crate::deliver;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Assistant, Multitask, NewDelivery, Run};
@@ -91,7 +91,7 @@ fn give_to_team(order: &mut Order, assistant: &Assistant) {
 
 fn webhook(app: &AppState, asked: &RunBody) -> Result<Option<String>, Refusal> {
     let url = asked.webhook.as_deref().filter(|url| !url.is_empty());
-    url.map(|url| callbacks::check(&app.service, url)).transpose()
+    url.map(|url| deliver::check(&app.service, url)).transpose()
 }
 
 /// The request of a run, checked without its thread.

@@ -9,9 +9,9 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::runs::places;
+use super::runs::{ended, places};
 use super::threads::bounded;
-use super::{AppState, Refusal, wait};
+use super::{AppState, Refusal};
 use crate::http::{Asked as Query, Body, OfRun, ResponseResult, StatusResult};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -51,7 +51,7 @@ pub(super) async fn cancel(
     if !how.wait.is_some_and(|wait| matches!(wait.as_str(), "1" | "true")) {
         return Ok(StatusCode::ACCEPTED.into_response());
     }
-    wait::ended(&app.service, &run).await?;
+    ended(&app.service, &run).await?;
     Ok((places(&run, Some("join")), Json(json!({}))).into_response())
 }
 

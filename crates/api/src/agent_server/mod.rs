@@ -4,7 +4,6 @@
 //! them. Deliberately absent: any decision about a run.
 
 mod accept;
-mod assistant_search;
 mod assistants;
 mod cancel;
 mod crons;
@@ -18,7 +17,6 @@ mod stream;
 mod thread_search;
 mod thread_stream;
 mod threads;
-mod wait;
 mod wire;
 
 use axum::response::{IntoResponse as _, Response};
@@ -49,8 +47,8 @@ pub fn router(service: Service) -> Router {
         .route("/ok", get(ok))
         .route("/info", get(info))
         .route("/assistants", post(assistants::create))
-        .route("/assistants/search", post(assistant_search::search))
-        .route("/assistants/count", post(assistant_search::count))
+        .route("/assistants/search", post(assistants::search))
+        .route("/assistants/count", post(assistants::count))
         .route(
             "/assistants/{id}",
             get(assistants::get).patch(boxed(assistants::update)).delete(boxed(assistants::delete)),
@@ -145,8 +143,8 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<assistants::Deletion>("delete /assistants/{id}");
     forms.body::<assistants::Which>("post /assistants/{id}/versions");
     forms.body::<assistants::Choose>("post /assistants/{id}/latest");
-    forms.body::<assistant_search::Search>("post /assistants/search");
-    forms.body::<assistant_search::Search>("post /assistants/count");
+    forms.body::<assistants::Search>("post /assistants/search");
+    forms.body::<assistants::Search>("post /assistants/count");
     forms.query::<drawings::Depth>("get /assistants/{id}/graph");
     forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs");
     forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs/{namespace}");

@@ -3,18 +3,20 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
-use axum::response::IntoResponse;
+use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::accept::{accept, check};
+use super::stream::StopWithClient;
 use super::wire::RunBody;
-use super::{AppState, Refusal, stream, wait, wire};
+use super::{AppState, Refusal, stream, wire};
 use crate::http::{
     Asked as Query, Body, JsonResult, MaybeOfThread, OfRun, OfThread, ResponseResult, StatusResult,
     uuid,
 };
+use crate::{event_stream, request_fields};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
@@ -60,7 +62,7 @@ pub(super) async fn create_and_wait(
     Body(body): Body,
 ) -> ResponseResult {
     let accepted = accept(&app, thread, &body, false).await?;
-    Ok(wait::response(&app, accepted.run, accepted.stops_with_client))
+    Ok(response(&app, accepted.run, accepted.stops_with_client))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -103,7 +105,7 @@ pub(super) async fn delete(app: State<AppState>, OfRun(thread, run): OfRun) -> S
 }
 
 pub(super) async fn join(app: State<AppState>, OfRun(thread, run): OfRun) -> ResponseResult {
-    Ok(wait::response(&app, app.service.run(thread, run).await?, false))
+    Ok(response(&app, app.service.run(thread, run).await?, false))
 }
 
 /// Runs of one batch at most.
@@ -157,7 +159,7 @@ pub(super) async fn stream_by_id(
 /// Shows a webhook a run that has ended, with the state that it left.
 pub(crate) async fn called(service: &Service, run: &Run) -> Result<Value, Refusal> {
     let mut shown = wire::shown_run(run);
-    shown["values"] = wait::values_after(service, run).await?;
+    shown["values"] = values_after(service, run).await?;
     shown["run_started_at"] = json!(run.created_at);
     shown["run_ended_at"] = json!(run.updated_at);
     shown["webhook_sent_at"] = json!(clock::now());
@@ -165,4 +167,57 @@ pub(crate) async fn called(service: &Service, run: &Run) -> Result<Value, Refusa
         shown["error"] = why.clone();
     }
     Ok(shown)
+}
+
+/// Waits for a run, and stops it if its client goes away and wants that.
+pub(super) fn response(app: &AppState, run: Run, stops_with_client: bool) -> Response {
+    let guard = stops_with_client.then(|| StopWithClient::new(app.service.clone(), &run));
+    let headers = places(&run, Some("join"));
+    let service = app.service.clone();
+    let values = async move {
+        let values = left_by(&service, &run).await;
+        // However it ended, the client is still there.
+        if let Some(guard) = guard {
+            guard.disarm();
+        }
+        values.map_err(|Refusal(_, why)| {
+            tracing::warn!(run = %run.id, why, "a response ended before its run; the client can request its Location again");
+            why
+        })
+    };
+    event_stream::json_later(headers, values)
+}
+
+/// Waits for a run and returns the state that it left, or why it failed.
+async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
+    let Some(ended) = ended(service, run).await? else { return Ok(json!({})) };
+    if let (RunStatus::Error | RunStatus::Timeout, Some(why)) = (ended.status, &ended.error) {
+        return Ok(json!({ "__error__": why }));
+    }
+    let mut values = values_after(service, &ended).await?;
+    for (name, value) in request_fields::asked_for(service, &ended).await? {
+        values[name] = value;
+    }
+    Ok(values)
+}
+
+/// Waits for the end of a run; `None` if it was rolled back, or deleted.
+pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, Refusal> {
+    match service.ended(ThreadId(run.thread), run.id).await? {
+        None if service.stop().is_cancelled() => {
+            let why = "the server is shutting down; the run continues, so request it again";
+            Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why.into()))
+        }
+        ended => Ok(ended),
+    }
+}
+
+/// Returns the state that a run left, with the questions that were open then.
+pub(super) async fn values_after(service: &Service, run: &Run) -> Result<Value, Refusal> {
+    let (state, open) = service.state_after(run).await?;
+    let mut values = state.as_ref().map_or_else(|| json!({}), wire::output);
+    if !open.is_empty() {
+        values["__interrupt__"] = wire::shown_interrupts(&open);
+    }
+    Ok(values)
 }

@@ -36,10 +36,10 @@ use crate::http::Forms;
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::KeptTeam;
-use perihelion_servers::{Serving, Toolbox, answer, config, failure};
 use perihelion_service::Service;
 use perihelion_service::kept::{Cancel, Run};
 use perihelion_star::{GRAPH, Request, TEAM_PREFIX};
+use perihelion_toolbox::{Serving, Toolbox, answer, config, failure};
 
 #[derive(Deserialize, JsonSchema)]
 struct Ask {

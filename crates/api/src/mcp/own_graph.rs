@@ -10,9 +10,9 @@ use crate::conversation::{self, Begin};
 use crate::http::Refusal;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{AboutGraph, Served};
-use perihelion_servers::{answer, failure};
 use perihelion_service::Asked;
 use perihelion_star::Request;
+use perihelion_toolbox::{answer, failure};
 
 /// The argument with a thread, and the one with the answer to its question.
 const THREAD: &str = "thread_id";

@@ -67,7 +67,7 @@ pub(super) fn conversation_of(
     // Clients send the whole conversation each time, with all that ever came with it.
     let attachments = parts::attachments_of(talk.iter().map(|one| one.content.as_ref()));
     let attachments =
-        attachments.map_err(|why| Refusal::invalid(why).about(place, "invalid_value"))?;
+        attachments.map_err(|error| Refusal::from(error).about(place, "invalid_value"))?;
     let (question, attachments) = parts::question(words, attachments).ok_or_else(|| {
         let why = format!("'{place}' must be a text or end with a message of the role user");
         Refusal::invalid(why).about(place, "missing_required_parameter")

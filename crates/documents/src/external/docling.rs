@@ -18,6 +18,7 @@ use serde_json::json;
 use super::Failure;
 use super::pages::Paged;
 use super::program::plain_name;
+use perihelion_clock as clock;
 
 /// How long the server may keep a question for the end of a task.
 const WAIT: Duration = Duration::from_secs(5);
@@ -141,7 +142,7 @@ impl Docling {
                     return Err(Failure::Task(shown(&format!("the task ended as {ended}. {why}"))));
                 }
             }
-            pause().await;
+            clock::sleep(PAUSE).await;
             task = self.ask(&poll, most).await?;
         }
         let result = self.http.get(format!("{}/v1/result/{}", self.url, task.task_id));
@@ -165,7 +166,7 @@ impl Docling {
             let response = request.send().await?;
             let status = response.status();
             if matches!(status, StatusCode::TOO_MANY_REQUESTS | StatusCode::SERVICE_UNAVAILABLE) {
-                pause().await;
+                clock::sleep(PAUSE).await;
                 continue;
             }
             let answer = body(response, most.saturating_mul(SWELLING)).await?;
@@ -210,11 +211,6 @@ impl Places {
         let is_body = |item: &&Item| item.content_layer.as_deref().is_none_or(|at| at == "body");
         items.filter(is_body).filter_map(|item| Some(item.prov.first()?.page_no)).collect()
     }
-}
-
-#[expect(clippy::disallowed_methods, reason = "this crate has no clock of its own to wait by")]
-async fn pause() {
-    tokio::time::sleep(PAUSE).await;
 }
 
 /// Reads an answer up to a number of bytes.

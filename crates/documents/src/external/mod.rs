@@ -7,6 +7,7 @@ mod docling;
 mod pages;
 mod program;
 
+use std::iter::successors;
 use std::path::PathBuf;
 use std::process::ExitStatus;
 use std::time::Duration;
@@ -118,13 +119,8 @@ impl From<reqwest::Error> for Failure {
 }
 
 fn causes(error: &reqwest::Error) -> String {
-    let mut text = error.to_string();
-    let mut cause = std::error::Error::source(error);
-    while let Some(inner) = cause {
-        text = format!("{text}: {inner}");
-        cause = inner.source();
-    }
-    text
+    let all = successors(Some(error as &dyn std::error::Error), |error| error.source());
+    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 #[cfg(test)]

@@ -5,7 +5,6 @@
 //! changes no row. Deliberately absent: any typed state (a store moves bytes; see [`Encoded`]) and any decision about
 //! what to run next.
 
-mod address;
 mod blobs;
 mod both;
 mod chain;
@@ -29,10 +28,8 @@ mod sealed;
 mod sqlite;
 mod state_cache;
 mod statuses;
-mod store;
 mod traits;
 
-pub use address::{open, open_sealed};
 pub use blobs::{blob_row, names_of_state, read_blob};
 pub use chain::chain_hash;
 pub use claim::{Claim, Fence};
@@ -57,5 +54,6 @@ pub use sealed::{Keyring, SealedStore};
 pub use sqlite::SqliteStore;
 pub use state_cache::StateCache;
 pub use statuses::{EffectKind, EffectStatus, RunStatus, StepKind, ThreadStatus};
-pub use store::Store;
-pub use traits::{Effects, Events, Leases, Outbox, Questions, Steps, Threads, Transfer};
+pub use traits::{
+    Effects, Events, Leases, Outbox, Questions, Steps, Store, Threads, Transfer, open, open_sealed,
+};

@@ -1,6 +1,6 @@
 //! The parts of a store: a few traits with one purpose each, and the state that a crash leaves.
 //!
-//! [`Store`](super::Store) is all of them but [`Outbox`]. Invariant: a writing method is one atomic write, and a method
+//! [`Store`] is all of them but [`Outbox`]. Invariant: a writing method is one atomic write, and a method
 //! that takes a `fence` changes no row unless the token is the thread's newest. Deliberately absent: statements; each
 //! store has its own, or the ones that both databases share.
 
@@ -10,11 +10,15 @@ use async_trait::async_trait;
 
 use super::{
     BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error, EventPosition, EventRow,
-    Fence, Loaded, NewThread, OpenInterrupt, PendingExport, PendingRow, RunEnd, RunRow,
-    SnapshotRow, StateCache, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting,
-    WorkFilter,
+    Fence, Keyring, Loaded, MemoryStore, NewThread, OpenInterrupt, PendingExport, PendingRow,
+    PostgresStore, RunEnd, RunRow, SealedStore, SnapshotRow, SqliteStore, StateCache, StepRow,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, WorkFilter, sealed,
 };
+use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
+use chrono::{DateTime, Utc};
+use perihelion_database::address::{self, Address};
+use std::sync::Arc;
 
 /// Makes, finds and removes threads.
 ///
@@ -289,4 +293,81 @@ pub trait Outbox: Send + Sync {
 
     /// Notes that all runs up to this number were delivered as they will stay.
     async fn paid(&self, thread: ThreadId, run: u32) -> Result<(), Error>;
+}
+
+/// Keeps threads durably.
+///
+/// Crash contract, which each of its traits spells out for itself: a writing method is one atomic write. A crash before
+/// its future resolves leaves either no change or the whole write; after it resolved with `Ok`, the whole write is
+/// durable. Code that needs one part of a store takes the trait of that part: any `&dyn Store` implements it.
+#[async_trait]
+pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Transfer {
+    /// Refuses a process that would write what anyone who encrypts this database could not read, or in the open.
+    ///
+    /// The newest threads show whether encryption is in use. Finding them reads the row of each thread, so call this at
+    /// the start of a process. [`Error::Unsealed`] without a key that fits any of them.
+    async fn check_keys(&self) -> Result<(), Error> {
+        sealed::check(self, None).await
+    }
+
+    /// Returns the export cursor; `None` for a store without one, whose undelivered traces are lost.
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        None
+    }
+
+    /// Returns the location of the data, for messages; never with a password.
+    fn describe(&self) -> String;
+
+    /// Returns the time by the clock that dates this store's rows.
+    async fn now(&self) -> Result<DateTime<Utc>, Error> {
+        Ok(clock::now())
+    }
+
+    /// Returns the clock that dates this store's rows; it has just dated one `told`.
+    ///
+    /// By default this machine's, as for a store that all its processes share a machine with.
+    fn clock(&self, _given: DateTime<Utc>) -> Clock {
+        Clock::default()
+    }
+
+    /// Returns the number of bytes above which deltas should be compressed for this store.
+    fn compress_above(&self) -> usize {
+        2048
+    }
+
+    /// Returns the number of bytes of deltas below which a snapshot does not pay for this store.
+    fn snapshot_above(&self) -> usize {
+        64 * 1024
+    }
+
+    /// Closes connections after their active statements have finished.
+    async fn close(&self);
+}
+
+/// Opens the store an address names, migrating it when needed.
+///
+/// `memory:` keeps threads for the life of the process, `sqlite:PATH` or a bare path is a file (made
+/// when missing), `postgres://` and `postgresql://` name a server.
+///
+/// # Errors
+/// [`Error::Database`] for an address of another form or a database that cannot be opened, and for a database that a
+/// newer version migrated.
+pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
+    Ok(match address::read(url)? {
+        Address::Memory => Arc::new(MemoryStore::new()),
+        Address::Server => Arc::new(PostgresStore::open(url).await?),
+        Address::File(_) => Arc::new(SqliteStore::open(url).await?),
+    })
+}
+
+/// Opens the store of an address, with encryption if there are keys.
+///
+/// # Errors
+/// As [`open`].
+pub async fn open_sealed(url: &str, keys: Option<Keyring>) -> Result<Arc<dyn Store>, Error> {
+    let store = open(url).await?;
+    Ok(match keys {
+        None => store,
+        Some(keys) => Arc::new(SealedStore::new(store, keys)),
+    })
 }

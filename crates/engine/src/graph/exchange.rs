@@ -145,6 +145,10 @@ pub enum EngineError {
 }
 
 impl EngineError {
+    pub(crate) fn encode(node: &str, error: &serde_json::Error) -> Self {
+        Self::Encode { node: node.to_owned(), reason: error.to_string() }
+    }
+
     /// Reads the limit from the text of an [`EngineError::StepLimit`], which threads store as their error.
     pub fn step_limit_in(text: &str) -> Option<u64> {
         let limit = text.split(' ').find_map(|word| word.parse().ok())?;

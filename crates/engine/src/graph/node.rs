@@ -131,8 +131,8 @@ pub(crate) type Result<T, E = NodeError> = std::result::Result<T, E>;
 
 impl NodeError {
     /// Makes a final failure.
-    pub fn failed(kind: impl Into<String>, message: impl Into<String>) -> Self {
-        Self::Failed { kind: kind.into(), message: message.into(), retryable: false }
+    pub fn failed(kind: impl Into<String>, message: impl ToString) -> Self {
+        Self::Failed { kind: kind.into(), message: message.to_string(), retryable: false }
     }
 
     /// Makes a failure worth another attempt.

@@ -44,6 +44,13 @@ pub enum EffectFailure {
     Unknown(String),
 }
 
+impl EffectFailure {
+    /// Makes a failure that certainly had no effect.
+    pub fn no_effect(why: impl ToString) -> Self {
+        Self::NoEffect(why.to_string())
+    }
+}
+
 /// Performs an effect; called with the effect's key, which is stable over all attempts.
 pub type Perform<'a> =
     Box<dyn FnMut(String) -> BoxFuture<'a, Result<Value, EffectFailure>> + Send + 'a>;

@@ -2,6 +2,7 @@
 
 use std::error::Error as StdError;
 use std::future::Future;
+use std::iter::successors;
 use std::sync::Arc;
 
 use async_trait::async_trait;
@@ -20,8 +21,8 @@ pub struct EffectError(EffectFailure);
 
 impl EffectError {
     /// Makes a failure that certainly had no effect, so that it may be tried again.
-    pub fn no_effect(message: impl Into<String>) -> Self {
-        Self(EffectFailure::NoEffect(message.into()))
+    pub fn no_effect(message: impl ToString) -> Self {
+        Self(EffectFailure::no_effect(message))
     }
 }
 
@@ -139,14 +140,9 @@ fn as_json(name: &str, value: &(impl Serialize + ?Sized)) -> Result<Value, NodeE
     })
 }
 
-fn with_sources(error: &dyn StdError) -> String {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text.push_str(&format!(": {cause}"));
-        source = cause.source();
-    }
-    text
+fn with_sources(error: &(dyn StdError + 'static)) -> String {
+    let all = successors(Some(error), |error| (**error).source());
+    all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
 /// Makes a node of an async function or closure.

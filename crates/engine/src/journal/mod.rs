@@ -8,11 +8,10 @@
 mod key;
 mod notes;
 mod perform;
-mod recorded;
 mod task;
 mod unknown;
 
 pub use key::{EffectKey, verify_dump, verify_keys};
-pub use recorded::{Missed, Recorded, by_step};
+pub use perform::{Missed, Recorded, by_step};
 pub use task::{Claimed, Live, Mode, TaskJournal};
 pub use unknown::{NoVerdict, OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, check_answer};

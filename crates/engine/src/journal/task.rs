@@ -12,7 +12,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::key::EffectKey;
 use super::notes::{Kept, random_bits};
-use super::recorded::Recorded;
+use super::perform::Recorded;
 use crate::checkpoint::{
     EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Fence, Store, read_blob,
 };

@@ -8,9 +8,8 @@ use futures::future::{BoxFuture, FutureExt};
 use futures::stream::{FuturesUnordered, StreamExt};
 
 use super::outcome::RunResult;
-use super::snapshots::Snapshots;
 use super::task::{Ended, RunContext};
-use super::writer::{Step, Writer};
+use super::writer::{Snapshots, Step, Writer};
 use crate::checkpoint::{Codec, Encoded, Error, PendingRow, Result, StepKind};
 use crate::clock;
 use crate::failpoint::{self, Point};

@@ -9,8 +9,7 @@ use super::claimed::ClaimedThread;
 use super::input::{INPUT, encoded, entry_frontier};
 use super::outcome::{Durability, Error, Result};
 use super::run::Runner;
-use super::snapshots::snapshot_of;
-use super::writer::Step;
+use super::writer::{Step, snapshot_of};
 use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, NewThread, OpenInterrupt, Restored, RunEnd,
     RunStatus, StepKind, Store, ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts,
@@ -188,12 +187,7 @@ impl<S: State> Runner<S> {
         let target = restore::<S>(store.as_ref(), thread, Some(to)).await?;
         let claimed = self.claim(read, &CancellationToken::new()).await?;
         let seq = claimed.restored.seq + 1;
-        let unstorable = |error: serde_json::Error| {
-            Error::Update(EngineError::Encode {
-                node: "__fork__".into(),
-                reason: error.to_string(),
-            })
-        };
+        let unstorable = |error| Error::Update(EngineError::encode("__fork__", &error));
         let delta = serde_json::to_vec(&[fork_to::<S>(to)]).map_err(unstorable)?;
         let frontier = serde_json::to_vec(&target.frontier).map_err(unstorable)?;
         let kind = StepKind::Fork;

@@ -10,8 +10,7 @@ use tokio_util::sync::CancellationToken;
 use super::claimed::ClaimedThread;
 use super::outcome::{Durability, Error, Result, RunOptions, RunOutcome};
 use super::run::Runner;
-use super::snapshots::Snapshots;
-use super::writer::{Step, Writer};
+use super::writer::{Snapshots, Step, Writer};
 use crate::checkpoint::{
     Error as StoreError, Restored, RunEnd, RunStatus, StepKind, ThreadInfo, ThreadStatus,
 };
@@ -199,10 +198,8 @@ pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Ve
 }
 
 pub(super) fn encoded(frontier: Frontier) -> Result<(Frontier, Vec<u8>)> {
-    let encoded = serde_json::to_vec(&frontier).map_err(|error| EngineError::Encode {
-        node: INPUT.to_owned(),
-        reason: error.to_string(),
-    })?;
+    let encoded =
+        serde_json::to_vec(&frontier).map_err(|error| EngineError::encode(INPUT, &error))?;
     Ok((frontier, encoded))
 }
 

@@ -9,10 +9,9 @@ use tokio_util::sync::CancellationToken;
 use super::divergence::{
     Again, LeftOut, ReplayReport, divergence, same_json, same_with_texts, why,
 };
-use super::listeners::Listeners;
 use super::outcome::{Error, Result};
 use super::run::Runner;
-use super::task::{Ended, RunContext};
+use super::task::{Ended, Listeners, RunContext};
 use crate::checkpoint::{
     EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, frontier_of, restore,
 };

@@ -10,10 +10,9 @@ use tracing::{Instrument as _, Span};
 use super::claimed::{Broken, ClaimedThread, end_status};
 use super::drive::Drive;
 use super::lease;
-use super::listeners::Listeners;
 use super::outcome::{Error, Judge, Result, RunOptions, RunOutcome, RunResult};
-use super::snapshots::Snapshots;
-use super::task::{RunContext, Spans};
+use super::task::{Listeners, RunContext, Spans};
+use super::writer::Snapshots;
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
     Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,

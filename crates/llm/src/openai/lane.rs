@@ -14,7 +14,7 @@ use crate::native::{self, Reader};
 use crate::repetition::Watch;
 use crate::types::{BROKEN, FILLED, REPEATED};
 use crate::{ChatRequest, ChatResponse, Error, TokenSink, Usage, bounds, fit, written_calls};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 use perihelion_http::reach;
 use perihelion_settings::config::ModelSettings;
 use perihelion_settings::metrics;

@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 
 use super::{choose::RecordedRequest, script::Reply};
 use crate::Usage;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// Characters of one streamed piece at most; pieces end at spaces.
 const PIECE_CHARS: usize = 24;

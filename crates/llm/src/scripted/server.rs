@@ -20,7 +20,7 @@ use tokio_util::sync::CancellationToken;
 use super::choose::{Counts, RecordedRequest};
 use super::{embeddings, reply, script::Script};
 use crate::Error;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// Maximum bytes of a request; prompts with whole files are far smaller.
 const BODY_BYTES: usize = 64 * 1024 * 1024;

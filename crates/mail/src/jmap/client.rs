@@ -106,8 +106,7 @@ impl JmapClient {
         let request = json!({ "using": [CORE, MAIL, SUBMISSION], "methodCalls": calls });
         let answer = self.login.on(self.http.post(self.api.clone())).json(&request).send().await?;
         let bytes = taken(answer).await?;
-        let response: Response = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::Server(format!("invalid JMAP: {error}")))?;
+        let response: Response = serde_json::from_slice(&bytes)?;
         Ok(Answers(response.method_responses))
     }
 
@@ -116,8 +115,7 @@ impl JmapClient {
         let url = self.url(&self.upload, &[])?;
         let request = self.http.post(url).header("content-type", "message/rfc822").body(bytes);
         let bytes = taken(self.login.on(request).send().await?).await?;
-        let uploaded: Uploaded = serde_json::from_slice(&bytes)
-            .map_err(|error| Error::Server(format!("invalid JMAP: {error}")))?;
+        let uploaded: Uploaded = serde_json::from_slice(&bytes)?;
         Ok(uploaded.blob_id)
     }
 
@@ -190,7 +188,6 @@ impl Answers {
         call: usize,
         name: Option<&str>,
     ) -> Result<Result<T, Failure>> {
-        let odd = |error: serde_json::Error| Error::Server(format!("invalid JMAP: {error}"));
         let id = call.to_string();
         let (method, value, _) = self
             .0
@@ -200,8 +197,8 @@ impl Answers {
             })
             .ok_or_else(|| Error::Server("a call has no response".to_owned()))?;
         if method == "error" {
-            return Ok(Err(serde_json::from_value(value.clone()).map_err(odd)?));
+            return Ok(Err(serde_json::from_value(value.clone())?));
         }
-        Ok(Ok(serde_json::from_value(value.clone()).map_err(odd)?))
+        Ok(Ok(serde_json::from_value(value.clone())?))
     }
 }

@@ -5,8 +5,7 @@
 //! ([`round::Health`]).
 
 pub(super) mod elicitation;
-pub(super) mod failure;
 pub(super) mod form;
-mod outcome;
+pub(super) mod outcome;
 pub(super) mod round;
 pub(super) mod task;

@@ -9,13 +9,12 @@ use rmcp::{
 use serde_json::{Map, Value};
 
 use super::elicitation::{self, OpenCall};
-use super::failure::{self, Call};
-use super::outcome;
+use super::outcome::{self, Call};
 use crate::catalog::listing::Opened;
 use crate::configuration::redact::Secrets;
 use crate::transport::delivery::{self, Delivery};
 use crate::transport::open_calls::Reports;
-use crate::transport::request::{self, Answer, Bounds, Failure};
+use crate::transport::session::{self, Answer, Bounds, Failure};
 use crate::types::{
     Answers, Asked, CallContext, Error, Reply, Result, TENANT_META, ToolOutcome, text,
 };
@@ -87,7 +86,7 @@ pub(crate) async fn send(
     let sent = tokio::select! {
         biased;
         () = call.closed.cancelled() => return call.unknown("the connection was closed during the call").into(),
-        sent = request::send_and_report(session, request, meta, bounds, reports) => sent,
+        sent = session::send_and_report(session, request, meta, bounds, reports) => sent,
     };
     let outcome = match sent {
         Ok(answer) => RoundOutcome {
@@ -114,7 +113,7 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
 
 /// Interprets a call without a proper answer.
 async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
-    let is_refusal = failure::is_refusal(&reason);
+    let is_refusal = outcome::is_refusal(&reason);
     let is_gone = matches!(reason, Failure::NotHandedOver | Failure::Closed);
     let is_connection_lost = match &reason {
         Failure::NotHandedOver => !opened.session.is_open(),
@@ -128,7 +127,7 @@ async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutco
         let verdict = Some(Verdict::Well);
         return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict, is_connection_lost };
     }
-    let judged = failure::judge(call, reason, &opened.session).await;
+    let judged = outcome::judge(call, reason, &opened.session).await;
     let verdict = if is_refusal {
         Some(Verdict::Well)
     } else {

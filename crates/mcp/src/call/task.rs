@@ -10,11 +10,12 @@ use rmcp::model::{
 };
 use serde_json::Value;
 
-use super::{elicitation, failure::Call, outcome};
-use crate::transport::request::{self, Answer, Bounds, Failure};
+use super::elicitation;
+use super::outcome::{self, Call};
+use crate::transport::session::{self, Answer, Bounds, Failure};
 use crate::types::{Answers, Reply, Result, TaskHandle, ToolOutcome, text};
 use crate::{catalog::listing::Opened, transport::delivery};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// How often a server that names no interval is asked.
 const INTERVAL: Duration = Duration::from_secs(1);
@@ -181,7 +182,7 @@ impl<S: Connects> TaskCall<'_, S> {
 }
 
 async fn send(opened: &Opened, request: ClientRequest, bounds: Bounds) -> Result<Answer, Failure> {
-    request::send(&opened.session, request, RequestMetaObject::new(), bounds).await
+    session::send(&opened.session, request, RequestMetaObject::new(), bounds).await
 }
 
 fn silence(failure: Failure) -> Silence {

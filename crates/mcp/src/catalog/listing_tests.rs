@@ -7,7 +7,7 @@ use serde_json::Value;
 use super::definitions::{Definitions, Identity};
 use super::listing::Listing;
 use crate::configuration::ServersFile;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// Reads a list of tools from a server `x`; `before` is its previous list.
 pub(crate) fn listing_of(tools: &Value, before: Option<&Listing>) -> Arc<Listing> {

@@ -11,10 +11,11 @@ use serde::{Deserialize, Deserializer};
 use serde_json::Value;
 
 use super::definitions::{self, Definitions, Identity};
-use crate::transport::request::{self, Bounds, Failure};
+use crate::configuration::ServerConfig;
+use crate::transport::delivery;
+use crate::transport::session::{self, Bounds, Failure, Session};
 use crate::types::text;
-use crate::{configuration::ServerConfig, transport::delivery, transport::session::Session};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// A list with more pages counts as endless.
 const MAX_PAGES: usize = 100;
@@ -119,7 +120,7 @@ async fn page(
     let bounds = Bounds { idle: left, total: left };
     let params = PaginatedRequestParams::default().with_cursor(cursor);
     let request = ClientRequest::ListToolsRequest(ListToolsRequest::with_param(params));
-    let sent = request::send(session, request, RequestMetaObject::new(), bounds).await;
+    let sent = session::send(session, request, RequestMetaObject::new(), bounds).await;
     let result = match sent {
         Ok(answer) => answer.result,
         Err(Failure::NotHandedOver | Failure::Closed) => {

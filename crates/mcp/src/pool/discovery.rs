@@ -6,7 +6,7 @@ use super::server::Server;
 use crate::transport::oauth::{Access, LoggedOut, Login};
 use crate::types::{Error, Result, ServerInfo};
 use crate::{catalog::definitions::Definitions, catalog::listing::Listing};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 impl Server {
     /// Lists the server's tools again, connecting first where needed.

@@ -1,12 +1,10 @@
 //! The servers of a file, each with its life: started when it is needed, watched, replaced, closed.
 //!
 //! Enter at [`Pool`]. Invariant: only the holder of its lock changes the state of a server's connection
-//! ([`connection::Connection`]), and its display needs no lock ([`view::View`]). Deliberately absent: the content of
+//! ([`opening::Connection`]), and its display needs no lock ([`view::View`]). Deliberately absent: the content of
 //! calls and responses.
 
 mod admission;
-mod breaker;
-mod connection;
 mod discovery;
 mod monitor;
 mod opening;

@@ -13,7 +13,7 @@ use crate::catalog::{definitions::Definitions, listing::Listing, pages};
 use crate::transport::connect::Era;
 use crate::transport::open_calls::ListChanges;
 use crate::transport::session::Session;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// How often it is looked whether the process still lives, at least.
 const LOOK: Duration = Duration::from_secs(1);

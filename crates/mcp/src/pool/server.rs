@@ -8,7 +8,7 @@ use parking_lot::MutexGuard;
 use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 
-use super::{admission::Admission, connection::Link, options::PoolContext, view::View};
+use super::{admission::Admission, opening::Link, options::PoolContext, view::View};
 use crate::call::round::{self, Given, RoundOutcome, Verdict};
 use crate::configuration::{ServerConfig, Transport};
 use crate::transport::oauth::Access;
@@ -16,7 +16,7 @@ use crate::types::{
     CallContext, CallPolicy, CallRound, Error, Phase, Reply, Result, ServerInfo, ServerState,
     ToolDefinition,
 };
-use crate::{call::failure::Call, call::task::TaskCall};
+use crate::{call::outcome::Call, call::task::TaskCall};
 use perihelion_settings::metrics::{self, Timer};
 
 /// Extra time for calls in flight, beyond their own limit, when their server is removed from the file.
@@ -181,7 +181,7 @@ impl Server {
     ) -> Result<Reply> {
         let turn = self.admission.turn(&self.closed).await;
         let _permit = turn.map_err(|reason| call.not_sent(reason))?;
-        let trial = self.admission.admit().map_err(|open| call.not_sent(&open.to_string()))?;
+        let trial = self.admission.admit().map_err(|open| call.not_sent(open))?;
         let reply = self.send(call, given, context).await;
         drop(trial);
         self.admission.use_now();

@@ -21,7 +21,7 @@ use super::{
 };
 use crate::configuration::{ServerConfig, Transport};
 use crate::types::text;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// Longest line accepted over stdio, unless the result limit requires more.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;

@@ -24,7 +24,7 @@ use sse_stream::{Sse, SseStream};
 
 use super::messages;
 use crate::types::text;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 use perihelion_http::reach;
 
 /// Bytes of a whole answer.

@@ -1,6 +1,6 @@
 //! Reaches servers: child processes and HTTP, logins, sessions, and requests that always end.
 //!
-//! Enter at `connect::connect`, which gives a [`session::Session`], and at `request::send`. Invariant: every process is
+//! Enter at `connect::connect`, which gives a [`session::Session`], and at `session::send`. Invariant: every process is
 //! owned and reaped, and every wait is bounded. Deliberately absent: the content of requests, and the meaning of
 //! answers.
 
@@ -14,8 +14,6 @@ mod messages;
 pub(super) mod oauth;
 pub(super) mod open_calls;
 mod process;
-mod process_tag;
-pub(super) mod request;
 mod sandbox;
 pub(super) mod session;
 #[cfg(test)]

@@ -18,7 +18,7 @@ use tokio::sync::{Notify, mpsc, watch};
 
 use crate::types::{Progress, text};
 use crate::{configuration::redact::Secrets, trust::hidden};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// A call that can be asked something while it waits for its end.
 pub(crate) trait Askable: Send + Sync {

@@ -5,17 +5,21 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
 use rmcp::model::{
-    ClientCapabilities, ClientConfig, ElicitRequestParams, ElicitResult, ElicitationCapability,
-    ErrorData, FormElicitationCapability, Implementation, ProgressNotificationParam,
-    UrlElicitationCapability,
+    CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientConfig,
+    ClientRequest, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData,
+    FormElicitationCapability, Implementation, ProgressNotificationParam, RequestId,
+    RequestMetaObject, ServerResult, UrlElicitationCapability,
 };
-use rmcp::service::{NotificationContext, RequestContext, RunningService};
-use rmcp::{ClientHandler, Peer, RoleClient};
+use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, RunningService};
+use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use tokio::sync::Mutex;
 
-use super::open_calls::{ListChanges, OpenCalls, ProgressBoard};
+use super::open_calls::{ListChanges, OpenCalls, ProgressBoard, Reports};
 use super::{http_session::SessionId, process::Process};
+use crate::configuration::ServerConfig;
 use crate::types::Via;
+use perihelion_clock as clock;
+use tokio::time::timeout;
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.
 const GOODBYE: Duration = Duration::from_secs(1);
@@ -149,5 +153,113 @@ impl Session {
         if let Some(process) = self.process() {
             process.end(patience).await;
         }
+    }
+}
+
+/// How long the delivery of a cancellation is tried.
+const CANCEL: Duration = Duration::from_secs(2);
+
+#[derive(Clone, Copy)]
+pub(crate) struct Bounds {
+    /// Longest silence; progress starts it again.
+    pub idle: Duration,
+    /// Longest duration, whatever progress is reported.
+    pub total: Duration,
+}
+
+impl Bounds {
+    /// Returns how long a call of a server's tool may take.
+    pub fn of_calls(config: &ServerConfig) -> Self {
+        Self { idle: config.tool_timeout, total: config.tool_total_timeout }
+    }
+}
+
+pub(crate) enum Failure {
+    /// The connection was closed before the request was handed over.
+    NotHandedOver,
+    /// No answer came within the bound, which is given.
+    TimedOut(Duration),
+    /// The server or the transport answered with an error.
+    Service(ServiceError),
+    /// The connection closed before the answer.
+    Closed,
+}
+
+pub(crate) struct Answer {
+    pub id: RequestId,
+    pub result: ServerResult,
+}
+
+/// Sends a request; on a timeout, or when the caller goes away, the server gets a cancellation.
+pub(crate) async fn send(
+    session: &Session,
+    request: ClientRequest,
+    meta: RequestMetaObject,
+    bounds: Bounds,
+) -> Result<Answer, Failure> {
+    send_and_report(session, request, meta, bounds, Reports::none()).await
+}
+
+/// As [`send`], and passes on the server's progress.
+pub(crate) async fn send_and_report(
+    session: &Session,
+    request: ClientRequest,
+    meta: RequestMetaObject,
+    bounds: Bounds,
+    mut reports: Reports<'_>,
+) -> Result<Answer, Failure> {
+    let started = clock::monotonic();
+    let options = PeerRequestOptions::no_options().with_meta(meta);
+    let sending = session.peer.send_request_with_option(request, options);
+    let mut handle = match timeout(bounds.idle, sending).await {
+        Ok(Ok(handle)) => handle,
+        Ok(Err(_)) | Err(_) => return Err(Failure::NotHandedOver),
+    };
+    let mut watch = session.progress.watch(handle.progress_token.clone());
+    let mut guard = CancelOnDrop { peer: session.peer.clone(), id: Some(handle.id.clone()) };
+    loop {
+        let left = bounds.total.saturating_sub(started.elapsed());
+        let wait = bounds.idle.min(left);
+        let answer = timeout(wait, async {
+            tokio::select! {
+                biased;
+                answer = &mut handle.rx => Ok(answer),
+                progress = watch.progress() => Err(progress),
+            }
+        });
+        match answer.await {
+            Ok(Err(progress)) => reports.tell(progress),
+            Ok(Ok(answer)) => {
+                guard.id = None;
+                return match answer {
+                    Ok(Ok(result)) => Ok(Answer { id: handle.id, result }),
+                    Ok(Err(ServiceError::TransportClosed)) | Err(_) => Err(Failure::Closed),
+                    Ok(Err(error)) => Err(Failure::Service(error)),
+                };
+            }
+            Err(_) if left <= bounds.idle => return Err(Failure::TimedOut(bounds.total)),
+            Err(_) => return Err(Failure::TimedOut(bounds.idle)),
+        }
+    }
+}
+
+/// Notifies the server that the answer is no longer needed.
+struct CancelOnDrop {
+    peer: Peer<RoleClient>,
+    id: Option<RequestId>,
+}
+
+impl Drop for CancelOnDrop {
+    fn drop(&mut self) {
+        let Some(id) = self.id.take() else { return };
+        // Outside of a runtime the session is ending anyway.
+        let Ok(runtime) = tokio::runtime::Handle::try_current() else { return };
+        let peer = self.peer.clone();
+        runtime.spawn(async move {
+            let reason = Some("the caller no longer waits for the answer".to_owned());
+            let params = CancelledNotificationParam::new(Some(id), reason);
+            let cancelled = CancelledNotification::new(params);
+            let _ = timeout(CANCEL, peer.send_notification(cancelled.into())).await;
+        });
     }
 }

@@ -4,7 +4,6 @@
 //! Services use a graph through [`Served`]; it hides the state's type, so services are compiled once. Invariant: only
 //! the graph whose name a thread stores runs the thread. Deliberately absent: the shapes of any protocol.
 
-mod edit;
 mod own;
 mod star;
 mod state;
@@ -23,7 +22,7 @@ pub(crate) use self::star::star;
 pub use self::star::supervisor_offline;
 pub use self::state::{HostedEvent, ThreadState, Update, Wrote};
 pub(crate) use self::typed::Setup;
-use crate::star_options::star_options;
+use crate::assemble::star_options;
 use crate::{Error, Runtime, find_team};
 use perihelion_engine::checkpoint::{StepRow, Store, ThreadInfo};
 use perihelion_engine::graph::Edge;

@@ -1,15 +1,18 @@
-//! Skills: shown before work, learned after it.
+//! Skills: shown before work, learned after it. Memories: the user's words become facts and preferences, in parallel with
+//! the run and never before it.
 
 use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
-use perihelion_memory::{Call, Question, Skill, Skills, ToolHashes, distil};
+use perihelion_memory::{Call, Operations, Question, Skill, Skills, ToolHashes, distil};
 use perihelion_recall::Scope;
 
-use super::{Error, MemoryService, NOTHING_LEARNED, embed};
+use super::{Error, MemoryService, NOTHING_LEARNED, Shared, embed};
 use perihelion_engine::clock;
+use perihelion_llm::{self as llm, ChatRequest, Role};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
-use perihelion_star::{CallRecord, ShownSkill, Work, is_built_in};
+use perihelion_star::{CallRecord, ShownSkill, Statement, Work, is_built_in};
+use serde_json::json;
 
 /// Skills that an agent is shown.
 const SHOWN: usize = 3;
@@ -127,4 +130,41 @@ fn hashes(tools: &[ToolDefinition]) -> ToolHashes {
         (tool.name.clone(), hash)
     };
     tools.iter().map(hash).collect()
+}
+
+/// Name of the schema of the extractor's answer.
+const SCHEMA: &str = "user_memory";
+
+/// Characters of a message that are looked at.
+const CHARS: usize = 8_000;
+
+/// Asks the extractor for the memorable part of a user's words, and stores it; a failure is logged.
+pub(super) async fn listen(shared: &Shared, scope: &Scope, heard: Statement, at: DateTime<Utc>) {
+    let thread = heard.thread.clone();
+    if let Err(error) = remember(shared, scope, heard, at).await {
+        tracing::warn!(%error, thread, "cannot store memories of the user");
+    }
+}
+
+async fn remember(
+    shared: &Shared,
+    scope: &Scope,
+    heard: Statement,
+    at: DateTime<Utc>,
+) -> Result<(), Error> {
+    // Keys alone: values that were recalled must not be extracted again.
+    let known = shared.memory.list(scope).await?;
+    let keys: Vec<&str> = known.iter().map(|entry| entry.key.as_str()).collect();
+    let text: String = heard.text.chars().take(CHARS).collect();
+    let prompt = json!({ "message": text, "keys": keys });
+    let messages = shared.prompts.messages("extractor", prompt)?;
+    let request =
+        ChatRequest::new(Role::Extractor, heard.thread.clone(), messages).stage("extract");
+    let answer = llm::ask::<Operations>(shared.model.as_ref(), request, SCHEMA).await?;
+    let source = format!("thread {} turn {}", heard.thread, heard.turn);
+    let done = shared.memory.apply(scope, &answer.value, &source, at).await?;
+    if done > 0 {
+        embed(shared.memory.index(), shared.embeddings.as_ref(), scope).await?;
+    }
+    Ok(())
 }

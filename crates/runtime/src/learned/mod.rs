@@ -6,7 +6,6 @@
 //! search (`perihelion-recall`).
 
 mod learning;
-mod listening;
 mod queues;
 
 use std::sync::Arc;
@@ -19,9 +18,11 @@ use perihelion_recall::{EmbeddingModel, QueryVector, Scope, StoredIndex, embed_p
 use tokio_util::task::TaskTracker;
 
 use self::queues::Queues;
+use perihelion_embeddings::Endpoint;
 use perihelion_engine::clock;
 use perihelion_llm::{self as llm, ChatModel, Prompts};
 use perihelion_mcp::ServerInfo;
+use perihelion_settings::config::Settings;
 use perihelion_star::{Experience, Known, ShownSkill, Statement, Work};
 
 /// How long the end of a program waits for lessons to be stored and users' words to be understood.
@@ -175,7 +176,46 @@ impl Experience for MemoryService {
         let shared = Arc::clone(&self.shared);
         let owner = scope.clone();
         let at = clock::now();
-        let listening = async move { listening::listen(&shared, &owner, heard, at).await };
+        let listening = async move { learning::listen(&shared, &owner, heard, at).await };
         self.tasks.spawn(self.statements.queue(scope, listening));
     }
+}
+
+/// The tenant of the command line's user, as for threads.
+pub const LOCAL_TENANT: &str = "default";
+
+pub async fn open_skills(settings: &Settings) -> Result<Skills, crate::Error> {
+    Ok(Skills::new(index(settings).await?))
+}
+
+/// Opens the memories of users, in the settings' database.
+pub async fn open_memory(settings: &Settings) -> Result<UserMemory, crate::Error> {
+    Ok(UserMemory::new(index(settings).await?))
+}
+
+async fn index(settings: &Settings) -> Result<StoredIndex, crate::Error> {
+    let opened = Database::open(settings.store.database.expose()).await;
+    Ok(StoredIndex::new(opened.map_err(Error::from)?))
+}
+
+/// Returns the skills and memories of runs. `None` if they are disabled, or if threads are encrypted, because skills
+/// and memories are not.
+pub(crate) fn of_runs(
+    settings: &Settings,
+    database: &Database,
+    chat: &Arc<dyn ChatModel>,
+    prompts: &Arc<Prompts>,
+) -> Result<Option<Arc<MemoryService>>, crate::Error> {
+    if !settings.swarm.experience {
+        return Ok(None);
+    }
+    if !settings.encryption.keys.is_empty() {
+        tracing::info!("threads are encrypted, so no skills and memories are stored");
+        return Ok(None);
+    }
+    let embeddings = settings.embeddings.as_ref().map(Endpoint::new).transpose();
+    let embeddings = embeddings.map_err(llm::Error::from)?;
+    let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
+    let models = Models { chat: Arc::clone(chat), prompts: Arc::clone(prompts), embeddings };
+    Ok(Some(Arc::new(MemoryService::new(database.clone(), models))))
 }

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::{Life, Plugins, problems};
-use crate::survey::sort_out;
+use crate::agents::sort_out;
 use crate::threads::next_nodes;
 use crate::{Error, Runtime};
 use perihelion_engine::clock;

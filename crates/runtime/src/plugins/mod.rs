@@ -15,7 +15,7 @@ use tokio::sync::watch::Sender;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
-use super::survey::{AgentInfo, ServerProblem, Survey, sort_out};
+use super::agents::{AgentInfo, ServerProblem, Survey, sort_out};
 use perihelion_mcp::{
     self as mcp, Absent, DiscoveryProgress, Logins, Pins, Pool, PoolOptions, Reloaded, ServerInfo,
     ServersFile, Warning,

@@ -5,15 +5,11 @@
 
 mod approvals;
 mod cancel;
-mod fork;
 mod live_status;
 mod naming;
-mod opening;
 mod prune;
-mod removal;
 mod state;
 mod steps;
-mod transfer;
 mod view;
 
 use std::sync::Arc;
@@ -22,18 +18,19 @@ pub use self::approvals::WaitingApproval;
 pub use self::cancel::Cancelled;
 pub use self::live_status::{Listing, LiveStatus};
 pub use self::naming::Holder;
-pub use self::opening::{keyring, open_store, open_store_to_read};
 pub use self::prune::{PruneOptions, PruneReport, Pruned};
-pub use self::removal::Removal;
 pub use self::state::RawState;
 pub use self::steps::StepView;
 pub(super) use self::steps::next_nodes;
 pub use self::view::{ThreadView, is_abandoned};
 
-use super::{Error, Runtime};
-use perihelion_engine::checkpoint::{Store, ThreadInfo};
+use crate::{Error, Runtime, Served};
+use perihelion_engine::checkpoint::{
+    self, Keyring, MemoryStore, Store, ThreadDump, ThreadInfo, ThreadStatus,
+};
 use perihelion_engine::ids::ThreadId;
-use perihelion_settings::config::Settings;
+use perihelion_engine::{journal, runner};
+use perihelion_settings::config::{DatabaseUrl, Settings};
 
 /// The threads of a store; cheap to clone.
 #[derive(Clone)]
@@ -77,3 +74,136 @@ impl Threads {
 
 #[cfg(test)]
 mod tests;
+
+/// Returns the keys of the settings; `None` without encryption.
+pub fn keyring(settings: &Settings) -> Result<Option<Keyring>, Error> {
+    Ok(Keyring::of_found(settings.encryption.exposed())?)
+}
+
+/// Opens only the store of the settings, with encryption if they name keys.
+pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    let url = settings.store.database.expose();
+    Ok(checkpoint::open_sealed(url, keyring(settings)?).await?)
+}
+
+/// Opens the store of the settings for reading; creates none.
+///
+/// A missing default store counts as empty; any other missing one is a mistyped name.
+///
+/// # Errors
+/// As [`open_store`], and [`checkpoint::Error::NoDatabase`] for a missing one.
+pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    let url = settings.store.database.expose();
+    if checkpoint::is_there(url).map_err(checkpoint::Error::from)? {
+        open_store(settings).await
+    } else if settings.store.database == DatabaseUrl::in_data_directory() {
+        Ok(Arc::new(MemoryStore::new()))
+    } else {
+        let url = checkpoint::redact_url(url);
+        Err(checkpoint::Error::NoDatabase { url }.into())
+    }
+}
+
+impl Threads {
+    /// Makes a thread whose history up to `at` is shared with `source`; `graph` is that of the source, if it is known.
+    pub async fn fork(
+        &self,
+        source: ThreadId,
+        at: u64,
+        id: ThreadId,
+        title: Option<String>,
+        graph: Option<&dyn Served>,
+    ) -> Result<ThreadInfo, Error> {
+        let store = self.0.as_ref();
+        store.check_keys().await?;
+        let info = store.info(source).await?;
+        if let Some(graph) = graph {
+            // A damaged thread leaves no fork behind that cannot be continued.
+            graph.state(source, Some(at)).await?;
+        }
+        Ok(runner::fork(store, info, at, id, title).await?)
+    }
+}
+
+impl Threads {
+    /// Returns everything of a thread, after a check of the keys of all calls in its journal.
+    ///
+    /// # Errors
+    /// [`checkpoint::Error::Corrupt`](perihelion_engine::checkpoint::Error::Corrupt) for a journal that was altered; whatever the
+    /// store reports.
+    pub async fn export(&self, thread: ThreadId) -> Result<ThreadDump, Error> {
+        let dump = self.0.export(thread).await?;
+        journal::verify_dump(&dump)?;
+        Ok(dump)
+    }
+
+    /// Keeps a thread that was exported, with its teams' threads, for the tenant that it is of or for another one.
+    ///
+    /// # Errors
+    /// As [`Threads::export`]; [`checkpoint::Error::ThreadExists`](perihelion_engine::checkpoint::Error::ThreadExists).
+    pub async fn import(
+        &self,
+        mut dump: ThreadDump,
+        tenant: Option<&str>,
+    ) -> Result<ThreadInfo, Error> {
+        journal::verify_dump(&dump)?;
+        if let Some(tenant) = tenant {
+            give(&mut dump, tenant);
+        }
+        self.0.check_keys().await?;
+        self.0.import(&dump).await?;
+        self.info(dump.info.id).await
+    }
+}
+
+fn give(dump: &mut ThreadDump, tenant: &str) {
+    tenant.clone_into(&mut dump.info.tenant);
+    dump.children.iter_mut().for_each(|child| give(child, tenant));
+}
+
+/// Whether a thread goes that is under way.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub enum Removal {
+    /// It stays, also if another process claimed it since it was read.
+    AtRest,
+    /// It is deleted: its run loses its unfinished work, and fails.
+    Forced,
+}
+
+impl Threads {
+    /// Refuses to delete a thread that is under way, unless that is wanted.
+    ///
+    /// # Errors
+    /// [`Error::UnderWay`] naming who is at work on it.
+    pub fn check_removal(info: &ThreadInfo, removal: Removal) -> Result<(), Error> {
+        match under_way(info).filter(|_| removal == Removal::AtRest) {
+            Some(how) => Err(Error::UnderWay { thread: info.id, how }),
+            None => Ok(()),
+        }
+    }
+
+    /// Deletes a thread and everything of it; forks keep the history that they share.
+    ///
+    /// # Errors
+    /// As [`Threads::check_removal`], and whatever the store reports.
+    pub async fn remove(&self, info: &ThreadInfo, removal: Removal) -> Result<(), Error> {
+        Self::check_removal(info, removal)?;
+        match removal {
+            Removal::AtRest => self.0.delete_as_seen(info).await?,
+            Removal::Forced => self.0.delete(info.id).await?,
+        }
+        Ok(())
+    }
+}
+
+/// Names the process that works on a thread; `None` if it is known to be dead.
+fn under_way(info: &ThreadInfo) -> Option<String> {
+    match info.status {
+        ThreadStatus::Busy if !is_abandoned(info) => {
+            let owner = Holder::of(info.owner.as_deref().unwrap_or_default());
+            Some(format!("being run by {owner}"))
+        }
+        ThreadStatus::Queued => Some("queued for the workers".to_owned()),
+        _ => None,
+    }
+}

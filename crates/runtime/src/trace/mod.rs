@@ -2,8 +2,6 @@
 //!
 //! [`Traces`] reads one, replays it or compares two, [`trace_finder`] searches, [`Replayer`] sends old traces again.
 
-mod again;
-mod panels;
 mod replayer;
 mod traces;
 
@@ -11,10 +9,8 @@ use std::sync::Arc;
 
 use serde::Serialize;
 
-pub use self::again::AnswerAgain;
-pub use self::panels::Analysis;
 pub use self::replayer::{Replayed, Replayer};
-pub use self::traces::Traces;
+pub use self::traces::{Analysis, AnswerAgain, Traces};
 use super::Error;
 use super::threads::is_abandoned;
 use perihelion_engine::checkpoint::{Store, ThreadInfo, ThreadStatus};

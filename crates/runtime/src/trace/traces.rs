@@ -2,15 +2,20 @@
 
 use std::sync::Arc;
 
-use super::{Error, Trace, TraceHead, panels, view};
+use super::{Error, Trace, TraceHead, view};
 use crate::{Runtime, Served, Threads};
 use perihelion_engine::checkpoint::{self, Store};
+use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner::ReplayReport;
-use perihelion_settings::config::Settings;
+use perihelion_engine::runner::{ReplayReport, StateView};
+use perihelion_llm::{ChatMessage, MessageRole, ToolCall, Usage};
+use perihelion_settings::config::{Price, Settings};
+use perihelion_star::GraphState;
 use perihelion_telemetry::history::{self, Comparison};
 use perihelion_telemetry::reading::{self, Event};
-use perihelion_telemetry::{TraceId, View, Which, bill, project, read};
+use perihelion_telemetry::{About, Span, TraceId, View, Which, bill, project, read};
+use serde::Serialize;
+use serde_json::Value;
 
 /// The traces of a store's threads, as the settings want them; no servers and no model are needed.
 #[derive(Clone, Copy)]
@@ -66,7 +71,7 @@ impl<'a> Traces<'a> {
             notes: reading::notes(&spans),
         };
         let events = reading::events(&spans);
-        let analyses = panels::analyses(store, thread, &spans).await?;
+        let analyses = analyses(store, thread, &spans).await?;
         Ok(Trace { head, events, spans, analyses })
     }
 
@@ -95,4 +100,105 @@ impl<'a> Traces<'a> {
     ) -> Result<Comparison, Error> {
         Ok(history::compare(self.store.as_ref(), one, other).await?)
     }
+}
+
+/// A model's answer to a recorded request with another prompt.
+#[derive(Clone, Debug, Serialize)]
+pub struct AnswerAgain {
+    pub output: String,
+    pub calls: Vec<ToolCall>,
+    pub model: String,
+    pub usage: Usage,
+    /// Billionths of a US dollar, if the price is known.
+    pub nano_usd: Option<u64>,
+    pub latency_ms: u64,
+}
+
+impl Runtime {
+    /// Sends the request of a recorded model call again with another system prompt, and stores nothing.
+    ///
+    /// The rest is as recorded: messages, tools and the form of the answer. `None` if the trace has no such call.
+    pub async fn ask_again(
+        &self,
+        thread: ThreadId,
+        run: Option<u32>,
+        call: &str,
+        prompt: String,
+    ) -> Result<Option<AnswerAgain>, Error> {
+        let trace = self.traces().read(thread, run).await?;
+        let found = trace.spans.into_iter().find(|span| span.span_id.to_string() == call);
+        let Some(About::Chat { input: Some(mut request), .. }) = found.map(|span| span.about)
+        else {
+            return Ok(None);
+        };
+        request.messages.retain(|message| message.role != MessageRole::System);
+        request.messages.insert(0, ChatMessage::system(prompt));
+        let started = clock::now();
+        let answer = self.model().chat(&request, None).await?;
+        let price = self.settings().models.price_list().of(request.role.as_str(), &answer.model);
+        let usage = answer.usage;
+        let cost = |price: Price| {
+            price.nano_usd(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
+        };
+        Ok(Some(AnswerAgain {
+            output: answer.content,
+            calls: answer.tool_calls,
+            model: answer.model,
+            usage,
+            nano_usd: price.map(cost),
+            latency_ms: (clock::now() - started).num_milliseconds().unsigned_abs(),
+        }))
+    }
+}
+
+/// How the artifact of an analysis ends.
+const ANALYSIS: &str = "/analysis.json";
+
+/// The analysis behind one result: grounding pack, draft, guard, attempts, triage, preview, chart.
+#[derive(Clone, Debug, Serialize)]
+pub struct Analysis {
+    pub result: String,
+    pub agent: String,
+    /// The artifact that holds it whole.
+    pub artifact: String,
+    pub panels: Value,
+}
+
+/// Returns the analyses behind the results of a trace; `None` if the state was deleted.
+///
+/// # Errors
+/// [`checkpoint::Error::Blob`] if one of them cannot be read, and any other error of the store.
+async fn analyses(
+    store: &dyn Store,
+    thread: ThreadId,
+    spans: &[Span],
+) -> Result<Vec<Analysis>, checkpoint::Error> {
+    let worked: Vec<(&str, &str)> = spans
+        .iter()
+        .filter_map(|span| match &span.about {
+            About::Agent { agent, task: Some(task), .. } => Some((agent.as_str(), task.as_str())),
+            _ => None,
+        })
+        .collect();
+    if worked.is_empty() {
+        return Ok(Vec::new());
+    }
+    let Ok(view) = StateView::<GraphState>::read(store, thread, None).await else {
+        return Ok(Vec::new());
+    };
+    let state = view.state;
+    let results = (0..state.results.len()).filter_map(|at| state.results.get(at));
+    let of_trace =
+        results.filter(|result| worked.contains(&(result.agent.as_str(), result.task.as_str())));
+    let mut analyses = Vec::new();
+    for result in of_trace {
+        let artifact = format!("{}{ANALYSIS}", result.id);
+        let Some(kept) = state.global_state.get(&artifact) else { continue };
+        let whole = kept.whole(store, thread, &artifact).await?;
+        let Ok(panels) = serde_json::from_str(&whole) else { continue };
+        let agent = result.agent.clone();
+        let result = result.id.clone();
+        analyses.push(Analysis { result, agent, artifact, panels });
+    }
+    Ok(analyses)
 }

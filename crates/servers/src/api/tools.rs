@@ -9,8 +9,8 @@ use super::adjust::{CONTEXT, Context};
 use super::calls::{Api, Call, Called};
 use super::client::Client;
 use super::{Error, Options, Result};
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, answer, config, failure, respond};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, answer, config, failure, respond};
 
 /// Default for the number of listed operations.
 const FOUND: usize = 12;

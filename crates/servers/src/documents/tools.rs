@@ -17,10 +17,10 @@ use super::answers::{
 };
 use super::{Error, Opened, Options, Result, TENANT_META};
 use crate::root::Root;
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, config, lines, respond};
 use perihelion_engine::checkpoint::{self, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, config, lines, respond};
 
 /// Default for the number of hits, and its maximum.
 const DEFAULT_HITS: usize = 8;

@@ -6,8 +6,8 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::{Error, Excerpt, Listing, Options, Search, Tree};
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, config, respond};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, config, respond};
 
 /// Lines returned by `read` unless the call says otherwise.
 const DEFAULT_LINES: usize = 200;

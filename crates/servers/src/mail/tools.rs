@@ -6,8 +6,8 @@ use serde::{Deserialize, Serialize};
 
 use super::{Error, Options};
 use crate::notes::IDEMPOTENCY_KEY;
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, config, lines, respond};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, config, lines, respond};
 
 /// Most messages that a search returns.
 const FOUND: usize = 30;

@@ -11,8 +11,8 @@ use serde_json::{Map, Value};
 use tokio::sync::Semaphore;
 
 use super::{Error, MAX_CODE_BYTES, Options};
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, answer, config, failure};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, answer, config, failure};
 
 /// The field for the program's start time, in milliseconds since the epoch; the result repeats it.
 pub const CLOCK: &str = "dev.perihelion/clock";

@@ -11,8 +11,8 @@ use serde::{Deserialize, Serialize};
 use tokio::io::AsyncWriteExt as _;
 
 use super::Options;
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, config, respond};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, config, respond};
 
 pub struct Server {
     database: Database,
@@ -214,7 +214,7 @@ impl Server {
             file.write_all(&bytes).await?;
             file.flush().await
         };
-        written.await.map_err(|error: std::io::Error| refused(error.to_string()))?;
+        written.await.map_err(Error::Export)?;
         Ok(Exported {
             path: path.display().to_string(),
             row_count: rows.row_count,

@@ -10,8 +10,7 @@ use std::time::Duration;
 
 use perihelion_documents::Parser;
 use perihelion_ingest::parser;
-pub use perihelion_web::Addresses;
-use perihelion_web::{Document, Limits, Provider, ReadDocument, Reading, Web, Wire};
+use perihelion_web::{Addresses, Document, Limits, Provider, ReadDocument, Reading, Web, Wire};
 
 pub use tools::Server;
 

@@ -5,8 +5,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 
 use super::{Error, Options};
-use crate::toolbox::prelude::*;
-use crate::toolbox::{Serving, config, lines, respond};
+use perihelion_toolbox::prelude::*;
+use perihelion_toolbox::{Serving, config, lines, respond};
 
 /// Hits of a search, and of a deep one.
 const HITS: usize = 8;

@@ -5,7 +5,7 @@
 
 use opentelemetry::metrics::{Counter, Gauge, Histogram, Meter, UpDownCounter};
 
-pub(super) mod label {
+pub mod label {
     pub const AGENT: &str = "gen_ai.agent.name";
     pub const ERROR: &str = "error.type";
     pub const MODALITY: &str = "gen_ai.token.modality";
@@ -127,7 +127,8 @@ macro_rules! instruments {
             meaning: $meaning,
         }),+];
 
-        pub(super) struct Instruments { $(pub $field: instrument!($kind),)+ }
+        /// The instruments, each under the name of its field.
+        pub struct Instruments { $(pub $field: instrument!($kind),)+ }
 
         impl Instruments {
             pub fn new(meter: &Meter) -> Self {

@@ -13,11 +13,9 @@ use std::time::{Duration, Instant};
 
 use opentelemetry::metrics::Meter;
 
-use self::definitions::Instruments;
-use perihelion_engine::clock;
-use perihelion_engine::observer;
+use perihelion_clock as clock;
 
-pub use definitions::{DEFINITIONS, Definition, Kind};
+pub use definitions::{DEFINITIONS, Definition, Instruments, Kind, label};
 pub use happened::*;
 
 /// The instruments of the process, if they are collected.
@@ -26,15 +24,15 @@ static INSTRUMENTS: OnceLock<Instruments> = OnceLock::new();
 /// Makes the instruments with a meter, which collects them from now on; a second call has no effect.
 pub fn install(meter: &Meter) {
     INSTRUMENTS.get_or_init(|| Instruments::new(meter));
-    observer::install(happened::EngineMetrics);
 }
 
-fn instruments() -> Option<&'static Instruments> {
+/// Returns the instruments, if they are collected.
+pub fn instruments() -> Option<&'static Instruments> {
     INSTRUMENTS.get()
 }
 
 /// Calls a function with the instruments, if they are collected.
-fn tell(event: impl FnOnce(&Instruments)) {
+pub fn tell(event: impl FnOnce(&Instruments)) {
     if let Some(to) = instruments() {
         event(to);
     }

@@ -36,7 +36,7 @@ pub(super) async fn ask(
                     None => Ok(answer),
                 }
             });
-            answer.map_err(|error| EffectError::no_effect(error.to_string()))
+            answer.map_err(EffectError::no_effect)
         }
     };
     ctx.read_only(Role::Agent.as_str(), &request, perform).await
@@ -65,7 +65,7 @@ pub(super) async fn call(
             let called = tools.call(&server, &tool, arguments, context).await;
             called.map_err(|error| match error {
                 mcp::Error::Unknown { .. } => EffectFailure::Unknown(error.to_string()).into(),
-                other => EffectError::no_effect(other.to_string()),
+                other => EffectError::no_effect(other),
             })
         }
     };

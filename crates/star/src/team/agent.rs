@@ -144,7 +144,7 @@ impl TeamNode {
         let withdraw = Arc::clone(&roster) as _;
         let parts = Arc::new(self.star.of_team(ctx.place(), ctx.state(), withdraw));
         let graph = star::graph(&self.name, &parts, &roster)
-            .map_err(|error| NodeError::failed("team", error.to_string()))?;
+            .map_err(|error| NodeError::failed("team", error))?;
         let limits =
             Limits { max_steps: parts.limits.max_steps + SPARE_STEPS, ..Limits::default() };
         let now = ctx.port().unrecorded_now_micros();
@@ -161,7 +161,7 @@ impl TeamNode {
         let end = end.map_err(|error| question::asked_as(&self.name, error))?;
         let child = ctx.place().thread.child(&ctx.place().subgraph());
         let info = self.star.home.store.info(child).await;
-        let info = info.map_err(|error| NodeError::failed("team", error.to_string()))?;
+        let info = info.map_err(|error| NodeError::failed("team", error))?;
         let mut report = report_of(&end, assignment);
         report.spent.steps += info.head;
         Ok(report)

@@ -187,7 +187,7 @@ impl ArchitectNode {
                     return Err(EffectFailure::NoEffect("there is nowhere to save it".to_owned()));
                 };
                 let saved = founder.found(tenant, design).await;
-                saved.map(Value::from).map_err(|error| EffectFailure::NoEffect(error.to_string()))
+                saved.map(Value::from).map_err(EffectFailure::no_effect)
             }) as futures::future::BoxFuture<'_, _>
         });
         match ctx.effect(effect, perform).await? {

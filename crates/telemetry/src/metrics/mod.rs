@@ -5,6 +5,7 @@
 //! periodic exporter is not used, for the reasons given in [`otlp`].
 
 mod deliveries;
+mod engine;
 
 use std::sync::{Arc, OnceLock, Weak};
 use std::time::Duration;
@@ -55,6 +56,7 @@ pub fn collect(delta: bool) -> Result<&'static Collected, Error> {
     let made = Collected::new(if delta { Temporality::Delta } else { Temporality::Cumulative })?;
     Ok(COLLECTED.get_or_init(|| {
         perihelion_settings::metrics::install(&made._provider.meter(crate::PROGRAM));
+        perihelion_engine::observer::install(engine::EngineMetrics);
         made
     }))
 }

@@ -1,6 +1,7 @@
 //! OTLP over HTTP, as binary protobuf.
 
 use std::io::Write as _;
+use std::iter::successors;
 use std::time::Duration;
 
 use flate2::write::GzEncoder;
@@ -39,7 +40,7 @@ impl Http {
             .redirect(reqwest::redirect::Policy::none());
         if let Some(pem) = certificates {
             let read = reqwest::Certificate::from_pem_bundle(pem);
-            for one in read.map_err(|error| causes(&error))? {
+            for one in read.map_err(|error| cause(&error))? {
                 client = client.add_root_certificate(one);
             }
         }
@@ -65,7 +66,7 @@ impl Http {
             format!("{base}{}", P::PATH)
         };
         reqwest::Url::parse(&address)?;
-        let client = client.map_err(|error| causes(&error))?;
+        let client = client.map_err(|error| cause(&error))?;
         Ok(Self { client, address, headers, gzip })
     }
 
@@ -79,7 +80,7 @@ impl Http {
         let body = if self.gzip { gzipped(&body)? } else { body };
         let sent = self.client.post(address).headers(self.headers.clone()).body(body).send().await;
         let answer = sent.map_err(|error| Refusal::Passing {
-            reason: format!("the collector was not reached: {}", causes(&error)),
+            reason: format!("the collector was not reached: {}", cause(&error)),
             after: None,
         })?;
         let status = answer.status();
@@ -158,10 +159,8 @@ fn is_page(headers: &HeaderMap) -> bool {
     kind.trim_start().to_ascii_lowercase().starts_with("text/html")
 }
 
-fn causes(error: &dyn std::error::Error) -> String {
-    let mut cause = error;
-    while let Some(deeper) = cause.source() {
-        cause = deeper;
-    }
-    cause.to_string()
+/// Returns the innermost cause of an error.
+fn cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let causes = successors(Some(error), |error| error.source());
+    causes.last().map(ToString::to_string).unwrap_or_default()
 }

@@ -225,15 +225,17 @@ impl Binder<'_> {
         let TableFactor::Table { name, alias, partitions, .. } = table else {
             return Err(Refusal::Construct("a filter over what is no table".into()));
         };
-        let refused = |reason: String| Refusal::Filter { table: name.to_string(), reason };
+        let refused = |reason: &dyn std::fmt::Display| Refusal::Filter {
+            table: name.to_string(),
+            reason: reason.to_string(),
+        };
         let text = format!("SELECT 1 WHERE ({filter})");
-        let parsed =
-            super::super::parse(&text, self.dialect).map_err(|error| refused(error.to_string()))?;
+        let parsed = super::super::parse(&text, self.dialect).map_err(|error| refused(&error))?;
         let Statement::Query(mut query) = parsed else {
-            return Err(refused("it is no condition".into()));
+            return Err(refused(&"it is no condition"));
         };
         let SetExpr::Select(select) = query.body.as_mut() else {
-            return Err(refused("it is no condition".into()));
+            return Err(refused(&"it is no condition"));
         };
         let condition = select.selection.take();
         let mut everything = everything_of(name.clone());
@@ -253,7 +255,7 @@ impl Binder<'_> {
         self.filtering = false;
         self.levels = levels;
         self.ctes = ctes;
-        bound.map_err(|error| refused(error.to_string()))?;
+        bound.map_err(|error| refused(&error))?;
         let alias = alias.clone().or_else(|| {
             let written = match name.0.last()?.as_ident() {
                 Some(last) => last.clone(),

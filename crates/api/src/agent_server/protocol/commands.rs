@@ -44,8 +44,8 @@ impl Refused {
         Self::new("no_such_subscription", "this socket has no such subscription")
     }
 
-    pub(super) fn invalid(message: impl Into<String>) -> Self {
-        Self::new("invalid_argument", message)
+    pub(super) fn invalid(message: impl ToString) -> Self {
+        Self::new("invalid_argument", message.to_string())
     }
 }
 

@@ -132,12 +132,12 @@ impl Talk {
         });
         let command: Command = match read {
             Ok(command) => command,
-            Err(error) => return commands::failure(None, &Refused::invalid(error.to_string())),
+            Err(error) => return commands::failure(None, &Refused::invalid(error)),
         };
         let id = command.id;
         let done = match command.method.as_str() {
             "subscription.subscribe" => serde_json::from_value(Value::Object(command.params))
-                .map_err(|error| Refused::invalid(error.to_string()))
+                .map_err(Refused::invalid)
                 .and_then(|wanted| self.subscribe(wanted))
                 .map(|name| json!({ "subscription_id": name, "replayed_events": 0 })),
             "subscription.unsubscribe" => {

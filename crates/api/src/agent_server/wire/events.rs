@@ -10,8 +10,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::metadata::{RunMetadata, TaskMetadata, trigger};
 use super::modes::{Modes, Wire, root};
+use super::run::{RunMetadata, TaskMetadata, trigger};
 use super::state::{Output, Update, Values};
 use super::{Asked, interrupt, message, thread};
 use perihelion_engine::checkpoint::StepKind;

@@ -1,13 +1,10 @@
 //! Our types in the shapes of the Agent Server API, and its requests as our types; only this module knows both.
 
 mod assistant;
-mod checkpoint;
-mod choices;
 mod defaults;
 mod events;
 mod interrupt;
 mod message;
-mod metadata;
 mod modes;
 mod request;
 mod run;
@@ -16,16 +13,16 @@ mod thread;
 
 pub(crate) use assistant::id_of as assistant_of;
 pub(super) use assistant::{graph_assistant, schemas, shown as shown_assistant, team_assistant};
-pub(super) use checkpoint::{named_checkpoint, named_subgraph, shown as shown_checkpoint};
-pub(super) use choices::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
+pub(super) use defaults::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
 pub(super) use events::of as events_of;
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
 pub(crate) use message::content_text as text_of_content;
-pub(super) use metadata::graph_of;
 pub(super) use modes::{BEFORE_ENDS, Modes, Wire};
 pub(super) use request::RunBody;
-pub(super) use run::{Asked, shown as shown_run, without_user};
-pub(super) use state::{Update, Values, output, read_update, values};
+pub(super) use run::{Asked, graph_of, shown as shown_run, without_user};
+pub(super) use state::{
+    Update, Values, named_checkpoint, named_subgraph, output, read_update, shown_checkpoint, values,
+};
 pub(super) use thread::{
     Fields, empty_state, show_hosted, shown as shown_thread, snapshot, source, step_metadata,
 };

@@ -5,7 +5,7 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Asked;
-use super::metadata::{RunMetadata, graph_of};
+use super::run::{RunMetadata, graph_of};
 use crate::agent_server::Refusal;
 use axum::body::Bytes;
 use perihelion_runtime::ThreadState;

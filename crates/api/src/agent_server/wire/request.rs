@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::choices::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
+use super::defaults::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
 use super::message;
 use super::state::{read_input, read_update};
 use crate::agent_server::Refusal;
@@ -250,7 +250,7 @@ fn with_messages(mut turn: Request, list: &[Value]) -> Result<Request, Refusal> 
     let contents = || asked.iter().rev().filter_map(|(_, plain)| plain.get("content"));
     let texts = contents().map(message::content_text);
     let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
-    let attached = parts::attachments_of(contents()).map_err(Refusal::invalid)?;
+    let attached = parts::attachments_of(contents())?;
     let question = parts::question(texts.join("\n\n"), attached);
     let (question, attached) =
         question.ok_or_else(|| Refusal::invalid("the messages must end with a human message"))?;

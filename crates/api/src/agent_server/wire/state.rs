@@ -5,6 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::message;
 use crate::agent_server::Refusal;
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{self as runtime, AboutGraph, Served, ThreadState, WrittenUpdate};
 use perihelion_star::{GraphState, Message};
 
@@ -114,6 +115,38 @@ fn without_contents(artifacts: &mut Value) {
     for artifact in artifacts.as_object_mut().into_iter().flat_map(Map::values_mut) {
         if let Some(fields) = artifact.as_object_mut() {
             fields.remove("content");
+        }
+    }
+}
+
+/// Finds the ID of a checkpoint in the forms in which clients name one: its ID, a checkpoint, or a configuration.
+pub(crate) fn named_checkpoint(given: &Value) -> Option<&str> {
+    let given = given.get("configurable").unwrap_or(given);
+    given.as_str().or_else(|| given.get("checkpoint_id").and_then(Value::as_str))
+}
+
+/// Finds the namespace of a checkpoint of a subgraph.
+pub(crate) fn named_subgraph(given: &Value) -> Option<&str> {
+    let given = given.get("configurable").unwrap_or(given);
+    given["checkpoint_ns"].as_str().filter(|namespace| !namespace.is_empty())
+}
+
+pub(crate) fn shown_checkpoint(thread: ThreadId, id: &str) -> Value {
+    json!({ "checkpoint_id": id, "thread_id": thread, "checkpoint_ns": "" })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_checkpoint_is_named_in_any_of_the_forms_that_clients_use() {
+        for given in [
+            json!("a"),
+            json!({ "checkpoint_id": "a", "thread_id": "t" }),
+            json!({ "configurable": { "checkpoint_id": "a" } }),
+        ] {
+            assert_eq!(named_checkpoint(&given), Some("a"), "{given}");
         }
     }
 }

@@ -4,9 +4,9 @@ use serde::{Serialize, Serializer};
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::metadata::RunMetadata;
-use super::state::{Update, Values};
-use super::{checkpoint, interrupt};
+use super::interrupt;
+use super::run::RunMetadata;
+use super::state::{Update, Values, shown_checkpoint};
 use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
@@ -128,8 +128,8 @@ pub(crate) fn snapshot(
         "tasks": tasks,
         "metadata": metadata_of(thread, at),
         "created_at": at.row.at,
-        "checkpoint": checkpoint::shown(thread, &at.id),
-        "parent_checkpoint": checkpoint::shown(thread, &at.parent_id),
+        "checkpoint": shown_checkpoint(thread, &at.id),
+        "parent_checkpoint": shown_checkpoint(thread, &at.parent_id),
         "interrupts": open.iter().map(interrupt::shown).collect::<Vec<_>>(),
         "checkpoint_id": at.id,
         "parent_checkpoint_id": at.parent_id,
@@ -201,8 +201,8 @@ fn committed(thread: ThreadId, run: Uuid, at: &Checkpoint) -> Value {
         "metadata": metadata_of(thread, at),
         "next": at.next,
         "tasks": (0..).zip(&at.next).map(task).collect::<Vec<_>>(),
-        "checkpoint": checkpoint::shown(thread, &at.id),
-        "parent_checkpoint": checkpoint::shown(thread, &at.parent_id),
+        "checkpoint": shown_checkpoint(thread, &at.id),
+        "parent_checkpoint": shown_checkpoint(thread, &at.parent_id),
     })
 }
 

@@ -7,6 +7,7 @@
 
 pub(super) mod lines;
 
+use std::fmt::Display;
 use std::io::{BufRead, Write};
 
 use self::lines::{Header, Line};
@@ -127,8 +128,8 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump> {
     let mut version = VERSION;
     let mut digest = blake3::Hasher::new();
     for (number, line) in (1_u64..).zip(from.lines()) {
-        let wrong = |reason: String| Error::Import(format!("line {number}: {reason}"));
-        let line = line.map_err(|e| wrong(e.to_string()))?;
+        let wrong = |reason: &dyn Display| Error::Import(format!("line {number}: {reason}"));
+        let line = line.map_err(|e| wrong(&e))?;
         count = number;
         let parsed: Result<Line, _> = serde_json::from_str(&line);
         if number == 1 {
@@ -137,13 +138,14 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump> {
             continue;
         }
         if ended {
-            return Err(wrong("something follows the end of the thread".to_owned()));
+            return Err(wrong(&"something follows the end of the thread"));
         }
-        let row = parsed.map_err(|e| wrong(format!("it is damaged: {e}")))?;
+        let row = parsed.map_err(|e| wrong(&format_args!("it is damaged: {e}")))?;
         match (row, threads.last_mut()) {
             (Line::Thread(info), _) => threads.push(empty(*info)),
             (Line::End(end), _) if end.lines != number => {
-                return Err(wrong(format!("{} lines were written, some are missing", end.lines)));
+                let why = format_args!("{} lines were written, some are missing", end.lines);
+                return Err(wrong(&why));
             }
             (Line::End(end), _) => {
                 let is_whole = match &end.digest {
@@ -151,13 +153,13 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump> {
                     None => version < 2,
                 };
                 if !is_whole {
-                    return Err(wrong("the lines before it were altered".into()));
+                    return Err(wrong(&"the lines before it were altered"));
                 }
                 ended = true;
             }
-            (Line::Header(_), _) => return Err(wrong("a second header".to_owned())),
-            (_, None) => return Err(wrong("a row precedes its thread".to_owned())),
-            (row, Some(thread)) => add(thread, row).map_err(|e| wrong(e.to_string()))?,
+            (Line::Header(_), _) => return Err(wrong(&"a second header")),
+            (_, None) => return Err(wrong(&"a row precedes its thread")),
+            (row, Some(thread)) => add(thread, row).map_err(|e| wrong(&e))?,
         }
         digest.update(line.as_bytes()).update(b"\n");
     }

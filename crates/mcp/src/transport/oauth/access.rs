@@ -13,7 +13,7 @@ use super::authority::LoginFailure;
 use super::logins::{Client, LoginFile, Logins, Record};
 use crate::configuration::{Grant, OAuth};
 use crate::{configuration::redact::Secrets, types::text};
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// A token is renewed when it has less than this left, or half of its life if that is shorter.
 const MARGIN: Duration = Duration::from_secs(30);

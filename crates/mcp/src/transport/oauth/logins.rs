@@ -16,7 +16,7 @@ use tokio::io::AsyncWriteExt as _;
 
 use super::authority::LoginFailure;
 use crate::configuration::Grant;
-use perihelion_engine::clock;
+use perihelion_clock as clock;
 
 /// The version of the files; other versions are ignored, and a login is required.
 const FORMAT: u32 = 1;

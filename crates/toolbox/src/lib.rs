@@ -20,7 +20,7 @@ use rmcp::{ErrorData, RoleServer, ServerHandler};
 use serde::Serialize;
 
 /// The names of the MCP library that every file of tools uses.
-pub(crate) mod prelude {
+pub mod prelude {
     pub use rmcp::handler::server::tool::schema_for_output;
     pub use rmcp::handler::server::wrapper::Parameters;
     pub use rmcp::model::{CallToolResult, RequestMetaObject};
@@ -86,7 +86,7 @@ impl Serving {
         Self(Arc::new(tools))
     }
 
-    pub(crate) fn fixed<S: Send + Sync + 'static>(
+    pub fn fixed<S: Send + Sync + 'static>(
         server: S,
         router: ToolRouter<S>,
         about: ServerConfig,
