@@ -76,7 +76,7 @@ impl Value {
     }
 }
 
-/// JSON as a text of Postgres's type `json`; sqlx itself sends `jsonb`, which the server would write anew.
+/// JSON as a text of Postgres's type `json`; sqlx itself sends `jsonb`, whose fields the server reorders.
 struct Written<'a>(&'a str);
 
 impl sqlx::Type<Postgres> for Written<'_> {
