@@ -103,7 +103,7 @@ impl Runtime {
     /// Makes a thread that lists of conversations leave out.
     async fn create_evaluated(&self, thread: ThreadId, title: String) -> Result<(), Error> {
         let made = self.runner().create(thread, Some(title)).await?;
-        let Some(database) = self.database() else { return Ok(()) };
+        let Some(database) = &self.database else { return Ok(()) };
         let noted = json!({ "graph_id": made.graph, EVALUATED: true });
         let kept = Kept::new(database.clone(), self.runner().tenant());
         Ok(kept.note_thread(thread.0, &noted, None, clock::now()).await?)

@@ -11,7 +11,7 @@ use serde_json::{Map, Value, json};
 use super::{About, Drawing, Edit, Ended, FoldedStep, Options, Served, ThreadState, Wrote};
 use crate::Error;
 use perihelion_engine::checkpoint::{
-    StepRow, Store, ThreadInfo, ThreadStatus, forked_to, read_delta,
+    StepKind, StepRow, Store, ThreadInfo, ThreadStatus, forked_to, read_delta,
 };
 use perihelion_engine::graph::{END, Graph, State, Target, Written};
 use perihelion_engine::ids::{RunId, ThreadId};
