@@ -24,6 +24,7 @@ pub mod execute;
 mod explain;
 mod files;
 mod found;
+mod globals;
 mod graphs;
 mod init;
 mod inline;
@@ -55,8 +56,9 @@ use std::time::Duration;
 use clap::{CommandFactory as _, Parser as _};
 
 pub use agents::schema as servers_schema;
-pub use args::{Cli, Globals};
+pub use args::Cli;
 pub use error::{Error, Exit, Result};
+pub use globals::Globals;
 pub use serve::{Serving, start as serve};
 pub use signals::Signals;
 
@@ -155,7 +157,10 @@ pub fn environment(name: &str) -> Option<String> {
 
 async fn dispatch(cli: Cli) -> Result<Exit> {
     let Cli { globals, command } = cli;
-    GIVEN.get_or_init(|| globals.clone());
+    // A bundled server's options have the same names and other meanings.
+    if !matches!(command, Command::Mcp { .. }) {
+        GIVEN.get_or_init(|| globals.clone());
+    }
     match command {
         Command::Completions { shell } => {
             let mut script = Vec::new();

@@ -2,8 +2,8 @@
 
 use serde_json::{Value, json};
 
-use super::args::quoted;
 use super::escape::{shown, shown_json, shown_line};
+use super::globals::quoted;
 use perihelion_runtime::InterruptView;
 use perihelion_star::question::{Approval, Elicitation, Question, kind};
 

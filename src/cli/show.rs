@@ -3,7 +3,7 @@
 use std::io::IsTerminal as _;
 use std::sync::Arc;
 
-use super::args::quoted;
+use super::globals::quoted;
 use super::{Exit, Result, Signals, markdown, output, questions};
 use perihelion_engine::graph::RunEvent;
 use perihelion_engine::ids::ThreadId;

@@ -308,17 +308,9 @@ async fn the_context_repairs_a_refused_request_and_sets_the_base_address_only_if
     assert_eq!(shop.client.checked("call_operation", result).await["body"], "/report");
     // A model can write the argument, so even this machine is foreign there.
     let call = json!({"operation": "report", "context": {"api_base_url": shop.address}});
-    let refused = shop.client.failure("call_operation", call.clone()).await;
+    let refused = shop.client.failure("call_operation", call).await;
     assert!(refused.contains("--allow-base"), "{refused}");
     shop.client.stop().await;
-    // Nor without credentials: the address may be one that only this machine reaches.
-    let open = started(&[], "", &[]).await;
-    for address in [shop.address.as_str(), "http://169.254.169.254", "https://elsewhere.test"] {
-        let call = json!({"operation": "report", "context": {"api_base_url": address}});
-        let refused = open.client.failure("read_operation", call).await;
-        assert!(refused.contains("--allow-base"), "{refused}");
-    }
-    open.client.stop().await;
 }
 
 /// S2.06: the operator's headers reach only the operator's addresses.

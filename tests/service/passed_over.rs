@@ -74,7 +74,10 @@ async fn rows_of_others_hide_no_due_run_cron_or_request(mut served: Served) {
 /// X5
 async fn a_run_begins_when_it_is_due_although_requests_for_approval_cannot_be_read(served: Served) {
     let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
-    database.execute(&query("ALTER TABLE approval_request RENAME TO away")).await.unwrap();
+    database
+        .execute(&query("ALTER TABLE approval_request RENAME COLUMN expires_at TO away"))
+        .await
+        .unwrap();
     let thread = served.thread().await;
     let mut soon = saying("hello");
     soon["after_seconds"] = json!(1);
@@ -82,6 +85,9 @@ async fn a_run_begins_when_it_is_due_although_requests_for_approval_cannot_be_re
     let run = format!("/threads/{thread}/runs/{}", run["run_id"].as_str().unwrap());
     let (_, values) = served.get(&format!("{run}/join")).await;
     assert_eq!(values["answer"], "Hello from the star.", "{values}");
-    database.execute(&query("ALTER TABLE away RENAME TO approval_request")).await.unwrap();
+    database
+        .execute(&query("ALTER TABLE approval_request RENAME COLUMN away TO expires_at"))
+        .await
+        .unwrap();
     database.close().await;
 }

@@ -2,7 +2,7 @@
 
 use std::path::PathBuf;
 
-use super::answer::AnswerError;
+use super::answer_error::AnswerError;
 use crate::learned as experience;
 use perihelion_engine::checkpoint;
 use perihelion_engine::graph::BuildError;

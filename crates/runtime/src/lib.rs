@@ -8,6 +8,7 @@
 mod accounts;
 mod agents;
 mod answer;
+mod answer_error;
 mod assemble;
 mod audit;
 mod builder;
@@ -37,7 +38,8 @@ mod usage;
 
 pub use accounts::{Accounts, is_anybody_known};
 pub use agents::{AgentInfo, Agents, Review, ServerProblem, Survey, review};
-pub use answer::{Answer, AnswerError};
+pub use answer::Answer;
+pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
 pub use builder::{Builder, Companions, DEMO_TENANT, Stage};

@@ -151,7 +151,7 @@ fn is_public_v6(ip: Ipv6Addr) -> bool {
 }
 
 /// Returns the address of the older kind that an address carries.
-fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
+pub fn embedded(ip: Ipv6Addr) -> Option<Ipv4Addr> {
     let segments = ip.segments();
     let last = || {
         let [.., high, low] = segments;

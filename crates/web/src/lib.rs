@@ -18,7 +18,7 @@ mod regions;
 mod robots;
 mod search;
 
-pub use address::{Addresses, is_public};
+pub use address::{Addresses, embedded, is_public};
 pub use document::{Document, ReadDocument, Reading};
 pub use error::Error;
 pub use fetch::Web;

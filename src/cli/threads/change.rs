@@ -7,8 +7,8 @@ use serde_json::{Map, Value, json};
 
 use super::list::as_json;
 use super::{Error, Result, next_after, next_nodes, title};
-use crate::cli::args::quoted;
 use crate::cli::files::json_or_text;
+use crate::cli::globals::quoted;
 use crate::cli::{graphs, output};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::graph::END;

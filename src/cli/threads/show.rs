@@ -4,7 +4,7 @@ use serde_json::json;
 
 use super::list::as_json;
 use super::{Result, moment, next_after, next_nodes, title};
-use crate::cli::args::quoted;
+use crate::cli::globals::quoted;
 use crate::cli::{graphs, output, questions};
 use perihelion_engine::checkpoint::{RunRow, RunStatus};
 use perihelion_engine::ids::RunId;

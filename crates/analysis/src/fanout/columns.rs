@@ -37,7 +37,7 @@ pub fn is_aggregate(function: &Function) -> bool {
         && [OF_VALUES, OF_ROWS, UNCHANGED].iter().any(|list| is_in(list, function))
 }
 
-/// Returns whether a repeated row changes what a call yields.
+/// Returns whether a repeated row changes the result of a call.
 pub fn is_changed(function: &Function) -> bool {
     is_in(OF_ROWS, function) || (is_in(OF_VALUES, function) && !is_distinct(function))
 }
@@ -92,7 +92,7 @@ fn is_condition(op: &BinaryOperator) -> bool {
     matches!(op, B::Eq | B::NotEq | B::Lt | B::LtEq | B::Gt | B::GtEq | B::And | B::Or)
 }
 
-/// Returns the names of columns in expressions, without those of subqueries.
+/// Returns the names of columns in expressions, without subqueries.
 pub fn names_of(expressions: &[&Expr]) -> Vec<Vec<Ident>> {
     let mut names = Names::default();
     for expr in expressions {
@@ -105,7 +105,7 @@ pub fn names_of(expressions: &[&Expr]) -> Vec<Vec<Ident>> {
 #[derive(Default)]
 pub struct Names {
     pub found: Vec<Vec<Ident>>,
-    /// Those of subqueries count too.
+    /// Subqueries count too.
     everywhere: bool,
     depth: usize,
 }
@@ -141,7 +141,7 @@ impl Visitor for Names {
     }
 }
 
-/// Collects calls of functions; those of a subquery are its own.
+/// Collects calls of functions outside subqueries.
 #[derive(Default)]
 pub struct Calls {
     pub found: Vec<Function>,

@@ -149,7 +149,7 @@ impl Equalities {
         items[at].keys.iter().any(|key| key.iter().all(is_known))
     }
 
-    /// Returns the items beyond `owner` that repeat its rows by themselves, not by what lies between.
+    /// Returns the items beyond `owner` that repeat its rows directly, not through items between.
     pub fn multipliers(&self, owner: usize, items: &[Item<'_>]) -> Vec<usize> {
         let beyond = self.beyond(owner, items);
         let repeats = |at: &usize| !self.is_one_row(*at, owner, items, |one| one != *at);

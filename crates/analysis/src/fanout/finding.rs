@@ -1,6 +1,6 @@
-//! What is known of an aggregate over a join, and the sentence for it.
+//! Facts about an aggregate over a join, and the sentence for it.
 
-/// What is known of one aggregate.
+/// Facts about one aggregate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// A joined table can have several rows for one that is aggregated.
@@ -11,7 +11,7 @@ pub enum Verdict {
     Undetermined,
 }
 
-/// What joins do to the rows of a table.
+/// The effect of joins on the rows of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// The table whose rows are meant, as `FROM` calls it.
@@ -19,7 +19,7 @@ pub struct Effect {
     pub verdict: Verdict,
     /// What `FROM` joins that may have several rows for one.
     pub by: Vec<String>,
-    /// The condition of the join is more than equal columns, so no key says how many rows match.
+    /// The condition of the join is more than equal columns, so no key limits the matching rows.
     pub is_unread: bool,
     /// A statement that counts joined rows and rows of the table: their ratio is the factor.
     pub probe: Option<String>,
@@ -28,9 +28,9 @@ pub struct Effect {
 /// An aggregate over joined tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// As it stands in the statement.
+    /// Its text in the statement.
     pub aggregate: String,
-    /// It adds equal values once, which are not always those of one row.
+    /// It adds equal values once, even if they are from several rows.
     pub distinct: bool,
     pub effect: Effect,
 }

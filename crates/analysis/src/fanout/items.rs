@@ -19,7 +19,7 @@ pub struct Item<'a> {
     pub columns: Option<Vec<String>>,
     /// All its keys are known, so that other columns can name several rows.
     pub is_known: bool,
-    /// What the joins of a query did to the rows behind its columns.
+    /// The effects of the joins of a query on the rows behind its columns.
     pub effects: HashMap<String, Effect>,
 }
 

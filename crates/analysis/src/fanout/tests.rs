@@ -186,7 +186,7 @@ fn the_rows_that_an_aggregate_counts_more_than_once_are_found_behind_every_form_
     assert!(wrong.is_empty(), "{}", wrong.join("\n"));
 }
 
-/// A warning that ordinary statements give is read by nobody.
+/// People ignore a warning that ordinary statements cause.
 #[test]
 fn correct_statements_give_no_warning() {
     for sql in [

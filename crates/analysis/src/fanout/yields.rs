@@ -20,7 +20,7 @@ pub struct Yield {
     /// Sets of columns that name at most one row; an empty one means at most one row in all.
     pub keys: Vec<Vec<String>>,
     pub is_known: bool,
-    /// By column: what joins did to the rows behind its values.
+    /// By column: the effect of joins on the rows behind its values.
     pub effects: HashMap<String, Effect>,
 }
 
@@ -47,7 +47,7 @@ impl Yield {
         }
     }
 
-    /// Forgets what is known of a name that several columns have.
+    /// Forgets a name that several columns have.
     fn without_ambiguous(mut self, outputs: &[Output<'_>]) -> Self {
         let is_one = |name: &String| {
             outputs.iter().filter(|one| one.name.as_ref() == Some(name)).count() < 2

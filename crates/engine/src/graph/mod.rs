@@ -11,6 +11,7 @@ mod engine;
 mod event;
 mod exchange;
 mod frontier;
+mod merge;
 mod node;
 mod port;
 mod reducer;
@@ -24,7 +25,8 @@ pub use engine::Engine;
 pub(crate) use event::join_pieces;
 pub use event::{EndStatus, RunEvent, StreamMode};
 pub use exchange::{Command, EngineError, Event, Limits, NodeRun, Nodes, Pauses, Position, Wants};
-pub use frontier::{Finished, Frontier, Merged, StoredWrite, Target, Task, Written, merge};
+pub use frontier::{Frontier, StoredWrite, Target, Task, Written};
+pub use merge::{Finished, Merged, merge};
 pub(crate) use node::Result;
 pub use node::{
     Context, Interrupt, Node, NodeError, NodeLocation, NodeOutput, TaskContext, step_at_the_top,

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
 use super::adjust::Context;
-use super::checks::check_override;
+use super::checks::{check_override, leads_to_secrets};
 use super::client::{Answer, Client, Sending};
 use super::{Error, Options, Result, pages};
 
@@ -92,7 +92,7 @@ impl Api {
             body: input.body,
         };
         context.add_headers(&mut arguments);
-        let base = self.base(operation, context)?;
+        let base = self.base(operation, context).await?;
         let rendered = |arguments: &Arguments| -> Result<Request> {
             let request = render(&self.catalogue, operation, arguments, &base)?;
             if !may_write || self.options.read_only {
@@ -175,9 +175,8 @@ impl Api {
         Base::choose(&self.catalogue, operation, &own)
     }
 
-    /// Chooses the base address. Every request to it has the operator's headers and credentials; an argument, which a
-    /// model can write, chooses among the operator's addresses alone.
-    fn base(&self, operation: &Operation, context: &Context) -> Result<Base> {
+    /// Chooses the base address. Every request to it has the operator's headers and credentials.
+    async fn base(&self, operation: &Operation, context: &Context) -> Result<Base> {
         let configured = self.own_base(operation);
         let Some(named) = context.base() else { return Ok(configured?) };
         let named = Base::parse(named)?;
@@ -186,8 +185,13 @@ impl Api {
         if is_known {
             return Ok(named);
         }
-        let may_be_foreign = !self.client.has_secrets() || is_loopback(named.as_str());
-        if may_be_foreign && !context.is_argument {
+        // A model can write an argument.
+        let may_be_foreign = if context.is_argument {
+            !self.client.has_secrets() && !leads_to_secrets(&named).await
+        } else {
+            !self.client.has_secrets() || is_loopback(named.as_str())
+        };
+        if may_be_foreign {
             return Ok(named);
         }
         Err(Error::ForeignBase(named.as_str().to_owned()))

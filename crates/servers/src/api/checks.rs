@@ -1,8 +1,13 @@
-//! What a call must not do although a model asks for it: turn a read into a write.
+//! What a call must not do although a model asks for it: turn a read into a write, or reach the addresses at which
+//! clouds give out secrets.
 
-use perihelion_openapi::{Operation, Request};
+use std::net::IpAddr;
+use std::time::Duration;
+
+use perihelion_openapi::{Base, Operation, Request};
 use serde_json::{Map, Value};
-use url::form_urlencoded;
+use tokio::time::timeout;
+use url::{Host, Url, form_urlencoded};
 
 use super::{Error, Result};
 
@@ -12,6 +17,10 @@ const OVERRIDES: [&str; 4] =
     ["xhttpmethod", "xhttpmethodoverride", "xmethodoverride", "httpmethodoverride"];
 /// Names that do so only with an underscore at their beginning.
 const MARKED_OVERRIDES: [&str; 3] = ["method", "httpmethod", "methodoverride"];
+/// Names of the services that give out a machine's secrets.
+const SECRET_NAMES: [&str; 3] = ["metadata", "metadata.google.internal", "metadata.goog"];
+/// Longest wait for the addresses of a name.
+const LOOKUP: Duration = Duration::from_secs(10);
 
 /// Refuses a query or a field that would turn a request that reads into another one, unless the operation declares it.
 pub fn check_override(operation: &Operation, request: &Request) -> Result<()> {
@@ -43,12 +52,83 @@ fn fields(body: &[u8]) -> Vec<String> {
     pairs.chain(parts).collect()
 }
 
+/// Returns whether a base address leads to one at which a cloud gives out secrets.
+pub async fn leads_to_secrets(base: &Base) -> bool {
+    let Ok(url) = Url::parse(base.as_str()) else { return true };
+    match url.host() {
+        Some(Host::Ipv4(ip)) => gives_out_secrets(ip.into()),
+        Some(Host::Ipv6(ip)) => gives_out_secrets(ip.into()),
+        Some(Host::Domain(name)) => {
+            let name = name.trim_end_matches('.');
+            if SECRET_NAMES.contains(&name) {
+                return true;
+            }
+            // A name without an address here can have one for a proxy.
+            let Ok(Ok(mut found)) = timeout(LOOKUP, tokio::net::lookup_host((name, 0))).await
+            else {
+                return false;
+            };
+            found.any(|address| gives_out_secrets(address.ip()))
+        }
+        None => true,
+    }
+}
+
+fn gives_out_secrets(ip: IpAddr) -> bool {
+    match ip {
+        // Alibaba's, Azure's and Oracle's are not link-local.
+        IpAddr::V4(ip) => {
+            ip.is_link_local()
+                || [[100, 100, 100, 200], [168, 63, 129, 16], [192, 0, 0, 192]]
+                    .contains(&ip.octets())
+        }
+        IpAddr::V6(ip) => {
+            let [first, second, ..] = ip.segments();
+            // Amazon's and Google's.
+            let is_fixed = matches!((first, second), (0xfd00, 0x0ec2) | (0xfd20, 0x00ce));
+            let inner = perihelion_web::embedded(ip);
+            is_fixed
+                || ip.is_unicast_link_local()
+                || inner.is_some_and(|inner| gives_out_secrets(inner.into()))
+        }
+    }
+}
+
 #[cfg(test)]
 mod tests {
-    use perihelion_openapi::{Arguments, Base, Catalogue, render};
+    use perihelion_openapi::{Arguments, Catalogue, render};
     use serde_json::json;
 
     use super::*;
+
+    #[tokio::test]
+    async fn addresses_that_give_out_secrets_are_recognized_in_every_form() {
+        for (text, expected) in [
+            ("http://169.254.169.254/latest", true),
+            ("http://[::ffff:169.254.169.254]/", true),
+            ("http://[::169.254.169.254]/", true),
+            ("http://[fe80::1]/", true),
+            ("http://2852039166/", true),
+            ("http://metadata.google.internal/", true),
+            ("http://METADATA.google.internal./computeMetadata/v1", true),
+            ("http://[fd00:ec2::254]/", true),
+            ("http://[fd20:ce::254]/", true),
+            ("http://[64:ff9b::a9fe:a9fe]/", true),
+            ("http://[64:ff9b::6464:64c8]/", true),
+            ("http://[2002:a9fe:a9fe::]/", true),
+            ("http://100.100.100.200/", true),
+            ("http://168.63.129.16/", true),
+            ("http://192.0.0.192/opc/v1", true),
+            ("http://127.0.0.1:8080/", false),
+            ("http://[::1]/", false),
+            ("http://[fd00::1]/", false),
+            ("http://100.100.100.201/", false),
+            ("https://localhost/v1", false),
+        ] {
+            let base = Base::parse(text).unwrap();
+            assert_eq!(leads_to_secrets(&base).await, expected, "{text}");
+        }
+    }
 
     #[test]
     fn a_read_with_a_part_that_changes_its_method_is_refused_however_it_is_written() {
