@@ -1,6 +1,7 @@
 //! The only place that reads the time or waits for it.
 //!
-//! Clippy forbids `SystemTime::now`, `Instant::now` and `tokio::time::sleep` elsewhere.
+//! Enter at [`now`], [`monotonic`] and [`sleep`]. Invariant: Clippy forbids `SystemTime::now`, `Instant::now` and
+//! `tokio::time::sleep` elsewhere.
 #![expect(clippy::disallowed_methods, reason = "this is the one room that may read the clock")]
 
 use std::num::NonZeroU32;

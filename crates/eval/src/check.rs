@@ -21,7 +21,7 @@ pub fn is_expected(expected: &str, answer: &str) -> bool {
     answer.match_indices(&expected).any(|(at, _)| is_whole(at))
 }
 
-/// Returns whether the word or number of an edge goes on beyond it: `42` goes on in `1,042` and in `42.5`.
+/// Returns whether the word or number of an edge continues beyond it: `42` continues in `1,042` and in `42.5`.
 fn continues(edge: Option<char>, mut beyond: impl Iterator<Item = char>) -> bool {
     let next = beyond.next();
     // Scripts that put no space between words come later.

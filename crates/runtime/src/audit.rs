@@ -5,7 +5,6 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::accounts::open_database;
-use super::usage::Part;
 use super::{Error, Runtime};
 use crate::graphs::Ended;
 use perihelion_engine::clock;
@@ -83,13 +82,13 @@ impl Runtime {
         }
     }
 
-    /// Stores the executions in a part of the present turn of a thread, each one once.
-    pub(super) async fn note_executed(&self, ended: &Ended, part: &Part, results: &[AgentResult]) {
+    /// Stores the executions in a part of the present turn of a thread, which began with the step `since`, each one once.
+    pub(super) async fn note_executed(&self, ended: &Ended, since: u64, results: &[AgentResult]) {
         let Some(Audit { people, actor }) = self.audit.get() else { return };
         let thread = ended.thread;
-        for result in results.iter().skip(part.results_before()) {
+        for result in results {
             // After a return to an earlier step, a task has the ID of the one before.
-            let name = format!("agent.executed/{}/{}", part.since, result.id);
+            let name = format!("agent.executed/{}/{}", since, result.id);
             let entry = AuditEntry {
                 id: Uuid::new_v5(&thread.0, name.as_bytes()),
                 at: clock::now(),

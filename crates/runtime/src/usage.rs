@@ -88,7 +88,7 @@ pub async fn usage(
 
 /// The part of a turn that the newest run of a thread belongs to: since the turn began, or since the thread returned into
 /// it or was copied in it. What was done before the return was done in another part, and counts as well.
-pub(super) struct Part {
+struct Part {
     /// The step with which it began.
     pub since: u64,
     /// The state at that step; `None` at the beginning of the turn.
@@ -105,7 +105,8 @@ impl Runtime {
             Part { since: ended.state.routing.first_step, before: None }
         });
         self.note_taken(ended, &part).await;
-        self.note_executed(ended, &part, &report.results).await;
+        let results = report.results.get(part.results_before()..).unwrap_or_default();
+        self.note_executed(ended, part.since, results).await;
     }
 
     async fn part_of(&self, ended: &Ended) -> Result<Part, Error> {
@@ -196,7 +197,7 @@ impl Part {
     }
 
     /// Returns how many results the present turn had when the part began.
-    pub(super) fn results_before(&self) -> usize {
+    fn results_before(&self) -> usize {
         self.before.as_ref().map_or(0, |before| before.star().results_of_turn().count())
     }
 }

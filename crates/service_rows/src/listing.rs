@@ -103,8 +103,10 @@ impl Kept {
 
     /// Counts threads: all, or those with some statuses, from the counts that the database keeps; others one by one.
     pub async fn count_threads(&self, filter: &ThreadFilter) -> Result<u64> {
-        let is_noted = filter.metadata.as_object().is_some_and(|fields| !fields.is_empty());
-        if is_noted || !filter.ids.is_empty() || !filter.words.is_empty() {
+        let has_metadata = filter.metadata.as_object().is_some_and(|fields| !fields.is_empty());
+        let is_of_status_alone =
+            filter.ids.is_empty() && filter.words.is_empty() && filter.without.is_empty();
+        if has_metadata || !is_of_status_alone {
             return self.count(filter, None).await;
         }
         let counts = self.threads_by_status().await?;

@@ -144,11 +144,11 @@ async fn rows_are_called_unmultiplied_only_if_running_the_query_confirms_it() {
             for (before, after) in
                 [("SELECT SUM(t) FROM (", ") q"), ("WITH q AS (", ") SELECT SUM(t) FROM q")]
             {
-                let around = format!("{before}SELECT {owner}.v AS t FROM {from}{after}");
-                let found = verdicts(&around, Dialect::Sqlite, &catalogue);
+                let outer = format!("{before}SELECT {owner}.v AS t FROM {from}{after}");
+                let found = verdicts(&outer, Dialect::Sqlite, &catalogue);
                 let of_sum = found.iter().find(|one| one.aggregate == "SUM(t)");
                 let inside = of_sum.map_or(Verdict::NotMultiplied, |one| one.effect.verdict);
-                assert_eq!(inside, verdict, "seed {seed}: {around}: {found:?}");
+                assert_eq!(inside, verdict, "seed {seed}: {outer}: {found:?}");
             }
             if verdict != Verdict::NotMultiplied {
                 continue;

@@ -109,8 +109,10 @@ pub(in super::super) fn loaded(
     after: Option<u64>,
     rows: &[Row],
 ) -> Result<Loaded> {
-    let (mut found, mut snapshot) = (None, None);
-    let (mut steps, mut pending) = (Vec::with_capacity(rows.len()), Vec::new());
+    let mut found = None;
+    let mut snapshot = None;
+    let mut steps = Vec::with_capacity(rows.len());
+    let mut pending = Vec::new();
     for row in rows {
         match there::<i64>(row, "part")? {
             0 => snapshot = Some(self::snapshot(thread, row)?),
