@@ -43,7 +43,7 @@ impl PostgresStore {
     /// Connects and migrates; one query when the database is up to date.
     ///
     /// # Errors
-    /// [`Error::Database`] when the address or the server is no good, or a newer version migrated the database.
+    /// [`Error::Database`](super::Error::Database) when the address or the server is no good, or a newer version migrated the database.
     pub async fn open(url: &str) -> Result<Self> {
         Self::open_within(url, SILENCE).await
     }
