@@ -142,7 +142,7 @@ impl Service {
     /// Asks a recorded model call again with another system prompt; `None` if the trace has no such call.
     ///
     /// # Errors
-    /// [`Error::DaySpent`](crate::Error::DaySpent), [`Error::Runtime`](crate::Error::Runtime).
+    /// [`Error::DaySpent`], [`Error::Runtime`].
     pub async fn ask_again(
         &self,
         thread: ThreadId,
