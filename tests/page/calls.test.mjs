@@ -39,7 +39,8 @@ test("a citation of a document with pages names its page", () => {
 
 test("each of two results of one agent has its own quotes", () => {
   const result = (quote) => ({ agent: "papers", output: quote, sources: [{ source: "papers.search", title: "Orbits", quote }] });
-  const found = cited([1, 2].map((number) => ({ number, agent: "papers", source: "papers.search" })), [result("Mars."), result("Venus.")]);
+  const citations = [1, 2].map((number) => ({ number, agent: "papers", source: "papers.search" }));
+  const found = cited({ answers: [], citations, work: { results: [result("Mars."), result("Venus.")] } });
   assert.deepEqual(found.map(({ quotes, output }) => [quotes.map(({ text }) => text), output]), [[["Mars."], "Mars."], [["Venus."], "Venus."]]);
 });
 

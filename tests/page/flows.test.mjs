@@ -72,7 +72,7 @@ test("ten tabs stay live over HTTP/1.1, and a killed server costs none of them a
   for (const one of all) await answerOf(one).getByText("word10").waitFor();
   // A browser has six connections for a server; one that is asked for something else answers all the same.
   await go(others[8], "fleet");
-  await others[8].getByText("threads working").waitFor();
+  await others[8].getByRole("region", { name: "Threads" }).getByText("working").waitFor();
   await server.kill();
   model.release();
   await server.start();
@@ -145,9 +145,10 @@ test("threads are found by words and by how they stand, renamed and deleted", as
   await tab.getByLabel("More actions").click();
   await tab.getByRole("button", { name: "Delete" }).click();
   await tab.waitForURL(/#\/chat$/);
+  const deleted = tab.waitForResponse((response) => response.request().method() === "DELETE");
   await tab.getByRole("button", { name: "Dismiss" }).click();
   await tab.locator(`.recent a[href="#/chat/${thread}"]`).waitFor({ state: "detached" });
-  await tab.waitForResponse((response) => response.url().includes("/threads/search"));
+  await deleted;
   assert.equal((await fetch(`${server.url}/threads/${thread}`)).status, 404);
 });
 
