@@ -133,11 +133,7 @@ pub struct Driver {
 
 impl Kept {
     pub async fn runs_by_status(&self) -> Result<Vec<(RunStatus, u64)>> {
-        let mut count = self.statement(
-            "SELECT status, CAST(SUM(number) AS bigint) FROM status_count WHERE subject = 'run' AND tenant = ",
-        );
-        count.value(&self.tenant).text(" GROUP BY status HAVING SUM(number) > 0 ORDER BY status");
-        Ok(self.of_tenant().rows(&count.build()).await?)
+        self.counts_of("run").await
     }
 
     /// Returns since when the run that waits longest could begin, if any waits.
@@ -172,9 +168,7 @@ impl Kept {
     /// Lists the runs of the tenant, or of one of its threads, that changed last, newest change first.
     pub async fn newest_runs(&self, thread: Option<Uuid>, most: u32) -> Result<Vec<Run>> {
         let mut find = self.select_runs();
-        if let Some(thread) = thread {
-            find.text(" AND thread_id = ").value(thread);
-        }
+        find.given(" AND thread_id = ", thread);
         find.text(" ORDER BY updated_at DESC, id DESC").page(most, 0);
         self.list_runs(find).await
     }

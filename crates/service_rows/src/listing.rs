@@ -5,7 +5,7 @@
 
 use std::collections::BTreeSet;
 
-use perihelion_database::{Dialect, Row};
+use perihelion_database::{Dialect, FromColumn, Row};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::Value as Json;
@@ -117,12 +117,7 @@ impl Kept {
 
     /// Returns how many threads have each status, in the words of [`ThreadFilter::statuses`]; a status without threads is missing.
     pub async fn threads_by_status(&self) -> Result<Vec<(String, u64)>> {
-        let mut find = self.statement(
-            "SELECT status, CAST(SUM(number) AS bigint) FROM status_count WHERE subject = 'thread' AND graph <> ",
-        );
-        find.value(DOCUMENTS).text(" AND tenant = ").value(&self.tenant);
-        find.text(" GROUP BY status HAVING SUM(number) > 0 ORDER BY status");
-        let mut counts: Vec<(String, u64)> = self.of_tenant().rows(&find.build()).await?;
+        let mut counts: Vec<(String, u64)> = self.counts_of("thread").await?;
         let Some(failed) = counts.iter_mut().find(|(status, _)| status == "failed") else {
             return Ok(counts);
         };
@@ -138,6 +133,17 @@ impl Kept {
         counts.push(("stopped".to_owned(), stopped));
         counts.retain(|(_, count)| *count > 0);
         Ok(counts)
+    }
+
+    /// Returns how many threads or runs have each status, as the database keeps it; a run has no graph.
+    pub(crate) async fn counts_of<S: FromColumn>(&self, subject: &str) -> Result<Vec<(S, u64)>> {
+        let mut find = self.statement(
+            "SELECT status, CAST(SUM(number) AS bigint) FROM status_count WHERE subject = ",
+        );
+        find.value(subject).text(" AND graph <> ").value(DOCUMENTS);
+        find.text(" AND tenant = ").value(&self.tenant);
+        find.text(" GROUP BY status HAVING SUM(number) > 0 ORDER BY status");
+        Ok(self.of_tenant().rows(&find.build()).await?)
     }
 
     /// Returns how the database would read a list, a line a step: for finding out why one is slow.

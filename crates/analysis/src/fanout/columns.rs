@@ -94,29 +94,52 @@ fn is_condition(op: &BinaryOperator) -> bool {
 
 /// Returns the names of columns in expressions, without subqueries.
 pub fn names_of(expressions: &[&Expr]) -> Vec<Vec<Ident>> {
-    let mut names = Names::default();
+    let mut names = Found::names();
     for expr in expressions {
         let ControlFlow::Continue(()) = expr.visit(&mut names);
     }
-    names.found
+    names.all
 }
 
-/// Collects names of columns.
-#[derive(Default)]
-pub struct Names {
-    pub found: Vec<Vec<Ident>>,
+/// Collects what `read` makes of expressions outside subqueries.
+pub struct Found<T> {
+    pub all: Vec<T>,
+    read: fn(&Expr) -> Option<T>,
     /// Subqueries count too.
     everywhere: bool,
     depth: usize,
 }
 
-impl Names {
-    pub fn everywhere() -> Self {
-        Self { everywhere: true, ..Self::default() }
+impl<T> Found<T> {
+    fn new(read: fn(&Expr) -> Option<T>) -> Self {
+        Self { all: Vec::new(), read, everywhere: false, depth: 0 }
+    }
+
+    pub fn everywhere(self) -> Self {
+        Self { everywhere: true, ..self }
     }
 }
 
-impl Visitor for Names {
+impl Found<Vec<Ident>> {
+    pub fn names() -> Self {
+        Self::new(|expr| match expr {
+            Expr::Identifier(ident) => Some(vec![ident.clone()]),
+            Expr::CompoundIdentifier(parts) => Some(parts.clone()),
+            _ => None,
+        })
+    }
+}
+
+impl Found<Function> {
+    pub fn calls() -> Self {
+        Self::new(|expr| match expr {
+            Expr::Function(function) => Some(function.clone()),
+            _ => None,
+        })
+    }
+}
+
+impl<T> Visitor for Found<T> {
     type Break = std::convert::Infallible;
 
     fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<Self::Break> {
@@ -131,39 +154,7 @@ impl Visitor for Names {
 
     fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
         if self.depth == 0 || self.everywhere {
-            match expr {
-                Expr::Identifier(ident) => self.found.push(vec![ident.clone()]),
-                Expr::CompoundIdentifier(parts) => self.found.push(parts.clone()),
-                _ => {}
-            }
-        }
-        ControlFlow::Continue(())
-    }
-}
-
-/// Collects calls of functions outside subqueries.
-#[derive(Default)]
-pub struct Calls {
-    pub found: Vec<Function>,
-    depth: usize,
-}
-
-impl Visitor for Calls {
-    type Break = std::convert::Infallible;
-
-    fn pre_visit_query(&mut self, _query: &Query) -> ControlFlow<Self::Break> {
-        self.depth += 1;
-        ControlFlow::Continue(())
-    }
-
-    fn post_visit_query(&mut self, _query: &Query) -> ControlFlow<Self::Break> {
-        self.depth -= 1;
-        ControlFlow::Continue(())
-    }
-
-    fn pre_visit_expr(&mut self, expr: &Expr) -> ControlFlow<Self::Break> {
-        if let (Expr::Function(function), 0) = (expr, self.depth) {
-            self.found.push(function.clone());
+            self.all.extend((self.read)(expr));
         }
         ControlFlow::Continue(())
     }

@@ -5,7 +5,7 @@ use std::ops::{ControlFlow, Range};
 
 use sqlparser::ast::{BinaryOperator, Expr, Ident, Visit as _};
 
-use super::columns::Names;
+use super::columns::Found;
 use super::items::Item;
 use super::{Effect, Look};
 use crate::joins::type_class;
@@ -95,9 +95,9 @@ impl Equalities {
 
     /// Notes what a condition connects whose effect is not known; a name of no known item may be that of any.
     fn read_names(&mut self, condition: &Expr, items: &[Item<'_>], look: &Look<'_>) {
-        let mut names = Names::everywhere();
+        let mut names = Found::names().everywhere();
         let ControlFlow::Continue(()) = condition.visit(&mut names);
-        let owners = names.found.iter().map(|name| look.owner(name, items).map(|place| place.0));
+        let owners = names.all.iter().map(|name| look.owner(name, items).map(|place| place.0));
         match owners.collect::<Option<BTreeSet<usize>>>() {
             Some(owners) if owners.len() < 2 => {}
             Some(owners) => self.link(owners),

@@ -22,7 +22,7 @@ use sqlparser::ast::{Expr, Function, Ident, Query, Select, Statement, Visit, Vis
 use crate::joins::key_of;
 use crate::on_large_stack;
 use crate::{Catalogue, Dialect, Table, guard};
-use columns::{Calls, is_changed, names_of, values_of};
+use columns::{Found, is_changed, names_of, values_of};
 use equalities::{Equalities, Place};
 pub use finding::{Effect, Finding, Verdict};
 use items::Item;
@@ -55,7 +55,7 @@ struct Look<'a> {
     findings: Vec<Finding>,
 }
 
-/// What a `SELECT` joins, and the equal columns of it.
+/// The tables and queries of a `SELECT`, and their equal columns.
 struct Joined<'a> {
     items: Vec<Item<'a>>,
     equal: Equalities,
@@ -88,14 +88,14 @@ impl<'a> Look<'a> {
 
     fn select(&mut self, select: &Select) {
         let Some(joined) = self.joined(select) else { return };
-        let mut calls = Calls::default();
+        let mut calls = Found::calls();
         for item in &select.projection {
             let ControlFlow::Continue(()) = item.visit(&mut calls);
         }
         if let Some(having) = &select.having {
             let ControlFlow::Continue(()) = having.visit(&mut calls);
         }
-        for function in calls.found.iter().filter(|function| is_changed(function)) {
+        for function in calls.all.iter().filter(|function| is_changed(function)) {
             if let Some(finding) = self.finding(function, &joined, select)
                 && (joined.items.len() > 1 || !finding.effect.by.is_empty())
                 && !self.findings.contains(&finding)

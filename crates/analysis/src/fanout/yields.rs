@@ -8,7 +8,7 @@ use sqlparser::ast::{
     SelectItemQualifiedWildcardKind, SetExpr, TopQuantity, Visit as _,
 };
 
-use super::columns::{Calls, is_aggregate, names_of, values_of};
+use super::columns::{Found, is_aggregate, names_of, values_of};
 use super::equalities::{Place, parts};
 use super::{Effect, Joined, Look};
 use crate::guard;
@@ -98,7 +98,7 @@ impl<'a> Look<'a> {
 
     fn of_select(&mut self, select: &Select) -> Yield {
         let joined = self.joined(select);
-        let mut calls = Calls::default();
+        let mut calls = Found::calls();
         for item in &select.projection {
             let ControlFlow::Continue(()) = item.visit(&mut calls);
         }
@@ -113,7 +113,7 @@ impl<'a> Look<'a> {
                 guard::is_allowed_table_function(self.dialect, &self.fold(name))
             })
         };
-        let Some(outputs) = outputs.filter(|_| !calls.found.iter().any(makes_rows)) else {
+        let Some(outputs) = outputs.filter(|_| !calls.all.iter().any(makes_rows)) else {
             return yielded;
         };
         let GroupByExpr::Expressions(group, modifiers) = &select.group_by else { return yielded };
@@ -122,7 +122,7 @@ impl<'a> Look<'a> {
                 .keys
                 .extend(self.key_of_groups(group, &outputs).filter(|_| modifiers.is_empty()));
             yielded.is_known = !yielded.keys.is_empty();
-        } else if select.having.is_some() || calls.found.iter().any(is_aggregate) {
+        } else if select.having.is_some() || calls.all.iter().any(is_aggregate) {
             yielded.keys.push(Vec::new());
             yielded.is_known = true;
         } else if let Some(distinct) = &select.distinct {
@@ -133,7 +133,7 @@ impl<'a> Look<'a> {
             yielded.keys = keys_of(&outputs, &joined);
             yielded.is_known = joined.items.iter().all(|item| item.is_known);
             // A number of a row among others is there to choose one of them.
-            if calls.found.iter().all(|call| call.over.is_none()) {
+            if calls.all.iter().all(|call| call.over.is_none()) {
                 yielded.effects = self.effects(&outputs, &joined, select);
             }
         }
