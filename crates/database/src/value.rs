@@ -219,7 +219,7 @@ impl FromColumn for i64 {
     }
 }
 
-/// Numbers that are stored as `i64`, each by what it makes of one; an unsigned one makes 0 of a negative one.
+/// Numbers that are stored as `i64`, each by what it makes of one: a negative one is 0 as `u64`.
 macro_rules! numbers {
     ($($kind:ty => $read:expr),*) => {$(
         impl FromColumn for $kind {

@@ -268,9 +268,7 @@ impl Runtime {
         }
         self.answer_and_continue(thread, None, super::Answer::Message(text), options).await
     }
-}
 
-impl Runtime {
     /// Asks a thread a question, making the thread when it is new, and leaves the run to the workers.
     ///
     /// When this returns, the question and the call to the workers are durable.

@@ -75,9 +75,7 @@ impl Service {
             stop.cancel();
         }
     }
-}
 
-impl Service {
     /// Stops a run; returns its previous status, pending or running, or `None` if it had ended.
     ///
     /// A run of another process is stopped by that process within a second.

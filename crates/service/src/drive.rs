@@ -94,13 +94,9 @@ impl Service {
             let driven = match self.perform(run, stop, is_again).await {
                 Ok(report) => {
                     if report.status == RunStatusView::Done && self.end_undisturbed(run).await {
-                        let asked = None;
-                        return Some(Decided {
-                            end: None,
-                            asked,
-                            has_moved: true,
-                            is_announced: true,
-                        });
+                        let written =
+                            Decided { end: None, asked: None, has_moved: true, is_announced: true };
+                        return Some(written);
                     }
                     let waits = report.status == RunStatusView::Interrupted;
                     self.note_asked(ThreadId(run.thread), waits).await;

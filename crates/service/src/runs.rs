@@ -283,9 +283,7 @@ impl Service {
             None => Ok(Vec::new()),
         }
     }
-}
 
-impl Service {
     /// Returns the user who owns the thread, if there is one: as stored, or from a turn of the command line.
     async fn user_of(&self, thread: ThreadId) -> Result<Option<String>> {
         if let Some(user) = self.kept().thread_user(thread.0).await? {

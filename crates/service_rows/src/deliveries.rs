@@ -152,9 +152,7 @@ impl Kept {
         );
         self.change_of_all(forget.bind(before)).await.map(drop)
     }
-}
 
-impl Kept {
     /// Keeps an address of a task, in place of an earlier one of its name.
     pub async fn put_push(
         &self,

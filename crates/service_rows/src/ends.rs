@@ -107,9 +107,7 @@ impl Kept {
         );
         Ok(self.change(back.binds((now + pause, now, id, owner, &self.tenant))).await? == 1)
     }
-}
 
-impl Kept {
     /// Requests the end of a thread's run from its holder; returns whether the thread has one.
     pub async fn ask_holder(&self, thread: Uuid, now: DateTime<Utc>) -> Result<bool> {
         let ask = query(

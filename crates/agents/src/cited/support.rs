@@ -61,7 +61,7 @@ impl Passage {
         let place = json!({ "document": self.document, "start": start, "end": end });
         let read = stage.follow_all("read", [place]).await?.pop();
         let read = read.filter(|reply| !reply.is_error).and_then(|reply| reply.structured);
-        // What is read is what is quoted, or the document is another version by now.
+        // The text must be the quoted one; otherwise the document has another version by now.
         let Some(read) = read.filter(|read| read["text"] == quote.as_str()) else {
             return Ok(self.clone());
         };

@@ -5,7 +5,7 @@ use Verdict::{Multiplied, NotMultiplied, Undetermined};
 use super::*;
 use crate::sample::{catalogue, name};
 
-/// The sample's catalogue with a view, whose keys nobody knows.
+/// The sample's catalogue with a view, whose keys are unknown.
 fn with_view() -> Catalogue {
     let mut all = catalogue();
     let lines = all.tables.iter().find(|table| table.name.name == "lines").cloned().unwrap();
@@ -129,7 +129,7 @@ const VERDICTS: &[(&str, Verdict, bool)] = &[
     ("SELECT SUM(o.total) FROM orders o JOIN lines l ON o.id = l.order_id + 0", Undetermined, true),
     // Only the catalogue knows too little: a count of the data decides, and nothing is said before.
     ("SELECT SUM(o.total) FROM orders o JOIN seen l ON l.order_id = o.id", Undetermined, false),
-    // What joins nothing twice.
+    // Joins that repeat no row.
     (
         "SELECT SUM(o.total) FROM orders o CROSS JOIN (SELECT MAX(price) AS p FROM products) m",
         NotMultiplied,

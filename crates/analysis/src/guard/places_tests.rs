@@ -9,7 +9,7 @@ use super::*;
 /// A condition that no statement here has.
 const FILTER: &str = "7 = 7";
 
-/// What stands for `§`.
+/// The query that replaces `§`.
 const QUERY: &str = "(SELECT max(length(name)) FROM zones)";
 
 /// `S`: SQLite, `P`: Postgres, `B`: both, `T`: SQL Server.

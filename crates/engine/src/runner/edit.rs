@@ -257,9 +257,7 @@ impl<S: State> Runner<S> {
         }
         Ok(false)
     }
-}
 
-impl<S: State> Runner<S> {
     /// Tries an edit on the state; an edit that cannot be merged claims no lease and changes nothing.
     async fn tried(
         &self,

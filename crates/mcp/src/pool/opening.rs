@@ -174,9 +174,7 @@ impl Server {
         let reason = "the connections were closed".into();
         Error::Start { server: self.config.name.clone(), reason }
     }
-}
 
-impl Server {
     /// Returns what would be pinned of the server now; `None` for a bundled one, which is this program itself.
     pub async fn pin(&self) -> Result<Option<ServerPin>> {
         let opened = self.open(true).await?;

@@ -123,9 +123,7 @@ impl Threads {
         }
         Ok(runner::fork(store, info, at, id, title).await?)
     }
-}
 
-impl Threads {
     /// Returns everything of a thread, after a check of the keys of all calls in its journal.
     ///
     /// # Errors

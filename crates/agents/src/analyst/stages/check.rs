@@ -169,7 +169,7 @@ async fn freshness(stage: &Stage<Turn>, tables: &[String]) -> Result<Vec<String>
     let mut text = Vec::new();
     for table in tables {
         let declared = knowledge.freshness_of(table);
-        // What was seen of the first rows only tells which columns are dates.
+        // The profile covers only the first rows, so it says which columns are dates and not which are newest.
         let seen = newest.extract_if(.., |known| known.table == *table && known.is_sample);
         let mut unknown: Vec<String> = seen.map(|known| known.column).collect();
         if let Some(column) = declared.and_then(|declared| declared.column.clone()) {

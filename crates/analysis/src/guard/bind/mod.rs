@@ -23,7 +23,7 @@ use names::{Columns, Level, Relation, figure};
 
 type Bound<T> = Result<T, Refusal>;
 
-/// What the names of a statement mean.
+/// The tables and columns that the names of a statement refer to.
 pub struct Bindings {
     /// The tables that it reads.
     pub tables: Vec<TableName>,
