@@ -10,6 +10,7 @@ use serde_json::Value;
 use super::execute;
 use super::show::{Printed, Show};
 use super::{Error, Exit, Globals, Result, files};
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Job, LOCAL_TENANT, Threads};
 use perihelion_settings::config::Settings;
 use perihelion_star::{Attachment, Request};
@@ -98,7 +99,10 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         }
         _ => args.question,
     };
-    let (thread, title) = Threads::to_ask(&settings, &args.tenant, args.thread.as_deref()).await?;
+    let (thread, title) = match args.thread.as_deref() {
+        Some(name) => Threads::to_ask(&settings, &args.tenant, name).await?,
+        None => (ThreadId::new(), None),
+    };
     let listed = |names: Vec<String>| {
         names.into_iter().filter(|name| !name.trim().is_empty()).collect::<Vec<_>>()
     };

@@ -96,18 +96,17 @@ impl Threads {
         found
     }
 
-    /// Returns the ID of the thread for a tenant's question, with its title if it is new.
+    /// Returns the ID of the named thread for a tenant's question, with its title if it is new.
     ///
-    /// Without a name it is a new one. A part of the id of a thread that there is means that thread.
+    /// A part of the id of a thread that there is means that thread.
     ///
     /// # Errors
     /// As [`Threads::find`]; a missing database is none.
     pub async fn to_ask(
         settings: &Settings,
         tenant: &str,
-        name: Option<&str>,
+        name: &str,
     ) -> Result<(ThreadId, Option<String>), Error> {
-        let Some(name) = name else { return Ok((ThreadId::new(), None)) };
         let (thread, title) = if tenant == LOCAL_TENANT {
             match Self::find_in(settings, Some(name)).await {
                 Err(Error::Store(checkpoint::Error::NoDatabase { .. })) => {}
