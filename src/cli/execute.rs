@@ -36,7 +36,14 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit> 
     let audit =
         if job.decides() { Audit::open(&settings, &accounts::actor()).await? } else { None };
     let opening = opening::shown(show.quiet, async |looks| {
-        let builder = demo::continued(opening::builder(settings, looks).for_job(&job)).await?;
+        let builder = opening::builder(settings, looks);
+        let builder = if job.is_submission() {
+            builder.without_servers()
+        } else if job.begins() {
+            builder
+        } else {
+            demo::continued(builder.for_thread(job.thread())).await?
+        };
         Ok::<_, Error>(builder.open().await?)
     });
     let opened = signals.unless_stopped(opening).await;

@@ -5,7 +5,7 @@
 
 use super::report::RunStatusView;
 use super::threads::is_abandoned;
-use super::{Answer, Builder, DEMO_TENANT, Edit, Error, Holder, RunReport, Runtime};
+use super::{Answer, DEMO_TENANT, Edit, Error, Holder, RunReport, Runtime};
 use crate::dispatch::{self, Dispatcher, Scope};
 use perihelion_engine::checkpoint::{
     self, EffectKind, EffectRow, EffectStatus, ThreadInfo, ThreadStatus,
@@ -77,17 +77,6 @@ impl Job {
     /// Returns whether its run is left to the workers.
     pub fn is_submission(&self) -> bool {
         matches!(self, Self::Submit { .. })
-    }
-}
-
-impl Builder<'_> {
-    /// Opens the runtime for a job: by the settings, or by the demo of its thread; a submission needs no server.
-    pub fn for_job(self, job: &Job) -> Self {
-        match job {
-            Job::Submit { .. } => self.without_servers(),
-            Job::Ask { .. } => self,
-            _ => self.for_thread(job.thread()),
-        }
     }
 }
 
