@@ -100,7 +100,7 @@ impl Runs<'_> {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let Self(runtime) = self;
-        if !job.is_submission() {
+        if !job.is_submission() && runtime.plugins.asks_again() {
             runtime.await_agents(job.thread(), &options.cancel).await?;
         }
         match job {
@@ -290,8 +290,10 @@ impl Runtime {
             Err(checkpoint::Error::UnknownThread(_)) => return Ok(None),
             Err(error) => return Err(error.into()),
         };
-        // Until then another worker may take it.
-        self.await_agents(thread, &options.cancel).await?;
+        if self.plugins.asks_again() {
+            // Until then another worker may take it.
+            self.await_agents(thread, &options.cancel).await?;
+        }
         match self.woken(&info, options).await {
             Err(Error::UnknownGraph(_)) => Ok(None),
             other => other,

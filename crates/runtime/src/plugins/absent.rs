@@ -10,7 +10,7 @@ use tokio::task::JoinSet;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::{Life, Plugins, problems};
+use super::{Plugins, problems};
 use crate::agents::sort_out;
 use crate::threads::next_nodes;
 use crate::{Error, Runtime};
@@ -121,15 +121,13 @@ impl Runtime {
     }
 
     /// Waits for the missing agents of a thread, for at most `servers.wait_sec`.
-    ///
-    /// Only a process that asks absent servers again has something to wait for.
     pub(crate) async fn await_agents(
         &self,
         thread: ThreadId,
         cancel: &CancellationToken,
     ) -> Result<(), Error> {
         let plugins = &self.plugins;
-        if plugins.life != Life::Long || plugins.pool.absent().is_empty() {
+        if plugins.pool.absent().is_empty() {
             return Ok(());
         }
         let store = self.store().as_ref();

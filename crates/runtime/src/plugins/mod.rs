@@ -183,10 +183,15 @@ impl Plugins {
         plugins.fill();
         let plugins = Arc::new(plugins);
         let mut tasks = vec![AbortOnDropHandle::new(tokio::spawn(follow(&plugins)))];
-        if life == Life::Long {
+        if plugins.asks_again() {
             tasks.push(absent::keep(&plugins));
         }
         Ok((plugins, tasks))
+    }
+
+    /// Returns whether absent servers are asked again, so that a run has something to wait for.
+    pub fn asks_again(&self) -> bool {
+        self.life == Life::Long
     }
 
     pub fn kinds(&self) -> &Arc<Kinds> {
