@@ -18,7 +18,7 @@ pub use perihelion_ingest as ingest;
 pub use perihelion_llm as llm;
 pub use perihelion_mcp as mcp;
 pub use perihelion_runtime as runtime;
-pub use perihelion_runtime::{GraphParts, Graphs, OwnGraph, dispatch, learned, team_store};
+pub use perihelion_runtime::{GraphParts, Graphs, OwnGraph, dispatch, learned};
 pub use perihelion_servers as servers;
 pub use perihelion_service as service;
 pub use perihelion_service::worker;

@@ -29,7 +29,6 @@ mod metrics;
 mod plugins;
 mod report;
 mod runs;
-pub mod team_store;
 mod teams;
 mod threads;
 mod trace;
@@ -76,7 +75,7 @@ pub use plugins::{
 };
 pub use report::{InterruptView, RunReport, RunStatusView};
 pub use runs::{Job, Runs};
-pub use teams::{find_team, import_team, open_team_store, star_as_team};
+pub use teams::{KeptTeam, TeamStore, find_team, import_team, open_team_store, star_as_team};
 pub use threads::{
     Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
     StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
@@ -87,7 +86,6 @@ pub use trace::{
 };
 pub use usage::{Usage, usage};
 
-pub use crate::team_store::{KeptTeam, TeamStore};
 pub use perihelion_engine::runner::{About, Divergence, LeftOut, ReplayReport};
 pub use perihelion_eval as eval;
 pub use perihelion_mcp::{
