@@ -1,4 +1,4 @@
-//! Collects the options of a runtime, and opens it.
+//! Collects the options of a runtime, and opens it and its store.
 
 use std::sync::Arc;
 
@@ -6,12 +6,12 @@ use tokio::sync::watch;
 
 use super::assemble::Parts;
 use super::plugins::Source;
-use super::{Error, Graphs, Runtime, open_store};
-use perihelion_engine::checkpoint::{Store, ThreadInfo};
+use super::{Error, Graphs, Runtime};
+use perihelion_engine::checkpoint::{self, Keyring, MemoryStore, Store, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
 use perihelion_mcp::{DiscoveryProgress, Pool, PoolOptions, ServersFile};
-use perihelion_settings::config::Settings;
+use perihelion_settings::config::{DatabaseUrl, Settings};
 use perihelion_star::Kinds;
 use perihelion_telemetry::ContinuedRuns;
 use std::any::Any;
@@ -209,6 +209,35 @@ impl<'a> Builder<'a> {
             None => open_store(&self.settings).await?,
         };
         Ok(Arc::clone(self.store.insert(store)))
+    }
+}
+
+/// Returns the keys of the settings; `None` without encryption.
+pub fn keyring(settings: &Settings) -> Result<Option<Keyring>, Error> {
+    Ok(Keyring::of_found(settings.encryption.exposed())?)
+}
+
+/// Opens only the store of the settings, with encryption if they name keys.
+pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    let url = settings.store.database.expose();
+    Ok(checkpoint::open_sealed(url, keyring(settings)?).await?)
+}
+
+/// Opens the store of the settings for reading; creates none.
+///
+/// A missing default store counts as empty; any other missing one is a mistyped name.
+///
+/// # Errors
+/// As [`open_store`], and [`checkpoint::Error::NoDatabase`] for a missing one.
+pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    let url = settings.store.database.expose();
+    if checkpoint::is_there(url).map_err(checkpoint::Error::from)? {
+        open_store(settings).await
+    } else if settings.store.database == DatabaseUrl::in_data_directory() {
+        Ok(Arc::new(MemoryStore::new()))
+    } else {
+        let url = checkpoint::redact_url(url);
+        Err(checkpoint::Error::NoDatabase { url }.into())
     }
 }
 

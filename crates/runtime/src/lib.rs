@@ -41,7 +41,9 @@ pub use answer::Answer;
 pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
-pub use builder::{Builder, Companions, DEMO_TENANT, Stage};
+pub use builder::{
+    Builder, Companions, DEMO_TENANT, Stage, keyring, open_store, open_store_to_read,
+};
 pub use conversation_words::conversation_words;
 pub use data_set::open_rows;
 pub use documents::{Documents, ExportedDocument, parse_document};
@@ -78,7 +80,7 @@ pub use runs::{Job, Runs};
 pub use teams::{KeptTeam, TeamStore, find_team, import_team, open_team_store, star_as_team};
 pub use threads::{
     Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
-    StepView, ThreadView, Threads, WaitingApproval, keyring, open_store, open_store_to_read,
+    StepView, ThreadView, Threads, WaitingApproval,
 };
 pub use trace::{
     Analysis, AnswerAgain, Replayed, Replayer, Trace, TraceHead, Traces, collector, is_under_way,
