@@ -6,12 +6,12 @@
 //! person decides. Deliberately absent: any knowledge of models and tools; it records names and JSON.
 
 mod key;
-mod notes;
 mod perform;
+mod recorded;
 mod task;
 mod unknown;
 
 pub use key::{EffectKey, verify_dump, verify_keys};
-pub use perform::{Missed, Recorded, by_step};
+pub use recorded::{Missed, Recorded, by_step};
 pub use task::{Claimed, Live, Mode, TaskJournal};
 pub use unknown::{NoVerdict, OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, check_answer};

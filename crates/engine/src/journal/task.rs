@@ -11,8 +11,7 @@ use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
 use super::key::EffectKey;
-use super::notes::{Kept, random_bits};
-use super::perform::Recorded;
+use super::recorded::{Kept, Recorded, random_bits};
 use crate::checkpoint::{
     EffectKind, EffectRow, EffectSettlement, EffectStatus, Encoded, Fence, Store, read_blob,
 };
