@@ -27,7 +27,6 @@ pub use types::{
     InvalidArguments, Knowledge, Mismatch, Phase, Progress, Question, Reason, Reply, ServerInfo,
     ServerState, ServerStatus, TENANT_META, TaskHandle, ToolAnnotations, ToolDefinition, ToolHost,
     ToolOutcome, UnboundedSchema, UnusableSchema, Via, Wants, accepted, declined, digest,
-    validate_arguments,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

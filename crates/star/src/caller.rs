@@ -12,7 +12,7 @@ use crate::{
 };
 use perihelion_engine::clock;
 use perihelion_engine::graph::TaskContext;
-use perihelion_mcp::{self as mcp, CallPolicy, ToolDefinition, ToolOutcome};
+use perihelion_mcp::{CallPolicy, ToolDefinition, ToolOutcome};
 
 /// Characters of a result that a listener is shown.
 const PREVIEW_CHARS: usize = 200;
@@ -146,7 +146,7 @@ impl Caller<'_> {
             let tainted_by = self.taint_of(tool, tainted_by);
             let unknown = unknown.clone();
             let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
-            if needs_word && mcp::validate_arguments(tool, arguments).is_ok() {
+            if needs_word && tool.input_schema.check(&tool.name, arguments).is_ok() {
                 let agent = self.job.agent.as_str();
                 let server = self.job.server.name.as_str();
                 places.push(place);

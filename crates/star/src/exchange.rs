@@ -42,7 +42,7 @@ impl Caller<'_> {
         let edited = decision.as_ref().and_then(Decision::edited);
         // People are asked only about arguments that fit; what they put in their place is as new as what nobody saw.
         let unchecked = if decision.is_some() { edited } else { Some(arguments) };
-        if let Some(Err(problem)) = unchecked.map(|one| mcp::validate_arguments(tool, one)) {
+        if let Some(Err(problem)) = unchecked.map(|one| tool.input_schema.check(&tool.name, one)) {
             return Ok(ToolReply::problem(problem.to_string()));
         }
         let arguments = edited.unwrap_or(arguments);

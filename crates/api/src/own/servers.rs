@@ -12,7 +12,7 @@ use uuid::Uuid;
 
 use crate::http::{Body, JsonResult, Refusal};
 use perihelion_engine::clock;
-use perihelion_mcp::{CallContext, Reply, ToolOutcome, validate_arguments};
+use perihelion_mcp::{CallContext, Reply, ToolOutcome};
 use perihelion_runtime::{AgentInfo, Phase, Review, ServerState, review};
 use perihelion_service::Service;
 
@@ -80,7 +80,7 @@ pub(super) async fn call(
     let policy = definition.call_policy();
     let is_free = policy.read_only && !policy.needs_approval;
     service.permit(if is_free { Scope::Run } else { Scope::Approve })?;
-    validate_arguments(definition, &arguments).map_err(Refusal::invalid)?;
+    definition.input_schema.check(&tool, &arguments).map_err(Refusal::invalid)?;
     note(&service, "tool.called", format!("{}.{tool}", server.name), json!({})).await?;
     let context = CallContext {
         idempotency_key: Uuid::now_v7().to_string(),

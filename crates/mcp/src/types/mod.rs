@@ -23,4 +23,4 @@ pub use schema_cost::Unbounded as UnboundedSchema;
 pub use server::{AgentBinding, Knowledge, Phase, ServerInfo, ServerState, ServerStatus};
 pub use text::digest;
 pub(super) use text::sorted;
-pub use tool::{CallPolicy, ToolAnnotations, ToolDefinition, validate_arguments};
+pub use tool::{CallPolicy, ToolAnnotations, ToolDefinition};

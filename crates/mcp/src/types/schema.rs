@@ -119,7 +119,11 @@ impl InputSchema {
         compiled.as_ref()
     }
 
-    pub(super) fn check(
+    /// Checks the arguments of a call of this tool, before anything is sent.
+    ///
+    /// # Errors
+    /// [`InvalidArguments`], in words meant for the model that made the call.
+    pub fn check(
         &self,
         tool: &str,
         arguments: &Map<String, Value>,

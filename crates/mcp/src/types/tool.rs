@@ -1,9 +1,9 @@
 //! A tool as its server lists it and the operator lets it be called, and which of two rules is the stricter.
 
 use serde::{Deserialize, Serialize};
-use serde_json::{Map, Value};
+use serde_json::Value;
 
-use super::schema::{InputSchema, InvalidArguments};
+use super::schema::InputSchema;
 
 /// A server's hints about a tool; untrusted, so they may tighten policy and never relax it.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -78,17 +78,6 @@ fn is_false(flag: &bool) -> bool {
     !flag
 }
 
-/// Checks the arguments of a call against the tool's input schema, before anything is sent.
-///
-/// # Errors
-/// [`InvalidArguments`], in words meant for the model that made the call.
-pub fn validate_arguments(
-    tool: &ToolDefinition,
-    arguments: &Map<String, Value>,
-) -> Result<(), InvalidArguments> {
-    tool.input_schema.check(&tool.name, arguments)
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct CallPolicy {
     pub needs_approval: bool,
@@ -124,7 +113,7 @@ impl CallPolicy {
 
 #[cfg(test)]
 mod tests {
-    use serde_json::json;
+    use serde_json::{Map, json};
 
     use super::*;
 
@@ -139,17 +128,16 @@ mod tests {
             "type": "object", "required": ["a"],
             "properties": {"a": {"type": "integer"}, "b": {"type": "string"}}
         }));
-        let arguments = |value: Value| value.as_object().cloned().unwrap();
-        validate_arguments(&tool, &arguments(json!({"a": 1, "other": true}))).unwrap();
-        let complaint =
-            validate_arguments(&tool, &arguments(json!({"b": 7}))).unwrap_err().to_string();
+        let check = |value: Value| tool.input_schema.check(&tool.name, value.as_object().unwrap());
+        check(json!({"a": 1, "other": true})).unwrap();
+        let complaint = check(json!({"b": 7})).unwrap_err().to_string();
         assert!(complaint.contains("at /b:") && complaint.contains("\"a\""), "{complaint}");
     }
 
     #[test]
     fn a_schema_elsewhere_is_not_fetched() {
         let tool = tool(json!({"$ref": "https://example.invalid/schema.json"}));
-        let refused = validate_arguments(&tool, &Map::new()).unwrap_err().to_string();
+        let refused = tool.input_schema.check(&tool.name, &Map::new()).unwrap_err().to_string();
         assert!(refused.starts_with("the input schema of add cannot be used"), "{refused}");
     }
 

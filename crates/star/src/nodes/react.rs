@@ -93,7 +93,7 @@ impl React {
         let Value::Object(arguments) = &call.arguments else {
             return Ok(format!("the arguments of {} are not a JSON object", tool.name));
         };
-        if let Err(problem) = mcp::validate_arguments(tool, arguments) {
+        if let Err(problem) = tool.input_schema.check(&tool.name, arguments) {
             return Ok(problem.to_string());
         }
         let server = &self.server.name;
