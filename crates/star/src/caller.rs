@@ -154,6 +154,9 @@ impl Caller<'_> {
                 gated.push(Gated { agent, server, tool, arguments, tainted_by, unknown, timeout });
             }
         }
+        if gated.is_empty() {
+            return Ok(decisions);
+        }
         let decided = if self.preferences().skip_approvals {
             approval::skip(self.ctx, &gated)
         } else {
