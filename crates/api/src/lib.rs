@@ -28,8 +28,8 @@ mod team;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
-use axum::middleware::from_fn;
+use axum::extract::{DefaultBodyLimit, Request};
+use axum::middleware::{Next, from_fn};
 use perihelion_http::{Exposed, Guard, Origins};
 
 use self::auth::Gate;
@@ -59,7 +59,13 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     } else {
         guard
     };
-    let router = guard.before(router).layer(from_fn(openai::with_error));
+    let router = guard.before(router).layer(from_fn(async |request: Request, next: Next| {
+        if request.uri().path().starts_with("/v1/") {
+            openai::with_error(request, next).await
+        } else {
+            next.run(request).await
+        }
+    }));
     addresses.before(router)
 }
 

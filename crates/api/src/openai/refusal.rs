@@ -95,15 +95,14 @@ impl<E: Into<Plain>> From<E> for Refusal {
     }
 }
 
-/// Adds the object `error` to every refusal below `/v1` without one: from the gate, from our own routes, from unknown
-/// paths.
+/// Adds the object `error` to a refusal without one: from the gate, from our own routes, from unknown paths.
 pub(crate) async fn with_error(request: Request, next: Next) -> Response {
     let path = request.uri().path().to_owned();
     let method = request.method().clone();
     let response = next.run(request).await;
     let status = response.status();
     let is_refused = status.is_client_error() || status.is_server_error();
-    if !is_refused || !path.starts_with("/v1/") {
+    if !is_refused {
         return response;
     }
     let (mut parts, body) = response.into_parts();
