@@ -9,7 +9,8 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use super::runs::{ended, places};
+use super::runs::ended;
+use super::stream::places;
 use super::threads::bounded;
 use super::{AppState, Refusal};
 use crate::http::{Asked as Query, Body, OfRun, ResponseResult, StatusResult};

@@ -2,14 +2,14 @@
 
 use axum::Json;
 use axum::extract::{Path, State};
-use axum::http::{HeaderMap, HeaderName, HeaderValue, StatusCode, header};
+use axum::http::{HeaderMap, StatusCode};
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::accept::{accept, check};
-use super::stream::StopWithClient;
+use super::stream::{StopWithClient, places};
 use super::wire::RunBody;
 use super::{AppState, Refusal, stream, wire};
 use crate::http::{
@@ -22,22 +22,6 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
 use perihelion_service::kept::{Run, RunFilter, RunStatus};
 
-/// Returns the headers by which clients find a run again.
-pub(super) fn places(run: &Run, then: Option<&str>) -> HeaderMap {
-    let at = format!("/threads/{}/runs/{}", run.thread, run.id);
-    let mut headers = HeaderMap::new();
-    let mut put = |name: HeaderName, value: String| {
-        if let Ok(value) = HeaderValue::from_str(&value) {
-            headers.insert(name, value);
-        }
-    };
-    if let Some(then) = then {
-        put(header::LOCATION, format!("{at}/{then}"));
-    }
-    put(header::CONTENT_LOCATION, at);
-    headers
-}
-
 pub(super) async fn create(
     app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
@@ -45,15 +29,6 @@ pub(super) async fn create(
 ) -> Result<impl IntoResponse, Refusal> {
     let accepted = accept(&app, thread, &body, false).await?;
     Ok((places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
-}
-
-pub(super) async fn create_and_stream(
-    app: State<AppState>,
-    MaybeOfThread(thread): MaybeOfThread,
-    Body(body): Body,
-) -> ResponseResult {
-    let accepted = accept(&app, thread, &body, true).await?;
-    stream::begun(&app, accepted).await
 }
 
 pub(super) async fn create_and_wait(

@@ -4,20 +4,29 @@ use std::collections::VecDeque;
 
 use axum::body::Bytes;
 use axum::extract::State;
-use axum::http::HeaderMap;
+use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
 use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
-use super::accept::Accepted;
-use super::runs::places;
+use super::accept::{Accepted, accept};
 use super::wire::{self, Modes, Wire};
 use super::{AppState, Refusal};
 use crate::event_stream;
-use crate::http::{Asked, OfRun, ResponseResult};
+use crate::http::{Asked, Body, MaybeOfThread, OfRun, ResponseResult};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Run};
 use perihelion_service::{Listener, Next, Service, StartAt};
+
+/// Creates a run and follows it from its beginning.
+pub(super) async fn create(
+    app: State<AppState>,
+    MaybeOfThread(thread): MaybeOfThread,
+    Body(body): Body,
+) -> ResponseResult {
+    let Accepted { run, modes, stops_with_client } = accept(&app, thread, &body, true).await?;
+    response(&app, run, modes, LastEvent::Nothing, stops_with_client).await
+}
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -64,12 +73,6 @@ pub(super) async fn joined(
     response(app, run, modes, heard, stops).await
 }
 
-/// Follows a run that is begun by this very request.
-pub(super) async fn begun(app: &AppState, accepted: Accepted) -> ResponseResult {
-    let Accepted { run, modes, stops_with_client } = accepted;
-    response(app, run, modes, LastEvent::Nothing, stops_with_client).await
-}
-
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum LastEvent {
     Nothing,
@@ -90,6 +93,22 @@ impl LastEvent {
             }),
         }
     }
+}
+
+/// Returns the headers by which clients find a run again.
+pub(super) fn places(run: &Run, then: Option<&str>) -> HeaderMap {
+    let at = format!("/threads/{}/runs/{}", run.thread, run.id);
+    let mut headers = HeaderMap::new();
+    let mut put = |name: HeaderName, value: String| {
+        if let Ok(value) = HeaderValue::from_str(&value) {
+            headers.insert(name, value);
+        }
+    };
+    if let Some(then) = then {
+        put(header::LOCATION, format!("{at}/{then}"));
+    }
+    put(header::CONTENT_LOCATION, at);
+    headers
 }
 
 async fn response(
