@@ -15,8 +15,9 @@ use serde_json::Value;
 use tokio::task::JoinSet;
 
 use super::{a2a, agent_server};
+use crate::auth::Places;
 use crate::hidden::ModelAddresses;
-use crate::http::{Places, Refusal};
+use crate::http::Refusal;
 use perihelion_engine::clock;
 use perihelion_http::reach::with_causes;
 use perihelion_service::Service;

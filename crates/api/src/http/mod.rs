@@ -1,11 +1,10 @@
-//! The code that all APIs share: bodies and queries, refusals, and limits of concurrent requests.
+//! The code that all APIs share: bodies and queries, and refusals.
 //!
 //! Invariant: an error of the service has one status code, whichever API answers. Deliberately absent: the formats of the
 //! APIs, which turn a [`Refusal`] into their own.
 
 mod body;
 mod forms;
-mod places;
 mod refusal;
 pub(crate) mod routing;
 
@@ -13,7 +12,6 @@ pub(crate) use body::{
     Asked, Asked as Query, Body, MaybeOfThread, Object, OfRun, OfThread, is_json, json, uuid,
 };
 pub(crate) use forms::Forms;
-pub(crate) use places::{Place, Places};
 pub(crate) use refusal::{Refusal, not_allowed, not_found};
 
 /// The answer of a handler that shows an object.
