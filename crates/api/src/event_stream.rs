@@ -1,4 +1,5 @@
-//! How answers are sent that take their time: streams of server-sent events, and values that are known later.
+//! How answers are sent that take their time: streams of server-sent events, each in its wire form, and values that are
+//! known later.
 
 use std::time::Duration;
 
@@ -6,7 +7,6 @@ use axum::body::{Body, Bytes};
 use axum::http::{HeaderMap, HeaderValue, header};
 use axum::response::Response;
 use futures::{Stream, StreamExt as _, stream};
-use perihelion_http::sse;
 use serde_json::Value;
 
 use super::conversation::{AnswerPart, Conversation};
@@ -15,13 +15,44 @@ use perihelion_engine::clock;
 /// How often a silent stream says that it lives.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
+/// A comment that keeps a connection alive.
+const BEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
+
+/// Writes one event; `data` is JSON on one line.
+///
+/// Characters that would break the framing, line ends in a name or an ID, are removed.
+pub(super) fn event(name: &str, data: &str, id: Option<&str>) -> Bytes {
+    let mut text = String::with_capacity(name.len() + data.len() + 48);
+    field(&mut text, "event", name);
+    for line in data.split('\n') {
+        field(&mut text, "data", line);
+    }
+    if let Some(id) = id {
+        field(&mut text, "id", id);
+    }
+    text.push('\n');
+    Bytes::from(text)
+}
+
+/// Writes one event without a name, as some protocols want it.
+pub(super) fn data(data: &str) -> Bytes {
+    Bytes::from(format!("data: {}\n\n", data.replace(['\r', '\n'], " ")))
+}
+
+fn field(text: &mut String, name: &str, value: &str) {
+    text.push_str(name);
+    text.push_str(": ");
+    text.extend(value.chars().filter(|letter| !matches!(letter, '\r' | '\n' | '\0')));
+    text.push('\n');
+}
+
 /// Answers with a stream of events, with comments while it is silent; `headers` are added to its own.
 pub(super) fn response(
     headers: HeaderMap,
     events: impl Stream<Item = Bytes> + Send + 'static,
 ) -> Response {
     let events = events.map(Ok::<_, std::convert::Infallible>);
-    living(headers, "text/event-stream; charset=utf-8", sse::HEARTBEAT, events)
+    living(headers, "text/event-stream; charset=utf-8", BEAT, events)
 }
 
 /// Streams a run: `events` turns each part of it into events, which follow the `first`.
@@ -84,17 +115,23 @@ fn beating<E: 'static>(
 mod tests {
     use super::*;
 
+    #[test]
+    fn an_event_has_exactly_a_name_data_and_an_id() {
+        let text = event("updates|a\nb", "{\"x\":1}", Some("4-0"));
+        assert_eq!(&text[..], b"event: updates|ab\ndata: {\"x\":1}\nid: 4-0\n\n");
+    }
+
     /// X8: in every API, because each answers with this.
     #[tokio::test]
     async fn a_silent_stream_sends_a_comment_and_loses_no_event() {
         let (say, heard) =
             futures::channel::mpsc::unbounded::<Result<Bytes, std::convert::Infallible>>();
-        let mut stream = Box::pin(beating(heard, sse::HEARTBEAT, Duration::from_millis(1)));
+        let mut stream = Box::pin(beating(heard, BEAT, Duration::from_millis(1)));
         for event in ["first", "second"] {
-            assert_eq!(stream.next().await, Some(Ok(sse::HEARTBEAT)));
+            assert_eq!(stream.next().await, Some(Ok(BEAT)));
             say.unbounded_send(Ok(event.into())).unwrap();
             let mut next = stream.next().await;
-            while next == Some(Ok(sse::HEARTBEAT)) {
+            while next == Some(Ok(BEAT)) {
                 next = stream.next().await;
             }
             assert_eq!(next, Some(Ok(event.into())));

@@ -10,7 +10,6 @@ mod cors;
 mod guard;
 pub mod reach;
 mod server;
-pub mod sse;
 mod surrogates;
 
 pub use cors::Exposed;

@@ -5,7 +5,6 @@ use std::collections::VecDeque;
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
-use perihelion_http::sse;
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
@@ -107,7 +106,7 @@ impl Streamed {
             Some(id) => json!({ "jsonrpc": "2.0", "id": id, "result": event }),
             None => event,
         };
-        self.ready.push_back(sse::data(&shown.to_string()));
+        self.ready.push_back(event_stream::data(&shown.to_string()));
     }
 
     async fn next(&mut self) -> Option<Bytes> {

@@ -9,7 +9,6 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
 use futures::{Stream, StreamExt as _, future, stream};
-use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -205,7 +204,7 @@ fn followed_edits(
                 for step in edits.look().await? {
                     let state = snapshot_at(&service, thread, step, &Below::default()).await?;
                     let data = json!({ "state": state, "thread_id": thread }).to_string();
-                    events.push(sse::event("state_update", &data, None));
+                    events.push(event_stream::event("state_update", &data, None));
                 }
                 if !events.is_empty() {
                     return Ok::<_, Error>(events);

@@ -7,7 +7,6 @@ use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::StatusCode;
 use axum::response::{IntoResponse as _, Response};
-use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
@@ -117,7 +116,7 @@ impl Completion {
     fn delta(&self, delta: &Value, finish_reason: Option<&str>) -> Bytes {
         let choice =
             json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
-        sse::data(&self.shell("chat.completion.chunk", json!([choice])).to_string())
+        event_stream::data(&self.shell("chat.completion.chunk", json!([choice])).to_string())
     }
 
     /// Makes the chunks of a part; only the whole of an answer in JSON shows whether it is one.
@@ -133,7 +132,7 @@ impl Completion {
 
     fn end(&self, outcome: &Outcome, counts: bool) -> Vec<Bytes> {
         let mut events = match finish_reason(outcome) {
-            Err(refusal) => vec![sse::data(&refusal.shown().to_string())],
+            Err(refusal) => vec![event_stream::data(&refusal.shown().to_string())],
             Ok(reason) => {
                 let reply = match (&self.schema, Reply::of(outcome, self.schema.as_ref())) {
                     (None, _) => json!({}),
@@ -146,9 +145,9 @@ impl Completion {
         if counts {
             let mut last = self.shell("chat.completion.chunk", json!([]));
             last["usage"] = shapes::chat_usage(outcome.usage);
-            events.push(sse::data(&last.to_string()));
+            events.push(event_stream::data(&last.to_string()));
         }
-        events.push(sse::data("[DONE]"));
+        events.push(event_stream::data("[DONE]"));
         events
     }
 

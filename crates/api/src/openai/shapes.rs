@@ -3,7 +3,6 @@
 
 use axum::body::Bytes;
 use axum::response::Response;
-use perihelion_http::sse;
 use serde::Deserialize as _;
 use serde_json::{Value, json};
 
@@ -154,7 +153,7 @@ impl Streamed {
         event["type"] = json!(kind);
         event["sequence_number"] = json!(self.number);
         if self.after.is_none_or(|after| self.number > after) {
-            self.ready.push(sse::event(kind, &event.to_string(), None));
+            self.ready.push(event_stream::event(kind, &event.to_string(), None));
         }
         self.number += 1;
     }

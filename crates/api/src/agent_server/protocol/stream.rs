@@ -3,7 +3,6 @@
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
-use perihelion_http::sse;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -112,7 +111,7 @@ async fn next(follower: &mut Follower, service: &Service) -> Option<Bytes> {
         next = follower.next() => match next {
             Ok(event) => {
                 let id = event.seq.to_string();
-                Some(sse::event(event.method, &json!(event).to_string(), Some(&id)))
+                Some(event_stream::event(event.method, &json!(event).to_string(), Some(&id)))
             }
             Err(error) => {
                 tracing::warn!(%error, "a stream ended early; the client can continue after its last event");

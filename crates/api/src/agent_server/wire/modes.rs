@@ -1,12 +1,12 @@
 //! Stream modes, and the events of a stream with their IDs.
 
-use perihelion_http::sse;
 use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Asked;
 use super::run::{RunMetadata, graph_of};
 use crate::agent_server::Refusal;
+use crate::event_stream;
 use axum::body::Bytes;
 use perihelion_runtime::ThreadState;
 use perihelion_service::kept::{Run, RunStatus};
@@ -119,7 +119,7 @@ impl Wire {
     }
 
     pub(crate) fn bytes(&self) -> Bytes {
-        sse::event(&self.name, &self.data, Some(&self.id()))
+        event_stream::event(&self.name, &self.data, Some(&self.id()))
     }
 }
 
