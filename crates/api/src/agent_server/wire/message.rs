@@ -1,11 +1,16 @@
-//! Messages in the clients' format.
+//! Messages in the clients' format, and the turns that conversations of them ask for.
+
+use std::collections::BTreeMap;
 
 use axum::http::StatusCode;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::agent_server::Refusal;
-use perihelion_star::{Message, REMOVE};
+use crate::parts;
+use perihelion_star::{Message, REMOVE, Request};
+
+const MESSAGES: &str = "messages";
 
 /// Bytes of a message's ID at most; a longer one is replaced.
 const LONGEST_ID: usize = 200;
@@ -142,6 +147,90 @@ fn kind(role: &str) -> &'static str {
         REMOVE => "remove",
         _ => "ai",
     }
+}
+
+/// The fields of an input with messages that are read; further fields of a client's state are ignored.
+const KNOWN: [&str; 10] = [
+    "context",
+    "prefer_agents",
+    "disable_agents",
+    "max_turns",
+    "include_data",
+    "trace",
+    "system_prompt",
+    "approvals",
+    "attachments",
+    "user",
+];
+
+/// Reads an input: a conversation whose last human messages are the question, or the request in our own form.
+pub(super) fn turn(
+    fields: &Map<String, Value>,
+    context: Option<&Value>,
+) -> Result<Request, Refusal> {
+    let mut own = fields.clone();
+    let messages = own.remove(MESSAGES);
+    if !own.contains_key("question") {
+        own.retain(|name, _| KNOWN.contains(&name.as_str()));
+    }
+    let turn: Request = serde_json::from_value(Value::Object(own)).map_err(Refusal::invalid)?;
+    if !turn.question.trim().is_empty() {
+        return Ok(with_context(turn, context));
+    }
+    let list = match messages {
+        Some(Value::Array(list)) => list,
+        Some(one @ (Value::Object(_) | Value::String(_))) => vec![one],
+        _ => return Err(Refusal::invalid("input must have messages or a question")),
+    };
+    Ok(with_context(with_messages(turn, &list)?, context))
+}
+
+/// Turns a conversation into a turn: the human messages at its end are the question, and earlier ones and those with IDs
+/// of their own are merged into the thread.
+fn with_messages(mut turn: Request, list: &[Value]) -> Result<Request, Refusal> {
+    let plain: Vec<Value> = list.iter().map(plain).collect();
+    let read = plain.iter().map(read).collect::<Result<Vec<Message>, Refusal>>()?;
+    let is_named = |plain: &Value| plain.get("id").is_some_and(Value::is_string);
+    let is_question = |(at, (one, plain)): &(usize, (&Message, &Value))| {
+        one.role == "user" && (*at == 0 || !is_named(plain))
+    };
+    let is_removal = |one: &Message| one.role == REMOVE;
+    let turns = read.iter().zip(&plain).rev().filter(|(one, _)| !is_removal(one));
+    let asked: Vec<(&Message, &Value)> =
+        turns.enumerate().take_while(is_question).map(|(_, one)| one).collect();
+    let contents = || asked.iter().rev().filter_map(|(_, plain)| plain.get("content"));
+    let texts = contents().map(content_text);
+    let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
+    let attached = parts::attachments_of(contents())?;
+    let question = parts::question(texts.join("\n\n"), attached);
+    let (question, attached) =
+        question.ok_or_else(|| Refusal::invalid("the messages must end with a human message"))?;
+    turn.question = question;
+    turn.attachments.extend(attached);
+    let named = asked.first().filter(|(_, plain)| is_named(plain));
+    turn.message_id = named.map(|(one, _)| one.id.clone());
+    let ids: Vec<&str> = asked.iter().map(|(one, _)| one.id.as_str()).collect();
+    turn.messages =
+        read.iter().filter(|one| is_removal(one) || !ids.contains(&&*one.id)).cloned().collect();
+    Ok(turn)
+}
+
+/// Adds the run's context, below the input's own.
+pub(super) fn with_context(mut turn: Request, context: Option<&Value>) -> Request {
+    let given: BTreeMap<String, String> = context
+        .and_then(Value::as_object)
+        .into_iter()
+        .flatten()
+        .filter_map(|(key, value)| match value {
+            Value::String(text) => Some((key.clone(), text.clone())),
+            Value::Number(_) | Value::Bool(_) => Some((key.clone(), value.to_string())),
+            _ => None,
+        })
+        .collect();
+    for (key, value) in given {
+        turn.context.entry(key).or_insert(value);
+    }
+    turn
 }
 
 #[cfg(test)]

@@ -1,13 +1,11 @@
-//! Reads requests for runs.
-
-use std::collections::BTreeMap;
+//! Reads requests for runs, above the defaults of their assistants.
 
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
 use super::defaults::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
-use super::message;
+use super::message::{turn, with_context};
 use super::state::{read_input, read_update};
 use crate::agent_server::Refusal;
 use crate::parts;
@@ -15,10 +13,24 @@ use perihelion_engine::graph::Nodes;
 use perihelion_runtime::Served;
 use perihelion_service::kept::Multitask;
 use perihelion_service::{Along, Approvals, Asked, Order};
-use perihelion_star::{GRAPH, Message, REMOVE, Request};
+use perihelion_star::{GRAPH, Request};
 use uuid::Uuid;
 
-const MESSAGES: &str = "messages";
+/// Names in `configurable` that the protocol itself uses.
+const ITS_OWN: [&str; 9] = [
+    "thread_id",
+    "run_id",
+    "cron_id",
+    "graph_id",
+    "assistant_id",
+    "user_id",
+    "checkpoint_id",
+    "checkpoint_ns",
+    "checkpoint_map",
+];
+
+/// The key of the limit of super-steps.
+const LIMIT: &str = "recursion_limit";
 
 /// A client's request to start a run; unknown fields are ignored, because clients send fields of newer servers.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -54,6 +66,26 @@ pub(crate) struct RunBody {
 impl RunBody {
     pub(crate) fn read(given: &Value) -> Result<Self, Refusal> {
         serde_json::from_value(given.clone()).map_err(Refusal::invalid)
+    }
+
+    /// Applies an assistant's context and step limit, below those of the body. The fields of `configurable` are context
+    /// too, below the field `context`.
+    pub(crate) fn over(mut self, config: &Value, context: &Value) -> Self {
+        let own_config = self.config.take().filter(Value::is_object).unwrap_or_else(|| json!({}));
+        let own_context = self.context.take().unwrap_or_default();
+        let mut merged = Map::new();
+        for layer in
+            [configurable(config), fields(context), configurable(&own_config), fields(&own_context)]
+        {
+            merged.extend(layer);
+        }
+        self.context = Some(Value::Object(merged));
+        let mut config_of_run = own_config;
+        if let (None, Some(limit)) = (config_of_run.get(LIMIT), config.get(LIMIT)) {
+            config_of_run[LIMIT] = limit.clone();
+        }
+        self.config = Some(config_of_run);
+        self
     }
 
     /// Returns the checkpoint that the run begins at, by its id.
@@ -105,6 +137,19 @@ impl RunBody {
             "durability": self.durability.unwrap_or(Durability::Sync).as_str(),
         })
     }
+}
+
+fn configurable(config: &Value) -> Map<String, Value> {
+    let is_its_own = |name: &str| {
+        ITS_OWN.contains(&name) || name.starts_with("__") || name.starts_with("langgraph_")
+    };
+    let mut given = fields(&config["configurable"]);
+    given.retain(|name, _| !is_its_own(name));
+    given
+}
+
+fn fields(given: &Value) -> Map<String, Value> {
+    given.as_object().cloned().unwrap_or_default()
 }
 
 /// Reads the request of a run, and the edit that goes along with its answers; a command precedes an input.
@@ -201,87 +246,6 @@ fn goto(given: Option<&Value>, is_hosted: bool) -> Result<Vec<Value>, Refusal> {
     targets.into_iter().map(read).collect()
 }
 
-/// The fields of an input with messages that are read; further fields of a client's state are ignored.
-const KNOWN: [&str; 10] = [
-    "context",
-    "prefer_agents",
-    "disable_agents",
-    "max_turns",
-    "include_data",
-    "trace",
-    "system_prompt",
-    "approvals",
-    "attachments",
-    "user",
-];
-
-/// Reads an input: a conversation whose last human messages are the question, or the request in our own form.
-fn turn(fields: &Map<String, Value>, context: Option<&Value>) -> Result<Request, Refusal> {
-    let mut own = fields.clone();
-    let messages = own.remove(MESSAGES);
-    if !own.contains_key("question") {
-        own.retain(|name, _| KNOWN.contains(&name.as_str()));
-    }
-    let turn: Request = serde_json::from_value(Value::Object(own)).map_err(Refusal::invalid)?;
-    if !turn.question.trim().is_empty() {
-        return Ok(with_context(turn, context));
-    }
-    let list = match messages {
-        Some(Value::Array(list)) => list,
-        Some(one @ (Value::Object(_) | Value::String(_))) => vec![one],
-        _ => return Err(Refusal::invalid("input must have messages or a question")),
-    };
-    Ok(with_context(with_messages(turn, &list)?, context))
-}
-
-/// Turns a conversation into a turn: the human messages at its end are the question, and earlier ones and those with IDs
-/// of their own are merged into the thread.
-fn with_messages(mut turn: Request, list: &[Value]) -> Result<Request, Refusal> {
-    let plain: Vec<Value> = list.iter().map(message::plain).collect();
-    let read = plain.iter().map(message::read).collect::<Result<Vec<Message>, Refusal>>()?;
-    let is_named = |plain: &Value| plain.get("id").is_some_and(Value::is_string);
-    let is_question = |(at, (one, plain)): &(usize, (&Message, &Value))| {
-        one.role == "user" && (*at == 0 || !is_named(plain))
-    };
-    let is_removal = |one: &Message| one.role == REMOVE;
-    let turns = read.iter().zip(&plain).rev().filter(|(one, _)| !is_removal(one));
-    let asked: Vec<(&Message, &Value)> =
-        turns.enumerate().take_while(is_question).map(|(_, one)| one).collect();
-    let contents = || asked.iter().rev().filter_map(|(_, plain)| plain.get("content"));
-    let texts = contents().map(message::content_text);
-    let texts: Vec<String> = texts.filter(|text| !text.trim().is_empty()).collect();
-    let attached = parts::attachments_of(contents())?;
-    let question = parts::question(texts.join("\n\n"), attached);
-    let (question, attached) =
-        question.ok_or_else(|| Refusal::invalid("the messages must end with a human message"))?;
-    turn.question = question;
-    turn.attachments.extend(attached);
-    let named = asked.first().filter(|(_, plain)| is_named(plain));
-    turn.message_id = named.map(|(one, _)| one.id.clone());
-    let ids: Vec<&str> = asked.iter().map(|(one, _)| one.id.as_str()).collect();
-    turn.messages =
-        read.iter().filter(|one| is_removal(one) || !ids.contains(&&*one.id)).cloned().collect();
-    Ok(turn)
-}
-
-/// Adds the run's context, below the input's own.
-fn with_context(mut turn: Request, context: Option<&Value>) -> Request {
-    let given: BTreeMap<String, String> = context
-        .and_then(Value::as_object)
-        .into_iter()
-        .flatten()
-        .filter_map(|(key, value)| match value {
-            Value::String(text) => Some((key.clone(), text.clone())),
-            Value::Number(_) | Value::Bool(_) => Some((key.clone(), value.to_string())),
-            _ => None,
-        })
-        .collect();
-    for (key, value) in given {
-        turn.context.entry(key).or_insert(value);
-    }
-    turn
-}
-
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -292,6 +256,25 @@ mod tests {
             Asked::Turn(turn) => turn,
             other => panic!("{other:?}"),
         }
+    }
+
+    /// S2.12
+    #[test]
+    fn a_run_inherits_unset_fields_from_its_assistant() {
+        let config = json!({
+            "recursion_limit": 7,
+            "configurable": { "tier": "lead", "region": "EU", "thread_id": "t", "checkpoint_id": "c", "__own": 1 },
+        });
+        let context = json!({ "tier": "gold", "tone": "dry" });
+        let body = json!({ "context": { "tone": "warm" }, "config": { "configurable": { "region": "US" } } });
+        let run = RunBody::read(&body).unwrap().over(&config, &context);
+        let wanted = json!({ "tier": "gold", "region": "US", "tone": "warm" });
+        assert_eq!(run.context, Some(wanted));
+        assert_eq!(run.config.as_ref().unwrap()["recursion_limit"], 7);
+        assert_eq!(run.at(), None, "a run begins where its thread stands");
+        let body = json!({ "config": { "recursion_limit": 3 } });
+        let run = RunBody::read(&body).unwrap().over(&config, &context);
+        assert_eq!(run.config.unwrap()["recursion_limit"], 3);
     }
 
     #[test]
