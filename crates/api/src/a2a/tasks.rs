@@ -9,13 +9,12 @@ use uuid::Uuid;
 use super::refusal::Refusal;
 use super::state::{self, State};
 use super::{push, runs};
-use crate::agent_server::assistant_of;
 use crate::conversation::{self, Begin};
 use crate::request_fields::{self, RequestFields};
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Multitask, Run};
-use perihelion_service::{Accept, Asked, Error, Order, Service};
+use perihelion_service::{Accept, Asked, Error, Order, Service, assistant_of};
 use perihelion_star::Request;
 
 /// A turn of a thread.

@@ -3,18 +3,19 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::threads::object;
-use super::{AppState, Refusal, page, wire};
-use crate::http::{Asked, Body, JsonResult, ResponseResult, StatusResult};
+use super::{AppState, Refusal, wire};
+use crate::http::{Asked, Body, JsonResult, StatusResult};
 use perihelion_engine::clock;
-use perihelion_runtime as runtime;
-use perihelion_service::kept::{Assistant, AssistantFilter};
-use std::cmp::Ordering;
+use perihelion_runtime::{self as runtime, AboutGraph, KeptTeam};
+use perihelion_service::assistant_of;
+use perihelion_service::kept::Assistant;
 
 /// Assistants, or versions of one, of one answer at most.
 pub(super) const MOST: usize = 1_000;
@@ -47,7 +48,7 @@ async fn find(app: &AppState, name: &str) -> Result<Option<Assistant>, Refusal> 
 /// Returns the default assistants of the program's graphs, the supervisor graph's first.
 pub(super) fn of_graphs(app: &AppState) -> Vec<Assistant> {
     let graphs = app.service.runtime().graphs();
-    graphs.map(|graph| wire::graph_assistant(graph.about(), app.since)).collect()
+    graphs.map(|graph| graph_assistant(graph.about(), app.since)).collect()
 }
 
 /// Returns the assistants of a tenant's teams, by their names: each is a separate graph.
@@ -56,7 +57,36 @@ pub(super) async fn of_teams(app: &AppState) -> Result<Vec<Assistant>, Refusal> 
     // A runtime that keeps no teams has none.
     let Ok(kept) = service.runtime().team_store(service.tenant()) else { return Ok(Vec::new()) };
     let teams = kept.list().await.map_err(runtime::Error::from)?;
-    Ok(teams.iter().map(wire::team_assistant).collect())
+    Ok(teams.iter().map(team_assistant).collect())
+}
+
+fn graph_assistant(about: &AboutGraph, since: DateTime<Utc>) -> Assistant {
+    Assistant { description: about.description.clone(), ..default_assistant(&about.name, since) }
+}
+
+fn default_assistant(graph: &str, since: DateTime<Utc>) -> Assistant {
+    Assistant {
+        id: assistant_of(graph),
+        version: 1,
+        graph: graph.to_owned(),
+        name: graph.to_owned(),
+        description: None,
+        config: json!({}),
+        context: json!({}),
+        metadata: json!({ "created_by": "system" }),
+        created_at: since,
+        updated_at: since,
+    }
+}
+
+fn team_assistant(kept: &KeptTeam) -> Assistant {
+    let graph = kept.team.agent_name();
+    Assistant {
+        version: kept.team.version,
+        description: Some(kept.team.design.description.clone()),
+        metadata: json!({ "created_by": "system", "team": kept.team.design.name }),
+        ..default_assistant(&graph, kept.created_at)
+    }
 }
 
 /// Returns whether a graph is one of the program's or a team of the tenant.
@@ -282,82 +312,4 @@ pub(super) async fn choose(
         return Err(Refusal::missing(format!("Assistant {id} has no version: {version}")));
     }
     get(State(app), Path(id)).await
-}
-
-#[derive(Default, Deserialize, JsonSchema)]
-#[serde(default)]
-pub(super) struct Search {
-    graph_id: Option<String>,
-    name: Option<String>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
-    limit: Option<usize>,
-    offset: Option<u32>,
-    sort_by: Option<SortBy>,
-    sort_order: Option<wire::SortOrder>,
-    select: Option<Vec<String>>,
-}
-
-#[derive(Clone, Copy, Deserialize, JsonSchema)]
-#[serde(rename_all = "snake_case")]
-enum SortBy {
-    AssistantId,
-    GraphId,
-    Name,
-    CreatedAt,
-    UpdatedAt,
-}
-
-impl SortBy {
-    fn compare(self, one: &Assistant, other: &Assistant) -> Ordering {
-        match self {
-            Self::AssistantId => one.id.cmp(&other.id),
-            Self::GraphId => one.graph.cmp(&other.graph),
-            Self::Name => one.name.cmp(&other.name),
-            Self::CreatedAt => one.created_at.cmp(&other.created_at),
-            Self::UpdatedAt => one.updated_at.cmp(&other.updated_at),
-        }
-    }
-}
-
-async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Refusal> {
-    let metadata = object(search.metadata.clone(), "metadata")?;
-    let filter = AssistantFilter {
-        graph: search.graph_id.clone(),
-        name: search.name.clone(),
-        metadata: Some(metadata.clone()).filter(|wanted| *wanted != serde_json::json!({})),
-    };
-    let fits = |one: &Assistant| {
-        search.graph_id.as_ref().is_none_or(|graph| *graph == one.graph)
-            && search
-                .name
-                .as_ref()
-                .is_none_or(|name| one.name.to_lowercase().contains(&name.to_lowercase()))
-            && has_all(&one.metadata, &metadata)
-    };
-    let mut all: Vec<Assistant> =
-        of_graphs(app).into_iter().chain(of_teams(app).await?).filter(fits).collect();
-    all.extend(app.service.kept().assistants(&filter).await?);
-    if let Some(by) = search.sort_by {
-        let is_ascending = search.sort_order == Some(wire::SortOrder::Asc);
-        all.sort_by(|one, other| {
-            let order = by.compare(one, other);
-            if is_ascending { order } else { order.reverse() }
-        });
-    }
-    Ok(all)
-}
-
-pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
-    let search: Search = body.read()?;
-    let all = matching(&app, &search).await?;
-    let limit = search.limit.unwrap_or(10).clamp(1, MOST);
-    let offset = search.offset.unwrap_or(0);
-    let fields = wire::Fields(search.select.unwrap_or_default());
-    let shown = all.iter().skip(offset as usize).take(limit).map(wire::shown_assistant);
-    Ok(page(shown.map(|shown| fields.only(shown)).collect(), offset, all.len() as u64))
-}
-
-pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<usize>, Refusal> {
-    Ok(Json(matching(&app, &body.read()?).await?.len()))
 }

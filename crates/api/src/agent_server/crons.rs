@@ -15,7 +15,7 @@ use crate::http::{Body, JsonResult, OfThread, ResponseResult, StatusResult, uuid
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cron, CronFilter, CronOrder};
-use perihelion_service::{Error, Schedule};
+use perihelion_service::{Error, Schedule, assistant_of};
 use perihelion_star::TEAM_PREFIX;
 
 /// Crons of one answer at most.
@@ -214,7 +214,7 @@ fn filter(app: &AppState, search: Search) -> Result<CronFilter, Refusal> {
         Some(name)
             if app.service.runtime().graph(name).is_ok() || name.starts_with(TEAM_PREFIX) =>
         {
-            Some(wire::assistant_of(name))
+            Some(assistant_of(name))
         }
         Some(id) => Some(uuid("assistant", id)?),
     };

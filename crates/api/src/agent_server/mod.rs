@@ -4,6 +4,7 @@
 //! them. Deliberately absent: any decision about a run.
 
 mod accept;
+mod assistant_search;
 mod assistants;
 mod cancel;
 mod crons;
@@ -25,7 +26,7 @@ use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 
 pub(super) use runs::called;
-pub(super) use wire::{assistant_of, text_of_content};
+pub(super) use wire::text_of_content;
 
 use crate::http::routing::{boxed, get, patch, post};
 use crate::http::{Forms, Refusal, not_allowed, not_found};
@@ -47,8 +48,8 @@ pub fn router(service: Service) -> Router {
         .route("/ok", get(ok))
         .route("/info", get(info))
         .route("/assistants", post(assistants::create))
-        .route("/assistants/search", post(assistants::search))
-        .route("/assistants/count", post(assistants::count))
+        .route("/assistants/search", post(assistant_search::search))
+        .route("/assistants/count", post(assistant_search::count))
         .route(
             "/assistants/{id}",
             get(assistants::get).patch(boxed(assistants::update)).delete(boxed(assistants::delete)),
@@ -143,8 +144,8 @@ pub(super) fn forms(forms: &mut Forms) {
     forms.query::<assistants::Deletion>("delete /assistants/{id}");
     forms.body::<assistants::Which>("post /assistants/{id}/versions");
     forms.body::<assistants::Choose>("post /assistants/{id}/latest");
-    forms.body::<assistants::Search>("post /assistants/search");
-    forms.body::<assistants::Search>("post /assistants/count");
+    forms.body::<assistant_search::Search>("post /assistants/search");
+    forms.body::<assistant_search::Search>("post /assistants/count");
     forms.query::<drawings::Depth>("get /assistants/{id}/graph");
     forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs");
     forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs/{namespace}");

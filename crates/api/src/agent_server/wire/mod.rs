@@ -11,8 +11,7 @@ mod run;
 mod state;
 mod thread;
 
-pub(crate) use assistant::id_of as assistant_of;
-pub(super) use assistant::{graph_assistant, schemas, shown as shown_assistant, team_assistant};
+pub(super) use assistant::{schemas, shown as shown_assistant};
 pub(super) use defaults::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
 pub(super) use events::of as events_of;
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
