@@ -224,6 +224,16 @@ impl Runtime {
         names
     }
 
+    /// Checks a tenant's request as [`Runtime::take_turn`] would, without running anything.
+    pub async fn check_request(&self, tenant: &str, request: Request) -> Result<(), Error> {
+        if request.clone().into_input(&self.agent_names(tenant)).is_err() {
+            // It may name a team that another process has made since.
+            self.load_teams(tenant).await;
+            request.into_input(&self.agent_names(tenant))?;
+        }
+        Ok(())
+    }
+
     /// Resumes a thread after a crash, a failure, a stop or answers.
     ///
     /// # Errors

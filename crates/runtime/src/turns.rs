@@ -31,16 +31,6 @@ impl Runtime {
         }
     }
 
-    /// Checks a tenant's request as [`Runtime::take_turn`] would, without running anything.
-    pub async fn check_request(&self, tenant: &str, request: Request) -> Result<(), Error> {
-        if request.clone().into_input(&self.agent_names(tenant)).is_err() {
-            // It may name a team that another process has made since.
-            self.load_teams(tenant).await;
-            request.into_input(&self.agent_names(tenant))?;
-        }
-        Ok(())
-    }
-
     /// Asks a thread a question in any status: the answer to its one open clarification, or a new turn.
     ///
     /// The remaining work of an unfinished turn is abandoned, with its questions.
