@@ -110,9 +110,6 @@ impl Service {
         thread: ThreadId,
         order: &Order,
     ) -> Result<Option<Position>> {
-        if order.at.is_some() || !matches!(order.asked, Asked::Resume(_) | Asked::Answer { .. }) {
-            return Ok(None);
-        }
         let view = self.runtime().threads().view(thread).await?;
         let wanted = answered(&order.asked, &view.open);
         // Answered by another client since it was looked at.

@@ -70,6 +70,11 @@ impl Order {
         self.asked.is_turn() && self.clarifies.is_none()
     }
 
+    /// Returns whether it answers an open question of the thread as it stands.
+    pub(super) fn answers(&self) -> bool {
+        self.at.is_none() && matches!(self.asked, Asked::Resume(_) | Asked::Answer { .. })
+    }
+
     /// Returns the turn, if a message begins or continues one.
     pub fn turn(&self) -> Option<&Request> {
         match &self.asked {

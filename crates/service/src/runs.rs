@@ -123,6 +123,11 @@ impl Service {
         self.make_way(accept.thread, accept.multitask).await?;
         let reported = self.deliveries_to_followers(&accept).await?;
         let kwargs = json!({ "order": accept.order, "shown": accept.shown });
+        let only_at = if accept.order.answers() {
+            self.answerable(accept.thread, &accept.order).await?
+        } else {
+            None
+        };
         let mut new = NewRun {
             id,
             thread,
@@ -132,7 +137,7 @@ impl Service {
             metadata: accept.metadata,
             temporary: accept.temporary,
             due_at: accept.due_at.unwrap_or(now),
-            only_at: self.answerable(accept.thread, &accept.order).await?,
+            only_at,
         };
         // First, so that no run ends of which nobody would be told.
         for delivery in accept.deliveries.iter().chain(&reported) {
@@ -266,7 +271,7 @@ impl Service {
 /// Selects the additional followers of a run.
 #[async_trait]
 pub trait Followers: Send + Sync {
-    /// Returns the messages about a run that is about to be stored.
+    /// Returns the messages about a run that is about to be stored and begins no turn.
     async fn of_next(&self, service: &Service, next: &Accept) -> Result<Vec<NewDelivery>>;
 }
 
@@ -279,8 +284,8 @@ impl Service {
     /// Returns the messages about a run in addition to those of its request.
     pub(super) async fn deliveries_to_followers(&self, next: &Accept) -> Result<Vec<NewDelivery>> {
         match self.parts.followers.get() {
-            Some(followers) => followers.of_next(self, next).await,
-            None => Ok(Vec::new()),
+            Some(followers) if !next.order.begins_turn() => followers.of_next(self, next).await,
+            _ => Ok(Vec::new()),
         }
     }
 

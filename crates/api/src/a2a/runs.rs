@@ -69,7 +69,7 @@ pub(crate) struct TaskAddresses;
 impl Followers for TaskAddresses {
     async fn of_next(&self, service: &Service, next: &Accept) -> Result<Vec<NewDelivery>, Error> {
         // A message of A2A has named them.
-        if next.order.begins_turn() || next.metadata["a2a"].is_object() {
+        if next.metadata["a2a"].is_object() {
             return Ok(Vec::new());
         }
         let Some(task) = newest(service, next.thread.0, None).await? else { return Ok(Vec::new()) };
