@@ -103,7 +103,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
         }
     }
     let (events, listener) = mpsc::channel(WAITING_EVENTS);
-    let stops = Stops::new(runtime.settings().store.database.expose());
+    let stops = Stops::new(runtime.database());
     let options = RunOptions {
         wants: Wants { tasks: true, ..Wants::default() },
         events: Some(events),

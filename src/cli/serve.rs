@@ -134,10 +134,10 @@ async fn until_stopped(
     runtime: &Arc<Runtime>,
     stop: CancellationToken,
 ) -> Result<()> {
-    let service = Service::open(Arc::clone(runtime), stop.clone()).await.map_err(Error::Service)?;
+    let service = Service::open(Arc::clone(runtime), stop.clone()).map_err(Error::Service)?;
     let settings = &runtime.settings().serve;
     let router = api::router(service.clone(), runtime.metrics()?, settings);
-    let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
+    let stops = Arc::new(Stops::new(runtime.database()));
     let worker = Worker::new(Arc::clone(runtime), false, releasing(&stops, true));
     let worker = worker.with_options(waiting(&stops));
     let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));

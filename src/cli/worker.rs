@@ -83,7 +83,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     }
     let _serving = bound.map(|bound| serve(bound, &runtime, args.quiet)).transpose()?;
     let plugins = opening::keep_servers(&runtime, "worker", args.quiet);
-    let stops = Arc::new(Stops::new(runtime.settings().store.database.expose()));
+    let stops = Arc::new(Stops::new(runtime.database()));
     let worker = Worker::new(Arc::clone(&runtime), args.drain, releasing(&stops, args.quiet));
     let worker = worker.with_options(waiting(&stops));
     let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));

@@ -188,6 +188,11 @@ impl Runtime {
         self.runner.store()
     }
 
+    /// Returns the open database of teams, skills, memories and usage, if they are stored.
+    pub fn database(&self) -> Option<&Database> {
+        self.database.as_ref()
+    }
+
     /// Returns whether this is the demo, whose model is a script.
     pub fn is_demo(&self) -> bool {
         self.companions.is_some()

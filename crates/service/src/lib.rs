@@ -37,7 +37,6 @@ use std::sync::{Arc, OnceLock};
 
 use chrono::{DateTime, Utc};
 use parking_lot::Mutex;
-use perihelion_database::Database;
 use perihelion_people::{People, Principal, Scope};
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
@@ -107,16 +106,13 @@ struct Parts {
 }
 
 impl Service {
-    /// Opens the rows next to the threads of a runtime.
+    /// Uses the rows next to the threads of a runtime, in its database.
     ///
     /// # Errors
-    /// [`Error::Rows`] when the database cannot be opened, [`Error::NoDatabase`] when the threads are in memory alone.
-    pub async fn open(runtime: Arc<Runtime>, stop: CancellationToken) -> Result<Self> {
-        let url = runtime.settings().store.database.expose().to_owned();
-        if url.starts_with("memory:") {
-            return Err(Error::NoDatabase);
-        }
-        let database = Database::open(&url).await.map_err(kept::Error::from)?;
+    /// [`Error::NoDatabase`] when the threads are in memory alone.
+    pub fn open(runtime: Arc<Runtime>, stop: CancellationToken) -> Result<Self> {
+        let database = runtime.database().filter(|database| database.shown() != "memory:");
+        let database = database.cloned().ok_or(Error::NoDatabase)?;
         let who = Principal::loopback(runtime.runner().tenant());
         let people = People::new(database.clone());
         runtime.keep_audit(Audit::new(people.clone(), &who.user));
@@ -189,14 +185,13 @@ impl Service {
         &self.parts.stop
     }
 
-    /// Waits for runs under way to be left to other processes, after a stop, and closes the rows.
+    /// Waits for runs under way to be left to other processes, after a stop; then the runtime can be closed.
     pub async fn close(self) {
         self.parts.tasks.close();
         self.parts.tasks.wait().await;
         if let Err(error) = self.seen.kept.leave_runs(&self.parts.owner).await {
             tracing::warn!(%error, "could not release runs; other processes take them over later");
         }
-        self.seen.kept.close().await;
     }
 }
 

@@ -133,14 +133,17 @@ async fn until_at_rest(
 /// The threads that this process holds, each with the token that ends its run.
 #[derive(Debug)]
 pub struct Stops {
-    url: String,
+    /// The rows of the requests; without them nobody can ask.
+    kept: Option<Kept>,
     running: Mutex<HashMap<ThreadId, CancellationToken>>,
 }
 
 impl Stops {
-    /// Makes the list of a process that holds threads in the database at `url`.
-    pub fn new(url: &str) -> Self {
-        Self { url: url.to_owned(), running: Mutex::default() }
+    /// Makes the list of a process that holds threads in a database.
+    pub fn new(database: Option<&Database>) -> Self {
+        // Whose it is does not matter: it looks for all.
+        let kept = database.map(|database| Kept::new(database.clone(), ""));
+        Self { kept, running: Mutex::default() }
     }
 
     /// Registers a thread whose run is about to begin; the returned token is cancelled when the run must end.
@@ -155,26 +158,21 @@ impl Stops {
         self.running().remove(&thread);
     }
 
-    /// Polls for stop requests while it is awaited; opens the database only if there are threads to check.
+    /// Polls for stop requests while it is awaited.
     pub async fn keep(&self) {
-        let mut kept = None;
+        let Some(kept) = &self.kept else { return };
         loop {
             clock::sleep(LOOK_EVERY).await;
             if self.running().is_empty() {
                 continue;
             }
-            if let Err(error) = self.look(&mut kept).await {
+            if let Err(error) = self.look(kept).await {
                 tracing::debug!(%error, "could not look for stop requests; trying again");
             }
         }
     }
 
-    async fn look(&self, kept: &mut Option<Kept>) -> Result<(), kept::Error> {
-        let kept = match kept {
-            Some(kept) => kept,
-            // Whose it is does not matter: it looks for all.
-            None => kept.insert(Kept::new(Database::open(&self.url).await?, "")),
-        };
+    async fn look(&self, kept: &Kept) -> Result<(), kept::Error> {
         for thread in kept.asked_of_holders().await? {
             if let Some(withdrawn) = self.running().get(&ThreadId(thread)) {
                 withdrawn.cancel();
