@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
+use perihelion_http::reach::bounded;
 use perihelion_people::{Error, JwtRules, JwtVerifier, Principal};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, RwLock};
@@ -99,12 +100,9 @@ pub(super) async fn answer(
     request: reqwest::RequestBuilder,
 ) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
     let mut answer = request.send().await.and_then(reqwest::Response::error_for_status)?;
-    let mut document = Vec::new();
-    while let Some(piece) = answer.chunk().await? {
-        document.extend_from_slice(&piece);
-        if document.len() > BYTES {
-            return Err(format!("the document has more than {BYTES} bytes").into());
-        }
+    let (document, is_cut) = bounded(&mut answer, BYTES).await?;
+    if is_cut {
+        return Err(format!("the document has more than {BYTES} bytes").into());
     }
     Ok(String::from_utf8(document)?)
 }

@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
+use perihelion_http::reach::bounded;
 use secrecy::{ExposeSecret, SecretString};
 use serde_json::{Map, Value};
 
@@ -134,12 +135,9 @@ async fn send(request: reqwest::RequestBuilder, address: &str) -> Result<Value> 
         if !answer.status().is_success() {
             return Err(LoginError::Status(answer.status().as_u16()));
         }
-        let mut bytes = Vec::new();
-        while let Some(chunk) = answer.chunk().await? {
-            bytes.extend_from_slice(&chunk);
-            if bytes.len() > ANSWER {
-                return Err(LoginError::TooLong);
-            }
+        let (bytes, is_cut) = bounded(&mut answer, ANSWER).await?;
+        if is_cut {
+            return Err(LoginError::TooLong);
         }
         serde_json::from_slice(&bytes).map_err(|_| LoginError::NoJson)
     };
