@@ -5,6 +5,8 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt::Write as _;
 
+use crate::window::one_line;
+
 /// Width of a character, and the space left and right of a label, in pixels.
 const CHARACTER: f64 = 7.2;
 const PADDING: f64 = 14.0;
@@ -71,7 +73,10 @@ impl Diagram {
     /// Adds a node with an ID; of two with the same ID, the first one stays.
     pub fn node(&mut self, id: &str, lines: &[&str], shape: Shape) -> &mut Self {
         if self.find(id).is_none() {
-            let lines = lines.iter().map(|line| one_line(line)).filter(|line| !line.is_empty());
+            let lines = lines
+                .iter()
+                .map(|line| one_line(line, LABEL_CHARS))
+                .filter(|line| !line.is_empty());
             self.nodes.push(DiagramNode { id: id.to_owned(), lines: lines.collect(), shape });
         }
         self
@@ -210,7 +215,7 @@ impl Diagram {
 
     pub fn svg(&self) -> String {
         let (laid, width, height) = self.lay_out();
-        let title = escaped(&one_line(&self.title));
+        let title = escaped(&one_line(&self.title, LABEL_CHARS));
         let mut svg = format!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {width:.0} {height:.0}\" width=\"{width:.0}\" \
              height=\"{height:.0}\" role=\"img\" font-family=\"sans-serif\" font-size=\"12\">\n<title>{title}</title>\n\
@@ -269,17 +274,6 @@ fn drawn(node: &DiagramNode, at: &Laid) -> String {
     }
     svg.push_str("</g>\n");
     svg
-}
-
-/// Makes a label one line of bounded length.
-fn one_line(text: &str) -> String {
-    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let text: String = text.chars().map(visible).collect();
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(LABEL_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }
 
 fn escaped(text: &str) -> String {

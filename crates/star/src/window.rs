@@ -135,6 +135,17 @@ pub(super) fn clip(text: &str, chars: usize) -> String {
     }
 }
 
+/// Makes a text one line of a bounded number of characters.
+pub(super) fn one_line(text: &str, chars: usize) -> String {
+    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
+    let text: String = text.chars().map(visible).collect();
+    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
+    match line.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &line[..end]),
+        None => line,
+    }
+}
+
 /// A template that cannot be rendered is a matter for the operator, so it fails the node.
 pub(super) fn prompt_failed(error: llm::Error) -> NodeError {
     NodeError::failed("prompt", error.to_string())

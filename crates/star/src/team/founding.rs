@@ -10,7 +10,7 @@ use crate::approval::{self, Decision, Gated};
 use crate::{
     ARCHITECT, Agent, AgentCard, AgentError, Assignment, ErrorKind, Founder, GraphState, Report,
     Result, StarParts, TEAM_PREFIX, model::RecordedModel, pipeline::StageError, report::reported,
-    seen,
+    seen, window::one_line,
 };
 use perihelion_engine::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, Node, NodeEntry, NodeOutput, Outcome,
@@ -248,7 +248,7 @@ pub async fn design(
 
 fn of_team(team: &TeamDesign) -> Value {
     let name = format!("{TEAM_PREFIX}{}", team.name);
-    json!({ "name": name, "description": brief_of(&team.description) })
+    json!({ "name": name, "description": one_line(&team.description, SHOWN_CHARS) })
 }
 
 /// Returns the description of a server for the architect; without its own words if it reaches the open world.
@@ -258,21 +258,12 @@ fn entry(server: &ServerInfo) -> Value {
         if server.undeclared {
             tool.name.clone()
         } else {
-            format!("{}: {}", tool.name, brief_of(&tool.description))
+            format!("{}: {}", tool.name, one_line(&tool.description, SHOWN_CHARS))
         }
     });
     json!({
         "name": server.name,
-        "description": brief_of(&server.description),
+        "description": one_line(&server.description, SHOWN_CHARS),
         "tools": tools.collect::<Vec<_>>(),
     })
-}
-
-/// Makes a text one line of bounded length.
-fn brief_of(text: &str) -> String {
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
 }
