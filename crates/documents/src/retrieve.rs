@@ -6,7 +6,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use perihelion_recall::{EmbeddingError, EmbeddingModel, Hit, Index as _, QueryVector, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
 use crate::library::KIND;
@@ -270,19 +269,8 @@ impl Library {
         if parents.is_empty() {
             return Ok(BTreeMap::new());
         }
-        let database = self.database();
-        let listed = database.dialect().pick(
-            "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
-            "jsonb_to_recordset($3) AS w (id text, number bigint)",
-        );
-        let sql = format!(
-            "SELECT p.id, p.number, p.first, p.past FROM {listed} CROSS JOIN document_parent p
-             WHERE p.tenant = $1 AND p.owner = $2 AND p.id = w.id AND p.number = w.number"
-        );
-        let wanted = parents.iter().map(|(id, number)| json!({ "id": id, "number": number }));
-        let wanted: Vec<Json> = wanted.collect();
-        let read = self.query(AssertSqlSafe(sql));
-        let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
+        let wanted = parents.iter().map(|(id, number)| (id.as_str(), *number));
+        let rows = self.numbered("document_parent", "t.first, t.past", wanted).await?;
         let mut keys = Vec::new();
         let mut ranges = Vec::new();
         for row in &rows {

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
 use crate::{Error, Library, Result};
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Row, Transaction, query};
 
 /// Characters of a segment; the last one of a text is shorter. The migrations cut earlier texts in the same way.
 const SEGMENT: usize = 16_384;
@@ -61,25 +61,36 @@ impl Library {
     }
 
     async fn segments(&self, wanted: &BTreeSet<(&str, usize)>) -> Result<Segments> {
+        let wanted = wanted.iter().copied();
+        let rows = self.numbered("document_segment", "t.body", wanted).await?;
+        let segment = |row: &Row| {
+            let number = usize::try_from(row.get::<i64>(1)?).unwrap_or(usize::MAX);
+            Ok(((row.get(0)?, number), row.get(2)?))
+        };
+        rows.iter().map(segment).collect()
+    }
+
+    /// Reads the wanted rows of a table `t` by their documents and numbers: both, and then the columns.
+    pub(crate) async fn numbered<'a>(
+        &self,
+        table: &str,
+        columns: &str,
+        wanted: impl Iterator<Item = (&'a str, usize)>,
+    ) -> Result<Vec<Row>> {
         let database = self.database();
         let listed = database.dialect().pick(
             "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
             "jsonb_to_recordset($3) AS w (id text, number bigint)",
         );
-        // The list is gone through, and each segment looked up.
+        // The list is gone through, and each row looked up.
         let sql = format!(
-            "SELECT s.id, s.number, s.body FROM {listed} CROSS JOIN document_segment s
-             WHERE s.tenant = $1 AND s.owner = $2 AND s.id = w.id AND s.number = w.number"
+            "SELECT t.id, t.number, {columns} FROM {listed} CROSS JOIN {table} t
+             WHERE t.tenant = $1 AND t.owner = $2 AND t.id = w.id AND t.number = w.number"
         );
-        let wanted = wanted.iter().map(|(id, number)| json!({ "id": id, "number": number }));
-        let wanted: Vec<Json> = wanted.collect();
-        let read = self.query(AssertSqlSafe(sql));
-        let rows = database.fetch_all(&read.bind(json!(wanted))).await?;
-        let segment = |row: &perihelion_database::Row| {
-            let number = usize::try_from(row.get::<i64>(1)?).unwrap_or(usize::MAX);
-            Ok(((row.get(0)?, number), row.get(2)?))
-        };
-        rows.iter().map(segment).collect()
+        let wanted: Vec<Json> =
+            wanted.map(|(id, number)| json!({ "id": id, "number": number })).collect();
+        let read = self.query(AssertSqlSafe(sql)).bind(json!(wanted));
+        Ok(database.fetch_all(&read).await?)
     }
 
     /// Writes a text in place of the former one; segments that are as they were are not written again.
