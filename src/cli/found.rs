@@ -4,8 +4,6 @@ use std::io::{IsTerminal as _, Write as _};
 use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
-use serde_json::Value;
-
 use super::output;
 use perihelion_runtime::{RunReport, chart_picture};
 use perihelion_settings::config::data_directory;
@@ -17,7 +15,7 @@ const SHOWN_ROWS: usize = 30;
 pub(super) fn show(report: &RunReport) {
     if let Some(table) = &report.data {
         let rows: Vec<Vec<String>> =
-            table.rows.iter().map(|row| row.iter().map(cell).collect()).collect();
+            table.rows.iter().map(|row| row.iter().map(output::shown_value).collect()).collect();
         let drawn = output::rows(&table.columns, rows.iter().take(SHOWN_ROWS).cloned().collect());
         let left = rows.len().saturating_sub(SHOWN_ROWS);
         if left == 0 || !page(&output::rows(&table.columns, rows)) {
@@ -39,14 +37,6 @@ pub(super) fn show(report: &RunReport) {
                 Err(error) => output::warning(&format!("cannot save the chart: {error}")),
             }
         }
-    }
-}
-
-fn cell(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
     }
 }
 

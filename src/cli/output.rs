@@ -6,7 +6,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use chrono::SecondsFormat;
 use comfy_table::{Cell, ContentArrangement, Table, presets};
 use serde::Serialize;
-use serde_json::json;
+use serde_json::{Value, json};
 use terminal_size::{Width, terminal_size_of};
 
 use super::bars::Bars;
@@ -225,6 +225,15 @@ pub(super) fn brief(text: &str, characters: usize) -> String {
     let is_between = rest.starts_with(' ') || head.ends_with(' ');
     let word = head.rfind(' ').filter(|at| !is_between && *at > end / 2);
     format!("{}…", head.split_at(word.unwrap_or(end)).0.trim_end())
+}
+
+/// Returns a value as people read it: a text without quotes, nothing for null.
+pub(super) fn shown_value(value: &Value) -> String {
+    match value {
+        Value::Null => String::new(),
+        Value::String(text) => text.clone(),
+        other => other.to_string(),
+    }
 }
 
 /// Lays rows out as a table: framed on a terminal, aligned elsewhere.

@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use serde_json::Value;
 
-use crate::cli::output::brief;
+use crate::cli::output::{brief, shown_value as text};
 use perihelion_runtime::Analysis;
 
 const LINE: usize = 200;
@@ -103,14 +103,6 @@ fn chart(chart: &Value) -> String {
         return String::new();
     }
     format!("{}: {} by {}", text(&chart["kind"]), text(&chart["y"]), text(&chart["x"]))
-}
-
-fn text(value: &Value) -> String {
-    match value {
-        Value::Null => String::new(),
-        Value::String(text) => text.clone(),
-        other => other.to_string(),
-    }
 }
 
 fn texts(value: &Value) -> Vec<String> {
