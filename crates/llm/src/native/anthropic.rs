@@ -6,7 +6,7 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{append, arguments, bound, items};
+use super::{append, arguments, bound, items, tools};
 use crate::attached::{self, Part};
 
 /// Default for the tokens of an answer: the API requires a number, and every current model accepts this one.
@@ -18,17 +18,7 @@ pub(super) fn body(chat: &Value) -> Value {
         // The API wants a user to have spoken.
         append(&mut messages, "user", "content", system.pop().into_iter().collect());
     }
-    let mut tools: Vec<Value> = items(&chat["tools"])
-        .iter()
-        .map(|tool| {
-            let function = &tool["function"];
-            json!({
-                "name": function["name"],
-                "description": function["description"],
-                "input_schema": function["parameters"],
-            })
-        })
-        .collect();
+    let mut tools = tools(chat, "input_schema");
     let mut body = Map::new();
     body.insert("model".into(), chat["model"].clone());
     body.insert("max_tokens".into(), bound(chat).cloned().unwrap_or_else(|| MAX_TOKENS.into()));

@@ -7,7 +7,7 @@ use std::collections::HashMap;
 
 use serde_json::{Map, Value, json};
 
-use super::{append, arguments, bound, items};
+use super::{append, arguments, bound, items, tools};
 use crate::attached::{self, Part};
 
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
@@ -17,17 +17,7 @@ pub(super) fn body(chat: &Value) -> Value {
     if contents.is_empty() {
         append(&mut contents, "user", "parts", system.pop().into_iter().collect());
     }
-    let tools: Vec<Value> = items(&chat["tools"])
-        .iter()
-        .map(|tool| {
-            let function = &tool["function"];
-            json!({
-                "name": function["name"],
-                "description": function["description"],
-                "parametersJsonSchema": function["parameters"],
-            })
-        })
-        .collect();
+    let tools = tools(chat, "parametersJsonSchema");
     let mut generation = Map::new();
     if let Some(temperature) = chat.get("temperature") {
         generation.insert("temperature".into(), temperature.clone());

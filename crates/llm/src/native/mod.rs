@@ -7,7 +7,7 @@
 mod anthropic;
 mod gemini;
 
-use serde_json::Value;
+use serde_json::{Value, json};
 
 use perihelion_settings::config::Api;
 
@@ -60,9 +60,9 @@ fn arguments(function: &Value) -> Value {
     let text = function["arguments"].as_str().unwrap_or_default();
     match serde_json::from_str(text) {
         Ok(object @ Value::Object(_)) => object,
-        _ if text.trim().is_empty() => serde_json::json!({}),
+        _ if text.trim().is_empty() => json!({}),
         // What the model wrote was no object; it is shown what it wrote.
-        _ => serde_json::json!({ "text": text }),
+        _ => json!({ "text": text }),
     }
 }
 
@@ -73,6 +73,16 @@ fn bound(chat: &Value) -> Option<&Value> {
 
 fn items(value: &Value) -> &[Value] {
     value.as_array().map_or(&[], Vec::as_slice)
+}
+
+/// Returns the tools of a request, with the schemas of their parameters under the key of an API.
+fn tools(chat: &Value, key: &str) -> Vec<Value> {
+    let tool = |tool: &Value| {
+        let function = &tool["function"];
+        let description = &function["description"];
+        json!({ "name": function["name"], "description": description, key: function["parameters"] })
+    };
+    items(&chat["tools"]).iter().map(tool).collect()
 }
 
 /// Appends parts to the last message if it has the same role, otherwise as a new message.
@@ -86,5 +96,5 @@ fn append(messages: &mut Vec<Value>, role: &str, key: &str, parts: Vec<Value>) {
         there.extend(parts);
         return;
     }
-    messages.push(serde_json::json!({ "role": role, key: parts }));
+    messages.push(json!({ "role": role, key: parts }));
 }
