@@ -10,7 +10,7 @@ use super::state::{Update, Values, shown_checkpoint};
 use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
-use perihelion_service::{Checkpoint, ClientStatus, StatesOf, StepRun, ThreadView};
+use perihelion_service::{Checkpoint, ClientStatus, StatesOf, StepRun, ThreadView, assistant_of};
 
 /// The fields to show; all by default.
 #[derive(Clone, Debug, Default)]
@@ -44,7 +44,7 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
     };
     if info.head > 0 {
         metadata.entry("graph_id").or_insert_with(|| json!(info.graph));
-        let assistant = super::assistant::id_of(&info.graph);
+        let assistant = assistant_of(&info.graph);
         metadata.entry("assistant_id").or_insert_with(|| json!(assistant));
     }
     if let Some(title) = info.shown_title() {
