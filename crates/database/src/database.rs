@@ -180,17 +180,9 @@ impl Database {
                 let row = connections.brief(row).await;
                 Ok(connection.settle(row)?.map(Row::from))
             }
-            Kind::Sqlite(file) if query.is_several() => {
-                let written = file.write(query.for_sqlite()?, true).await?;
-                Ok(written.rows.into_iter().next().map(Row::from))
-            }
             Kind::Sqlite(file) => {
-                // Alone: a claim in a shared transaction would refuse a step by what no reader can see yet.
-                let mut writer = file.writer().await?;
-                // Read to the end: only then has it committed.
-                let rows = query.for_sqlite()?.fetch_all(writer.connection()?).await;
-                let rows = rows.map_err(|error| file.refine(error))?;
-                Ok(rows.into_iter().next().map(Row::from))
+                let written = file.write(query.for_sqlite()?, query.is_several()).await?;
+                Ok(written.rows.into_iter().next().map(Row::from))
             }
         }
     }
