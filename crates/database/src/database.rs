@@ -154,7 +154,9 @@ impl Database {
     /// [`Error::Failed`], [`Error::Unreachable`], [`Error::Full`].
     pub async fn execute(&self, query: &Query) -> Result<u64, Error> {
         match &self.kind {
-            Kind::Sqlite(file) => Ok(file.write(query.for_sqlite()?, false).await?.changed),
+            Kind::Sqlite(file) => {
+                Ok(file.write(query.for_sqlite()?, query.is_several()).await?.changed)
+            }
             Kind::Postgres(connections) => {
                 if query.is_repeatable() {
                     let done = idempotent!(connections as &self.acting, |c| query

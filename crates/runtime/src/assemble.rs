@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use perihelion_database::Database;
-use perihelion_people::People;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::builder::{Companions, DEMO_TENANT};
@@ -51,8 +50,6 @@ pub struct Runtime {
     /// The database of teams, skills, memories and usage, if they are stored.
     pub(super) database: Option<Database>,
     pub(super) teams: Option<Teams>,
-    /// The usage of runs, if it is counted.
-    pub(super) spending: Option<People>,
     model: Arc<dyn ChatModel>,
     pub(super) prompts: Arc<Prompts>,
     /// Skills and memories, if they are stored.
@@ -162,7 +159,6 @@ impl Runtime {
             companions,
             exporter,
             deliveries,
-            spending: database.clone().map(People::new),
             database,
             teams,
             model,
