@@ -12,7 +12,7 @@ use super::plugins::{Life, Plugins, Source};
 use super::report::{RunReport, data_of};
 use super::teams::Teams;
 use super::{Audit, Error};
-use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup};
+use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup, ThreadState};
 use crate::learned::MemoryService;
 use perihelion_engine::bus::{self, Bus};
 use perihelion_engine::checkpoint::Store;
@@ -228,6 +228,9 @@ impl Runtime {
         let store = self.store().as_ref();
         let thread = outcome.thread;
         report.data = data_of(store, thread, &outcome.state).await?;
+        // The state of a program's own graph has no turns; it is read from the store.
+        let state = Some(outcome.state).filter(|state| state.turn > 0);
+        report.state = state.map(|state| ThreadState::new(self.supervisor.about(), state));
         Ok(report)
     }
 
