@@ -135,7 +135,6 @@ pub(crate) async fn accept(
     asked: Asked,
 ) -> Result<Run, Refusal> {
     let Begin { thread, at, mut metadata, temporary, deliveries, .. } = begin;
-    let is_answer = matches!(asked, Asked::Resume(_));
     let shown = match &asked {
         Asked::Turn(turn) => {
             json!({ "input": { "messages": [{ "role": "user", "content": turn.question }] } })
@@ -145,8 +144,7 @@ pub(crate) async fn accept(
         _ => json!({ "input": null }),
     };
     metadata["graph_id"] = json!(graph);
-    let noted = team::noted(view, graph);
-    let assistant = noted.unwrap_or_else(|| assistant_of(graph));
+    let assistant = team::noted(view, graph).unwrap_or_else(|| assistant_of(graph));
     let accept = Accept {
         thread,
         assistant,
@@ -158,12 +156,7 @@ pub(crate) async fn accept(
         due_at: None,
         deliveries,
     };
-    let run = service.accept(accept).await?;
-    // Not before: a run that is refused changes nothing of its thread, and who decides a call of another user neither.
-    if noted.is_none() && (!is_answer || service.user_on(thread, None).await.is_ok()) {
-        service.note_assistant(thread, graph, assistant).await?;
-    }
-    Ok(run)
+    Ok(service.accept_of(graph, accept).await?)
 }
 
 /// Reads a typed answer: JSON if it is an object, otherwise the text.

@@ -154,7 +154,9 @@ impl Database {
     /// [`Error::Failed`], [`Error::Unreachable`], [`Error::Full`].
     pub async fn execute(&self, query: &Query) -> Result<u64, Error> {
         match &self.kind {
-            Kind::Sqlite(file) => Ok(file.write(query.for_sqlite()?, false).await?.changed),
+            Kind::Sqlite(file) => {
+                Ok(file.write(query.for_sqlite()?, query.is_several()).await?.changed)
+            }
             Kind::Postgres(connections) => {
                 if query.is_repeatable() {
                     let done = idempotent!(connections as &self.acting, |c| query
@@ -180,17 +182,9 @@ impl Database {
                 let row = connections.brief(row).await;
                 Ok(connection.settle(row)?.map(Row::from))
             }
-            Kind::Sqlite(file) if query.is_several() => {
-                let written = file.write(query.for_sqlite()?, true).await?;
-                Ok(written.rows.into_iter().next().map(Row::from))
-            }
             Kind::Sqlite(file) => {
-                // Alone: a claim in a shared transaction would refuse a step by what no reader can see yet.
-                let mut writer = file.writer().await?;
-                // Read to the end: only then has it committed.
-                let rows = query.for_sqlite()?.fetch_all(writer.connection()?).await;
-                let rows = rows.map_err(|error| file.refine(error))?;
-                Ok(rows.into_iter().next().map(Row::from))
+                let written = file.write(query.for_sqlite()?, query.is_several()).await?;
+                Ok(written.rows.into_iter().next().map(Row::from))
             }
         }
     }

@@ -91,6 +91,35 @@ impl Query {
         Self { is_several: true, ..self }
     }
 
+    /// Joins two statements that write and return nothing into one, so that both happen or neither; each may have one
+    /// text with no other statement. On Postgres, neither sees what the other one changes.
+    #[must_use]
+    pub fn and(mut self, other: Self, dialect: Dialect) -> Self {
+        let first = self.sql.as_str();
+        let second = other.numbered_from(self.values.len());
+        let text = match dialect {
+            Dialect::Sqlite => format!("{first}; {second}"),
+            Dialect::Postgres => format!("WITH first AS ({first}) {second}"),
+        };
+        self.sql = AssertSqlSafe(text).into_sql_str();
+        self.values.extend(other.values);
+        let is_repeatable = self.is_repeatable && other.is_repeatable;
+        Self { is_repeatable, is_several: dialect == Dialect::Sqlite, ..self }
+    }
+
+    /// Returns the text with the numbers of its placeholders after those of `count` others.
+    fn numbered_from(&self, count: usize) -> String {
+        let mut parts = self.sql.as_str().split('$');
+        let mut text = parts.next().unwrap_or_default().to_owned();
+        for part in parts {
+            let end = part.find(|sign: char| !sign.is_ascii_digit()).unwrap_or(part.len());
+            let (number, rest) = part.split_at(end);
+            let number = number.parse::<usize>().map_or(0, |number| number + count);
+            text.push_str(&format!("${number}{rest}"));
+        }
+        text
+    }
+
     pub(crate) fn is_several(&self) -> bool {
         self.is_several
     }

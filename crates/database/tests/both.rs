@@ -276,3 +276,23 @@ async fn a_pooler_that_shares_connections_is_refused() {
     assert!(refusal.contains("pool_mode = session"), "{refusal}");
     Database::open(&made.url).await.unwrap().close().await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn two_statements_that_are_joined_change_both_or_nothing() {
+    let kinds = kinds().await;
+    for database in &kinds.databases {
+        make_table(database).await;
+        let insert = |id: Uuid, number: i64| {
+            query("INSERT INTO kept (n, id) VALUES ($2, $1)").binds((id, number))
+        };
+        let [first, second] = [Uuid::new_v4(), Uuid::new_v4()];
+        let both = insert(first, 1).and(insert(second, 2), database.dialect());
+        database.execute(&both).await.unwrap();
+        let numbers = query("SELECT n FROM kept ORDER BY n");
+        assert_eq!(database.rows::<i64>(&numbers).await.unwrap(), [1, 2]);
+        let refused = insert(Uuid::new_v4(), 3).and(insert(second, 4), database.dialect());
+        assert!(database.execute(&refused).await.is_err());
+        assert_eq!(database.rows::<i64>(&numbers).await.unwrap(), [1, 2]);
+    }
+    kinds.end().await;
+}

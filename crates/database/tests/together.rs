@@ -93,6 +93,15 @@ async fn a_refused_write_does_not_fail_the_other_writes_of_its_group() {
     assert_eq!(file.kept().await, (0..20).filter(|n| *n != 7).collect::<Vec<_>>());
 }
 
+/// X1: who is refused looks for the reason.
+#[tokio::test]
+async fn what_refused_a_write_of_a_group_is_visible_to_the_refused_one() {
+    let file = File::new().await;
+    let mut begun = file.keep([3, 3], "").await;
+    assert!(begun.pop().unwrap().await.unwrap().is_err());
+    assert_eq!(file.kept().await, [3]);
+}
+
 /// X1
 #[tokio::test]
 async fn a_full_disk_is_a_distinct_error_and_earlier_data_survives() {

@@ -46,20 +46,19 @@ async fn each_step_takes_one(store: Arc<dyn Store>, beside: u64) {
     store.close().await;
 }
 
-/// Beside the steps: the thread, a claim, the begin, the input, and the end.
+/// Beside the steps: the thread, a claim that begins the run, the input, and the end.
 #[tokio::test]
 async fn a_super_step_on_sqlite_takes_one_round_trip() {
     let file = std::env::temp_dir().join(format!("round-trips-{}.db", uuid::Uuid::new_v4()));
     let store = SqliteStore::open(file.to_str().unwrap()).await.unwrap();
-    each_step_takes_one(Arc::new(store), 5).await;
+    each_step_takes_one(Arc::new(store), 4).await;
     std::fs::remove_file(file).unwrap();
 }
 
-/// Beside the steps: the thread, whose row counts for itself, the test of a connection, a claim, the begin, the input, and the
-/// end.
+/// Beside the steps: the thread, whose row counts for itself, a claim that begins the run, the input, and the end.
 #[tokio::test]
 async fn a_super_step_on_postgres_takes_one_round_trip() {
     let Some(database) = TestDatabase::make().await else { return };
     let store = PostgresStore::open(&database.url).await.unwrap();
-    each_step_takes_one(Arc::new(store), 7).await;
+    each_step_takes_one(Arc::new(store), 5).await;
 }

@@ -66,6 +66,7 @@ impl People {
     /// was marked as withdrawn or expired before the decision was stored.
     pub async fn approval_ended(
         &self,
+        thread: Uuid,
         id: Uuid,
         status: ApprovalStatus,
         by: Option<&str>,
@@ -73,9 +74,10 @@ impl People {
     ) -> Result<bool> {
         let update = query(
             "UPDATE approval_request SET status = $2, decided_at = $3, decided_by = $4 \
-             WHERE id = $1 AND (status = 'pending' OR (status IN ('withdrawn', 'expired') AND $5 = 1))",
+             WHERE id = $1 AND thread_id = $6 \
+                AND (status = 'pending' OR (status IN ('withdrawn', 'expired') AND $5 = 1))",
         )
-        .binds((id, status, now, by, i64::from(status.is_decision())));
+        .binds((id, status, now, by, i64::from(status.is_decision()), thread));
         Ok(self.of_all().execute(&update).await? > 0)
     }
 

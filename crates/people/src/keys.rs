@@ -67,11 +67,25 @@ fn read(row: &Row) -> Result<ApiKey> {
     })
 }
 
+/// Reads the scopes that a user has now, from three columns on; `None` for users who are unknown here.
+///
+/// # Errors
+/// [`Error::NotAccepted`] for a disabled user, and for one who has lost all roles at the provider.
+fn scopes_left(row: &Row, first: usize) -> Result<Option<Vec<Scope>>> {
+    let Some(scopes) = row.get::<Option<String>>(first + 2)? else { return Ok(None) };
+    if row.get(first)? {
+        return Err(DISABLED);
+    }
+    let left = read_scopes(&scopes);
+    if left.is_empty() && row.get(first + 1)? { Err(NO_ROLE) } else { Ok(Some(left)) }
+}
+
 macro_rules! keys {
     ($which:literal) => {
         concat!(
-            "SELECT id, tenant, name, person, scopes, created_at, expires_at, revoked_at, made_by
-             FROM api_key WHERE ",
+            "SELECT k.id, k.tenant, k.name, k.person, k.scopes, k.created_at, k.expires_at, k.revoked_at, k.made_by,
+                p.disabled_at IS NOT NULL, p.subject IS NOT NULL, p.scopes
+             FROM api_key k LEFT JOIN person p ON p.tenant = k.tenant AND p.name = k.person WHERE ",
             $which
         )
     };
@@ -80,7 +94,7 @@ macro_rules! keys {
 impl People {
     /// Lists the keys of a tenant, newest first, the revoked ones too.
     pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>> {
-        let all = query(keys!("tenant = $1 ORDER BY created_at DESC, id DESC")).bind(tenant);
+        let all = query(keys!("k.tenant = $1 ORDER BY k.created_at DESC, k.id DESC")).bind(tenant);
         self.of(tenant).fetch_all(&all).await?.iter().map(read).collect()
     }
 
@@ -92,7 +106,7 @@ impl People {
         if !secret.starts_with(PREFIX) || secret.len() > 100 {
             return Err(Error::NotAccepted("this is not a key of this service"));
         }
-        let find = query(keys!("token = $1")).bind(digest(PURPOSE, secret));
+        let find = query(keys!("k.token = $1")).bind(digest(PURPOSE, secret));
         let key = self.valid_key(find, now).await?;
         Ok(Principal {
             tenant: key.tenant,
@@ -104,38 +118,27 @@ impl People {
 
     async fn valid_key(&self, find: Query, now: DateTime<Utc>) -> Result<ApiKey> {
         let row = self.of_all().fetch_optional(&find).await?;
-        let mut key =
-            row.as_ref().map(read).transpose()?.ok_or(Error::NotAccepted("unknown key"))?;
+        let row = row.ok_or(Error::NotAccepted("unknown key"))?;
+        let mut key = read(&row)?;
         if key.revoked_at.is_some() {
             return Err(Error::NotAccepted("the key was revoked"));
         }
         if key.expires_at.is_some_and(|end| end <= now) {
             return Err(Error::NotAccepted("the key has expired"));
         }
-        if let Some(user) = &key.user
-            && let Some(left) = self.scopes_left(&key.tenant, user).await?
-        {
+        if let Some(left) = scopes_left(&row, 9)? {
             key.scopes.retain(|scope| left.contains(scope));
         }
         Ok(key)
     }
 
     /// Returns the scopes that a user has now; `None` for users who are unknown here.
-    ///
-    /// # Errors
-    /// [`Error::NotAccepted`] for a disabled user, and for one who has lost all roles at the provider.
-    async fn scopes_left(&self, tenant: &str, name: &str) -> Result<Option<Vec<Scope>>> {
+    async fn scopes_of(&self, tenant: &str, name: &str) -> Result<Option<Vec<Scope>>> {
         let find = query(
             "SELECT disabled_at IS NOT NULL, subject IS NOT NULL, scopes FROM person WHERE tenant = $1 AND name = $2",
         );
         let row = self.of(tenant).fetch_optional(&find.binds((tenant, name))).await?;
-        let Some(row) = row else { return Ok(None) };
-        if row.get(0)? {
-            return Err(DISABLED);
-        }
-        let is_of_provider: bool = row.get(1)?;
-        let left = read_scopes(&row.get::<String>(2)?);
-        if left.is_empty() && is_of_provider { Err(NO_ROLE) } else { Ok(Some(left)) }
+        row.map_or(Ok(None), |row| scopes_left(&row, 0))
     }
 
     /// Returns whether a user of this name was disabled; users of other issuers are unknown here.
@@ -154,9 +157,9 @@ impl People {
         let left = match &who.proved_by {
             ProvedBy::Loopback => None,
             ProvedBy::Key { id, .. } => {
-                Some(self.valid_key(query(keys!("id = $1")).bind(*id), now).await?.scopes)
+                Some(self.valid_key(query(keys!("k.id = $1")).bind(*id), now).await?.scopes)
             }
-            ProvedBy::Session => self.scopes_left(&who.tenant, &who.user).await?,
+            ProvedBy::Session => self.scopes_of(&who.tenant, &who.user).await?,
             ProvedBy::Token if self.is_disabled(&who.tenant, &who.user).await? => {
                 return Err(DISABLED);
             }

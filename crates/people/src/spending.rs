@@ -1,7 +1,7 @@
 //! The usage of a tenant's runs, day by day.
 
 use chrono::{DateTime, Days, NaiveDate, Utc};
-use perihelion_database::{Row, query};
+use perihelion_database::{Query, Row, query};
 use uuid::Uuid;
 
 use crate::{People, Result};
@@ -44,6 +44,12 @@ impl People {
     /// A run that is written down already stays as it is, and no run gives back what others took. The time is that of the
     /// run alone.
     pub async fn note_taken(&self, run: &EndedRun, of_part: Taken) -> Result<()> {
+        self.of(&run.tenant).execute(&Self::noting(run, of_part)).await?;
+        Ok(())
+    }
+
+    /// Returns the statement of [`People::note_taken`], which acts for the tenant of the run.
+    pub fn noting(run: &EndedRun, of_part: Taken) -> Query {
         let insert = query(
             "INSERT INTO spending (tenant, day, thread_id, turn, run_id, tokens, nano_usd, tool_calls, steps, millis) \
              SELECT $1, $2, $3, $4, $5, CASE WHEN tokens > 0 THEN tokens ELSE 0 END, \
@@ -56,8 +62,7 @@ impl People {
         )
         .binds((&run.tenant, day(run.at.date_naive()), run.thread, run.part, run.run))
         .binds((of_part.tokens, of_part.nano_usd, of_part.tool_calls, of_part.steps, of_part.millis));
-        self.of(&run.tenant).execute(&insert.repeatable()).await?;
-        Ok(())
+        insert.repeatable()
     }
 
     /// Forgets what runs took 40 days ago and earlier.

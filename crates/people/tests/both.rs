@@ -339,7 +339,8 @@ async fn a_decision_in_time_replaces_a_mark_that_the_request_has_expired() {
             decided_by: None,
         };
         people.approval_asked(&asked).await.unwrap();
-        let ended = async |status, by| people.approval_ended(asked.id, status, by, now()).await;
+        let ended =
+            async |status, by| people.approval_ended(thread, asked.id, status, by, now()).await;
         assert!(ended(ApprovalStatus::Expired, None).await.unwrap());
         assert!(!ended(ApprovalStatus::Withdrawn, None).await.unwrap());
         assert!(ended(ApprovalStatus::Approved, Some("ann")).await.unwrap());

@@ -5,7 +5,6 @@ use std::sync::{Arc, OnceLock};
 use std::time::Duration;
 
 use perihelion_database::Database;
-use perihelion_people::People;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::builder::{Companions, DEMO_TENANT};
@@ -13,7 +12,7 @@ use super::plugins::{Life, Plugins, Source};
 use super::report::{RunReport, data_of};
 use super::teams::Teams;
 use super::{Audit, Error};
-use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup};
+use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup, ThreadState};
 use crate::learned::MemoryService;
 use perihelion_engine::bus::{self, Bus};
 use perihelion_engine::checkpoint::Store;
@@ -51,8 +50,6 @@ pub struct Runtime {
     /// The database of teams, skills, memories and usage, if they are stored.
     pub(super) database: Option<Database>,
     pub(super) teams: Option<Teams>,
-    /// The usage of runs, if it is counted.
-    pub(super) spending: Option<People>,
     model: Arc<dyn ChatModel>,
     pub(super) prompts: Arc<Prompts>,
     /// Skills and memories, if they are stored.
@@ -162,7 +159,6 @@ impl Runtime {
             companions,
             exporter,
             deliveries,
-            spending: database.clone().map(People::new),
             database,
             teams,
             model,
@@ -237,6 +233,9 @@ impl Runtime {
         let store = self.store().as_ref();
         let thread = outcome.thread;
         report.data = data_of(store, thread, &outcome.state).await?;
+        // The state of a program's own graph has no turns; it is read from the store.
+        let state = Some(outcome.state).filter(|state| state.turn > 0);
+        report.state = state.map(|state| ThreadState::new(self.supervisor.about(), state));
         Ok(report)
     }
 

@@ -75,7 +75,8 @@ impl Runtime {
         if let Recorded::Approval(answer) = decided.answer {
             let status = status(answer);
             let by = Some(entry.actor.as_str()).filter(|_| status != ApprovalStatus::TimedOut);
-            let ended = people.approval_ended(decided.interrupt.0, status, by, entry.at).await;
+            let Decided { thread, interrupt, .. } = decided;
+            let ended = people.approval_ended(thread.0, interrupt.0, status, by, entry.at).await;
             if let Err(error) = ended {
                 tracing::error!(%error, "cannot record the outcome of an approval request");
             }

@@ -5,6 +5,7 @@
 
 use std::collections::BTreeSet;
 
+use perihelion_database::Query;
 use perihelion_recall::words::{Language, QueryTerm, terms, wanted};
 use perihelion_service_rows::Kept;
 
@@ -24,31 +25,26 @@ impl Runtime {
         self.settings().encryption.keys.is_empty()
     }
 
-    /// Stores the words of a run's messages; a failure is logged, and they are not found then.
-    pub(super) async fn note_words(&self, tenant: &str, ended: &Ended) {
+    /// Returns the statement that stores the words of a run's messages, if they are stored.
+    pub(super) async fn noting_words(&self, ended: &Ended) -> Result<Option<Query>, Error> {
         let Some(database) = self.database.as_ref().filter(|_| self.has_conversation_words())
         else {
-            return;
+            return Ok(None);
         };
+        let tenant = &ended.tenant;
         let thread = ended.thread;
-        let noted = async {
-            let words = match &*ended.state {
-                GraphState { turn: 0, .. } => {
-                    let graph = self.graph_of(thread).await?;
-                    written(tenant, graph.state(thread, None).await?.messages().iter().rev())
-                }
-                star => {
-                    let newest_first = (0..star.messages.len()).rev();
-                    written(tenant, newest_first.filter_map(|index| star.messages.get(index)))
-                }
-            };
-            Ok::<_, Error>(
-                Kept::new(database.clone(), tenant).note_words(thread.0, ended.head, words).await?,
-            )
+        let words = match &*ended.state {
+            GraphState { turn: 0, .. } => {
+                let graph = self.graph_of(thread).await?;
+                written(tenant, graph.state(thread, None).await?.messages().iter().rev())
+            }
+            star => {
+                let newest_first = (0..star.messages.len()).rev();
+                written(tenant, newest_first.filter_map(|index| star.messages.get(index)))
+            }
         };
-        if let Err(error) = noted.await {
-            tracing::error!(%error, %thread, "cannot store the words of a conversation");
-        }
+        let kept = Kept::new(database.clone(), tenant);
+        Ok(Some(kept.noting_words(thread.0, ended.head, words)))
     }
 }
 

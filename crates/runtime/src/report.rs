@@ -5,6 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Serialize, Serializer};
 use serde_json::{Value, json};
 
+use crate::ThreadState;
 use perihelion_engine::checkpoint::{self, Store};
 use perihelion_engine::graph::{EngineError, Interrupt};
 use perihelion_engine::ids::ThreadId;
@@ -110,6 +111,9 @@ pub struct RunReport {
     /// The kind of error of the node that failed: of a hosted graph, the class of its exception.
     #[serde(skip)]
     pub error_kind: Option<String>,
+    /// The state of the supervisor graph after a run that was driven here.
+    #[serde(skip)]
+    pub state: Option<ThreadState>,
     /// Number of the turn, and the context of its request.
     pub metadata: Metadata,
     /// The events of the run and of those it continued with, in order; only on request.
@@ -192,6 +196,7 @@ impl RunReport {
             steps: 0,
             error: None,
             error_kind: None,
+            state: None,
             events: None,
         }
     }

@@ -13,7 +13,7 @@ use perihelion_engine::checkpoint::{
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_engine::runner::RunOptions;
 use perihelion_mcp::agent_name;
-use perihelion_star::{GraphState, GraphUpdate, Request};
+use perihelion_star::{GRAPH, GraphState, GraphUpdate, Request};
 use serde_json::Value;
 use std::sync::Arc;
 
@@ -26,6 +26,8 @@ pub enum Job {
     Submit { thread: ThreadId, title: Option<String>, tenant: String, request: Request },
     /// Ask a question on an existing thread in any status: its remaining work is abandoned.
     Turn { thread: ThreadId, request: Request },
+    /// Ask a question on a supervisor's thread of a tenant that waits for no answer.
+    NewTurn { thread: ThreadId, tenant: String, request: Request },
     /// Continue after a crash, a failure or a stop; a finished thread is refused.
     Resume { thread: ThreadId },
     /// Continue if there is work; a finished thread is only reported.
@@ -48,6 +50,7 @@ impl Job {
             Self::Ask { thread, .. }
             | Self::Submit { thread, .. }
             | Self::Turn { thread, .. }
+            | Self::NewTurn { thread, .. }
             | Self::Resume { thread }
             | Self::Continue { thread }
             | Self::Message { thread, .. }
@@ -66,7 +69,8 @@ impl Job {
     /// Returns whether it has a question or a message, which a busy thread rejects.
     pub fn asks(&self) -> bool {
         self.begins()
-            || matches!(self, Self::Turn { .. } | Self::Message { .. } | Self::Input { .. })
+            || matches!(self, Self::Turn { .. } | Self::NewTurn { .. })
+            || matches!(self, Self::Message { .. } | Self::Input { .. })
     }
 
     /// Returns whether a person answers in it, which the audit log records.
@@ -113,6 +117,9 @@ impl Runs<'_> {
                 runtime.submit(thread, title, request).await
             }
             Job::Turn { thread, request } => runtime.take_turn(thread, request, options).await,
+            Job::NewTurn { thread, tenant, request } => {
+                runtime.new_turn(GRAPH, &tenant, thread, request, options).await
+            }
             Job::Resume { thread } => runtime.resume_or_follow(thread, options).await,
             Job::Continue { thread } => runtime.resume_or_rest(thread, options).await,
             Job::Message { thread, text } => runtime.message(thread, text, options).await,
@@ -244,7 +251,10 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let info = self.store().info(thread).await?;
-        self.report(self.graph_to_run(&info).await?.resume(thread, options).await?).await
+        self.report(
+            self.graph_to_run(&info.graph, &info.tenant).await?.resume(thread, options).await?,
+        )
+        .await
     }
 
     /// Sends a further message: the answer to an open clarification, or a new question to a finished thread, which stays
@@ -316,7 +326,7 @@ impl Runtime {
         info: &ThreadInfo,
         options: RunOptions<GraphState>,
     ) -> Result<Option<RunReport>, Error> {
-        match self.graph_to_run(info).await?.wake(info.id, options).await? {
+        match self.graph_to_run(&info.graph, &info.tenant).await?.wake(info.id, options).await? {
             Some(ended) => self.report(ended).await.map(Some),
             None => Ok(None),
         }

@@ -53,8 +53,20 @@ impl Runtime {
                 return self.answer_and_continue(thread, Some(one.id), answer, options).await;
             }
         }
-        let graph = self.graph_to_run(&info).await?;
-        let input = request.into_input(&self.agent_names(&info.tenant))?;
+        self.new_turn(&info.graph, &info.tenant, thread, request, options).await
+    }
+
+    /// Begins a turn of a thread of a graph, whatever remains of an earlier one.
+    pub(super) async fn new_turn(
+        &self,
+        graph: &str,
+        tenant: &str,
+        thread: ThreadId,
+        request: Request,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let graph = self.graph_to_run(graph, tenant).await?;
+        let input = request.into_input(&self.agent_names(tenant))?;
         self.report(graph.start(thread, json!(input), options).await?).await
     }
 

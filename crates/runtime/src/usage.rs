@@ -12,7 +12,7 @@ use crate::graphs::Ended;
 use perihelion_engine::checkpoint::{StepKind, StepRow, Store};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_people::{EndedRun, Taken};
+use perihelion_people::{EndedRun, People, Taken};
 use perihelion_settings::config::{Settings, TraceScope};
 use perihelion_star::GraphState;
 use perihelion_telemetry::{About, Spent, View, Which, bill, project, read, spans_of};
@@ -98,13 +98,15 @@ struct Part {
 impl Runtime {
     /// Stores the usage of a run, its executions and the words of its messages.
     pub(super) async fn note_ended(&self, ended: &Ended, report: &RunReport) {
-        self.note_words(&ended.tenant, ended).await;
         let part = self.part_of(ended).await.unwrap_or_else(|error| {
             let thread = ended.thread;
             tracing::error!(%error, %thread, "cannot read since when a run worked; counting its whole turn");
             Part { since: ended.state.routing.first_step, before: None }
         });
-        self.note_taken(ended, &part).await;
+        if let Err(error) = self.note_taken(ended, &part).await {
+            let thread = ended.thread;
+            tracing::error!(%error, %thread, "cannot record the usage of a run");
+        }
         let results = report.results.get(part.results_before()..).unwrap_or_default();
         self.note_executed(ended, part.since, results).await;
     }
@@ -128,25 +130,36 @@ impl Runtime {
         Ok(Part { since, before: Some(graph.state(ended.thread, Some(since)).await?) })
     }
 
-    /// Stores the usage of a run; a failure is logged, and does not count against the budget.
-    async fn note_taken(&self, ended: &Ended, part: &Part) {
-        let Some(people) = &self.spending else { return };
-        let thread = ended.thread;
-        let tenant = ended.tenant.to_string();
+    /// Stores the usage of a run and the words of its messages at once.
+    async fn note_taken(&self, ended: &Ended, part: &Part) -> Result<(), Error> {
+        let Some(database) = &self.database else { return Ok(()) };
         let at = clock::now();
         let micros = at.timestamp_micros().saturating_sub(ended.run.started_micros());
-        let noted = async {
-            let (number, taken) = match &*ended.state {
-                GraphState { turn: 0, .. } => self.taken_by_trace(ended).await?,
-                star => (part.since, part.taken(star, ended.head)),
-            };
-            let taken = Taken { millis: u64::try_from(micros / 1_000).unwrap_or(0), ..taken };
-            let run = EndedRun { tenant, thread: thread.0, part: number, run: ended.run.0, at };
-            Ok::<_, Error>(people.note_taken(&run, taken).await?)
+        let (number, taken) = match &*ended.state {
+            GraphState { turn: 0, .. } => self.taken_by_trace(ended).await?,
+            star => (part.since, part.taken(star, ended.head)),
         };
-        if let Err(error) = noted.await {
-            tracing::error!(%error, %thread, "cannot record the usage of a run");
+        let taken = Taken { millis: u64::try_from(micros / 1_000).unwrap_or(0), ..taken };
+        let tenant = ended.tenant.to_string();
+        let run = EndedRun { tenant, thread: ended.thread.0, part: number, run: ended.run.0, at };
+        let usage = People::noting(&run, taken);
+        let database = database.of_tenant(&run.tenant);
+        let both = async {
+            let Some(words) = self.noting_words(ended).await? else { return Ok(false) };
+            database.execute(&words.and(usage.clone(), database.dialect())).await?;
+            Ok::<_, Error>(true)
+        };
+        match both.await {
+            Ok(true) => return Ok(()),
+            Ok(false) => {}
+            // Such as of a thread that was deleted at this moment: what the run used counts all the same.
+            Err(error) => {
+                let thread = ended.thread;
+                tracing::error!(%error, %thread, "cannot store the words of a conversation");
+            }
         }
+        database.execute(&usage).await?;
+        Ok(())
     }
 
     /// Returns what the trace of a run took so far, from its journal, under the number of its first run: only the state of

@@ -81,7 +81,8 @@ impl Service {
             }
         };
         // Before anything is kept that this program could not continue with.
-        let graph = self.runtime().graph_of(thread).await?.about().name.clone();
+        let target = self.target(thread).await?;
+        let graph = self.runtime().graph(&target.graph)?.about().name.clone();
         // Looked at after the runs: one of them may have recorded its answer and ended just now.
         self.runtime().check_answer(thread, question, answer.clone()).await?;
         let last = RunFilter { status: None, limit: 1, offset: 0 };
@@ -97,7 +98,7 @@ impl Service {
             due_at: None,
             deliveries: Vec::new(),
         };
-        match self.accept_bound(id, accept).await {
+        match self.accept_bound(id, accept, &target).await {
             Err(Error::Rows(error)) if error.is_duplicate() => Err(closed()),
             other => other,
         }

@@ -4,7 +4,6 @@ use std::sync::atomic::Ordering;
 
 use chrono::TimeDelta;
 use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
-use uuid::Uuid;
 
 use super::answering::is_closed;
 use super::monitor::{PAGE, Place};
@@ -56,7 +55,9 @@ impl Service {
         for one in pending {
             if !self.is_asked(one).await {
                 let status = ApprovalStatus::Withdrawn;
-                self.people().approval_ended(one.id, status, None, clock::now()).await?;
+                self.people()
+                    .approval_ended(one.thread, one.id, status, None, clock::now())
+                    .await?;
             }
         }
         Ok(())
@@ -106,7 +107,7 @@ impl Service {
             let service = self.driving_for(&one.tenant);
             if let Err(Error::UserDisabled(_)) = service.check_enabled(thread).await {
                 // Nothing continues with it, a denial neither.
-                self.expire(one.id).await?;
+                self.expire(&one).await?;
                 continue;
             }
             let Err(error) = service.accept_answer(thread, id, Answer::TimedOut).await else {
@@ -118,7 +119,7 @@ impl Service {
             if is_late && !(is_taken && self.is_asked(&one).await) {
                 // It is not asked any more, or no process can deny it, such as one of a removed graph.
                 tracing::warn!(%error, %thread, "an approval request expired without a denial");
-                self.expire(one.id).await?;
+                self.expire(&one).await?;
                 continue;
             }
             left += 1;
@@ -141,7 +142,7 @@ impl Service {
                 continue;
             }
             if !self.is_asked(&one).await {
-                self.expire(one.id).await?;
+                self.expire(&one).await?;
             }
         }
         Ok(())
@@ -161,9 +162,9 @@ impl Service {
         }
     }
 
-    async fn expire(&self, id: Uuid) -> Result<()> {
+    async fn expire(&self, one: &ApprovalRequest) -> Result<()> {
         let status = ApprovalStatus::Expired;
-        self.people().approval_ended(id, status, None, clock::now()).await?;
+        self.people().approval_ended(one.thread, one.id, status, None, clock::now()).await?;
         Ok(())
     }
 }

@@ -182,9 +182,14 @@ fn id_in(thread: ThreadId, step: u64) -> String {
 
 impl Service {
     pub async fn checkpoint_ids(&self, thread: ThreadId) -> Result<CheckpointIds> {
-        let origins = self.kept().thread_meta(thread.0).await?.origins;
         let graph = self.runtime().store().info(thread).await?.graph;
-        Ok(CheckpointIds { thread, graph, origins })
+        self.ids_of(thread, &graph).await
+    }
+
+    /// Returns the IDs of the checkpoints of a thread of a graph.
+    pub(super) async fn ids_of(&self, thread: ThreadId, graph: &str) -> Result<CheckpointIds> {
+        let origins = self.kept().thread_meta(thread.0).await?.origins;
+        Ok(CheckpointIds { thread, graph: graph.to_owned(), origins })
     }
 }
 

@@ -48,6 +48,29 @@ impl Service {
         }
     }
 
+    /// Drives a run that this process has begun, and then begins the next one of its thread.
+    pub(super) fn launch(&self, claim: Claim, run: Run) {
+        let service = self.driving_for(&run.tenant);
+        if run.cancel.is_some() {
+            claim.stop.cancel();
+        }
+        self.parts.tasks.spawn(async move {
+            let after = service.drive(&run, &claim.stop).await;
+            // First, so that one who waits from here on looks at the row.
+            drop(claim);
+            service.parts.ended.call(run.id, after.finished);
+            if !after.is_announced {
+                service.runtime().bus().call(ThreadId(run.thread)).await;
+            }
+            if service.parts.stop.is_cancelled() || !after.has_next {
+                return;
+            }
+            if let Err(error) = service.begin_next(run.thread).await {
+                tracing::warn!(%error, "could not begin the next run of a thread; trying again");
+            }
+        });
+    }
+
     /// Begins the run that has waited longest for a thread, unless one is driven.
     pub(super) async fn begin_next(&self, thread: Uuid) -> Result<()> {
         let begin = Begin { owner: &self.parts.owner, now: clock::now() };
@@ -81,10 +104,10 @@ impl Service {
     /// A run of another process is stopped by that process within a second.
     pub async fn cancel(&self, run: &Run, how: Cancel) -> Result<Option<RunStatus>> {
         self.user_on(ThreadId(run.thread), None).await?;
-        let stood = self.kept().ask_to_cancel(run.id, how, clock::now()).await?;
+        let stood = self.kept().ask_to_cancel(run.thread, run.id, how, clock::now()).await?;
         match stood {
             Some(RunStatus::Pending) => {
-                self.parts.ended.call(run.id, ());
+                self.parts.ended.call(run.id, None);
                 self.runtime().bus().call(ThreadId(run.thread)).await;
                 // One that was made for the run goes with it.
                 if how == Cancel::Rollback && !run.temporary {

@@ -1,15 +1,15 @@
 //! Drives a run to its end, and then the next one of its thread.
 
+use std::sync::Arc;
 use std::time::Duration;
 
-use chrono::TimeDelta;
+use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde_json::{Value, json};
 use tokio_util::sync::CancellationToken;
 
-use super::claims::Claim;
 use super::ends::{Driven, End, RunState, decide};
-use super::kept::{self, Cancel, Ended, Run, RunStatus};
-use super::{Along, Asked, Error, Order, Result, Service, answers, stops};
+use super::kept::{self, Cancel, Ended, Run, RunEnding, RunStatus};
+use super::{Along, Asked, Error, Finished, Order, Result, Service, answers, stops};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -34,54 +34,46 @@ const PATIENCE: Duration = Duration::from_millis(500);
 const HOLDER_ANSWERS: Duration = Duration::from_secs(10);
 
 /// The status of a run after its last drive here.
-struct Decided {
-    /// `None` if it is written.
-    end: Option<End>,
-    /// How it is cancelled.
-    asked: Option<Cancel>,
-    /// Whether its thread may contain a part of it.
-    has_moved: bool,
-    /// Whether its followers received the end from the thread itself.
-    is_announced: bool,
+enum Decided {
+    /// It has ended, and its end is written.
+    Written(Afterwards),
+    Open {
+        end: End,
+        /// How it is cancelled.
+        asked: Option<Cancel>,
+        /// Whether its thread may contain a part of it.
+        has_moved: bool,
+        /// Whether its followers received the end from the thread itself.
+        is_announced: bool,
+    },
+}
+
+/// What is known after the last drive of a run here.
+pub(super) struct Afterwards {
+    /// The run, if it succeeded.
+    pub finished: Option<Arc<Finished>>,
+    /// Whether another run of its thread may wait.
+    pub has_next: bool,
+    pub is_announced: bool,
 }
 
 impl Service {
-    /// Drives a run that this process has begun, and then begins the next one of its thread.
-    pub(super) fn launch(&self, claim: Claim, run: Run) {
-        let service = self.driving_for(&run.tenant);
-        if run.cancel.is_some() {
-            claim.stop.cancel();
+    /// Drives a run and writes its end.
+    pub(super) async fn drive(&self, run: &Run, stop: &CancellationToken) -> Afterwards {
+        let left = |is_announced| Afterwards { finished: None, has_next: true, is_announced };
+        match self.drive_to_end(run, stop).await {
+            Some(Decided::Written(after)) => after,
+            // Of a run that another process has by now, that process writes the end.
+            None => left(false),
+            Some(Decided::Open { end, asked, has_moved, is_announced }) => {
+                let end = match asked {
+                    Some(Cancel::Rollback) => self.roll_back(run, has_moved, end).await,
+                    _ => end,
+                };
+                self.settle(run, &end).await;
+                left(is_announced)
+            }
         }
-        self.parts.tasks.spawn(async move {
-            let is_announced = service.drive(&run, &claim.stop).await;
-            // First, so that one who waits from here on looks at the row.
-            drop(claim);
-            service.parts.ended.call(run.id, ());
-            if !is_announced {
-                service.runtime().bus().call(ThreadId(run.thread)).await;
-            }
-            if service.parts.stop.is_cancelled() {
-                return;
-            }
-            if let Err(error) = service.begin_next(run.thread).await {
-                tracing::warn!(%error, "could not begin the next run of a thread; trying again");
-            }
-        });
-    }
-
-    /// Drives a run and writes its end; returns whether its followers received that from the thread itself.
-    async fn drive(&self, run: &Run, stop: &CancellationToken) -> bool {
-        let decided = self.drive_to_end(run, stop).await;
-        // Of a run that another process has by now, that process writes the end.
-        let is_announced = decided.as_ref().is_some_and(|decided| decided.is_announced);
-        if let Some(Decided { end: Some(end), asked, has_moved, .. }) = decided {
-            let end = match asked {
-                Some(Cancel::Rollback) => self.roll_back(run, has_moved, end).await,
-                _ => end,
-            };
-            self.settle(run, &end).await;
-        }
-        is_announced
     }
 
     /// Drives a run until it is decided what becomes of it; `None` where it was put back, another process drives it by now,
@@ -93,10 +85,10 @@ impl Service {
             tries += 1;
             let driven = match self.perform(run, stop, is_again).await {
                 Ok(report) => {
-                    if report.status == RunStatusView::Done && self.end_undisturbed(run).await {
-                        let written =
-                            Decided { end: None, asked: None, has_moved: true, is_announced: true };
-                        return Some(written);
+                    if report.status == RunStatusView::Done
+                        && let Some(after) = self.end_undisturbed(run, &report).await
+                    {
+                        return Some(Decided::Written(after));
                     }
                     let waits = report.status == RunStatusView::Interrupted;
                     self.note_asked(ThreadId(run.thread), waits).await;
@@ -134,16 +126,14 @@ impl Service {
                 End::Again => {}
                 End::StoppedElsewhere => match self.end_elsewhere(run).await {
                     Ok(()) => {
-                        let end = Some(End::Settled(RunStatus::Interrupted, None));
-                        return Some(Decided { end, asked, has_moved, is_announced });
+                        let end = End::Settled(RunStatus::Interrupted, None);
+                        return Some(Decided::Open { end, asked, has_moved, is_announced });
                     }
                     Err(error) => {
                         tracing::warn!(%error, run = %run.id, "could not stop a run; trying again");
                     }
                 },
-                end => {
-                    return Some(Decided { end: Some(end), asked, has_moved, is_announced });
-                }
+                end => return Some(Decided::Open { end, asked, has_moved, is_announced }),
             }
             is_again = true;
             tokio::select! {
@@ -162,7 +152,7 @@ impl Service {
     /// Returns how a run must be cancelled, as soon as the database says so; `None` if another process has claimed it.
     async fn cancel_of(&self, run: &Run) -> Option<Option<Cancel>> {
         loop {
-            match self.kept().find_run(run.id).await {
+            match self.kept().run(run.thread, run.id).await {
                 Ok(found) => {
                     let is_mine = |run: &Run| run.owner.as_deref() == Some(&self.parts.owner);
                     return found.filter(is_mine).map(|run| run.cancel);
@@ -176,17 +166,30 @@ impl Service {
         }
     }
 
-    /// Ends a run that is done, unless something else has to be decided first; returns whether it did.
-    async fn end_undisturbed(&self, run: &Run) -> bool {
-        let ended = Ended { if_undisturbed: true, ..Ended::new(RunStatus::Success) };
+    /// Ends a run that is done, unless something else has to be decided first: `None`.
+    async fn end_undisturbed(&self, run: &Run, report: &RunReport) -> Option<Afterwards> {
+        let status = RunStatus::Success;
+        let now = clock::now().trunc_subsecs(6);
+        let ended = Ended { if_undisturbed: true, ..Ended::new(status) };
         // Otherwise its end is decided, and written again.
-        self.write_end(run, ended).await.unwrap_or_default()
+        let written = self.write_end(run, ended, now).await.unwrap_or_default()?;
+        let RunEnding { last_step, last_event, has_next } = written;
+        let owner = None;
+        let run = Run { status, owner, last_step, last_event, updated_at: now, ..run.clone() };
+        let state = report.state.clone();
+        let finished = Some(Arc::new(Finished { run, state }));
+        Some(Afterwards { finished, has_next, is_announced: true })
     }
 
-    async fn write_end(&self, run: &Run, ended: Ended<'_>) -> Result<bool, kept::Error> {
+    async fn write_end(
+        &self,
+        run: &Run,
+        ended: Ended<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<Option<RunEnding>, kept::Error> {
         let kwargs = without_files(&run.kwargs);
         let ended = Ended { kwargs: kwargs.as_ref(), by: Some(&self.parts.owner), ..ended };
-        self.kept().end_run(run.id, ended, clock::now()).await
+        self.kept().end_run(run.thread, run.id, ended, now).await
     }
 
     /// Writes the end of a run, and repeats that until the database accepts it; returns false for one that is not put back
@@ -196,14 +199,16 @@ impl Service {
             let written = match end {
                 End::Settled(status, error) => {
                     let ended = Ended { error: error.clone(), ..Ended::new(*status) };
-                    self.write_end(run, ended).await
+                    self.write_end(run, ended, clock::now()).await.map(|_| true)
                 }
                 End::Left | End::Again | End::StoppedElsewhere => {
-                    self.kept().leave_run(run.id, &self.parts.owner).await.map(|()| true)
+                    let owner = &self.parts.owner;
+                    self.kept().leave_run(run.thread, run.id, owner).await.map(|()| true)
                 }
                 End::PutBack => {
                     let owner = &self.parts.owner;
-                    self.kept().put_back(run.id, owner, clock::now(), CLAIMED_BY_OTHERS).await
+                    let pause = CLAIMED_BY_OTHERS;
+                    self.kept().put_back(run.thread, run.id, owner, clock::now(), pause).await
                 }
             };
             match written {
@@ -238,8 +243,8 @@ impl Service {
         let runtime = self.runtime();
         let options = order.applied_to(RunOptions {
             cancel: stop.clone(),
-            publish: Some(std::sync::Arc::clone(runtime.bus())),
-            request: Some(std::sync::Arc::new(json!({
+            publish: Some(Arc::clone(runtime.bus())),
+            request: Some(Arc::new(json!({
                 "run_id": run.id,
                 "assistant_id": run.assistant,
                 "metadata": run.metadata,
@@ -256,23 +261,33 @@ impl Service {
             if begins_work && order.turn().is_none() {
                 self.check_day().await?;
             }
-            self.begin(thread, &order, options, is_again).await
+            self.begin(run, &order, options, is_again).await
         }
     }
 
     async fn begin(
         &self,
-        thread: ThreadId,
+        run: &Run,
         order: &Order,
         options: RunOptions<GraphState>,
         is_again: bool,
     ) -> Result<RunReport> {
+        let thread = ThreadId(run.thread);
         let runtime = self.runtime();
-        if order.is_bound {
+        let has_waited = is_again || !run.began_at_once();
+        if order.is_bound && has_waited {
             self.check_user(thread, order.user.as_deref()).await?;
         }
         if let Some(at) = order.at {
             runtime.go_back(thread, at).await?;
+        } else if let Asked::Turn(turn) = &order.asked
+            && !has_waited
+            && order.clarifies.is_none()
+        {
+            // Nothing was open when it was accepted, which was just now.
+            let tenant = self.tenant().to_owned();
+            let job = Job::NewTurn { thread, tenant, request: turn.clone() };
+            return Ok(runtime.runs().perform(job, options).await?);
         }
         let job = self.job(thread, order, is_again).await?;
         Ok(runtime.runs().perform(job, options).await?)

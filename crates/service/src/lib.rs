@@ -18,6 +18,8 @@ mod error;
 mod listen;
 mod monitor;
 mod order;
+mod owners;
+mod pending_run;
 mod pieces;
 mod run_result;
 mod runs;
@@ -28,6 +30,7 @@ mod sweep;
 mod taken_over;
 mod thread_runs;
 mod threads;
+mod turn_question;
 mod words;
 pub mod worker;
 
@@ -52,7 +55,7 @@ pub use order::{Along, Approvals, Asked, Order, assistant_of};
 pub use perihelion_service_rows as kept;
 pub use pieces::{LoggedChange, ThreadChange};
 pub use run_result::RunSummary;
-pub use runs::{Accept, Followers};
+pub use runs::{Accept, Finished, Followers};
 pub use schedule::Schedule;
 pub use stops::{Stopped, Stops, stop};
 pub use thread_runs::BegunRuns;
@@ -93,7 +96,7 @@ struct Parts {
     /// The runs that a task of this process drives or is about to, with what stops each.
     driven: Mutex<HashMap<Uuid, CancellationToken>>,
     /// Wakes the followers of a run that ended in this process.
-    ended: Calls<Uuid>,
+    ended: Calls<Uuid, Option<Arc<Finished>>>,
     /// Sets the followers of runs that they did not start.
     followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.

@@ -10,20 +10,17 @@ use std::time::Duration;
 use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
 use serde::Deserialize as _;
-use uuid::Uuid;
 
 use super::kept::Run;
+use super::pending_run::{EndCalls, LOOK_EVERY, PendingRun};
 use super::pieces::PartialMessages;
 use super::{CheckpointIds, LoggedChange, Result, Service, StepRun, ThreadChange};
-use perihelion_engine::bus::{CallReceiver, Notice, Subscription, ThreadEvent};
+use perihelion_engine::bus::{Subscription, ThreadEvent};
+use perihelion_engine::clock;
 use perihelion_engine::graph::{RunEvent, StreamMode};
-use perihelion_engine::ids::{RunId, ThreadId};
-use perihelion_engine::{checkpoint, clock};
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{HostedEvent, Served, ThreadState};
 use perihelion_star::{GraphState, MessagePiece};
-
-/// How often the run's row is polled without a call: another process may have ended it.
-const LOOK_EVERY: Duration = Duration::from_secs(2);
 
 /// How long a log that broke off is left alone.
 const PATIENCE: Duration = Duration::from_millis(100);
@@ -74,7 +71,7 @@ pub struct Listener {
     ready: VecDeque<LoggedChange>,
     is_open: bool,
     /// Calls when the run has ended in this process.
-    ended: CallReceiver<Uuid>,
+    ended: EndCalls,
     /// The log said that a run of the engine has ended.
     may_have_ended: bool,
 }
@@ -159,12 +156,16 @@ impl Listener {
                 self.unread = None;
                 continue;
             }
-            let look = if self.may_have_ended { SOON } else { LOOK_EVERY };
+            // A task of this process calls.
+            let is_soon = self.may_have_ended && !self.service.is_driven(self.run.id);
+            let look = if is_soon { SOON } else { LOOK_EVERY };
             let Some(log) = &mut self.log else { return Ok(Next::Gone) };
             let event = tokio::select! {
                 event = log.next() => event,
-                () = self.ended.called() => {
-                    if !self.look_again().await? {
+                finished = self.ended.called() => {
+                    if let Some(finished) = finished {
+                        self.run = finished.run.clone();
+                    } else if !self.look_again().await? {
                         return Ok(Next::Gone);
                     }
                     continue;
@@ -245,7 +246,7 @@ impl Listener {
     }
 
     async fn look_again(&mut self) -> Result<bool> {
-        match self.service.kept().find_run(self.run.id).await? {
+        match self.service.kept().run(self.run.thread, self.run.id).await? {
             None => Ok(false),
             Some(run) => {
                 self.run = run;
@@ -306,7 +307,6 @@ impl Listener {
             }
             RunEvent::RunEnded { .. } => {
                 self.may_have_ended = true;
-                self.look_again().await?;
                 None
             }
             ref nested @ RunEvent::Nested { ref namespace, .. } => {
@@ -337,7 +337,7 @@ impl Listener {
         let turn = self.state.star().turn;
         let ids = match &mut self.ids {
             Some(ids) => ids,
-            none => none.insert(self.service.checkpoint_ids(thread).await?),
+            none => none.insert(self.service.ids_of(thread, &self.graph.about().name).await?),
         };
         let run = StepRun { id: self.run.id, assistant: self.run.assistant };
         let at = Box::new(self.service.fold(&self.graph, ids, &self.state, row, Some(run)).await?);
@@ -349,50 +349,5 @@ impl Listener {
         self.step = step;
         self.at = at.row.at;
         Ok(Some(ThreadChange::Step { at, rest, streamed }))
-    }
-}
-
-/// The events of a thread while one of its runs has not begun.
-struct PendingRun {
-    log: Subscription,
-    /// Wakes on changes of the thread that have no event.
-    calls: CallReceiver<ThreadId, Notice>,
-    /// The engine's run of the newest event.
-    teller: Option<RunId>,
-}
-
-impl PendingRun {
-    /// Subscribes, so that a later check misses no start; `None` for an unknown thread.
-    async fn open(service: &Service, thread: ThreadId) -> Result<Option<Self>> {
-        let runtime = service.runtime();
-        let calls = runtime.bus().calls(thread);
-        match runtime.store().event_position(thread).await {
-            Ok(mark) => {
-                let log = runtime.bus().subscribe(thread, mark.last);
-                Ok(Some(Self { log, calls, teller: None }))
-            }
-            Err(checkpoint::Error::UnknownThread(_)) => Ok(None),
-            Err(error) => Err(error.into()),
-        }
-    }
-
-    /// Waits until the run may have begun or ended: until another run publishes events of its thread, or a call
-    /// arrives.
-    ///
-    /// Returns whether the subscription is active. It can be dropped at any time without losing events.
-    async fn wait(&mut self, ended: &mut CallReceiver<Uuid>) -> bool {
-        loop {
-            tokio::select! {
-                reported = self.log.next() => match reported {
-                    Some(Ok(event)) if self.teller.replace(event.run) == Some(event.run) => {}
-                    reported => return matches!(reported, Some(Ok(_))),
-                },
-                notice = self.calls.called() => if matches!(notice, Notice::Look) {
-                    return true;
-                },
-                () = ended.called() => return true,
-                () = clock::sleep(LOOK_EVERY) => return true,
-            }
-        }
     }
 }

@@ -1,7 +1,4 @@
-//! Accepts runs, in whose name they are done, and waits for their ends.
-//!
-//! A thread always belongs to the user who created it or asked the first question in it. Memories about a user are
-//! shown to runs of their threads, so only this user can run or change them.
+//! Accepts runs, and waits for their ends.
 
 use std::time::Duration;
 
@@ -10,12 +7,13 @@ use perihelion_people::Scope;
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run, RunStatus};
+use super::kept::{Begin, Cancel, Multitask, NewDelivery, NewRun, Run, RunStatus, RunTarget};
 use super::{Approvals, Asked, Error, Order, Result, Service, answers};
 use async_trait::async_trait;
-use perihelion_engine::checkpoint::{ThreadInfo, ThreadStatus};
+use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::ThreadState;
 use perihelion_star::question::kind;
 use std::sync::Arc;
 
@@ -57,16 +55,34 @@ impl Service {
     /// # Errors
     /// [`Error::Busy`] when the thread is at work and the run is not to wait, [`Error::UnknownThread`].
     pub async fn accept(&self, accept: Accept) -> Result<Run> {
-        self.accept_as(Uuid::now_v7(), accept).await
+        Ok(self.accept_as(Uuid::now_v7(), accept).await?.0)
+    }
+
+    /// Keeps a run as [`Service::accept`] does, and notes of its thread by which assistant of which graph it was run.
+    ///
+    /// # Errors
+    /// As [`Service::accept`].
+    pub async fn accept_of(&self, graph: &str, accept: Accept) -> Result<Run> {
+        let is_answer = matches!(accept.order.asked, Asked::Resume(_));
+        let (run, target) = self.accept_as(Uuid::now_v7(), accept).await?;
+        let thread = ThreadId(run.thread);
+        // Not before: a run that is refused changes nothing of its thread, and who decides a call of another user neither.
+        if !target.is_noted(graph, run.assistant)
+            && (!is_answer || self.user_to_change(thread, &target, None).await.is_ok())
+        {
+            self.note_assistant(thread, graph, run.assistant).await?;
+        }
+        Ok(run)
     }
 
     /// Keeps a run under an id that was chosen for it.
-    pub(super) async fn accept_as(&self, id: Uuid, mut accept: Accept) -> Result<Run> {
+    pub(super) async fn accept_as(&self, id: Uuid, mut accept: Accept) -> Result<(Run, RunTarget)> {
+        let target = self.target(accept.thread).await?;
         // Before anything is kept that this program could not begin.
         let graph = accept.order.asked.graph();
         let noted = self.graph_noted(&accept.metadata);
-        let info = self.fit(accept.thread, graph, &noted.about().name).await?;
-        if info.head == 0
+        self.fit(accept.thread, &target, graph, &noted.about().name).await?;
+        if target.head == 0
             && noted.about().is_hosted
             && matches!(accept.order.asked, Asked::Continue)
         {
@@ -79,23 +95,23 @@ impl Service {
                 self.check_answer(accept.thread, given, accept.order.at.is_none()).await?
             }
             Asked::Turn(_) if accept.order.at.is_none() => {
-                accept.order.clarifies = self.clarification_of(&info).await?;
+                accept.order.clarifies = self.clarification_of(accept.thread, &target).await?;
                 false
             }
             _ => false,
         };
         // Who decides a call changes nothing but what they were asked to permit.
         if !decides || accept.does_more_than_answer() {
-            self.bind_to_user(&mut accept).await?;
+            self.bind_to_user(&mut accept, &target).await?;
         }
-        self.accept_bound(id, accept).await
+        Ok((self.accept_bound(id, accept, &target).await?, target))
     }
 
     /// Decides in whose name a run is done.
-    async fn bind_to_user(&self, accept: &mut Accept) -> Result<()> {
+    async fn bind_to_user(&self, accept: &mut Accept, target: &RunTarget) -> Result<()> {
         let named = accept.order.turn().and_then(|turn| turn.user.as_deref());
-        let user = self.user_on(accept.thread, named).await?;
-        if let Some(user) = &user {
+        let user = self.user_to_change(accept.thread, target, named).await?;
+        if let Some(user) = user.as_ref().filter(|_| target.user.is_none()) {
             self.give(accept.thread, user).await?;
         }
         accept.order.is_bound = !self.who().may_act_as_users();
@@ -107,8 +123,13 @@ impl Service {
     }
 
     /// Keeps a run whose user is decided.
-    pub(super) async fn accept_bound(&self, id: Uuid, mut accept: Accept) -> Result<Run> {
-        self.check_enabled(accept.thread).await?;
+    pub(super) async fn accept_bound(
+        &self,
+        id: Uuid,
+        mut accept: Accept,
+        target: &RunTarget,
+    ) -> Result<Run> {
+        self.check_owner(target, accept.order.user.as_deref()).await?;
         let now = clock::now();
         let thread = accept.thread.0;
         accept.order.by = Some(self.who().user.clone());
@@ -208,11 +229,11 @@ impl Service {
     }
 
     /// Returns the clarification for which a thread waits, if it is the only question: then a message is its answer.
-    async fn clarification_of(&self, info: &ThreadInfo) -> Result<Option<Uuid>> {
-        if info.status != ThreadStatus::Interrupted {
+    async fn clarification_of(&self, thread: ThreadId, target: &RunTarget) -> Result<Option<Uuid>> {
+        if target.status != ThreadStatus::Interrupted.as_str() {
             return Ok(None);
         }
-        let open = self.runtime().runner().open_interrupts(info.id).await?;
+        let open = self.runtime().runner().open_interrupts(thread).await?;
         Ok(match open.as_slice() {
             [one] if one.kind == kind::CLARIFICATION => Some(one.id.0),
             _ => None,
@@ -243,6 +264,11 @@ impl Service {
 
     /// Waits for a run to end; `None` when it was deleted, or this process is to end.
     pub async fn ended(&self, thread: ThreadId, run: Uuid) -> Result<Option<Run>> {
+        Ok(self.finished(thread, run).await?.map(|finished| finished.run))
+    }
+
+    /// Waits for a run to end as [`Service::ended`] does; of a run of this process that succeeded, the state comes with it.
+    pub async fn finished(&self, thread: ThreadId, run: Uuid) -> Result<Option<Finished>> {
         let mut calls = self.parts.ended.wait_for(run);
         let is_over = |status: RunStatus| status.is_terminal();
         // A task of this process calls when it has driven the run.
@@ -255,17 +281,28 @@ impl Service {
                 if is_called || self.kept().run_status(thread.0, run).await?.is_none_or(is_over) {
                     let found = self.kept().run(thread.0, run).await?;
                     if found.as_ref().is_none_or(|run| is_over(run.status)) {
-                        return Ok(found);
+                        return Ok(found.map(|run| Finished { run, state: None }));
                     }
                 }
             }
             is_called = tokio::select! {
-                () = calls.called() => true,
+                finished = calls.called() => match finished {
+                    Some(finished) => return Ok(Some(Finished::clone(&finished))),
+                    None => true,
+                },
                 () = clock::sleep(LOOK_EVERY) => false,
                 () = self.parts.stop.cancelled() => return Ok(None),
             };
         }
     }
+}
+
+/// A run that has ended.
+#[derive(Clone, Debug)]
+pub struct Finished {
+    pub run: Run,
+    /// The state that it left without open questions, if it is known.
+    pub state: Option<ThreadState>,
 }
 
 /// Selects the additional followers of a run.
@@ -286,80 +323,6 @@ impl Service {
         match self.parts.followers.get() {
             Some(followers) if !next.order.begins_turn() => followers.of_next(self, next).await,
             _ => Ok(Vec::new()),
-        }
-    }
-
-    /// Returns the user who owns the thread, if there is one: as stored, or from a turn of the command line.
-    async fn user_of(&self, thread: ThreadId) -> Result<Option<String>> {
-        if let Some(user) = self.kept().thread_user(thread.0).await? {
-            return Ok(Some(user));
-        }
-        let info = self.info(thread).await?;
-        // Only the state of the supervisor graph names one.
-        let Some(graph) = self.runtime().graph(&info.graph).ok().filter(|_| info.head > 0) else {
-            return Ok(None);
-        };
-        Ok(graph.state(thread, None).await?.star().user.clone())
-    }
-
-    /// Decides on whose behalf a request changes a thread, if it names `named`.
-    ///
-    /// # Errors
-    /// [`Error::OthersThread`]; [`Error::People`] if the caller names another user.
-    pub async fn user_on(&self, thread: ThreadId, named: Option<&str>) -> Result<Option<String>> {
-        let acting = self.who().acting_as(named)?;
-        let may_any = self.who().may_act_as_users();
-        if may_any && acting.is_none() {
-            // It continues in the name that the thread has.
-            return Ok(None);
-        }
-        match (self.user_of(thread).await?, acting) {
-            (None, acting) => Ok(acting),
-            (Some(of), Some(acting)) if of == acting => Ok(Some(of)),
-            (Some(_), _) => Err(Error::OthersThread),
-        }
-    }
-
-    /// Finds a thread for who is to change it.
-    ///
-    /// # Errors
-    /// [`Error::UnknownThread`]; [`Error::OthersThread`] if it belongs to another user, whose threads the caller can
-    /// only view.
-    pub async fn info_to_change(&self, thread: ThreadId) -> Result<ThreadInfo> {
-        let info = self.info(thread).await?;
-        self.user_on(thread, None).await?;
-        Ok(info)
-    }
-
-    /// Makes a user the permanent owner of a thread.
-    pub(super) async fn give(&self, thread: ThreadId, user: &str) -> Result<()> {
-        let owner = self.kept().give_thread(thread.0, user, clock::now()).await?;
-        if owner.is_none_or(|owner| owner == user) { Ok(()) } else { Err(Error::OthersThread) }
-    }
-
-    /// Makes a copy of a thread the user's whose the thread is.
-    pub(super) async fn give_copy(&self, from: ThreadId, copy: ThreadId) -> Result<()> {
-        match self.user_of(from).await? {
-            Some(user) => self.give(copy, &user).await,
-            None => Ok(()),
-        }
-    }
-
-    /// Refuses to continue with a thread whose user was disabled, no matter who asks for it.
-    pub(super) async fn check_enabled(&self, thread: ThreadId) -> Result<()> {
-        let Some(user) = self.kept().thread_user(thread.0).await? else { return Ok(()) };
-        if self.people().is_disabled(self.tenant(), &user).await? {
-            Err(Error::UserDisabled(user))
-        } else {
-            Ok(())
-        }
-    }
-
-    /// Checks at the start of a run that its thread did not get another owner while it waited.
-    pub(super) async fn check_user(&self, thread: ThreadId, user: Option<&str>) -> Result<()> {
-        match self.user_of(thread).await? {
-            Some(of) if Some(of.as_str()) != user => Err(Error::OthersThread),
-            _ => Ok(()),
         }
     }
 }

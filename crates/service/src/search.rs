@@ -26,8 +26,8 @@ impl ThreadView {
         if let Some(named) = self.info.shown_title() {
             return Some(named.into_owned());
         }
-        let first = self.state.as_ref()?.messages().into_iter().next()?;
-        Some(first.content.chars().take(TITLE).collect())
+        let first = self.state.as_ref()?.first_message()?;
+        Some(first.chars().take(TITLE).collect())
     }
 }
 

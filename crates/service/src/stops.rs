@@ -12,7 +12,6 @@ use parking_lot::{Mutex, MutexGuard};
 
 use perihelion_database::Database;
 use tokio_util::sync::CancellationToken;
-use uuid::Uuid;
 
 use super::Result;
 use super::kept::{self, Cancel, Kept, RunStatus};
@@ -102,15 +101,10 @@ pub(super) async fn end_elsewhere(
 /// Asks the services for the runs of a thread; returns how many of them are driven.
 async fn ask_services(kept: &Kept, thread: ThreadId) -> Result<usize> {
     let open = kept.open_ids(thread.0).await?;
-    ask_for(kept, &open).await?;
-    Ok(open.iter().filter(|(_, status)| *status == RunStatus::Running).count())
-}
-
-async fn ask_for(kept: &Kept, open: &[(Uuid, RunStatus)]) -> Result<()> {
-    for (run, _) in open {
-        kept.ask_to_cancel(*run, Cancel::Interrupt, clock::now()).await?;
+    for (run, _) in &open {
+        kept.ask_to_cancel(thread.0, *run, Cancel::Interrupt, clock::now()).await?;
     }
-    Ok(())
+    Ok(open.iter().filter(|(_, status)| *status == RunStatus::Running).count())
 }
 
 /// Sends a request to the holder of a thread; returns whether there is one that is not known to be dead.

@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::ends::failed;
-use super::kept::{Listed, RunFilter, ThreadFilter, ThreadMeta, ThreadOrder};
+use super::kept::{Listed, RunFilter, RunTarget, ThreadFilter, ThreadMeta, ThreadOrder};
 use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
@@ -39,8 +39,6 @@ pub enum StatesOf {
     All,
     /// Those without a title, which is then their first message.
     Untitled,
-    /// Those with an open question.
-    Asking,
     None,
 }
 
@@ -89,29 +87,28 @@ impl Service {
     }
 
     /// Assigns a new thread to a graph, by default to the one that its run is noted to be of; a thread that has run keeps
-    /// its graph, unless both are hosted: a run of the other one takes it over when it begins. Returns the thread as it was
-    /// found.
+    /// its graph, unless both are hosted: a run of the other one takes it over when it begins.
     ///
     /// # Errors
     /// [`Error::OtherGraph`]; [`Error::Runtime`] for a graph that this program does not have.
     pub(super) async fn fit(
         &self,
         thread: ThreadId,
+        target: &RunTarget,
         graph: Option<&str>,
         noted: &str,
-    ) -> Result<ThreadInfo> {
-        let info = self.info(thread).await?;
-        let graph = graph.unwrap_or(if info.head == 0 { noted } else { &info.graph });
+    ) -> Result<()> {
+        let graph = graph.unwrap_or(if target.head == 0 { noted } else { &target.graph });
         let is_hosted = self.runtime().graph(graph)?.about().is_hosted;
         let was_hosted =
-            || self.runtime().graph(&info.graph).is_ok_and(|own| own.about().is_hosted);
-        if info.graph == graph
+            || self.runtime().graph(&target.graph).is_ok_and(|own| own.about().is_hosted);
+        if target.graph == graph
             || self.kept().give_to_graph(thread.0, graph, 0).await?
             || is_hosted && was_hosted()
         {
-            return Ok(info);
+            return Ok(());
         }
-        Err(Error::OtherGraph { thread, graph: info.graph })
+        Err(Error::OtherGraph { thread, graph: target.graph.clone() })
     }
 
     /// Turns the error for an ID of another tenant into the error for an unknown ID.
@@ -255,7 +252,6 @@ impl Service {
         let is_shown = match states {
             StatesOf::All => true,
             StatesOf::Untitled => view.title().is_none(),
-            StatesOf::Asking => !view.open.is_empty(),
             StatesOf::None => false,
         };
         // Of a graph that this program does not have, nobody here can tell the state.

@@ -4,14 +4,16 @@
 
 use std::collections::BTreeSet;
 
+use perihelion_database::Query;
 use uuid::Uuid;
 
+use crate::Kept;
 use crate::sql::Statement;
-use crate::{Kept, Result};
 
 impl Kept {
-    /// Stores the words that messages of a run have, which ended at a step of the thread; of a deleted thread none.
-    pub async fn note_words(&self, thread: Uuid, step: u64, words: BTreeSet<i64>) -> Result<()> {
+    /// Returns the statement that stores the words that messages of a run have, which ended at a step of the thread; of a
+    /// deleted thread none.
+    pub fn noting_words(&self, thread: Uuid, step: u64, words: BTreeSet<i64>) -> Query {
         let list = self.database.dialect().pick("json_each(?) AS w", "unnest(?) AS w (value)");
         let note = format!(
             "INSERT INTO conversation_word (word, thread_id, step) SELECT w.value, t.id, ? FROM thread t, {list} \
@@ -21,8 +23,7 @@ impl Kept {
         let values = (step, words, thread, &self.tenant);
         let mut statement = self.statement("");
         statement.add(&note, values);
-        self.of_tenant().execute(&statement.build().repeatable()).await?;
-        Ok(())
+        statement.build().repeatable()
     }
 }
 

@@ -14,11 +14,12 @@ impl Kept {
         found.map(|run| self.opened_run(run)).transpose()
     }
 
-    pub async fn leave_run(&self, id: Uuid, owner: &str) -> Result<()> {
+    pub async fn leave_run(&self, thread: Uuid, id: Uuid, owner: &str) -> Result<()> {
         let leave = query(
-            "UPDATE service_run SET owner = NULL WHERE id = $1 AND owner = $2 AND tenant = $3 AND status = 'running'",
+            "UPDATE service_run SET owner = NULL \
+             WHERE thread_id = $1 AND id = $2 AND owner = $3 AND tenant = $4 AND status = 'running'",
         );
-        self.change(leave.binds((id, owner, &self.tenant))).await.map(drop)
+        self.change(leave.binds((thread, id, owner, &self.tenant))).await.map(drop)
     }
 
     /// Leaves a process's runs of all tenants to other processes.
@@ -111,8 +112,8 @@ impl Kept {
         let mut take = self.statement("");
         take.add(
             "UPDATE service_run SET owner = ?, attempt = attempt + 1, seen_at = ? \
-             WHERE status = 'running' AND id = ? AND tenant = ?",
-            (begin.owner, begin.now, run.id, &run.tenant),
+             WHERE status = 'running' AND thread_id = ? AND id = ? AND tenant = ?",
+            (begin.owner, begin.now, run.thread, run.id, &run.tenant),
         );
         match run.owner.as_deref() {
             Some(owner) => {

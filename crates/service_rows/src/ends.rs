@@ -25,22 +25,41 @@ impl Ended<'_> {
     }
 }
 
+/// How far a run came that has just ended.
+#[derive(Clone, Copy, Debug)]
+pub struct RunEnding {
+    /// The thread's newest step.
+    pub last_step: Option<u64>,
+    /// The thread's newest event.
+    pub last_event: Option<u64>,
+    /// Whether another run of the thread waits for its turn.
+    pub has_next: bool,
+}
+
 impl Kept {
     /// Ends a run with the positions in its thread's steps and log, and its usage; a run that has ended, or belongs to
-    /// another process, stays unchanged.
-    pub async fn end_run(&self, id: Uuid, ended: Ended<'_>, now: DateTime<Utc>) -> Result<bool> {
+    /// another process, stays unchanged: `None`.
+    pub async fn end_run(
+        &self,
+        thread: Uuid,
+        id: Uuid,
+        ended: Ended<'_>,
+        now: DateTime<Utc>,
+    ) -> Result<Option<RunEnding>> {
         let end = query(
             "UPDATE service_run SET status = $1, error = $2, updated_at = $3, owner = NULL, \
                 kwargs = COALESCE($6, kwargs), \
-                last_step = (SELECT head FROM thread WHERE id = service_run.thread_id), \
-                last_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
+                last_step = (SELECT head FROM thread WHERE id = $9), \
+                last_event = (SELECT events FROM thread WHERE id = $9), \
                 (tokens, nano_usd) = (SELECT CAST(SUM(s.tokens) AS bigint), CAST(SUM(s.nano_usd) AS bigint) \
-                    FROM spending s WHERE s.thread_id = service_run.thread_id AND s.run_id IN (SELECT step.run FROM step \
-                    WHERE step.thread_id = service_run.thread_id AND step.seq > service_run.base_step)) \
-             WHERE id = $4 AND tenant = $5 AND status IN ('pending', 'running') \
+                    FROM spending s WHERE s.thread_id = $9 AND s.run_id IN (SELECT step.run FROM step \
+                    WHERE step.thread_id = $9 AND step.seq > service_run.base_step)) \
+             WHERE thread_id = $9 AND id = $4 AND tenant = $5 AND status IN ('pending', 'running') \
                 AND owner IS NOT DISTINCT FROM COALESCE($7, owner) AND (NOT $8 OR cancel IS NULL \
-                AND NOT EXISTS (SELECT 1 FROM approval_request a WHERE a.thread_id = service_run.thread_id \
-                    AND a.tenant = $5 AND a.status = 'pending'))",
+                AND NOT EXISTS (SELECT 1 FROM approval_request a WHERE a.thread_id = $9 \
+                    AND a.tenant = $5 AND a.status = 'pending')) \
+             RETURNING last_step, last_event, \
+                EXISTS (SELECT 1 FROM service_run r WHERE r.thread_id = $9 AND r.status = 'pending')",
         );
         let kwargs = match ended.kwargs {
             Some(kwargs) => self.shut_as_written("run", id, kwargs)?,
@@ -48,7 +67,10 @@ impl Kept {
         };
         let error = ended.error.map(|why| self.shut("run error", id, &why)).transpose()?;
         let end = end.binds((ended.status, error, now, id, &self.tenant, kwargs, ended.by));
-        Ok(self.change(end.bind(ended.if_undisturbed)).await? == 1)
+        let end = end.binds((ended.if_undisturbed, thread));
+        let Some(row) = self.of_tenant().execute_returning(&end).await? else { return Ok(None) };
+        let [last_step, last_event] = [row.get(0)?, row.get(1)?];
+        Ok(Some(RunEnding { last_step, last_event, has_next: row.get(2)? }))
     }
 
     /// Ends a pending run, or stores how an active one must be stopped; a rollback precedes an interrupt.
@@ -58,15 +80,16 @@ impl Kept {
     /// Returns pending if it has ended by that, running if its process ends it, or `None` if it had ended.
     pub async fn ask_to_cancel(
         &self,
+        thread: Uuid,
         id: Uuid,
         how: Cancel,
         now: DateTime<Utc>,
     ) -> Result<Option<RunStatus>> {
         let leave = query(
             "UPDATE service_run SET cancel = 'rollback' WHERE id = $1 AND tenant = $2 AND status = 'pending' \
-             AND attempt > 1 AND ($3 = 'rollback' OR cancel = 'rollback')",
+             AND attempt > 1 AND ($3 = 'rollback' OR cancel = 'rollback') AND thread_id = $4",
         );
-        if self.change(leave.binds((id, &self.tenant, how))).await? == 1 {
+        if self.change(leave.binds((id, &self.tenant, how, thread))).await? == 1 {
             return Ok(Some(RunStatus::Running));
         }
         let ask = query(
@@ -74,14 +97,14 @@ impl Kept {
                 cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $1 END, \
                 updated_at = CASE WHEN status = 'pending' THEN $2 ELSE updated_at END, \
                 last_step = CASE WHEN status = 'pending' \
-                    THEN (SELECT head FROM thread WHERE id = service_run.thread_id) END, \
+                    THEN (SELECT head FROM thread WHERE id = $5) END, \
                 first_event = CASE WHEN status = 'pending' \
-                    THEN (SELECT events FROM thread WHERE id = service_run.thread_id) ELSE first_event END, \
+                    THEN (SELECT events FROM thread WHERE id = $5) ELSE first_event END, \
                 last_event = CASE WHEN status = 'pending' \
-                    THEN (SELECT events FROM thread WHERE id = service_run.thread_id) END \
-             WHERE id = $3 AND tenant = $4 AND status IN ('pending', 'running') RETURNING status",
+                    THEN (SELECT events FROM thread WHERE id = $5) END \
+             WHERE thread_id = $5 AND id = $3 AND tenant = $4 AND status IN ('pending', 'running') RETURNING status",
         );
-        let ask = ask.binds((how, now, id, &self.tenant));
+        let ask = ask.binds((how, now, id, &self.tenant, thread));
         let Some(row) = self.of_tenant().execute_returning(&ask).await? else { return Ok(None) };
         let has_ended = row.get::<RunStatus>(0)? == RunStatus::Interrupted;
         Ok(Some(if has_ended { RunStatus::Pending } else { RunStatus::Running }))
@@ -93,6 +116,7 @@ impl Kept {
     /// have received events of it.
     pub async fn put_back(
         &self,
+        thread: Uuid,
         id: Uuid,
         owner: &str,
         now: DateTime<Utc>,
@@ -103,9 +127,10 @@ impl Kept {
                 attempt = CASE WHEN attempt > 1 THEN attempt ELSE 0 END, \
                 base_step = CASE WHEN attempt > 1 THEN base_step END, \
                 first_event = CASE WHEN attempt > 1 THEN first_event END \
-             WHERE id = $3 AND owner = $4 AND tenant = $5 AND status = 'running' AND cancel IS NULL",
+             WHERE thread_id = $6 AND id = $3 AND owner = $4 AND tenant = $5 AND status = 'running' AND cancel IS NULL",
         );
-        Ok(self.change(back.binds((now + pause, now, id, owner, &self.tenant))).await? == 1)
+        let back = back.binds((now + pause, now, id, owner, &self.tenant, thread));
+        Ok(self.change(back).await? == 1)
     }
 
     /// Requests the end of a thread's run from its holder; returns whether the thread has one.

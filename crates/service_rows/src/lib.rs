@@ -28,14 +28,14 @@ pub use begun::RunSteps;
 pub use crons::{Cron, CronFilter, CronOrder};
 pub use deliveries::{Delivery, NewDelivery};
 pub use driven::Driver;
-pub use ends::Ended;
+pub use ends::{Ended, RunEnding};
 pub use error::{Error, Result};
 pub use items::{Item, ItemFilter};
 pub use listing::{COUNTED, Listed, ThreadFilter, ThreadOrder};
 pub use perihelion_database::Cause;
 pub use runs::{Begin, NewRun, Position, Run, RunFilter};
 pub use seal::Seal;
-pub use threads::ThreadMeta;
+pub use threads::{RunTarget, ThreadMeta};
 pub use words::{Cancel, Multitask, RunStatus};
 
 use std::sync::Arc;

@@ -1,9 +1,8 @@
 //! Runs as clients ask for them.
 
-use chrono::{DateTime, Utc};
-use perihelion_database::{FromRow as _, Query, Row, StoredRow as _, query, stored_row};
+use chrono::{DateTime, SubsecRound as _, Utc};
+use perihelion_database::{Query, Row, query, stored_row};
 use serde_json::Value as Json;
-use sqlx::AssertSqlSafe;
 use uuid::Uuid;
 
 use crate::sql::Statement;
@@ -103,8 +102,8 @@ impl Kept {
                 FROM (SELECT head, events, owner, lease_until, NOT EXISTS (SELECT 1 FROM service_run r \
                     WHERE r.thread_id = thread.id AND r.status IN ('pending', 'running')) AS quiet \
                     FROM thread WHERE id = $2 AND tenant = $4) s) t \
-            WHERE ($5 <> 'reject' OR t.unused) RETURNING ";
-        let statement = query(AssertSqlSafe(format!("{sql}{}", Run::COLUMNS)))
+            WHERE ($5 <> 'reject' OR t.unused) RETURNING status, owner, base_step, first_event, attempt";
+        let statement = query(sql)
             .binds((new.id, new.thread, new.assistant, &self.tenant, new.multitask))
             .bind(self.shut_as_written("run", new.id, &new.kwargs)?)
             .bind(self.shut("run metadata", new.id, &new.metadata)?)
@@ -115,10 +114,37 @@ impl Kept {
             other => other?,
         };
         match added {
-            Some(run) => Ok(Some(self.opened_run(Run::from_row(&run)?)?)),
+            Some(row) => Ok(Some(self.added(new, begin, &row)?)),
             None if self.has_thread(new.thread).await? => Ok(None),
             None => Err(Error::UnknownThread(new.thread)),
         }
+    }
+
+    /// Returns a run that was added, without reading back what was sent.
+    fn added(&self, new: &NewRun, begin: Begin<'_>, row: &Row) -> Result<Run> {
+        let now = begin.now.trunc_subsecs(6);
+        Ok(Run {
+            id: new.id,
+            thread: new.thread,
+            assistant: new.assistant,
+            status: row.get(0)?,
+            multitask: new.multitask,
+            kwargs: new.kwargs.clone(),
+            metadata: new.metadata.clone(),
+            error: None,
+            cancel: None,
+            temporary: new.temporary,
+            owner: row.get(1)?,
+            base_step: row.get(2)?,
+            last_step: None,
+            first_event: row.get(3)?,
+            last_event: None,
+            attempt: row.get(4)?,
+            due_at: new.due_at.trunc_subsecs(6),
+            created_at: now,
+            updated_at: now,
+            tenant: self.tenant.clone(),
+        })
     }
 
     /// Adds a run if its thread has the position at which alone it is meant to be added.
@@ -160,12 +186,12 @@ impl Kept {
             "UPDATE service_run SET status = 'running', owner = $1, seen_at = $2, updated_at = $2, \
                 attempt = attempt + 1, base_step = COALESCE(base_step, (SELECT head FROM thread WHERE id = $3)), \
                 first_event = COALESCE(first_event, (SELECT events FROM thread WHERE id = $3)) \
-             WHERE id = $4 AND tenant = $5 AND status = 'pending' AND NOT EXISTS \
+             WHERE thread_id = $3 AND id = $4 AND tenant = $5 AND status = 'pending' AND NOT EXISTS \
                 (SELECT 1 FROM service_run r WHERE r.thread_id = $3 AND r.status = 'running')",
         );
         let claim = claim.binds((begin.owner, begin.now, run.thread, run.id, &self.tenant));
         match self.of_tenant().execute(&claim).await.map_err(Error::from) {
-            Ok(1) => self.find_run(run.id).await,
+            Ok(1) => self.run(run.thread, run.id).await,
             Ok(_) => Ok(None),
             // Another process was quicker.
             Err(error) if error.is_duplicate() => Ok(None),
@@ -174,9 +200,12 @@ impl Kept {
     }
 
     pub async fn run(&self, thread: Uuid, id: Uuid) -> Result<Option<Run>> {
-        Ok(self.find_run(id).await?.filter(|run| run.thread == thread))
+        let mut find = self.select_runs();
+        find.add(" AND thread_id = ? AND id = ?", (thread, id));
+        self.one_run(find).await
     }
 
+    /// Finds a run whose thread the caller does not know.
     pub async fn find_run(&self, id: Uuid) -> Result<Option<Run>> {
         let mut find = self.select_runs();
         find.text(" AND id = ").value(id);

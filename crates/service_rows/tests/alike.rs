@@ -98,12 +98,12 @@ async fn both_databases_keep_a_request_as_it_was_written() {
         let begin = Begin { owner: "a", now: now() };
         as_kept(&kept.add_run(&new, begin).await.unwrap().unwrap().kwargs);
         let mut end = Ended::new(RunStatus::Success);
-        assert!(kept.end_run(new.id, end.clone(), now()).await.unwrap());
+        assert!(kept.end_run(new.thread, new.id, end.clone(), now()).await.unwrap().is_some());
         as_kept(&kept.run(thread, new.id).await.unwrap().unwrap().kwargs);
         let other = run(thread);
         kept.add_run(&other, begin).await.unwrap().unwrap();
         end.kwargs = Some(&asked);
-        assert!(kept.end_run(other.id, end, now()).await.unwrap());
+        assert!(kept.end_run(other.thread, other.id, end, now()).await.unwrap().is_some());
         as_kept(&kept.run(thread, other.id).await.unwrap().unwrap().kwargs);
 
         let made = assistant();

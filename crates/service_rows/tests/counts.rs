@@ -170,7 +170,7 @@ async fn threads_are_counted_in_the_words_of_lists() {
         assert_eq!(ours.threads(&ThreadFilter { limit: 9, ..failed }).await.unwrap().1, 3, "{url}");
         let begin = Begin { owner: "one", now: now() };
         let added = ours.add_run(&run(threads[0]), begin).await.unwrap().unwrap();
-        ours.end_run(added.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+        ours.end_run(added.thread, added.id, Ended::new(RunStatus::Success), now()).await.unwrap();
         assert_eq!(ours.runs_by_status().await.unwrap(), [(RunStatus::Success, 1)], "{url}");
         assert!(
             Kept::new(database.clone(), "theirs").threads_by_status().await.unwrap().is_empty()

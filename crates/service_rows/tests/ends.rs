@@ -37,25 +37,25 @@ fn begin(owner: &str) -> Begin<'_> {
 async fn a_rollback_of_a_run_that_was_taken_over_waits_for_its_process() {
     on_both(|kept, thread| async move {
         let one = kept.add_run(&run(thread), begin("one")).await.unwrap().unwrap();
-        kept.put_back(one.id, "one", now(), TimeDelta::zero()).await.unwrap();
-        let ended = kept.ask_to_cancel(one.id, Cancel::Rollback, now()).await.unwrap();
+        kept.put_back(one.thread, one.id, "one", now(), TimeDelta::zero()).await.unwrap();
+        let ended = kept.ask_to_cancel(one.thread, one.id, Cancel::Rollback, now()).await.unwrap();
         assert_eq!(ended, Some(RunStatus::Pending), "no process has done anything of it");
         assert_eq!(kept.run_status(thread, one.id).await.unwrap(), Some(RunStatus::Interrupted));
 
         let two = kept.add_run(&run(thread), begin("one")).await.unwrap().unwrap();
         assert!(kept.take_over(&two, TimeDelta::zero(), begin("two")).await.unwrap());
-        assert!(kept.put_back(two.id, "two", now(), TimeDelta::zero()).await.unwrap());
+        assert!(kept.put_back(two.thread, two.id, "two", now(), TimeDelta::zero()).await.unwrap());
         for how in [Cancel::Rollback, Cancel::Interrupt] {
-            let left = kept.ask_to_cancel(two.id, how, now()).await.unwrap();
+            let left = kept.ask_to_cancel(two.thread, two.id, how, now()).await.unwrap();
             assert_eq!(left, Some(RunStatus::Running), "{how:?}");
         }
         let waits = kept.find_run(two.id).await.unwrap().unwrap();
         assert_eq!((waits.status, waits.cancel), (RunStatus::Pending, Some(Cancel::Rollback)));
         let begun = kept.begin_run(&waits, begin("two")).await.unwrap().unwrap();
         assert_eq!((begun.attempt, begun.cancel), (3, Some(Cancel::Rollback)));
-        assert!(!kept.put_back(two.id, "two", now(), TimeDelta::zero()).await.unwrap());
+        assert!(!kept.put_back(two.thread, two.id, "two", now(), TimeDelta::zero()).await.unwrap());
         let ended = Ended::new(RunStatus::Interrupted);
-        assert!(kept.end_run(two.id, ended, now()).await.unwrap());
+        assert!(kept.end_run(two.thread, two.id, ended, now()).await.unwrap().is_some());
     })
     .await;
 }
@@ -66,7 +66,7 @@ async fn a_thread_of_one_run_stays_until_its_newest_run_has_ended_for_a_while() 
     on_both(|kept, thread| async move {
         let brief = NewRun { temporary: true, ..run(thread) };
         kept.add_run(&brief, begin("one")).await.unwrap();
-        kept.end_run(brief.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+        kept.end_run(brief.thread, brief.id, Ended::new(RunStatus::Success), now()).await.unwrap();
         let soon = now() + TimeDelta::seconds(1);
         let gone = async || kept.threads_of_one_run(soon, 9, 0).await.unwrap().len();
         assert_eq!(gone().await, 1);
@@ -76,7 +76,9 @@ async fn a_thread_of_one_run_stays_until_its_newest_run_has_ended_for_a_while() 
         kept.add_run(&second, begin("one")).await.unwrap().unwrap();
         assert_eq!(gone().await, 0, "a second run is under way");
         let later = now() + TimeDelta::seconds(2);
-        kept.end_run(second.id, Ended::new(RunStatus::Success), later).await.unwrap();
+        kept.end_run(second.thread, second.id, Ended::new(RunStatus::Success), later)
+            .await
+            .unwrap();
         assert_eq!(gone().await, 0, "it has ended just now");
         let even_later = later + TimeDelta::seconds(1);
         assert!(kept.threads_of_one_run(even_later, 9, 0).await.unwrap().is_empty(), "unsent");

@@ -177,9 +177,14 @@ async fn threads_and_their_runs_are_visible_to_their_tenant_and_to_their_workers
     // Ids of theirs lead nowhere for us.
     assert!(ours.add_run(&support::run(thread), begin).await.is_err());
     assert!(ours.find_run(run.id).await.unwrap().is_none());
-    let cancelled = ours.ask_to_cancel(run.id, Cancel::Interrupt, now()).await.unwrap();
+    let cancelled = ours.ask_to_cancel(run.thread, run.id, Cancel::Interrupt, now()).await.unwrap();
     assert_eq!(cancelled, None);
-    assert!(!ours.end_run(run.id, Ended::new(RunStatus::Error), now()).await.unwrap());
+    assert!(
+        ours.end_run(run.thread, run.id, Ended::new(RunStatus::Error), now())
+            .await
+            .unwrap()
+            .is_none()
+    );
     assert!(!ours.delete_run(thread, run.id).await.unwrap());
     assert!(ours.thread_meta(thread).await.unwrap().updated_at.is_none());
     ours.note_thread(thread, &json!({ "b": 2 }), None, now()).await.unwrap();
@@ -195,10 +200,17 @@ async fn threads_and_their_runs_are_visible_to_their_tenant_and_to_their_workers
     assert_eq!(ours.other_owners("two").await.unwrap(), ["one"]);
     assert_eq!(ours.due_crons(now(), 9, 0).await.unwrap().len(), 1);
     assert!(ours.claim_cron(&cron, "two", now(), chrono::TimeDelta::seconds(9)).await.unwrap());
-    let cancelled = theirs.ask_to_cancel(run.id, Cancel::Interrupt, now()).await.unwrap();
+    let cancelled =
+        theirs.ask_to_cancel(run.thread, run.id, Cancel::Interrupt, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));
     assert_eq!(ours.runs_of("one").await.unwrap(), [(run.id, Some(Cancel::Interrupt))]);
-    assert!(theirs.end_run(run.id, Ended::new(RunStatus::Interrupted), now()).await.unwrap());
+    assert!(
+        theirs
+            .end_run(run.thread, run.id, Ended::new(RunStatus::Interrupted), now())
+            .await
+            .unwrap()
+            .is_some()
+    );
     let due = ours.due_deliveries(now(), &[], 9).await.unwrap();
     assert_eq!(due.iter().map(|one| one.tenant.as_str()).collect::<Vec<_>>(), ["theirs"]);
     assert!(!ours.claim_delivery(due[0].id, now(), chrono::TimeDelta::seconds(9)).await.unwrap());

@@ -57,9 +57,12 @@ async fn one_run_of_a_thread_is_driven_and_later_runs_wait_in_order() {
     assert_eq!((first.base_step, first.first_event), (Some(0), Some(0)));
     assert!(begin_next(&kept, thread, begin).await.is_none(), "the first is under way");
     let ended = Ended::new(RunStatus::Success);
-    assert!(kept.end_run(first.id, ended, now()).await.unwrap());
+    assert!(kept.end_run(first.thread, first.id, ended, now()).await.unwrap().is_some());
     let again = Ended::new(RunStatus::Error);
-    assert!(!kept.end_run(first.id, again, now()).await.unwrap(), "it has ended");
+    assert!(
+        kept.end_run(first.thread, first.id, again, now()).await.unwrap().is_none(),
+        "it has ended"
+    );
     let later = Begin { owner: "two", now: now() + TimeDelta::seconds(2) };
     let begun = begin_next(&kept, thread, later).await.unwrap();
     assert_eq!((begun.id, begun.owner.as_deref(), begun.attempt), (second.id, Some("two"), 1));
@@ -80,7 +83,8 @@ async fn a_lost_run_is_claimed_once_and_only_from_its_last_seen_owner() {
         !kept.take_over(&first, TimeDelta::zero(), begin).await.unwrap(),
         "it is another one's now"
     );
-    let cancelled = kept.ask_to_cancel(first.id, Cancel::Rollback, now()).await.unwrap();
+    let cancelled =
+        kept.ask_to_cancel(first.thread, first.id, Cancel::Rollback, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));
     assert_eq!(kept.runs_of("alive").await.unwrap(), [(first.id, Some(Cancel::Rollback))]);
 }
@@ -91,9 +95,9 @@ async fn an_unstarted_run_waits_again_unless_it_is_to_stop() {
     let begin = Begin { owner: "one", now: now() };
     let pause = TimeDelta::zero();
     let first = kept.add_run(&run(thread), begin).await.unwrap().unwrap();
-    kept.put_back(first.id, "another", now(), pause).await.unwrap();
+    kept.put_back(first.thread, first.id, "another", now(), pause).await.unwrap();
     assert_eq!(kept.run_status(thread, first.id).await.unwrap(), Some(RunStatus::Running));
-    kept.put_back(first.id, "one", now(), pause).await.unwrap();
+    kept.put_back(first.thread, first.id, "one", now(), pause).await.unwrap();
     let again = Begin { now: now() + TimeDelta::seconds(1), ..begin };
     let begun = begin_next(&kept, thread, again).await.unwrap();
     assert_eq!((begun.id, begun.attempt), (first.id, 1), "nobody has driven it before");
@@ -102,13 +106,17 @@ async fn an_unstarted_run_waits_again_unless_it_is_to_stop() {
     assert!(kept.take_over(&begun, TimeDelta::zero(), later).await.unwrap());
     let database = Database::open(place.path().join("t.db").to_str().unwrap()).await.unwrap();
     database.execute(&query("UPDATE thread SET head = 5, events = 7")).await.unwrap();
-    kept.put_back(first.id, "two", now(), pause).await.unwrap();
+    kept.put_back(first.thread, first.id, "two", now(), pause).await.unwrap();
     let begun = begin_next(&kept, thread, again).await.unwrap();
     assert_eq!((begun.attempt, begun.base_step, begun.first_event), (3, Some(0), Some(0)));
     // It is cancelled while it is being put back.
-    let cancelled = kept.ask_to_cancel(first.id, Cancel::Interrupt, now()).await.unwrap();
+    let cancelled =
+        kept.ask_to_cancel(first.thread, first.id, Cancel::Interrupt, now()).await.unwrap();
     assert_eq!(cancelled, Some(RunStatus::Running));
-    assert!(!kept.put_back(first.id, "one", now(), pause).await.unwrap(), "its process ends it");
+    assert!(
+        !kept.put_back(first.thread, first.id, "one", now(), pause).await.unwrap(),
+        "its process ends it"
+    );
     assert_eq!(kept.run_status(thread, first.id).await.unwrap(), Some(RunStatus::Running));
 }
 
@@ -130,7 +138,7 @@ async fn of_two_processes_with_an_answer_to_one_question_only_one_begins_a_run()
     assert!(kept.add_run(&answer(7), by("one")).await.unwrap().is_none(), "it moved on");
     let first = kept.add_run(&answer(0), by("one")).await.unwrap().unwrap();
     assert!(kept.add_run(&answer(0), by("other")).await.unwrap().is_none(), "it is answered");
-    kept.end_run(first.id, Ended::new(RunStatus::Interrupted), now()).await.unwrap();
+    kept.end_run(first.thread, first.id, Ended::new(RunStatus::Interrupted), now()).await.unwrap();
     assert!(kept.add_run(&answer(0), by("other")).await.unwrap().is_some(), "it was not answered");
 }
 
@@ -156,7 +164,7 @@ async fn a_single_run_thread_is_deleted_after_the_run_and_its_deliveries_end() {
     kept.add_delivery(brief.id, &webhook, now()).await.unwrap();
     let later = now() + TimeDelta::hours(1);
     assert!(kept.threads_of_one_run(later, 9, 0).await.unwrap().is_empty(), "it is under way");
-    kept.end_run(brief.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+    kept.end_run(brief.thread, brief.id, Ended::new(RunStatus::Success), now()).await.unwrap();
     assert!(kept.threads_of_one_run(later, 9, 0).await.unwrap().is_empty(), "it is to be sent");
     let due = kept.due_deliveries(later, &[], 9).await.unwrap();
     kept.delivered(due[0].id).await.unwrap();
@@ -363,7 +371,7 @@ async fn the_messages_of_a_run_that_is_stored_again_are_sent_once() {
             kept.add_delivery(run.id, new, now()).await.unwrap();
         }
         kept.add_run(&run, Begin { owner: "one", now: now() }).await.unwrap();
-        kept.end_run(run.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+        kept.end_run(run.thread, run.id, Ended::new(RunStatus::Success), now()).await.unwrap();
         assert_eq!(kept.due_deliveries(now(), &[], 9).await.unwrap().len(), 2);
     }
 }
@@ -379,7 +387,7 @@ async fn a_run_that_begins_later_than_one_asked_for_after_it_is_followed_too() {
         let quick = run(thread);
         kept.add_run(&quick, begin(1)).await.unwrap();
         assert_eq!(begin_next(&kept, thread, begin(1)).await.unwrap().id, quick.id);
-        kept.end_run(quick.id, Ended::new(RunStatus::Success), now()).await.unwrap();
+        kept.end_run(quick.thread, quick.id, Ended::new(RunStatus::Success), now()).await.unwrap();
         let next = async |seen: &[Uuid]| kept.next_unseen(thread, 0, seen).await.unwrap();
         assert_eq!(next(&[]).await.unwrap().id, quick.id);
         assert!(next(&[quick.id]).await.is_none());

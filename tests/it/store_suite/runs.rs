@@ -1,6 +1,6 @@
 //! Runs of a thread.
 
-use perihelion::checkpoint::Fence;
+use perihelion::checkpoint::{Claim, Error, Fence};
 use perihelion::{
     checkpoint::{RunEnd, RunRow, RunStatus, ThreadStatus},
     ids::RunId,
@@ -11,7 +11,7 @@ use serde_json::json;
 use super::{
     on_every_store_sealed_too,
     stores::Fixture,
-    writer::{Writer, encoded},
+    writer::{TTL, Writer, encoded},
 };
 
 on_every_store_sealed_too!(
@@ -19,6 +19,7 @@ on_every_store_sealed_too!(
     beginning_a_run_again_keeps_its_number,
     ending_a_run_that_never_began_still_gives_the_thread_back,
     an_end_that_is_sent_twice_preserves_events_in_between,
+    a_claim_and_the_beginning_of_its_run_happen_together_or_not_at_all,
 );
 
 async fn runs_are_numbered_from_one_and_listed_in_order(on: &Fixture) {
@@ -111,4 +112,37 @@ async fn an_end_that_is_sent_twice_preserves_events_in_between(on: &Fixture) {
     on.store.end_run(Fence::new(thread, fence), run, end).await.unwrap();
     let info = on.store.info(thread).await.unwrap();
     assert_eq!(info.status, ThreadStatus::Queued, "the answer is not waited for in vain");
+}
+
+async fn a_claim_and_the_beginning_of_its_run_happen_together_or_not_at_all(on: &Fixture) {
+    let writer = Writer::with_steps(&on.store, 1).await;
+    let thread = writer.thread;
+    let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
+    on.store.end_run(Fence::new(thread, writer.fence), writer.run, end).await.unwrap();
+    let before = on.store.runs(thread).await.unwrap().len();
+
+    let claim = Claim::new(thread, "one", TTL);
+    let begun = on.store.claim_and_begin(claim, true).await.unwrap();
+    assert_eq!((begun.info.fence, begun.info.head), (writer.fence + 1, 1));
+    assert_eq!((begun.info.status, begun.info.owner.as_deref()), (ThreadStatus::Busy, Some("one")));
+    assert_eq!(begun.events, on.store.event_position(thread).await.unwrap());
+    let millis = begun.info.updated_at.timestamp_millis();
+    assert_eq!(begun.run.started_micros() / 1_000, millis, "dated by the store");
+    let runs = on.store.runs(thread).await.unwrap();
+    assert_eq!(runs.len(), before + 1);
+    assert_eq!((runs[before].id, runs[before].status), (begun.run, RunStatus::Running));
+    assert_eq!(runs[before].started_at, begun.info.updated_at);
+
+    // A second claim under the same name is refused, and begins nothing.
+    let refused = on.store.claim_and_begin(claim, true).await;
+    assert!(matches!(refused, Err(Error::Busy { .. })), "{refused:?}");
+    assert_eq!(on.store.runs(thread).await.unwrap(), runs);
+    let forced = on.store.claim_and_begin(claim.forced(), false).await.unwrap();
+    assert_eq!(forced.info.fence, begun.info.fence + 1);
+    let last = on.store.runs(thread).await.unwrap().pop().unwrap();
+    assert_eq!((last.id, last.number), (forced.run, runs[before].number + 1));
+    if let Some(outbox) = on.store.outbox() {
+        let owed = outbox.pending_of(thread).await.unwrap().unwrap();
+        assert_eq!(owed.to_run, runs[before].number, "only the first was to be exported");
+    }
 }

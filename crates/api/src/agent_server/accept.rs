@@ -62,12 +62,7 @@ async fn accept_on(
         due_at: due(body.after_seconds)?,
         deliveries: webhook.map(NewDelivery::webhook).into_iter().collect(),
     };
-    let is_answer = matches!(accept.order.asked, Asked::Resume(_));
-    let run = app.service.accept(accept).await.map_err(missing)?;
-    // Not before: a run that is refused changes nothing of its thread, and who decides a call of another user neither.
-    if !is_answer || app.service.user_on(thread, None).await.is_ok() {
-        app.service.note_assistant(thread, &assistant.graph, assistant.id).await?;
-    }
+    let run = app.service.accept_of(&assistant.graph, accept).await.map_err(missing)?;
     let stops_with_client = body.on_disconnect == Some(wire::OnDisconnect::Cancel);
     Ok(Accepted { run, modes, stops_with_client })
 }

@@ -19,8 +19,8 @@ use crate::http::{
 use crate::{event_stream, request_fields};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_service::Service;
 use perihelion_service::kept::{Run, RunFilter, RunStatus};
+use perihelion_service::{Finished, Service};
 
 pub(super) async fn create(
     app: State<AppState>,
@@ -165,11 +165,16 @@ pub(super) fn response(app: &AppState, run: Run, stops_with_client: bool) -> Res
 
 /// Waits for a run and returns the state that it left, or why it failed.
 async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
-    let Some(ended) = ended(service, run).await? else { return Ok(json!({})) };
+    let Some(Finished { run: ended, state }) = ended(service, run).await? else {
+        return Ok(json!({}));
+    };
     if let (RunStatus::Error | RunStatus::Timeout, Some(why)) = (ended.status, &ended.error) {
         return Ok(json!({ "__error__": why }));
     }
-    let mut values = values_after(service, &ended).await?;
+    let mut values = match state {
+        Some(state) => wire::output(&state),
+        None => values_after(service, &ended).await?,
+    };
     for (name, value) in request_fields::asked_for(service, &ended).await? {
         values[name] = value;
     }
@@ -177,8 +182,8 @@ async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
 }
 
 /// Waits for the end of a run; `None` if it was rolled back, or deleted.
-pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Run>, Refusal> {
-    match service.ended(ThreadId(run.thread), run.id).await? {
+pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Finished>, Refusal> {
+    match service.finished(ThreadId(run.thread), run.id).await? {
         None if service.stop().is_cancelled() => {
             let why = "the server is shutting down; the run continues, so request it again";
             Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why.into()))

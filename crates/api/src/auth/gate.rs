@@ -52,6 +52,15 @@ pub(crate) struct Gate {
     kept: Mutex<HashMap<String, Router>>,
 }
 
+/// What is known of who asks before they are authenticated.
+#[derive(Default)]
+struct Known {
+    /// Who it is, by the decision of the process of hosted graphs.
+    judged: Option<Principal>,
+    /// Whose credential it is, if that was looked up for the decision.
+    checked: Option<Principal>,
+}
+
 /// A request that is led to the routes.
 struct Admitted {
     seen: Service,
@@ -112,12 +121,12 @@ impl Gate {
     }
 
     async fn pass(self: Arc<Self>, request: Request) -> Response {
-        let (judged, mut request) = match self.judged(request).await {
+        let (known, mut request) = match self.judged(request).await {
             Ok(judged) => judged,
             Err(refusal) => return refusal.into_response(),
         };
         let method = request.method();
-        let admitted = self.admitted(method, request.uri(), request.headers(), judged).await;
+        let admitted = self.admitted(method, request.uri(), request.headers(), known).await;
         let Admitted { seen, credential, place } = match admitted {
             Ok(admitted) => admitted,
             Err(refusal) => return refused_socket::answer(request, *refusal).await,
@@ -142,16 +151,20 @@ impl Gate {
     }
 
     /// Lets the process of hosted graphs decide about a request, unless there is nothing to decide.
-    async fn judged(&self, request: Request) -> Result<(Option<Principal>, Request), Refusal> {
+    async fn judged(&self, request: Request) -> Result<(Known, Request), Refusal> {
         let graph = self.service.runtime().hosted_graph();
         let Some(graph) = graph.filter(|graph| graph.about().screens != Screens::Nothing) else {
-            return Ok((None, request));
+            return Ok((Known::default(), request));
         };
-        let is_known = match Credential::of(request.headers()) {
-            Some(credential) => self.check(&credential).await.is_ok(),
-            None => false,
+        let checked = match Credential::of(request.headers()) {
+            Some(credential) => self.check(&credential).await.ok(),
+            None => None,
         };
-        hosted::judged(&self.service, graph.as_ref(), request, is_known, self.most_bytes).await
+        let is_known = checked.is_some();
+        let graph = graph.as_ref();
+        let (judged, request) =
+            hosted::judged(&self.service, graph, request, is_known, self.most_bytes).await?;
+        Ok((Known { judged, checked }, request))
     }
 
     /// Returns whether people can register: not beside another issuer, whose users have names in the same tenant.
@@ -171,7 +184,7 @@ impl Gate {
         method: &Method,
         uri: &Uri,
         headers: &HeaderMap,
-        judged: Option<Principal>,
+        Known { judged, checked }: Known,
     ) -> Result<Admitted, Box<Response>> {
         if uri.path_and_query().is_some_and(|written| written.as_str().contains("%00")) {
             // Postgres keeps no such text.
@@ -180,7 +193,7 @@ impl Gate {
         }
         let known = match judged {
             Some(who) => Ok((who, None)),
-            None => self.who(method, headers).await,
+            None => self.who(method, headers, checked).await,
         };
         let (who, credential) = match known {
             Ok(found) => found,
@@ -232,6 +245,7 @@ impl Gate {
         &self,
         method: &Method,
         headers: &HeaderMap,
+        checked: Option<Principal>,
     ) -> Result<(Principal, Option<Credential>), AuthError> {
         if self.is_open().await? {
             return Ok((self.service.who().clone(), None));
@@ -244,7 +258,10 @@ impl Gate {
             let who = self.by_cookie_and_header(cookie, headers).await?;
             return Ok((who, Some(credential)));
         }
-        let who = self.check(&credential).await?;
+        let who = match checked {
+            Some(who) => who,
+            None => self.check(&credential).await?,
+        };
         let is_fixed = matches!(who.proved_by, ProvedBy::Loopback);
         Ok((who, (!is_fixed).then_some(credential)))
     }

@@ -26,10 +26,10 @@ async fn waiting(service: &Service) -> Result<Vec<ThreadView>, Refusal> {
         limit: MOST,
         ..ThreadFilter::default()
     };
-    Ok(service.find_threads(&filter, StatesOf::Asking).await?.0)
+    Ok(service.find_threads(&filter, StatesOf::None).await?.0)
 }
 
-fn shown(view: &ThreadView, one: &InterruptView) -> Value {
+fn shown(view: &ThreadView, one: &InterruptView, question: Option<&str>) -> Value {
     json!({
         "id": one.id,
         "thread_id": view.info.id,
@@ -37,7 +37,7 @@ fn shown(view: &ThreadView, one: &InterruptView) -> Value {
         "kind": one.kind,
         "agent": one.agent,
         "payload": one.payload,
-        "question": view.state.as_ref().map(|state| state.star().input_request.clone()),
+        "question": question,
         "waiting_since": view.info.updated_at,
         // The name of earlier versions.
         "waits_since": view.info.updated_at,
@@ -45,9 +45,12 @@ fn shown(view: &ThreadView, one: &InterruptView) -> Value {
 }
 
 pub(super) async fn list(service: State<Service>) -> JsonResult {
-    let views = waiting(&service).await?;
-    let all = views.iter().flat_map(|view| view.open.iter().map(|one| shown(view, one)));
-    Ok(Json(all.collect()))
+    let mut all = Vec::new();
+    for view in waiting(&service).await?.iter().filter(|view| !view.open.is_empty()) {
+        let question = service.question_of(view).await?;
+        all.extend(view.open.iter().map(|one| shown(view, one, question.as_deref())));
+    }
+    Ok(Json(Value::Array(all)))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -75,7 +78,8 @@ async fn found(service: &Service, id: &str) -> Result<(ThreadView, InterruptView
 
 pub(super) async fn get(service: State<Service>, Path(id): Path<String>) -> JsonResult {
     let (view, one) = found(&service, &id).await?;
-    Ok(Json(shown(&view, &one)))
+    let question = service.question_of(&view).await?;
+    Ok(Json(shown(&view, &one, question.as_deref())))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

@@ -147,22 +147,22 @@ impl Writing {
         let done = written(statement(), place.connection()?).await;
         place.is_torn = false;
         let done = match done {
-            Ok(done) => done,
-            // The statement undid itself and nothing else.
-            Err(error) if is_constraint(&error) && !several => return Err(error),
-            Err(error) => {
+            // The statement undid itself and nothing else. What refused it may be a part of the same transaction, and is
+            // visible to whoever asks for the reason once that is committed.
+            Err(error) if !is_constraint(&error) || several => {
                 place.give_up().await;
                 return Err(error);
             }
+            done => done,
         };
         let Some(mut outcome) = place.group.as_ref().map(|group| group.0.subscribe()) else {
-            return Ok(done);
+            return done;
         };
         drop(place);
         let is_committed =
             outcome.wait_for(Option::is_some).await.is_ok_and(|it| *it == Some(true));
         if is_committed {
-            return Ok(done);
+            return done;
         }
         // Whatever stopped the others is met again by the one that it is about.
         let mut place = self.alone(overwrites).await?;

@@ -34,6 +34,8 @@ pub struct RunToPublish {
     pub fence: Fence,
     /// ID of the run.
     pub run: RunId,
+    /// How far the thread's log reached when the thread was claimed.
+    pub events: EventPosition,
     /// Newest committed step.
     pub head: u64,
     /// The nodes that run after it.
@@ -170,17 +172,11 @@ impl<'a> EventLogWriter<'a> {
     /// Finds the end of the log, and the events to publish first: the ends of steps that were committed before, and the
     /// restart of a step.
     async fn open<S: State>(bus: &Arc<dyn Bus>, published: &'a RunToPublish) -> Result<Self> {
-        let store = bus.store();
-        // There are no events before the first input of a thread.
-        let mark = if published.head == 1 && !published.continues {
-            EventPosition::default()
-        } else {
-            store.event_position(published.fence.thread).await?
-        };
+        let mark = published.events;
         let step = if mark.last > 0 {
             mark.step
         } else if published.continues {
-            let forked_from = store.info(published.fence.thread).await?.forked_from;
+            let forked_from = bus.store().info(published.fence.thread).await?.forked_from;
             forked_from.map_or(0, |(_, seq)| seq)
         } else {
             // The input is the head.

@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use super::{Error, Result, ThreadInfo};
-use crate::ids::ThreadId;
+use super::{Error, EventPosition, Result, ThreadInfo};
+use crate::ids::{RunId, ThreadId};
 
 /// The right to write to a thread: the fencing token of a claim.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
@@ -65,4 +65,15 @@ impl<'a> Claim<'a> {
     pub fn forced(self) -> Self {
         Self { force: true, ..self }
     }
+}
+
+/// A thread that was claimed, and the run that began under the claim.
+#[derive(Clone, Debug)]
+pub struct Begun {
+    /// The thread as claimed.
+    pub info: ThreadInfo,
+    /// The run, dated by the clock that dates the rows of the store.
+    pub run: RunId,
+    /// How far the thread's log of events reaches.
+    pub events: EventPosition,
 }

@@ -32,7 +32,7 @@ mod traits;
 
 pub use blobs::{blob_row, names_of_state, read_blob};
 pub use chain::chain_hash;
-pub use claim::{Claim, Fence};
+pub use claim::{Begun, Claim, Fence};
 pub use dump::{ThreadDump, read_dump, write_dump};
 pub use encoded::{Codec, Encoded};
 pub(crate) use error::Result;

@@ -9,10 +9,10 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error, EventPosition, EventRow,
-    Fence, Keyring, Loaded, MemoryStore, NewThread, OpenInterrupt, PendingExport, PendingRow,
-    PostgresStore, RunEnd, RunRow, SealedStore, SnapshotRow, SqliteStore, StateCache, StepRow,
-    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, WorkFilter, sealed,
+    Begun, BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error, EventPosition,
+    EventRow, Fence, Keyring, Loaded, MemoryStore, NewThread, OpenInterrupt, PendingExport,
+    PendingRow, PostgresStore, RunEnd, RunRow, SealedStore, SnapshotRow, SqliteStore, StateCache,
+    StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, WorkFilter, sealed,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -308,6 +308,16 @@ pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Trans
     /// the start of a process. [`Error::Unsealed`] without a key that fits any of them.
     async fn check_keys(&self) -> Result<(), Error> {
         sealed::check(self, None).await
+    }
+
+    /// Takes a thread's lease as [`Leases::claim`] does, and starts a run under it as [`Leases::begin_run`] does; a database
+    /// does both in one write.
+    async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun, Error> {
+        let info = self.claim(claim).await?;
+        let run = RunId::begun_at(info.updated_at);
+        self.begin_run(Fence::from(&info), run, exports).await?;
+        let events = self.event_position(info.id).await?;
+        Ok(Begun { info, run, events })
     }
 
     /// Returns the export cursor; `None` for a store without one, whose undelivered traces are lost.

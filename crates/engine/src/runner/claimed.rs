@@ -12,8 +12,8 @@ use super::outcome::{Durability, Error, Result, RunOutcome, RunResult};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
 use crate::checkpoint::{
-    Error as StoreError, Fence, Restored, RunEnd, RunRow, RunStatus, ThreadInfo, ThreadStatus,
-    restore,
+    Begun, Error as StoreError, EventPosition, Fence, Restored, RunEnd, RunRow, RunStatus,
+    ThreadInfo, ThreadStatus, restore,
 };
 use crate::clock::Clock;
 use crate::failpoint::{Point, wrap};
@@ -29,6 +29,8 @@ pub(super) struct ClaimedThread<S: State> {
     /// It was claimed from the process that held it when it was read, at this time or later.
     from_holder: Option<DateTime<Utc>>,
     pub run: RunId,
+    /// How far the thread's log of events reached.
+    pub events: EventPosition,
     /// The store's clock.
     pub clock: Clock,
     /// Stops this run alone: by its caller, its deadline, or the loss of the lease.
@@ -76,8 +78,10 @@ impl<S: State> Runner<S> {
         let store = self.store();
         let thread = read.info.id;
         let guard = LeaseGuard::new(&self.process);
-        let info = lease::claim(store.as_ref(), thread, guard.owner(), self.lease).await?;
-        self.claimed(read, info, guard, cancel).await
+        let owner = guard.owner();
+        let begun =
+            lease::claim(store.as_ref(), thread, owner, self.lease, self.exports_traces).await?;
+        self.claimed(read, begun, guard, cancel).await
     }
 
     /// Claims the lease of a thread that was read, unless another process claimed it since, and starts a run.
@@ -89,14 +93,16 @@ impl<S: State> Runner<S> {
         let guard = LeaseGuard::new(&self.process);
         let store = self.store().as_ref();
         let owner = guard.owner();
-        let info = lease::claim_as_seen(store, &read.info, owner, self.lease).await?;
-        self.claimed(read, info, guard, cancel).await
+        let seen = &read.info;
+        let begun =
+            lease::claim_as_seen(store, seen, owner, self.lease, self.exports_traces).await?;
+        self.claimed(read, begun, guard, cancel).await
     }
 
     async fn claimed(
         &self,
         read: Restored<S>,
-        info: ThreadInfo,
+        Begun { info, run, events }: Begun,
         guard: LeaseGuard,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>> {
@@ -119,15 +125,14 @@ impl<S: State> Runner<S> {
         let mut restored =
             if is_unmoved { read } else { restore::<S>(store.as_ref(), thread, None).await? };
         restored.info = info;
-        // Dated like all that happens in it; time limits count from there.
-        let run = RunId::begun_at(restored.info.updated_at);
-        let begin = store.begin_run(Fence::from(&restored.info), run, self.exports_traces);
-        let clock = store.clock(wrap(Point::RunBegin, begin).await?.started_at);
+        // Its run is dated like all that happens in it; time limits count from there.
+        let clock = store.clock(restored.info.updated_at);
         Ok(ClaimedThread {
             restored,
             was,
             from_holder,
             run,
+            events,
             clock,
             stop,
             span,

@@ -292,7 +292,8 @@ impl<S: State> Runner<S> {
             let run = claimed.run;
             let head = position.head;
             let next = position.frontier.names();
-            Publisher::begin::<S>(bus, RunToPublish { fence, run, head, next, continues })
+            let events = claimed.events;
+            Publisher::begin::<S>(bus, RunToPublish { fence, run, events, head, next, continues })
         });
         if let Some(most) = options.max_crashes {
             self.refuse_crash_loop(claimed, most).await?;

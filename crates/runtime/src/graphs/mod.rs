@@ -329,10 +329,14 @@ impl Runtime {
     }
 
     /// Returns the graph of a thread that is about to run; the supervisor graph, once it has its tenant's teams.
-    pub(crate) async fn graph_to_run(&self, info: &ThreadInfo) -> Result<&Arc<dyn Served>, Error> {
-        if info.graph == GRAPH {
-            self.load_teams(&info.tenant).await;
+    pub(crate) async fn graph_to_run(
+        &self,
+        graph: &str,
+        tenant: &str,
+    ) -> Result<&Arc<dyn Served>, Error> {
+        if graph == GRAPH {
+            self.load_teams(tenant).await;
         }
-        self.graph(&info.graph)
+        self.graph(graph)
     }
 }

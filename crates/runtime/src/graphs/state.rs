@@ -85,7 +85,7 @@ pub struct ThreadState {
 }
 
 impl ThreadState {
-    pub(super) fn new<S: Debug + Serialize + Send + Sync + 'static>(
+    pub(crate) fn new<S: Debug + Serialize + Send + Sync + 'static>(
         about: &Arc<About>,
         state: Arc<S>,
     ) -> Self {
@@ -148,6 +148,14 @@ impl ThreadState {
         match self.of::<GraphState>() {
             Some(star) => star.messages.iter().cloned().collect(),
             None => messages_in(&self.about, &self.json()),
+        }
+    }
+
+    /// Returns the words of its first message.
+    pub fn first_message(&self) -> Option<String> {
+        match self.of::<GraphState>() {
+            Some(star) => star.messages.iter().next().map(|message| message.content.clone()),
+            None => self.messages().into_iter().next().map(|message| message.content),
         }
     }
 

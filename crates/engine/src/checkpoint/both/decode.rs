@@ -8,9 +8,9 @@ use uuid::Uuid;
 use super::super::chain::{not_beyond, reached};
 use super::super::checksum::{self, Counted};
 use super::super::{
-    BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventPosition, EventRow,
-    Loaded, OpenInterrupt, PendingExport, PendingRow, Result, RunRow, RunStatus, SnapshotRow,
-    StepKind, StepRow, ThreadInfo, ThreadStatus, Waiting,
+    Begun, BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventPosition,
+    EventRow, Loaded, OpenInterrupt, PendingExport, PendingRow, Result, RunRow, RunStatus,
+    SnapshotRow, StepKind, StepRow, ThreadInfo, ThreadStatus, Waiting,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -289,6 +289,11 @@ pub(in super::super) fn export(row: &Row) -> Result<PendingExport> {
 /// Reads how far a thread's log reaches.
 pub(in super::super) fn mark(row: &Row) -> Result<EventPosition> {
     Ok(EventPosition { last: count(row, "events")?, step: count(row, "events_step")? })
+}
+
+pub(in super::super) fn begun(row: &Row) -> Result<Begun> {
+    let info = thread(row)?.info;
+    Ok(Begun { info, run: RunId(there(row, "run")?), events: mark(row)? })
 }
 
 pub(in super::super) fn event(row: &Row) -> Result<EventRow> {

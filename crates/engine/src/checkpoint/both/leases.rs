@@ -3,11 +3,11 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
-use perihelion_database::{Database, Query, Row, query};
+use perihelion_database::{Database, Dialect, Query, Row, query};
 
 use super::super::limits::{big, micros, text};
 use super::super::{
-    Claim, Error, Fence, Leases, Result, RunEnd, RunRow, ThreadInfo, Waiting, WorkFilter,
+    Begun, Claim, Error, Fence, Leases, Result, RunEnd, RunRow, ThreadInfo, Waiting, WorkFilter,
 };
 use super::decode::{self, run_columns, thread_columns};
 use super::{Backend, info, now, worded};
@@ -17,27 +17,10 @@ use crate::ids::{RunId, ThreadId};
 #[async_trait]
 impl<B: Backend> Leases for B {
     async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo> {
-        let Claim { thread, seen, owner, ttl, force } = claim;
         let database = self.database();
-        // Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
-        let statement = worded(database.dialect(), CLAIM, &[NOW, UNTIL]).binds((
-            thread.0,
-            text(owner),
-            micros(ttl),
-            now(),
-            force,
-            seen.map(big),
-        ));
-        for attempt in 1.. {
-            if let Some(row) = database.execute_returning(&statement).await? {
-                return Ok(decode::thread(&row)?.info);
-            }
-            let info = info(database, thread).await?.info;
-            if info.lease_until.is_some() || seen.is_some() || attempt == ATTEMPTS {
-                return Err(info.busy());
-            }
-        }
-        Err(Error::UnknownThread(thread))
+        let statement = claiming(database.dialect(), CLAIM, claim);
+        let row = claimed(database, claim, statement).await?;
+        Ok(decode::thread(&row)?.info)
     }
 
     async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>> {
@@ -85,16 +68,86 @@ impl<B: Backend> Leases for B {
 /// Looks at a lease that vanished between the attempt and the look are given this many times.
 const ATTEMPTS: usize = 3;
 
+/// Claims a thread and starts a run in one write; see [`Store`](super::super::Store).
+pub(in super::super) async fn claim_and_begin(
+    database: &Database,
+    claim: Claim<'_>,
+    exports: bool,
+) -> Result<Begun> {
+    let dialect = database.dialect();
+    let begin = dialect.pick(BEGIN_ON_SQLITE, BEGIN_ON_POSTGRES);
+    let begin = claiming(dialect, begin, claim).binds((RunId::begun_at(now()).0, exports));
+    let begin = if dialect == Dialect::Sqlite { begin.several() } else { begin };
+    decode::begun(&claimed(database, claim, begin).await?)
+}
+
+fn claiming(dialect: Dialect, statement: &str, claim: Claim<'_>) -> Query {
+    let Claim { thread, seen, owner, ttl, force } = claim;
+    let values = (thread.0, text(owner), micros(ttl), now(), force, seen.map(big));
+    worded(dialect, statement, &[NOW, UNTIL]).binds(values)
+}
+
+/// Sends the statement of a claim and returns its row, or an error that names the holder.
+///
+/// Not repeated after a broken connection: the first attempt may have won, and its lease runs out.
+async fn claimed(database: &Database, claim: Claim<'_>, statement: Query) -> Result<Row> {
+    for attempt in 1.. {
+        if let Some(row) = database.execute_returning(&statement).await? {
+            return Ok(row);
+        }
+        let info = info(database, claim.thread).await?.info;
+        if info.lease_until.is_some() || claim.seen.is_some() || attempt == ATTEMPTS {
+            return Err(info.busy());
+        }
+    }
+    Err(Error::UnknownThread(claim.thread))
+}
+
 /// The present of a claim, and the end of a lease.
 const NOW: (&str, &str, &str) = ("{now}", "$4", "now()");
 const UNTIL: (&str, &str, &str) = ("{until}", "$4 + $3", "now() + $3 * interval '1 microsecond'");
 
-const CLAIM: &str = concat!(
-    "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
-        woken = false, lease_until = {until}, updated_at = {now}
-     WHERE id = $1 AND ($5 OR lease_until IS NULL OR lease_until <= {now})
-        AND ($6 IS NULL OR fence = $6 AND status IN ('queued', 'busy')) RETURNING ",
-    thread_columns!()
+/// The statement of a claim, which also sets and returns more.
+macro_rules! claim {
+    ($set:literal, $returned:literal) => {
+        concat!(
+            "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
+                woken = false, lease_until = {until}, updated_at = {now}",
+            $set,
+            " WHERE id = $1 AND ($5 OR lease_until IS NULL OR lease_until <= {now})
+                AND ($6 IS NULL OR fence = $6 AND status IN ('queued', 'busy')) RETURNING ",
+            thread_columns!(),
+            $returned
+        )
+    };
+}
+
+const CLAIM: &str = claim!("", "");
+
+/// The beginning of the run's ID is the time, as in each UUIDv7.
+const BEGIN_ON_POSTGRES: &str = concat!(
+    "WITH claimed AS (",
+    claim!(", runs = runs + 1", ", runs, events, events_step"),
+    "), begun AS (
+        INSERT INTO run (thread_id, id, number, status)
+        SELECT id, (lpad(to_hex(floor(extract(epoch FROM now()) * 1000)::bigint), 12, '0')
+            || substr(replace($7::text, '-', ''), 13))::uuid, runs, 'running' FROM claimed
+        RETURNING thread_id, id AS run
+     ), pending_export AS (
+        INSERT INTO trace_debt (thread_id, from_run, to_run)
+        SELECT id, runs, runs FROM claimed WHERE $8
+        ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run
+     )
+     SELECT claimed.*, begun.run FROM claimed JOIN begun ON begun.thread_id = claimed.id"
+);
+
+const BEGIN_ON_SQLITE: &str = concat!(
+    claim!(", runs = runs + 1", ", events, events_step, $7 AS run"),
+    "; INSERT INTO run (thread_id, id, number, status, started_at)
+     SELECT id, $7, runs, 'running', $4 FROM thread WHERE id = $1 AND changes() > 0;
+     INSERT INTO trace_debt (thread_id, from_run, to_run, since)
+     SELECT thread_id, number, number, $4 FROM run WHERE thread_id = $1 AND id = $7 AND $8
+     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run"
 );
 
 /// The queue, by a clock; `{since}` is how long ago a thread must have been queued.

@@ -19,13 +19,13 @@ use sqlx::PgConnection;
 use self::commit::{Unnested, bind_blobs, kept};
 use self::together::Shared as _;
 use super::both::decode::{self, run_columns, thread_columns};
-use super::both::leases::{ended, explain};
+use super::both::leases::{claim_and_begin, ended, explain};
 use super::both::steps::line;
 use super::both::{Backend, sum_of_answer};
 use super::limits::{big, text};
 use super::{
-    BlobRow, Commit, Encoded, EventRow, Fence, Loaded, Outbox, PendingRow, Result, RunEnd, RunRow,
-    StateCache, Store, checksum,
+    Begun, BlobRow, Claim, Commit, Encoded, EventRow, Fence, Loaded, Outbox, PendingRow, Result,
+    RunEnd, RunRow, StateCache, Store, checksum,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -163,6 +163,10 @@ impl Backend for PostgresStore {
 
 #[async_trait]
 impl Store for PostgresStore {
+    async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
+        claim_and_begin(&self.database, claim, exports).await
+    }
+
     fn outbox(&self) -> Option<&dyn Outbox> {
         Some(self)
     }

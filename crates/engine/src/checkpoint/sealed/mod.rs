@@ -20,11 +20,14 @@ use chrono::{DateTime, Utc};
 use uuid::Uuid;
 
 pub use self::keyring::Keyring;
+use self::label::open_info;
 pub(super) use self::label::shown;
 pub(super) use self::seal::key_name;
 pub(super) use self::traits::check;
 use self::values::Values;
-use super::{EffectSettlement, EffectStatus, Effects as _, Outbox, Result, StateCache, Store};
+use super::{
+    Begun, Claim, EffectSettlement, EffectStatus, Effects as _, Outbox, Result, StateCache, Store,
+};
 use crate::clock::Clock;
 use crate::ids::{InterruptId, ThreadId};
 
@@ -77,6 +80,11 @@ impl SealedStore {
 impl Store for SealedStore {
     async fn check_keys(&self) -> Result<()> {
         check(self.inner.as_ref(), Some(&self.keys)).await
+    }
+
+    async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
+        let begun = self.inner.claim_and_begin(claim, exports).await?;
+        Ok(Begun { info: open_info(&self.keys, begun.info), ..begun })
     }
 
     fn outbox(&self) -> Option<&dyn Outbox> {

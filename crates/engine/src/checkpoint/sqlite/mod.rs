@@ -14,13 +14,13 @@ use perihelion_database::{self as database, Database, Query, migrations, query};
 use sqlx::SqliteConnection;
 
 use super::both::decode::{self, run_columns, snapshot_columns, step_columns, thread_columns};
-use super::both::leases::explain;
+use super::both::leases::{claim_and_begin, explain};
 use super::both::steps::{line, saving};
 use super::both::{Backend, now, sum_of_answer, why_not_appended};
 use super::limits::{big, text};
 use super::{
-    BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow, Result, RunEnd,
-    RunRow, StateCache, Store,
+    Begun, BlobRow, Claim, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow,
+    Result, RunEnd, RunRow, StateCache, Store,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -166,6 +166,10 @@ impl Backend for SqliteStore {
 
 #[async_trait]
 impl Store for SqliteStore {
+    async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
+        claim_and_begin(&self.database, claim, exports).await
+    }
+
     fn outbox(&self) -> Option<&dyn Outbox> {
         Some(self)
     }
