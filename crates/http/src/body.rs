@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-use perihelion_clock as clock;
+
+use crate::patience::Patience;
 
 /// Why the body of a request was not read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -20,13 +21,12 @@ pub enum Error {
 /// A body with a time limit for each piece.
 pub(crate) struct Paced {
     body: Incoming,
-    patience: Duration,
-    waits: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
+    patience: Patience,
 }
 
 impl Paced {
     pub(crate) fn new(body: Incoming, patience: Duration) -> Self {
-        Self { body, patience, waits: None }
+        Self { body, patience: Patience::new(patience) }
     }
 }
 
@@ -38,16 +38,12 @@ impl Body for Paced {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
-            self.waits = None;
-            return Poll::Ready(frame.map(|frame| frame.map_err(Error::Peer)));
-        }
-        let patience = self.patience;
-        let waits = self.waits.get_or_insert_with(|| Box::pin(clock::sleep(patience)));
-        match waits.as_mut().poll(cx) {
-            Poll::Ready(()) => Poll::Ready(Some(Err(Error::Stalled(patience)))),
-            Poll::Pending => Poll::Pending,
-        }
+        let frame = Pin::new(&mut self.body).poll_frame(cx);
+        let limit = self.patience.limit;
+        self.patience.bound(frame, cx).map(|frame| match frame {
+            Some(frame) => frame.map(|frame| frame.map_err(Error::Peer)),
+            None => Some(Err(Error::Stalled(limit))),
+        })
     }
 
     fn is_end_stream(&self) -> bool {

@@ -20,6 +20,7 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 
 use crate::body::Paced;
+use crate::connection::PacedStream;
 use perihelion_clock as clock;
 
 /// How long the loop rests when the system has no descriptors or memory for another connection.
@@ -33,6 +34,8 @@ pub struct Bounds {
     pub headers: Duration,
     /// How long the next piece of a request's body may take.
     pub body: Duration,
+    /// How long the peer may leave the next piece of an answer unread.
+    pub write: Duration,
     /// How long requests under way may take when the server drains.
     pub drain: Duration,
 }
@@ -40,8 +43,8 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         let headers = Duration::from_secs(10);
-        let drain = Duration::from_secs(10);
-        Self { connections: 16_384, headers, body: Duration::from_secs(30), drain }
+        let [body, write, drain] = [30, 60, 10].map(Duration::from_secs);
+        Self { connections: 16_384, headers, body, write, drain }
     }
 }
 
@@ -159,6 +162,7 @@ async fn connection(
         }
         request.map(|body| Paced::new(body, bounds.body))
     });
+    let stream = PacedStream::new(stream, bounds.write);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(bounds.headers)

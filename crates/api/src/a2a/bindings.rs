@@ -18,6 +18,7 @@ use super::tasks::Send;
 use super::{card, list, push, shapes, stream, tasks};
 use crate::http::JsonResult;
 use perihelion_engine::ids::ThreadId;
+use perihelion_people::Scope;
 use perihelion_service::Service;
 
 pub(super) async fn call(
@@ -32,13 +33,34 @@ pub(super) async fn call(
         Ok(request) => request,
         Err(refusal) => return Json(refusal.rpc(&Value::Null)).into_response(),
     };
-    let id = request.get("id").cloned().unwrap_or(Value::Null);
-    let answered = match check_version(&uri, &headers) {
+    let id = request.get("id").filter(|id| id.is_string() || id.is_number());
+    let id = id.cloned().unwrap_or_default();
+    let checked = check_request(&request, &id).and_then(|()| check_version(&uri, &headers));
+    let answered = match checked {
         Ok(()) => answer(&service, &headers, &request, &id).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| Json(refusal.rpc(&id)).into_response())
 }
+
+/// Refuses what is no request of JSON-RPC; `id` is its ID, if that is a text or a number.
+fn check_request(request: &Value, id: &Value) -> Result<(), Refusal> {
+    let has_id = request.get("id").is_none_or(|given| given == id);
+    if has_id && request["jsonrpc"] == "2.0" && request["method"].is_string() {
+        Ok(())
+    } else {
+        Err(Refusal::InvalidRequest)
+    }
+}
+
+/// Methods that begin, change or cancel something.
+const CHANGES: [&str; 5] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "CancelTask",
+    "CreateTaskPushNotificationConfig",
+    "DeleteTaskPushNotificationConfig",
+];
 
 async fn answer(
     service: &Service,
@@ -54,7 +76,11 @@ async fn answer(
     };
     let id_of = || named("id", "id");
     let of_task = || named("taskId", "task_id");
-    let result = match request["method"].as_str().unwrap_or_default() {
+    let method = request["method"].as_str().unwrap_or_default();
+    if CHANGES.contains(&method) {
+        service.permit(Scope::Run)?;
+    }
+    let result = match method {
         "SendMessage" => sent(service, typed(params)?).await?,
         "SendStreamingMessage" => {
             return stream::begin(service, typed(params)?, Some(id.clone())).await;

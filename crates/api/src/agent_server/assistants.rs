@@ -8,7 +8,7 @@ use serde::Deserialize;
 use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
-use super::threads::object;
+use super::threads::{conditions, object};
 use super::{AppState, Refusal, page, wire};
 use crate::http::{Asked, Body, JsonResult, ResponseResult, StatusResult};
 use perihelion_engine::clock;
@@ -225,10 +225,16 @@ pub(super) async fn delete(
         let why = "a graph's default assistant cannot be deleted";
         return Err(Refusal(StatusCode::CONFLICT, why.into()));
     }
+    let others = app.service.others_crons(assistant.id).await?;
+    if others > 0 {
+        let why = format!(
+            "the assistant has cron jobs in threads of other users, who must delete them first: {others}"
+        );
+        return Err(Refusal(StatusCode::CONFLICT, why));
+    }
     if deletion.delete_threads.is_some_and(|word| word.eq_ignore_ascii_case("true")) {
         app.service.delete_threads_of(assistant.id).await?;
     }
-    kept.delete_crons_of(assistant.id).await?;
     kept.delete_assistant(assistant.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }
@@ -321,7 +327,7 @@ impl SortBy {
 }
 
 async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Refusal> {
-    let metadata = object(search.metadata.clone(), "metadata")?;
+    let metadata = conditions(search.metadata.clone(), "metadata")?;
     let filter = AssistantFilter {
         graph: search.graph_id.clone(),
         name: search.name.clone(),

@@ -218,7 +218,7 @@ fn filter(app: &AppState, search: Search) -> Result<CronFilter, Refusal> {
         }
         Some(id) => Some(uuid("assistant", id)?),
     };
-    let metadata = threads::object(search.metadata, "metadata")?;
+    let metadata = threads::conditions(search.metadata, "metadata")?;
     Ok(CronFilter {
         assistant,
         thread: search.thread_id,

@@ -70,7 +70,8 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
         },
         None => false,
     };
-    if is_there && create.if_exists != Some(IfExists::DoNothing) {
+    let does_nothing = create.if_exists == Some(IfExists::DoNothing);
+    if is_there && !does_nothing {
         return Err(Refusal(
             StatusCode::CONFLICT,
             format!("Thread with ID {thread} already exists"),
@@ -79,7 +80,13 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
     if !is_there {
         let graph = app.service.graph_noted(&metadata);
         let steps = steps(graph.as_ref(), &create.supersteps)?;
-        let made = app.service.create_thread(thread, &metadata).await?;
+        let made = match app.service.create_thread(thread, &metadata).await {
+            // Another request has created it since.
+            Err(error) if does_nothing && error.is_of_existing_thread() => {
+                return get_shown(&app, thread, &Fields::default()).await;
+            }
+            made => made?,
+        };
         if steps.is_empty() {
             return Ok(Json(wire::shown_thread(&made, &Fields::default())));
         }
@@ -208,6 +215,26 @@ pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal>
         Some(object @ Value::Object(_)) => Ok(object),
         Some(_) => Err(Refusal::invalid(format!("{name} must be an object"))),
     }
+}
+
+/// Parts of a filter at most: each is a condition of its statement.
+pub(super) const MOST_PARTS: usize = 100;
+
+/// Reads a filter: an object or null, with no more parts than a statement takes.
+pub(super) fn conditions(given: Option<Value>, name: &str) -> Result<Value, Refusal> {
+    fn parts(of: &Value) -> usize {
+        1 + match of {
+            Value::Object(fields) => fields.values().map(parts).sum(),
+            Value::Array(items) => items.iter().map(parts).sum(),
+            _ => 0,
+        }
+    }
+    let filter = object(given, name)?;
+    if parts(&filter) > MOST_PARTS + 1 {
+        let why = format!("{name}: a search compares at most {MOST_PARTS} fields and values");
+        return Err(Refusal::invalid(why));
+    }
+    Ok(filter)
 }
 
 /// Rejects an unsupported field of the protocol, unless it is empty.

@@ -11,6 +11,7 @@ use axum::response::{IntoResponse as _, Response};
 use chrono::Duration;
 use parking_lot::Mutex;
 use perihelion_people::{Error, Principal, ProvedBy, Scope};
+use tokio::task::JoinError;
 use tower_service::Service as _;
 
 use super::Ends;
@@ -129,8 +130,16 @@ impl Gate {
         if let Some(place) = &place {
             request.extensions_mut().insert(place.clone());
         }
+        let is_safe = request.method().is_safe();
         let answer = async move {
-            match routes.call(request).await {
+            let called = routes.call(request);
+            // What changes something is done to its end, also if its client goes away meanwhile.
+            let answered = if is_safe {
+                called.await
+            } else {
+                tokio::spawn(called).await.unwrap_or_else(|error| Ok(broken(&error)))
+            };
+            match answered {
                 Ok(response) => keeping(place, with_time(response, &seen).await),
                 Err(never) => match never {},
             }
@@ -303,6 +312,11 @@ impl Gate {
             Err(error) => Err(error.into()),
         }
     }
+}
+
+fn broken(error: &JoinError) -> Response {
+    tracing::error!(%error, "a request broke off");
+    Refusal::failed().into_response()
 }
 
 /// The scopes of users who register themselves.

@@ -59,6 +59,11 @@ impl Wanted {
         self.since = self.since.max(Some(seq));
     }
 
+    /// Returns the last received event; 0 without one.
+    pub(super) fn since(&self) -> u64 {
+        self.since.unwrap_or_default()
+    }
+
     /// Returns whether the client has all events of a run.
     pub(super) fn has_heard(&self, run: &Run) -> bool {
         self.since.is_some_and(|since| Shown::is_past(run, since))
