@@ -120,13 +120,9 @@ async fn a_malformed_message_is_answered_by_an_error_of_json_rpc(served: Served)
 /// X8
 async fn a_call_is_cancelled_after_a_thousand_other_runs(served: Served) {
     let mine = session(&served).await;
-    let (_, other) = served
-        .post("/runs", &{
-            let mut body = super::saying("hello");
-            body["on_completion"] = json!("keep");
-            body
-        })
-        .await;
+    let mut body = super::saying("hello");
+    body["on_completion"] = json!("keep");
+    let (_, other) = served.post("/runs", &body).await;
     let runs = format!("/threads/{}/runs", other["thread_id"].as_str().unwrap());
     served.get(&format!("{runs}/{}/join", other["run_id"].as_str().unwrap())).await;
     let before = served.model.requests().len();

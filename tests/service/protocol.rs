@@ -297,8 +297,8 @@ async fn a_further_subscription_takes_no_event_from_one_that_is_behind(served: S
     let mut heard: Vec<Value> = Vec::new();
     while heard.len() < wanted.len() {
         let message = tokio::time::timeout(PATIENCE, socket.next()).await.unwrap();
-        let frame = serde_json::from_str(message.unwrap().unwrap().to_text().unwrap());
-        let Ok::<Value, _>(frame) = frame else { continue };
+        let message = message.unwrap().unwrap();
+        let Ok(frame) = serde_json::from_str::<Value>(message.to_text().unwrap()) else { continue };
         if ended(&frame) {
             socket.send(subscribe("values")).await.unwrap();
             socket.send(subscribe("tasks")).await.unwrap();
