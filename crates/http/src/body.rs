@@ -6,8 +6,7 @@ use std::time::Duration;
 
 use bytes::Bytes;
 use hyper::body::{Body, Frame, Incoming, SizeHint};
-
-use crate::patience::Patience;
+use perihelion_clock as clock;
 
 /// Why the body of a request was not read to its end.
 #[derive(Debug, thiserror::Error)]
@@ -21,12 +20,13 @@ pub enum Error {
 /// A body with a time limit for each piece.
 pub(crate) struct Paced {
     body: Incoming,
-    patience: Patience,
+    patience: Duration,
+    waits: Option<Pin<Box<dyn Future<Output = ()> + Send>>>,
 }
 
 impl Paced {
     pub(crate) fn new(body: Incoming, patience: Duration) -> Self {
-        Self { body, patience: Patience::new(patience) }
+        Self { body, patience, waits: None }
     }
 }
 
@@ -38,12 +38,16 @@ impl Body for Paced {
         mut self: Pin<&mut Self>,
         cx: &mut Context<'_>,
     ) -> Poll<Option<Result<Frame<Bytes>, Error>>> {
-        let frame = Pin::new(&mut self.body).poll_frame(cx);
-        let limit = self.patience.limit;
-        self.patience.bound(frame, cx).map(|frame| match frame {
-            Some(frame) => frame.map(|frame| frame.map_err(Error::Peer)),
-            None => Some(Err(Error::Stalled(limit))),
-        })
+        if let Poll::Ready(frame) = Pin::new(&mut self.body).poll_frame(cx) {
+            self.waits = None;
+            return Poll::Ready(frame.map(|frame| frame.map_err(Error::Peer)));
+        }
+        let patience = self.patience;
+        let waits = self.waits.get_or_insert_with(|| Box::pin(clock::sleep(patience)));
+        match waits.as_mut().poll(cx) {
+            Poll::Ready(()) => Poll::Ready(Some(Err(Error::Stalled(patience)))),
+            Poll::Pending => Poll::Pending,
+        }
     }
 
     fn is_end_stream(&self) -> bool {

@@ -6,10 +6,8 @@
 //! time. Deliberately absent: any route.
 
 mod body;
-mod connection;
 mod cors;
 mod guard;
-mod patience;
 pub mod reach;
 mod server;
 pub mod sse;

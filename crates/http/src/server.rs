@@ -12,6 +12,8 @@ use hyper::header;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -20,7 +22,6 @@ use tokio_util::task::task_tracker::TaskTrackerToken;
 use tower::ServiceExt as _;
 
 use crate::body::Paced;
-use crate::connection::PacedStream;
 use perihelion_clock as clock;
 
 /// How long the loop rests when the system has no descriptors or memory for another connection.
@@ -34,7 +35,7 @@ pub struct Bounds {
     pub headers: Duration,
     /// How long the next piece of a request's body may take.
     pub body: Duration,
-    /// How long the peer may leave the next piece of an answer unread.
+    /// How long the peer may leave an answer unread; on Linux, where the system counts it.
     pub write: Duration,
     /// How long requests under way may take when the server drains.
     pub drain: Duration,
@@ -124,6 +125,8 @@ impl Server {
                 Ok((stream, _)) => {
                     // Small events must not wait for a full packet; a socket that refuses is closed already.
                     let _ = stream.set_nodelay(true);
+                    #[cfg(target_os = "linux")]
+                    let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(self.bounds.write));
                     let router = router.clone();
                     let taken = Taken { _permit: permit, _tracked: connections.token() };
                     let guarded = Connection(Arc::new(taken));
@@ -162,7 +165,6 @@ async fn connection(
         }
         request.map(|body| Paced::new(body, bounds.body))
     });
-    let stream = PacedStream::new(stream, bounds.write);
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
         .header_read_timeout(bounds.headers)

@@ -1,9 +1,9 @@
 //! A model whose calls are counted, with those whose answers were of no use.
 
 use std::sync::Arc;
-use std::sync::atomic::{AtomicU64, Ordering};
 
 use async_trait::async_trait;
+use parking_lot::Mutex;
 
 use super::Runtime;
 use perihelion_llm::{ChatModel, ChatRequest, ChatResponse, Error, TokenSink};
@@ -21,25 +21,17 @@ pub struct ModelCost {
 pub struct Metered {
     model: Arc<dyn ChatModel>,
     prices: Prices,
-    calls: AtomicU64,
-    tokens: AtomicU64,
-    nano_usd: AtomicU64,
+    cost: Mutex<ModelCost>,
 }
 
 impl Metered {
     pub(super) fn new(model: Arc<dyn ChatModel>, prices: Prices) -> Self {
-        let [calls, tokens, nano_usd] = Default::default();
-        Self { model, prices, calls, tokens, nano_usd }
+        Self { model, prices, cost: Mutex::default() }
     }
 
     /// Returns what the calls since the last one of this took.
     pub fn take(&self) -> ModelCost {
-        let take = |sum: &AtomicU64| sum.swap(0, Ordering::Relaxed);
-        ModelCost {
-            calls: take(&self.calls),
-            tokens: take(&self.tokens),
-            nano_usd: take(&self.nano_usd),
-        }
+        std::mem::take(&mut *self.cost.lock())
     }
 }
 
@@ -53,14 +45,12 @@ impl ChatModel for Metered {
         let response = self.model.chat(request, sink).await?;
         let usage = response.usage;
         let price = self.prices.of(request.role.as_str(), &response.model);
-        let nano_usd = price.map_or(0, |price| {
+        let mut cost = self.cost.lock();
+        cost.calls += 1;
+        cost.tokens += usage.total();
+        cost.nano_usd += price.map_or(0, |price| {
             price.nano_usd(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
         });
-        for (sum, more) in
-            [(&self.calls, 1), (&self.tokens, usage.total()), (&self.nano_usd, nano_usd)]
-        {
-            sum.fetch_add(more, Ordering::Relaxed);
-        }
         Ok(response)
     }
 }

@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -16,7 +15,7 @@ use url::form_urlencoded;
 use super::refusal::Refusal;
 use super::tasks::Send;
 use super::{card, list, push, shapes, stream, tasks};
-use crate::http::JsonResult;
+use crate::http::{Asked, JsonResult, Refusal as Plain};
 use perihelion_engine::ids::ThreadId;
 use perihelion_people::Scope;
 use perihelion_service::Service;
@@ -167,17 +166,6 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     typed(read)
 }
 
-pub(super) struct Asked<T>(T);
-
-impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let query = Query::try_from_uri(&parts.uri);
-        query.map(|Query(read)| Self(read)).map_err(|error| Refusal::Invalid(error.body_text()))
-    }
-}
-
 /// Begins a task and waits for it, unless it is to answer at once.
 async fn sent(service: &Service, send: Send) -> Result<Value, Refusal> {
     let at_once = send.configuration.return_immediately;
@@ -210,9 +198,9 @@ pub(super) async fn extended_card(
 
 pub(super) async fn tasks(
     service: State<Service>,
-    Asked(list): Asked<list::List>,
+    list: Result<Asked<list::List>, Plain>,
 ) -> JsonResult<Refusal> {
-    Ok(Json(list::listed(&service, &list).await?))
+    Ok(Json(list::listed(&service, &list?.0).await?))
 }
 
 /// How much of a task is shown.
@@ -227,8 +215,9 @@ pub(super) struct Shown {
 pub(super) async fn get_or_follow(
     service: State<Service>,
     Path(named): Path<String>,
-    Asked(shown): Asked<Shown>,
+    shown: Result<Asked<Shown>, Plain>,
 ) -> Result<Response, Refusal> {
+    let Asked(shown) = shown?;
     if let Some(id) = named.strip_suffix(":subscribe") {
         return stream::join(&service, id, None).await;
     }

@@ -64,12 +64,10 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
         return Err(Refusal::Invalid("pageSize must be between 1 and 100".into()));
     }
     let wanted = list.status.as_deref().filter(|word| !word.is_empty());
-    let is_known = |word: &&str| {
-        let state = word.strip_prefix("TASK_STATE_");
-        state.is_some_and(|state| STATES.split(", ").any(|known| known == state))
-    };
-    if let Some(unknown) = wanted.filter(|word| !is_known(word)) {
-        let why = format!("status: {unknown:?} is not TASK_STATE_ and one of {STATES}");
+    let states = STATES.split(", ").map(|state| format!("TASK_STATE_{state}"));
+    let states: Vec<String> = states.collect();
+    if let Some(unknown) = wanted.filter(|word| states.iter().all(|state| state != word)) {
+        let why = format!("status: {unknown:?} is not one of {}", states.join(", "));
         return Err(Refusal::Invalid(why));
     }
     let threads = by_thread(service.kept().newest_runs(context, MOST).await?);

@@ -11,7 +11,6 @@ use axum::response::{IntoResponse as _, Response};
 use chrono::Duration;
 use parking_lot::Mutex;
 use perihelion_people::{Error, Principal, ProvedBy, Scope};
-use tokio::task::JoinError;
 use tower_service::Service as _;
 
 use super::Ends;
@@ -137,7 +136,10 @@ impl Gate {
             let answered = if is_safe {
                 called.await
             } else {
-                tokio::spawn(called).await.unwrap_or_else(|error| Ok(broken(&error)))
+                tokio::spawn(called).await.unwrap_or_else(|error| {
+                    tracing::error!(%error, "a request broke off");
+                    Ok(Refusal::failed().into_response())
+                })
             };
             match answered {
                 Ok(response) => keeping(place, with_time(response, &seen).await),
@@ -312,11 +314,6 @@ impl Gate {
             Err(error) => Err(error.into()),
         }
     }
-}
-
-fn broken(error: &JoinError) -> Response {
-    tracing::error!(%error, "a request broke off");
-    Refusal::failed().into_response()
 }
 
 /// The scopes of users who register themselves.
