@@ -62,39 +62,24 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
     refuse(create.ttl.as_ref(), NO_TTL)?;
     let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
     let metadata = object(create.metadata, "metadata")?;
-    let is_there = match create.thread_id {
-        Some(_) => match app.service.info(thread).await {
-            Ok(_) => true,
-            Err(Error::UnknownThread(_)) => false,
-            Err(error) => return Err(error.into()),
-        },
-        None => false,
-    };
-    let does_nothing = create.if_exists == Some(IfExists::DoNothing);
-    if is_there && !does_nothing {
-        return Err(Refusal(
-            StatusCode::CONFLICT,
-            format!("Thread with ID {thread} already exists"),
-        ));
+    let graph = app.service.graph_noted(&metadata);
+    let steps = steps(graph.as_ref(), &create.supersteps)?;
+    let made = app.service.create_thread(thread, &metadata).await;
+    if made.as_ref().is_err_and(Error::is_of_existing_thread) {
+        if create.if_exists != Some(IfExists::DoNothing) {
+            let why = format!("Thread with ID {thread} already exists");
+            return Err(Refusal(StatusCode::CONFLICT, why));
+        }
+        return get_shown(&app, thread, &Fields::default()).await;
     }
-    if !is_there {
-        let graph = app.service.graph_noted(&metadata);
-        let steps = steps(graph.as_ref(), &create.supersteps)?;
-        let made = match app.service.create_thread(thread, &metadata).await {
-            // Another request has created it since.
-            Err(error) if does_nothing && error.is_of_existing_thread() => {
-                return get_shown(&app, thread, &Fields::default()).await;
-            }
-            made => made?,
-        };
-        if steps.is_empty() {
-            return Ok(Json(wire::shown_thread(&made, &Fields::default())));
-        }
-        if let Err(refusal) = write(&app, thread, steps).await {
-            // One who asks again is not to find half of a thread.
-            app.service.delete_thread(thread).await?;
-            return Err(refusal);
-        }
+    let made = made?;
+    if steps.is_empty() {
+        return Ok(Json(wire::shown_thread(&made, &Fields::default())));
+    }
+    if let Err(refusal) = write(&app, thread, steps).await {
+        // One who asks again is not to find half of a thread.
+        app.service.delete_thread(thread).await?;
+        return Err(refusal);
     }
     get_shown(&app, thread, &Fields::default()).await
 }

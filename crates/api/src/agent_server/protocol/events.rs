@@ -18,7 +18,7 @@ use perihelion_service::{Checkpoint, LoggedChange, ThreadChange};
 
 /// Places of one event of the log: two for each task of a step, and more. The numbers of clients, which are exact up to
 /// 2^53, have room for billions of events.
-const PLACES: u64 = 1 << 20;
+pub(super) const PLACES: u64 = 1 << 20;
 
 /// The place after what ends of messages take.
 const AFTER_MESSAGES: u64 = 1 << 18;
@@ -220,11 +220,6 @@ impl Shown {
     /// Returns whether a run that has ended has no event after one of its thread's, by its `seq`.
     pub(super) fn is_past(run: &Run, seq: u64) -> bool {
         run.status.is_terminal() && last_seq(run) <= seq
-    }
-
-    /// Returns the event of the log that an event belongs to, by its `seq`.
-    pub(super) fn event_of(seq: u64) -> u64 {
-        seq / PLACES
     }
 
     pub(super) fn gone(&self) -> Event {

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::Value;
 
 use super::super::wire;
-use super::events::{Event, Shown};
+use super::events::{Event, PLACES, Shown};
 use super::stream::Wanted;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
@@ -53,8 +53,8 @@ impl Follower {
         all.values_mut().for_each(|one| one.after(self.at));
         all.insert(id, wanted);
         // Runs of which each subscription has all events are not read again.
-        let event = all.values().map(|one| Shown::event_of(one.since())).min().unwrap_or_default();
-        let runs = self.service.begun_runs(self.thread, event);
+        let since = all.values().map(|one| one.since.unwrap_or_default()).min();
+        let runs = self.service.begun_runs(self.thread, since.unwrap_or_default() / PLACES);
         *self = Self { wanted: all, runs, ..Self::new(&self.service, self.thread) };
     }
 

@@ -38,7 +38,7 @@ pub(in crate::agent_server) struct Wanted {
     /// How far below these.
     depth: Option<u32>,
     /// The last received event, by its `seq`.
-    since: Option<u64>,
+    pub(super) since: Option<u64>,
 }
 
 impl Wanted {
@@ -57,11 +57,6 @@ impl Wanted {
     /// Leaves out the events up to the last received one.
     pub(super) fn after(&mut self, seq: u64) {
         self.since = self.since.max(Some(seq));
-    }
-
-    /// Returns the last received event; 0 without one.
-    pub(super) fn since(&self) -> u64 {
-        self.since.unwrap_or_default()
     }
 
     /// Returns whether the client has all events of a run.
