@@ -133,7 +133,7 @@ async fn a_thread_without_a_log_is_followed_with_its_newest_state_alone(served: 
     assert_eq!(follow(since, 1).await, all[4..]);
 }
 
-/// X5: the run goes on, so nobody is answered that it failed; and nobody hears where the database is.
+/// X5: the run continues, so no client is answered that it failed, or where the database is.
 #[tokio::test]
 async fn a_run_that_cannot_be_followed_has_not_failed() {
     let is_away = Arc::new(AtomicBool::new(false));
