@@ -142,7 +142,7 @@ impl Service {
         named: Option<ThreadId>,
         metadata: &Value,
     ) -> Result<(ThreadId, bool)> {
-        let thread = named.unwrap_or_else(ThreadId::new);
+        let thread = named.unwrap_or_default();
         if named.is_some() {
             match self.info(thread).await {
                 Err(Error::UnknownThread(_)) => {}
