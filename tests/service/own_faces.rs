@@ -166,7 +166,7 @@ perihelion::graph_state! {
 }
 
 /// Serves a graph in this process.
-async fn serving(home: &Path, model: &str, graph: OwnGraph) -> Serving {
+async fn serving(home: &Path, model: &str, graph: OwnGraph<Talk>) -> Serving {
     let overrides = Overrides {
         addr: Some("127.0.0.1:0".into()),
         database: Some(format!("sqlite:{}", home.join("t.db").display())),
@@ -181,12 +181,13 @@ async fn serving(home: &Path, model: &str, graph: OwnGraph) -> Serving {
 }
 
 /// Makes a graph in which two nodes stream a message each: at once, or one after the other.
-fn talking(at_once: bool) -> OwnGraph {
+fn talking(at_once: bool) -> OwnGraph<Talk> {
     OwnGraph::built("talk", move |parts: &GraphParts| {
         let says = |topic: &'static str| {
             let prompt = move |_: &Talk| vec![ChatMessage::user(topic)];
             model_call(Arc::clone(&parts.model), prompt, move |answer| {
-                let (id, role) = (topic.to_owned(), "assistant".to_owned());
+                let id = topic.to_owned();
+                let role = "assistant".to_owned();
                 let message = Message { id, role, content: answer.content, ..Message::default() };
                 TalkUpdate::new().messages([message].into_iter().collect())
             })
