@@ -3,7 +3,7 @@
 //! A file is not proof of whose it is: anyone can write one. Invariant: a caller imports no thread that would continue
 //! with the memories of a user for whom the caller cannot act.
 
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::{Result, Service};
 use perihelion_engine::checkpoint::{self, ThreadDump, ThreadInfo};
@@ -40,15 +40,24 @@ impl Service {
 /// Returns the users whom the states of a file name, with those of earlier steps and of subgraphs.
 fn users_in(dump: &ThreadDump) -> Result<Vec<String>, checkpoint::Error> {
     let mut users = Vec::new();
-    let mut note = |state: &Value| users.extend(state["user"].as_str().map(str::to_owned));
+    let mut note = |state: &Value| match state {
+        Value::Null => Ok(()),
+        Value::Object(fields) => {
+            users.extend(fields.get("user").and_then(Value::as_str).map(str::to_owned));
+            Ok(())
+        }
+        // A list of the fields' values would be read as a state, too.
+        _ => Err(checkpoint::Error::Import("a state in the file is not an object".to_owned())),
+    };
     for snapshot in dump.snapshot.iter().chain(&dump.returned) {
-        note(&snapshot.state.decode()?);
+        note(&snapshot.state.decode()?)?;
     }
     for step in &dump.steps {
-        step.written()?.iter().for_each(|written| note(&written.update));
+        step.written()?.iter().try_for_each(|written| note(&written.update))?;
     }
     for pending in &dump.pending {
-        note(&pending.body.decode::<Value>()?["u"]);
+        let (_, written): (u32, Map<String, Value>) = pending.body.decode()?;
+        note(written.get("u").unwrap_or(&Value::Null))?;
     }
     for child in &dump.children {
         users.extend(users_in(child)?);

@@ -64,7 +64,7 @@ impl<E: Into<service::Error>> From<E> for Refusal {
             tracing::error!(%error, "a request failed");
         }
         let why = match status {
-            StatusCode::INTERNAL_SERVER_ERROR => FAILED.to_owned(),
+            StatusCode::INTERNAL_SERVER_ERROR if !is_of_thread(&error) => FAILED.to_owned(),
             StatusCode::SERVICE_UNAVAILABLE => AWAY.to_owned(),
             _ if is_busy(&error) => BUSY.to_owned(),
             _ => error.to_string(),
@@ -79,6 +79,16 @@ const AWAY: &str = "the service is not available for now; try again later, or se
 
 /// The message about a busy thread, without the name of its process.
 const BUSY: &str = "the thread is at work; wait until its run has ended, or cancel it";
+
+/// Returns whether the stored thread itself cannot be read, about which its users are informed.
+fn is_of_thread(error: &service::Error) -> bool {
+    use runtime::Error::{Run, Store};
+    matches!(
+        error,
+        service::Error::Runtime(Store(error) | Run(runner::Error::Store(error)))
+            if error.is_of_thread()
+    )
+}
 
 fn is_busy(error: &service::Error) -> bool {
     use checkpoint::Error::{Busy, Fenced};
