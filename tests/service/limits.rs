@@ -200,6 +200,8 @@ async fn work_that_is_done_again_counts_again_and_needs_room_like_any_other(serv
 /// S1.05, S1.10
 async fn the_design_of_a_team_counts_and_needs_room_like_any_other_work(served: Served) {
     let served = served.again_with(&[("PERIHELION_SERVE_MAX_DAILY_TOKENS", "10")]).await;
+    let are_there = |found: &Value| found["agents"].as_array().is_some_and(|all| all.len() == 2);
+    served.until_got("/v1/agents", are_there).await;
     let goal = json!({ "goal": "keep notes" });
     // The model of this test designs no team, and its words are paid for all the same.
     let (code, why) = served.post("/v1/teams", &goal).await;
