@@ -155,7 +155,7 @@ pub(super) async fn create(settings: Settings, args: CreateArgs, tenant: &str) -
 }
 
 async fn design(runtime: &Runtime, args: &CreateArgs, tenant: &str) -> Result<Exit> {
-    let design = runtime.design_team(tenant, &args.goal).await?;
+    let design = runtime.design_team(tenant, &args.goal, &**runtime.model()).await?;
     output::either(args.json, &design, || proposal(&design))?;
     let question = format!("save the team {}?", design.name);
     if !args.yes && !output::agreed("save the team", &design.name, &question)? {

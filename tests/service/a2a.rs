@@ -13,6 +13,8 @@ on_both!(
     unsupported_parts_are_refused_by_name,
     a_client_that_names_no_version_speaks_an_older_one,
     a_deleted_configuration_is_answered_by_an_empty_object,
+    what_is_no_request_of_json_rpc_is_refused_as_such,
+    tasks_are_listed_by_known_states_and_in_pages_of_a_permitted_size,
 );
 
 fn message(text: &str) -> Value {
@@ -212,5 +214,59 @@ async fn a_deleted_configuration_is_answered_by_an_empty_object(served: Served) 
     let (_, card) = served.get("/.well-known/agent-card.json").await;
     for skill in card["skills"].as_array().unwrap() {
         assert!(!skill["description"].as_str().unwrap().trim().is_empty(), "{skill}");
+    }
+}
+
+/// S2.12: section 9.5 of the specification.
+async fn what_is_no_request_of_json_rpc_is_refused_as_such(served: Served) {
+    let sent =
+        json!({ "jsonrpc": "2.0", "id": 1, "method": "SendMessage", "params": message("hello") });
+    let with = |name: &str, value: Value| {
+        let mut request = sent.clone();
+        request[name] = value;
+        request
+    };
+    for (body, id) in [
+        (with("jsonrpc", json!("1.0")), json!(1)),
+        (with("jsonrpc", Value::Null), json!(1)),
+        (with("method", json!(7)), json!(1)),
+        (with("id", json!({})), Value::Null),
+        (with("id", json!(true)), Value::Null),
+        (json!([sent.clone()]), Value::Null),
+        (json!([]), Value::Null),
+        (json!({}), Value::Null),
+        (json!(7), Value::Null),
+    ] {
+        let (code, reply) = served.post("/a2a", &body).await;
+        let found = (code, &reply["error"]["code"], &reply["id"]);
+        assert_eq!(found, (200, &json!(-32600), &id), "{body}: {reply}");
+    }
+    assert!(served.model.requests().is_empty(), "nothing was begun");
+    let (_, unknown) = served.post("/a2a", &with("method", json!("Dance"))).await;
+    assert_eq!(unknown["error"]["code"], -32601, "{unknown}");
+    let (_, named) = served.post("/a2a", &with("id", json!("a"))).await;
+    assert!(named["id"] == "a" && named["result"].is_object(), "{named}");
+}
+
+/// S2.12
+async fn tasks_are_listed_by_known_states_and_in_pages_of_a_permitted_size(served: Served) {
+    send(&served, &message("hello")).await;
+    for wrong in [
+        json!({ "status": "completed" }),
+        json!({ "status": "TASK_STATE_DONE" }),
+        json!({ "pageSize": 0 }),
+        json!({ "pageSize": 101 }),
+    ] {
+        let reply = rpc(&served, "ListTasks", wrong.clone()).await;
+        assert_eq!(reply["error"]["code"], -32602, "{wrong}: {reply}");
+    }
+    for (asked, count) in [
+        (json!({ "status": "TASK_STATE_COMPLETED", "pageSize": 100 }), 1),
+        (json!({ "status": "TASK_STATE_REJECTED", "pageSize": 1 }), 0),
+        (json!({ "status": "" }), 1),
+    ] {
+        let reply = rpc(&served, "ListTasks", asked.clone()).await;
+        let tasks = reply["result"]["tasks"].as_array().unwrap_or_else(|| panic!("{reply}"));
+        assert_eq!(tasks.len(), count, "{asked}: {reply}");
     }
 }

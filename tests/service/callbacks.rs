@@ -13,6 +13,7 @@ on_both!(
     an_agent_receives_the_status_of_its_task,
     an_agent_receives_the_outcome_of_its_task_after_an_answer_by_another_person,
     secrets_of_addresses_are_not_readable_in_a_database_with_a_key,
+    credentials_that_no_header_can_have_are_refused,
 );
 
 /// The settings that let tests be called.
@@ -275,4 +276,26 @@ async fn failed(served: &Served) -> String {
     let join = format!("{runs}/{}/join", run["run_id"].as_str().unwrap());
     served.get(&join).await;
     join
+}
+
+/// S2.12: a token that was read from a file with its line end.
+async fn credentials_that_no_header_can_have_are_refused(served: Served) {
+    let served = served.again_with(&ALLOWED).await;
+    let receiver = Receiver::answering(&[]).await;
+    let bearer = |text: &str| json!({ "scheme": "Bearer", "credentials": text });
+    let url = &receiver.url;
+    for (config, is_fine) in [
+        (json!({ "url": url, "token": "t-1\n" }), false),
+        (json!({ "url": url, "authentication": bearer("c\u{7f}1") }), false),
+        (json!({ "url": url, "authentication": bearer("c-\n1") }), false),
+        (json!({ "url": url, "token": "t-1", "authentication": bearer("c-1") }), true),
+    ] {
+        let message = json!({
+            "message": { "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] },
+            "configuration": { "taskPushNotificationConfig": config },
+        });
+        let (code, reply) = served.post("/a2a/message:send", &message).await;
+        assert_eq!(code, if is_fine { 200 } else { 400 }, "{config}: {reply}");
+        assert_eq!(reply.to_string().contains("control character"), !is_fine, "{reply}");
+    }
 }

@@ -3,10 +3,12 @@
 #[path = "../../crates/parse/tests/support/pdf.rs"]
 mod written;
 
+use perihelion_test_database::TestDatabase;
 use reqwest::Method;
 use serde_json::{Value, json};
 
 use super::on_both;
+use super::people::{ask, key};
 use super::served::Served;
 
 on_both!(
@@ -163,4 +165,30 @@ async fn documents_are_sent_found_cited_with_their_page_and_deleted(served: Serv
         204
     );
     assert_eq!(served.get(&format!("/v1/documents/{id}")).await.0, 404);
+}
+
+/// What outlives a thread is opened once for all callers, and not for each of them.
+#[tokio::test]
+async fn callers_share_the_connections_to_what_outlives_a_thread() {
+    let served = Served::postgres().await;
+    let mut keys = Vec::new();
+    for number in 0..20 {
+        keys.push(key(&served, &[&format!("key-{number}"), "--scopes", "read,act_as"]).await);
+    }
+    let database: &TestDatabase = served.on_postgres();
+    let mut admin = database.connect().await;
+    let mut open = async || -> i64 {
+        let count = "SELECT count(*) FROM pg_stat_activity WHERE usename = $1";
+        sqlx::query_scalar(count).bind(&database.name).fetch_one(&mut admin).await.unwrap()
+    };
+    let before = open().await;
+    for key in &keys {
+        for path in ["/v1/documents", "/v1/skills", "/v1/memory?user=ann"] {
+            let headers = [("x-api-key", key.as_str())];
+            let (code, why) = ask(&served, "GET", path, &headers, None).await;
+            assert_eq!(code, 200, "{path}: {why}");
+        }
+    }
+    let after = open().await;
+    assert!(after < before + 10, "{before} connections, and {after} after twenty callers");
 }

@@ -1,5 +1,8 @@
 //! What was answered and asked is still known once the log of what was told is dropped (`events.keep_sec`).
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
+
 use perihelion_database::{Database, query};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -128,4 +131,35 @@ async fn a_thread_without_a_log_is_followed_with_its_newest_state_alone(served: 
     assert_eq!(all[5]["params"]["data"]["input_request"], "third");
     let since = all[3]["seq"].as_u64().unwrap();
     assert_eq!(follow(since, 1).await, all[4..]);
+}
+
+/// X5: the run continues, so no client is answered that it failed, or where the database is.
+#[tokio::test]
+async fn a_run_that_cannot_be_followed_has_not_failed() {
+    let is_away = Arc::new(AtomicBool::new(false));
+    let cut = Arc::clone(&is_away);
+    let served = Served::behind(move |_| cut.load(Ordering::SeqCst)).await;
+    let before = served.model.requests().len();
+    let ask = |path: &str, body: Value| {
+        let asked = served.http.post(format!("{}{path}", served.url));
+        let asked = asked.header("content-type", "application/json").body(body.to_string());
+        tokio::spawn(async move {
+            let answer = asked.send().await.unwrap();
+            (answer.status().as_u16(), answer.text().await.unwrap())
+        })
+    };
+    let messages = json!([{ "role": "user", "content": "hang" }]);
+    let chat = ask("/v1/chat/completions", json!({ "model": "swarm", "messages": messages }));
+    let written = json!({ "model": "swarm", "input": "hang", "stream": true });
+    let written = ask("/v1/responses", written);
+    served.model.wait_for_requests(before + 2).await;
+    is_away.store(true, Ordering::SeqCst);
+    let (code, why) = chat.await.unwrap();
+    assert_eq!(code, 503, "{why}");
+    assert!(why.contains("the run continues"), "{why}");
+    let (_, events) = written.await.unwrap();
+    assert!(events.contains("response.created"), "{events}");
+    assert!(!events.contains("response.failed"), "{events}");
+    let (code, why) = served.get("/threads/0197a000-0000-7000-8000-00000000000a").await;
+    assert_eq!((code, why.to_string().contains("postgres")), (503, false), "{why}");
 }

@@ -53,6 +53,10 @@ async fn a_long_history_is_the_same_whole_and_by_pages(served: Served) {
         edit(&served, &thread, number).await;
     }
     let whole = history(&served, &thread, &json!({ "limit": 1_000 })).await;
+    // A line for each, so that each is sent before the next one is read.
+    let place = format!("{}/threads/{thread}/history?limit=1000", served.url);
+    let text = served.http.get(place).send().await.unwrap().text().await.unwrap();
+    assert_eq!(text.lines().count(), whole.len() + 1);
     let steps: Vec<u64> =
         whole.iter().map(|state| state["metadata"]["step"].as_u64().unwrap()).collect();
     let all: Vec<u64> = (1..=steps[0]).rev().collect();

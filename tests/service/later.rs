@@ -16,6 +16,7 @@ on_both!(
     namespaces_are_found_behind_thousands_of_others,
     threads_are_pruned_whole_or_down_to_their_newest_step,
     a_batch_begins_all_of_its_runs_or_fails_as_a_whole,
+    requests_at_once_for_a_new_thread_find_the_same_one,
     a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service,
 );
 
@@ -236,5 +237,34 @@ async fn a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service(se
         assert_eq!(answered, code, "{which}: {body}");
         let diff = format!("/v1/threads/{thread}/diff?with={thread}&with_{which}");
         assert_eq!(served.get(&diff).await.0, code, "{which}");
+    }
+}
+
+/// X5: as two tabs of a page send them, or one that asks twice.
+async fn requests_at_once_for_a_new_thread_find_the_same_one(served: Served) {
+    for round in 0..4 {
+        let id = uuid::Uuid::now_v7();
+        let mut named = saying("hello");
+        named["if_not_exists"] = json!("create");
+        let start = json!({ "id": 1, "method": "run.start", "params": saying("hello") });
+        let message = json!({
+            "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }],
+            "contextId": format!("context {round}"),
+        });
+        let task = json!({ "message": message, "configuration": { "returnImmediately": true } });
+        let (path, body) = match round {
+            0 => ("/threads".to_owned(), json!({ "thread_id": id, "if_exists": "do_nothing" })),
+            1 => (format!("/threads/{id}/runs"), named),
+            2 => (format!("/threads/{id}/commands"), start),
+            _ => ("/a2a/message:send".to_owned(), task),
+        };
+        let (_, before) = served.post("/threads/count", &json!({})).await;
+        let all = futures::future::join_all((0..16).map(|_| served.post(&path, &body))).await;
+        for (code, reply) in all {
+            let is_done = code == 200 && reply["type"] != "error";
+            assert!(is_done, "{path}: {code} {reply}");
+        }
+        let (_, after) = served.post("/threads/count", &json!({})).await;
+        assert_eq!(after.as_u64().unwrap(), before.as_u64().unwrap() + 1, "{path}");
     }
 }

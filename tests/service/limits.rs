@@ -10,6 +10,7 @@ on_both!(
     work_that_is_done_again_counts_again_and_needs_room_like_any_other,
     each_tenant_has_separate_limits_and_receives_a_retry_time,
     guesses_at_a_password_are_blocked_while_other_users_log_in,
+    the_design_of_a_team_counts_and_needs_room_like_any_other_work,
 );
 
 /// S3.04
@@ -194,4 +195,25 @@ async fn work_that_is_done_again_counts_again_and_needs_room_like_any_other(serv
     let edit = json!({ "values": {}, "as_node": "__start__" });
     assert_eq!(served.post(&format!("/threads/{thread}/state"), &edit).await.0, 200);
     assert_eq!(served.post(&wait, &plain).await.0, 429, "the edit begins the work again");
+}
+
+/// S1.05, S1.10
+async fn the_design_of_a_team_counts_and_needs_room_like_any_other_work(served: Served) {
+    let served = served.again_with(&[("PERIHELION_SERVE_MAX_DAILY_TOKENS", "10")]).await;
+    let are_there = |found: &Value| found["agents"].as_array().is_some_and(|all| all.len() == 2);
+    served.until_got("/v1/agents", are_there).await;
+    let goal = json!({ "goal": "keep notes" });
+    // The model of this test designs no team, and its words are paid for all the same.
+    let (code, why) = served.post("/v1/teams", &goal).await;
+    assert_eq!(code, 502, "{why}");
+    let (_, me) = served.get("/v1/auth/me").await;
+    let limits = me["limits"].as_array().unwrap();
+    let tokens = limits.iter().find(|one| one["name"] == "max_daily_tokens").unwrap();
+    assert!(tokens["taken"].as_u64().unwrap() >= 10, "{me}");
+    let (_, used) = served.get("/v1/fleet/tenants").await;
+    assert!(used.to_string().contains("default"), "{used}");
+    let before = served.model.requests().len();
+    let (code, why) = served.post("/v1/teams", &goal).await;
+    assert_eq!(code, 429, "{why}");
+    assert_eq!(served.model.requests().len(), before, "the model was asked");
 }

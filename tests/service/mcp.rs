@@ -1,14 +1,22 @@
 //! The service's own MCP server as its clients use it: calls are cancelled and followed, malformed messages answered (X8).
 
+use std::time::Duration;
+
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
+use uuid::Uuid;
 
 use super::on_both;
 use super::served::Served;
+
+/// How long something may take that is to happen at all.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 on_both!(
     a_call_that_is_cancelled_stops_its_run,
     a_client_that_sends_a_token_receives_progress,
     a_malformed_message_is_answered_by_an_error_of_json_rpc,
+    a_call_is_cancelled_after_a_thousand_other_runs,
 );
 
 fn call(id: u32, question: &str, meta: &Value) -> Value {
@@ -107,4 +115,39 @@ async fn a_malformed_message_is_answered_by_an_error_of_json_rpc(served: Served)
     }
     let unknown = served.mcp("nothing/known", json!({})).await;
     assert_eq!(unknown["code"], -32601, "{unknown}");
+}
+
+/// X8
+async fn a_call_is_cancelled_after_a_thousand_other_runs(served: Served) {
+    let mine = session(&served).await;
+    let mut body = super::saying("hello");
+    body["on_completion"] = json!("keep");
+    let (_, other) = served.post("/runs", &body).await;
+    let runs = format!("/threads/{}/runs", other["thread_id"].as_str().unwrap());
+    served.get(&format!("{runs}/{}/join", other["run_id"].as_str().unwrap())).await;
+    let before = served.model.requests().len();
+    let asked = posted(&served, Some(&mine), &call(7, "hang", &json!({})).to_string());
+    let waits = tokio::spawn(async move { asked.send().await.unwrap().text().await.unwrap() });
+    served.model.wait_for_requests(before + 1).await;
+    let database = Database::open(&served.database()).await.unwrap().of_all_tenants();
+    let mut transaction = database.begin().await.unwrap();
+    let original: Uuid = other["run_id"].as_str().unwrap().parse().unwrap();
+    for _ in 0..1_100 {
+        // They changed after the call began.
+        let copy = query(
+            "INSERT INTO service_run (id, thread_id, assistant, tenant, status, multitask, kwargs, metadata, temporary, \
+                attempt, due_at, created_at, updated_at) \
+             SELECT $1, thread_id, assistant, tenant, status, multitask, kwargs, metadata, temporary, attempt, due_at, \
+                created_at, $2 FROM service_run WHERE id = $3",
+        );
+        let now = perihelion::clock::now();
+        transaction.execute(&copy.binds((Uuid::now_v7(), now, original))).await.unwrap();
+    }
+    transaction.commit().await.unwrap();
+    database.close().await;
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 7 } });
+    let answer = posted(&served, Some(&mine), &cancelled.to_string()).send().await.unwrap();
+    assert_eq!(answer.status(), 202);
+    let answer = tokio::time::timeout(PATIENCE, waits).await.unwrap().unwrap();
+    assert!(answer.contains("the run was cancelled"), "{answer}");
 }

@@ -11,6 +11,8 @@ on_both!(
     a_response_is_streamed_again_from_any_event,
     the_input_of_a_response_is_listed,
     a_response_is_stored_and_runs_in_the_background_only_if_that_was_asked_for,
+    a_response_ends_at_one_time_for_all_who_read_it,
+    each_chunk_has_a_usage_where_that_was_asked_for,
 );
 
 fn schema() -> Value {
@@ -173,4 +175,33 @@ async fn a_response_is_stored_and_runs_in_the_background_only_if_that_was_asked_
     let both = json!({ "model": "swarm", "input": "hello", "store": false, "background": true });
     let (code, why) = served.post("/v1/responses", &both).await;
     assert_eq!((code, &why["error"]["param"]), (400, &json!("store")), "{why}");
+}
+
+/// X8
+async fn a_response_ends_at_one_time_for_all_who_read_it(served: Served) {
+    let body = json!({ "model": "swarm", "input": "take your time" });
+    let (_, whole) = served.post("/v1/responses", &body).await;
+    let events = streamed(&served, "/v1/responses", Some(body)).await;
+    for answer in [&whole, &events.last().unwrap()["response"]] {
+        let place = format!("/v1/responses/{}", answer["id"].as_str().unwrap());
+        let (_, read) = served.get(&place).await;
+        assert_eq!(answer["completed_at"], read["completed_at"], "{answer}");
+        let created = answer["created_at"].as_i64().unwrap();
+        assert!(answer["completed_at"].as_i64().unwrap() > created, "it took its time: {answer}");
+    }
+}
+
+/// X8
+async fn each_chunk_has_a_usage_where_that_was_asked_for(served: Served) {
+    let messages = json!([{ "role": "user", "content": "hello" }]);
+    for counts in [true, false] {
+        let options = json!({ "include_usage": counts });
+        let body = json!({ "model": "swarm", "messages": messages, "stream_options": options });
+        let chunks = streamed(&served, "/v1/chat/completions", Some(body)).await;
+        let (last, others) = chunks.split_last().unwrap();
+        assert!(others.iter().all(|one| one.get("usage").is_some() == counts), "{chunks:?}");
+        assert!(others.iter().all(|one| one["usage"].is_null()), "{chunks:?}");
+        let cached = &last["usage"]["prompt_tokens_details"]["cached_tokens"];
+        assert_eq!(cached.is_u64(), counts, "{last}");
+    }
 }

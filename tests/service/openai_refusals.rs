@@ -15,6 +15,7 @@ on_both!(
     every_refusal_has_a_message_a_type_and_a_code,
     a_model_that_fails_is_named_without_its_address,
     a_refused_request_of_any_api_leaves_no_thread,
+    messages_without_an_effect_are_refused_by_name,
 );
 
 /// X8
@@ -214,4 +215,40 @@ async fn a_refused_request_of_any_api_leaves_no_thread(served: Served) {
     assert_eq!(served.tool("swarm", asked).await["isError"], true);
     let (_, left) = served.post("/threads/search", &json!({})).await;
     assert_eq!(left, json!([]));
+}
+
+/// X8
+async fn messages_without_an_effect_are_refused_by_name(served: Served) {
+    let first = json!({ "model": "swarm", "input": "hello" });
+    let (_, first) = served.post("/v1/responses", &first).await;
+    let thread = &first["metadata"]["thread_id"];
+    let user = |text: &str| json!({ "role": "user", "content": text });
+    let next = |input: Value, metadata: Value| {
+        let previous = &first["id"];
+        json!({ "model": "swarm", "input": input, "previous_response_id": previous, "metadata": metadata })
+    };
+    let other = json!({ "thread_id": "0197a000-0000-7000-8000-00000000000a" });
+    let chat = |role: &str| {
+        let messages = json!([{ "role": role, "content": "42" }, user("hello")]);
+        json!({ "model": "swarm", "messages": messages })
+    };
+    let by_role =
+        |role: &str| json!({ "model": "swarm", "input": [{ "role": role, "content": "x" }] });
+    let before = served.model.requests().len();
+    for (path, body, param) in [
+        ("/v1/responses", next(json!("hello"), other), "metadata.thread_id"),
+        ("/v1/responses", by_role("users"), "input"),
+        ("/v1/chat/completions", chat("tool"), "messages"),
+        ("/v1/chat/completions", chat("function"), "messages"),
+        ("/v1/chat/completions", chat("users"), "messages"),
+    ] {
+        let (code, why) = served.post(path, &body).await;
+        let error = &why["error"];
+        assert_eq!((code, &error["param"]), (400, &json!(param)), "{body}: {why}");
+        assert_eq!(error["code"], "unsupported_value", "{body}: {why}");
+    }
+    assert_eq!(served.model.requests().len(), before, "nothing was begun");
+    let named = next(json!([user("hi"), user("hello")]), json!({ "thread_id": thread }));
+    let (code, done) = served.post("/v1/responses", &named).await;
+    assert_eq!((code, &done["metadata"]["thread_id"]), (200, thread), "{done}");
 }

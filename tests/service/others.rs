@@ -11,6 +11,8 @@ on_both!(
     other_users_cannot_change_stop_or_delete_the_threads_of_a_user,
     a_reader_stops_no_run_by_leaving_its_stream,
     who_decides_a_call_changes_nothing_else_of_its_thread,
+    a_file_gives_nobody_the_thread_of_another_user,
+    an_assistant_stays_while_crons_of_other_users_name_it,
 );
 
 /// What Ann has: a thread with a run that has ended and one that is under way, the same of OpenAI's and of A2A's.
@@ -229,4 +231,89 @@ async fn who_decides_a_call_changes_nothing_else_of_its_thread(served: Served) {
     assert_eq!((code, &done["answer"]), (200, &json!("Hello from the star.")), "{done}");
     let (_, after) = sent_as(&served, &ann, "GET", &of_thread, None).await;
     assert_eq!(after["metadata"], before["metadata"]);
+}
+
+/// Takes a thread out as a file, and deletes it.
+async fn taken_out(served: &Served, who: &Headers, thread: &str) -> String {
+    let mut asked = served.http.get(format!("{}/v1/threads/{thread}/export", served.url));
+    for (name, value) in who {
+        asked = asked.header(*name, value);
+    }
+    let file = asked.send().await.unwrap().text().await.unwrap();
+    let gone = sent_as(served, who, "DELETE", &format!("/threads/{thread}"), None).await;
+    assert_eq!(gone.0, 204, "{gone:?}");
+    file
+}
+
+async fn imported(served: &Served, who: &Headers, file: &str) -> (u16, Value) {
+    let mut asked = served.http.post(format!("{}/v1/threads/import", served.url));
+    for (name, value) in who {
+        asked = asked.header(*name, value);
+    }
+    let answer = asked.body(file.to_owned()).send().await.unwrap();
+    let code = answer.status().as_u16();
+    (code, serde_json::from_str(&answer.text().await.unwrap()).unwrap_or(Value::Null))
+}
+
+/// S3.03, S3.04
+async fn a_file_gives_nobody_the_thread_of_another_user(served: Served) {
+    let (served, ann, bob) = with_ann_and_bob(served).await;
+    let scopes = "read,run,approve";
+    let plain = by_key(&key(&served, &["plain", "--scopes", scopes]).await);
+    let agent = by_key(&key(&served, &["agent", "--scopes", &format!("{scopes},act_as")]).await);
+    let thread = id(&sent_as(&served, &ann, "POST", "/threads", Some(json!({}))).await);
+    let at = format!("/threads/{thread}");
+    // An open question, which another turn follows: the user stands in an earlier step as well.
+    for text in ["hello", "approve this"] {
+        let wait = format!("{at}/runs/wait");
+        assert_eq!(sent_as(&served, &ann, "POST", &wait, Some(saying(text))).await.0, 200);
+    }
+    let hers = taken_out(&served, &ann, &thread).await;
+    for who in [&bob, &plain] {
+        let (code, why) = imported(&served, who, &hers).await;
+        assert_eq!(code, 403, "{why}");
+        assert_eq!(sent_as(&served, &ann, "GET", &at, None).await.0, 404, "nothing is left of it");
+    }
+    let title = || Some(json!({ "metadata": { "title": "mine" } }));
+    for who in [&agent, &ann] {
+        assert_eq!(imported(&served, who, &hers).await.0, 200);
+        assert_eq!(sent_as(&served, &bob, "PATCH", &at, title()).await.0, 403);
+        assert_eq!(sent_as(&served, &ann, "DELETE", &at, None).await.0, 204);
+    }
+    // A file that names no user makes a thread of who imports it.
+    let thread = id(&sent_as(&served, &plain, "POST", "/threads", Some(json!({}))).await);
+    let at = format!("/threads/{thread}");
+    let wait = format!("{at}/runs/wait");
+    assert_eq!(sent_as(&served, &plain, "POST", &wait, Some(saying("hello"))).await.0, 200);
+    let nobodys = taken_out(&served, &plain, &thread).await;
+    assert_eq!(imported(&served, &bob, &nobodys).await.0, 200);
+    assert_eq!(sent_as(&served, &ann, "PATCH", &at, title()).await.0, 403);
+    assert_eq!(sent_as(&served, &bob, "PATCH", &at, title()).await.0, 200);
+}
+
+/// S3.04
+async fn an_assistant_stays_while_crons_of_other_users_name_it(served: Served) {
+    let (served, ann, bob) = with_ann_and_bob(served).await;
+    let clerk = json!({ "graph_id": "swarm", "name": "Clerk" });
+    let (_, clerk) = sent_as(&served, &bob, "POST", "/assistants", Some(clerk)).await;
+    let place = format!("/assistants/{}", clerk["assistant_id"].as_str().unwrap());
+    let mut crons = Vec::new();
+    for who in [&ann, &bob] {
+        let thread = id(&sent_as(&served, who, "POST", "/threads", Some(json!({}))).await);
+        let cron = json!({
+            "assistant_id": clerk["assistant_id"], "schedule": "0 0 1 1 *", "input": { "question": "hello" },
+        });
+        let path = format!("/threads/{thread}/runs/crons");
+        let (code, cron) = sent_as(&served, who, "POST", &path, Some(cron)).await;
+        assert_eq!(code, 200, "{cron}");
+        crons.push(format!("/runs/crons/{}", cron["cron_id"].as_str().unwrap()));
+    }
+    let (code, why) = sent_as(&served, &bob, "DELETE", &place, None).await;
+    assert_eq!(code, 409, "{why}");
+    assert!(why["detail"].as_str().unwrap().ends_with(": 1"), "one is another user's: {why}");
+    assert_eq!(sent_as(&served, &bob, "GET", &place, None).await.0, 200);
+    assert_eq!(sent_as(&served, &ann, "DELETE", &crons[0], None).await.0, 204);
+    assert_eq!(sent_as(&served, &bob, "DELETE", &place, None).await.0, 204);
+    let (_, left) = sent_as(&served, &bob, "POST", "/runs/crons/count", Some(json!({}))).await;
+    assert_eq!(left, json!(0), "its crons go with it");
 }

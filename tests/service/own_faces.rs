@@ -1,6 +1,15 @@
 //! A program's own graphs in every API: as models, skills and tools, in every stream mode, and run by a worker (X11).
 
-use perihelion::llm::scripted::{Reply, Rule, Script};
+use std::path::Path;
+use std::sync::Arc;
+
+use perihelion::config::{Overrides, Settings};
+use perihelion::graph::{GraphBuilder, Target, node_fn};
+use perihelion::llm::ChatMessage;
+use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedModel};
+use perihelion::nodes::model_call;
+use perihelion::swarm::{Message, Messages, merge_messages};
+use perihelion::{GraphParts, Graphs, OwnGraph, Serving};
 use serde_json::{Value, json};
 
 use super::on_both;
@@ -148,4 +157,142 @@ async fn a_worker_of_the_same_program_continues_a_run_of_a_killed_service(stock:
         (&json!("It moves."), 2),
         "{done}"
     );
+}
+
+perihelion::graph_state! {
+    pub struct Talk, update TalkUpdate, version 1 {
+        messages: Messages => with(merge_messages),
+    }
+}
+
+/// Serves a graph in this process.
+async fn serving(home: &Path, model: &str, graph: OwnGraph<Talk>) -> Serving {
+    let overrides = Overrides {
+        addr: Some("127.0.0.1:0".into()),
+        database: Some(format!("sqlite:{}", home.join("t.db").display())),
+        servers: Some(home.join("servers.toml")),
+        model_url: Some(model.into()),
+        model: Some("scripted".into()),
+        ..Overrides::default()
+    };
+    std::fs::write(home.join("servers.toml"), "").unwrap();
+    let settings = Settings::load(overrides, None, &|_: &str| None).unwrap();
+    perihelion::serve(Graphs::new().with(graph), settings).await.unwrap()
+}
+
+/// Makes a graph in which two nodes stream a message each: at once, or one after the other.
+fn talking(at_once: bool) -> OwnGraph<Talk> {
+    OwnGraph::built("talk", move |parts: &GraphParts| {
+        let says = |topic: &'static str| {
+            let prompt = move |_: &Talk| vec![ChatMessage::user(topic)];
+            model_call(Arc::clone(&parts.model), prompt, move |answer| {
+                let id = topic.to_owned();
+                let role = "assistant".to_owned();
+                let message = Message { id, role, content: answer.content, ..Message::default() };
+                TalkUpdate::new().messages([message].into_iter().collect())
+            })
+        };
+        let graph = GraphBuilder::new("talk")
+            .node("begin", node_fn(async |_| Ok(TalkUpdate::new().into())))
+            .node("look", says("weather"))
+            .node("advise", says("advice"))
+            .entry("begin");
+        if at_once {
+            let both = |_: &Talk| vec![Target::node("look"), Target::node("advise")];
+            graph.route("begin", both).build()
+        } else {
+            graph.edge("begin", "look").edge("look", "advise").build()
+        }
+    })
+}
+
+/// Tasks of one step.
+const WIDE: usize = 600;
+
+/// X5: the numbers of events rise, however many tasks a step has, so that a client misses nothing that continues after one.
+#[tokio::test]
+async fn the_events_of_a_wide_step_are_numbered_in_their_order() {
+    perihelion::config::tls::install();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    let home = tempfile::tempdir().unwrap();
+    let wide = OwnGraph::built("wide", |_: &GraphParts| {
+        GraphBuilder::new("wide")
+            .node("begin", node_fn(async |_| Ok(TalkUpdate::new().into())))
+            .node("one", node_fn(async |_| Ok(TalkUpdate::new().into())))
+            .node("end", node_fn(async |_| Ok(TalkUpdate::new().into())))
+            .entry("begin")
+            .route("begin", |_: &Talk| {
+                (0..WIDE).map(|number| Target::send("one", json!(number))).collect()
+            })
+            .edge("one", "end")
+            .build()
+    });
+    let served = serving(home.path(), "http://127.0.0.1:9", wide).await;
+    let thread = uuid::Uuid::now_v7();
+    let post = async |path: &str, body: Value| {
+        let asked = http.post(format!("{}/threads/{thread}{path}", served.url()));
+        let asked = asked.header("content-type", "application/json").body(body.to_string());
+        asked.send().await.unwrap()
+    };
+    let input = json!({ "assistant_id": "wide", "input": { "messages": [] } });
+    let start = json!({ "id": 1, "method": "run.start", "params": input });
+    assert_eq!(post("/commands", start).await.status(), 200);
+    let channels =
+        json!({ "channels": ["values", "updates", "tasks", "checkpoints", "lifecycle"] });
+    let mut stream = post("/stream/events", channels).await;
+    let mut text = String::new();
+    while !(text.contains("\"completed\"") && text.ends_with("\n\n")) {
+        text.push_str(&String::from_utf8_lossy(&stream.chunk().await.unwrap().unwrap()));
+    }
+    let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+    let seqs: Vec<u64> = ids.map(|id| id.parse().unwrap()).collect();
+    assert!(seqs.len() > 3 * WIDE, "{}", seqs.len());
+    assert!(seqs.is_sorted_by(|one, next| one < next), "{seqs:?}");
+    served.stop().await.unwrap();
+}
+
+/// X8: no client is streamed a message without its beginning, or two mixed.
+#[tokio::test]
+async fn messages_of_several_nodes_are_streamed_whole_and_the_last_is_the_answer() {
+    perihelion::config::tls::install();
+    let http = reqwest::Client::builder().no_proxy().build().unwrap();
+    for at_once in [false, true] {
+        let script = Script::new().respond_with(|asked| {
+            let says_weather = asked.contains("weather");
+            Some(Reply::text(if says_weather { "It rains here." } else { "Take an umbrella." }))
+        });
+        let model = ScriptedModel::start(script).await.unwrap();
+        let home = tempfile::tempdir().unwrap();
+        let served = serving(home.path(), model.url(), talking(at_once)).await;
+        let streamed = async |path: &str, body: Value| -> Vec<Value> {
+            let asked = http.post(format!("{}{path}", served.url())).header("a2a-version", "1.0");
+            let asked = asked.header("content-type", "application/json").body(body.to_string());
+            let text = asked.send().await.unwrap().text().await.unwrap();
+            let lines = text.lines().filter_map(|line| line.strip_prefix("data: "));
+            lines.filter_map(|line| serde_json::from_str(line).ok()).collect()
+        };
+        let messages = json!([{ "role": "user", "content": "How is the weather?" }]);
+        let chat = json!({ "model": "talk", "messages": messages, "stream": true });
+        let events = streamed("/v1/chat/completions", chat).await;
+        let pieces = events.iter().filter_map(|one| one["choices"][0]["delta"]["content"].as_str());
+        let text: String = pieces.collect();
+        let both = "It rains here.\n\nTake an umbrella.";
+        assert!(text == both || at_once && text == "Take an umbrella.", "{text:?}");
+        let message = json!({
+            "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "How is the weather?" }],
+            "metadata": { "team": "talk" },
+        });
+        let events = streamed("/a2a/message:stream", json!({ "message": message })).await;
+        let mut artifact = String::new();
+        for update in events.iter().map(|one| &one["artifactUpdate"]).filter(|one| one.is_object())
+        {
+            if update["append"] == false {
+                artifact.clear();
+            }
+            artifact.push_str(update["artifact"]["parts"][0]["text"].as_str().unwrap());
+        }
+        assert_eq!(artifact, "Take an umbrella.", "{events:#?}");
+        served.stop().await.unwrap();
+        model.stop().await;
+    }
 }

@@ -16,6 +16,9 @@ on_both!(
     a_thread_is_invisible_to_another_tenant,
     a_login_needs_its_second_secret_for_what_changes_something,
     an_approval_is_decided_once_by_a_permitted_person_and_recorded,
+    a_team_is_changed_and_deleted_by_who_manages_the_tenant,
+    looking_is_enough_where_nothing_is_changed_in_every_api,
+    a_key_makes_no_key_that_outlives_it,
 );
 
 /// How long something may take that is to happen at all.
@@ -313,4 +316,105 @@ async fn beside_another_issuer_no_caller_registers_and_a_disabled_user_is_refuse
     database.close().await;
     let (code, why) = ask(&served, "GET", "/info", &who, None).await;
     assert!(code == 401 && why.to_string().contains("disabled"), "{code}: {why}");
+}
+
+/// S3.04
+async fn a_team_is_changed_and_deleted_by_who_manages_the_tenant(served: Served) {
+    let boss = key(&served, &["boss", "--scopes", "read,run,manage"]).await;
+    let worker = key(&served, &["worker", "--scopes", "read,run,approve"]).await;
+    let boss = [("x-api-key", boss.as_str())];
+    let worker = [("x-api-key", worker.as_str())];
+    let agents = json!([
+        { "name": "clerk", "role": "writer of notes", "goal": "Notes facts.", "servers": ["notes"] },
+    ]);
+    let design = json!({ "name": "clerks", "description": "Keeps notes.", "agents": agents });
+    let design = Some(json!({ "design": design }));
+    let goal = Some(json!({ "goal": "keep notes", "save": true }));
+    for body in [&design, &goal] {
+        let (code, why) = ask(&served, "POST", "/v1/teams", &worker, body.clone()).await;
+        assert_eq!(code, 403, "{why}");
+    }
+    let (code, why) = ask(&served, "POST", "/v1/teams", &boss, design).await;
+    assert_eq!(code, 200, "{why}");
+    for (who, code) in [(&worker, 403), (&boss, 204)] {
+        let (found, why) = ask(&served, "DELETE", "/v1/teams/clerks", who, None).await;
+        assert_eq!(found, code, "{why}");
+    }
+}
+
+/// S3.04
+async fn looking_is_enough_where_nothing_is_changed_in_every_api(served: Served) {
+    let reads = key(&served, &["reads", "--scopes", "read"]).await;
+    let runs = key(&served, &["runs", "--scopes", "read,run"]).await;
+    let accept = ("accept", "application/json, text/event-stream");
+    let reads = [("x-api-key", reads.as_str()), ("a2a-version", "1.0"), accept];
+    let runs = [("x-api-key", runs.as_str()), ("a2a-version", "1.0"), accept];
+    let rpc = |method: &str, params: Value| {
+        Some(json!({ "jsonrpc": "2.0", "id": 1, "method": method, "params": params }))
+    };
+    let message = json!({ "messageId": "m", "role": "ROLE_USER", "parts": [{ "text": "hello" }] });
+    let message = json!({ "message": message });
+    let (_, sent) = ask(&served, "POST", "/a2a", &runs, rpc("SendMessage", message.clone())).await;
+    let task = &sent["result"]["task"]["id"];
+    assert!(task.is_string(), "{sent}");
+    for (method, params) in [("GetTask", json!({ "id": task })), ("ListTasks", json!({}))] {
+        let (code, reply) = ask(&served, "POST", "/a2a", &reads, rpc(method, params)).await;
+        assert!(code == 200 && reply["result"].is_object(), "{method}: {code} {reply}");
+    }
+    let id = json!({ "id": task });
+    let of_task = json!({ "taskId": task, "id": "x", "url": "https://hers.example.com/" });
+    for (method, params) in [
+        ("SendMessage", message.clone()),
+        ("SendStreamingMessage", message),
+        ("CancelTask", id),
+        ("CreateTaskPushNotificationConfig", of_task.clone()),
+        ("DeleteTaskPushNotificationConfig", of_task),
+    ] {
+        let (_, reply) = ask(&served, "POST", "/a2a", &reads, rpc(method, params)).await;
+        let why = reply["error"]["message"].as_str().unwrap_or_default();
+        assert!(why.contains("scope: run"), "{method}: {reply}");
+    }
+    let mcp = async |who: &[(&str, &str)], body: Option<Value>| {
+        let mut asked = served.http.post(format!("{}/mcp", served.url));
+        for (name, value) in who {
+            asked = asked.header(*name, *value);
+        }
+        let asked = asked.header("content-type", "application/json");
+        let answer = asked.body(body.unwrap().to_string()).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    };
+    let (code, listed) = mcp(&reads, rpc("tools/list", json!({}))).await;
+    assert!(code == 200 && listed.contains("swarm"), "{code} {listed}");
+    let call = json!({ "name": "swarm", "arguments": { "question": "hello" } });
+    let (_, refused) = mcp(&reads, rpc("tools/call", call.clone())).await;
+    assert!(refused.contains("scope: run"), "{refused}");
+    let (_, answered) = mcp(&runs, rpc("tools/call", call)).await;
+    assert!(answered.contains("Hello from the star."), "{answered}");
+    let cancelled = json!({ "jsonrpc": "2.0", "method": "notifications/cancelled", "params": { "requestId": 1 } });
+    assert_eq!(mcp(&reads, Some(cancelled)).await.0, 403);
+}
+
+/// S3.04
+async fn a_key_makes_no_key_that_outlives_it(served: Served) {
+    let first = key(&served, &["ci", "--expires", "1d"]).await;
+    let make = async |with: &str, name: &str| {
+        let headers = [("x-api-key", with)];
+        let body = json!({ "name": name, "expires_at": "2999-01-01T00:00:00Z" });
+        let (code, made) = ask(&served, "POST", "/v1/keys", &headers, Some(body)).await;
+        assert_eq!(code, 200, "{made}");
+        made
+    };
+    let second = make(&first, "second").await;
+    let third = make(second["key"].as_str().unwrap(), "third").await;
+    let tomorrow = perihelion::clock::now() + chrono::TimeDelta::days(2);
+    for made in [&second, &third] {
+        let ends = made["expires_at"].as_str().unwrap();
+        assert!(ends.parse::<chrono::DateTime<chrono::Utc>>().unwrap() < tomorrow, "{made}");
+    }
+    assert_eq!(third["made_by"], second["id"], "lists show where it comes from");
+    served.program(&["keys", "revoke", "ci"]).await;
+    for made in [&second, &third] {
+        let headers = [("x-api-key", made["key"].as_str().unwrap())];
+        assert_eq!(ask(&served, "GET", "/info", &headers, None).await.0, 401, "{made}");
+    }
 }

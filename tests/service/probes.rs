@@ -29,6 +29,15 @@ async fn a_server_is_ready_while_its_database_answers_and_no_longer() {
     .await;
     ready(503).await;
     assert_eq!(served.get("/healthz").await.0, 200, "the process lives");
+    // Who has no credential learns nothing of where it is.
+    for path in ["/readyz", "/v1/auth/ways", "/threads/0197a000-0000-7000-8000-00000000000a"] {
+        let answer = served.http.get(format!("{}{path}", served.url)).send().await.unwrap();
+        let code = answer.status();
+        let text = answer.text().await.unwrap();
+        let is_named =
+            [role.as_str(), "postgres", "127.0.0.1"].iter().any(|one| text.contains(one));
+        assert!(!is_named, "{path}: {code} {text}");
+    }
     tell(format!("ALTER ROLE {role} LOGIN")).await;
     ready(200).await;
     let (code, reply) = served.post("/runs/wait", &saying("hello")).await;

@@ -1,5 +1,7 @@
 //! The thread protocol: one stream over all runs of a thread, the same after a crash, and commands that move it.
 
+use std::time::Duration;
+
 use futures::{SinkExt as _, StreamExt as _};
 use perihelion_database::{Database, query};
 use serde_json::{Value, json};
@@ -14,8 +16,12 @@ on_both!(
     a_thread_is_followed_over_its_runs_and_is_the_same_after_a_crash,
     a_socket_takes_commands_and_subscriptions,
     a_socket_sends_events_in_their_order_whatever_is_subscribed_to,
+    a_further_subscription_takes_no_event_from_one_that_is_behind,
     commands_read_states_and_report_errors,
 );
+
+/// How long something may take that is to happen at all.
+const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Reads events until one is the last of interest.
 pub async fn frames(
@@ -266,4 +272,40 @@ async fn a_socket_loses_no_event_to_a_command() {
     }
     assert_eq!(seen, whole);
     database.close().await;
+}
+
+/// X5
+async fn a_further_subscription_takes_no_event_from_one_that_is_behind(served: Served) {
+    let thread = Uuid::now_v7();
+    let begun = command(&served, thread, "run.start", start("hello")).await;
+    let run = begun["result"]["run_id"].as_str().unwrap();
+    served.get(&format!("/threads/{thread}/runs/{run}/join")).await;
+    let values = json!({ "channels": ["values", "lifecycle"] });
+    let ended = |frame: &Value| is_lifecycle(frame, "completed");
+    let whole = frames(&served, thread, &values, ended).await;
+    let wanted: Vec<Value> = whole.into_iter().filter(|one| one["method"] == "values").collect();
+    assert!(wanted.len() > 3, "{wanted:#?}");
+    let url = format!("{}/threads/{thread}/stream/events", served.url.replace("http", "ws"));
+    let (mut socket, _) = tokio_tungstenite::connect_async(url).await.unwrap();
+    let subscribe = |channel: &str| {
+        let params = json!({ "channels": [channel] });
+        let asked = json!({ "id": 1, "method": "subscription.subscribe", "params": params });
+        Message::text(asked.to_string())
+    };
+    socket.send(subscribe("lifecycle")).await.unwrap();
+    // The first is read to its end; the second has got nothing yet when the third is made.
+    let mut heard: Vec<Value> = Vec::new();
+    while heard.len() < wanted.len() {
+        let message = tokio::time::timeout(PATIENCE, socket.next()).await.unwrap();
+        let message = message.unwrap().unwrap();
+        let Ok(frame) = serde_json::from_str::<Value>(message.to_text().unwrap()) else { continue };
+        if ended(&frame) {
+            socket.send(subscribe("values")).await.unwrap();
+            socket.send(subscribe("tasks")).await.unwrap();
+        }
+        if frame["method"] == "values" {
+            heard.push(frame);
+        }
+    }
+    assert_eq!(heard, wanted);
 }

@@ -367,6 +367,10 @@ fn respond(asked: &RecordedRequest) -> Option<Reply> {
         "qa" if question.contains("capital as JSON") && text.contains("not a valid `answer`") => {
             Some(Reply::text(r#"{"capital": "Paris"}"#))
         }
+        // Longer than the second by which times are shown.
+        "qa" if question.contains("take your time") => {
+            Some(Reply::text("Hello from the star.").delay_ms(1_100))
+        }
         "qa" if question.contains("never JSON") || question.contains("capital as JSON") => {
             Some(Reply::text("It is Paris."))
         }

@@ -8,7 +8,10 @@ use super::served::Served;
 use super::streams::{Event, events, read};
 use super::{on_both, saying};
 
-on_both!(a_client_that_does_not_read_costs_its_buffer_and_loses_no_event);
+on_both!(
+    a_client_that_does_not_read_costs_its_buffer_and_loses_no_event,
+    a_client_that_leaves_at_once_leaves_no_thread_without_a_run,
+);
 
 /// Clients that open a stream and leave it.
 const CLIENTS: usize = 24;
@@ -99,4 +102,33 @@ async fn an_idle_stream_sends_a_heartbeat() {
             heard.push_str(&String::from_utf8_lossy(&piece.unwrap_or_else(|| panic!("{heard}"))));
         }
     }
+}
+
+/// Requests of clients that leave before they are answered.
+const LEFT: usize = 200;
+
+/// X5
+async fn a_client_that_leaves_at_once_leaves_no_thread_without_a_run(served: Served) {
+    let mut body = saying("hello");
+    // It waits for its time, and its thread stays.
+    body["after_seconds"] = json!(3_600);
+    body["on_completion"] = json!("keep");
+    let body = body.to_string();
+    let addr = served.url.strip_prefix("http://").unwrap();
+    for number in 0..LEFT {
+        let mut connection = tokio::net::TcpStream::connect(addr).await.unwrap();
+        let head = "POST /runs/wait HTTP/1.1\r\nhost: localhost\r\ncontent-type: application/json";
+        let length = body.len();
+        let request = format!("{head}\r\ncontent-length: {length}\r\n\r\n{body}");
+        connection.write_all(request.as_bytes()).await.unwrap();
+        // Some leave at once, and some a little later.
+        perihelion::clock::sleep(std::time::Duration::from_micros(number as u64 * 50)).await;
+        drop(connection);
+    }
+    let limit = json!({ "limit": 1_000 });
+    let is_busy = |thread: &Value| thread["status"] == "busy";
+    let have_runs = |found: &Value| {
+        found.as_array().is_some_and(|all| all.len() == LEFT && all.iter().all(is_busy))
+    };
+    served.until("/threads/search", &limit, have_runs).await;
 }

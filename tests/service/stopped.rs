@@ -99,11 +99,9 @@ async fn a_server_that_ends_marks_no_run_as_failed(served: Served) {
     let response: Value = response.await.unwrap().json().await.unwrap();
     assert_eq!((&response["status"], &response["error"]), (&json!("in_progress"), &Value::Null));
     let written = read(written.await.unwrap(), usize::MAX).await;
+    // It breaks off after its beginning; an event of the end would take the number of one that another process sends.
     let last = written.last().unwrap();
-    assert_eq!(
-        (last.name.as_str(), &last.data["response"]["status"]),
-        ("response.in_progress", &json!("in_progress"))
-    );
+    assert_eq!(last.name, "response.content_part.added");
 
     served.start_again().await;
     let place = format!("/v1/responses/{}", response["id"].as_str().unwrap());

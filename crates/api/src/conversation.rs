@@ -2,17 +2,19 @@
 
 use std::collections::VecDeque;
 
+use chrono::{DateTime, Utc};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{questions, team};
 use crate::http::Refusal;
+use crate::sent_text::SentText;
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
 use perihelion_runtime::{AboutGraph, InterruptView, ThreadState};
 use perihelion_service::kept::{Multitask, NewDelivery, Run, RunStatus};
 use perihelion_service::{
-    Accept, Asked, ClientStatus, Listener, Next, Order, Service, ThreadChange, ThreadView,
+    Accept, Asked, ClientStatus, Error, Listener, Next, Order, Service, ThreadChange, ThreadView,
     assistant_of,
 };
 use perihelion_star::question::kind;
@@ -26,6 +28,8 @@ pub(crate) struct Outcome {
     pub usage: Usage,
     /// Whether the text is only the beginning of an answer, because the model stopped early.
     pub is_cut: bool,
+    /// When the run ended.
+    pub ended_at: Option<DateTime<Utc>>,
 }
 
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +38,13 @@ pub(crate) enum Ending {
     Asks,
     Failed(String),
     Cancelled,
-    /// It has not ended: this process ends, and another one continues with it.
+    /// It has not ended: this process ends, or cannot reach the database for now, and the run continues.
     Continues,
 }
 
-/// The message if this process ends before a run.
+/// The message if this process follows a run no longer.
 pub(crate) const CONTINUES: &str =
-    "the server is shutting down; the run continues, so request it again";
+    "the run continues, but this server cannot follow it for now; request its result again";
 
 #[derive(Clone, Debug)]
 pub(crate) enum AnswerPart {
@@ -55,7 +59,9 @@ pub(crate) struct Conversation {
     /// The position of the thread at the newest event.
     state: Option<ThreadState>,
     questions: Vec<InterruptView>,
-    words: String,
+    sent: SentText,
+    /// When the run ended.
+    ended_at: Option<DateTime<Utc>>,
     ready: VecDeque<AnswerPart>,
     is_over: bool,
 }
@@ -174,7 +180,8 @@ impl Conversation {
             listener: service.listen_from_beginning(run),
             state: None,
             questions: Vec::new(),
-            words: String::new(),
+            sent: SentText::default(),
+            ended_at: None,
             ready: VecDeque::new(),
             is_over: false,
         }
@@ -202,7 +209,7 @@ impl Conversation {
                 Ok(Next::Change(heard)) => self.hear(heard.change),
                 Ok(Next::Ended(run)) => self.ended(&run).await,
                 Ok(Next::Gone) => self.end(Ending::Failed("the run was deleted".into())),
-                Err(error) => self.end(Ending::Failed(error.to_string())),
+                Err(error) => self.lose(&error),
             }
         }
     }
@@ -215,7 +222,8 @@ impl Conversation {
                 None => {
                     let ending = Ending::Failed("the run gave no answer".into());
                     let usage = Usage::default();
-                    return Outcome { text: String::new(), ending, usage, is_cut: false };
+                    let text = String::new();
+                    return Outcome { text, ending, usage, is_cut: false, ended_at: None };
                 }
             }
         }
@@ -227,17 +235,15 @@ impl Conversation {
             ThreadChange::TaskStarted { node, .. } => {
                 self.ready.push_back(AnswerPart::Started(node));
             }
-            // An answer in JSON may be repaired, and a message that begins again is another: both are sent whole.
-            ThreadChange::Piece { node, piece, is_first, .. }
-                if (node == answering || self.is_of_own())
-                    && !self.is_structured()
-                    && (!is_first || self.words.is_empty()) =>
+            // An answer in JSON may be repaired: it is sent whole.
+            ThreadChange::Piece { node, message, piece, .. }
+                if (node == answering || self.is_of_own()) && !self.is_structured() =>
             {
-                self.words.push_str(&piece);
-                self.ready.push_back(AnswerPart::Piece(piece));
+                self.ready.extend(self.sent.add(&message, piece).map(AnswerPart::Piece));
             }
             ThreadChange::Step { at, rest, .. } => {
                 rest.into_iter().for_each(|piece| self.hear(piece));
+                self.sent.end_step();
                 self.state = Some(at.state);
             }
             ThreadChange::ContinuesFrom { state } => self.state = Some(state),
@@ -251,6 +257,7 @@ impl Conversation {
 
     /// Ends with the status of the run's row; it can be dropped at any time without losing events.
     async fn ended(&mut self, run: &Run) {
+        self.ended_at = Some(run.updated_at);
         match (run.status, &self.state) {
             (RunStatus::Interrupted, _) => self.end(Ending::Cancelled),
             (RunStatus::Error | RunStatus::Timeout, _) => {
@@ -278,28 +285,34 @@ impl Conversation {
                     let usage = own.unwrap_or_default();
                     self.say_whole(left.answer(), usage, is_cut(star));
                 }
-                Err(error) => self.end(Ending::Failed(error.to_string())),
+                Err(error) => self.lose(&error),
             },
         }
+    }
+
+    /// Ends because the run can be followed no longer, which says nothing of the run.
+    fn lose(&mut self, error: &Error) {
+        tracing::warn!(%error, "a run could not be followed to its end; it continues");
+        let why = "the result of the run could not be read; see the service's log";
+        self.end(if error.is_passing() { Ending::Continues } else { Ending::Failed(why.into()) });
     }
 
     fn say_whole(&mut self, answer: Option<String>, usage: Usage, is_cut: bool) {
         let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
         let text = match ending {
             Ending::Asks => questions::in_words(&self.questions),
-            _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.words.clone()),
+            _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.sent.text.clone()),
         };
         // What was not sent piece by piece: a question, or the end of an answer.
-        if let Some(rest) = text.strip_prefix(self.words.as_str()).filter(|rest| !rest.is_empty()) {
-            self.ready.push_back(AnswerPart::Piece(rest.to_owned()));
-        }
-        self.close(Outcome { text, ending, usage, is_cut });
+        self.ready.extend(self.sent.rest(&text).map(AnswerPart::Piece));
+        self.close(Outcome { text, ending, usage, is_cut, ended_at: self.ended_at });
     }
 
     fn end(&mut self, ending: Ending) {
         let usage = self.state.as_ref().map(|state| state.star().usage_of_turn());
         let usage = usage.unwrap_or_default();
-        self.close(Outcome { text: self.words.clone(), ending, usage, is_cut: false });
+        let text = self.sent.text.clone();
+        self.close(Outcome { text, ending, usage, is_cut: false, ended_at: self.ended_at });
     }
 
     /// Returns whether the graph is the program's own: then all pieces are sent to the client.
@@ -320,8 +333,4 @@ impl Conversation {
 
 fn is_cut(state: &GraphState) -> bool {
     state.finish_reason.as_ref().is_some_and(|end| end.reason == FinishReason::Truncated)
-}
-
-pub(crate) fn run_of(id: &str, prefix: &str) -> Option<Uuid> {
-    id.strip_prefix(prefix).and_then(|id| Uuid::parse_str(id).ok())
 }

@@ -133,7 +133,8 @@ async fn in_response(State(addresses): State<ModelAddresses>, response: Response
     Response::from_parts(parts, Body::from(shown))
 }
 
-/// Forwards a stream line by line, so that no address is split between two parts.
+/// Forwards a stream line by line, so that no address is split between two parts. Each line is collected in memory, so
+/// a body that is streamed part by part ends each part with a line end.
 fn by_lines(body: Body, addresses: ModelAddresses) -> impl Stream<Item = io::Result<Bytes>> {
     let reader = body.into_data_stream().map_err(io::Error::other).into_async_read();
     futures::stream::try_unfold((reader, addresses), |(mut reader, addresses)| async move {

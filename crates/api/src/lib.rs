@@ -23,6 +23,7 @@ mod parts;
 mod questions;
 mod refused_socket;
 mod request_fields;
+mod sent_text;
 mod team;
 
 use std::sync::Arc;
@@ -46,7 +47,8 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     service.tell(Arc::new(a2a::TaskAddresses));
     let addresses = ModelAddresses::of(&service.runtime().settings().models);
     let numbers = metrics::numbers(metrics);
-    let routes = move |service| faces(service).merge(numbers.clone());
+    let opened = Arc::default();
+    let routes = move |service| faces(service, &opened).merge(numbers.clone());
     let gate = Gate::new(service.clone(), settings, routes);
     let open =
         metrics::health(service.clone()).merge(page::router()).merge(a2a::discovery(service));
@@ -70,10 +72,10 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
 }
 
 /// Makes the routes of all APIs over the service for a caller.
-fn faces(service: Service) -> Router {
+fn faces(service: Service, opened: &Arc<own::Opened>) -> Router {
     agent_server::router(service.clone())
         .merge(openai::router(service.clone()))
-        .merge(own::router(service.clone()))
+        .merge(own::router(service.clone(), Arc::clone(opened)))
         .merge(mcp::router(service.clone()))
         .merge(a2a::router(service.clone()))
         .merge(auth::router(service))

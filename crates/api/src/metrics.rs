@@ -32,7 +32,7 @@ async fn scrape(State(metrics): State<Arc<Metrics>>) -> Response {
         Ok(text) => ([(header::CONTENT_TYPE, FORMAT)], text).into_response(),
         Err(error) => {
             tracing::warn!(%error, "failed to serve metrics");
-            (StatusCode::INTERNAL_SERVER_ERROR, format!("{error}\n")).into_response()
+            (StatusCode::INTERNAL_SERVER_ERROR, "failed; see the log\n").into_response()
         }
     }
 }
@@ -44,14 +44,22 @@ pub(super) fn health(service: Service) -> Router {
         .with_state(service)
 }
 
+/// Answers whether the service can serve. Everyone can ask, so what it lacks is named in the log alone.
 async fn ready(State(service): State<Service>) -> impl IntoResponse {
+    let away = StatusCode::SERVICE_UNAVAILABLE;
     if service.stop().is_cancelled() {
-        return (StatusCode::SERVICE_UNAVAILABLE, "the process is shutting down\n".to_owned());
+        return (away, "the process is shutting down\n");
     }
-    match service.kept().check().await {
-        Ok(()) => by_servers(&service.runtime().readiness()),
-        Err(error) => (StatusCode::SERVICE_UNAVAILABLE, format!("{error}\n")),
+    if let Err(error) = service.kept().check().await {
+        tracing::warn!(%error, "not ready");
+        return (away, "the database cannot be used; see the log\n");
     }
+    let (status, missing) = by_servers(&service.runtime().readiness());
+    if status == StatusCode::OK {
+        return (status, "ok\n");
+    }
+    tracing::warn!(reason = missing.trim(), "not ready");
+    (status, "required MCP servers are not up; see the log\n")
 }
 
 /// Answers whether the required MCP servers are up, and which are not.

@@ -12,6 +12,8 @@ use hyper::header;
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+#[cfg(target_os = "linux")]
+use socket2::SockRef;
 use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::{OwnedSemaphorePermit, Semaphore};
 use tokio_util::sync::CancellationToken;
@@ -33,6 +35,8 @@ pub struct Bounds {
     pub headers: Duration,
     /// How long the next piece of a request's body may take.
     pub body: Duration,
+    /// How long the peer may leave an answer unread; on Linux, where the system counts it.
+    pub write: Duration,
     /// How long requests under way may take when the server drains.
     pub drain: Duration,
 }
@@ -40,8 +44,8 @@ pub struct Bounds {
 impl Default for Bounds {
     fn default() -> Self {
         let headers = Duration::from_secs(10);
-        let drain = Duration::from_secs(10);
-        Self { connections: 16_384, headers, body: Duration::from_secs(30), drain }
+        let [body, write, drain] = [30, 60, 10].map(Duration::from_secs);
+        Self { connections: 16_384, headers, body, write, drain }
     }
 }
 
@@ -121,6 +125,8 @@ impl Server {
                 Ok((stream, _)) => {
                     // Small events must not wait for a full packet; a socket that refuses is closed already.
                     let _ = stream.set_nodelay(true);
+                    #[cfg(target_os = "linux")]
+                    let _ = SockRef::from(&stream).set_tcp_user_timeout(Some(self.bounds.write));
                     let router = router.clone();
                     let taken = Taken { _permit: permit, _tracked: connections.token() };
                     let guarded = Connection(Arc::new(taken));

@@ -57,3 +57,60 @@ async fn a_body_that_stops_in_its_middle_times_out() {
     assert!(output.ends_with("whole"), "{output}");
     serving.abort();
 }
+
+/// S3.04: a peer that does not read its answer takes no place from others.
+#[tokio::test]
+async fn an_answer_that_nobody_reads_holds_no_connection() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let write = Duration::from_millis(300);
+    let bounds = Bounds { write, connections: 1, ..Bounds::default() };
+    // More than the buffers of both systems take.
+    let long = || async { vec![b'x'; 64 << 20] };
+    let router = Router::new()
+        .route("/long", axum::routing::get(long))
+        .route("/", axum::routing::get(|| async { "served" }));
+    let serving = Server::on(listener, bounds).unwrap().serve_until(router, std::future::pending());
+    let serving = tokio::spawn(serving);
+    let mut deaf = TcpStream::connect(addr).await.unwrap();
+    deaf.write_all(b"GET /long HTTP/1.1\r\nHost: localhost\r\n\r\n").await.unwrap();
+    deaf.readable().await.unwrap();
+    let mut other = TcpStream::connect(addr).await.unwrap();
+    other
+        .write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut output = String::new();
+    let read = other.read_to_string(&mut output);
+    tokio::time::timeout(Duration::from_secs(60), read).await.unwrap().unwrap();
+    assert!(output.ends_with("served"), "{output}");
+    serving.abort();
+}
+
+/// A peer that reads slowly, and reads on, gets all of a long answer.
+#[tokio::test]
+async fn an_answer_that_is_read_slowly_arrives_whole() {
+    let listener = TcpListener::bind("127.0.0.1:0").await.unwrap();
+    let addr = listener.local_addr().unwrap();
+    let bounds = Bounds { write: Duration::from_millis(500), ..Bounds::default() };
+    let long = || async { vec![b'x'; 24 << 20] };
+    let router = Router::new().route("/", axum::routing::get(long));
+    let serving = Server::on(listener, bounds).unwrap().serve_until(router, std::future::pending());
+    let serving = tokio::spawn(serving);
+    let mut slow = TcpStream::connect(addr).await.unwrap();
+    slow.write_all(b"GET / HTTP/1.1\r\nHost: localhost\r\nConnection: close\r\n\r\n")
+        .await
+        .unwrap();
+    let mut piece = vec![0; 2 << 20];
+    let mut count = 0;
+    loop {
+        let read = slow.read(&mut piece).await.unwrap();
+        if read == 0 {
+            break;
+        }
+        count += read;
+        perihelion_clock::sleep(Duration::from_millis(20)).await;
+    }
+    assert!(count > 24 << 20, "{count}");
+    serving.abort();
+}

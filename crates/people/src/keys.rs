@@ -37,8 +37,7 @@ pub struct ApiKey {
     pub tenant: String,
     pub name: String,
     pub user: Option<String>,
-    /// The key that created it, if that was a key without a user.
-    #[serde(skip)]
+    /// The key that created it, if that was a key without a user; it is revoked with that key.
     pub made_by: Option<Uuid>,
     pub scopes: Vec<Scope>,
     pub created_at: DateTime<Utc>,
@@ -212,6 +211,7 @@ pub(crate) async fn insert(
     Ok(CreatedKey { key, secret })
 }
 
+/// Revokes a key, and those that it made.
 pub(crate) async fn revoke(
     transaction: &mut Transaction<'_>,
     tenant: &str,
@@ -219,7 +219,9 @@ pub(crate) async fn revoke(
     now: DateTime<Utc>,
 ) -> Result<()> {
     let revoke = query(
-        "UPDATE api_key SET revoked_at = $3 WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL",
+        "WITH RECURSIVE made (id) AS (SELECT id FROM api_key WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL \
+            UNION SELECT k.id FROM api_key k JOIN made ON k.made_by = made.id WHERE k.tenant = $1) \
+         UPDATE api_key SET revoked_at = $3 WHERE revoked_at IS NULL AND id IN (SELECT id FROM made)",
     )
     .binds((tenant, name, now));
     match transaction.execute(&revoke).await? {

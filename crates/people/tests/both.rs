@@ -372,3 +372,27 @@ async fn what_runs_took_is_counted_once_and_never_given_back() {
     })
     .await;
 }
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_key_is_revoked_with_the_key_that_made_it_and_no_other() {
+    on_both(|people| async move {
+        let first = create(&people, "acme", key("first")).await.unwrap();
+        let made_by = |made: &CreatedKey| Some(made.key.id);
+        let new = NewKey { made_by: made_by(&first), ..key("second") };
+        let second = create(&people, "acme", new).await.unwrap();
+        let new = NewKey { made_by: made_by(&second), ..key("third") };
+        let third = create(&people, "acme", new).await.unwrap();
+        let other = create(&people, "acme", key("other")).await.unwrap();
+        revoke(&people, "second").await.unwrap();
+        let lets_in =
+            async |made: &CreatedKey| people.by_key(made.secret.expose(), now()).await.is_ok();
+        assert!(lets_in(&first).await && lets_in(&other).await);
+        assert!(!lets_in(&second).await && !lets_in(&third).await);
+        // One that is revoked already leads on to those that it made.
+        let new = NewKey { made_by: made_by(&third), ..key("fourth") };
+        let fourth = create(&people, "acme", new).await.unwrap();
+        revoke(&people, "first").await.unwrap();
+        assert!(!lets_in(&fourth).await && lets_in(&other).await);
+    })
+    .await;
+}

@@ -1,8 +1,7 @@
 //! A model as the judge of answers: by a criterion, or beside each other.
 
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::Arc;
 
-use async_trait::async_trait;
 use perihelion_eval::{Better, Case, Judging, Outcome, Record, Suite};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -10,10 +9,9 @@ use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::Error;
-use perihelion_llm::{
-    self as llm, ChatModel, ChatRequest, ChatResponse, OpenAiModel, Prompts, Role, TokenSink,
-};
-use perihelion_settings::config::{Prices, Settings};
+use crate::metered::{Metered, ModelCost};
+use perihelion_llm::{self as llm, ChatRequest, OpenAiModel, Prompts, Role};
+use perihelion_settings::config::Settings;
 
 /// A model's verdict on one answer.
 #[derive(Debug, Deserialize, JsonSchema)]
@@ -37,34 +35,8 @@ struct PairJudgement {
 
 /// Judges answers with the model of the role `classifier`.
 pub struct Judge {
-    model: OpenAiModel,
+    model: Metered,
     prompts: Prompts,
-    prices: Prices,
-    calls: AtomicU64,
-    tokens: AtomicU64,
-    nano_usd: AtomicU64,
-}
-
-#[async_trait]
-impl ChatModel for Judge {
-    async fn chat(
-        &self,
-        request: &ChatRequest,
-        sink: Option<TokenSink<'_>>,
-    ) -> Result<ChatResponse, llm::Error> {
-        let response = self.model.chat(request, sink).await?;
-        let usage = response.usage;
-        let price = self.prices.of(request.role.as_str(), &response.model);
-        let nano_usd = price.map_or(0, |price| {
-            price.nano_usd(usage.input_tokens, usage.cached_tokens, usage.output_tokens)
-        });
-        for (sum, more) in
-            [(&self.calls, 1), (&self.tokens, usage.total()), (&self.nano_usd, nano_usd)]
-        {
-            sum.fetch_add(more, Ordering::Relaxed);
-        }
-        Ok(response)
-    }
 }
 
 impl Judge {
@@ -74,24 +46,14 @@ impl Judge {
     /// [`Error::Model`] if they cannot be used.
     pub fn new(settings: &Settings) -> Result<Self, Error> {
         let prompts = Prompts::new(settings.prompts.dir.as_deref())?;
-        Ok(Self {
-            model: OpenAiModel::new(&settings.models)?,
-            prompts,
-            prices: settings.models.price_list(),
-            calls: AtomicU64::default(),
-            tokens: AtomicU64::default(),
-            nano_usd: AtomicU64::default(),
-        })
+        let model = Arc::new(OpenAiModel::new(&settings.models)?);
+        Ok(Self { model: Metered::new(model, settings.models.price_list()), prompts })
     }
 
     /// Returns what the calls since the last one of this took.
     pub fn take_cost(&self) -> Judging {
-        let take = |sum: &AtomicU64| sum.swap(0, Ordering::Relaxed);
-        Judging {
-            calls: take(&self.calls),
-            tokens: take(&self.tokens),
-            cost_usd: take(&self.nano_usd) as f64 / 1e9,
-        }
+        let ModelCost { calls, tokens, nano_usd } = self.model.take();
+        Judging { calls, tokens, cost_usd: nano_usd as f64 / 1e9 }
     }
 
     /// Asks whether an answer meets a criterion, and returns why not; without a verdict, the answer fails.
@@ -165,6 +127,6 @@ impl Judge {
     ) -> Result<T, llm::Error> {
         let messages = self.prompts.messages(stage, dynamic)?;
         let request = ChatRequest::new(Role::Classifier, "evaluation", messages).stage(stage);
-        Ok(llm::ask::<T>(self, request, stage).await?.value)
+        Ok(llm::ask::<T>(&self.model, request, stage).await?.value)
     }
 }

@@ -25,6 +25,7 @@ mod graphs;
 mod judge;
 pub mod learned;
 mod logins;
+mod metered;
 mod metrics;
 mod plugins;
 mod report;
@@ -57,6 +58,7 @@ pub use graphs::{
 pub use judge::Judge;
 pub use learned::{LOCAL_TENANT, open_memory, open_skills};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
+pub use metered::{Metered, ModelCost};
 pub use metrics::Metrics;
 pub use perihelion_analysis::chart::png as chart_picture;
 pub use perihelion_database::is_there;

@@ -14,6 +14,7 @@ use super::{Error, LOCAL_TENANT, Runtime, plugins};
 use perihelion_engine::checkpoint::Cause;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_llm::ChatModel;
 use perihelion_mcp::{self as mcp, ServerInfo};
 use perihelion_settings::config::{Founding, Settings, strict};
 use perihelion_star::{
@@ -293,11 +294,16 @@ impl Runtime {
         Ok(self.teams.as_ref().ok_or(Error::NoTeams)?.kept.for_tenant(tenant))
     }
 
-    /// Makes the architect design a team for a tenant's goal, without storing it.
+    /// Makes the architect design a team for a tenant's goal with a model, without storing it.
     ///
     /// # Errors
     /// [`Error::Model`] without a valid design, [`Error::NoServers`] without building blocks.
-    pub async fn design_team(&self, tenant: &str, goal: &str) -> Result<TeamDesign, Error> {
+    pub async fn design_team(
+        &self,
+        tenant: &str,
+        goal: &str,
+        model: &dyn ChatModel,
+    ) -> Result<TeamDesign, Error> {
         let servers: Vec<ServerInfo> =
             self.agents().list().into_iter().map(|agent| agent.server).collect();
         if servers.is_empty() {
@@ -307,7 +313,7 @@ impl Runtime {
         let material = material(&self.team_store(tenant)?, names).await?;
         let thread = ThreadId::new().to_string();
         let brief = Brief { goal, servers: &servers, material: &material, thread };
-        Ok(design(&**self.model(), &self.prompts, brief).await?)
+        Ok(design(model, &self.prompts, brief).await?)
     }
 
     /// Checks a tenant's design and keeps it as the newest version of its team, and offers it.

@@ -9,7 +9,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
-use super::kept::{self, Cron, Multitask, NewDelivery};
+use super::kept::{self, Cron, CronFilter, Multitask, NewDelivery};
 use super::monitor::{PAGE, Place};
 use super::schedule::Schedule;
 use super::{Accept, Error, Order, Result, Service};
@@ -87,6 +87,28 @@ impl Service {
         Ok(())
     }
 
+    /// Counts the crons of an assistant that the caller cannot delete: those in threads of other users.
+    pub async fn others_crons(&self, assistant: Uuid) -> Result<usize> {
+        let mut filter =
+            CronFilter { assistant: Some(assistant), limit: PAGE, ..CronFilter::default() };
+        let mut others = 0;
+        loop {
+            let crons = self.kept().crons(&filter).await?;
+            for thread in crons.iter().filter_map(|cron| cron.thread) {
+                match self.user_on(ThreadId(thread), None).await {
+                    Err(Error::OthersThread) => others += 1,
+                    // Nothing is left of its thread.
+                    Ok(_) | Err(Error::UnknownThread(_)) => {}
+                    Err(error) => return Err(error),
+                }
+            }
+            if crons.len() < PAGE as usize {
+                return Ok(others);
+            }
+            filter.offset += PAGE;
+        }
+    }
+
     /// Begins the run of a cron's time.
     async fn begin_by_clock(&self, cron: &Cron) -> Result<()> {
         let due = cron.next_at.map(|at| at.to_rfc3339()).unwrap_or_default();
@@ -99,13 +121,7 @@ impl Service {
             Some(thread) => ThreadId(thread),
             None => {
                 let thread = ThreadId(Uuid::new_v5(&id, b"thread"));
-                match self.info(thread).await {
-                    Err(Error::UnknownThread(_)) => {
-                        self.create_thread_for_turn(thread, &json!({})).await?;
-                    }
-                    found => drop(found?),
-                }
-                thread
+                self.thread_for_turn(Some(thread), &json!({})).await?.0
             }
         };
         let graph = &self.graph_noted(&work.metadata).about().name;

@@ -10,7 +10,7 @@ use perihelion_engine::checkpoint::StepKind;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_people::{EndedRun, Taken};
-use perihelion_runtime::AnswerAgain;
+use perihelion_runtime::{AnswerAgain, ModelCost, TeamDesign};
 use perihelion_settings::config;
 use perihelion_star::Allowance;
 use uuid::Uuid;
@@ -154,18 +154,37 @@ impl Service {
         self.check_day().await?;
         let answer = self.runtime().ask_again(thread, run, call, prompt).await?;
         if let Some(AnswerAgain { usage, nano_usd, latency_ms, .. }) = &answer {
-            // The call belongs to no run, so it is counted like a run on a separate thread.
-            let tenant = self.tenant().to_owned();
-            let thread = Uuid::new_v4();
-            let run = EndedRun { tenant, thread, part: 0, run: Uuid::new_v4(), at: clock::now() };
-            let taken = Taken {
-                tokens: usage.total(),
-                nano_usd: nano_usd.unwrap_or_default(),
-                millis: *latency_ms,
-                ..Taken::default()
-            };
-            self.people().note_taken(&run, taken).await?;
+            let nano_usd = nano_usd.unwrap_or_default();
+            self.note_cost(ModelCost { calls: 1, tokens: usage.total(), nano_usd }, *latency_ms)
+                .await?;
         }
         Ok(answer)
+    }
+
+    /// Makes the architect design a team, whose calls of the model are counted, also without a valid design.
+    ///
+    /// # Errors
+    /// [`Error::TooMuch`], [`Error::DaySpent`], [`Error::Runtime`].
+    pub async fn design_team(&self, goal: &str) -> Result<TeamDesign> {
+        self.check_room().await?;
+        let began = clock::now();
+        let model = self.runtime().metered_model();
+        let design = self.runtime().design_team(self.tenant(), goal, &model).await;
+        let millis = (clock::now() - began).num_milliseconds().unsigned_abs();
+        self.note_cost(model.take(), millis).await?;
+        Ok(design?)
+    }
+
+    /// Counts calls of a model that belong to no run, like a run on a separate thread.
+    async fn note_cost(&self, cost: ModelCost, millis: u64) -> Result<()> {
+        if cost.calls == 0 {
+            return Ok(());
+        }
+        let tenant = self.tenant().to_owned();
+        let thread = Uuid::new_v4();
+        let run = EndedRun { tenant, thread, part: 0, run: Uuid::new_v4(), at: clock::now() };
+        let ModelCost { tokens, nano_usd, .. } = cost;
+        let taken = Taken { tokens, nano_usd, millis, ..Taken::default() };
+        Ok(self.people().note_taken(&run, taken).await?)
     }
 }

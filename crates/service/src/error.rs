@@ -70,8 +70,14 @@ macro_rules! of_runtime {
 of_runtime!(checkpoint::Error, perihelion_engine::runner::Error);
 
 impl Error {
+    /// Returns whether a thread could not be created because there is one with its ID.
+    pub fn is_of_existing_thread(&self) -> bool {
+        use checkpoint::Error::ThreadExists;
+        matches!(self, Self::Runtime(runtime::Error::Store(ThreadExists(_))))
+    }
+
     /// Returns whether the database could not be used for now, so that trying again may help.
-    pub(super) fn is_passing(&self) -> bool {
+    pub fn is_passing(&self) -> bool {
         match self {
             Self::Rows(error) => error.is_passing(),
             Self::Runtime(error) => error.is_passing(),

@@ -15,6 +15,7 @@ mod drive;
 mod edits;
 mod ends;
 mod error;
+mod imports;
 mod listen;
 mod monitor;
 mod order;

@@ -22,6 +22,8 @@ const WAIT: Duration = Duration::from_millis(250);
 pub struct BegunRuns {
     service: Service,
     thread: ThreadId,
+    /// The event of the log that the client has, until the runs before it are passed over.
+    after: u64,
     /// The first event of the run that was returned last.
     first_event: u64,
     /// The runs with this first event that were returned.
@@ -33,11 +35,13 @@ pub struct BegunRuns {
 }
 
 impl Service {
-    pub fn begun_runs(&self, thread: ThreadId) -> BegunRuns {
+    /// Waits for the runs of a thread; those that ended before the event `after` are passed over, except the last of them.
+    pub fn begun_runs(&self, thread: ThreadId, after: u64) -> BegunRuns {
         let calls = self.runtime().bus().calls(thread);
         BegunRuns {
             service: self.clone(),
             thread,
+            after,
             first_event: 0,
             seen: Vec::new(),
             log: None,
@@ -82,6 +86,10 @@ impl BegunRuns {
     /// Returns the next run that has begun already, if there is one.
     pub async fn look(&mut self) -> Result<Option<Run>> {
         let kept = self.service.kept();
+        if self.after > 0 {
+            self.first_event = kept.begun_before(self.thread.0, self.after).await?;
+            self.after = 0;
+        }
         let next = kept.next_unseen(self.thread.0, self.first_event, &self.seen).await?;
         if let Some(run) = &next {
             let first_event = run.first_event.unwrap_or_default();

@@ -9,11 +9,10 @@ use uuid::Uuid;
 use super::ends::failed;
 use super::kept::{Listed, RunFilter, RunTarget, ThreadFilter, ThreadMeta, ThreadOrder};
 use super::{Error, Result, Service};
-use perihelion_engine::checkpoint::{self, RunStatus, ThreadDump, ThreadInfo, ThreadStatus};
+use perihelion_engine::checkpoint::{self, RunStatus, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
-use perihelion_people::Scope;
 use perihelion_runtime::{self as runtime, InterruptView, Removal, Served, ThreadState};
 use perihelion_star::Artifact;
 
@@ -112,7 +111,7 @@ impl Service {
     }
 
     /// Turns the error for an ID of another tenant into the error for an unknown ID.
-    async fn unless_hidden<T>(
+    pub(super) async fn unless_hidden<T>(
         &self,
         thread: ThreadId,
         made: Result<T, runtime::Error>,
@@ -130,25 +129,29 @@ impl Service {
         }
     }
 
-    /// Imports a thread from a file; it is this tenant's then.
-    ///
-    /// # Errors
-    /// As [`Service::create_thread`], [`Error::Runtime`] if the file is not an export, and [`Error::Forbidden`] for a
-    /// caller who cannot decide requests for approval: a file can contain decisions.
-    pub async fn import_thread(&self, dump: ThreadDump) -> Result<ThreadInfo> {
-        self.permit(Scope::Approve)?;
-        let thread = dump.info.id;
-        let imported = self.runtime().threads().import(dump, Some(self.tenant())).await;
-        self.unless_hidden(thread, imported).await
-    }
-
-    /// Creates a thread for a turn if the limits permit it: a refused turn leaves no thread.
+    /// Finds the thread of a turn, or creates it if the limits permit it: a refused turn leaves no thread. Returns
+    /// whether it is new.
     ///
     /// # Errors
     /// [`Error::TooMuch`], and as [`Service::create_thread`].
-    pub async fn create_thread_for_turn(&self, thread: ThreadId, metadata: &Value) -> Result<()> {
+    pub async fn thread_for_turn(
+        &self,
+        named: Option<ThreadId>,
+        metadata: &Value,
+    ) -> Result<(ThreadId, bool)> {
+        let thread = named.unwrap_or_default();
+        if named.is_some() {
+            match self.info(thread).await {
+                Err(Error::UnknownThread(_)) => {}
+                found => return found.map(|_| (thread, false)),
+            }
+        }
         self.check_room().await?;
-        self.create_thread(thread, metadata).await.map(drop)
+        match self.create_thread(thread, metadata).await {
+            // Another request has created it since.
+            Err(error) if error.is_of_existing_thread() => Ok((thread, false)),
+            created => created.map(|_| (thread, true)),
+        }
     }
 
     /// Returns a thread's row.

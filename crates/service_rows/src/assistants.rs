@@ -100,8 +100,18 @@ impl Kept {
         Ok(self.of_tenant().rows(&find.build()).await?)
     }
 
+    /// Deletes an assistant with its crons; returns whether there was one.
     pub async fn delete_assistant(&self, id: Uuid) -> Result<bool> {
-        let delete = query("DELETE FROM service_assistant WHERE id = $1 AND tenant = $2");
-        Ok(self.change(delete.binds((id, &self.tenant))).await? > 0)
+        let database = self.of_tenant();
+        let mut transaction = database.begin().await?;
+        let mut deleted = 0;
+        for delete in [
+            query("DELETE FROM service_cron WHERE assistant = $1 AND tenant = $2"),
+            query("DELETE FROM service_assistant WHERE id = $1 AND tenant = $2"),
+        ] {
+            deleted = transaction.execute(&delete.binds((id, &self.tenant))).await?;
+        }
+        transaction.commit().await?;
+        Ok(deleted > 0)
     }
 }

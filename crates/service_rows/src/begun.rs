@@ -31,6 +31,18 @@ impl Kept {
         self.one_run(find).await
     }
 
+    /// Returns the first event of the last run of a thread that began before all runs that had not ended before an event;
+    /// 0 without one.
+    pub async fn begun_before(&self, thread: Uuid, event: u64) -> Result<u64> {
+        let find = query(
+            "SELECT COALESCE(max(first_event), 0) FROM service_run WHERE thread_id = $1 AND tenant = $2 \
+             AND first_event < COALESCE((SELECT min(first_event) FROM service_run WHERE thread_id = $1 \
+                AND tenant = $2 AND (last_event IS NULL OR last_event >= $3)), $4)",
+        );
+        let find = find.binds((thread, &self.tenant, event, i64::MAX));
+        Ok(self.of_tenant().row(&find).await?.unwrap_or_default())
+    }
+
     /// Returns the run of a thread that began first with this first event or a later one, except those in `seen`.
     ///
     /// Runs without events share their first event with the next one, which may have been asked for earlier.

@@ -150,11 +150,6 @@ impl Kept {
         Ok(self.change(delete.binds((id, &self.tenant))).await? > 0)
     }
 
-    pub async fn delete_crons_of(&self, assistant: Uuid) -> Result<()> {
-        let delete = query("DELETE FROM service_cron WHERE assistant = $1 AND tenant = $2");
-        self.change(delete.binds((assistant, &self.tenant))).await.map(drop)
-    }
-
     /// Returns due crons of all tenants that no process has claimed.
     pub async fn due_crons(
         &self,

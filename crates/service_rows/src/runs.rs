@@ -231,11 +231,11 @@ impl Kept {
         self.list_runs(find).await
     }
 
-    /// Lists a run and the later ones of its thread, newest first, at most `limit`.
+    /// Lists a run and the later ones of its thread, oldest first, at most `limit`.
     pub async fn runs_since(&self, run: &Run, limit: u32) -> Result<Vec<Run>> {
         let mut find = self.select_runs();
         find.add(
-            " AND thread_id = ? AND created_at >= ? ORDER BY created_at DESC, id DESC",
+            " AND thread_id = ? AND created_at >= ? ORDER BY created_at, id",
             (run.thread, run.created_at),
         );
         find.page(limit, 0);

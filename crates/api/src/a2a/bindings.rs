@@ -2,8 +2,7 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request, State};
-use axum::http::request::Parts;
+use axum::extract::{FromRequest, Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
@@ -16,8 +15,9 @@ use url::form_urlencoded;
 use super::refusal::Refusal;
 use super::tasks::Send;
 use super::{card, list, push, shapes, stream, tasks};
-use crate::http::JsonResult;
+use crate::http::{Asked, JsonResult, Refusal as Plain};
 use perihelion_engine::ids::ThreadId;
+use perihelion_people::Scope;
 use perihelion_service::Service;
 
 pub(super) async fn call(
@@ -32,13 +32,34 @@ pub(super) async fn call(
         Ok(request) => request,
         Err(refusal) => return Json(refusal.rpc(&Value::Null)).into_response(),
     };
-    let id = request.get("id").cloned().unwrap_or(Value::Null);
-    let answered = match check_version(&uri, &headers) {
+    let id = request.get("id").filter(|id| id.is_string() || id.is_number());
+    let id = id.cloned().unwrap_or_default();
+    let checked = check_request(&request, &id).and_then(|()| check_version(&uri, &headers));
+    let answered = match checked {
         Ok(()) => answer(&service, &headers, &request, &id).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| Json(refusal.rpc(&id)).into_response())
 }
+
+/// Refuses what is no request of JSON-RPC; `id` is its ID, if that is a text or a number.
+fn check_request(request: &Value, id: &Value) -> Result<(), Refusal> {
+    let has_id = request.get("id").is_none_or(|given| given == id);
+    if has_id && request["jsonrpc"] == "2.0" && request["method"].is_string() {
+        Ok(())
+    } else {
+        Err(Refusal::InvalidRequest)
+    }
+}
+
+/// Methods that begin, change or cancel something.
+const CHANGES: [&str; 5] = [
+    "SendMessage",
+    "SendStreamingMessage",
+    "CancelTask",
+    "CreateTaskPushNotificationConfig",
+    "DeleteTaskPushNotificationConfig",
+];
 
 async fn answer(
     service: &Service,
@@ -54,7 +75,11 @@ async fn answer(
     };
     let id_of = || named("id", "id");
     let of_task = || named("taskId", "task_id");
-    let result = match request["method"].as_str().unwrap_or_default() {
+    let method = request["method"].as_str().unwrap_or_default();
+    if CHANGES.contains(&method) {
+        service.permit(Scope::Run)?;
+    }
+    let result = match method {
         "SendMessage" => sent(service, typed(params)?).await?,
         "SendStreamingMessage" => {
             return stream::begin(service, typed(params)?, Some(id.clone())).await;
@@ -141,17 +166,6 @@ fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
     typed(read)
 }
 
-pub(super) struct Asked<T>(T);
-
-impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
-    type Rejection = Refusal;
-
-    async fn from_request_parts(parts: &mut Parts, _: &S) -> Result<Self, Refusal> {
-        let query = Query::try_from_uri(&parts.uri);
-        query.map(|Query(read)| Self(read)).map_err(|error| Refusal::Invalid(error.body_text()))
-    }
-}
-
 /// Begins a task and waits for it, unless it is to answer at once.
 async fn sent(service: &Service, send: Send) -> Result<Value, Refusal> {
     let at_once = send.configuration.return_immediately;
@@ -184,9 +198,9 @@ pub(super) async fn extended_card(
 
 pub(super) async fn tasks(
     service: State<Service>,
-    Asked(list): Asked<list::List>,
+    list: Result<Asked<list::List>, Plain>,
 ) -> JsonResult<Refusal> {
-    Ok(Json(list::listed(&service, &list).await?))
+    Ok(Json(list::listed(&service, &list?.0).await?))
 }
 
 /// How much of a task is shown.
@@ -201,8 +215,9 @@ pub(super) struct Shown {
 pub(super) async fn get_or_follow(
     service: State<Service>,
     Path(named): Path<String>,
-    Asked(shown): Asked<Shown>,
+    shown: Result<Asked<Shown>, Plain>,
 ) -> Result<Response, Refusal> {
+    let Asked(shown) = shown?;
     if let Some(id) = named.strip_suffix(":subscribe") {
         return stream::join(&service, id, None).await;
     }

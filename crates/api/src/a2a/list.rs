@@ -20,6 +20,10 @@ use perihelion_service::kept::Run;
 /// Runs that are looked through.
 const MOST: u32 = 1_000;
 
+/// The states of the protocol, after the prefix of each; tasks here have those of [`State`].
+const STATES: &str =
+    "SUBMITTED, WORKING, COMPLETED, FAILED, CANCELED, INPUT_REQUIRED, REJECTED, AUTH_REQUIRED";
+
 /// The filter for tasks, and the shown fields.
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(rename_all = "camelCase", default)]
@@ -55,10 +59,21 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
     let context = named.map(|context| tasks::thread_of(service, context).0.0);
     let after = list.page_token.as_deref().filter(|token| !token.is_empty()).map(place);
     let after = after.transpose()?;
+    let size = list.page_size.unwrap_or(50) as usize;
+    if !(1..=100).contains(&size) {
+        return Err(Refusal::Invalid("pageSize must be between 1 and 100".into()));
+    }
+    let wanted = list.status.as_deref().filter(|word| !word.is_empty());
+    let states = STATES.split(", ").map(|state| format!("TASK_STATE_{state}"));
+    let states: Vec<String> = states.collect();
+    if let Some(unknown) = wanted.filter(|word| states.iter().all(|state| state != word)) {
+        let why = format!("status: {unknown:?} is not one of {}", states.join(", "));
+        return Err(Refusal::Invalid(why));
+    }
     let threads = by_thread(service.kept().newest_runs(context, MOST).await?);
     let mut all = by_place(&threads);
     all.retain(|one| list.status_timestamp_after.is_none_or(|after| one.place.0 >= after));
-    if let Some(wanted) = &list.status {
+    if let Some(wanted) = wanted {
         let mut kept = Vec::new();
         for one in all {
             if one.state(service).await?.word() == wanted {
@@ -68,7 +83,6 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
         all = kept;
     }
     let total = all.len();
-    let size = list.page_size.unwrap_or(50).clamp(1, 100) as usize;
     all.retain(|one| after.is_none_or(|after| one.place < after));
     let mut shown = Vec::new();
     for one in all.iter().take(size) {

@@ -1,5 +1,6 @@
 //! Push notifications: addresses that get a message when a run of a task continues, and the task's status at its end.
 
+use axum::http::HeaderValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
@@ -56,6 +57,14 @@ impl Config {
         if let Some(Authentication { scheme, credentials }) = &self.authentication {
             let credentials = credentials.as_deref().unwrap_or_default();
             headers["authorization"] = json!(format!("{scheme} {credentials}").trim());
+        }
+        let mut values = headers.as_object().into_iter().flatten();
+        let is_unfit =
+            |value: &Value| value.as_str().is_none_or(|text| HeaderValue::from_str(text).is_err());
+        if let Some((name, _)) = values.find(|(_, value)| is_unfit(value)) {
+            let why =
+                "has a line end or a control character, which no header can have; send it without";
+            return Err(Plain::invalid(format!("the value for the header {name} {why}")));
         }
         let end = NewDelivery { kind: KIND, url, headers, is_under_way: false };
         Ok([NewDelivery { is_under_way: true, ..end.clone() }, end])

@@ -22,6 +22,10 @@ pub(crate) enum Refusal {
     Version(String),
     #[error("{0}")]
     Invalid(String),
+    #[error(
+        "Invalid request: send an object with \"jsonrpc\": \"2.0\", a method, and an ID that is a text or a number"
+    )]
+    InvalidRequest,
     #[error("Method not found: {0}")]
     UnknownMethod(String),
     #[error("{0}")]
@@ -42,6 +46,7 @@ impl Refusal {
             Self::ContentType(_) => (-32005, bad, "INVALID_ARGUMENT", "CONTENT_TYPE_NOT_SUPPORTED"),
             Self::Version(_) => (-32009, bad, precondition, "VERSION_NOT_SUPPORTED"),
             Self::Invalid(_) => (-32602, bad, "INVALID_ARGUMENT", "INVALID_PARAMS"),
+            Self::InvalidRequest => (-32600, bad, "INVALID_ARGUMENT", "INVALID_REQUEST"),
             Self::UnknownMethod(_) => {
                 (-32601, StatusCode::NOT_FOUND, "NOT_FOUND", "METHOD_NOT_FOUND")
             }

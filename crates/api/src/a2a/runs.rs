@@ -34,9 +34,12 @@ impl Answered {
     }
 }
 
-/// Returns the first run of a task and the later ones of its thread, newest first.
+/// Returns the first run of a task and the later ones of its thread, newest first; of very many the earlier ones, among
+/// which the task's own are.
 pub(super) async fn since(service: &Service, first: &Run) -> Result<Vec<Run>, Error> {
-    Ok(service.kept().runs_since(first, MOST).await?)
+    let mut runs = service.kept().runs_since(first, MOST).await?;
+    runs.reverse();
+    Ok(runs)
 }
 
 /// Finds the runs of a task, oldest first.

@@ -64,9 +64,10 @@ pub(super) fn status_update(task: &Task) -> Value {
     json!({ "statusUpdate": { "taskId": task.id, "contextId": task.context, "status": status(task) } })
 }
 
-pub(super) fn piece(task: &Task, text: &str, is_first: bool, is_last: bool) -> Value {
+/// Shows a piece of the artifact; the first one replaces what was sent before.
+pub(super) fn piece(task: &Task, text: &str, is_first: bool) -> Value {
     json!({ "artifactUpdate": {
         "taskId": task.id, "contextId": task.context, "artifact": artifact(task, text), "append": !is_first,
-        "lastChunk": is_last,
+        "lastChunk": false,
     } })
 }

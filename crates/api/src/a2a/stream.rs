@@ -46,7 +46,7 @@ pub(super) async fn join(
         State::InputRequired => None,
         _ => Some(Conversation::follow(service, run)),
     };
-    let later = service.begun_runs(ThreadId(task.context));
+    let later = service.begun_runs(ThreadId(task.context), 0);
     let streamed = Streamed::new(service, task, conversation, rpc);
     Ok(Streamed { later: Some(later), ..streamed }.response())
 }
@@ -64,7 +64,8 @@ struct Streamed {
     has_ended: bool,
     is_over: bool,
     id: Option<Value>,
-    pieces: usize,
+    /// The text of the artifact that was sent.
+    sent: String,
     ready: VecDeque<Bytes>,
 }
 
@@ -86,7 +87,7 @@ impl Streamed {
             has_ended: false,
             is_over: false,
             id,
-            pieces: 0,
+            sent: String::new(),
             ready: VecDeque::new(),
         };
         streamed.put(shown);
@@ -144,8 +145,8 @@ impl Streamed {
                     self.task.state = State::Working;
                     self.put(shapes::status_update(&self.task));
                 }
-                self.put(shapes::piece(&self.task, &text, self.pieces == 0, false));
-                self.pieces += 1;
+                self.put(shapes::piece(&self.task, &text, self.sent.is_empty()));
+                self.sent.push_str(&text);
             }
             Some(AnswerPart::End(_)) | None => self.has_ended = true,
         }
@@ -157,6 +158,12 @@ impl Streamed {
         let task = tasks::found(&self.service, &self.task.id.to_string()).await?;
         let has_moved = task.state.is_over() || task.state == State::InputRequired;
         self.task = task;
+        // Of several messages the last one is the answer.
+        let answer = self.task.text.clone().filter(|_| self.task.state == State::Completed);
+        let is_other = |text: &String| !self.sent.is_empty() && *text != self.sent;
+        if let Some(answer) = answer.filter(is_other) {
+            self.put(shapes::piece(&self.task, &answer, true));
+        }
         self.conversation = None;
         self.has_ended = false;
         if has_moved {
@@ -176,7 +183,7 @@ impl Streamed {
         if self.has_passed && continues {
             // Nothing waits here, so that no run is passed over.
             self.conversation = Some(Conversation::follow(&self.service, run));
-            self.pieces = 0;
+            self.sent.clear();
         } else {
             self.has_passed |= run.id == self.task.run;
         }

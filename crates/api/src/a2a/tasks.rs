@@ -121,12 +121,13 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
     }
     let (thread, is_new) = match (&named, &message.context_id) {
         (Some(task), _) => (ThreadId(task.context), false),
-        (None, Some(context)) => the_context(service, context).await?,
-        (None, None) => {
-            let thread = ThreadId::new();
-            service.create_thread_for_turn(thread, &json!({})).await?;
-            (thread, true)
+        // A client's own name for a context makes a thread of that name.
+        (None, Some(context)) => {
+            let (thread, name) = thread_of(service, context);
+            let metadata = name.map_or_else(|| json!({}), |name| json!({ "title": name }));
+            service.thread_for_turn(Some(thread), &metadata).await?
         }
+        (None, None) => service.thread_for_turn(None, &json!({})).await?,
     };
     let metadata = json!({ "a2a": words });
     let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
@@ -136,20 +137,6 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         push::keep(service, task, config).await?;
     }
     Ok((run, task))
-}
-
-/// Finds the thread of a context; a client's own name for one makes a thread of that name. Returns whether it is new.
-async fn the_context(service: &Service, context: &str) -> Result<(ThreadId, bool), Refusal> {
-    let (thread, name) = thread_of(service, context);
-    match service.info(thread).await {
-        Ok(_) => Ok((thread, false)),
-        Err(Error::UnknownThread(_)) => {
-            let metadata = name.map_or_else(|| json!({}), |name| json!({ "title": name }));
-            service.create_thread_for_turn(thread, &metadata).await?;
-            Ok((thread, true))
-        }
-        Err(error) => Err(error.into()),
-    }
 }
 
 /// Returns the thread of a context, and the client's own name for it.

@@ -145,23 +145,17 @@ async fn the_thread(
     thread: Option<ThreadId>,
     body: &RunBody,
 ) -> Result<(ThreadId, bool), Refusal> {
-    let Some(thread) = thread else {
-        let thread = ThreadId::new();
-        app.service.create_thread_for_turn(thread, &json!({})).await?;
-        let temporary = body.on_completion != Some(wire::OnCompletion::Keep);
-        return Ok((thread, temporary));
+    let there = thread.filter(|_| body.if_not_exists != Some(wire::IfNotExists::Create));
+    let Some(there) = there else {
+        let (created, _) = app.service.thread_for_turn(thread, &json!({})).await?;
+        let keeps = body.on_completion == Some(wire::OnCompletion::Keep);
+        return Ok((created, thread.is_none() && !keeps));
     };
-    let creates = body.if_not_exists == Some(wire::IfNotExists::Create);
     // Otherwise it is found, or not, when the run is accepted.
-    if creates || body.at().is_some() {
-        match app.service.info(thread).await {
-            Err(Error::UnknownThread(_)) if creates => {
-                app.service.create_thread_for_turn(thread, &json!({})).await?;
-            }
-            found => drop(found.map_err(missing)?),
-        }
+    if body.at().is_some() {
+        app.service.info(there).await.map_err(missing)?;
     }
-    Ok((thread, false))
+    Ok((there, false))
 }
 
 fn metadata(asked: &RunBody, assistant: &Assistant) -> Result<Value, Refusal> {

@@ -51,7 +51,7 @@ impl SortBy {
 }
 
 async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Refusal> {
-    let metadata = object(search.metadata.clone(), "metadata")?;
+    let metadata = conditions(search.metadata.clone(), "metadata")?;
     let filter = AssistantFilter {
         graph: search.graph_id.clone(),
         name: search.name.clone(),

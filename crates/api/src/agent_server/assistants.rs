@@ -255,10 +255,16 @@ pub(super) async fn delete(
         let why = "a graph's default assistant cannot be deleted";
         return Err(Refusal(StatusCode::CONFLICT, why.into()));
     }
+    let others = app.service.others_crons(assistant.id).await?;
+    if others > 0 {
+        let why = format!(
+            "the assistant has cron jobs in threads of other users, who must delete them first: {others}"
+        );
+        return Err(Refusal(StatusCode::CONFLICT, why));
+    }
     if deletion.delete_threads.is_some_and(|word| word.eq_ignore_ascii_case("true")) {
         app.service.delete_threads_of(assistant.id).await?;
     }
-    kept.delete_crons_of(assistant.id).await?;
     kept.delete_assistant(assistant.id).await?;
     Ok(StatusCode::NO_CONTENT)
 }

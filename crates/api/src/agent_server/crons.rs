@@ -7,7 +7,7 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use schemars::JsonSchema;
 use serde::de::Error as _;
 use serde::{Deserialize, Deserializer};
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::{AppState, Refusal, accept, page, threads, wire};
@@ -218,15 +218,12 @@ fn filter(app: &AppState, search: Search) -> Result<CronFilter, Refusal> {
         }
         Some(id) => Some(uuid("assistant", id)?),
     };
-    let metadata = threads::object(search.metadata, "metadata")?;
+    let metadata = threads::conditions(search.metadata, "metadata")?;
     Ok(CronFilter {
         assistant,
         thread: search.thread_id,
         enabled: search.enabled,
-        metadata: metadata
-            .as_object()
-            .is_some_and(|map: &Map<String, Value>| !map.is_empty())
-            .then_some(metadata),
+        metadata: Some(metadata).filter(|wanted| *wanted != json!({})),
         order: search.sort_by.unwrap_or_default(),
         ascending: search.sort_order == Some(wire::SortOrder::Asc),
         limit: search.limit.unwrap_or(10).clamp(1, MOST),

@@ -68,15 +68,15 @@ pub(super) async fn list_by_query(
     answer(Listed::open(app.service, info, asked).await?).await
 }
 
-/// Streams a list while it is read; an unreadable list is rejected.
+/// Streams a list while it is read, each state in a line of its own; an unreadable list is rejected.
 async fn answer(mut listed: Listed) -> ResponseResult {
     let first = listed.next().await?.map_or_else(String::new, |shown| shown.to_string());
-    let begin = stream::once(async move { Ok(Bytes::from(format!("[{first}"))) });
+    let begin = stream::once(async move { Ok(Bytes::from(format!("[{first}\n"))) });
     let rest = stream::try_unfold(listed, |mut listed| async {
         let shown = listed.next().await.inspect_err(|error| {
             tracing::warn!(%error, "a list of states ended early");
         })?;
-        Ok::<_, Error>(shown.map(|shown| (Bytes::from(format!(",{shown}")), listed)))
+        Ok::<_, Error>(shown.map(|shown| (Bytes::from(format!(",{shown}\n")), listed)))
     });
     let end = stream::once(async { Ok(Bytes::from_static(b"]")) });
     let body = Sent::from_stream(begin.chain(rest).chain(end));

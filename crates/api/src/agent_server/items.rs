@@ -10,7 +10,7 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::threads::object;
+use super::threads::conditions;
 use super::{AppState, Refusal};
 use crate::http::{Asked, Body, JsonResult, StatusResult};
 use perihelion_engine::clock;
@@ -33,8 +33,11 @@ async fn hosted(
     Ok(graph.ask("store", order).await?)
 }
 
-/// Names of a path, and letters of one, at most.
+/// Names of a path at most.
 const LONGEST: usize = 64;
+
+/// Bytes of a path and a key at most: databases index them.
+const MOST_BYTES: usize = 2_000;
 
 fn shown(item: &Item) -> Value {
     json!({
@@ -70,6 +73,11 @@ pub(super) struct Put {
 pub(super) async fn put(app: State<AppState>, body: Body) -> StatusResult {
     let put: Put = body.read()?;
     path(&put.namespace)?;
+    let bytes: usize = put.namespace.iter().map(|name| name.len() + 1).sum();
+    if bytes + put.key.len() > MOST_BYTES {
+        let why = format!("namespace and key have together at most {MOST_BYTES} bytes");
+        return Err(Refusal::invalid(why));
+    }
     if put.namespace.is_empty() || put.key.is_empty() || !put.value.is_object() {
         return Err(Refusal::invalid(
             "an item must have a namespace, a key, and an object as its value",
@@ -149,7 +157,7 @@ pub(super) async fn search(app: State<AppState>, body: Body) -> JsonResult {
     }
     let filter = ItemFilter {
         prefix: search.namespace_prefix,
-        filter: Some(object(search.filter, "filter")?),
+        filter: Some(conditions(search.filter, "filter")?),
         words: search.query.filter(|query| !query.is_empty()),
         limit: search.limit.unwrap_or(10).clamp(1, 1_000),
         offset: search.offset.unwrap_or(0),

@@ -12,6 +12,7 @@ use super::accept::{accept, check};
 use super::stream::{StopWithClient, places};
 use super::wire::RunBody;
 use super::{AppState, Refusal, stream, wire};
+use crate::conversation::CONTINUES;
 use crate::http::{
     Asked as Query, Body, JsonResult, MaybeOfThread, OfRun, OfThread, ResponseResult, StatusResult,
     uuid,
@@ -185,8 +186,7 @@ async fn left_by(service: &Service, run: &Run) -> Result<Value, Refusal> {
 pub(super) async fn ended(service: &Service, run: &Run) -> Result<Option<Finished>, Refusal> {
     match service.finished(ThreadId(run.thread), run.id).await? {
         None if service.stop().is_cancelled() => {
-            let why = "the server is shutting down; the run continues, so request it again";
-            Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, why.into()))
+            Err(Refusal(StatusCode::SERVICE_UNAVAILABLE, CONTINUES.into()))
         }
         ended => Ok(ended),
     }

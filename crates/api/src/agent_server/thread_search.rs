@@ -4,18 +4,15 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Map, Value};
+use serde_json::Value;
 use uuid::Uuid;
 
-use super::threads::{MOST, bounded, object, refuse};
+use super::threads::{MOST, MOST_PARTS, bounded, conditions, refuse};
 use super::wire::{self, Fields};
 use super::{AppState, Refusal, page};
 use crate::http::{Body, ResponseResult};
 use perihelion_service::Service;
 use perihelion_service::kept::{ThreadFilter, ThreadOrder};
-
-/// Fields of metadata that a search compares at most: each is a value of its statement.
-const MOST_FIELDS: usize = 100;
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
@@ -66,9 +63,9 @@ impl Search {
         let ids = self.ids.unwrap_or_default();
         bounded(&ids, "ids")?;
         let without = self.without.unwrap_or_default();
-        let metadata = object(self.metadata, "metadata")?;
-        if metadata.as_object().map_or(0, Map::len) + without.len() > MOST_FIELDS {
-            let why = format!("metadata: a search has at most {MOST_FIELDS} fields");
+        let metadata = conditions(self.metadata, "metadata")?;
+        if without.len() > MOST_PARTS {
+            let why = format!("without: a search has at most {MOST_PARTS} fields");
             return Err(Refusal::invalid(why));
         }
         let filter = ThreadFilter {

@@ -80,7 +80,7 @@ pub(super) async fn follow(
         }
     };
     let followed = Followed {
-        runs: app.service.begun_runs(thread),
+        runs: app.service.begun_runs(thread, after.map_or(0, |after| after.id.0)),
         service: app.service.clone(),
         now: None,
         after,

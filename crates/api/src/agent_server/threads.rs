@@ -62,32 +62,24 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
     refuse(create.ttl.as_ref(), NO_TTL)?;
     let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
     let metadata = object(create.metadata, "metadata")?;
-    let is_there = match create.thread_id {
-        Some(_) => match app.service.info(thread).await {
-            Ok(_) => true,
-            Err(Error::UnknownThread(_)) => false,
-            Err(error) => return Err(error.into()),
-        },
-        None => false,
-    };
-    if is_there && create.if_exists != Some(IfExists::DoNothing) {
-        return Err(Refusal(
-            StatusCode::CONFLICT,
-            format!("Thread with ID {thread} already exists"),
-        ));
+    let graph = app.service.graph_noted(&metadata);
+    let steps = steps(graph.as_ref(), &create.supersteps)?;
+    let made = app.service.create_thread(thread, &metadata).await;
+    if made.as_ref().is_err_and(Error::is_of_existing_thread) {
+        if create.if_exists != Some(IfExists::DoNothing) {
+            let why = format!("Thread with ID {thread} already exists");
+            return Err(Refusal(StatusCode::CONFLICT, why));
+        }
+        return get_shown(&app, thread, &Fields::default()).await;
     }
-    if !is_there {
-        let graph = app.service.graph_noted(&metadata);
-        let steps = steps(graph.as_ref(), &create.supersteps)?;
-        let made = app.service.create_thread(thread, &metadata).await?;
-        if steps.is_empty() {
-            return Ok(Json(wire::shown_thread(&made, &Fields::default())));
-        }
-        if let Err(refusal) = write(&app, thread, steps).await {
-            // One who asks again is not to find half of a thread.
-            app.service.delete_thread(thread).await?;
-            return Err(refusal);
-        }
+    let made = made?;
+    if steps.is_empty() {
+        return Ok(Json(wire::shown_thread(&made, &Fields::default())));
+    }
+    if let Err(refusal) = write(&app, thread, steps).await {
+        // One who asks again is not to find half of a thread.
+        app.service.delete_thread(thread).await?;
+        return Err(refusal);
     }
     get_shown(&app, thread, &Fields::default()).await
 }
@@ -208,6 +200,26 @@ pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal>
         Some(object @ Value::Object(_)) => Ok(object),
         Some(_) => Err(Refusal::invalid(format!("{name} must be an object"))),
     }
+}
+
+/// Parts of a filter at most: each is a condition of its statement.
+pub(super) const MOST_PARTS: usize = 100;
+
+/// Reads a filter: an object or null, with no more parts than a statement takes.
+pub(super) fn conditions(given: Option<Value>, name: &str) -> Result<Value, Refusal> {
+    fn parts(of: &Value) -> usize {
+        1 + match of {
+            Value::Object(fields) => fields.values().map(parts).sum(),
+            Value::Array(items) => items.iter().map(parts).sum(),
+            _ => 0,
+        }
+    }
+    let filter = object(given, name)?;
+    if parts(&filter) > MOST_PARTS + 1 {
+        let why = format!("{name}: a search compares at most {MOST_PARTS} fields and values");
+        return Err(Refusal::invalid(why));
+    }
+    Ok(filter)
 }
 
 /// Rejects an unsupported field of the protocol, unless it is empty.

@@ -61,14 +61,22 @@ pub(super) async fn create_key(service: State<Service>, body: Body) -> JsonResul
         who.scopes.iter().copied().filter(usual).collect()
     });
     permit_all(who, &scopes)?;
+    let accounts = accounts(&service);
+    let mut expires_at = create.expires_at;
+    if let Some(own) = own_key(who) {
+        let keys = accounts.keys().await?;
+        let ends = keys.iter().find(|key| key.id == own).and_then(|key| key.expires_at);
+        // No key outlives the one that made it.
+        expires_at = expires_at.into_iter().chain(ends).min();
+    }
     let new = NewKey {
         name: &create.name,
         user: who.person(),
         made_by: own_key(who).filter(|_| who.person().is_none()),
         scopes: &scopes,
-        expires_at: create.expires_at,
+        expires_at,
     };
-    let created = accounts(&service).create_key(new).await?;
+    let created = accounts.create_key(new).await?;
     let mut shown = json!(created.key);
     shown["key"] = json!(created.secret.expose());
     Ok(Json(shown))

@@ -65,7 +65,7 @@ pub(super) fn cookie<'a>(headers: &'a HeaderMap, name: &str) -> Option<&'a str> 
 }
 
 /// Endings of addresses of POST requests that change nothing.
-const LOOKS: [&str; 7] = [
+const LOOKS: [&str; 8] = [
     "/search",
     "/count",
     "/history",
@@ -73,7 +73,11 @@ const LOOKS: [&str; 7] = [
     "/versions",
     "/namespaces",
     "/stream/events",
+    ":subscribe",
 ];
+
+/// Addresses of messages that look or change something, as they say: what changes something asks for its scope itself.
+const MESSAGES: [&str; 3] = ["/a2a", "/a2a/", "/mcp"];
 
 /// Returns the scope that a request needs; `None` for requests that every authenticated caller can make: who they are,
 /// and their keys.
@@ -81,7 +85,8 @@ pub(super) fn needed_scope(method: &Method, path: &str) -> Option<Scope> {
     if path.starts_with("/v1/auth/") || path == "/v1/keys" || path.starts_with("/v1/keys/") {
         return None;
     }
-    let asks = method == Method::POST && LOOKS.iter().any(|end| path.ends_with(end));
+    let is_look = MESSAGES.contains(&path) || LOOKS.iter().any(|end| path.ends_with(end));
+    let asks = method == Method::POST && is_look;
     let looks = method.is_safe() || asks;
     Some(if looks { Scope::Read } else { Scope::Run })
 }
@@ -113,6 +118,9 @@ mod tests {
     fn looking_needs_another_scope_than_running() {
         assert_eq!(needed_scope(&Method::GET, "/threads/x/state"), Some(Scope::Read));
         assert_eq!(needed_scope(&Method::POST, "/threads/search"), Some(Scope::Read));
+        assert_eq!(needed_scope(&Method::POST, "/a2a"), Some(Scope::Read));
+        assert_eq!(needed_scope(&Method::POST, "/a2a/tasks/x:subscribe"), Some(Scope::Read));
+        assert_eq!(needed_scope(&Method::POST, "/a2a/message:send"), Some(Scope::Run));
         assert_eq!(needed_scope(&Method::POST, "/threads/x/runs/stream"), Some(Scope::Run));
         assert_eq!(needed_scope(&Method::DELETE, "/threads/x"), Some(Scope::Run));
         assert_eq!(needed_scope(&Method::POST, "/v1/auth/logout"), None);

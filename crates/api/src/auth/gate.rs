@@ -138,8 +138,19 @@ impl Gate {
         if let Some(place) = &place {
             request.extensions_mut().insert(place.clone());
         }
+        let is_safe = request.method().is_safe();
         let answer = async move {
-            match routes.call(request).await {
+            let called = routes.call(request);
+            // What changes something is done to its end, also if its client goes away meanwhile.
+            let answered = if is_safe {
+                called.await
+            } else {
+                tokio::spawn(called).await.unwrap_or_else(|error| {
+                    tracing::error!(%error, "a request broke off");
+                    Ok(Refusal::failed().into_response())
+                })
+            };
+            match answered {
                 Ok(response) => keeping(place, with_time(response, &seen).await),
                 Err(never) => match never {},
             }

@@ -19,6 +19,11 @@ impl Refusal {
         Self(StatusCode::UNPROCESSABLE_ENTITY, why.to_string())
     }
 
+    /// Refuses because of a failure of the service itself, which its log has.
+    pub(crate) fn failed() -> Self {
+        Self(StatusCode::INTERNAL_SERVER_ERROR, FAILED.to_owned())
+    }
+
     pub(crate) fn missing(what: impl Into<String>) -> Self {
         Self(StatusCode::NOT_FOUND, what.into())
     }
@@ -58,13 +63,32 @@ impl<E: Into<service::Error>> From<E> for Refusal {
         if status.is_server_error() {
             tracing::error!(%error, "a request failed");
         }
-        let why = if is_busy(&error) { BUSY.to_owned() } else { error.to_string() };
+        let why = match status {
+            StatusCode::INTERNAL_SERVER_ERROR if !is_of_thread(&error) => FAILED.to_owned(),
+            StatusCode::SERVICE_UNAVAILABLE => AWAY.to_owned(),
+            _ if is_busy(&error) => BUSY.to_owned(),
+            _ => error.to_string(),
+        };
         Self(status, why)
     }
 }
 
+/// The messages about failures of the service itself, whose own words can name the database, files and servers.
+const FAILED: &str = "the service failed; its log has the reason";
+const AWAY: &str = "the service is not available for now; try again later, or see its log";
+
 /// The message about a busy thread, without the name of its process.
 const BUSY: &str = "the thread is at work; wait until its run has ended, or cancel it";
+
+/// Returns whether the stored thread itself cannot be read, about which its users are informed.
+fn is_of_thread(error: &service::Error) -> bool {
+    use runtime::Error::{Run, Store};
+    matches!(
+        error,
+        service::Error::Runtime(Store(error) | Run(runner::Error::Store(error)))
+            if error.is_of_thread()
+    )
+}
 
 fn is_busy(error: &service::Error) -> bool {
     use checkpoint::Error::{Busy, Fenced};

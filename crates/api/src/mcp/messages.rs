@@ -19,6 +19,7 @@ use uuid::Uuid;
 
 use crate::http::{Refusal, is_json};
 use perihelion_engine::clock;
+use perihelion_people::Scope;
 use perihelion_service::Service;
 use perihelion_service::kept::Cancel;
 
@@ -27,8 +28,8 @@ const SESSION: HeaderName = HeaderName::from_static("mcp-session-id");
 /// Bytes of a message at most, as the library has it.
 const LONGEST: usize = 4 << 20;
 
-/// Number of runs that are searched for the one to cancel.
-const MOST: u32 = 1_000;
+/// Open runs that are read at a time to find the one to cancel.
+const PAGE: u32 = 64;
 
 /// How often the run of a cancelled call is looked for: it may not have begun yet.
 const TRIES: u32 = 5;
@@ -62,6 +63,7 @@ pub(super) async fn read(
         }
     };
     if message["method"] == "notifications/cancelled" {
+        service.permit(Scope::Run)?;
         cancel(&service, &call_key(&service, &parts.headers, &message["params"]["requestId"]))
             .await?;
         return Ok(StatusCode::ACCEPTED.into_response());
@@ -83,8 +85,17 @@ pub(super) fn call_key(service: &Service, headers: &HeaderMap, request: &Value) 
 /// Stops the run of a call, if there is exactly one active run.
 async fn cancel(service: &Service, call: &Value) -> Result<(), Refusal> {
     for _ in 0..TRIES {
-        let mut runs = service.kept().newest_runs(None, MOST).await?;
-        runs.retain(|run| !run.status.is_terminal() && run.metadata["mcp"] == *call);
+        let mut runs = Vec::new();
+        let mut after = None;
+        loop {
+            let page = service.kept().open_runs_of_tenant(clock::now(), after, PAGE).await?;
+            let is_last = page.len() < PAGE as usize;
+            after = page.last().map(|run| run.id);
+            runs.extend(page.into_iter().filter(|run| run.metadata["mcp"] == *call));
+            if is_last {
+                break;
+            }
+        }
         match runs.as_slice() {
             [] => clock::sleep(PAUSE).await,
             [run] => {
@@ -99,10 +110,8 @@ async fn cancel(service: &Service, call: &Value) -> Result<(), Refusal> {
 }
 
 fn checked(bytes: &[u8]) -> Result<Value, Box<(Value, ErrorData)>> {
-    let message: Value = serde_json::from_slice(bytes).map_err(|error| {
-        let why = format!("the body is not JSON: {error}");
-        Box::new((Value::Null, ErrorData::parse_error(why, None)))
-    })?;
+    let message = crate::http::json(bytes)
+        .map_err(|why| Box::new((Value::Null, ErrorData::parse_error(why, None))))?;
     let id = match &message["id"] {
         id @ (Value::Number(_) | Value::String(_)) => id.clone(),
         _ => Value::Null,

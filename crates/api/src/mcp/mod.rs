@@ -34,10 +34,10 @@ use super::request_fields::{self, RequestFields};
 use super::team;
 use crate::http::Forms;
 use crate::http::Refusal;
-use perihelion_engine::ids::ThreadId;
+use perihelion_people::Scope;
 use perihelion_runtime::KeptTeam;
-use perihelion_service::Service;
 use perihelion_service::kept::{Cancel, Run};
+use perihelion_service::{Error, Service};
 use perihelion_star::{GRAPH, Request, TEAM_PREFIX};
 use perihelion_toolbox::{Serving, Toolbox, answer, config, failure};
 
@@ -104,6 +104,8 @@ impl Toolbox for Star {
         mut request: CallToolRequestParams,
         context: RequestContext<RoleServer>,
     ) -> Result<CallToolResponse, ErrorData> {
+        let forbidden = |error: Error| ErrorData::invalid_request(error.to_string(), None);
+        self.service.permit(Scope::Run).map_err(forbidden)?;
         let name = request.name.to_string();
         let own = self.service.runtime().own_graph(&name);
         if let Some(graph) = own.filter(|graph| graph.about().messages.is_none()) {
@@ -188,14 +190,11 @@ impl Star {
     ) -> Result<Answered, Refusal> {
         let turn = Request { question: ask.question, ..Request::default() };
         let turn = ask.fields.applied_to(&self.service, turn)?;
-        let is_new = ask.thread_id.is_none();
-        let thread = match ask.thread_id {
-            Some(id) => id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?,
-            None => {
-                let thread = ThreadId::new();
-                self.service.create_thread_for_turn(thread, &json!({})).await?;
-                thread
+        let (thread, is_new) = match ask.thread_id {
+            Some(id) => {
+                (id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?, false)
             }
+            None => self.service.thread_for_turn(None, &json!({})).await?,
         };
         let metadata = call_metadata(&self.service, &context);
         let deliveries = Vec::new();

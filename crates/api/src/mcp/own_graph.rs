@@ -8,7 +8,6 @@ use serde_json::{Map, Value, json};
 use super::{Star, asked_like, call_metadata, status_after};
 use crate::conversation::{self, Begin};
 use crate::http::Refusal;
-use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{AboutGraph, Served};
 use perihelion_service::Asked;
 use perihelion_star::Request;
@@ -74,7 +73,6 @@ async fn ran(
     let about = graph.about();
     let thread_argument = argument(about, THREAD);
     let named = arguments.remove(&thread_argument);
-    let is_new = named.is_none();
     let asked = match arguments.remove(&argument(about, ANSWER)) {
         Some(answer) => Asked::Resume(answer),
         None => {
@@ -83,17 +81,13 @@ async fn ran(
             Asked::Input { graph: about.name.clone(), input }
         }
     };
-    let thread = match named {
+    let (thread, is_new) = match named {
         Some(id) => {
             let id = id.as_str().and_then(|id| id.parse().ok());
-            id.ok_or_else(|| Refusal::invalid(format!("{thread_argument} must be a UUID")))?
+            let why = || Refusal::invalid(format!("{thread_argument} must be a UUID"));
+            (id.ok_or_else(why)?, false)
         }
-        None => {
-            let thread = ThreadId::new();
-            let metadata = json!({ "graph_id": about.name });
-            service.create_thread_for_turn(thread, &metadata).await?;
-            thread
-        }
+        None => service.thread_for_turn(None, &json!({ "graph_id": about.name })).await?,
     };
     let metadata = call_metadata(service, &context);
     let turn = Request::default();

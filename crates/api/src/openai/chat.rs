@@ -60,11 +60,11 @@ pub(super) async fn create(
     let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
     let run = conversation::begin(&service, begin).await?;
     let conversation = Conversation::follow(&service, run.clone());
-    let completion = Completion { run, model, schema };
+    let counts = create.stream_options.is_some_and(|options| options.include_usage);
+    let completion = Completion { run, model, schema, counts };
     if create.stream == Some(true) {
-        let counts = create.stream_options.is_some_and(|options| options.include_usage);
         let first = completion.delta(&json!({ "role": "assistant", "content": "" }), None);
-        let events = move |part| completion.events(part, counts);
+        let events = move |part| completion.events(part);
         return Ok(event_stream::of_conversation(conversation, vec![first], events));
     }
     let outcome = conversation.outcome().await;
@@ -97,6 +97,8 @@ struct Completion {
     model: String,
     /// The schema that the answer must match.
     schema: Option<Value>,
+    /// Whether the last chunk has the usage, and the others say that they have none.
+    counts: bool,
 }
 
 impl Completion {
@@ -116,21 +118,25 @@ impl Completion {
     fn delta(&self, delta: &Value, finish_reason: Option<&str>) -> Bytes {
         let choice =
             json!({ "index": 0, "delta": delta, "logprobs": null, "finish_reason": finish_reason });
-        event_stream::data(&self.shell("chat.completion.chunk", json!([choice])).to_string())
+        let mut shown = self.shell("chat.completion.chunk", json!([choice]));
+        if self.counts {
+            shown["usage"] = Value::Null;
+        }
+        event_stream::data(&shown.to_string())
     }
 
     /// Makes the chunks of a part; only the whole of an answer in JSON shows whether it is one.
-    fn events(&self, part: AnswerPart, counts: bool) -> Vec<Bytes> {
+    fn events(&self, part: AnswerPart) -> Vec<Bytes> {
         match part {
             AnswerPart::Piece(piece) if self.schema.is_none() => {
                 vec![self.delta(&json!({ "content": piece }), None)]
             }
             AnswerPart::Piece(_) | AnswerPart::Started(_) => Vec::new(),
-            AnswerPart::End(outcome) => self.end(&outcome, counts),
+            AnswerPart::End(outcome) => self.end(&outcome),
         }
     }
 
-    fn end(&self, outcome: &Outcome, counts: bool) -> Vec<Bytes> {
+    fn end(&self, outcome: &Outcome) -> Vec<Bytes> {
         let mut events = match finish_reason(outcome) {
             Err(refusal) => vec![event_stream::data(&refusal.shown().to_string())],
             Ok(reason) => {
@@ -142,7 +148,7 @@ impl Completion {
                 vec![self.delta(&reply, None), self.delta(&json!({}), Some(reason))]
             }
         };
-        if counts {
+        if self.counts {
             let mut last = self.shell("chat.completion.chunk", json!([]));
             last["usage"] = shapes::chat_usage(outcome.usage);
             events.push(event_stream::data(&last.to_string()));

@@ -58,6 +58,13 @@ pub(super) fn conversation_of(
     messages: &[Sent<'_>],
     place: &str,
 ) -> Result<(Request, Vec<Message>), Refusal> {
+    if let Some(other) = messages.iter().find(|one| !one.is_instruction() && !one.is_talk()) {
+        let role = other.role;
+        let why = format!(
+            "Invalid value: '{role}'. Supported roles are: 'system', 'developer', 'user' and 'assistant'."
+        );
+        return Err(Refusal::invalid(why).about(place, "unsupported_value"));
+    }
     let instructions = messages.iter().filter(|one| one.is_instruction()).map(Sent::text);
     let instructions: Vec<String> = instructions.collect();
     let talk: Vec<&Sent<'_>> = messages.iter().filter(|one| one.is_talk()).collect();
@@ -97,8 +104,7 @@ pub(super) async fn thread_for(
         service.info(thread).await?;
         return Ok((thread, false));
     }
-    let thread = ThreadId::new();
-    service.create_thread_for_turn(thread, &json!({})).await?;
+    let (thread, _) = service.thread_for_turn(None, &json!({})).await?;
     if !before.is_empty() {
         let update = json!({ "messages": before });
         let edit = Edit { update, as_node: Some(END), ..Edit::default() };

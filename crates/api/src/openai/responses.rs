@@ -8,13 +8,14 @@ use axum::response::{IntoResponse as _, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use super::format::Format;
 use super::messages::{self, Sent};
 use super::parameters::Body;
 use super::refusal::Refusal;
 use super::{models, shapes};
-use crate::conversation::{self, Begin, Conversation, Ending, run_of};
+use crate::conversation::{self, Begin, Conversation, Ending};
 use crate::http::{JsonResult, Query};
 use crate::parts;
 use crate::request_fields::{self, RequestFields};
@@ -123,6 +124,11 @@ async fn the_thread(
 ) -> Result<(ThreadId, bool, Option<u64>), Refusal> {
     if let Some(previous) = &create.previous_response_id {
         let run = found(service, previous).await?;
+        let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));
+        if named.is_some_and(|named| *named != json!(run.thread)) {
+            let why = "Unsupported value: 'metadata.thread_id' is not the thread of 'previous_response_id'.";
+            return Err(Refusal::invalid(why).about("metadata.thread_id", "unsupported_value"));
+        }
         return Ok((ThreadId(run.thread), false, service.step_after(&run).await?));
     }
     let (thread, is_new) = messages::thread_for(service, create.metadata.as_ref(), before).await?;
@@ -140,7 +146,8 @@ fn sent(create: &Create) -> Vec<Sent<'_>> {
 /// Finds the run of a response that was stored.
 async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
     let missing = || Refusal::missing(format!("Response with id '{id}' not found."));
-    let run = run_of(id, "resp_").ok_or_else(missing)?;
+    let run =
+        id.strip_prefix("resp_").and_then(|id| Uuid::parse_str(id).ok()).ok_or_else(missing)?;
     let found = service.kept().find_run(run).await?;
     let is_stored = |run: &Run| {
         let shown = &run.metadata["openai"];

@@ -47,7 +47,8 @@ pub(super) fn response(run: &Run, outcome: Option<&Outcome>) -> Value {
         ended.filter(|outcome| matches!(outcome.ending, Ending::Answered | Ending::Asks));
     let schema = schema_of(run);
     let output = answered.map(|outcome| message(run, Some(&Reply::of(outcome, schema.as_ref()))));
-    let completed_at = run.updated_at.timestamp().max(run.created_at.timestamp());
+    let ended_at = ended.and_then(|outcome| outcome.ended_at).unwrap_or(run.updated_at);
+    let completed_at = ended_at.max(run.created_at).timestamp();
     let mut metadata = shown["metadata"].as_object().cloned().unwrap_or_default();
     metadata.insert("thread_id".into(), json!(run.thread));
     if ended.is_some_and(|outcome| outcome.ending == Ending::Asks) {
@@ -123,6 +124,7 @@ fn usage(usage: Usage) -> Value {
 pub(super) fn chat_usage(usage: Usage) -> Value {
     json!({
         "prompt_tokens": usage.input_tokens,
+        "prompt_tokens_details": { "cached_tokens": usage.cached_tokens },
         "completion_tokens": usage.output_tokens,
         "total_tokens": usage.input_tokens + usage.output_tokens,
     })
@@ -198,8 +200,8 @@ impl Streamed {
             Ending::Answered | Ending::Asks => {}
             Ending::Failed(_) => return self.put("response.failed", response),
             Ending::Cancelled => return self.put("response.incomplete", response),
-            // The stream breaks off; the response can be read by its ID.
-            Ending::Continues => return self.put("response.in_progress", response),
+            // The stream breaks off without an event: its number is that of the next one, which another process sends.
+            Ending::Continues => return,
         }
         let schema = self.schema.take();
         let reply = Reply::of(outcome, schema.as_ref());

@@ -19,25 +19,22 @@ use perihelion_runtime::{
 };
 use perihelion_service::Service;
 
-/// The skills, memories and documents of the service's database; cheap to clone.
+/// The skills, memories and documents of the service's database, as a caller sees them; cheap to clone.
 #[derive(Clone)]
 pub(super) struct Kept {
-    service: Service,
-    opened: Arc<Opened>,
+    pub(super) service: Service,
+    pub(super) opened: Arc<Opened>,
 }
 
+/// What is opened once for all callers: each has connections to the database, which it never closes.
 #[derive(Default)]
-struct Opened {
+pub(crate) struct Opened {
     skills: OnceCell<Skills>,
     memory: OnceCell<UserMemory>,
     documents: OnceCell<Documents>,
 }
 
 impl Kept {
-    pub(super) fn new(service: Service) -> Self {
-        Self { service, opened: Arc::default() }
-    }
-
     pub(super) fn who(&self) -> &Principal {
         self.service.who()
     }

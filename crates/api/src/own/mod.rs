@@ -16,15 +16,18 @@ mod servers;
 mod teams;
 mod traces;
 
+use std::sync::Arc;
+
 use axum::Router;
 use axum::extract::DefaultBodyLimit;
 
 use self::kept::Kept;
+pub(crate) use self::kept::Opened;
 use crate::http::Forms;
 use crate::http::routing::{boxed, get, post, put};
 use perihelion_service::Service;
 
-pub fn router(service: Service) -> Router {
+pub(crate) fn router(service: Service, opened: Arc<Opened>) -> Router {
     Router::new()
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/history", get(approvals::history))
@@ -57,11 +60,11 @@ pub fn router(service: Service) -> Router {
         .route("/v1/threads/{thread}/export", get(traces::export))
         .route("/v1/threads/import", post(traces::import))
         .with_state(service.clone())
-        .merge(known(service))
+        .merge(known(Kept { service, opened }))
 }
 
 /// Makes the routes to data that outlives a thread: skills, memories, documents.
-fn known(service: Service) -> Router {
+fn known(kept: Kept) -> Router {
     Router::new()
         .route("/v1/skills", get(kept::skills))
         .route("/v1/skills/{id}", get(kept::skill).delete(boxed(kept::forget_skill)))
@@ -76,7 +79,7 @@ fn known(service: Service) -> Router {
         .route("/v1/documents/search", get(documents::search))
         .route("/v1/documents/{id}/page", get(documents::page))
         .route("/v1/documents/{id}", get(documents::get).delete(boxed(documents::delete)))
-        .with_state(Kept::new(service))
+        .with_state(kept)
 }
 
 pub(super) fn forms(forms: &mut Forms) {

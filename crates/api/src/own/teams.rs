@@ -3,6 +3,7 @@
 use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
+use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
@@ -61,16 +62,17 @@ pub(super) async fn get(
 
 pub(super) async fn create(service: State<Service>, body: Body) -> JsonResult {
     let wanted: Wanted = body.read()?;
-    let runtime = service.runtime();
-    let (design, save) = match (wanted.goal, wanted.design) {
-        (Some(goal), None) if !goal.trim().is_empty() => {
-            (runtime.design_team(service.tenant(), &goal).await?, wanted.save)
-        }
-        (None, Some(design)) => (design, true),
+    let save = wanted.save || wanted.design.is_some();
+    if save {
+        service.permit(Scope::Manage)?;
+    }
+    let design = match (wanted.goal, wanted.design) {
+        (Some(goal), None) if !goal.trim().is_empty() => service.design_team(&goal).await?,
+        (None, Some(design)) => design,
         _ => return Err(Refusal::invalid("send either a goal or a design")),
     };
     if save {
-        let team = runtime.save_team(service.tenant(), design).await?;
+        let team = service.runtime().save_team(service.tenant(), design).await?;
         return Ok(Json(shown(&found(&service, &team.design.name).await?)));
     }
     let mermaid = design.mermaid();
@@ -82,6 +84,7 @@ pub(super) async fn create(service: State<Service>, body: Body) -> JsonResult {
 }
 
 pub(super) async fn delete(service: State<Service>, Path(name): Path<String>) -> StatusResult {
+    service.permit(Scope::Manage)?;
     let team = found(&service, &name).await?.team;
     let kept = service.runtime().team_store(service.tenant())?;
     kept.delete(&team.design.name).await.map_err(Error::from)?;

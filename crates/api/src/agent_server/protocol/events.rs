@@ -16,21 +16,22 @@ use perihelion_runtime::{HostedEvent, InterruptView};
 use perihelion_service::kept::{Run, RunStatus};
 use perihelion_service::{Checkpoint, LoggedChange, ThreadChange};
 
-/// Places of one event of the log.
-const PLACES: u64 = 1_024;
+/// Places of one event of the log: two for each task of a step, and more. The numbers of clients, which are exact up to
+/// 2^53, have room for billions of events.
+pub(super) const PLACES: u64 = 1 << 20;
 
 /// The place after what ends of messages take.
-const AFTER_MESSAGES: u64 = 256;
+const AFTER_MESSAGES: u64 = 1 << 18;
 
 /// The methods of events that a hosted graph tells itself.
 const HOSTED: [&str; 6] = ["values", "updates", "custom", "tasks", "debug", "checkpoints"];
 
 /// Places at the last event of a run, and at the one before its first.
-const ENDS: u64 = 1_000;
-const BEGINS: u64 = 1_010;
-const ANSWERED: u64 = 1_011;
-const GONE: u64 = 1_012;
-const ENDS_SILENT: u64 = 1_013;
+const ENDS: u64 = PLACES - 24;
+const BEGINS: u64 = PLACES - 14;
+const ANSWERED: u64 = PLACES - 13;
+const GONE: u64 = PLACES - 12;
+const ENDS_SILENT: u64 = PLACES - 11;
 
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(tag = "type", rename = "event")]

@@ -5,7 +5,7 @@ use std::collections::{BTreeMap, VecDeque};
 use serde_json::Value;
 
 use super::super::wire;
-use super::events::{Event, Shown};
+use super::events::{Event, PLACES, Shown};
 use super::stream::Wanted;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
@@ -17,8 +17,8 @@ pub(super) struct Follower {
     service: Service,
     thread: ThreadId,
     wanted: BTreeMap<String, Wanted>,
-    /// The last returned event, by its `seq`.
-    sent: u64,
+    /// The last returned event since the newest subscription, by its `seq`.
+    at: u64,
     /// The run that is followed, and how it is shown.
     now: Option<(Listener, Shown)>,
     runs: BegunRuns,
@@ -36,9 +36,9 @@ impl Follower {
             service: service.clone(),
             thread,
             wanted: BTreeMap::new(),
-            sent: 0,
+            at: 0,
             now: None,
-            runs: service.begun_runs(thread),
+            runs: service.begun_runs(thread, 0),
             passed: None,
             next: None,
             asked: Vec::new(),
@@ -49,9 +49,13 @@ impl Follower {
     /// Adds a subscription: it gets what has happened so far, and the others miss and repeat nothing.
     pub(super) fn subscribe(&mut self, id: String, wanted: Wanted) {
         let mut all = std::mem::take(&mut self.wanted);
-        all.values_mut().for_each(|one| one.after(self.sent));
+        // One that was further on before this pass stays there.
+        all.values_mut().for_each(|one| one.after(self.at));
         all.insert(id, wanted);
-        *self = Self { wanted: all, sent: self.sent, ..Self::new(&self.service, self.thread) };
+        // Runs of which each subscription has all events are not read again.
+        let since = all.values().map(|one| one.since.unwrap_or_default()).min();
+        let runs = self.service.begun_runs(self.thread, since.unwrap_or_default() / PLACES);
+        *self = Self { wanted: all, runs, ..Self::new(&self.service, self.thread) };
     }
 
     /// Ends a subscription; returns whether there was one with this ID.
@@ -72,7 +76,7 @@ impl Follower {
                 std::future::pending::<()>().await;
             }
             if let Some(event) = self.ready.pop_front() {
-                self.sent = self.sent.max(event.seq);
+                self.at = event.seq;
                 return Ok(event);
             }
             match &mut self.now {

@@ -16,7 +16,7 @@ use super::stream::Wanted;
 use crate::auth::{Ends, Place, without_forged_users};
 use crate::event_stream::HEARTBEAT;
 use crate::hidden::ModelAddresses;
-use crate::http::{OfThread, ResponseResult};
+use crate::http::{self, OfThread, ResponseResult};
 use crate::refused_socket;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
@@ -126,13 +126,13 @@ impl Talk {
     }
 
     async fn hear(&mut self, text: &str) -> Value {
-        let read = serde_json::from_str::<Value>(text).and_then(|mut sent| {
+        let read = http::json(text.as_bytes()).map_err(Refused::invalid).and_then(|mut sent| {
             without_forged_users(&mut sent, &Value::Null);
-            serde_json::from_value(sent)
+            serde_json::from_value(sent).map_err(Refused::invalid)
         });
         let command: Command = match read {
             Ok(command) => command,
-            Err(error) => return commands::failure(None, &Refused::invalid(error)),
+            Err(refused) => return commands::failure(None, &refused),
         };
         let id = command.id;
         let done = match command.method.as_str() {

@@ -37,7 +37,7 @@ pub(in crate::agent_server) struct Wanted {
     /// How far below these.
     depth: Option<u32>,
     /// The last received event, by its `seq`.
-    since: Option<u64>,
+    pub(super) since: Option<u64>,
 }
 
 impl Wanted {
