@@ -1,5 +1,6 @@
 //! Questions that are answered, and what is said with the answer.
 
+use perihelion::llm::scripted::{Reply, Rule};
 use serde_json::{Value, json};
 
 use crate::world::{
@@ -190,4 +191,74 @@ async fn a_follow_up_refers_to_the_previous_turn() {
         shop.stage("generate").try_into().unwrap_or_else(|_| panic!("two drafts"));
     assert!(!first.contains("<previous>\n") && second.contains("<previous>\n"));
     assert!(second.contains("Norway leads."));
+}
+
+/// S3.09, S4.06: the answer describes the statement that a person made of the model's, which was run.
+#[tokio::test]
+async fn an_approved_statement_with_changes_is_the_one_that_is_explained() {
+    let edited = "SELECT country, COUNT(*) AS n FROM customers GROUP BY country ORDER BY n DESC";
+    let script = script()
+        .rule(intent("DATA_QA"))
+        .rule(clear())
+        .rule(draft(BY_COUNTRY))
+        .rule(interpretation("Norway has 2.", json!(null)));
+    let shop = Shop::open(Kept::Sqlite, script, &["--no-profile"]).await;
+    shop.gate();
+    let mut report = shop.ask("What did customers order per country?").await;
+    let mut asked = 0;
+    while report["status"] == "interrupted" {
+        asked += 1;
+        assert!(asked < 9, "{report:#}");
+        let mut arguments = report["interrupts"][0]["payload"]["arguments"].clone();
+        let mut decision = json!({ "decision": "approve" });
+        if arguments["sql"].as_str().unwrap().contains("SUM(o.total)") {
+            arguments["sql"] = json!(edited);
+            decision["arguments"] = arguments;
+        }
+        let answer = decision.to_string();
+        let resumed = shop
+            .perihelion(&["resume", "t", "--json", "--include-data", "--answer", &answer])
+            .await;
+        report = serde_json::from_slice(&resumed.stdout).unwrap();
+    }
+    let result = &report["results"][0];
+    assert_eq!(report["data"]["columns"], json!(["country", "n"]), "{report:#}");
+    assert_eq!(result["sources"][0]["quote"], edited, "{result:#}");
+    let output = result["output"].as_str().unwrap();
+    assert!(output.contains("From: customers") && !output.contains("orders"), "{output}");
+    let prompt = shop.stage("interpret")[0].last_text().to_owned();
+    assert!(prompt.contains("COUNT(*)") && !prompt.contains("SUM(o.total)"), "{prompt}");
+}
+
+/// S4.07: numbers of an answer about the database itself have no row that supports them.
+#[tokio::test]
+async fn a_number_in_a_general_answer_is_named_as_unsupported() {
+    let answer = "The table orders has about 12000 rows.";
+    let rules = [intent("GENERAL_QA"), interpretation(answer, json!(null))];
+    let script = rules.into_iter().fold(script(), perihelion::llm::scripted::Script::rule);
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    let report = shop.ask("How big is the table of orders?").await;
+    let result = &report["results"][0];
+    assert_eq!(result["confidence"], 0.4, "{report:#}");
+    let output = result["output"].as_str().unwrap();
+    assert_eq!(output, format!("{answer}\n\nNot found in the result: 12000"));
+}
+
+/// S2.12: an answer that the budget leaves no verdict for is kept, and marked.
+#[tokio::test]
+async fn an_answer_that_spends_the_budget_is_kept_unverified() {
+    let reply =
+        json!({ "answer": "Norway leads.", "highlights": [], "follow_ups": [], "chart": null });
+    let dear = Rule::new(Reply::json(reply).usage(200_000, 10)).stage("interpret");
+    let script = script().rule(intent("DATA_QA")).rule(clear()).rule(draft(BY_COUNTRY)).rule(dear);
+    let shop = Shop::open(Kept::Sqlite, script, &["--no-profile"]).await;
+    shop.write("perihelion.toml", "[limits]\nmax_tokens = 150000\n");
+    let report = shop.ask("What did customers order per country?").await;
+    let result = &report["results"][0];
+    assert_eq!(
+        (&result["status"], &result["reflection"]),
+        (&json!("success"), &json!("UNVERIFIED")),
+        "{report:#}"
+    );
+    assert!(result["output"].as_str().unwrap().contains("Norway leads."), "{result:#}");
 }

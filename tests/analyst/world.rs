@@ -95,6 +95,14 @@ impl Shop {
         std::fs::write(servers, format!("{table}knowledge = \"shop.yaml\"\n")).unwrap();
     }
 
+    /// Makes people approve each statement.
+    pub fn gate(&self) {
+        let servers = self.directory.path().join("mcp-servers.toml");
+        let table = std::fs::read_to_string(&servers).unwrap();
+        let gate = "tools.query.approval_mode = \"prompt\"\n";
+        std::fs::write(servers, format!("{table}{gate}")).unwrap();
+    }
+
     fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         command

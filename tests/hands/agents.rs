@@ -296,3 +296,24 @@ async fn the_base_address_of_the_context_counts_first() {
     let report = star.run(&["run", "Show me one order.", "--json", "--context", &context]).await;
     assert_eq!(report["results"][0]["output"], "Order 9.", "{report:#}");
 }
+
+/// S2.06: headers of the request's context reach the API; no model, question or record shows them.
+#[tokio::test]
+async fn headers_of_the_context_reach_the_api_and_nothing_else() {
+    let home = tempfile::tempdir().unwrap();
+    let spec = serve_shop(home.path()).await;
+    let script = script("mcp_agent_shop")
+        .rule(Rule::new(plan(order("9"))).stage("plan"))
+        .rule(Rule::new(Reply::text("Order 9.")).stage("summary"));
+    let table = format!("args = [\"mcp\", \"api\", \"--spec\", {spec:?}]");
+    let star = Star::open("shop", &table, script).await;
+    let context = "api_headers={\"X-Trace\": \"trace-77\"}";
+    let report = star
+        .run(&["run", "Show me one order.", "--json", "--context", context, "--context", "unit=m"])
+        .await;
+    assert_eq!(report["results"][0]["output"], "Order 9.", "{report:#}");
+    let called = report["results"][0]["tools"].to_string();
+    assert!(called.contains("\"unit\":\"m\"") && !called.contains("trace-77"), "{called}");
+    assert!(!star.stage("plan")[0].contains("trace-77"));
+    assert!(star.stage("summary")[0].contains("trace-77"), "the API echoes it");
+}

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use perihelion::checkpoint::MemoryStore;
 use perihelion::graph::{GraphBuilder, NodeOutput, Target};
 use perihelion::ids::ThreadId;
-use perihelion::llm::scripted::{Reply, Script, ScriptedModel};
+use perihelion::llm::scripted::{Reply, Script, ScriptedModel, ScriptedServer};
 use perihelion::llm::{ChatMessage, ChatModel, OpenAiModel};
 use perihelion::mcp::{Pool, PoolOptions, ServersFile, ToolHost};
 use perihelion::nodes::{React, approval, model_call, tool_call};
@@ -98,4 +98,117 @@ async fn ready_nodes_form_a_graph_whose_calls_happen_once() {
     assert_eq!(server.requests().len(), 3);
     tools.close().await;
     server.stop().await;
+}
+
+/// A graph of an agent, or of one tool call, with a pool of its own; the model calls `append` with these lines.
+struct Bench {
+    model: ScriptedServer,
+    tools: Arc<dyn ToolHost>,
+    runner: Runner<Draft>,
+    log: std::path::PathBuf,
+    _directory: tempfile::TempDir,
+}
+
+impl Bench {
+    /// `lines` stand in the table of the server, after the agent was made of what it said without them.
+    async fn open(lines: &str, script: Script) -> Self {
+        let directory = tempfile::tempdir().unwrap();
+        let log = directory.path().join("lines.log");
+        let test = std::env::current_exe().unwrap();
+        let program = test.ancestors().nth(2).unwrap().join("examples/workshop_mcp_server");
+        let pool = |lines: &str| {
+            let table = format!(
+                "[mcp_servers.shop]\ncommand = {program:?}\nenv = {{ FACTS = \"{{}}\", LOG = {log:?} }}\n{lines}\n"
+            );
+            let file = ServersFile::parse("mcp-servers.toml".as_ref(), &table, &|_| None).unwrap();
+            Pool::new(file, PoolOptions::default())
+        };
+        let before = pool("");
+        let info = before.scan().await.remove(0).outcome.unwrap();
+        before.close().await;
+        let tools: Arc<dyn ToolHost> = Arc::new(pool(lines));
+        let model = ScriptedModel::start(script).await.unwrap();
+        let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| model.url().to_owned());
+        let settings = perihelion::config::Settings::load(Default::default(), None, &env).unwrap();
+        let chat: Arc<dyn ChatModel> = Arc::new(OpenAiModel::new(&settings.models).unwrap());
+        let asked = |state: &Draft| vec![ChatMessage::user(state.question.clone())];
+        let line = |_: &Draft| Map::from_iter([("line".to_owned(), json!("note"))]);
+        let agent = React::new(chat, Arc::clone(&tools), info);
+        let graph = GraphBuilder::new("bench")
+            .node(
+                "agent",
+                agent.node(asked, |answered| {
+                    let calls = answered.calls.iter().map(|call| call.arguments.to_string());
+                    DraftUpdate::new().lines(calls.chain([answered.text]).collect())
+                }),
+            )
+            .node(
+                "note",
+                tool_call(Arc::clone(&tools), ("shop", "append"), line, |out| write(out.text)),
+            )
+            .entry("agent")
+            .edge("agent", "note")
+            .build()
+            .unwrap();
+        let runner = Runner::new(graph, Arc::new(MemoryStore::new()));
+        Self { model, tools, runner, log, _directory: directory }
+    }
+
+    fn log(&self) -> String {
+        std::fs::read_to_string(&self.log).unwrap_or_default()
+    }
+
+    async fn close(self) {
+        self.tools.close().await;
+        self.model.stop().await;
+    }
+}
+
+/// X6 for graphs of one's own: rules that became stricter count, and a person's arguments are the ones that are sent.
+#[tokio::test]
+async fn calls_of_ready_nodes_wait_for_people_and_are_made_as_they_decide() {
+    let script = Script::new().respond_with(|request| {
+        Some(match request.tool_results() {
+            0 => Reply::call("append", json!({ "line": "more" })),
+            _ => Reply::text(request.last_text().to_owned()),
+        })
+    });
+    let bench = Bench::open("tools.append.approval_mode = \"prompt\"", script).await;
+    let thread = ThreadId::new();
+    let input = DraftUpdate::new().question("Write.".into());
+    let mut run = bench.runner.start(thread, input, RunOptions::default()).await.unwrap();
+    for answer in [
+        json!({ "decision": "approve", "arguments": { "line": "less" } }),
+        json!({ "approved": false, "reason": "enough" }),
+    ] {
+        let RunResult::Interrupted(open) = &run.result else { panic!("{run:?}") };
+        assert_eq!((&*open[0].kind, &open[0].payload["tool"]), ("approval", &json!("append")));
+        bench.runner.answer(thread, open[0].id, &answer).await.unwrap();
+        run = bench.runner.resume(thread, RunOptions::default()).await.unwrap();
+    }
+    assert_eq!(run.result, RunResult::Done);
+    assert_eq!(bench.log(), "less\n");
+    let lines: Vec<&str> = run.state.lines.iter().map(String::as_str).collect();
+    let told = "(a person changed the arguments to {\"line\":\"less\"})\nline 1";
+    assert_eq!(lines, ["{\"line\":\"less\"}", told, "a person denied this call: enough"]);
+    bench.close().await;
+}
+
+/// S2.04 for graphs of one's own.
+#[tokio::test]
+async fn one_answer_with_too_many_calls_makes_as_many_as_are_left() {
+    let script = Script::new().respond_with(|request| {
+        let call =
+            |reply: Reply, n: usize| reply.and_call("append", json!({ "line": n.to_string() }));
+        Some(match request.tool_results() {
+            0 => (0..30).fold(Reply::default(), call),
+            results => Reply::text(format!("{results}: {}", request.last_text())),
+        })
+    });
+    let bench = Bench::open("", script).await;
+    let input = DraftUpdate::new().question("Write.".into());
+    let done = bench.runner.start(ThreadId::new(), input, RunOptions::default()).await.unwrap();
+    let answer = "30: not called: the limit of 25 tool calls was reached";
+    assert_eq!((done.state.lines.len(), done.state.lines[25].as_str()), (27, answer));
+    bench.close().await;
 }

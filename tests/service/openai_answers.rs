@@ -7,6 +7,7 @@ use super::served::Served;
 
 on_both!(
     an_answer_is_json_of_the_wanted_form_after_one_repair,
+    a_streamed_answer_that_breaks_off_does_not_end_as_a_whole_one,
     output_without_json_of_the_wanted_form_is_a_refusal_or_a_failure,
     a_response_is_streamed_again_from_any_event,
     the_input_of_a_response_is_listed,
@@ -77,6 +78,20 @@ async fn an_answer_is_json_of_the_wanted_form_after_one_repair(served: Served) {
     let any = json!({ "model": "swarm", "input": question, "text": { "format": { "type": "json_object" } } });
     let (_, answer) = served.post("/v1/responses", &any).await;
     assert_eq!(read(&answer["output"][0]["content"][0]["text"]), wanted, "{answer}");
+}
+
+/// X8
+async fn a_streamed_answer_that_breaks_off_does_not_end_as_a_whole_one(served: Served) {
+    let messages = json!([{ "role": "user", "content": "break off" }]);
+    let body = json!({ "model": "swarm", "messages": messages });
+    let events = streamed(&served, "/v1/chat/completions", Some(body)).await;
+    let text = pieces(&events, "/choices/0/delta/content");
+    assert!(text.starts_with("The transfer") && text.contains("[The answer was cut off"), "{text}");
+    let reasons: Vec<&str> = events
+        .iter()
+        .filter_map(|event| event.pointer("/choices/0/finish_reason")?.as_str())
+        .collect();
+    assert_eq!(reasons, ["length"], "{events:?}");
 }
 
 /// X8

@@ -371,6 +371,10 @@ fn respond(asked: &RecordedRequest) -> Option<Reply> {
         "qa" if question.contains("take your time") => {
             Some(Reply::text("Hello from the star.").delay_ms(1_100))
         }
+        "qa" if question.contains("break off") => {
+            let text = "The transfer of 500 euros to Bo was made on the second of May. ".repeat(3);
+            Some(Reply { drop_connection: true, ..Reply::text(text) })
+        }
         "qa" if question.contains("never JSON") || question.contains("capital as JSON") => {
             Some(Reply::text("It is Paris."))
         }

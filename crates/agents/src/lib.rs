@@ -8,6 +8,7 @@ mod analyst;
 mod api;
 mod cited;
 mod documents;
+mod lenient;
 mod mail;
 mod python;
 mod web;

@@ -267,8 +267,8 @@ impl Conversation {
             (_, Some(state)) => {
                 let star = state.star();
                 let usage = star.usage_of_turn();
-                let is_cut = is_cut(star);
-                self.say_whole(state.answer(), usage, is_cut);
+                let end = reason(star);
+                self.say_whole(state.answer(), usage, end);
             }
             // Its log was dropped, or it told nothing.
             (_, None) => match self.service.left_by(run).await {
@@ -283,7 +283,7 @@ impl Conversation {
                     let star = left.state.star();
                     let own = (!left.has_moved_on()).then(|| star.usage_of_turn());
                     let usage = own.unwrap_or_default();
-                    self.say_whole(left.answer(), usage, is_cut(star));
+                    self.say_whole(left.answer(), usage, reason(star));
                 }
                 Err(error) => self.lose(&error),
             },
@@ -297,13 +297,15 @@ impl Conversation {
         self.end(if error.is_passing() { Ending::Continues } else { Ending::Failed(why.into()) });
     }
 
-    fn say_whole(&mut self, answer: Option<String>, usage: Usage, is_cut: bool) {
+    fn say_whole(&mut self, answer: Option<String>, usage: Usage, end: Option<FinishReason>) {
         let ending = if self.questions.is_empty() { Ending::Answered } else { Ending::Asks };
         let text = match ending {
             Ending::Asks => questions::in_words(&self.questions),
             _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.sent.text.clone()),
         };
         // What was not sent piece by piece: a question, or the end of an answer.
+        // An answer that took the place of the words that were sent leaves these cut.
+        let is_cut = end == Some(FinishReason::Truncated) || end.is_some() && self.sent.is_replaced_by(&text);
         self.ready.extend(self.sent.rest(&text).map(AnswerPart::Piece));
         self.close(Outcome { text, ending, usage, is_cut, ended_at: self.ended_at });
     }
@@ -331,6 +333,6 @@ impl Conversation {
     }
 }
 
-fn is_cut(state: &GraphState) -> bool {
-    state.finish_reason.as_ref().is_some_and(|end| end.reason == FinishReason::Truncated)
+fn reason(state: &GraphState) -> Option<FinishReason> {
+    state.finish_reason.as_ref().map(|end| end.reason)
 }

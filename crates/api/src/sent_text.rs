@@ -43,6 +43,11 @@ impl SentText {
         };
         Some(rest).filter(|rest| !rest.is_empty())
     }
+
+    /// Whether the whole text is another one than that which was sent, and is not sent as well.
+    pub fn is_replaced_by(&self, whole: &str) -> bool {
+        !self.is_partial && !whole.starts_with(&self.text) && !self.text.ends_with(whole)
+    }
 }
 
 #[cfg(test)]

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel};
+use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, embed_each};
 use tokio::sync::Notify;
 
 use crate::{Library, Result};
@@ -75,7 +75,7 @@ impl Library {
             return Ok(0);
         }
         let texts: Vec<String> = missing.iter().map(|(_, text)| text.clone()).collect();
-        let vectors = model.embed(&texts).await.map_err(perihelion_recall::Error::from)?;
+        let vectors = embed_each(model, &texts).await.map_err(perihelion_recall::Error::from)?;
         self.keep_vectors(model.model(), &missing, vectors).await?;
         Ok(missing.len())
     }
@@ -104,7 +104,7 @@ impl Library {
     ) -> Result<()> {
         if vectors.len() != batch.len() {
             let message = format!("{} vectors for {} texts", vectors.len(), batch.len());
-            return Err(perihelion_recall::Error::from(EmbeddingError(message)).into());
+            return Err(perihelion_recall::Error::from(EmbeddingError::Failed(message)).into());
         }
         let pairs: Vec<_> = batch.iter().map(|(hash, _)| *hash).zip(vectors).collect();
         Ok(self.index.put_vectors(&self.scope, model, &pairs).await?)

@@ -287,7 +287,7 @@ impl Library {
 
 async fn vector(model: &dyn EmbeddingModel, text: &str) -> Result<QueryVector, EmbeddingError> {
     let vectors = model.embed(&[text.to_owned()]).await?;
-    let none = || EmbeddingError("the endpoint answered without a vector".to_owned());
+    let none = || EmbeddingError::Failed("the endpoint answered without a vector".to_owned());
     let values = vectors.into_iter().next().ok_or_else(none)?;
     Ok(QueryVector { model: model.model().to_owned(), values })
 }

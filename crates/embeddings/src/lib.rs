@@ -26,12 +26,15 @@ pub struct Endpoint {
 struct Failed {
     reason: String,
     is_transient: bool,
+    /// Another text may be taken.
+    is_of_text: bool,
     retry_after: Option<Duration>,
 }
 
 impl Failed {
     fn lost(error: reqwest::Error) -> Self {
-        Self { reason: error.without_url().to_string(), is_transient: true, retry_after: None }
+        let reason = error.without_url().to_string();
+        Self { reason, is_transient: true, is_of_text: false, retry_after: None }
     }
 }
 
@@ -70,11 +73,16 @@ impl Endpoint {
         if status >= 300 {
             let message = reach::refusal_message(&text);
             let reason = format!("it refused with status {status}: {message}");
-            return Err(Failed { reason, is_transient: reach::is_transient(status), retry_after });
+            // llama.cpp refuses a long text so, with status 500.
+            let is_too_large = message.contains("too large to process");
+            let is_of_text = matches!(status, 400 | 413 | 422) || is_too_large;
+            let is_transient = reach::is_transient(status) && !is_too_large;
+            return Err(Failed { reason, is_transient, is_of_text, retry_after });
         }
         read(&text, texts.len(), self.settings.dimension).map_err(|reason| Failed {
             reason: format!("it sent an answer that cannot be read: {reason}"),
             is_transient: false,
+            is_of_text: false,
             retry_after: None,
         })
     }
@@ -102,7 +110,15 @@ impl EmbeddingModel for Endpoint {
                 Ok(vectors) => return Ok(vectors),
                 Err(failed) => failed,
             };
-            let error = EmbeddingError(format!("{}: {}", self.credentials.base(), failed.reason));
+            let reason = format!("{}: {}", self.credentials.base(), failed.reason);
+            let error = if failed.is_of_text {
+                EmbeddingError::Refused(reason)
+            } else {
+                EmbeddingError::Failed(reason)
+            };
+            if failed.is_of_text && texts.len() == 1 {
+                tracing::warn!(%error, "a text is found by its words alone");
+            }
             let wait = if failed.is_transient { waits.next() } else { None };
             let Some(wait) = wait else { return Err(error) };
             tracing::warn!(%error, ?wait, "asking for embeddings again");

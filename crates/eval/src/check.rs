@@ -15,10 +15,19 @@ pub fn is_expected(expected: &str, answer: &str) -> bool {
     let is_whole = |at: usize| {
         let before = answer[..at].chars().rev();
         let after = answer[at + expected.len()..].chars();
-        !continues(expected.chars().next(), before)
+        let first = expected.chars().next();
+        !is_signed(first, before.clone())
+            && !continues(first, before)
             && !continues(expected.chars().next_back(), after)
     };
     answer.match_indices(&expected).any(|(at, _)| is_whole(at))
+}
+
+/// Returns whether a number is a negative one: a sign before it does not stand between words or numbers, as in `3-5`.
+fn is_signed(first: Option<char>, mut before: impl Iterator<Item = char>) -> bool {
+    first.is_some_and(|c| c.is_ascii_digit())
+        && matches!(before.next(), Some('-' | '−'))
+        && !before.next().is_some_and(char::is_alphanumeric)
 }
 
 /// Returns whether the word or number of an edge continues beyond it: `42` continues in `1,042` and in `42.5`.
@@ -258,6 +267,10 @@ mod tests {
             ("42", "It is 1,042.", false),
             ("42", "It is 42.5.", false),
             ("42", "Of 142 there are 42, no more.", true),
+            ("5", "It fell by -5 degrees.", false),
+            ("5", "(−5)", false),
+            ("5", "Between 3-5.", true),
+            ("-5", "It is -5.", true),
             ("man", "A woman.", false),
             ("東京", "首都は東京です", true),
             ("a longer answer", "a longer", false),

@@ -244,6 +244,10 @@ impl Case {
         if self.question.is_some() != self.turns.is_empty() {
             return Err(Error::Questions(self.name.clone()));
         }
+        if self.expected.as_ref().is_some_and(|text| text.trim().is_empty()) {
+            let case = self.name.clone();
+            return Err(Error::Range { case, key: "expected", wanted: "a text that is not empty" });
+        }
         for pattern in &self.expect.answer.matches {
             if let Err(error) = Regex::new(pattern) {
                 return Err(Error::Pattern { case: self.name.clone(), reason: error.to_string() });
@@ -327,6 +331,7 @@ cases:
         for (line, place, words) in [
             ("{\"input\": \"q\"", "line 3: no valid JSON from column 13", "one object per line"),
             ("{\"input\": \"q\"} {}", "line 3: no valid JSON from column 16", ""),
+            ("{\"input\": \"q\", \"expected\": \" \"}", "line 3", "not empty"),
             ("7", "line 3", "expected an object"),
             ("{\"input\": 7}", "line 3: field `input`", "expected a string"),
             (

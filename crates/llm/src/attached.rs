@@ -5,6 +5,7 @@ use std::sync::Arc;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
+use crate::ChatMessage;
 use perihelion_settings::config::{Input, Inputs};
 
 /// Images in the forms that every API takes.
@@ -63,6 +64,11 @@ impl Attached {
         }
     }
 
+    /// Returns what a message says of it, if it is a text.
+    pub(super) fn text(&self) -> Option<String> {
+        self.is_text().then(|| self.note(false))
+    }
+
     /// Returns the part of Chat Completions with its content, if the model accepts it.
     fn part(&self, takes: &Inputs) -> Option<Value> {
         let kind = self.kind().filter(|kind| takes.takes(*kind))?;
@@ -83,6 +89,16 @@ pub fn is_text(media_type: &str) -> bool {
         "application/yaml",
     ];
     media_type.starts_with("text/") || TEXTS.contains(&media_type)
+}
+
+/// Writes the texts among the attachments into their message.
+pub(super) fn inline(message: &mut ChatMessage) {
+    let ChatMessage { content, attached, .. } = message;
+    attached.retain(|one| {
+        let text = one.text().map(|text| format!("\n\n{text}"));
+        content.push_str(text.as_deref().unwrap_or_default());
+        text.is_none()
+    });
 }
 
 pub(super) fn content(text: &str, attached: &[Attached], takes: &Inputs) -> Value {

@@ -3,8 +3,9 @@
 //! Enter at [`Cleaner`], which reads answers of every role, whole or piece by piece. A mark inside code or quotation
 //! marks is part of the text. Deliberately absent: the meaning of a written call, which `written_calls` decides.
 
-use crate::marks::{LONGEST, MARKS, MESSAGE_ENDS, Mark, THOUGHTS};
-use crate::{ChatRequest, prompts::escapes};
+use crate::ChatRequest;
+use crate::marks::{LONGEST, MARKS, MESSAGE_ENDS, Mark, QUOTE_ENDS, QUOTES, THOUGHTS};
+use crate::prompts::{escapes, is_unescaped};
 
 /// Characters of a streamed answer that are held back until it is clear whether its beginning is reasoning. An answer
 /// that breaks off within them is requested again, because no reader has seen it.
@@ -72,6 +73,8 @@ pub(super) struct Cleaner {
     is_buffered: bool,
     expects_reasoning: bool,
     has_tools: bool,
+    /// The text has characters that its prompt escapes, so escapes in it are meant as such.
+    is_unescaped: bool,
 }
 
 impl Cleaner {
@@ -197,6 +200,7 @@ impl Cleaner {
                 end = at;
                 break;
             }
+            self.is_unescaped |= is_unescaped(rest);
         }
         self.say(&fresh[..end]);
         self.read += end;
@@ -208,8 +212,14 @@ impl Cleaner {
         let is_prose = may_be_prose && continues_sentence(after);
         self.pending = pending;
         let Some((text, mark)) = found else { return false };
+        let is_open = !is_over && self.read + text.len() == self.pending.len();
         let is_text = match mark {
-            Mark::Escape(_) => false,
+            // The character after it shows whether it is quoted alone.
+            Mark::Escape(_) if is_open && self.cleaned.content.ends_with(QUOTES) => return false,
+            Mark::Escape(_) => {
+                let is_named = self.pending[self.read + text.len()..].starts_with(QUOTE_ENDS);
+                self.is_unescaped || self.cleaned.content.ends_with(QUOTES) && is_named
+            }
             Mark::ReasoningEnd if !is_clear => return false,
             Mark::ReasoningEnd => {
                 is_prose || self.is_quoted() || self.cleaned.content.starts_with('{')
@@ -241,6 +251,7 @@ impl Cleaner {
                 self.cleaned.reasoning.push_str(&reasoning);
                 self.cleaned.is_begun_by_template = true;
                 self.given = 0;
+                self.is_unescaped = false;
                 self.fences = 0;
                 self.counted = 0;
             }
@@ -331,8 +342,7 @@ impl Cleaner {
         self.fences += fresh.matches("```").count();
         let open = (fresh.len() - fresh.trim_end_matches('`').len()) % 3;
         self.counted = self.cleaned.content.len() - open;
-        !self.fences.is_multiple_of(2)
-            || self.cleaned.content.ends_with(['`', '"', '\'', '“', '„', '«'])
+        !self.fences.is_multiple_of(2) || self.cleaned.content.ends_with(QUOTES)
     }
 }
 

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{ChatMessage, ChatRequest, ChatResponse, MessageRole, Usage};
+use super::{ChatMessage, ChatRequest, ChatResponse, MessageRole, Usage, attached};
 
 /// Characters of a text that always stay.
 const LEAST: usize = 300;
@@ -18,6 +18,9 @@ const TASKS: [&str; 8] =
 
 /// Tokens of a message in addition to its text.
 const OF_MESSAGE: u64 = 4;
+
+/// Tokens of an image or file, whatever its size.
+const OF_FILE: u64 = 1_000;
 
 /// Counts the tokens of a text, rather too many than too few: a third of the characters of English, one for each other.
 pub(super) fn tokens(text: &str) -> u64 {
@@ -39,7 +42,9 @@ pub(super) fn count(request: &ChatRequest) -> u64 {
 fn of_message(message: &ChatMessage) -> u64 {
     let calls = message.tool_calls.iter();
     let calls = calls.map(|call| tokens(&call.name) + tokens(&call.arguments.to_string()));
-    OF_MESSAGE + tokens(&message.content) + calls.sum::<u64>()
+    let attached =
+        message.attached.iter().map(|one| one.text().map_or(OF_FILE, |text| tokens(&text)));
+    OF_MESSAGE + tokens(&message.content) + calls.sum::<u64>() + attached.sum::<u64>()
 }
 
 /// Estimates the tokens of a call whose endpoint did not count them, so that limits bind nonetheless.
@@ -57,6 +62,7 @@ pub(super) fn fit(request: &ChatRequest, most: u64) -> Option<ChatRequest> {
         return None;
     }
     let mut request = request.clone();
+    request.messages.iter_mut().for_each(attached::inline);
     leave_out_results(&mut request, most);
     leave_out_talk(&mut request, most);
     cut_material(&mut request, most);
@@ -75,7 +81,7 @@ fn leave_out_results(request: &mut ChatRequest, most: u64) {
         }
         let message = &mut request.messages[*index];
         let wording = format!(
-            "(this result of {} characters is left out here, for the window is full; call the tool again if it is needed)",
+            "(the call was made; its result of {} characters is left out here, for the window is full)",
             message.content.chars().count()
         );
         if wording.len() < message.content.len() {
@@ -286,7 +292,8 @@ mod tests {
             last.contains("number 4") && last.contains("characters are left out here)"),
             "{last}"
         );
-        assert!(fitted.messages[2].content.starts_with("(this result of "));
+        let left_out = &fitted.messages[2].content;
+        assert!(left_out.starts_with("(the call was made; ") && !left_out.contains("again"));
         assert!(fitted.messages[1].content.contains("find it"));
     }
 

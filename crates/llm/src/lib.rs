@@ -25,7 +25,7 @@ pub use attached::{Attached, data_url, is_text};
 pub use error::Error;
 pub use openai::OpenAiModel;
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel};
-pub use prompts::{Prompts, escape};
+pub use prompts::{Prompts, clip, escape, line};
 pub use schema::strict_schema;
 pub use structured::{Structured, ask, ask_as, ask_checked};
 pub use types::{

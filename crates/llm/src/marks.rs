@@ -81,6 +81,10 @@ pub(super) const MARKS: [(&str, Mark); 56] = [
 pub(super) const MESSAGE_ENDS: [&str; 5] =
     ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>"];
 
+/// What stands before and after a mark that is only named.
+pub(super) const QUOTES: [char; 6] = ['`', '"', '\'', '“', '„', '«'];
+pub(super) const QUOTE_ENDS: [char; 5] = ['`', '"', '\'', '”', '»'];
+
 /// An upper bound for the bytes of a mark.
 pub(super) const LONGEST: usize = 40;
 

@@ -228,6 +228,19 @@ pub fn escape(text: &str) -> String {
     escaped
 }
 
+/// Cuts a text to a number of characters, and marks the cut.
+pub fn clip(text: &str, chars: usize) -> String {
+    match text.char_indices().nth(chars) {
+        Some((end, _)) => format!("{}…", &text[..end]),
+        None => text.to_owned(),
+    }
+}
+
+/// Makes a text one line of bounded length.
+pub fn line(text: &str, chars: usize) -> String {
+    clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), chars)
+}
+
 /// The replacements in XML; [`escape`] writes the first three.
 const ESCAPES: [(&str, char); 5] =
     [("&lt;", '<'), ("&gt;", '>'), ("&amp;", '&'), ("&quot;", '"'), ("&apos;", '\'')];
@@ -240,10 +253,20 @@ pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
     ESCAPES.into_iter().filter(|(text, _)| is_used(text)).collect()
 }
 
-/// Replaces escapes in all texts of a value by their characters.
+/// Returns whether a character of a text, at which `rest` begins, would not stand in a text that [`escape`] wrote.
+pub(super) fn is_unescaped(rest: &str) -> bool {
+    rest.starts_with('<')
+        || rest.starts_with('&')
+            && !ESCAPES.iter().any(|(text, _)| rest.starts_with(text) || text.starts_with(rest))
+}
+
+/// Replaces escapes in all texts of a value by their characters; a text that was not copied means its escapes.
 pub(super) fn unescape(value: &mut Value, escapes: &[(&'static str, char)]) {
     match value {
         Value::String(text) if text.contains('&') => {
+            if text.match_indices(['<', '&']).any(|(at, _)| is_unescaped(&text[at..])) {
+                return;
+            }
             // The ampersand last: `&amp;quot;` means `&quot;`.
             let last = |(text, _): &&(&'static str, char)| *text == "&amp;";
             let (last, first): (Vec<_>, Vec<_>) = escapes.iter().partition(last);

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-use super::prompts::{self, escape};
+use super::prompts::{self, clip, escape};
 use super::schema::{compiled, strict_schema, takes, unbounded};
 use super::{ChatMessage, ChatModel, ChatRequest, Error, OutputFormat, Usage};
 
@@ -71,10 +71,11 @@ pub async fn ask_as<T: DeserializeOwned>(
 /// Requests an object that is valid against a caller's schema, and repairs an invalid one.
 pub async fn ask_value(
     model: &dyn ChatModel,
-    request: ChatRequest,
+    mut request: ChatRequest,
     name: &str,
     schema: &Value,
 ) -> Result<Structured<Value>, Error> {
+    request.manner.is_foreign = true;
     ask_by(model, request, name, (schema, schema), Ok).await
 }
 
@@ -122,6 +123,7 @@ async fn ask_by<T: DeserializeOwned>(
     request.format = Some(OutputFormat { name: name.to_owned(), schema: sent.clone() });
     let asked = request.messages.len();
     let escapes = prompts::escapes(&request);
+    let is_foreign = request.manner.is_foreign;
 
     let mut usage = Usage::default();
     let mut attempts = 0;
@@ -129,7 +131,7 @@ async fn ask_by<T: DeserializeOwned>(
         let response = model.chat(&request, None).await?;
         usage += response.usage;
         attempts += 1;
-        let read = read::<T>(&response.content, (accepted, &validator), &escapes);
+        let read = read::<T>(&response.content, (accepted, &validator, is_foreign), &escapes);
         // A schema that the answer kept to is not explained once more.
         let broken = read.is_err().then_some(sent);
         let mut problems = match read.and_then(&check) {
@@ -164,11 +166,7 @@ async fn ask_by<T: DeserializeOwned>(
 }
 
 fn shown(content: &str) -> String {
-    match content.char_indices().nth(SHOWN_CHARS) {
-        Some((end, _)) => format!("{}…", &content[..end]),
-        None if content.trim().is_empty() => "(empty)".to_owned(),
-        None => content.to_owned(),
-    }
+    if content.trim().is_empty() { "(empty)".to_owned() } else { clip(content, SHOWN_CHARS) }
 }
 
 /// Requests an answer again that was cut off.
@@ -190,24 +188,24 @@ fn correction(name: &str, problems: &[String], schema: Option<&Value>) -> String
     )
 }
 
-/// Reads the first valid object in an answer, or describes the problem with the likeliest one.
+/// Reads the longest valid object in an answer, or describes the problem with the likeliest one.
 fn read<T: DeserializeOwned>(
     content: &str,
-    (schema, validator): (&Value, &jsonschema::Validator),
+    (schema, validator, is_foreign): (&Value, &jsonschema::Validator, bool),
     escapes: &[(&'static str, char)],
 ) -> Result<T, Vec<String>> {
     let mut objects = objects_in(content);
     for object in &mut objects {
         prompts::unescape(object, escapes);
-        fill_nulls(object, schema, schema);
+        fill_nulls(object, schema, (schema, is_foreign));
     }
     if objects.is_empty() {
         return Err(vec!["the answer holds no JSON object".to_owned()]);
     }
-    let object = objects
-        .iter()
-        .find(|object| validator.is_valid(object))
-        .or_else(|| objects.iter().max_by_key(|object| object.to_string().len()));
+    // Prose before an answer may hold a short one, such as `{}`.
+    let length = |object: &&Value| object.to_string().len();
+    let valid = objects.iter().filter(|object| validator.is_valid(object));
+    let object = valid.max_by_key(length).or_else(|| objects.iter().max_by_key(length));
     let Some(object) = object else { return Err(Vec::new()) };
     let problems: Vec<String> = validator
         .iter_errors(object)
@@ -225,24 +223,39 @@ fn read<T: DeserializeOwned>(
     serde_json::from_value(object.clone()).map_err(|error| vec![error.to_string()])
 }
 
-/// Adds the keys that an answer left out and that may be null.
-fn fill_nulls(value: &mut Value, schema: &Value, root: &Value) {
+/// Words that models write where a text may be null.
+const NULLS: [&str; 7] = ["", "null", "none", "nil", "n/a", "na", "-"];
+
+/// Returns whether a text stands for null, where a schema of ours permits both.
+fn is_null(value: &Value, schema: &Value) -> bool {
+    let word = value.as_str().map(|text| text.trim().to_lowercase());
+    let is_choice = schema.get("enum").is_some();
+    word.is_some_and(|word| NULLS.contains(&word.as_str()))
+        && !is_choice
+        && takes(schema, "null")
+        && takes(schema, "string")
+}
+
+/// Adds the keys that an answer left out and that may be null, and writes null for words that mean it; the words of a
+/// foreign schema's texts stay.
+fn fill_nulls(value: &mut Value, schema: &Value, (root, is_foreign): (&Value, bool)) {
     let reference = schema.get("$ref").and_then(Value::as_str);
     let target = reference.and_then(|path| root.pointer(path.trim_start_matches('#')));
     let schema = target.unwrap_or(schema);
     for alternative in schema.get("anyOf").and_then(Value::as_array).into_iter().flatten() {
-        fill_nulls(value, alternative, root);
+        fill_nulls(value, alternative, (root, is_foreign));
     }
     match value {
         Value::Array(items) => {
             let Some(schema) = schema.get("items") else { return };
-            items.iter_mut().for_each(|item| fill_nulls(item, schema, root));
+            items.iter_mut().for_each(|item| fill_nulls(item, schema, (root, is_foreign)));
         }
         Value::Object(fields) => {
             let properties = schema.get("properties").and_then(Value::as_object);
             for (key, schema) in properties.into_iter().flatten() {
                 match fields.get_mut(key) {
-                    Some(value) => fill_nulls(value, schema, root),
+                    Some(value) if !is_foreign && is_null(value, schema) => *value = Value::Null,
+                    Some(value) => fill_nulls(value, schema, (root, is_foreign)),
                     None if takes(schema, "null") => {
                         fields.insert(key.clone(), Value::Null);
                     }
@@ -311,7 +324,7 @@ mod tests {
         }
         let schema = strict_schema::<Outer>();
         let validator = compiled(&schema).unwrap();
-        let read = |text| read::<Outer>(text, (&schema, &validator), &[]);
+        let read = |text| read::<Outer>(text, (&schema, &validator, false), &[]);
         let whole = Outer {
             name: "a".into(),
             note: None,
@@ -330,10 +343,32 @@ mod tests {
         }
         let schema = strict_schema::<A>();
         let validator = compiled(&schema).unwrap();
-        let read = |text| read::<A>(text, (&schema, &validator), &[]);
+        let read = |text| read::<A>(text, (&schema, &validator, false), &[]);
         assert_eq!(read(r#"such as {"b":"x"}, so {"a":7}"#), Ok(A { a: 7 }));
         assert!(read(r#"{"a":"7"}"#).unwrap_err()[0].starts_with("/a: "));
         assert!(read(r#"{"b":7}"#).unwrap_err().iter().any(|p| p.contains("required")));
+    }
+
+    #[test]
+    fn an_object_in_prose_before_the_answer_is_not_the_answer() {
+        let schema = serde_json::json!({ "type": "object", "required": [] });
+        let validator = compiled(&schema).unwrap();
+        let read = |text| read::<Value>(text, (&schema, &validator, false), &[]);
+        let answer = json!({ "agents": ["a"] });
+        assert_eq!(read(r#"I call list with {} first. {"agents": ["a"]} So {}."#), Ok(answer));
+    }
+
+    #[test]
+    fn a_word_for_null_is_null_where_a_text_of_our_own_may_be() {
+        let text = json!({ "type": ["string", "null"] });
+        let choice = json!({ "type": ["string", "null"], "enum": ["none", "all", null] });
+        let schema = json!({ "properties": { "a": text, "b": choice, "c": { "type": "string" } } });
+        let given = json!({ "a": " None", "b": "none", "c": "none" });
+        for (is_foreign, a) in [(false, Value::Null), (true, json!(" None"))] {
+            let mut read = given.clone();
+            fill_nulls(&mut read, &schema, (&schema, is_foreign));
+            assert_eq!(read, json!({ "a": a, "b": "none", "c": "none" }));
+        }
     }
 
     #[test]

@@ -4,7 +4,7 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use super::{Error, attached::Attached};
+use super::{Error, attached::Attached, fit};
 
 /// The part a model call plays; sent as `x-perihelion-role` and used to pick per-role settings.
 #[derive(
@@ -148,6 +148,8 @@ pub struct Manner {
     pub is_varied: bool,
     /// Texts and lists of the schema are bounded, so that the answer ends within the model's output limit.
     pub is_bounded: bool,
+    /// The schema is a caller's: if an endpoint refuses it, this says nothing about other schemas.
+    pub is_foreign: bool,
 }
 
 impl ChatRequest {
@@ -220,6 +222,8 @@ pub(super) const FILTERED: &str = "content_filter";
 pub(super) const BROKEN: &str = "error";
 /// Not an endpoint's word: the answer repeated itself and was ended here.
 pub(super) const REPEATED: &str = "repetition";
+/// The run's time was up.
+const LATE: &str = "deadline";
 /// Nor this: a text in the answer ended where the schema ends it.
 pub(super) const FILLED: &str = "filled";
 
@@ -245,12 +249,22 @@ pub struct ChatResponse {
 }
 
 impl ChatResponse {
+    /// Makes the part of an answer that arrived before the call failed; its tokens are estimated.
+    pub fn broken_off(request: &ChatRequest, content: String, error: &Error) -> Self {
+        let reason = if matches!(error, Error::Late { .. }) { LATE } else { BROKEN };
+        let finish_reason = Some(reason.to_owned());
+        let mut part = Self { content, finish_reason, ..Self::default() };
+        part.usage = fit::estimate(request, &part);
+        part
+    }
+
     /// Returns why the answer is incomplete, if it is: then it is only a part, and calls no tools.
     pub fn cut(&self) -> Option<&'static str> {
         match self.finish_reason.as_deref()? {
             LENGTH => Some("the model reached its output limit (raise models.max_tokens)"),
             FILTERED => Some("the endpoint's content filter stopped it"),
             BROKEN => Some("the endpoint ended it before its end"),
+            LATE => Some("the time limit of the run was reached"),
             REPEATED => Some("the model repeated itself without end"),
             FILLED => Some("a text in it is as long as models.max_tokens permits"),
             _ => None,

@@ -23,10 +23,11 @@ pub use pool::{Absent, DiscoveryProgress, Pool, PoolOptions, Reloaded, agent_nam
 pub use transport::oauth::{LoggedIn, LoggedOut, Login, Logins};
 pub use trust::{Change, Changes, Pins, ServerPin, ToolPin, is_invisible, shown, written_out};
 pub use types::{
-    AgentBinding, Answers, Asked, CallContext, CallPolicy, CallRound, Error, InputSchema,
-    InvalidArguments, Knowledge, Mismatch, Phase, Progress, Question, Reason, Reply, ServerInfo,
-    ServerState, ServerStatus, TENANT_META, TaskHandle, ToolAnnotations, ToolDefinition, ToolHost,
-    ToolOutcome, UnboundedSchema, UnusableSchema, Via, Wants, accepted, declined, digest,
+    AgentBinding, Answers, Asked, CONTEXT_META, CallContext, CallPolicy, CallRound, Error,
+    InputSchema, InvalidArguments, Knowledge, Mismatch, Phase, Progress, Question, Reason, Reply,
+    ServerInfo, ServerState, ServerStatus, TENANT_META, TaskHandle, ToolAnnotations,
+    ToolDefinition, ToolHost, ToolOutcome, UnboundedSchema, UnusableSchema, Via, Wants, accepted,
+    declined, digest,
 };
 
 /// A directive for log filters: the library logs the codes that come back from a login.

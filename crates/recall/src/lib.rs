@@ -30,5 +30,5 @@ pub use memory::WordIndex;
 pub use search::{Filter, Found, Hit, Index, QueryVector, Search, Weights};
 pub use store::{Generation, Kept, Pending, StoredIndex};
 pub use vector::{
-    ContentHash, EmbeddingError, EmbeddingModel, content_hash, cosine, embed_pending,
+    ContentHash, EmbeddingError, EmbeddingModel, content_hash, cosine, embed_each, embed_pending,
 };

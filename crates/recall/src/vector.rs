@@ -72,13 +72,52 @@ pub trait EmbeddingModel: Send + Sync {
 
 /// Why there are no vectors.
 #[derive(Clone, Debug, thiserror::Error)]
-#[error("the embeddings endpoint failed: {0}")]
-pub struct EmbeddingError(pub String);
+pub enum EmbeddingError {
+    #[error("the embeddings endpoint failed: {0}")]
+    Failed(String),
+    /// It does not take one of the texts, such as one that is too long, whenever it is asked.
+    #[error("the embeddings endpoint failed: {0}")]
+    Refused(String),
+}
+
+/// Turns texts into vectors, in their order; of texts that are refused together, each half by itself.
+///
+/// A text that is refused alone gets a vector of zeros, which is like no other, so that it stops no other text.
+///
+/// # Errors
+/// [`EmbeddingError`] when the endpoint fails, also by refusing whatever it is given.
+pub async fn embed_each(
+    model: &dyn EmbeddingModel,
+    texts: &[String],
+) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+    let mut vectors: Vec<Vec<f32>> = Vec::with_capacity(texts.len());
+    let mut most = texts.len();
+    while vectors.len() < texts.len() {
+        let rest = &texts[vectors.len()..];
+        let part = &rest[..most.min(rest.len())];
+        match model.embed(part).await {
+            Ok(found) if found.len() == part.len() => vectors.extend(found),
+            Ok(found) => {
+                let message = format!("{} vectors for {} texts", found.len(), part.len());
+                return Err(EmbeddingError::Failed(message));
+            }
+            Err(EmbeddingError::Refused(_)) if part.len() > 1 => most = part.len() / 2,
+            Err(EmbeddingError::Refused(why)) => {
+                let plain = model.embed(&["text".to_owned()]).await;
+                let plain = plain.map_err(|_| EmbeddingError::Failed(why))?;
+                vectors.push(vec![0.0; plain.first().map_or(0, Vec::len)]);
+                most = texts.len();
+            }
+            Err(failed) => return Err(failed),
+        }
+    }
+    Ok(vectors)
+}
 
 /// Embeds texts without a vector of this model, in batches, and returns how many.
 ///
 /// Vectors from before an error stay; the next call continues there. A run makes the same calls one by one, each
-/// request an effect: [`StoredIndex::pending`], [`EmbeddingModel::embed`], [`StoredIndex::put_vectors`].
+/// request an effect: [`StoredIndex::pending`], [`embed_each`], [`StoredIndex::put_vectors`].
 ///
 /// # Errors
 /// [`Embedding`](crate::Error::Embedding), [`Dimension`](crate::Error::Dimension), and those of the store.
@@ -94,11 +133,7 @@ pub async fn embed_pending(
             return Ok(done);
         }
         let texts: Vec<String> = pending.iter().map(|one| one.text.clone()).collect();
-        let vectors = model.embed(&texts).await?;
-        if vectors.len() != texts.len() {
-            let message = format!("{} vectors for {} texts", vectors.len(), texts.len());
-            return Err(EmbeddingError(message).into());
-        }
+        let vectors = embed_each(model, &texts).await?;
         let pairs: Vec<_> = pending.iter().map(|one| one.hash).zip(vectors).collect();
         index.put_vectors(scope, model.model(), &pairs).await?;
         done += pairs.len() as u64;

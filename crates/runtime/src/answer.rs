@@ -204,7 +204,15 @@ fn decision(value: Value) -> Result<ApprovalAnswer, AnswerError> {
         wanted,
         given: given.to_string(),
     };
-    let value = spelled_out(value, "decision");
+    let mut value = spelled_out(value, "decision");
+    // The form of `nodes::Verdict`.
+    if let Some(fields) = value.as_object_mut().filter(|one| !one.contains_key("decision"))
+        && let Some(is_approved) = fields.get("approved").and_then(Value::as_bool)
+    {
+        fields.remove("approved");
+        let word = if is_approved { "approve" } else { "deny" };
+        fields.insert("decision".to_owned(), word.into());
+    }
     let word = value.get("decision").and_then(Value::as_str);
     let (Some("approve" | "deny"), Some(fields)) = (word, value.as_object()) else {
         return Err(wrong("approve or deny", value.get("decision").unwrap_or(&value)));
@@ -264,6 +272,26 @@ fn only<'a>(
             let list =
                 several.iter().map(|one| format!("{} ({})", one.id, one.kind)).collect::<Vec<_>>();
             Err(AnswerError::Ambiguous(list.join(", ")))
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_verdict_is_a_decision_in_either_form() {
+        for (given, word) in [
+            (json!("Approve"), "approve"),
+            (json!({ "approved": true, "reason": "fine" }), "approve"),
+            (json!({ "approved": false }), "deny"),
+        ] {
+            assert_eq!(json!(decision(given).unwrap())["decision"], word);
+        }
+        for given in [json!({ "approved": "yes" }), json!({ "approved": true, "decision": "deny" })]
+        {
+            assert!(decision(given).is_err());
         }
     }
 }

@@ -126,7 +126,8 @@ struct ServerNode {
 #[async_trait]
 impl Node<GraphState> for ServerNode {
     async fn run(&self, ctx: Context<GraphState>) -> Result<NodeOutput<GraphState>> {
-        let server = Arc::new(ctx.observe(seen::SERVER, &*self.server).await?);
+        // Noted, so that a question is decided by its answer, whatever the servers file says by then.
+        let server = Arc::new(ctx.observe_first(seen::SERVER, &*self.server).await?);
         let assignment: Assignment = ctx.input()?;
         let bound = self.kinds.bind(&server);
         let job = Job {

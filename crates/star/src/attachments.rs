@@ -13,6 +13,9 @@ use crate::{Artifact, GraphState, Result, Sources};
 use perihelion_engine::graph::{Blob, TaskContext};
 use perihelion_llm::{Attached, ChatRequest, MessageRole, Role, data_url, is_text};
 
+/// The source of the artifacts that are attachments.
+pub(super) const ATTACHED: &str = "attached";
+
 const MAX_FILES: usize = 16;
 /// Bytes of one file at most.
 const MAX_FILE: usize = 10 * 1024 * 1024;
@@ -93,7 +96,7 @@ pub(super) fn take(given: Vec<Attachment>) -> Result<Taken, String> {
         };
         let preview = format!("{name}, {media_type}, attached by the user");
         let artifact = Artifact {
-            source: "attached".to_owned(),
+            source: ATTACHED.to_owned(),
             preview,
             bytes: length,
             media_type: text.is_none().then(|| media_type.clone()),

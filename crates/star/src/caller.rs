@@ -26,6 +26,8 @@ pub struct ToolReply {
     pub is_error: bool,
     /// A word for the agent from the person who approved the call.
     pub instruction: Option<String>,
+    /// The arguments with which that person replaced those of the call.
+    pub edited: Option<Map<String, Value>>,
     /// `server.tool` of the data of an artifact, if a piece of one was read.
     pub(super) source: Option<String>,
 }
@@ -87,6 +89,8 @@ pub(super) struct Caller<'a> {
     /// Of the agent's node, or of a stage below it.
     pub ctx: &'a TaskContext,
     pub job: &'a Job,
+    /// Entries of the request's context for the server alone.
+    pub beside: Option<&'a BTreeMap<String, String>>,
 }
 
 /// One call that may need a person's decision.
@@ -134,18 +138,24 @@ impl Caller<'_> {
     /// Asks people about all calls that need an approval at once; `None` means that a call needs none.
     ///
     /// Arguments that do not fit the tool's schema are never shown for approval: if there is a decision, they fit.
+    /// A call that was asked about stays one, whatever the rules have become since. `answer` is the one of
+    /// [`Self::call_policies`].
     pub(super) async fn ask_people(
         &self,
         wanted: &[PendingCall<'_>],
         tainted_by: &Sources,
+        answer: usize,
     ) -> Result<Vec<Option<Decision>>> {
+        let note = format!("{} {answer}", seen::ASKED);
+        let asked: Vec<usize> = self.ctx.noted(&note)?.unwrap_or_default();
         let mut decisions: Vec<Option<Decision>> = vec![None; wanted.len()];
         let mut places = Vec::new();
         let mut gated = Vec::new();
         for (place, PendingCall { tool, arguments, unknown }) in wanted.iter().enumerate() {
             let tainted_by = self.taint_of(tool, tainted_by);
             let unknown = unknown.clone();
-            let needs_word = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
+            let is_gated = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
+            let needs_word = is_gated || asked.contains(&place);
             if needs_word && tool.input_schema.check(&tool.name, arguments).is_ok() {
                 let agent = self.job.agent.as_str();
                 let server = self.job.server.name.as_str();
@@ -160,6 +170,9 @@ impl Caller<'_> {
         let decided = if self.preferences().skip_approvals {
             approval::skip(self.ctx, &gated)
         } else {
+            if !places.is_empty() && places != asked {
+                self.ctx.observe(&note, &places).await?;
+            }
             approval::decide(self.ctx, &gated).await?
         };
         for (place, decision) in places.into_iter().zip(decided) {

@@ -122,6 +122,8 @@ pub(super) fn accept(
     let mut planned = decision.tasks.clone();
     for task in &mut planned {
         task.agent = choices.full_name(&task.agent).to_owned();
+        task.id = plain_id(&task.id);
+        task.depends_on.iter_mut().for_each(|id| *id = plain_id(id));
     }
     let tasks = with_requests(&selected, planned, request);
     let tasks: Vec<PlannedTask> = tasks.into_iter().filter(|task| is_work(&task.agent)).collect();
@@ -152,6 +154,15 @@ pub(super) fn accept(
     let stages = order.into_iter().map(|stage| stage.into_iter().map(assign).collect()).collect();
     let queries = searches.into_iter().map(|search| search.task.trim().to_owned()).collect();
     Ok(Accepted::Work { stages, queries })
+}
+
+/// Characters of an ID of a task that a model wrote.
+const ID: usize = 40;
+
+/// Returns the ID of a task as a part of IDs and keys: short, and without what divides these.
+fn plain_id(id: &str) -> String {
+    let divides = |c: char| c.is_whitespace() || c.is_control() || matches!(c, '/' | '@');
+    id.trim().chars().map(|c| if divides(c) { '_' } else { c }).take(ID).collect()
 }
 
 /// Gives the user's request to every selected agent that has no task.

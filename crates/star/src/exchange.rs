@@ -4,7 +4,7 @@
 //! therefore take days to answer, and a task is found again after a crash, without a repeated call.
 
 use std::collections::BTreeSet;
-use std::sync::atomic::{AtomicBool, Ordering};
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -15,7 +15,7 @@ use crate::approval::{self, Decision};
 use crate::question::{Elicitation, Question};
 use crate::{AgentEvent, Job, Result, ToolReply, caller::Caller};
 use perihelion_engine::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
-use perihelion_engine::journal::{OutcomeUnknown, Verdict};
+use perihelion_engine::journal::{OutcomeUnknown, REPEATS, Verdict};
 use perihelion_mcp::{
     self as mcp, Answers, Asked, CallContext, CallPolicy, CallRound, Progress, Question as Asking,
     Reply, ToolDefinition, ToolOutcome, Wants,
@@ -23,6 +23,9 @@ use perihelion_mcp::{
 
 /// The number of rounds after which a call fails because it does not end.
 const MAX_ROUNDS: usize = 32;
+
+/// Why a call is given up at the deadline.
+const LATE: &str = "the time limit of the run was reached before the call had ended";
 
 impl Caller<'_> {
     /// Checks and sends a call that was approved if it needed an approval.
@@ -187,14 +190,15 @@ impl Exchange<'_> {
         }
         let class = EffectClass::Action { repeatable };
         let effect = EffectRequest { class, name: self.full_name.to_owned(), request };
-        let sent = AtomicBool::new(false);
+        let sent = AtomicU32::new(0);
         let perform = Box::new(|key: String| {
-            sent.store(true, Ordering::Relaxed);
+            let is_last = sent.fetch_add(1, Ordering::Relaxed) + 1 >= REPEATS;
             self.publish_call(call_round, true);
-            Box::pin(self.send(call_round.clone(), key)) as futures::future::BoxFuture<'_, _>
+            Box::pin(self.send(call_round.clone(), key, is_last))
+                as futures::future::BoxFuture<'_, _>
         });
         let outcome = self.caller.ctx.effect(effect, perform).await?;
-        if !sent.load(Ordering::Relaxed) {
+        if sent.load(Ordering::Relaxed) == 0 {
             self.publish_call(call_round, false);
         }
         Ok(match outcome {
@@ -227,7 +231,12 @@ impl Exchange<'_> {
         AgentEvent::ToolProgress { agent, tool, done, total, message }.publish(self.caller.ctx);
     }
 
-    async fn send(&self, call_round: CallRound, key: String) -> Result<Value, EffectFailure> {
+    async fn send(
+        &self,
+        call_round: CallRound,
+        key: String,
+        is_last: bool,
+    ) -> Result<Value, EffectFailure> {
         let Job { star, agent, server, .. } = self.caller.job;
         let ctx = self.caller.ctx;
         let traceparent = match &star.traces {
@@ -235,6 +244,8 @@ impl Exchange<'_> {
             None => None,
         };
         let waits = matches!(call_round, CallRound::Wait { .. });
+        // A task is asked after as often as needed, but the call that made it is not made twice.
+        let is_kept = !matches!(call_round, CallRound::Call { .. }) && !self.tool.repeatable;
         let (progress, mut reports) = mpsc::channel(1);
         let context = CallContext {
             idempotency_key: key,
@@ -242,6 +253,7 @@ impl Exchange<'_> {
             traceparent,
             under: Some(self.under),
             progress: Some(progress),
+            beside: self.caller.beside.cloned().unwrap_or_default(),
         };
         let mut exchange = star.tools.exchange(&server.name, &self.tool.name, call_round, context);
         let too_late = self.caller.until_late();
@@ -249,36 +261,37 @@ impl Exchange<'_> {
         let reply = loop {
             tokio::select! {
                 biased;
-                reply = &mut exchange => break reply,
+                reply = &mut exchange => break reply.map_err(Some),
                 Some(progress) = reports.recv() => self.publish_progress(progress),
                 // Only waiting may be broken off: the task continues, and is asked after when the run does.
                 () = ctx.port().until_cancelled(), if waits => {
                     return Err(EffectFailure::Unknown("the run was stopped".into()));
                 }
-                () = &mut too_late => {
-                    let why = "the time limit of the run was reached before the call had ended";
-                    // What cannot have done harm is given up; of anything else a person knows more.
-                    return Err(if self.tool.repeatable {
-                        EffectFailure::NoEffect(why.into())
-                    } else {
-                        EffectFailure::Unknown(why.into())
-                    });
-                }
+                () = &mut too_late => break Err(None),
             }
         };
-        let outcome = match reply {
-            Ok(reply) => RoundOutcome::Reply(reply),
-            Err(error @ mcp::Error::Quarantined { .. }) => {
-                star.withdraw.withdraw(agent, error.for_models());
-                return Err(EffectFailure::NoEffect(error.for_models()));
-            }
-            Err(error) if waits => RoundOutcome::Lost { reason: error.to_string() },
-            Err(error @ mcp::Error::Unknown { .. }) => {
-                return Err(EffectFailure::Unknown(error.to_string()));
-            }
-            Err(error) => return Err(EffectFailure::NoEffect(error.to_string())),
+        let error = match reply {
+            Ok(reply) => return recorded(RoundOutcome::Reply(reply)),
+            Err(error) => error,
         };
-        serde_json::to_value(outcome).map_err(|error| EffectFailure::Unknown(error.to_string()))
+        let is_late = error.is_none();
+        let mut reason = error.as_ref().map_or_else(|| LATE.to_owned(), ToString::to_string);
+        if let Some(error @ mcp::Error::Quarantined { .. }) = &error {
+            reason = error.for_models();
+            star.withdraw.withdraw(agent, reason.clone());
+        }
+        // What cannot have done harm is given up in time; of anything else a person knows more.
+        let is_unknown = match error {
+            None => !self.tool.repeatable,
+            Some(error) => matches!(error, mcp::Error::Unknown { .. }),
+        };
+        if waits && !is_late || is_kept && (is_last || is_late || !is_unknown) {
+            recorded(RoundOutcome::Lost { reason })
+        } else if is_unknown {
+            Err(EffectFailure::Unknown(reason))
+        } else {
+            Err(EffectFailure::NoEffect(reason))
+        }
     }
 
     /// Puts a server's questions to a person, all at once, and returns the answers in the server's form.
@@ -352,6 +365,10 @@ impl Exchange<'_> {
             )),
         })
     }
+}
+
+fn recorded(outcome: RoundOutcome) -> Result<Value, EffectFailure> {
+    serde_json::to_value(outcome).map_err(|error| EffectFailure::Unknown(error.to_string()))
 }
 
 /// Removes from a person's answer the parts that are not for the server, such as reasons for the agent.

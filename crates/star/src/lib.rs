@@ -112,6 +112,8 @@ pub mod seen {
     pub const SERVER: &str = "server";
     /// The policy of a specialist's tools, if it became stricter; a number follows.
     pub const GATES: &str = "gates";
+    /// The places of the calls that a person was asked about, in an answer whose number follows.
+    pub const ASKED: &str = "asked";
     /// The version of a team that works.
     pub const TEAM: &str = "team";
     /// The building blocks that the architect can use for a team, and whether a person must agree.

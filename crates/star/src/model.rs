@@ -124,7 +124,11 @@ impl<'a> RecordedModel<'a> {
         request: &ChatRequest,
         failure: &Mutex<Option<Error>>,
     ) -> Result<serde_json::Value, EffectFailure> {
-        let mut publish = |piece: &str| MessagePiece::publish(self.ctx.port(), piece);
+        let mut given = String::new();
+        let mut publish = |piece: &str| {
+            given.push_str(piece);
+            MessagePiece::publish(self.ctx.port(), piece);
+        };
         let sink: Option<TokenSink<'_>> = if self.is_answer { Some(&mut publish) } else { None };
         self.live.store(true, Ordering::Relaxed);
         let carrying = if request.messages.iter().any(|message| !message.attached.is_empty()) {
@@ -147,7 +151,15 @@ impl<'a> RecordedModel<'a> {
             None => None,
         };
         let asked = self.parts.model.chat(introduced.as_ref().unwrap_or(request), sink);
-        match self.in_time(asked).await {
+        let answered = match self.in_time(asked).await {
+            // Readers have this part already, so it is not taken back.
+            Err(error) if !given.trim().is_empty() => {
+                tracing::warn!(%error, "the answer broke off");
+                Ok(ChatResponse::broken_off(request, given, &error))
+            }
+            answered => answered,
+        };
+        match answered {
             Ok(response) => {
                 let price = self.parts.prices.of(role, &response.model);
                 let model = &response.model;

@@ -7,7 +7,7 @@ use serde_json::json;
 use crate::model::{RecordedModel, stop_or_failure};
 use crate::{
     AgentError, AgentEvent, Assignment, CallRecord, ErrorKind, GraphState, Instruction, Job,
-    ReflectionVerdict, Result, assignment, breaker, seen, window,
+    ReflectionVerdict, Result, Spent, assignment, breaker, seen, window,
 };
 use perihelion_engine::graph::TaskContext;
 use perihelion_llm::{self as llm, ChatModel, ChatRequest, Error, Role, Structured};
@@ -53,6 +53,8 @@ pub(super) struct Attempted<'a> {
     pub output: &'a str,
     /// From 1.
     pub number: u32,
+    /// What the work has cost without the judging model.
+    pub spent: Spent,
 }
 
 /// Why an output without a source is not approved.
@@ -89,7 +91,9 @@ pub(super) async fn judge(model: &RecordedModel<'_>, attempt: Attempted<'_>) -> 
 async fn verdict_on(model: &RecordedModel<'_>, attempt: &Attempted<'_>) -> Result<Judged> {
     let Attempted { job, calls, instructions, output, .. } = attempt;
     let unverified = |why: String| Judged { verdict: ReflectionVerdict::Unverified, text: why };
-    if let Some(spent) = breaker::overspent(job.ctx.state(), &job.star.limits, model.spent()) {
+    let mut spent = attempt.spent;
+    spent += model.spent();
+    if let Some(spent) = breaker::overspent(job.ctx.state(), &job.star.limits, spent) {
         return Ok(unverified(spent.reason));
     }
     let task = assignment::effective(&job.assignment.described(), instructions);

@@ -103,6 +103,9 @@ pub struct Preferences {
     /// The open-world sources of the request itself, for the star of a team.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
+    /// The addresses in the request that no person wrote and no result contains, for the star of a team.
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub invented: Vec<String>,
 }
 
 /// A decision that chose agents, and how far the turn was then.

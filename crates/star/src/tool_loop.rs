@@ -6,7 +6,7 @@ use serde_json::json;
 use crate::reflection::{Attempted, Judged, judge, rejected};
 use crate::{
     AgentError, CallRecord, ErrorKind, Finding, Job, Kind, KindCard, ReflectionVerdict, Report,
-    Result, ShownSkill, TOOLS, Work, approval, assignment, breaker,
+    Result, ShownSkill, Spent, TOOLS, Work, approval, assignment, breaker,
     caller::{Caller, ToolReply},
     is_built_in,
     model::RecordedModel,
@@ -57,7 +57,7 @@ impl Kind for ToolLoop {
         // Small models ask at random.
         let asks = assignment.is_direct()
             && !ctx.observe_unless(seen::SHAPE, &false, &job.star.shapes.is_compact()).await?;
-        let mut tools = Toolbox::new(Caller { ctx, job: &job }, asks);
+        let mut tools = Toolbox::new(Caller { ctx, job: &job, beside: None }, asks);
         tools.log.tainted_by.extend(taint::of_opening(ctx.state(), assignment));
         let mut report = Report::default();
         let skills = similar(&job).await?;
@@ -160,6 +160,7 @@ impl Loop<'_> {
                 instructions: &tools.instructions,
                 output: &report.finding.output,
                 number: report.attempts,
+                spent: Spent::default(),
             };
             let Judged { verdict, text } = judge(self.model, attempt).await?;
             report.reflection = verdict;

@@ -133,7 +133,7 @@ impl<'a> Toolbox<'a> {
                 wanted.push(PendingCall { tool, arguments, unknown });
             }
         }
-        let decisions = self.caller.ask_people(&wanted, &self.log.tainted_by).await?;
+        let decisions = self.caller.ask_people(&wanted, &self.log.tainted_by, self.answers).await?;
         let decided = places.into_iter().zip(decisions);
         self.decisions = decided.filter_map(|(place, one)| Some((place, one?))).collect();
         self.newest.clear();
@@ -284,7 +284,7 @@ impl<'a> Toolbox<'a> {
                 format!("{ASK_USER} needs a `question` in words, and takes {most} at most");
             return Ok(ToolReply::problem(problem));
         }
-        let Caller { ctx, job } = self.caller;
+        let Caller { ctx, job, .. } = self.caller;
         let answer = question::clarify(ctx, Some(&job.agent), question, Vec::new()).await?;
         Ok(ToolReply::of_text(answer, false))
     }

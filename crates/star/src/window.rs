@@ -23,8 +23,19 @@ const ARTIFACTS: usize = 30;
 /// Characters of an artifact where artifacts are listed.
 const LISTED_CHARS: usize = 300;
 
-/// Returns the request's context, with the caller's preferences, as keys and values; without the hours at which the
-/// present day begins and ends, and the date where the time begins with it.
+/// Parts of the keys of the request's context whose values no model sees.
+const SECRETS: &str =
+    "accesskey apikey authorization bearer cookie credential header passw privatekey secret token";
+
+/// Returns whether the value of a key of the request's context is for servers only.
+pub(super) fn is_secret(key: &str) -> bool {
+    let letters = key.chars().filter(|letter| letter.is_alphanumeric());
+    let plain: String = letters.flat_map(char::to_lowercase).collect();
+    plain == "auth" || SECRETS.split(' ').any(|part| plain.contains(part))
+}
+
+/// Returns the request's context, with the caller's preferences, as keys and values; without secrets, the hours at
+/// which the present day begins and ends, and the date where the time begins with it.
 pub(super) fn context(state: &GraphState) -> Vec<Value> {
     let entry = |key: &str, value: &str| json!({ "key": key, "value": value });
     let date = state.request_context.get("current_date").map_or("", String::as_str);
@@ -36,7 +47,7 @@ pub(super) fn context(state: &GraphState) -> Vec<Value> {
         let is_hour = key.starts_with("current_date_")
             && value.strip_prefix(date).is_some_and(|hour| matches!(hour, " 00" | " 23"));
         let is_date = is_in_time && *key == "current_date";
-        !is_hour && !is_date
+        !is_hour && !is_date && !is_secret(key)
     };
     let given = state.request_context.iter().filter(says_more);
     let given = given.map(|(key, value)| entry(key, value));
@@ -139,11 +150,7 @@ pub(super) fn clip(text: &str, chars: usize) -> String {
 pub(super) fn one_line(text: &str, chars: usize) -> String {
     let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
     let text: String = text.chars().map(visible).collect();
-    let line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    match line.char_indices().nth(chars) {
-        Some((end, _)) => format!("{}…", &line[..end]),
-        None => line,
-    }
+    llm::line(&text, chars)
 }
 
 /// A template that cannot be rendered is a matter for the operator, so it fails the node.

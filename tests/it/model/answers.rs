@@ -9,7 +9,7 @@ use serde_json::{Value, json};
 use super::{answer_to, model_at, request, serve};
 
 /// Has an answer given streamed and whole, each time by an endpoint of which nothing is known; both must be alike.
-async fn received(reply: Reply, request: &ChatRequest) -> ChatResponse {
+pub(super) async fn received(reply: Reply, request: &ChatRequest) -> ChatResponse {
     let server = serve(Script::new().rule(Rule::new(reply))).await;
     let once = [("PERIHELION_MODELS_MAX_RETRIES", "0")];
     let mut shown = String::new();
@@ -99,21 +99,6 @@ async fn reasoning_and_template_marks_are_separated_from_the_answer() {
         assert_eq!(answered.content, answer, "{written}");
         assert_eq!(answered.reasoning.as_deref(), reasoning, "{written}");
     }
-}
-
-/// A model copies what its prompt escapes.
-#[tokio::test]
-async fn escapes_of_the_prompt_do_not_reach_the_answer() {
-    let mut asked = request(Role::Agent);
-    asked.messages.push(ChatMessage::user("<task>say &quot;a &amp;amp; b&quot;</task>"));
-    let reply = Reply::text("&quot;a &amp;amp; b&quot; &lt;c&gt;")
-        .and_call("x", json!({ "q": "&quot;a&quot;" }));
-    let answered = received(reply, &asked).await;
-    assert_eq!(
-        answered.content, "\"a &amp; b\" &lt;c&gt;",
-        "what the prompt does not escape stays"
-    );
-    assert_eq!(answered.tool_calls[0].arguments, json!({ "q": "\"a\"" }));
 }
 
 fn asking_with_tools() -> ChatRequest {

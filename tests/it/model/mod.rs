@@ -3,6 +3,7 @@
 mod agents;
 mod answers;
 mod attached;
+mod escapes;
 mod failures;
 mod native;
 mod requests;

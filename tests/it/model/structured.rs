@@ -3,6 +3,7 @@
 use perihelion::llm::scripted::{RecordedRequest, Reply, Rule, Script};
 use perihelion::llm::{
     ChatModel, ChatRequest, Manner, Role, ToolSpec, Usage, ask, ask_as, ask_checked, strict_schema,
+    structured::ask_value,
 };
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -274,5 +275,30 @@ async fn a_schema_whose_bounds_are_refused_is_sent_without_them_and_one_for_tool
         "properties": { "place": { "type": "string", "description": "Where." }, "any": {} },
     });
     assert_eq!(*sent, plain);
+    server.stop().await;
+}
+
+/// A caller's schema says nothing about ours: the endpoint refuses it, and is still asked strictly by every role.
+#[tokio::test]
+async fn a_refused_schema_of_a_caller_takes_no_form_away_from_others() {
+    let refusal = "Invalid schema for response_format 'answer': 'additionalProperties' is required";
+    let is_foreign = |request: &RecordedRequest| {
+        let schema = &request.body["response_format"]["json_schema"]["schema"];
+        schema["properties"].get("capital").is_some()
+    };
+    let script = Script::new().respond_with(move |request| {
+        let good = json!({ "status": "FIXED", "feedback": null });
+        Some(if is_foreign(request) { Reply::status(400, refusal) } else { Reply::json(good) })
+    });
+    let server = serve(script).await;
+    let model = model_at(server.url(), &[]);
+    let schema = json!({ "type": "object", "properties": { "capital": { "type": "string" } } });
+    ask_value(&model, request(Role::Qa), "answer", &schema).await.unwrap();
+    ask_value(&model, request(Role::Qa), "answer", &json!({ "type": "object" })).await.unwrap();
+    ask::<Verdict>(&model, request(Role::Reflector), "reflection").await.unwrap();
+    let requests = server.requests();
+    let kinds: Vec<_> =
+        requests.iter().map(|one| one.body["response_format"]["type"].clone()).collect();
+    assert_eq!(kinds, ["json_schema", "json_object", "json_object", "json_schema"]);
     server.stop().await;
 }

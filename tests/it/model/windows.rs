@@ -1,7 +1,7 @@
 //! Requests fitted into windows, and tokens that providers keep.
 
 use perihelion::llm::scripted::{Reply, Rule, Script};
-use perihelion::llm::{ChatMessage, ChatModel, Role, Usage};
+use perihelion::llm::{Attached, ChatMessage, ChatModel, Role, Usage};
 
 use super::{model_at, request, serve};
 use crate::support::gateway::Gateway;
@@ -57,6 +57,31 @@ async fn a_request_that_is_refused_as_too_long_is_shortened_once() {
     let model = model_at(server.url(), &[("PERIHELION_MODELS_MAX_RETRIES", "0")]);
     assert!(model.chat(&long, None).await.unwrap_err().to_string().contains("maximum context"));
     assert_eq!(server.requests().len(), 2, "once, not for ever");
+}
+
+/// S1.06: the texts of attachments are counted and cut like other material, and the task stays.
+#[tokio::test]
+async fn attached_texts_are_fitted_into_the_window_with_their_request() {
+    let server = serve(Script::new().rule(Rule::new(Reply::text("Seen.")))).await;
+    let model = model_at(server.url(), &[("PERIHELION_MODELS_CONTEXT_WINDOW", "8192")]);
+    let mut asked = request(Role::Agent);
+    asked.messages[1] = ChatMessage::user("<task>\nfind it\n</task>");
+    let file = |name: &str| Attached {
+        artifact: format!("attached/1/{name}"),
+        name: name.into(),
+        media_type: "text/plain".into(),
+        bytes: 8_000,
+        data: Some("word ".repeat(1_600).into()),
+    };
+    asked.messages[1].attached = vec![file("a.txt"), file("b.txt"), file("c.txt")];
+    model.chat(&asked, None).await.unwrap();
+    let sent = server.requests().remove(0);
+    let text = sent.last_text();
+    assert!(text.len() < 22_000, "{}", text.len());
+    for words in ["find it", "characters are left out here)", "artifact attached/1/c.txt"] {
+        assert!(text.contains(words), "{words}: {text}");
+    }
+    server.stop().await;
 }
 
 /// S2.05: what a provider kept is counted over each wire, whole and streamed.

@@ -287,6 +287,16 @@ async fn a_write_downstream_of_the_open_world_waits_for_a_person_and_names_its_s
     assert!(script_again(&room) > before);
 }
 
+/// X6: a process that does not ask any more still obeys the answer to what another asked.
+#[tokio::test]
+async fn a_denial_counts_where_the_open_world_needs_no_approval_any_longer() {
+    let room = Room::in_memory(reading_then_writing(&["r"])).await.with_alpha(OPEN);
+    assert_eq!(room.ask("Go").await.interrupts.len(), 1);
+    let room = room.with_env("PERIHELION_TRUST_TAINT", "off");
+    assert_done(&room.answer(Answer::Deny { reason: None }).await);
+    assert!(room.log("beta").is_empty());
+}
+
 #[tokio::test]
 async fn parallel_work_and_reads_are_not_delayed_by_the_open_world() {
     // In one stage: neither has seen anything of the other.

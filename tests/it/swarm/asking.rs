@@ -231,3 +231,17 @@ async fn a_task_that_does_not_end_in_time_is_asked_to_stop() {
     assert!(prompt(&room).contains("task_timeout_sec"), "{}", prompt(&room));
     assert_eq!(lines(&room, "cancelled"), 1);
 }
+
+/// X2, X6: the task goes on at the server, so nobody may take its call for failed and make it again.
+#[tokio::test]
+async fn a_task_that_runs_at_the_deadline_asks_a_person_what_became_of_it() {
+    let room = room("bake", NEW, "").await.with_env("PERIHELION_LIMITS_DEADLINE_SEC", "3");
+    let report = room.ask("Bake").await;
+    let [open] = report.interrupts.as_slice() else { panic!("{report:#?}") };
+    assert_eq!((&*open.kind, &*open.agent), ("outcome_unknown", A));
+    assert!(open.payload["reason"].as_str().unwrap().contains("time limit"), "{open:?}");
+    assert_eq!(room.log("alpha"), ["bake begun"]);
+    assert_done(&room.answer(Answer::OutcomeDone { result: json!("in the oven") }).await);
+    assert_eq!(room.log("alpha"), ["bake begun"], "one task was made");
+    assert!(prompt(&room).contains("in the oven"), "{}", prompt(&room));
+}

@@ -96,3 +96,25 @@ async fn without_any_agent_the_supervisor_can_only_finish() {
     room.servers.clear();
     assert_done(&room.ask("Hello").await);
 }
+
+/// Small models write the word where null is meant, and IDs in any form.
+#[tokio::test]
+async fn a_word_for_null_is_no_question_and_an_odd_id_means_nothing() {
+    let room = Room::in_memory(script(|asked| match (asked.role, asked.results) {
+        ("supervisor", 0) => {
+            let tasks =
+                json!([task("@direct", A, "Look.", &[]), task("a b/c", B, "See.", &["@direct"])]);
+            Some(Reply::json(json!({
+                "thought_process": "Thinking.", "plan": ["look"], "selected_agents": [A, B],
+                "tasks": tasks, "clarification": "None",
+            })))
+        }
+        ("agent", _) => Some(Reply::text("done")),
+        _ => None,
+    }))
+    .await;
+    let report = room.ask("Go").await;
+    assert_done(&report);
+    let ids: Vec<&str> = report.results.iter().map(|result| result.id.as_str()).collect();
+    assert_eq!(ids, ["1.1._direct", "1.1.a_b_c"]);
+}

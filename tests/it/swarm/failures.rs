@@ -229,3 +229,30 @@ async fn an_agent_with_a_truncated_answer_is_asked_once_for_a_shorter_one() {
     let output = &report.results[0].output;
     assert!(output.contains("The color is teal."), "what its call gave is there: {output}");
 }
+
+/// DESIGN 5: what readers have of an answer is stored as it is, however it broke off.
+#[tokio::test]
+async fn an_answer_that_breaks_off_after_its_first_words_is_stored_as_cut() {
+    const BEGUN: &str = "The transfer of 500 euros to Bo was made on the second of May, and it";
+    let lost = || Reply { drop_connection: true, ..Reply::text(format!("{BEGUN} {BEGUN}")) };
+    let refused = || {
+        let piece = json!({ "choices": [{ "delta": { "content": BEGUN } }] });
+        let error = json!({ "error": { "message": "upstream is gone", "code": 502 } });
+        Reply::raw(format!("data: {piece}\n\ndata: {error}\n\n"))
+    };
+    for broken in [lost as fn() -> Reply, refused] {
+        let room = Room::in_memory(script(move |asked| match (asked.role, asked.results) {
+            ("supervisor", 0) => Some(decide(&["look"], &[A], json!([]))),
+            ("agent", _) => Some(Reply::text("It is teal.")),
+            ("qa", _) => Some(broken()),
+            _ => None,
+        }))
+        .await;
+        let report = room.ask("Was it made?").await;
+        assert_done(&report);
+        assert_eq!(report.finish_reason, Some(FinishReason::Truncated), "{report:#?}");
+        let answer = report.answer.unwrap();
+        assert!(answer.starts_with("The transfer of 500 euros"), "{answer}");
+        assert!(answer.contains("\n\n[The answer was cut off here: "), "{answer}");
+    }
+}

@@ -9,7 +9,7 @@ use perihelion::llm::scripted::{Reply, Script};
 use perihelion::mcp::{PoolOptions, ServersFile};
 use perihelion::runtime::{Answer, RunReport, RunStatusView, Runtime};
 use perihelion::swarm::Request;
-use serde_json::json;
+use serde_json::{Map, json};
 
 use super::{A, B, Room, assert_done, decide, one_call, script};
 use crate::support::hostile::{assert_none_left, table};
@@ -95,6 +95,31 @@ async fn a_tool_that_is_gated_while_its_agent_works_waits_for_a_person() {
     runtime.close().await;
     let again = room.replay().await;
     assert!(again.divergence.is_none(), "{again:?}");
+}
+
+/// X6: a question is decided by its answer, also if its tool needs no approval any longer.
+#[tokio::test]
+async fn an_answer_counts_even_if_the_rule_was_relaxed_while_the_question_was_open() {
+    let edited = Map::from_iter([("line".to_owned(), json!("less"))]);
+    let denied = Answer::Deny { reason: None };
+    let changed = Answer::Edit { arguments: edited, reason: None };
+    for (answer, lines) in [(denied, &[] as &[&str]), (changed, &["less"])] {
+        let room = Room::in_memory(one_call("append", json!({ "line": "more" }))).await;
+        let room = room.with_alpha("tools.append.approval_mode = \"prompt\"");
+        let runtime = room.open().await;
+        let request = Request { question: "Go".into(), ..Request::default() };
+        let waiting = runtime.ask(room.thread, None, request, runtime.run_options()).await.unwrap();
+        assert_eq!(waiting.interrupts[0].kind, "approval", "{waiting:#?}");
+        let relaxed = room.workshop("alpha", "tools.append.approval_mode = \"approve\"");
+        let reloaded = runtime.agents().reload(read(&room, &relaxed)).await;
+        assert!(reloaded.replaced.contains(&"alpha".to_owned()), "{reloaded:?}");
+        runtime.answer(room.thread, None, answer).await.unwrap();
+        assert_done(&runtime.resume(room.thread, runtime.run_options()).await.unwrap());
+        runtime.close().await;
+        assert_eq!(room.log("alpha"), lines);
+        let again = room.replay().await;
+        assert!(again.divergence.is_none(), "{again:?}");
+    }
 }
 
 /// X6, X3: and so does what strangers are said to have written, and that a tool is not offered any longer.

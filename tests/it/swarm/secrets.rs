@@ -4,7 +4,7 @@ use perihelion::llm::scripted::{Reply, Script};
 use perihelion::swarm::Request;
 use serde_json::{Value, json};
 
-use super::{A, KEY, Room, TOKEN, listening, one_call, script};
+use super::{A, KEY, Room, TOKEN, assert_done, listening, one_call, script};
 use crate::store_suite::{on_every_store, stores::Fixture};
 
 on_every_store!(
@@ -59,4 +59,19 @@ async fn a_key_that_an_endpoint_echoes_is_never_stored(fixture: &Fixture) {
     let (_, all) = run(fixture, script(move |_| Some(echo()))).await;
     assert!(all.contains("Incorrect API key provided"), "{all}");
     assert!(!all.contains(KEY));
+}
+
+/// Credentials in the context of a request are for servers: no model reads them.
+#[tokio::test]
+async fn a_secret_of_the_requests_context_is_in_no_prompt() {
+    let room = Room::in_memory(one_call("look_up", json!({ "key": "color" }))).await;
+    let context = [("api_headers", TOKEN), ("Authorization", TOKEN), ("unit", "metres")];
+    let context = context.map(|(key, value)| (key.to_owned(), value.to_owned())).into();
+    let request = Request { question: "Which?".into(), context, ..Request::default() };
+    assert_done(&room.ask_for(request).await.unwrap());
+    for asked in room.model.requests() {
+        let body = asked.body.to_string();
+        assert!(!body.contains(TOKEN) && !body.contains("api_headers"), "{body}");
+        assert_eq!(body.contains("metres"), asked.role != "reflector", "{body}");
+    }
 }

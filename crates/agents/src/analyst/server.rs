@@ -7,7 +7,7 @@ use serde_json::{Map, Value, json};
 
 use super::tables;
 use super::turn::{Survey, Turn};
-use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, Table};
+use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, Table, ToolReply};
 
 /// Names under which servers take a statement.
 const STATEMENT_NAMES: [&str; 5] = ["sql", "query", "statement", "sql_query", "text"];
@@ -39,19 +39,39 @@ pub async fn query(
     sql: &str,
     limit: Option<usize>,
 ) -> Result<Result<Table, String>, StageError> {
+    Ok(query_or_edited(stage, sql, limit).await?.0)
+}
+
+/// Does the same, and returns the statement by which a person who approved it replaced it.
+pub async fn query_or_edited(
+    stage: &Stage<Turn>,
+    sql: &str,
+    limit: Option<usize>,
+) -> Result<(Result<Table, String>, Option<String>), StageError> {
     let surveyed = stage.state().survey.as_ref();
     if surveyed.is_some_and(|known| !known.guards_itself && known.dialect == Dialect::Postgres) {
-        let as_json = format!("SELECT to_json(r)::text AS row FROM ({sql}) AS r");
+        let as_json = format!("{AS_JSON}{sql}{END_OF_JSON}");
         let reply = stage.call("query", arguments(stage, &as_json, limit)).await?;
         match tables::read(&reply).map(tables::unfolded) {
-            Ok(Some(table)) => return Ok(Ok(table)),
+            Ok(Some(table)) => return Ok((Ok(table), edited(&reply))),
             // No row says what its columns are.
             Ok(None) => {}
-            Err(error) => return Ok(Err(error)),
+            Err(error) => return Ok((Err(error), edited(&reply))),
         }
     }
     let reply = stage.call("query", arguments(stage, sql, limit)).await?;
-    Ok(tables::read(&reply))
+    Ok((tables::read(&reply), edited(&reply)))
+}
+
+/// What is around a statement whose rows Postgres writes as JSON.
+const AS_JSON: &str = "SELECT to_json(r)::text AS row FROM (";
+const END_OF_JSON: &str = ") AS r";
+
+fn edited(reply: &ToolReply) -> Option<String> {
+    let edited = reply.edited.as_ref()?;
+    let sql = STATEMENT_NAMES.into_iter().find_map(|name| edited.get(name)?.as_str())?;
+    let inner = sql.strip_prefix(AS_JSON).and_then(|rest| rest.strip_suffix(END_OF_JSON));
+    Some(inner.unwrap_or(sql).to_owned())
 }
 
 fn arguments(stage: &Stage<Turn>, sql: &str, limit: Option<usize>) -> Value {

@@ -1,5 +1,7 @@
 //! Makes the model plan one request; a plan that is declined only for missing documentation is tried anyway.
 
+use std::collections::BTreeMap;
+
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
@@ -67,7 +69,7 @@ pub async fn plan(stage: Stage<Call>) -> StageResult<Call> {
         return Err(AgentError::new(ErrorKind::PlanningDeclined, reason).into());
     }
     let body = plan.json_body.as_deref().map(str::trim);
-    let body = body.filter(|text| !text.is_empty() && *text != "null");
+    let body = body.filter(|text| !text.is_empty());
     // What is no JSON may be a text that the operation takes as it is.
     let body = body
         .map(|text| serde_json::from_str(text).unwrap_or_else(|_| Value::String(text.to_owned())));
@@ -97,15 +99,11 @@ fn by_name(list: Vec<Named>) -> Map<String, Value> {
     list.into_iter().map(|named| (named.name, Value::String(named.value))).collect()
 }
 
-/// Returns the part of the context for a planner: without the targets of requests and secrets.
-fn known(stage: &Stage<Call>) -> Map<String, Value> {
-    let is_shown = |key: &str| {
-        !["url", "header", "token", "password", "secret", "key"]
-            .iter()
-            .any(|part| key.contains(part))
-    };
-    let entries = stage.context().iter().filter(|(key, _)| is_shown(key));
-    entries.map(|(key, value)| (key.clone(), Value::String(value.clone()))).collect()
+/// Returns the part of the context for a planner: without the targets of requests.
+fn known(stage: &Stage<Call>) -> BTreeMap<String, String> {
+    let mut known = stage.context();
+    known.retain(|key, _| !["url", "key"].iter().any(|part| key.to_lowercase().contains(part)));
+    known
 }
 
 #[cfg(test)]

@@ -1,6 +1,8 @@
 //! Finds possible operations, sends the planned request and explains the result; a request that cannot be rendered or
 //! was rejected for its values goes back to the planner.
 
+use std::collections::BTreeMap;
+
 use serde_json::{Map, Value, json};
 
 use super::{Call, CallUpdate, REPAIRS};
@@ -14,14 +16,21 @@ const ERROR: usize = 1_000;
 pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
     let attempts = stage.state().attempts + 1;
     let mut arguments = stage.state().arguments.clone();
-    if let Some(arguments) = arguments.as_object_mut() {
-        let context: Map<String, Value> =
-            stage.context().iter().map(|(key, value)| (key.clone(), json!(value))).collect();
-        arguments.insert("context".to_owned(), Value::Object(context));
-    }
     let role = if reads(&arguments) && stage.has_tool("read") { "read" } else { "call" };
-    let reply = stage.call(role, arguments).await?;
-    let update = CallUpdate::new().attempts(attempts);
+    // Servers of others may know no context.
+    let takes_context =
+        stage.tool(role).is_some_and(|tool| !tool.input_schema["properties"]["context"].is_null());
+    let mut secrets = BTreeMap::new();
+    if takes_context {
+        arguments["context"] = json!(stage.context());
+        secrets = stage.secrets();
+    }
+    let reply = stage.call_beside(role, arguments.clone(), &secrets).await?;
+    let mut update = CallUpdate::new().attempts(attempts);
+    if let Some(edited) = reply.edited {
+        arguments = Value::Object(edited);
+        update = update.arguments(arguments.clone());
+    }
     let answer = reply.structured.filter(|answer| answer.get("status").is_some());
     let Some(answer) = answer else {
         if !reply.is_error {
@@ -47,7 +56,7 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
         ));
         return Ok(Step::goto("plan", update.problem(Some(problem))));
     }
-    let details = json!({ "status": status, "body": body, "request": stage.state().arguments });
+    let details = json!({ "status": status, "body": body, "request": arguments });
     Err(AgentError::new(ErrorKind::Http, problem).with_details(details).into())
 }
 

@@ -6,9 +6,10 @@
 mod answer;
 mod support;
 
-use serde::{Deserialize, Deserializer, Serialize};
+use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
+use super::lenient;
 use super::pipeline::QuoteLocation;
 
 pub(super) use self::answer::{NOTHING, answer, finding, nothing, rerank, write};
@@ -43,7 +44,7 @@ pub struct Passage {
     pub recognized: Option<u8>,
     pub score: f64,
     /// The passage with the quote, if the server names it.
-    #[serde(deserialize_with = "if_readable", skip_serializing_if = "Option::is_none")]
+    #[serde(skip_serializing_if = "Option::is_none")]
     pub parent: Option<Range>,
     /// The text around the quote, if it was read.
     #[serde(rename = "around")]
@@ -59,15 +60,10 @@ pub struct Range {
     pub end: u64,
 }
 
-/// Third-party servers may use the name with another meaning.
-fn if_readable<'de, D: Deserializer<'de>>(from: D) -> Result<Option<Range>, D::Error> {
-    Ok(serde_json::from_value(Value::deserialize(from)?).ok())
-}
-
 impl Passage {
     /// Reads a hit of a search; third-party servers can leave out unknown fields.
     pub fn of_hit(hit: &Value) -> Option<Self> {
-        let mut passage: Self = serde_json::from_value(hit.clone()).ok()?;
+        let mut passage = lenient::read::<Self>(hit)?;
         passage.quote = passage.quote.trim().to_owned();
         (!passage.quote.is_empty()).then_some(passage)
     }

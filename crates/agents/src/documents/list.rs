@@ -6,6 +6,7 @@ use serde::Deserialize;
 use serde_json::json;
 
 use crate::cited::{self, Work, WorkUpdate};
+use crate::lenient;
 use crate::pipeline::{Finding, Stage, StageError, StageResult, Step};
 
 /// Documents that a list shows at most.
@@ -47,8 +48,7 @@ async fn listed(stage: &Stage<Work>) -> Result<Vec<Listed>, StageError> {
     let reply = stage.call("list", json!({})).await?;
     let documents = reply.structured.as_ref().filter(|_| !reply.is_error);
     let documents = documents.and_then(|data| data["documents"].as_array());
-    let read = |one: &serde_json::Value| Listed::deserialize(one).ok();
-    Ok(documents.into_iter().flatten().filter_map(read).collect())
+    Ok(documents.into_iter().flatten().filter_map(lenient::read).collect())
 }
 
 /// Returns the ids of documents by the names that the task has for them, and what of them is not there.

@@ -96,7 +96,9 @@ async fn ask(
         // A server that answers in words alone: the answer is one passage.
         None => of_text(stage, &reply.text).into_iter().collect(),
     };
-    Ok((passages, None))
+    let first = hits.and_then(|hits| hits.first()).filter(|_| passages.is_empty());
+    let remark = first.map(|hit| format!("the server's hits cannot be read, such as {hit}"));
+    Ok((passages, remark))
 }
 
 fn of_text(stage: &Stage<Work>, text: &str) -> Option<Passage> {

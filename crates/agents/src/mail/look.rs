@@ -4,8 +4,8 @@ use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use super::{Letter, LetterUpdate, Mail, Reading};
-use crate::pipeline::{AgentError, Ask, ErrorKind, Finding, Role, Stage, StageResult, Step};
+use super::{Letter, LetterUpdate, Mail};
+use crate::pipeline::{AgentError, Ask, ErrorKind, Finding, Role, Stage, StageResult, Step, clip};
 
 const SEARCHES: usize = 4;
 /// Threads that are read, and messages of all of them together.
@@ -37,7 +37,10 @@ pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
             problem = Some(reply.text);
             continue;
         }
-        found = Reading::of(reply.structured);
+        match Mail::all_of(reply.structured.as_ref()) {
+            Ok(messages) => found = messages,
+            Err(unreadable) => problem = Some(unreadable),
+        }
         if !found.is_empty() {
             break;
         }
@@ -79,9 +82,11 @@ async fn threads(
         }
         let reply = stage.follow_all("read", [json!({ "id": mail.id })]).await?.pop();
         read += 1;
-        for mut mail in reply.map(|reply| Reading::of(reply.structured)).unwrap_or_default() {
+        let thread = reply.map(|reply| Mail::all_of(reply.structured.as_ref()));
+        let thread = thread.unwrap_or_else(|| Ok(Vec::new()));
+        for mut mail in thread.map_err(|error| AgentError::new(ErrorKind::Tool, error))? {
             if !messages.iter().any(|known| known.id == mail.id) {
-                clip(&mut mail.text);
+                mail.text = clip(&mail.text, SHOWN);
                 messages.push(mail);
             }
         }
@@ -99,16 +104,10 @@ async fn drafts(
     let wanted = found.iter().map(|mail| json!({ "id": mail.id }));
     let replies = stage.follow_all("read", wanted).await?;
     let read = found.iter().zip(replies).filter_map(|(mail, reply)| {
-        Reading::of(reply.structured).into_iter().find(|one| one.id == mail.id)
+        let thread = Mail::all_of(reply.structured.as_ref()).ok()?;
+        thread.into_iter().find(|one| one.id == mail.id)
     });
     Ok(read.collect())
-}
-
-fn clip(text: &mut String) {
-    if let Some((end, _)) = text.char_indices().nth(SHOWN) {
-        text.truncate(end);
-        text.push('…');
-    }
 }
 
 /// What is to be done.

@@ -14,6 +14,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use self::look::Plan;
+use crate::lenient;
 use crate::pipeline::{Kind, Pipeline};
 
 perihelion_engine::graph_state! {
@@ -84,22 +85,21 @@ pub struct Mail {
     pub attachments: Vec<String>,
 }
 
-/// The source of a list or a thread.
-#[derive(Debug, Default, Deserialize)]
-#[serde(default)]
-pub struct Reading {
-    pub messages: Vec<Mail>,
-}
-
-impl Reading {
-    /// Reads a tool's result; an answer of another server without data is no message.
-    pub fn of(data: Option<Value>) -> Vec<Mail> {
-        let read = data.and_then(|data| serde_json::from_value::<Self>(data).ok());
-        read.unwrap_or_default().messages
-    }
-}
-
 impl Mail {
+    /// Reads a list or a thread from a tool's result; an answer of another server without data is no message. `Err` says
+    /// that there are messages of which none can be read.
+    pub fn all_of(data: Option<&Value>) -> Result<Vec<Self>, String> {
+        let listed =
+            data.and_then(|data| data["messages"].as_array()).map_or(&[][..], Vec::as_slice);
+        let read: Vec<Self> = listed.iter().filter_map(lenient::read).collect();
+        match listed {
+            [first, ..] if read.is_empty() => {
+                Err(format!("the server's messages cannot be read, such as {first}"))
+            }
+            _ => Ok(read),
+        }
+    }
+
     /// Returns all of a draft that the person who approves its sending has to see.
     pub fn shown(&self) -> Value {
         json!({

@@ -6,6 +6,7 @@
 use serde_json::{Value, json};
 
 use super::{Letter, LetterUpdate, Mail, look::Action};
+use crate::lenient;
 use crate::pipeline::{
     AgentError, Ask, Clarification, ErrorKind, Finding, Role, Source, Stage, StageResult, Step,
     Table, ToolReply,
@@ -18,7 +19,7 @@ const LEAVE: &str = "leave it";
 
 pub async fn send(stage: Stage<Letter>) -> StageResult<Letter> {
     let state = stage.state();
-    let Some(draft) = &state.draft else {
+    let Some(mut draft) = state.draft.clone() else {
         return Err(AgentError::new(ErrorKind::Tool, "there is no draft to send").into());
     };
     let is_wanted = state.plan.send || state.plan.action == Action::Send;
@@ -45,8 +46,15 @@ pub async fn send(stage: Stage<Letter>) -> StageResult<Letter> {
         arguments["resend"] = json!(true);
         reply = stage.call("send", arguments).await?;
     }
+    // A person may have changed what is sent.
+    let mut update = LetterUpdate::new();
+    let edited = reply.edited.as_ref().and_then(|edited| edited.get("message"));
+    if let Some(edited) = edited.and_then(lenient::read::<Mail>) {
+        draft = Mail { id: draft.id, ..edited };
+        update = update.draft(Some(draft.clone()));
+    }
     let words = confirmation(&reply, &draft.subject, &draft.recipients())?;
-    Ok(Step::next(LetterUpdate::new().sent(words)))
+    Ok(Step::next(update.sent(words)))
 }
 
 /// Describes the result; `None` if a person wants to keep the draft.
@@ -75,7 +83,7 @@ pub async fn keep(stage: Stage<Letter>) -> StageResult<Letter> {
     if reply.is_error && reply.text.starts_with("a person denied") {
         return Ok(Step::done(Finding::text(format!("No draft was kept: {}.", reply.text))));
     }
-    let draft = reply.structured.and_then(|data| serde_json::from_value::<Mail>(data).ok());
+    let draft = reply.structured.as_ref().and_then(lenient::read::<Mail>);
     let Some(draft) = draft.filter(|draft| !reply.is_error && !draft.id.is_empty()) else {
         return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text).into());
     };

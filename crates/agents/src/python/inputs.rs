@@ -1,5 +1,6 @@
 //! The inputs of a program: the request's context, and the complete findings of upstream agents.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use serde_json::{Map, Value, json};
@@ -81,10 +82,9 @@ async fn artifacts(stage: &Stage<Computation>, text: &str) -> Result<Vec<Arc<str
     let names = words
         .map(|word| word.trim_end_matches(['.', ':']))
         .filter(|word| word.contains('/') && word.len() < 200);
-    let mut names: Vec<&str> = names.take(TRIED).collect();
-    names.dedup();
+    let mut known = BTreeSet::new();
     let mut found = Vec::new();
-    for name in names {
+    for name in names.take(TRIED).filter(|name| known.insert(*name)) {
         found.extend(stage.find_artifact(name).await?);
     }
     Ok(found)

@@ -6,15 +6,20 @@ use serde_json::{Value, json};
 
 use super::{Computation, ComputationUpdate, REPAIRS, inputs};
 use crate::pipeline::{
-    AgentError, Ask, ErrorKind, Finding, Role, Source, Stage, StageResult, Step, Table,
+    AgentError, Ask, ErrorKind, Finding, Role, Source, Stage, StageResult, Step, Table, clip,
 };
 
 pub async fn run(stage: Stage<Computation>) -> StageResult<Computation> {
-    let code = stage.state().code.clone();
+    let mut code = stage.state().code.clone();
     let runs = stage.state().runs + 1;
     let arguments = json!({ "code": code, "inputs": inputs::values(&stage).await? });
     let reply = stage.call("run", arguments).await?;
-    let update = ComputationUpdate::new().runs(runs);
+    let mut update = ComputationUpdate::new().runs(runs);
+    let edited = reply.edited.as_ref().and_then(|edited| edited.get("code")?.as_str());
+    if let Some(edited) = edited {
+        edited.clone_into(&mut code);
+        update = update.code(code.clone());
+    }
     if let Some(word) = reply.instruction.filter(|word| !word.trim().is_empty() && runs <= REPAIRS)
     {
         let problem = format!("the person who approved the program says: {word}");
@@ -121,9 +126,5 @@ fn shown(outcome: &Value, table: Option<&Table>) -> String {
     if parts.is_empty() {
         parts.push(format!("variables: {}", outcome["locals"]));
     }
-    let text = parts.join("\n");
-    match text.char_indices().nth(SHOWN) {
-        Some((end, _)) => format!("{}…", text.get(..end).unwrap_or_default()),
-        None => text,
-    }
+    clip(&parts.join("\n"), SHOWN)
 }

@@ -2,18 +2,17 @@
 
 use std::collections::BTreeSet;
 
-use serde::Deserialize as _;
 use serde_json::json;
 
 use super::{Hit, PAGES, Passage, Work, WorkUpdate};
+use crate::lenient;
 use crate::pipeline::{Stage, StageResult, Step, ToolReply};
+use perihelion_documents::significant_words;
 use perihelion_web::mentions_in;
 
 /// Characters of a passage, and passages of one page.
 const LONGEST: usize = 1_500;
 const OF_PAGE: usize = 3;
-/// Letters below which a word says little.
-const SHORT: usize = 4;
 
 pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
     let found = stage.state().passages.clone();
@@ -21,7 +20,7 @@ pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
     stage.progress(format!("reading {} page(s)", pages.len()));
     let addresses = pages.iter().map(|page| json!({ "url": page.document }));
     let replies = stage.follow_all("fetch", addresses).await?;
-    let words = words(stage.query());
+    let words = significant_words(stage.query());
     let mut passages = Vec::new();
     let mut remarks = stage.state().remarks.clone();
     for (page, reply) in pages.into_iter().zip(replies) {
@@ -47,7 +46,8 @@ fn of_page(page: &Passage, reply: &ToolReply, words: &BTreeSet<String>) -> Vec<P
     let address = read("url").unwrap_or_else(|| page.document.clone());
     let parts = parts(&text);
     let mut best: Vec<usize> = (0..parts.len()).collect();
-    best.sort_by_key(|place| std::cmp::Reverse(shared(&parts[*place], words)));
+    let shared = |part: &str| significant_words(part).intersection(words).count();
+    best.sort_by_key(|place| std::cmp::Reverse(shared(&parts[*place])));
     best.truncate(OF_PAGE);
     best.sort_unstable();
     let passage = |place: usize| Passage {
@@ -79,15 +79,6 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-fn words(text: &str) -> BTreeSet<String> {
-    let words = text.split(|c: char| !c.is_alphanumeric()).map(str::to_lowercase);
-    words.filter(|word| word.chars().count() >= SHORT).collect()
-}
-
-fn shared(part: &str, wanted: &BTreeSet<String>) -> usize {
-    words(part).intersection(wanted).count()
-}
-
 /// Words that request recent pages.
 const NEWS: [&str; 6] = ["news", "today", "latest", "yesterday", "this week", "breaking"];
 /// Characters of a question that a search engine is given.
@@ -106,13 +97,14 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
         let reply = stage.call("search", arguments).await?;
         match reply.structured.as_ref().and_then(|data| data["results"].as_array()) {
             Some(results) if !reply.is_error => {
-                let hits = results.iter().filter_map(|hit| Hit::deserialize(hit).ok());
+                let hits = results.iter().filter_map(lenient::read::<Hit>);
                 pages.extend(hits.filter(|hit| !hit.url.is_empty()));
             }
             _ => remarks.push(reply.text),
         }
     }
-    pages.dedup_by(|one, other| one.url == other.url);
+    let mut known = BTreeSet::new();
+    pages.retain(|page| known.insert(page.url.clone()));
     pages.truncate(PAGES);
     // Until its page is read, a result stands for itself.
     let passages = pages.into_iter().map(|hit| Passage {
@@ -147,8 +139,9 @@ mod tests {
         let text =
             format!("{filler}\n\n{filler}\n\nHigh tides come twice a day.\n\n{filler}\n\n{filler}");
         let parts = parts(&text);
-        let wanted = words("When do high tides come?");
-        let best = parts.iter().max_by_key(|part| shared(part, &wanted)).unwrap();
+        let wanted = significant_words("When do high tides come?");
+        let shared = |part: &&String| significant_words(part).intersection(&wanted).count();
+        let best = parts.iter().max_by_key(shared).unwrap();
         assert!(best.contains("twice a day") && best.chars().count() <= LONGEST, "{best}");
     }
 }

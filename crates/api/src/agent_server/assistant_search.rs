@@ -9,7 +9,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 
 use super::assistants::{MOST, has_all, of_graphs, of_teams};
-use super::threads::object;
+use super::threads::conditions;
 use super::{AppState, Refusal, page, wire};
 use crate::http::{Body, ResponseResult};
 use perihelion_service::kept::{Assistant, AssistantFilter};

@@ -193,7 +193,7 @@ impl EmbeddingModel for Endpoint {
 
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         if self.requests.fetch_add(1, Ordering::SeqCst) >= self.most {
-            return Err(EmbeddingError("status 503".to_owned()));
+            return Err(EmbeddingError::Failed("status 503".to_owned()));
         }
         self.texts.fetch_add(texts.len() as u64, Ordering::SeqCst);
         let vector = |text: &String| {

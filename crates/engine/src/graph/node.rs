@@ -320,6 +320,14 @@ impl TaskContext {
         read_seen(name, self.port.observed(name, seen).await?)
     }
 
+    /// Returns what an earlier run of the node noted last under a name.
+    ///
+    /// # Errors
+    /// As [`Self::observe`].
+    pub fn noted<T: DeserializeOwned>(&self, name: &str) -> Result<Option<T>> {
+        self.port.noted(name)?.map(|noted| read_seen(name, noted)).transpose()
+    }
+
     /// Notes the first observation of the node, and returns it each time the node runs again.
     ///
     /// # Errors
@@ -333,9 +341,8 @@ impl TaskContext {
         read_seen(name, self.port.observed_first(name, seen).await?)
     }
 
-    /// Notes an observation that differs from `usual`, a value that earlier notes determine, and returns it.
-    ///
-    /// The usual value costs no note; a replay without a note returns it.
+    /// Notes an observation that differs from `usual`, a value that earlier notes determine, and returns it. The usual
+    /// value costs no note; a replay without a note returns it.
     ///
     /// # Errors
     /// As [`Self::observe`].
@@ -376,9 +383,8 @@ fn as_json(payload: impl Serialize) -> Result<Value> {
 }
 
 fn moment(micros: i64) -> Result<chrono::DateTime<chrono::Utc>> {
-    chrono::DateTime::from_timestamp_micros(micros).ok_or_else(|| {
-        NodeError::failed("clock", format!("a recorded time is out of range: {micros}"))
-    })
+    let why = || NodeError::failed("clock", format!("a recorded time is out of range: {micros}"));
+    chrono::DateTime::from_timestamp_micros(micros).ok_or_else(why)
 }
 
 fn seen_as_json(name: &str, seen: &impl Serialize) -> Result<Value> {

@@ -107,6 +107,11 @@ pub trait Port: Send + Sync {
         Ok(seen)
     }
 
+    /// Returns the last note of an observation.
+    fn noted(&self, _name: &str) -> Result<Option<Value>, NodeError> {
+        Ok(None)
+    }
+
     /// Notes the first observation, and returns it each time the node runs again.
     async fn observed_first(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
         self.observed(name, seen).await

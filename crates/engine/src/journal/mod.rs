@@ -12,6 +12,7 @@ mod task;
 mod unknown;
 
 pub use key::{EffectKey, verify_dump, verify_keys};
+pub use perform::REPEATS;
 pub use recorded::{Missed, Recorded, by_step};
 pub use task::{Claimed, Live, Mode, TaskJournal};
 pub use unknown::{NoVerdict, OUTCOME_UNKNOWN, OutcomeUnknown, Verdict, check_answer};

@@ -13,7 +13,7 @@ use crate::ids::InterruptId;
 use crate::observer::report;
 
 /// How often a repeatable action is sent in one attempt at its node while its outcome stays unknown.
-const REPEATS: u32 = 3;
+pub const REPEATS: u32 = 3;
 
 /// Why a call is found without an outcome.
 const BROKEN_OFF: &str =

@@ -289,13 +289,11 @@ impl Port for TaskJournal {
     }
 
     async fn observed(&self, name: &str, seen: Value) -> Result<Value> {
+        let last = self.noted(name)?;
         if self.mode == Mode::Replay {
             // A graph that has begun to look only now was not looking then: the present has to do.
-            let noted = self.recorded.observed(self.place.task, name);
-            return noted.map_or(Ok(seen), |row| row.request.decode().map_err(recorder));
+            return Ok(last.unwrap_or(seen));
         }
-        let noted = self.recorded.observed(self.place.task, name);
-        let last = noted.map(|row| row.request.decode().map_err(recorder)).transpose()?;
         if last.as_ref() != Some(&seen) {
             // Seen before, then otherwise, and now again: the last note is what a replay goes by.
             let times = self.recorded.times_observed(self.place.task, name);
@@ -310,9 +308,14 @@ impl Port for TaskJournal {
         Ok(seen)
     }
 
+    fn noted(&self, name: &str) -> Result<Option<Value>> {
+        let noted = self.recorded.observed(self.place.task, name);
+        noted.map(|row| row.request.decode().map_err(recorder)).transpose()
+    }
+
     async fn observed_first(&self, name: &str, seen: Value) -> Result<Value> {
-        match self.recorded.observed(self.place.task, name) {
-            Some(row) => row.request.decode().map_err(recorder),
+        match self.noted(name)? {
+            Some(noted) => Ok(noted),
             None => self.observed(name, seen).await,
         }
     }

@@ -134,7 +134,11 @@ pub(super) fn answer(value: Value, place: &str) -> Value {
         "STOP" if calls.is_empty() => "stop",
         "STOP" => "tool_calls",
         "MAX_TOKENS" => "length",
-        "MALFORMED_FUNCTION_CALL" | "OTHER" => "error",
+        "MALFORMED_FUNCTION_CALL"
+        | "UNEXPECTED_TOOL_CALL"
+        | "TOO_MANY_TOOL_CALLS"
+        | "FINISH_REASON_UNSPECIFIED"
+        | "OTHER" => "error",
         _ => "content_filter",
     });
     let mut wording = json!({ "content": text, "reasoning_content": reasoning });

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::ChatRequest;
+use crate::{ChatRequest, OutputFormat};
 use perihelion_settings::config::JsonMode;
 
 /// How a JSON answer is asked for in one request, strictest first.
@@ -35,6 +35,20 @@ pub(super) struct Forms {
     pub bounds: bool,
     /// Schemas of tools are reduced to names and types.
     pub plain_tools: bool,
+}
+
+impl Forms {
+    /// Returns the simpler one of each form.
+    fn simplest(self, other: Self) -> Self {
+        Self {
+            json: self.json.max(other.json),
+            completion_tokens: self.completion_tokens || other.completion_tokens,
+            stream_options: self.stream_options && other.stream_options,
+            temperature: self.temperature && other.temperature,
+            bounds: self.bounds && other.bounds,
+            plain_tools: self.plain_tools || other.plain_tools,
+        }
+    }
 }
 
 /// The forms that an endpoint's model is known to accept so far; they only ever get simpler.
@@ -89,47 +103,67 @@ impl Dialect {
         self.expects_reasoning.store(true, Ordering::Relaxed);
     }
 
-    pub(super) fn forms(&self) -> Forms {
-        *self.forms.lock()
+    /// Returns the forms in which a request is sent first.
+    pub(super) fn forms(&self, request: &ChatRequest) -> Forms {
+        let mut forms = *self.forms.lock();
+        let is_any_object = |format: &OutputFormat| format.schema.get("properties").is_none();
+        let is_any =
+            request.manner.is_foreign && request.format.as_ref().is_some_and(is_any_object);
+        if is_any && self.mode == JsonMode::Auto {
+            forms.json = forms.json.max(JsonForm::Object);
+        }
+        forms
     }
 
-    /// Learns from a refusal; returns whether the same request is worth sending in a simpler form.
+    /// Learns from a refusal; returns simpler forms if the same request is worth sending in them.
     ///
-    /// Each lesson simplifies the requests permanently, so a request is repeated a bounded number of times.
+    /// Each lesson simplifies the requests permanently, so a request is repeated a bounded number of times. What is
+    /// learned about a caller's schema is valid for its own call.
     pub(super) fn learn(
         &self,
         used: Forms,
         request: &ChatRequest,
         status: u16,
         message: &str,
-    ) -> bool {
+    ) -> Option<Forms> {
+        let simpler = self.simpler(used, request, status, &message.to_lowercase())?;
+        let mut known = self.forms.lock();
+        let learned = if request.manner.is_foreign {
+            Forms { json: known.json, bounds: known.bounds, ..simpler }
+        } else {
+            simpler
+        };
+        *known = known.simplest(learned);
+        Some(simpler)
+    }
+
+    fn simpler(
+        &self,
+        used: Forms,
+        request: &ChatRequest,
+        status: u16,
+        message: &str,
+    ) -> Option<Forms> {
         let asked_json = request.format.is_some();
-        let message = message.to_lowercase();
         let names = |words: &[&str]| words.iter().any(|word| message.contains(word));
         let is_grammar = names(&["grammar", "schema conversion", "json schema error"]);
         if !(matches!(status, 400 | 404 | 415 | 422 | 501) || status == 500 && is_grammar) {
-            return false;
+            return None;
         }
-
-        let mut known = self.forms.lock();
         if used.stream_options && names(&["stream_options", "include_usage"]) {
-            known.stream_options = false;
-            return true;
+            return Some(Forms { stream_options: false, ..used });
         }
         if !used.completion_tokens && names(&["max_completion_tokens"]) {
-            known.completion_tokens = true;
-            return true;
+            return Some(Forms { completion_tokens: true, ..used });
         }
         if asked_json
             && used.bounds
             && names(&["maxlength", "maxitems", "repetitions", "too many states"])
         {
-            known.bounds = false;
-            return true;
+            return Some(Forms { bounds: false, ..used });
         }
         if !asked_json && !request.tools.is_empty() && !used.plain_tools && is_grammar {
-            known.plain_tools = true;
-            return true;
+            return Some(Forms { plain_tools: true, ..used });
         }
         let json_words = [
             "response_format",
@@ -148,15 +182,11 @@ impl Dialect {
             && used.json < JsonForm::Prompt
             && names(&json_words)
         {
-            known.json = known.json.max(used.json.simpler());
-            return true;
+            return Some(Forms { json: used.json.simpler(), ..used });
         }
         let is_varied = request.manner.is_varied;
-        if used.temperature && names(&["temperature"]) && (is_varied || names(&["support"])) {
-            known.temperature = false;
-            return true;
-        }
-        false
+        let is_refused = names(&["temperature"]) && (is_varied || names(&["support"]));
+        (used.temperature && is_refused).then_some(Forms { temperature: false, ..used })
     }
 }
 
@@ -171,52 +201,62 @@ mod tests {
         ChatRequest { format, ..ChatRequest::new(Role::Agent, "t", vec![]) }
     }
 
+    fn learn(dialect: &Dialect, request: &ChatRequest, status: u16, message: &str) -> bool {
+        dialect.learn(dialect.forms(request), request, status, message).is_some()
+    }
+
+    fn known(dialect: &Dialect) -> JsonForm {
+        dialect.forms(&request(true)).json
+    }
+
     #[test]
     fn a_refused_schema_leads_to_an_object_and_then_to_the_prompt_alone() {
         let dialect = Dialect::new(JsonMode::Auto, "m");
-        assert!(dialect.learn(
-            dialect.forms(),
-            &request(true),
-            400,
-            "unknown parameter: response_format"
-        ));
-        assert_eq!(dialect.forms().json, JsonForm::Object);
-        assert!(dialect.learn(
-            dialect.forms(),
-            &request(true),
-            400,
-            "response_format is not supported"
-        ));
-        assert_eq!(dialect.forms().json, JsonForm::Prompt);
-        assert!(!dialect.learn(
-            dialect.forms(),
-            &request(true),
-            400,
-            "response_format is not supported"
-        ));
+        assert!(learn(&dialect, &request(true), 400, "unknown parameter: response_format"));
+        assert_eq!(known(&dialect), JsonForm::Object);
+        assert!(learn(&dialect, &request(true), 400, "response_format is not supported"));
+        assert_eq!(known(&dialect), JsonForm::Prompt);
+        assert!(!learn(&dialect, &request(true), 400, "response_format is not supported"));
     }
 
     #[test]
     fn two_calls_that_learn_the_same_at_once_step_down_once() {
         let dialect = Dialect::new(JsonMode::Auto, "m");
-        let used = dialect.forms();
-        assert!(dialect.learn(used, &request(true), 400, "json_schema"));
-        assert!(dialect.learn(used, &request(true), 400, "json_schema"));
-        assert_eq!(dialect.forms().json, JsonForm::Object);
+        let used = dialect.forms(&request(true));
+        assert!(dialect.learn(used, &request(true), 400, "json_schema").is_some());
+        assert!(dialect.learn(used, &request(true), 400, "json_schema").is_some());
+        assert_eq!(known(&dialect), JsonForm::Object);
+    }
+
+    #[test]
+    fn a_refused_schema_of_a_caller_is_simplified_for_its_own_call() {
+        let dialect = Dialect::new(JsonMode::Auto, "m");
+        let mut foreign = request(true);
+        foreign.manner.is_foreign = true;
+        assert_eq!(dialect.forms(&foreign).json, JsonForm::Object, "it describes no field");
+        foreign.format.as_mut().unwrap().schema = serde_json::json!({ "properties": {} });
+        let used = dialect.forms(&foreign);
+        assert_eq!(used.json, JsonForm::Schema);
+        let simpler = dialect.learn(used, &foreign, 400, "invalid schema for response_format");
+        assert_eq!(simpler.unwrap().json, JsonForm::Object);
+        let simpler = dialect.learn(simpler.unwrap(), &foreign, 400, "unknown: stream_options");
+        assert_eq!(simpler.unwrap().json, JsonForm::Object);
+        let forms = dialect.forms(&request(true));
+        assert_eq!((forms.json, forms.stream_options), (JsonForm::Schema, false));
     }
 
     #[test]
     fn a_response_form_set_by_the_operator_is_preserved() {
         let dialect = Dialect::new(JsonMode::JsonSchema, "m");
-        assert!(!dialect.learn(dialect.forms(), &request(true), 400, "json_schema"));
-        assert_eq!(dialect.forms().json, JsonForm::Schema);
+        assert!(!learn(&dialect, &request(true), 400, "json_schema"));
+        assert_eq!(known(&dialect), JsonForm::Schema);
     }
 
     #[test]
     fn other_refusals_teach_nothing() {
         let dialect = Dialect::new(JsonMode::Auto, "m");
-        assert!(!dialect.learn(dialect.forms(), &request(true), 401, "json_schema"));
-        assert!(!dialect.learn(dialect.forms(), &request(true), 400, "context length exceeded"));
-        assert!(!dialect.learn(dialect.forms(), &request(false), 400, "json_schema"));
+        assert!(!learn(&dialect, &request(true), 401, "json_schema"));
+        assert!(!learn(&dialect, &request(true), 400, "context length exceeded"));
+        assert!(!learn(&dialect, &request(false), 400, "json_schema"));
     }
 }

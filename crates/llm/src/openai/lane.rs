@@ -100,9 +100,9 @@ impl Lane {
         let mut fitted = self.settings.room().and_then(|room| fit::fit(request, room));
         let mut is_shrunk = false;
         let mut wasted = Usage::default();
+        let mut forms = self.dialect.forms(request);
         loop {
             let request = fitted.as_ref().unwrap_or(request);
-            let forms = self.dialect.forms();
             let is_streamed = sink.is_some() || request.manner.is_watched;
             let chat = wire::body(request, &self.settings, forms, is_streamed);
             let reader = Reader::new(self.settings.api, &chat);
@@ -123,8 +123,9 @@ impl Lane {
             };
             if let Error::Refused { status, message, .. } = &failed.error
                 && handed_out == 0
-                && self.dialect.learn(forms, request, *status, message)
+                && let Some(simpler) = self.dialect.learn(forms, request, *status, message)
             {
+                forms = simpler;
                 tracing::info!(endpoint = %self.endpoint, %message, "asking the model in a simpler form");
                 metrics::model_retried(request.role.as_str(), "simpler_form");
                 continue;

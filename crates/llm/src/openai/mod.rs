@@ -47,14 +47,15 @@ impl OpenAiModel {
         config::tls::install();
         let mut dialects = BTreeMap::new();
         let connect_timeout = models.for_role(Role::Agent.as_str()).connect_timeout;
-        let mut clients: BTreeMap<bool, reqwest::Client> = BTreeMap::new();
+        // A client for addresses without TLS on this machine has no root certificates.
+        let mut clients: BTreeMap<(bool, bool), reqwest::Client> = BTreeMap::new();
         let mut lane = |settings: ModelSettings| -> Result<Option<Lane>, Error> {
             let Some(url) = settings.url.clone() else { return Ok(None) };
             let dialect = dialects
                 .entry((url.clone(), settings.model.clone(), settings.api))
                 .or_insert_with(|| Arc::new(Dialect::new(settings.json_mode, &settings.model)))
                 .clone();
-            let http = match clients.entry(reach::is_loopback(&url)) {
+            let http = match clients.entry((reach::is_loopback(&url), url.starts_with("http:"))) {
                 Entry::Occupied(made) => made.get().clone(),
                 Entry::Vacant(place) => place.insert(reach::client(connect_timeout, &url)?).clone(),
             };

@@ -155,7 +155,7 @@ async fn schemas(lane: &Lane) -> Schemas {
     let mut request = greeting();
     request.format = Some(OutputFormat { name: "probe".to_owned(), schema: schema.clone() });
     match lane.chat(&request, None).await {
-        Ok(_) if lane.dialect.forms().json != JsonForm::Schema => Schemas::Refused,
+        Ok(_) if lane.dialect.forms(&request).json != JsonForm::Schema => Schemas::Refused,
         Ok(answer) if read_valid(&schema, &answer.content).is_some() => Schemas::Enforced,
         // A model that reasons first did not come to its answer.
         Ok(answer) if answer.cut().is_some() && answer.reasoning.is_some() => Schemas::Enforced,

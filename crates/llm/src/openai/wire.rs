@@ -12,7 +12,7 @@ use super::dialect::{Forms, JsonForm};
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
     ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
-    attached, bounds, prompts,
+    attached, bounds, line, prompts,
     schema::{self, sendable},
 };
 use perihelion_settings::config::{Inputs, ModelSettings, Protocol};
@@ -364,11 +364,5 @@ pub(super) fn arguments(value: Value) -> Value {
 
 /// Cuts a text to what fits into an error, on one line.
 pub(super) fn excerpt(text: &str) -> String {
-    const CHARS: usize = 400;
-    let mut line = text.split_whitespace().collect::<Vec<_>>().join(" ");
-    if let Some((end, _)) = line.char_indices().nth(CHARS) {
-        line.truncate(end);
-        line.push('…');
-    }
-    line
+    line(text, 400)
 }

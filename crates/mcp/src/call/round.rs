@@ -6,7 +6,7 @@ use rmcp::{
     ServiceError,
     model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, RequestMetaObject},
 };
-use serde_json::{Map, Value};
+use serde_json::{Map, Value, json};
 
 use super::elicitation::{self, OpenCall};
 use super::outcome::{self, Call};
@@ -16,7 +16,7 @@ use crate::transport::delivery::{self, Delivery};
 use crate::transport::open_calls::Reports;
 use crate::transport::session::{self, Answer, Bounds, Failure};
 use crate::types::{
-    Answers, Asked, CallContext, Error, Reply, Result, TENANT_META, ToolOutcome, text,
+    Answers, Asked, CONTEXT_META, CallContext, Error, Reply, Result, TENANT_META, ToolOutcome, text,
 };
 
 /// The call needs an address to be visited first (protocol 2025-11-25).
@@ -172,6 +172,9 @@ fn meta(context: CallContext, is_bundled: bool) -> RequestMetaObject {
     }
     if !context.idempotency_key.is_empty() {
         meta.insert("dev.perihelion/idempotency-key".into(), context.idempotency_key.into());
+    }
+    if !context.beside.is_empty() {
+        meta.insert(CONTEXT_META.into(), json!(context.beside));
     }
     if let Some(traceparent) = context.traceparent {
         meta.set_traceparent(traceparent);

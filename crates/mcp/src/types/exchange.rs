@@ -121,6 +121,9 @@ pub fn declined() -> Value {
 /// The field in which a bundled server finds the call's tenant.
 pub const TENANT_META: &str = "dev.perihelion/tenant";
 
+/// The field in which a server finds entries of the request's context that are no arguments.
+pub const CONTEXT_META: &str = "dev.perihelion/context";
+
 #[derive(Clone, Debug, Default)]
 pub struct CallContext {
     /// Stable over every attempt of the same call; sent in `_meta` under `dev.perihelion/idempotency-key`.
@@ -133,6 +136,8 @@ pub struct CallContext {
     pub under: Option<CallPolicy>,
     /// Receives the server's progress; reports that exceed the space are left out.
     pub progress: Option<mpsc::Sender<Progress>>,
+    /// Entries of the request's context that no model sees; sent in `_meta` under [`CONTEXT_META`].
+    pub beside: BTreeMap<String, String>,
 }
 
 /// How far a call is, in the server's words.

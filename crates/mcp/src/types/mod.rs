@@ -15,8 +15,8 @@ mod tool;
 pub(crate) use error::Result;
 pub use error::{Error, Reason};
 pub use exchange::{
-    Answers, Asked, CallContext, CallRound, Progress, Question, Reply, TENANT_META, TaskHandle,
-    ToolHost, ToolOutcome, Via, Wants, accepted, declined,
+    Answers, Asked, CONTEXT_META, CallContext, CallRound, Progress, Question, Reply, TENANT_META,
+    TaskHandle, ToolHost, ToolOutcome, Via, Wants, accepted, declined,
 };
 pub use schema::{InputSchema, InvalidArguments, Mismatch, Unusable as UnusableSchema};
 pub use schema_cost::Unbounded as UnboundedSchema;

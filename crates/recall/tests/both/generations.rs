@@ -34,7 +34,7 @@ impl EmbeddingModel for Lengths {
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         let has_left = |left: usize| left.checked_sub(1);
         if self.left.fetch_update(Ordering::SeqCst, Ordering::SeqCst, has_left).is_err() {
-            return Err(EmbeddingError("cut off".to_owned()));
+            return Err(EmbeddingError::Failed("cut off".to_owned()));
         }
         Ok(texts.iter().map(|text| vec![text.len() as f32; self.dimension]).collect())
     }
@@ -76,6 +76,51 @@ async fn searches_use_the_old_model_until_the_new_one_is_whole() {
         assert!(matches!(unknown, Err(Error::UnknownModel(_))));
         let wrong = index.begin_generation(&scope, "new", 7).await;
         assert!(matches!(wrong, Err(Error::Dimension { expected: 3, found: 7, .. })), "{wrong:?}");
+    })
+    .await;
+}
+
+/// Refuses long texts, and everything where `refuses_all`.
+struct Picky {
+    refuses_all: bool,
+}
+
+#[async_trait]
+impl EmbeddingModel for Picky {
+    fn model(&self) -> &str {
+        "picky"
+    }
+
+    fn dimension(&self) -> Option<usize> {
+        Some(2)
+    }
+
+    fn batch(&self) -> usize {
+        8
+    }
+
+    async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
+        if self.refuses_all || texts.iter().any(|text| text.len() > 15) {
+            return Err(EmbeddingError::Refused("status 400: too long".to_owned()));
+        }
+        Ok(texts.iter().map(|text| vec![text.len() as f32, 1.0]).collect())
+    }
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_text_that_a_model_refuses_stops_no_other_text() {
+    on_each(|index| async move {
+        let scope = Scope::new("acme", "ada").unwrap();
+        let items: Vec<Item> =
+            (0..20).map(|n| Item::new(format!("i{n}"), "w ".repeat(n % 9 + 1))).collect();
+        index.put(&scope, "note", &items).await.unwrap();
+        let waiting = index.pending(&scope, "picky", 100).await.unwrap().len();
+        let none = embed_pending(&index, &scope, &Picky { refuses_all: true }).await;
+        assert!(matches!(none, Err(Error::Embedding(_))), "{none:?}");
+        assert_eq!(index.pending(&scope, "picky", 100).await.unwrap().len(), waiting);
+        let done = embed_pending(&index, &scope, &Picky { refuses_all: false }).await.unwrap();
+        assert_eq!(usize::try_from(done).unwrap(), waiting);
+        assert!(index.pending(&scope, "picky", 100).await.unwrap().is_empty());
     })
     .await;
 }

@@ -180,12 +180,12 @@ impl Server {
         mut input: Call,
         may_write: bool,
     ) -> CallToolResult {
-        let context = match meta.get(CONTEXT).and_then(Value::as_object) {
-            Some(entries) => Context { entries: entries.clone(), is_argument: false },
-            None => {
-                Context { entries: input.context.take().unwrap_or_default(), is_argument: true }
-            }
-        };
+        let beside = meta.get(CONTEXT).and_then(Value::as_object);
+        let given = input.context.take();
+        let is_argument = given.is_some() || beside.is_none();
+        let mut entries = given.unwrap_or_default();
+        entries.extend(beside.cloned().unwrap_or_default());
+        let context = Context { entries, is_argument };
         match self.api.call(input, &context, may_write).await {
             Ok(called) => {
                 let mut result = answer(&called, shown(&called));

@@ -6,14 +6,15 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value, json};
 
 use crate::answer::{ApprovalAnswer, Word};
-use crate::{MessagePiece, Result};
+use crate::question::kind::APPROVAL;
+use crate::{MessagePiece, Result, seen};
 use perihelion_engine::graph::{
     Context, EffectError, EffectFailure, Node, NodeOutput, State, TaskContext, node_with,
 };
 use perihelion_llm::{
     self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolSpec,
 };
-use perihelion_mcp::{self as mcp, CallContext, ToolHost, ToolOutcome};
+use perihelion_mcp::{self as mcp, CallContext, CallPolicy, ToolHost, ToolOutcome};
 
 /// Asks a model once, or reads its recorded answer back.
 pub(super) async fn ask(
@@ -47,20 +48,19 @@ pub(super) async fn ask(
 pub(super) async fn call(
     ctx: &TaskContext,
     tools: &Arc<dyn ToolHost>,
-    server: &str,
-    tool: &str,
+    (server, tool): (&str, &str),
     arguments: Map<String, Value>,
+    under: Option<CallPolicy>,
 ) -> Result<ToolOutcome> {
     let name = format!("{server}.{tool}");
     let request = json!({ "server": server, "tool": tool, "arguments": arguments });
-    let call_policy = tools.call_policy(server, tool);
+    let is_repeatable = tools.call_policy(server, tool).is_some_and(|now| now.repeatable);
     let perform = |key: String| {
         let tools = Arc::clone(tools);
         let arguments = arguments.clone();
         let server = server.to_owned();
         let tool = tool.to_owned();
-        let context =
-            CallContext { idempotency_key: key, under: call_policy, ..CallContext::default() };
+        let context = CallContext { idempotency_key: key, under, ..CallContext::default() };
         async move {
             let called = tools.call(&server, &tool, arguments, context).await;
             called.map_err(|error| match error {
@@ -69,11 +69,42 @@ pub(super) async fn call(
             })
         }
     };
-    if call_policy.is_some_and(|call_policy| call_policy.repeatable) {
+    if is_repeatable {
         ctx.idempotent(&name, &request, perform).await
     } else {
         ctx.once(&name, &request, perform).await
     }
+}
+
+/// A call that its rules permit.
+pub(super) struct Permitted {
+    /// The arguments with which a person replaced the original ones.
+    pub edited: Option<Map<String, Value>>,
+    pub under: Option<CallPolicy>,
+}
+
+/// Asks a person about a call if its rules want that, or did when the node ran before; `Err` is a denial in words.
+///
+/// `id` names the call in its node.
+pub(super) async fn permission(
+    ctx: &TaskContext,
+    id: &str,
+    under: Option<CallPolicy>,
+    question: &Value,
+) -> Result<Result<Permitted, String>> {
+    let note = format!("{} {id}", seen::ASKED);
+    let is_gated = under.is_some_and(|rules| rules.needs_approval);
+    if !is_gated && !ctx.noted(&note)?.unwrap_or(false) {
+        return Ok(Ok(Permitted { edited: None, under }));
+    }
+    ctx.observe(&note, &true).await?;
+    let verdict: Verdict = ctx.ask(APPROVAL, question).await?;
+    if !verdict.approved {
+        let why = verdict.reason.unwrap_or_default();
+        return Ok(Err(format!("a person denied this call: {why}")));
+    }
+    let under = under.map(CallPolicy::allowed);
+    Ok(Ok(Permitted { edited: verdict.arguments, under }))
 }
 
 /// The decision of a person: `{ "approved": true, "reason": "…" }`, or the recorded form of an approval.
@@ -83,6 +114,9 @@ pub struct Verdict {
     pub approved: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
+    /// Replaces the arguments of the call that was asked about.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub arguments: Option<Map<String, Value>>,
 }
 
 /// Both forms of an answer; an unreadable answer denies.
@@ -96,12 +130,10 @@ struct Recorded {
 
 impl From<Recorded> for Verdict {
     fn from(Recorded { approved, answer }: Recorded) -> Self {
-        Self { approved: approved || answer.decision == Word::Approve, reason: answer.reason }
+        let approved = approved || answer.decision == Word::Approve;
+        Self { approved, reason: answer.reason, arguments: answer.arguments }
     }
 }
-
-/// The name under which the question is asked.
-const KIND: &str = "approval";
 
 /// Makes a node that asks a person the `question` about the state. It continues with the output that `write` makes of
 /// the verdict: an update, and optionally the next node.
@@ -112,7 +144,7 @@ pub fn approval<S: State>(
     node_with(Arc::new((question, write)), async |parts, ctx: Context<S>| {
         let (question, write) = &*parts;
         let question = question(ctx.state());
-        Ok(write(ctx.ask(KIND, &question).await?))
+        Ok(write(ctx.ask(APPROVAL, &question).await?))
     })
 }
 
@@ -130,7 +162,7 @@ pub fn model_call<S: State>(
 }
 
 /// Makes a node that calls one tool of a server with the `arguments` from the state, and writes the update that `write`
-/// makes of the outcome; an error of the tool is an outcome.
+/// makes of the outcome; an error of the tool is an outcome, and so is the denial of a call that needs an approval.
 pub fn tool_call<S: State>(
     tools: Arc<dyn ToolHost>,
     (server, tool): (&str, &str),
@@ -141,7 +173,15 @@ pub fn tool_call<S: State>(
     node_with(Arc::new((called, arguments, write)), async |parts, ctx: Context<S>| {
         let ((tools, server, tool), arguments, write) = &*parts;
         let arguments = arguments(ctx.state());
-        let outcome = call(ctx.task(), tools, server, tool, arguments).await?;
+        let under = tools.call_policy(server, tool);
+        let question = json!({ "server": server, "tool": tool, "arguments": arguments });
+        let outcome = match permission(ctx.task(), tool, under, &question).await? {
+            Ok(Permitted { edited, under }) => {
+                let arguments = edited.unwrap_or(arguments);
+                call(ctx.task(), tools, (server, tool), arguments, under).await?
+            }
+            Err(denied) => ToolOutcome::failed(denied),
+        };
         Ok(NodeOutput::update(write(outcome)))
     })
 }

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use serde_json::Value;
 
-use super::calls;
+use super::calls::{self, Permitted};
 use crate::Result;
 use perihelion_engine::graph::{
     Context, Node, NodeError, NodeOutput, State, TaskContext, node_with,
@@ -68,8 +68,14 @@ impl React {
             }
             let tool_calls = answer.tool_calls.clone();
             messages.push(ChatMessage { tool_calls, ..ChatMessage::assistant(answer.content) });
-            for call in answer.tool_calls {
-                let reported = self.call(ctx, &call).await?;
+            for mut call in answer.tool_calls {
+                if made.len() == MAX_CALLS {
+                    let why =
+                        format!("not called: the limit of {MAX_CALLS} tool calls was reached");
+                    messages.push(ChatMessage::tool(&call.id, why));
+                    continue;
+                }
+                let reported = self.call(ctx, &mut call).await?;
                 messages.push(ChatMessage::tool(&call.id, reported));
                 made.push(call);
             }
@@ -86,7 +92,9 @@ impl React {
     }
 
     /// Performs a model's tool call; the model gets the errors as text.
-    async fn call(&self, ctx: &TaskContext, call: &ToolCall) -> Result<String> {
+    ///
+    /// Arguments with which a person replaced those of the call are put into it.
+    async fn call(&self, ctx: &TaskContext, call: &mut ToolCall) -> Result<String> {
         let Some(tool) = self.server.tools.iter().find(|tool| tool.name == call.name) else {
             return Ok(format!("there is no tool named {}", call.name));
         };
@@ -97,19 +105,32 @@ impl React {
             return Ok(problem.to_string());
         }
         let server = &self.server.name;
-        if tool.needs_approval {
-            let question = serde_json::json!({
-                "server": server, "tool": tool.name, "arguments": arguments, "call": call.id,
-            });
-            let verdict: super::Verdict = ctx.ask("approval", &question).await?;
-            if !verdict.approved {
-                let why = verdict.reason.unwrap_or_default();
-                return Ok(format!("a person denied this call: {why}"));
+        let question = serde_json::json!({
+            "server": server, "tool": tool.name, "arguments": arguments, "call": call.id,
+        });
+        // An operator may have made it stricter since the program was built.
+        let known = tool.call_policy();
+        let now = self.tools.call_policy(server, &tool.name);
+        let under = now.map_or(known, |now| known.stricter(now));
+        let asked = calls::permission(ctx, &call.id, Some(under), &question).await?;
+        let Permitted { edited, under } = match asked {
+            Ok(permitted) => permitted,
+            Err(denied) => return Ok(denied),
+        };
+        let mut note = String::new();
+        let mut arguments = arguments.clone();
+        if let Some(edited) = edited {
+            if let Err(problem) = mcp::validate_arguments(tool, &edited) {
+                return Ok(problem.to_string());
             }
+            arguments = edited;
+            call.arguments = Value::Object(arguments.clone());
+            note = format!("(a person changed the arguments to {})\n", call.arguments);
         }
-        match calls::call(ctx, &self.tools, server, &tool.name, arguments.clone()).await {
-            Ok(outcome) => Ok(outcome.text),
-            Err(NodeError::Failed { message, .. }) => Ok(message),
+        let called = (server.as_str(), tool.name.as_str());
+        match calls::call(ctx, &self.tools, called, arguments, under).await {
+            Ok(outcome) => Ok(note + &outcome.text),
+            Err(NodeError::Failed { message, .. }) => Ok(note + &message),
             Err(stops) => Err(stops),
         }
     }

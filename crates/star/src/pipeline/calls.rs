@@ -1,5 +1,6 @@
 //! How a stage calls tools: validated, gated, sent once, recorded.
 
+use std::collections::BTreeMap;
 use std::sync::atomic::Ordering;
 
 use futures::future::join_all;
@@ -33,8 +34,22 @@ impl<W: State> Stage<W> {
     /// [`StageError`], to be passed on with `?`: a person must decide first, no tool plays the role, or the bound on
     /// calls is reached.
     pub async fn call(&self, role: &str, arguments: Value) -> Result<ToolReply, StageError> {
+        self.call_beside(role, arguments, &BTreeMap::new()).await
+    }
+
+    /// Does the same with entries of the request's context beside the arguments, which are neither shown nor recorded.
+    ///
+    /// # Errors
+    /// As [`Stage::call`].
+    pub async fn call_beside(
+        &self,
+        role: &str,
+        arguments: Value,
+        beside: &BTreeMap<String, String>,
+    ) -> Result<ToolReply, StageError> {
         let tainted_by = self.left.log.lock().tainted_by.clone();
-        let made = self.make(role, arguments, tainted_by).await?;
+        let caller = Caller { beside: Some(beside), ..self.caller() };
+        let made = self.make(caller, role, arguments, tainted_by).await?;
         Ok(self.record(made))
     }
 
@@ -57,17 +72,18 @@ impl<W: State> Stage<W> {
         let calls = arguments
             .into_iter()
             .take(left)
-            .map(|arguments| self.make(role, arguments, Sources::default()));
+            .map(|arguments| self.make(self.caller(), role, arguments, Sources::default()));
         let made: Vec<Made> = join_all(calls).await.into_iter().collect::<Result<_, _>>()?;
         Ok(made.into_iter().map(|made| self.record(made)).collect())
     }
 
     fn caller(&self) -> Caller<'_> {
-        Caller { ctx: &self.ctx, job: &self.job }
+        Caller { ctx: &self.ctx, job: &self.job, beside: None }
     }
 
     async fn make(
         &self,
+        caller: Caller<'_>,
         role: &str,
         arguments: Value,
         tainted_by: Sources,
@@ -80,25 +96,25 @@ impl<W: State> Stage<W> {
             let message = "the limit of tool calls for one task was reached";
             return Err(AgentError::new(ErrorKind::Budget, message).into());
         }
-        let caller = self.caller();
         let answer = self.left.answers.fetch_add(1, Ordering::Relaxed) + 1;
         let call_policies = caller.call_policies(std::iter::once(tool), answer).await?;
         let tool = match call_policies.get(&tool.name) {
             Some(call_policy) => tool.under(*call_policy),
             None => tool.clone(),
         };
-        let decision = self.decision(&caller, &tool, &arguments, &tainted_by).await?;
+        let decision = self.decision(&caller, &tool, &arguments, (&tainted_by, answer)).await?;
         if decision == Some(Decision::Skipped) {
             return Err(approval::not_waited(&caller.full_name(&tool)).into());
         }
         if let Some(Decision::Approved { instruction: Some(text), .. }) = &decision {
             self.take_in(text.clone()).await?;
         }
-        let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
-        let arguments = edited.unwrap_or(arguments);
+        let edited = decision.as_ref().and_then(Decision::edited).cloned();
+        let arguments = edited.clone().map_or(arguments, Value::Object);
         let place = self.ctx.place();
         let call_id = format!("{}/{}.{}.{answer}", self.job.assignment.id, place.step, place.task);
         let reply = caller.perform(&tool, &call_id, &arguments, decision).await?;
+        let reply = ToolReply { edited, ..reply };
         Ok(Made { tool, call_id, arguments, reply })
     }
 
@@ -107,7 +123,7 @@ impl<W: State> Stage<W> {
         caller: &Caller<'_>,
         tool: &ToolDefinition,
         arguments: &Value,
-        tainted_by: &Sources,
+        (tainted_by, answer): (&Sources, usize),
     ) -> Result<Option<Decision>, StageError> {
         let Value::Object(arguments) = arguments else { return Ok(None) };
         let unknown = if caller.asks_about_addresses(tool) {
@@ -116,7 +132,7 @@ impl<W: State> Stage<W> {
             None
         };
         let wanted = [PendingCall { tool, arguments, unknown }];
-        Ok(caller.ask_people(&wanted, tainted_by).await?.pop().flatten())
+        Ok(caller.ask_people(&wanted, tainted_by, answer).await?.pop().flatten())
     }
 
     /// Returns the known addresses: those that the agent saw when it began, and those of the calls recorded since.
@@ -145,9 +161,7 @@ impl<W: State> Stage<W> {
         });
         reply
     }
-}
 
-impl<W: State> Stage<W> {
     /// Removes citations beyond the number of passages.
     pub fn check_citations(&self, written: &str, passages: usize) -> CheckedCitations {
         let checked = check_citations(written, passages);

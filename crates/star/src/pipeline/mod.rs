@@ -20,7 +20,7 @@ pub use super::{
     AgentError, Assignment, Chart, CheckedCitations, DependencyOutput, Entity, ErrorKind, Finding,
     Kind, QuoteLocation, Source, Table, ToolReply,
 };
-pub use perihelion_llm::Role;
+pub use perihelion_llm::{Role, clip};
 
 /// The node that judges a pipeline's finding.
 pub(super) const REFLECT: &str = "reflect";

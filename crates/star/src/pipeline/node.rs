@@ -111,6 +111,7 @@ impl<W: State> Node<PipelineState<W>> for Reflect {
             instructions: &instructions,
             output: &finding.output,
             number,
+            spent: state.spent,
         };
         let Judged { verdict, text } = judge(&model, attempt).await?;
         let update = PipelineUpdate { spent: Some(model.spent()), ..PipelineUpdate::default() };

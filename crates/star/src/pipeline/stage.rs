@@ -151,9 +151,21 @@ impl<W: State> Stage<W> {
         &self.job.ctx.state().input_request
     }
 
-    /// Returns the context of the request, and the date in several forms.
-    pub fn context(&self) -> &BTreeMap<String, String> {
-        &self.job.ctx.state().request_context
+    /// Returns the context of the request, and the date in several forms; without secrets.
+    pub fn context(&self) -> BTreeMap<String, String> {
+        self.context_of(false)
+    }
+
+    /// Returns the secrets in the context of the request, such as headers with credentials, for
+    /// [`call_beside`](Stage::call_beside).
+    pub fn secrets(&self) -> BTreeMap<String, String> {
+        self.context_of(true)
+    }
+
+    fn context_of(&self, secret: bool) -> BTreeMap<String, String> {
+        let all = self.job.ctx.state().request_context.iter();
+        let wanted = all.filter(|(key, _)| window::is_secret(key) == secret);
+        wanted.map(|(key, value)| (key.clone(), value.clone())).collect()
     }
 
     /// Returns the last messages of the conversation, shortened: `{role, name, content}`.

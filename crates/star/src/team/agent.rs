@@ -151,7 +151,7 @@ impl TeamNode {
         let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
         let allowance = remaining::for_team(ctx.state(), &self.star.limits, ctx.place(), now);
         // It is a part of what the team begins with, so it stays what it was whenever the work continues.
-        let opening = opening_of(ctx.state(), assignment, allowance);
+        let opening = opening_of(ctx, assignment, allowance).await?;
         let subgraph = Subgraph::<GraphState, GraphState>::new(
             self.star.home.runner(graph),
             move |_| Ok(opening.clone()),

@@ -12,7 +12,7 @@ use perihelion_settings::config::strict::did_you_mean;
 pub(super) const MAX_DEPTH: usize = 3;
 
 /// Agents of one team; more of them are no team that one supervisor has an overview of.
-const MAX_AGENTS: usize = 8;
+pub(super) const MAX_AGENTS: usize = 8;
 
 /// Servers of one agent; more of them are no single purpose.
 const MAX_SERVERS: usize = 3;

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use serde_json::{Value, json};
 
-use super::design::{MAX_DEPTH, Material, TeamDesign};
+use super::design::{MAX_AGENTS, MAX_DEPTH, Material, TeamDesign};
 use crate::approval::{self, Decision, Gated};
 use crate::{
     ARCHITECT, Agent, AgentCard, AgentError, Assignment, ErrorKind, Founder, GraphState, Report,
@@ -206,9 +206,6 @@ const SHOWN_CHARS: usize = 240;
 /// Tools of one server that the architect is shown.
 const SHOWN_TOOLS: usize = 40;
 
-/// Agents that the architect is asked to stay within.
-const MOST_AGENTS: usize = 8;
-
 #[derive(Debug)]
 pub struct Brief<'a> {
     pub goal: &'a str,
@@ -234,7 +231,7 @@ pub async fn design(
         "servers": catalogue,
         "teams": brief.material.teams.values().map(of_team).collect::<Vec<_>>(),
         "deepest": MAX_DEPTH,
-        "most_agents": MOST_AGENTS,
+        "most_agents": MAX_AGENTS,
     });
     let messages = prompts.messages("architect", prompt)?;
     let request = ChatRequest::new(Role::Architect, brief.thread, messages);

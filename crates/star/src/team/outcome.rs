@@ -2,11 +2,13 @@
 
 use super::GONE;
 use super::design::{MAX_DEPTH, TeamDesign};
+use crate::addresses::Shown;
 use crate::{
     AgentError, AgentResult, Allowance, Assignment, CallRecord, DependencyOutput, ErrorKind,
-    FinishReason, GraphState, GraphUpdate, Preferences, ReflectionVerdict, Report, ResultStatus,
-    Table, check_citations, taint,
+    FinishReason, GraphState, GraphUpdate, Preferences, ReflectionVerdict, Report, Result,
+    ResultStatus, Table, check_citations, taint,
 };
+use perihelion_engine::graph::Context;
 
 /// Verdicts on results, the least certain first.
 const VERDICTS: [ReflectionVerdict; 4] = [
@@ -111,11 +113,12 @@ pub(super) fn too_deep() -> Report {
 }
 
 /// Returns the start of a team: its task as the request, and the sources of the task.
-pub(super) fn opening_of(
-    state: &GraphState,
+pub(super) async fn opening_of(
+    ctx: &Context<GraphState>,
     assignment: &Assignment,
     allowance: Allowance,
-) -> GraphUpdate {
+) -> Result<GraphUpdate> {
+    let state = ctx.state();
     let mut request = assignment.described();
     for upstream in &assignment.dependency_outputs {
         let DependencyOutput { agent, task, output } = upstream;
@@ -131,11 +134,12 @@ pub(super) fn opening_of(
         skip_approvals,
         interactive,
         allowance: Some(allowance),
+        invented: Shown::at_opening(state).unknown_in(ctx, &request).await?,
         ..Preferences::default()
     };
     let update = GraphUpdate::new()
         .input_request(request)
         .request_context(state.request_context.clone())
         .preferences(preferences);
-    GraphUpdate { user: state.user.clone().map(Some), ..update }
+    Ok(GraphUpdate { user: state.user.clone().map(Some), ..update })
 }

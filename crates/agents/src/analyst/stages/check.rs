@@ -21,46 +21,53 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     let Some(draft) = &stage.state().draft else {
         return Err(AgentError::new(ErrorKind::Query, "there is no statement to check").into());
     };
-    let dialect = survey.dialect;
-    let policy = policy(survey);
-    let guarded = match guard(&draft.sql, dialect, &policy) {
-        Ok(guarded) => guarded,
-        Err(refusal) => {
-            let error = format!("refused: {refusal}");
+    let checked = match checked(&stage, &draft.sql)? {
+        Ok(checked) => checked,
+        Err(error) => {
             let attempts = attempted(&stage, &draft.sql, "guard", &error);
             return Ok(Step::goto("triage", TurnUpdate::new().attempts(attempts)));
         }
     };
-    // Such a server answers with objects, of which a repeated name takes one away.
-    if let Some(name) = guarded.repeated_column().filter(|_| !keeps_equal_names(survey)) {
-        let error =
-            format!("refused: several columns are called {name}; give each its own name with AS");
-        let attempts = attempted(&stage, &draft.sql, "guard", &error);
-        return Ok(Step::goto("triage", TurnUpdate::new().attempts(attempts)));
-    }
     let secondary_problem = draft.secondary_sql.as_ref().and_then(|sql| {
         let dialect = secondary(survey.dialect);
         guard(sql, dialect, &anywhere(survey, dialect)).err().map(|e| e.to_string())
     });
-    // A server that guards by itself knows its tables better; what it is given is the model's text.
-    let sql = if survey.guards_itself {
-        draft.sql.clone()
-    } else {
-        limit::bounded(guarded.as_str(), dialect, PREVIEW_ROWS)
+    let plan = plan(&stage, &draft.sql).await?;
+    let checked = Checked { secondary_problem, plan, ..checked };
+    Ok(Step::next(TurnUpdate::new().checked(Some(checked))))
+}
+
+/// Guards a statement and looks for its doubts; `Err` is a refusal in words.
+fn checked(stage: &Stage<Turn>, sql: &str) -> Result<Result<Checked, String>, StageError> {
+    let survey = surveyed(stage)?;
+    let dialect = survey.dialect;
+    let policy = policy(survey);
+    let guarded = match guard(sql, dialect, &policy) {
+        Ok(guarded) => guarded,
+        Err(refusal) => return Ok(Err(format!("refused: {refusal}"))),
     };
-    let doubts = doubts(&draft.sql, survey, &policy);
+    // Such a server answers with objects, of which a repeated name takes one away.
+    if let Some(name) = guarded.repeated_column().filter(|_| !keeps_equal_names(survey)) {
+        return Ok(Err(format!(
+            "refused: several columns are called {name}; give each its own name with AS"
+        )));
+    }
+    let doubts = doubts(sql, survey, &policy);
     let reported = doubts.iter().filter(|doubt| doubt.is_reported);
-    let checked = Checked {
-        sql,
+    Ok(Ok(Checked {
+        // A server that guards by itself knows its tables better; what it is given is the model's text.
+        sql: if survey.guards_itself {
+            sql.to_owned()
+        } else {
+            limit::bounded(guarded.as_str(), dialect, PREVIEW_ROWS)
+        },
         guarded: guarded.as_str().to_owned(),
         tables: guarded.tables().iter().map(TableName::shown).collect(),
         warnings: reported.map(|doubt| doubt.text.clone()).collect(),
         doubts,
-        secondary_problem,
-        plan: plan(&stage, &draft.sql).await?,
-        trusted: trusted(&known::of(&stage)?, &draft.sql, dialect),
-    };
-    Ok(Step::next(TurnUpdate::new().checked(Some(checked))))
+        trusted: trusted(&known::of(stage)?, sql, dialect),
+        ..Checked::default()
+    }))
 }
 
 /// Lists the aggregates that may count a row more than once; a probe repeats the model's FROM, and is guarded like the
@@ -143,21 +150,32 @@ pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
         return Err(AgentError::new(ErrorKind::Query, "there is no statement to run").into());
     };
     stage.progress("running the query");
-    let table = match server::query(&stage, &checked.sql, Some(PREVIEW_ROWS)).await? {
+    let mut update = TurnUpdate::new();
+    let mut checked = checked.clone();
+    let (answered, edited) =
+        server::query_or_edited(&stage, &checked.sql, Some(PREVIEW_ROWS)).await?;
+    if let Some(sql) = edited {
+        // What a person made of the statement was run: the answer describes that one.
+        let guarded = self::checked(&stage, &sql)?;
+        let unknown = |_| Checked { guarded: sql.clone(), ..Checked::default() };
+        checked = Checked { sql: sql.clone(), ..guarded.unwrap_or_else(unknown) };
+        update = update.checked(Some(checked.clone()));
+    }
+    let table = match answered {
         Ok(table) => table,
         Err(error) => {
             let attempts = attempted(&stage, &checked.sql, "database", &error);
-            return Ok(Step::goto("triage", TurnUpdate::new().attempts(attempts)));
+            return Ok(Step::goto("triage", update.attempts(attempts)));
         }
     };
-    let truncated = is_truncated(&stage, &table).await?;
+    let truncated = is_truncated(&stage, &table, &checked.guarded).await?;
     let factors = factors(&stage, &checked.doubts).await?;
     let freshness = freshness(&stage, &checked.tables).await?;
     let mut rows = table.rows;
     rows.truncate(PREVIEW_ROWS);
     let columns = table.columns;
     let preview = Preview { columns, rows, truncated, factors, freshness, ..Preview::default() };
-    Ok(Step::next(TurnUpdate::new().preview(Some(preview))))
+    Ok(Step::next(update.preview(Some(preview))))
 }
 
 /// Describes the freshness of the tables; the server is asked about a declared column without a description.
@@ -205,16 +223,19 @@ async fn ask_newest(
 }
 
 /// Returns whether there are more rows; a server that does not say must count, so that no further row is read.
-async fn is_truncated(stage: &Stage<Turn>, table: &Table) -> Result<bool, StageError> {
+async fn is_truncated(
+    stage: &Stage<Turn>,
+    table: &Table,
+    guarded: &str,
+) -> Result<bool, StageError> {
     if table.truncated || table.rows.len() > PREVIEW_ROWS {
         return Ok(true);
     }
     if surveyed(stage)?.guards_itself || table.rows.len() < PREVIEW_ROWS {
         return Ok(false);
     }
-    let Some(checked) = &stage.state().checked else { return Ok(false) };
     let dialect = surveyed(stage)?.dialect;
-    let one_more = limit::bounded(&checked.guarded, dialect, PREVIEW_ROWS + 1);
+    let one_more = limit::bounded(guarded, dialect, PREVIEW_ROWS + 1);
     let count = format!("SELECT COUNT(*) AS n FROM ({one_more}) AS counted");
     let counted = server::query(stage, &count, None).await?;
     let rows = counted.ok().and_then(|table| number(table.rows.first()?.first()?));

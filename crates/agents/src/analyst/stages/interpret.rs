@@ -7,7 +7,7 @@ use crate::analyst::panels;
 use crate::analyst::turn::{Checked, Doubt, IntentKind, Interpretation, Preview, Turn, TurnUpdate};
 use crate::pipeline::{Ask, Chart, Finding, Role, Source, Stage, StageResult, Step, Table};
 use perihelion_analysis::chart;
-use perihelion_analysis::numbers::{self, Origin};
+use perihelion_analysis::numbers::{self, Number, Origin};
 
 /// Asks for the answer from the preview alone; a general question is answered from the list of tables.
 pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
@@ -29,11 +29,17 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     let ask =
         Ask::new(Role::Agent, "interpret", "interpretation").prompt("analyst_interpret", variables);
     let reply: Interpretation = stage.ask(ask).await?;
-    let Some(mut preview) = state.preview.clone() else {
-        return Ok(Step::done(Finding::text(reply.answer).confidence(0.7)));
-    };
     let words = format!("{}\n{}", reply.answer, reply.highlights.join("\n"));
-    let asked = asked(&stage);
+    let mut asked = asked(&stage);
+    let Some(mut preview) = state.preview.clone() else {
+        asked.push_str(&tables.unwrap_or_default());
+        let numbers = numbers::check(&reply.answer, &asked, &[], &[]);
+        let (text, confidence) = match unsupported(&numbers) {
+            Some(note) => (format!("{}\n\n{note}", reply.answer.trim()), 0.4),
+            None => (reply.answer, 0.7),
+        };
+        return Ok(Step::done(Finding::text(text).confidence(confidence)));
+    };
     preview.numbers = numbers::check(&words, &asked, &preview.columns, &preview.rows);
     let checked = state.checked.clone().unwrap_or_default();
     let draw = |wanted| chart::draw(wanted, &preview.columns, &preview.rows);
@@ -102,20 +108,15 @@ fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<Strin
     }
     notes.extend(cautions(preview, checked).into_iter().map(|text| format!("Caution: {text}")));
     let mut computed = Vec::new();
-    let mut unsupported = Vec::new();
     for number in &preview.numbers {
-        match &number.origin {
-            Origin::Computed(how) => computed.push(format!("{} ({how})", number.text)),
-            Origin::Unsupported => unsupported.push(number.text.as_str()),
-            _ => {}
+        if let Origin::Computed(how) = &number.origin {
+            computed.push(format!("{} ({how})", number.text));
         }
     }
     if !computed.is_empty() {
         notes.push(format!("Computed from the result: {}", computed.join(", ")));
     }
-    if !unsupported.is_empty() {
-        notes.push(format!("Not found in the result: {}", unsupported.join(", ")));
-    }
+    notes.extend(unsupported(&preview.numbers));
     if !checked.trusted.is_empty() {
         notes.push(format!("By {}", checked.trusted.join("; ")));
     }
@@ -126,6 +127,13 @@ fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<Strin
         notes.push(format!("Freshness: {}", preview.freshness.join("; ")));
     }
     notes
+}
+
+/// Names the numbers of an answer that nothing supports.
+fn unsupported(numbers: &[Number]) -> Option<String> {
+    let unsupported = numbers.iter().filter(|number| number.origin == Origin::Unsupported);
+    let named: Vec<&str> = unsupported.map(|number| number.text.as_str()).collect();
+    (!named.is_empty()).then(|| format!("Not found in the result: {}", named.join(", ")))
 }
 
 /// A row that is counted more often than this is counted more than once.

@@ -1,0 +1,43 @@
+//! Reads objects of third-party servers' results.
+
+use serde::de::DeserializeOwned;
+use serde_json::{Value, json};
+
+/// Reads an object whose fields all have defaults: a field of another form takes nothing but itself away. A number is
+/// taken where a text is wanted, and one value where a list is.
+pub(super) fn read<T: DeserializeOwned>(given: &Value) -> Option<T> {
+    let field = |(name, value): (&String, &Value)| {
+        let text = value.is_number().then(|| Value::from(value.to_string()));
+        let mut forms = [Some(value.clone()), text, Some(json!([value]))].into_iter().flatten();
+        let fits = |form: &Value| T::deserialize(json!({ name: form })).is_ok();
+        forms.find(fits).map(|form| (name.clone(), form))
+    };
+    let fields = given.as_object()?.iter().filter_map(field).collect();
+    T::deserialize(Value::Object(fields)).ok()
+}
+
+#[cfg(test)]
+mod tests {
+    use crate::cited::Passage;
+    use crate::mail::Mail;
+
+    use super::*;
+
+    #[test]
+    fn a_field_of_another_form_leaves_the_rest_of_its_object() {
+        let data = json!({ "messages": [
+            { "id": 7, "to": "a@b.test", "cc": null, "subject": null, "from": ["x"], "text": "Hi" },
+            "no object",
+        ] });
+        let read = Mail::all_of(Some(&data)).unwrap();
+        let to = vec!["a@b.test".to_owned()];
+        let mail = Mail { id: "7".into(), to, text: "Hi".into(), ..Mail::default() };
+        assert_eq!(read, [mail]);
+        assert!(Mail::all_of(Some(&json!({ "messages": ["no object"] }))).is_err());
+        assert_eq!(Mail::all_of(Some(&json!({ "messages": [] }))), Ok(Vec::new()));
+        let hit =
+            json!({ "document": 12, "title": null, "page": "iv", "quote": "a", "parent": "b" });
+        let passage = Passage { document: "12".into(), quote: "a".into(), ..Passage::default() };
+        assert_eq!(Passage::of_hit(&hit), Some(passage));
+    }
+}
