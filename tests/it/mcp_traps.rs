@@ -182,11 +182,11 @@ async fn a_server_that_ignores_discover_is_initialized_with_the_older_protocol()
     let pool = pool("ignores-discover", &line);
     let starts = || std::fs::read_to_string(log.path()).unwrap().lines().count();
     assert_eq!(scan(&pool).await.unwrap().protocol_version, "2025-11-25");
-    assert_eq!(starts(), 2);
+    assert_eq!(starts(), 1);
     // The era is remembered: after a death the server is not asked to discover again.
     assert!(matches!(call(&pool, "die").await, Err(Error::Unknown { .. })));
     assert!(!call(&pool, "echo").await.unwrap().is_error);
-    assert_eq!(starts(), 3);
+    assert_eq!(starts(), 2);
     pool.close().await;
 }
 

@@ -74,8 +74,8 @@ async fn a_task_stays_with_its_server_while_a_person_answers_and_the_servers_fil
         }
         let answer = json!({ "action": "accept", "content": { "sweet": true } });
         let answers = [("taste".to_owned(), answer)].into_iter().collect();
-        let told = exchange(CallRound::Tell { task: task.clone(), answers }).await.unwrap();
-        assert!(matches!(told, Reply::Task { .. }), "{told:?}");
+        let taken = exchange(CallRound::Tell { task: task.clone(), answers }).await.unwrap();
+        assert!(matches!(taken, Reply::Task { .. }), "{taken:?}");
         let done = exchange(wait(["taste".to_owned()].into())).await.unwrap();
         assert!(matches!(done, Reply::Done(_)), "{done:?}");
         let asked = std::fs::read_to_string(format!("{log}.asked")).unwrap();
