@@ -38,6 +38,11 @@ pub struct Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
+    // Trouble is 2, since 1 says that they differ.
+    compared(settings, args).await.map_err(|error| Error::CannotCompare(Box::new(error)))
+}
+
+async fn compared(settings: Settings, args: Args) -> Result<Exit> {
     let [run_a, run_b] = runs(&args.run)?;
     let a = Threads::find_in(&settings, Some(&args.a)).await?;
     let b = Threads::find_in(&settings, Some(&args.b)).await?;
@@ -47,8 +52,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let compared = threads.traces(&settings).compare(a, b).await;
     threads.close().await;
     let named = |error: runtime::Error| Error::from(error).about(&args.a).about(&args.b);
-    // Trouble is 2, since 1 says that they differ.
-    let comparison = compared.map_err(|error| Error::CannotCompare(Box::new(named(error))))?;
+    let comparison = compared.map_err(named)?;
     output::either(args.json, &comparison, || drawn(&comparison))?;
     Ok(if comparison.same { Exit::Done } else { Exit::Failed })
 }

@@ -72,11 +72,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let suite = args.suite()?;
     let baseline = args.baseline.as_deref().map(read_evaluation).transpose()?;
     let signals = Signals::listen()?;
-    let evaluating = evaluate(globals, settings, &args, &suite);
-    let Some(evaluation) = signals.unless_stopped(evaluating).await else {
-        return Ok(Exit::Aborted);
-    };
-    let evaluation = evaluation?;
+    let evaluation = evaluate(globals, settings, &args, &suite, &signals).await?;
+    let Some(evaluation) = evaluation else { return Ok(Exit::Aborted) };
     if let Some(path) = &args.save {
         files::write(path, &output::pretty(&evaluation)?)?;
     }
@@ -114,13 +111,14 @@ impl Args {
     }
 }
 
-/// Evaluates the models one after the other, compares their answers, and stores the figures.
+/// Evaluates the models one after the other, compares their answers, and stores the figures; `None` if a signal stops it.
 async fn evaluate(
     globals: &Globals,
     settings: Settings,
     args: &Args,
     suite: &Suite,
-) -> Result<Evaluation> {
+    signals: &Signals,
+) -> Result<Option<Evaluation>> {
     let role = args.role.as_deref();
     let first = args.model.first().filter(|_| role.is_none());
     let judge = match (&args.judge, first) {
@@ -148,17 +146,19 @@ async fn evaluate(
     for (model, mut settings) in subjects {
         // What one model learned must not help the next one.
         settings.swarm.experience &= of == 1;
-        let runtime = opening::runtime(settings, args.quiet).await?;
-        let added = add(&runtime, &evaluator, &model, args, &mut evaluation).await;
+        let opened = signals.unless_stopped(opening::runtime(settings, args.quiet)).await;
+        let Some(runtime) = opened.transpose()? else { return Ok(None) };
+        let adding = add(&runtime, &evaluator, &model, args, &mut evaluation);
+        let added = signals.unless_stopped(adding).await;
         let is_last = evaluation.models.len() == of;
         let kept = if is_last { runtime.keep_evaluation(&evaluation).await } else { Ok(true) };
-        runtime.close().await;
-        added?;
+        signals.unless_aborted(runtime.close()).await;
+        let Some(()) = added.transpose()? else { return Ok(None) };
         if !kept? {
             output::note("the figures are not stored: the threads are in memory, or encrypted");
         }
     }
-    Ok(evaluation)
+    Ok(Some(evaluation))
 }
 
 async fn add(

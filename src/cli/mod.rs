@@ -117,6 +117,9 @@ pub fn main_with(own: Graphs) -> ExitCode {
         Err(error) => return fail(&Error::Threads(error)).into(),
     };
     let exit = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| fail(&error));
+    if exit == Exit::Aborted && wants_json() && !output::has_written() {
+        tell_as_json("stopped", None, "stopped by a signal");
+    }
     // Tasks of an interrupted command must not keep the process running.
     runtime.shutdown_timeout(GRACE);
     exit.into()

@@ -94,7 +94,7 @@ pub(super) fn of_system(settings: &Settings) -> Vec<Part> {
 }
 
 fn program(name: impl AsRef<Path>) -> Option<PathBuf> {
-    find_program(name.as_ref(), &std::env::var_os("PATH").unwrap_or_default())
+    find_program(name.as_ref(), &std::env::var_os("PATH").unwrap_or_default(), "".as_ref())
 }
 
 fn certificates() -> Option<PathBuf> {

@@ -2,7 +2,7 @@
 
 use std::sync::{
     Arc, Mutex,
-    atomic::{AtomicBool, AtomicUsize, Ordering},
+    atomic::{AtomicU16, AtomicUsize, Ordering},
 };
 
 use axum::{
@@ -51,14 +51,19 @@ async fn call(pool: &Pool, tool: &str) -> Result<ToolOutcome, Error> {
     pool.call("web", tool, Map::new(), CallContext::default()).await
 }
 
-/// An old server with sessions, which can be made to forget them.
+/// An old server with sessions, which can be made to forget them, and has one more tool after its first session.
 #[derive(Default)]
 struct Old {
     sessions: AtomicUsize,
     current: Mutex<Option<String>>,
     calls: AtomicUsize,
     headers: Mutex<HeaderMap>,
-    broken: AtomicBool,
+    /// How it refuses a session that it forgot, instead of with 404: status, type and words.
+    refusal: Mutex<Option<(StatusCode, &'static str, &'static str)>>,
+    /// The status of calls in the first session.
+    broken: AtomicU16,
+    /// Bytes of its answers, if not short ones.
+    large: AtomicUsize,
 }
 
 impl Old {
@@ -93,19 +98,28 @@ async fn answer(State(old): State<Arc<Old>>, headers: HeaderMap, body: Bytes) ->
         return StatusCode::BAD_REQUEST.into_response();
     }
     if session != old.current.lock().unwrap().as_deref() {
-        return StatusCode::NOT_FOUND.into_response();
+        return match *old.refusal.lock().unwrap() {
+            Some((status, kind, words)) => {
+                (status, [(header::CONTENT_TYPE, kind)], words).into_response()
+            }
+            None => StatusCode::NOT_FOUND.into_response(),
+        };
     }
+    let broken = StatusCode::from_u16(old.broken.load(Ordering::SeqCst)).ok();
     match request["method"].as_str().unwrap() {
         "tools/list" => {
-            let tool = json!({"name": "count", "inputSchema": {"type": "object"}});
-            result(json!({"tools": [tool]})).into_response()
+            let tool = |name: &str| json!({"name": name, "inputSchema": {"type": "object"}});
+            let tools = [tool("count"), tool("more")];
+            let count = old.sessions.load(Ordering::SeqCst).min(tools.len());
+            result(json!({"tools": tools[..count]})).into_response()
         }
-        "tools/call" if old.broken.load(Ordering::SeqCst) => {
-            StatusCode::BAD_GATEWAY.into_response()
+        "tools/call" if broken.is_some() && session == Some("s0") => {
+            broken.unwrap_or_default().into_response()
         }
         "tools/call" => {
             let count = old.calls.fetch_add(1, Ordering::SeqCst) + 1;
-            let text = json!({"type": "text", "text": count.to_string()});
+            let more = "x".repeat(old.large.load(Ordering::SeqCst));
+            let text = json!({"type": "text", "text": format!("{count}{more}")});
             result(json!({"content": [text]})).into_response()
         }
         _ => StatusCode::ACCEPTED.into_response(),
@@ -156,7 +170,85 @@ async fn a_session_that_the_server_forgot_is_made_again_and_the_call_runs_once()
     assert_eq!((&*via.transport, via.session_id.as_deref()), ("tcp", Some("s1")));
     assert_eq!(via.protocol_version, "2025-06-18");
     assert_eq!(old.sessions.load(Ordering::SeqCst), 2);
+    // It may have been started again with other tools.
+    let mut changes = pool.changes();
+    let listed = tokio::time::timeout(std::time::Duration::from_secs(20), async {
+        while pool.known()[0].tools.len() != 2 {
+            changes.changed().await.unwrap();
+        }
+    });
+    listed.await.unwrap();
     pool.close().await;
+    server.abort();
+}
+
+/// Many servers that were started again do not say 404.
+#[tokio::test]
+async fn a_session_that_a_server_refuses_in_its_own_words_is_made_again() {
+    let no_session = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: No valid session ID provided"},"id":null}"#;
+    let no_greeting = r#"{"jsonrpc":"2.0","error":{"code":-32000,"message":"Bad Request: Server not initialized"},"id":null}"#;
+    for refusal in [
+        (StatusCode::BAD_REQUEST, "application/json", no_session),
+        (StatusCode::BAD_REQUEST, "application/json", no_greeting),
+        (StatusCode::BAD_REQUEST, "text/plain", "Bad Request: No valid session ID provided"),
+        (StatusCode::UNAUTHORIZED, "text/plain", "Unauthorized: Session not found"),
+    ] {
+        let old = Arc::new(Old::default());
+        let (url, server) = serve(old.router()).await;
+        let pool = pool(&url, TOKEN);
+        assert_eq!(call(&pool, "count").await.unwrap().text, "1");
+        *old.refusal.lock().unwrap() = Some(refusal);
+        *old.current.lock().unwrap() = None;
+        assert_eq!(call(&pool, "count").await.unwrap().text, "2", "{refusal:?}");
+        assert_eq!(old.sessions.load(Ordering::SeqCst), 2);
+        pool.close().await;
+        server.abort();
+    }
+}
+
+#[tokio::test]
+async fn the_call_that_tries_a_failing_server_again_has_a_new_session() {
+    let old = Arc::new(Old::default());
+    let (url, server) = serve(old.router()).await;
+    let pool = pool(&url, &format!("{TOKEN}breaker_failures = 2\nbreaker_cooldown_sec = 0.05"));
+    old.broken.store(502, Ordering::SeqCst);
+    for _ in 0..2 {
+        assert!(matches!(call(&pool, "count").await, Err(Error::Unknown { .. })));
+    }
+    perihelion::clock::sleep(std::time::Duration::from_millis(60)).await;
+    assert_eq!(call(&pool, "count").await.unwrap().text, "1");
+    pool.close().await;
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_status_that_rejects_the_message_shows_that_the_call_did_not_run() {
+    let old = Arc::new(Old::default());
+    let (url, server) = serve(old.router()).await;
+    let pool = pool(&url, TOKEN);
+    for status in [302, 400, 401, 403, 405, 413, 409, 504] {
+        old.broken.store(status, Ordering::SeqCst);
+        let error = call(&pool, "count").await.unwrap_err();
+        let is_refused = matches!(error, Error::Refused { .. });
+        assert_eq!(is_refused, status < 409 || status == 413, "{error}");
+        assert!(error.to_string().contains(&status.to_string()), "{error}");
+    }
+    pool.close().await;
+    server.abort();
+}
+
+#[tokio::test]
+async fn a_large_answer_arrives_within_the_limit_of_results_and_is_too_large_beyond_it() {
+    let old = Arc::new(Old::default());
+    let (url, server) = serve(old.router()).await;
+    old.large.store(17 << 20, Ordering::SeqCst);
+    let large = pool(&url, &format!("{TOKEN}max_result_bytes = 33554432"));
+    assert!(!call(&large, "count").await.unwrap().is_error);
+    large.close().await;
+    let small = pool(&url, TOKEN);
+    let outcome = call(&small, "count").await.unwrap();
+    assert!(outcome.is_error && outcome.text.contains("raise max_result_bytes"), "{outcome:?}");
+    small.close().await;
     server.abort();
 }
 
@@ -166,7 +258,7 @@ async fn a_gateway_error_leaves_the_outcome_of_the_call_unknown() {
     let (url, server) = serve(old.router()).await;
     let pool = pool(&url, TOKEN);
     assert_eq!(call(&pool, "count").await.unwrap().text, "1");
-    old.broken.store(true, Ordering::SeqCst);
+    old.broken.store(502, Ordering::SeqCst);
     let error = call(&pool, "count").await.unwrap_err();
     assert!(matches!(&error, Error::Unknown { reason, .. } if reason.contains("502")), "{error}");
     pool.close().await;

@@ -118,7 +118,7 @@ async fn the_cache_of_a_server_contains_no_secret() {
     assert!(!kept.contains("token-of-the-server"), "{kept}");
 }
 
-/// The era is known from the last time, so a server that ignores discovery starts once.
+/// A server that ignores discovery is greeted again in the same process, and at once the next time.
 #[tokio::test]
 async fn the_protocol_version_of_a_server_is_remembered_across_processes() {
     let log = tempfile::NamedTempFile::new().unwrap();
@@ -127,7 +127,7 @@ async fn the_protocol_version_of_a_server_is_remembered_across_processes() {
         log.path()
     );
     let cache = tempfile::tempdir().unwrap();
-    for starts in [2, 3] {
+    for starts in [1, 2] {
         let pool = pool_with(&table("x", "ignores-discover", &line), Some(&cache));
         assert!(pool.scan().await.remove(0).outcome.is_ok());
         pool.close().await;
@@ -169,6 +169,30 @@ async fn a_long_call_prevents_an_idle_stop_of_its_server() {
     };
     let (outcome, ()) = tokio::join!(lingering, make);
     assert_eq!(outcome.unwrap().text, "lingered");
+    pool.close().await;
+}
+
+/// A server that does one thing after the other lists its tools only after the call.
+#[tokio::test]
+async fn a_list_that_is_late_during_a_call_does_not_end_the_call() {
+    let directory = tempfile::tempdir().unwrap();
+    let begun = directory.path().join("begun");
+    let until = directory.path().join("there");
+    let pool = pool("plain", "startup_timeout_sec = 2");
+    let arguments = json!({ "begun": begun, "until": until }).as_object().cloned().unwrap();
+    let lingering = pool.call("x", "linger", arguments, CallContext::default());
+    let rescan = async {
+        while !begun.exists() {
+            tokio::task::yield_now().await;
+        }
+        let error = pool.rescan().await.remove(0).outcome.unwrap_err().to_string();
+        assert!(error.contains("the tool list did not arrive within"), "{error}");
+        assert_eq!(state(&pool).phase, Phase::Running);
+        std::fs::write(&until, "").unwrap();
+    };
+    let (outcome, ()) = tokio::join!(lingering, rescan);
+    assert_eq!(outcome.unwrap().text, "lingered");
+    assert!(pool.rescan().await.remove(0).outcome.is_ok());
     pool.close().await;
 }
 

@@ -79,6 +79,28 @@ async fn a_confined_server_reads_only_the_listed_paths() {
     closed.close().await;
 }
 
+#[tokio::test]
+async fn a_relative_program_starts_in_the_directory_of_the_server_with_and_without_a_sandbox() {
+    use std::os::unix::fs::PermissionsExt as _;
+    if !can_confine().await {
+        return;
+    }
+    let (_home, path) = directory();
+    let program = path.join("server.sh");
+    std::fs::write(&program, "#!/bin/sh\necho it ran >&2\n").unwrap();
+    std::fs::set_permissions(&program, std::fs::Permissions::from_mode(0o700)).unwrap();
+    for sandbox in ["", "sandbox = { read_only = [\".\"] }"] {
+        let text =
+            format!("[mcp_servers.x]\ncommand = \"./server.sh\"\ncwd = {path:?}\n{sandbox}\n");
+        let env = |name: &str| std::env::var(name).ok();
+        let file = ServersFile::parse("mcp-servers.toml".as_ref(), &text, &env).unwrap();
+        let pool = Pool::new(file, PoolOptions::default());
+        let error = pool.scan().await.remove(0).outcome.unwrap_err().to_string();
+        pool.close().await;
+        assert!(error.contains("it ran"), "{sandbox}: {error}");
+    }
+}
+
 /// X6
 #[tokio::test]
 async fn a_confined_server_writes_only_to_permitted_paths_and_a_private_scratch_directory() {

@@ -63,7 +63,7 @@ fn a_table_written_for_codex_is_understood_unchanged() {
         panic!()
     };
     assert_eq!((bearer_token.as_deref(), headers.len()), (Some("s3cret-token"), 2));
-    assert_eq!(file.warnings.len(), 2);
+    assert_eq!(file.warnings.len(), 3);
     assert!(file.warnings[0].text.ends_with("mcp_servers.cloud.oauth"), "{:?}", file.warnings);
 }
 
@@ -127,6 +127,32 @@ fn variables_are_expanded_in_command_arguments_directory_and_address() {
     assert_eq!((args.join(" "), cwd.as_deref()), ("/srv/data b".into(), Some("/srv/data")));
     let Transport::Http { url, .. } = &file.servers[1].transport else { panic!() };
     assert_eq!(url, "http://localhost:1/mcp");
+}
+
+#[test]
+fn relative_paths_of_a_sandbox_start_in_the_directory_of_the_server() {
+    let file = parse(
+        "[mcp_servers.a]\ncommand = \"x\"\ncwd = \"${DATA}\"\nsandbox = { read_only = [\"books\"] }",
+    )
+    .unwrap();
+    let sandbox = file.servers[0].sandbox.as_ref().unwrap();
+    assert_eq!(sandbox.read_only, [std::path::Path::new("/srv/data/books")]);
+}
+
+#[test]
+fn a_header_without_a_value_is_named_and_does_not_count_as_a_token() {
+    let table =
+        "[mcp_servers.a]\nurl = \"http://h/\"\nenv_http_headers = { Authorization = \"NOT_SET\" }";
+    let file = parse(table).unwrap();
+    let [warning] = file.warnings.as_slice() else { panic!("{:?}", file.warnings) };
+    assert_eq!(
+        warning.text,
+        "this header is not sent, because NOT_SET is not set: mcp_servers.a.env_http_headers.Authorization"
+    );
+    let Transport::Http { headers, oauth, .. } = &file.servers[0].transport else { panic!() };
+    assert!(headers.is_empty() && oauth.is_some());
+    let twice = table.replace("NOT_SET", "TOKEN") + "\nbearer_token_env_var = \"TOKEN\"";
+    assert!(refusal(&twice).contains("bearer_token_env_var: the headers have `Authorization` too"));
 }
 
 #[test]

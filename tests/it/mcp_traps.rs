@@ -13,6 +13,7 @@ fn pool_of(file: &str) -> Pool {
     let env = |name: &str| match name {
         "OPENAI_API_KEY" => Some("sk-of-the-operator".to_owned()),
         "SERVER_TOKEN" => Some("token-of-the-server".to_owned()),
+        "WORKSPACE" => Some("/home/ada/work".to_owned()),
         _ => std::env::var(name).ok(),
     };
     let file = ServersFile::parse("mcp-servers.toml".as_ref(), file, &env).unwrap();
@@ -181,11 +182,11 @@ async fn a_server_that_ignores_discover_is_initialized_with_the_older_protocol()
     let pool = pool("ignores-discover", &line);
     let starts = || std::fs::read_to_string(log.path()).unwrap().lines().count();
     assert_eq!(scan(&pool).await.unwrap().protocol_version, "2025-11-25");
-    assert_eq!(starts(), 2);
+    assert_eq!(starts(), 1);
     // The era is remembered: after a death the server is not asked to discover again.
     assert!(matches!(call(&pool, "die").await, Err(Error::Unknown { .. })));
     assert!(!call(&pool, "echo").await.unwrap().is_error);
-    assert_eq!(starts(), 3);
+    assert_eq!(starts(), 2);
     pool.close().await;
 }
 
@@ -239,7 +240,7 @@ async fn structured_content_that_breaks_its_schema_becomes_an_error_with_the_rea
 async fn a_server_sees_only_its_configured_variables_and_no_secret_of_the_operator() {
     let pool = pool(
         "plain",
-        "env = { LEVEL = \"${NO_SUCH_LEVEL:-quiet}\" }\nenv_vars = [\"SERVER_TOKEN\", \"NOT_SET\"]",
+        "env = { LEVEL = \"${NO_SUCH_LEVEL:-quiet}\" }\nenv_vars = [\"SERVER_TOKEN\", \"NOT_SET\", \"WORKSPACE\"]",
     );
     let outcome = call(&pool, "environment").await.unwrap();
     let names: BTreeSet<_> =
@@ -252,6 +253,8 @@ async fn a_server_sees_only_its_configured_variables_and_no_secret_of_the_operat
     );
     // What it was given to know does not come back into prompts and stores.
     assert!(outcome.text.contains("SERVER_TOKEN=[redacted]"));
+    // What is no secret does, so that it can be used.
+    assert!(outcome.text.contains("WORKSPACE=/home/ada/work"));
     pool.close().await;
 }
 

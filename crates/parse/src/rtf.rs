@@ -37,11 +37,24 @@ struct Group {
     /// Replacement for a Unicode character that is unknown.
     instead: usize,
     is_hidden: bool,
+    style: i32,
+    level: Option<u8>,
+    depth: usize,
+    in_table: bool,
 }
 
 impl Default for Group {
     fn default() -> Self {
-        Self { place: Place::Body, font: -1, instead: 1, is_hidden: false }
+        Self {
+            place: Place::Body,
+            font: -1,
+            instead: 1,
+            is_hidden: false,
+            style: 0,
+            level: None,
+            depth: 0,
+            in_table: false,
+        }
     }
 }
 
@@ -57,9 +70,6 @@ struct Reader<'a> {
     fonts: HashMap<i32, &'static Encoding>,
     /// Levels of the styles that are headings.
     headings: HashMap<i32, u8>,
-    style: i32,
-    level: Option<u8>,
-    depth: usize,
     /// Bytes that are not decoded yet.
     bytes: Vec<u8>,
     /// The first half of a character of Unicode.
@@ -74,7 +84,6 @@ struct Reader<'a> {
     title: String,
     author: String,
     row: Vec<String>,
-    in_table: bool,
     grid: Grid,
     builder: Builder,
 }
@@ -120,6 +129,9 @@ impl Reader<'_> {
             b'}' => {
                 self.decode();
                 self.passed = 0;
+                if self.groups.len() == 1 {
+                    self.word("par", None);
+                }
                 self.close();
                 // What follows the document's own group is no part of it.
                 return Ok(!self.groups.is_empty());
@@ -145,10 +157,8 @@ impl Reader<'_> {
             let name = std::mem::take(&mut self.style_name).to_lowercase();
             let level = name.trim().strip_prefix("heading ").map(|rest| rest.trim_end_matches(';'));
             if let Some(level) = level.and_then(|level| level.trim().parse().ok()) {
-                self.headings.insert(self.style, level);
+                self.headings.insert(ended.style, level);
             }
-            self.style = 0;
-            self.level = None;
         }
     }
 
@@ -238,20 +248,18 @@ impl Reader<'_> {
             | "footerl" | "footerr" | "footerf" => self.group.place = Place::Aside,
             "colortbl" | "pict" | "objdata" | "info" | "nonshppict" | "fldinst" | "xe" | "tc"
             | "filetbl" | "revtbl" | "listtable" => self.group.place = Place::Skipped,
-            "s" => self.style = number.unwrap_or(0),
+            "s" => self.group.style = number.unwrap_or(0),
             "outlinelevel" => {
-                self.level =
+                self.group.level =
                     number.and_then(|n| u8::try_from(n).ok()).filter(|n| *n < 9).map(|n| n + 1);
             }
-            "ilvl" => self.depth = number.and_then(|n| n.try_into().ok()).unwrap_or(0),
+            "ilvl" => self.group.depth = number.and_then(|n| n.try_into().ok()).unwrap_or(0),
             "pard" => {
-                self.style = 0;
-                self.level = None;
-                self.depth = 0;
-                self.in_table = false;
+                let Group { style, level, depth, in_table, .. } = Group::default();
+                self.group = Group { style, level, depth, in_table, ..self.group };
             }
-            "intbl" => self.in_table = true,
-            "par" | "sect" | "page" if self.group.place == Place::Body && !self.in_table => {
+            "intbl" => self.group.in_table = true,
+            "par" | "sect" | "page" if self.group.place == Place::Body && !self.group.in_table => {
                 self.end_table();
                 self.paragraph();
             }
@@ -330,14 +338,14 @@ impl Reader<'_> {
     fn paragraph(&mut self) {
         let text = std::mem::take(&mut self.text);
         let marker = crate::builder::one_line(&std::mem::take(&mut self.marker));
-        let level = self.headings.get(&self.style).copied().or(self.level);
+        let level = self.headings.get(&self.group.style).copied().or(self.group.level);
         // The signs of lists are letters of fonts that hold nothing but signs.
         let is_sign = !marker.is_empty() && !marker.chars().any(char::is_alphanumeric);
         let marker = if is_sign { "-".to_owned() } else { marker };
         match level {
             Some(level) => self.builder.heading(level, &format!("{marker} {text}")),
             None if marker.is_empty() => self.builder.paragraph(&text),
-            None => self.builder.item(self.depth, &marker, &text),
+            None => self.builder.item(self.group.depth, &marker, &text),
         }
     }
 

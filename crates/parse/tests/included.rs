@@ -1,4 +1,4 @@
-//! Word documents that include other documents as they are.
+//! Word documents that include other documents as they are, and what their revisions and controls wrap.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
 #[path = "support/package.rs"]
@@ -74,6 +74,55 @@ fn an_included_document_is_read_in_its_place() {
             assert!(text.contains("It is 800.") && text.contains("| x |"), "{part}: {text}");
         }
     }
+}
+
+#[test]
+fn rows_and_cells_within_several_content_controls_are_read() {
+    let sdt =
+        |inner: &str| format!("<w:sdt><w:sdtPr/><w:sdtContent>{inner}</w:sdtContent></w:sdt>");
+    let cell = |text: &str| format!("<w:tc>{}</w:tc>", paragraph(text));
+    let row = |a: &str, b: &str| {
+        let inserted = format!("<w:customXml>{}</w:customXml>", sdt(&cell(b)));
+        format!("<w:tr>{}{inserted}</w:tr>", cell(a))
+    };
+    // As Word writes a repeating section.
+    let section = sdt(&(sdt(&row("1", "2")) + &sdt(&row("3", "4"))));
+    let body = format!("<w:tbl>{}{section}</w:tbl>", row("a", "b"));
+    let text = read(&body, "x.txt", b"").text;
+    assert_eq!(text, "| a | b |\n| - | - |\n| 1 | 2 |\n| 3 | 4 |\n");
+}
+
+#[test]
+fn text_that_word_does_not_show_is_left_out_everywhere() {
+    let run = |properties: &str, text: &str| {
+        format!("<w:r><w:rPr>{properties}</w:rPr><w:t>{text}</w:t></w:r>")
+    };
+    let moved = format!("<w:moveFrom>{}</w:moveFrom>", run("", "moved"));
+    let ruby = format!(
+        "<w:ruby><w:rt>{}</w:rt><w:rubyBase>{}</w:rubyBase></w:ruby>",
+        run("", "とう"),
+        run("", "東")
+    );
+    let words = format!(
+        "<w:p>{}{}{moved}<w:r>{ruby}</w:r>{}</w:p>",
+        run("", "seen "),
+        run("<w:vanish/>", "hidden "),
+        run("<w:vanish w:val='0'/>", "京"),
+    );
+    assert_eq!(read(&words, "x.txt", b"").text, "seen 東京\n");
+    let row = |properties: &str, text: &str| {
+        let cell = format!("<w:tc>{}</w:tc>", paragraph(text));
+        format!("<w:tr><w:trPr>{properties}</w:trPr>{cell}{cell}</w:tr>")
+    };
+    let rows = row("", "a") + &row("<w:del/>", "no") + &row("<w:ins/>", "b");
+    let table = format!("<w:tbl>{rows}</w:tbl>");
+    assert_eq!(read(&table, "x.txt", b"").text, "| a | a |\n| - | - |\n| b | b |\n");
+    // A table within a table is read as its text.
+    let outer = format!(
+        "<w:tbl><w:tr><w:tc>{words}</w:tc><w:tc><w:tbl><w:tr><w:tc>{words}</w:tc></w:tr>{rows}</w:tbl></w:tc></w:tr></w:tbl>"
+    );
+    let text = read(&outer, "x.txt", b"").text;
+    assert!(text.contains("| seen 東京 | seen 東京 a a b b |"), "{text}");
 }
 
 #[test]

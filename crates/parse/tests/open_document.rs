@@ -89,6 +89,20 @@ fn open_document_sheets_and_slides_are_pages() {
 }
 
 #[test]
+fn equal_rows_that_are_written_once_are_read_as_often_as_they_are_seen() {
+    let cell = |text: &str| format!("<table:table-cell><text:p>{text}</text:p></table:table-cell>");
+    let body = format!(
+        "<table:table><table:table-row table:number-rows-repeated='5000'>{}{}</table:table-row><table:table-row>\
+         <table:table-cell table:number-rows-spanned='4294967295' table:number-columns-spanned='4294967295'><text:p>last</text:p></table:table-cell></table:table-row></table:table>",
+        cell("same"),
+        cell("row")
+    );
+    let parsed = open_document("spreadsheet", "", &body);
+    assert_eq!(parsed.text.matches("| same | row |").count(), 5000);
+    assert!(parsed.text.contains("| last |"));
+}
+
+#[test]
 fn the_chapters_of_a_book_are_read_in_the_order_of_its_spine() {
     let page = |title: &str, body: &str| {
         format!(

@@ -96,10 +96,10 @@ impl Bubblewrap {
     }
 }
 
-/// Finds a program as a shell does: by its path if it has one, otherwise in the directories of `PATH`.
-pub fn find_program(program: &Path, path: &OsStr) -> Option<PathBuf> {
+/// Finds a program as a shell in `from` does: by its path if it has one, otherwise in the directories of `PATH`.
+pub fn find_program(program: &Path, path: &OsStr, from: &Path) -> Option<PathBuf> {
     if program.components().count() > 1 {
-        return std::path::absolute(program).ok().filter(|found| found.is_file());
+        return std::path::absolute(from.join(program)).ok().filter(|found| found.is_file());
     }
     std::env::split_paths(path)
         .map(|directory| directory.join(program))

@@ -43,7 +43,7 @@ impl Interpreter {
     /// [`Error::NoBubblewrap`], [`Error::NoPython`], [`Error::NoPackages`], or [`Error::Scratch`] if the filter cannot be written.
     pub fn open(packages: &[PathBuf]) -> Result<Self, Error> {
         let path = std::env::var_os("PATH").unwrap_or_default();
-        let find = |name: &str| find_program(Path::new(name), &path);
+        let find = |name: &str| find_program(Path::new(name), &path, Path::new(""));
         let bubblewrap = find("bwrap").ok_or(Error::NoBubblewrap)?;
         let python = find("python3").ok_or(Error::NoPython)?;
         let packages = packages.iter().map(|path| directory(path)).collect::<Result<_, _>>()?;

@@ -138,6 +138,10 @@ fn is_public_v4(ip: Ipv4Addr) -> bool {
 }
 
 fn is_public_v6(ip: Ipv6Addr) -> bool {
+    // A network's own translation, which can put the address elsewhere than at the end.
+    if ip.segments().starts_with(&[0x64, 0xff9b, 1]) {
+        return false;
+    }
     // An address that carries one of the older kind leads where that leads.
     if let Some(inner) = embedded(ip) {
         return is_public_v4(inner);
@@ -196,6 +200,7 @@ mod tests {
             "http://[::ffff:127.0.0.1]/",
             "http://[::ffff:7f00:1]/",
             "http://[64:ff9b::7f00:1]/",
+            "http://[64:ff9b:1:a00:0:100:808:808]/",
             "http://[2002:7f00:1::]/",
             "http://[fe80::1]/",
             "http://[fc00::1]/",

@@ -135,12 +135,8 @@ impl Web {
                 None => Err(Error::Media { address, media }),
             };
         }
-        let most = self.limits.bytes;
-        let read = bounded(&mut answer, most).await;
+        let read = bounded(&mut answer, self.limits.bytes).await;
         let (bytes, is_cut) = read.map_err(|error| self.failed(url, &error))?;
-        let encoding = answer.headers().get(CONTENT_ENCODING).and_then(|name| name.to_str().ok());
-        let (bytes, is_more) =
-            perihelion_mime::unpacked(bytes, encoding.unwrap_or_default(), &media, most);
         let parameter = media.split(';').find_map(|part| part.trim().strip_prefix("charset="));
         let charset = parameter.map(|name| name.trim_matches(['"', '\'', ' ']));
         let text = perihelion_mime::decoded_page(&bytes, charset);
@@ -156,7 +152,7 @@ impl Web {
             }
             Err(_) => return Err(Error::Unreadable { address, seconds: limits.time.as_secs() }),
         };
-        page.truncated |= is_cut || is_more;
+        page.truncated |= is_cut;
         Ok(page)
     }
 
@@ -238,17 +234,22 @@ fn redirection(answer: &reqwest::Response) -> Option<&str> {
     answer.status().is_redirection().then_some(target)
 }
 
+/// Reads and unpacks at most so many bytes of a body, and returns whether there were more.
 pub(crate) async fn bounded(
     answer: &mut reqwest::Response,
     limit: usize,
 ) -> Result<(Vec<u8>, bool), reqwest::Error> {
     let mut bytes = Vec::new();
-    while let Some(chunk) = answer.chunk().await? {
+    let mut is_cut = false;
+    while !is_cut && let Some(chunk) = answer.chunk().await? {
         let room = limit.saturating_sub(bytes.len());
         bytes.extend(chunk.iter().take(room));
-        if chunk.len() > room {
-            return Ok((bytes, true));
-        }
+        is_cut = chunk.len() > room;
     }
-    Ok((bytes, false))
+    let [encoding, media] = [CONTENT_ENCODING, CONTENT_TYPE].map(|name| {
+        let value = answer.headers().get(name).and_then(|value| value.to_str().ok());
+        value.unwrap_or_default().to_ascii_lowercase()
+    });
+    let (bytes, is_more) = perihelion_mime::unpacked(bytes, &encoding, &media, limit);
+    Ok((bytes, is_cut || is_more))
 }

@@ -11,7 +11,9 @@ use axum::http::{HeaderMap, StatusCode};
 use axum::response::{Html, IntoResponse};
 use axum::routing::{get, post};
 use axum::{Json, Router};
-use perihelion_web::{Addresses, Error, Kind, Limits, Provider, Web, Wire};
+use perihelion_web::{
+    Addresses, Document, Error, Kind, Limits, Provider, ReadDocument, Reading, Web, Wire,
+};
 use serde_json::Value;
 
 async fn serve(router: Router) -> String {
@@ -68,6 +70,29 @@ async fn a_page_that_is_sent_compressed_is_read_whether_a_header_names_it_or_not
         let page = web.fetch(&format!("http://{address}/{path}")).await.unwrap();
         assert_eq!((page.text.trim(), page.truncated), ("Salt water, Größe 5", false), "{path}");
     }
+}
+
+/// Reads a document as its text.
+struct Plain;
+
+impl ReadDocument for Plain {
+    fn read<'a>(&'a self, _name: &'a str, bytes: &'a [u8]) -> Reading<'a> {
+        let text = String::from_utf8_lossy(bytes).into_owned();
+        Box::pin(async move { Ok(Document { title: None, text }) })
+    }
+}
+
+#[tokio::test]
+async fn a_document_that_is_sent_compressed_is_unpacked() {
+    let mut gzip = flate2::write::GzEncoder::new(Vec::new(), flate2::Compression::fast());
+    gzip.write_all(b"Salt water").unwrap();
+    let gzip = gzip.finish().unwrap();
+    let headers = [("content-type", "application/pdf"), ("content-encoding", "gzip")];
+    let address =
+        serve(Router::new().route("/a.pdf", get(async move || (headers, gzip.clone())))).await;
+    let web = web(&[&address], None).with_documents(Arc::new(Plain));
+    let page = web.fetch(&format!("http://{address}/a.pdf")).await.unwrap();
+    assert!(page.text.contains("Salt water"), "{}", page.text);
 }
 
 /// S3.07

@@ -5,6 +5,8 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 use serde_json::json;
 
+use crate::support::hostile::table;
+
 use super::world::{SERVERS, World, ended, noting, reading, select, signal};
 
 /// The script, with a QA that hangs in its first call.
@@ -14,6 +16,20 @@ fn hanging_at_the_end(script: Script) -> Script {
 
 /// Calls until the QA of the scripts hangs: supervisor, agent twice, reflector, supervisor, QA.
 const CALLS: usize = 6;
+
+#[tokio::test]
+async fn a_run_that_is_stopped_before_it_begins_prints_one_json_object() {
+    let world = World::new(reading()).await;
+    let log = format!("env = {{ START_LOG = {:?} }}", world.path("started"));
+    world.write("mcp-servers.toml", &table("x", "never-initializes", &log));
+    let child = world.start(&["run", "Hi", "--json"]);
+    while world.read("started").is_empty() {
+        tokio::task::yield_now().await;
+    }
+    signal(&child, Signal::SIGINT);
+    let stopped = ended(child).await.code(130);
+    assert_eq!(stopped.json()["error"]["type"], "stopped");
+}
 
 /// S1.03
 #[tokio::test]

@@ -130,6 +130,11 @@ async fn two_threads_that_did_the_same_do_not_differ() {
     world.run(&["diff", "t", "t", "--run", "1"]).await.code(0);
     world.run(&["diff", "t", "nobody"]).await.code(2).says("unknown thread: nobody");
     world.run(&["diff", "t", "f", "--run", "7"]).await.code(2).says("no run 7");
+    // 1 would mean that they differ.
+    world.write("no.db", &"not a database".repeat(100));
+    for database in ["sqlite:no.db", "postgres://127.0.0.1:1/p"] {
+        world.run(&["--database", database, "diff", "t", "f"]).await.code(2);
+    }
 }
 
 /// X3

@@ -4,9 +4,9 @@ use serde_json::{Map, Value};
 
 use crate::types::schema::{self, Mismatch, Unusable};
 
-/// Words in the name or title of a field that ask for what must not pass through a form.
-const SECRETS: &str = "password passwd passphrase passcode secret apikey accesskey privatekey token credential cvv cvc \
-     cardnumber seedphrase";
+/// Ends of words in the name or title of a field that ask for what must not pass through a form.
+const SECRETS: &str = "password,passwd,passphrase,passcode,secret,token,credential,cvv,cvc,apikey,api key,accesskey,\
+     access key,privatekey,private key,cardnumber,card number,seedphrase,seed phrase";
 
 /// Returns the name of a field that asks for a secret: the protocol has an address visited for these.
 pub(super) fn secret_field(requested_schema: &Value) -> Option<&str> {
@@ -14,15 +14,23 @@ pub(super) fn secret_field(requested_schema: &Value) -> Option<&str> {
     let asks = |(name, field): &(&String, &Value)| {
         let title = field.get("title").and_then(Value::as_str).unwrap_or_default();
         let is_password = field.get("format").and_then(Value::as_str) == Some("password");
-        is_password || names_a_secret(name) || names_a_secret(title)
+        let is_text = field.get("type").is_none_or(|kind| kind == "string");
+        is_password || names_a_secret(name, is_text) || names_a_secret(title, is_text)
     };
     fields.iter().find(asks).map(|(name, _)| name.as_str())
 }
 
-fn names_a_secret(name: &str) -> bool {
-    let letters: String = name.chars().filter(|c| c.is_alphanumeric()).collect();
-    let letters = letters.to_lowercase();
-    SECRETS.split(' ').any(|word| letters.contains(word))
+/// A number of tokens is no token.
+fn names_a_secret(name: &str, is_text: bool) -> bool {
+    let mut words = String::new();
+    for letter in name.chars() {
+        let begins = letter.is_uppercase() && words.ends_with(char::is_lowercase);
+        words.extend(begins.then_some(' '));
+        words.push(if letter.is_alphabetic() { letter } else { ' ' });
+    }
+    let words = words.to_lowercase() + " ";
+    let mut secrets = SECRETS.split(',').filter(|secret| is_text || *secret != "token");
+    secrets.any(|secret| ["", "s"].iter().any(|end| words.contains(&format!("{secret}{end} "))))
 }
 
 #[derive(Clone, Debug, thiserror::Error)]
@@ -94,13 +102,22 @@ mod tests {
         let field = |name: &str, field: Value| json!({ "properties": { name: field } });
         for (name, shape) in [
             ("api_key", json!({ "type": "string" })),
+            ("accessTokens", json!({})),
+            ("userpassword", json!({ "type": "string" })),
             ("Password2", json!({ "type": "string" })),
             ("value", json!({ "type": "string", "title": "Access token" })),
             ("value", json!({ "type": "string", "format": "password" })),
         ] {
             assert_eq!(secret_field(&field(name, shape)), Some(name));
         }
-        assert_eq!(secret_field(&field("key", json!({ "title": "Sort key" }))), None);
+        for (name, shape) in [
+            ("key", json!({ "title": "Sort key" })),
+            ("max_tokens", json!({ "type": "integer", "title": "Number of tokens" })),
+            ("budget", json!({ "type": "number", "title": "Token budget" })),
+            ("secretary", json!({ "type": "string" })),
+        ] {
+            assert_eq!(secret_field(&field(name, shape)), None, "{name}");
+        }
         assert_eq!(secret_field(&json!({})), None);
     }
 }

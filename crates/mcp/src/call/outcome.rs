@@ -1,5 +1,7 @@
 //! Reads the answer to a tool call: text, structured content, and their problems; classifies a failed call.
 
+use std::fmt::Display;
+
 use rmcp::model::{ErrorCode, ServerResult};
 use serde_json::Value;
 
@@ -141,7 +143,7 @@ fn text_of(block: &Value, secrets: &Secrets) -> String {
     }
 }
 
-pub(super) fn too_large(tool: &str, size: usize, max_bytes: usize) -> ToolOutcome {
+pub(super) fn too_large(tool: &str, size: impl Display, max_bytes: usize) -> ToolOutcome {
     ToolOutcome::failed(format!(
         "the result of {tool} is too large ({size} bytes, at most {max_bytes}); \
          ask for less, or raise max_result_bytes"
@@ -149,7 +151,7 @@ pub(super) fn too_large(tool: &str, size: usize, max_bytes: usize) -> ToolOutcom
 }
 
 /// Longer reasons are dumps.
-const REASON_CHARS: usize = 2000;
+pub(crate) const REASON_CHARS: usize = 2000;
 
 /// The call of a tool, and what of its server has a part in it.
 pub(crate) struct Call<'a> {
@@ -188,12 +190,12 @@ impl Call<'_> {
     }
 }
 
-/// Returns whether the server itself refused a request, which shows that it responds.
-pub(super) fn is_refusal(failure: &Failure) -> bool {
+/// Returns whether the server itself refused or answered a request, which shows that it responds.
+pub(super) fn is_response(failure: &Failure) -> bool {
     match failure {
         Failure::Service(ServiceError::McpError(_)) => true,
         Failure::Service(ServiceError::TransportSend(error)) => {
-            delivery::of(error.error.as_ref()) == Delivery::Refused
+            matches!(delivery::of(error.error.as_ref()), Delivery::Refused | Delivery::TooLong(_))
         }
         _ => false,
     }
@@ -223,6 +225,10 @@ pub(super) async fn judge(
             match delivery::of(error.error.as_ref()) {
                 Delivery::NotSent => call.not_sent(&reason),
                 Delivery::Refused => call.refused(&reason),
+                Delivery::TooLong(bytes) => {
+                    let size = format!("more than {bytes}");
+                    return Ok(too_large(call.tool, size, call.config.max_result_bytes));
+                }
                 Delivery::Unknown => call.unknown(&reason),
             }
         }

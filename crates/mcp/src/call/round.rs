@@ -113,7 +113,7 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
 
 /// Interprets a call without a proper answer.
 async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
-    let is_refusal = outcome::is_refusal(&reason);
+    let is_response = outcome::is_response(&reason);
     let is_gone = matches!(reason, Failure::NotHandedOver | Failure::Closed);
     let is_connection_lost = match &reason {
         Failure::NotHandedOver => !opened.session.is_open(),
@@ -128,7 +128,7 @@ async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutco
         return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict, is_connection_lost };
     }
     let judged = outcome::judge(call, reason, &opened.session).await;
-    let verdict = if is_refusal {
+    let verdict = if is_response {
         Some(Verdict::Well)
     } else {
         let words = judged.as_ref().err().map(Error::reason).unwrap_or_default();

@@ -5,14 +5,14 @@ use std::time::Duration;
 
 use rmcp::ServiceError;
 use rmcp::model::{
-    CancelTaskParams, CancelTaskRequest, ClientRequest, GetTaskParams, GetTaskRequest,
+    CancelTaskParams, CancelTaskRequest, ClientRequest, ErrorCode, GetTaskParams, GetTaskRequest,
     RequestMetaObject, UpdateTaskParams, UpdateTaskRequest,
 };
 use serde_json::Value;
 
 use super::elicitation;
 use super::outcome::{self, Call};
-use crate::transport::session::{self, Answer, Bounds, Failure};
+use crate::transport::session::{self, Answer, Bounds, CANCEL, Failure};
 use crate::types::{Answers, Reply, Result, TaskHandle, ToolOutcome, text};
 use crate::{catalog::listing::Opened, transport::delivery};
 use perihelion_clock as clock;
@@ -26,8 +26,6 @@ const LONGEST: Duration = Duration::from_secs(60);
 const FAILURES: u32 = 7;
 /// First pause after a question without an answer; each further one is twice as long.
 const PATIENCE: Duration = Duration::from_millis(250);
-/// How long the delivery of a cancellation is tried.
-const CANCEL: Duration = Duration::from_secs(2);
 
 enum TaskProgress {
     Working { interval: Option<u64> },
@@ -192,7 +190,14 @@ fn silence(failure: Failure) -> Silence {
             Silence::Now(format!("no answer within {} s", limit.as_secs_f64()))
         }
         Failure::Service(ServiceError::McpError(error)) => {
-            Silence::ForGood(text::one_line(&error.message))
+            let words = text::one_line(&error.message);
+            match error.code {
+                ErrorCode::INVALID_PARAMS
+                | ErrorCode::METHOD_NOT_FOUND
+                | ErrorCode::RESOURCE_NOT_FOUND => Silence::ForGood(words),
+                // It may be busy, or what is before it.
+                _ => Silence::Now(words),
+            }
         }
         Failure::Service(other) => Silence::Now(delivery::chain(&other)),
     }

@@ -10,6 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use super::definitions::Definitions;
 use crate::configuration::{ServerConfig, Transport};
+use perihelion_sandbox::find_program;
 
 /// The version of the files; other versions are ignored.
 const FORMAT: u32 = 1;
@@ -93,9 +94,10 @@ impl Cache {
             let here = std::env::current_dir().unwrap_or_default();
             let place = cwd.as_ref().map_or(here.clone(), |cwd| here.join(cwd));
             digest.update(place.as_os_str().as_encoded_bytes());
-            let program = match executable.filter(|_| command == "perihelion") {
+            let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
+            let program = match config.own_program(executable) {
                 Some(own) => Some(own.to_owned()),
-                None => find(command, env.get("PATH").map(String::as_str), &place),
+                None => find_program(command.as_ref(), path, &place),
             };
             // A program that was replaced may have other tools.
             if let Some(stamp) = program.and_then(|program| stamp(&program)) {
@@ -105,14 +107,6 @@ impl Cache {
         let digest = digest.finalize().to_hex();
         self.directory.join(format!("{}.json", digest.get(..40).unwrap_or_default()))
     }
-}
-
-fn find(command: &str, path: Option<&str>, place: &Path) -> Option<PathBuf> {
-    if command.contains('/') {
-        return Some(place.join(command));
-    }
-    let directories = std::env::split_paths(path?).map(|directory| directory.join(command));
-    directories.into_iter().find(|file| file.is_file())
 }
 
 fn stamp(program: &Path) -> Option<String> {

@@ -7,7 +7,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 
 use super::definitions::{Definitions, Identity};
-use crate::configuration::{ServerConfig, ToolPolicy};
+use crate::configuration::{ServerConfig, ToolPolicy, redact::REDACTED};
 use crate::types::schema::{self, Checker};
 use crate::types::{
     CallPolicy, InputSchema, ServerInfo, ToolAnnotations, ToolDefinition, Via, schema_repair, text,
@@ -163,6 +163,8 @@ enum Rejected {
     Malformed(#[from] serde_json::Error),
     #[error("its name is empty, too long or contains control characters")]
     Name,
+    #[error("its name contains a secret of the server's configuration")]
+    Secret,
     #[error("{0}")]
     Policy(&'static str),
     #[error("its {schema} cannot be used: {source}")]
@@ -190,6 +192,10 @@ fn read(
         && !tool.name.contains(char::is_control);
     if !well_named {
         return Err(Rejected::Name);
+    }
+    // Under this name the server does not know it.
+    if tool.name.contains(REDACTED) {
+        return Err(Rejected::Secret);
     }
     if let Some(reason) = policy.refusal(&tool.name) {
         return Err(Rejected::Policy(reason));

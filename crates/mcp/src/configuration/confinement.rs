@@ -4,9 +4,9 @@ use std::path::{Path, PathBuf};
 
 use serde_json::{Value, json};
 
-use super::Secrets;
 use super::expand::{EntryLocation, Environment, expand};
 use super::table::{SandboxTable, Table};
+use super::{Secrets, Transport};
 use crate::types::digest;
 use perihelion_settings::config::Error;
 
@@ -85,6 +85,7 @@ pub(super) fn sandbox(
     place: &EntryLocation<'_>,
     table: &Table,
     env: Environment<'_>,
+    transport: &Transport,
 ) -> Result<Option<Sandbox>, Error> {
     let Some(sandbox) = table.sandbox.as_ref().filter(|_| table.is_enabled()) else {
         return Ok(None);
@@ -97,8 +98,11 @@ pub(super) fn sandbox(
             if text.trim().is_empty() {
                 return Err(place.error(&key, "a path is empty"));
             }
-            let path = Path::new(table.cwd.as_deref().unwrap_or_default()).join(text);
-            place.at(&key, std::path::absolute(&path))
+            let directory = match transport {
+                Transport::Stdio { cwd: Some(cwd), .. } => Path::new(cwd),
+                _ => Path::new(""),
+            };
+            place.at(&key, std::path::absolute(directory.join(text)))
         };
         written.iter().map(path).collect::<Result<Vec<PathBuf>, Error>>()
     };

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use toml_edit::{Document, Item, TableLike};
 
-use super::{Error, Result, Secrets};
+use super::{Error, Result, Secrets, secret};
 use perihelion_settings::config::strict;
 
 /// The lookup of variables; the process environment outside of tests.
@@ -17,7 +17,7 @@ const DEEPEST: usize = 8;
 pub(super) const INHERITED: &str = "PATH HOME USER LOGNAME SHELL TERM TZ TMPDIR LANG LANGUAGE LC_ALL \
      LC_COLLATE LC_CTYPE LC_MESSAGES LC_MONETARY LC_NUMERIC LC_TIME LC_PAPER XDG_CONFIG_HOME XDG_DATA_HOME";
 
-/// Expands every variable in `text`; values taken from the environment are noted as secrets.
+/// Expands every variable in `text`; secrets among the values are noted.
 ///
 /// An unset or empty variable takes its default, in which there may be variables again. A `$` without `{` stays
 /// unchanged.
@@ -136,11 +136,14 @@ fn reference(text: &str) -> Option<(&str, &str)> {
     None
 }
 
-/// Notes a value that came from the environment, unless the variable is a harmless one.
+/// Notes a value that came from the environment: a secret, or else one that is removed from the log alone.
 pub(super) fn note(name: &str, value: &str, secrets: &mut Secrets) {
-    if !INHERITED.split(' ').any(|known| known == name) {
-        secrets.add(value);
+    if INHERITED.split(' ').any(|known| known == name) {
+        return;
     }
+    let mut logged = Secrets::default();
+    let secrets = if secret::is_variable(name, value) { secrets } else { &mut logged };
+    secrets.add(value);
 }
 
 fn is_variable_name(name: &str) -> bool {
@@ -259,8 +262,26 @@ mod tests {
     #[test]
     fn values_from_the_environment_become_secrets_and_harmless_ones_do_not() {
         let mut secrets = Secrets::default();
-        let env = |name: &str| Some(if name == "HOME" { "/home/ada" } else { "hunter22" }.into());
-        expand("${HOME} ${DB_PASSWORD}", &env, &mut secrets).unwrap();
-        assert_eq!(secrets.redact("/home/ada hunter22"), "/home/ada [redacted]");
+        let env = |name: &str| {
+            let value = match name {
+                "HOME" => "/home/ada",
+                "DB_PASSWORD" => "hunter22",
+                "WORKSPACE" => "/home/ada/work",
+                "PWD" => "/home/ada/here",
+                "MODE" => "production",
+                "ACCOUNT" => "100000",
+                "HOSTED" => "https://ghp_0123456789@git.example/x",
+                _ => "9f8a7b6c5d4e3f2a1b0c",
+            };
+            Some(value.to_owned())
+        };
+        let text =
+            "${HOME} ${DB_PASSWORD} ${WORKSPACE} ${PWD} ${MODE} ${ACCOUNT} ${HOSTED} ${UNSURE}";
+        let expanded = expand(text, &env, &mut secrets).unwrap();
+        assert_eq!(
+            secrets.redact(&expanded),
+            "/home/ada [redacted] /home/ada/work /home/ada/here production 100000 [redacted] [redacted]"
+        );
+        assert_eq!(super::super::redact::redact_log("in production"), "in [redacted]");
     }
 }

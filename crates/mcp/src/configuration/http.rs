@@ -37,7 +37,7 @@ pub(super) fn http(
         headers.insert(name.clone(), place.at(&key, expand(text, env, secrets))?);
     }
     for (name, variable) in &table.env_http_headers {
-        if let Some(found) = env(variable) {
+        if let Some(found) = env(variable).filter(|value| !value.trim().is_empty()) {
             headers.insert(name.clone(), found);
         }
     }
@@ -55,14 +55,14 @@ pub(super) fn http(
         env,
         secrets,
     )?;
-    let oauth = if has_token(table) { None } else { Some(oauth(place, table, env, secrets)?) };
+    let has_header = headers.keys().any(|name| name.eq_ignore_ascii_case("authorization"));
+    if has_header && bearer_token.is_some() {
+        let message = "the headers have `Authorization` too; remove one of the two";
+        return Err(place.error("bearer_token_env_var", message));
+    }
+    let has_token = has_header || bearer_token.is_some();
+    let oauth = if has_token { None } else { Some(oauth(place, table, env, secrets)?) };
     Ok(Transport::Http { url, bearer_token, headers, oauth })
-}
-
-pub(super) fn has_token(table: &Table) -> bool {
-    let mut headers = table.http_headers.keys().chain(table.env_http_headers.keys());
-    table.bearer_token_env_var.is_some()
-        || headers.any(|name| name.eq_ignore_ascii_case("authorization"))
 }
 
 /// Checks that the address is one of HTTP, and notes the parts of it that may be secret.

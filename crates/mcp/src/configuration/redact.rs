@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+/// What stands in the place of a secret.
+pub(crate) const REDACTED: &str = "[redacted]";
 /// Shorter values would blot out ordinary words.
 const SHORTEST: usize = 6;
 /// Shorter ones, encoded, would blot out ordinary words.
@@ -68,7 +70,7 @@ impl Secrets {
     pub fn redact(&self, text: &str) -> String {
         let learnt = self.learnt.lock();
         self.written.iter().chain(learnt.iter()).fold(text.to_owned(), |text, secret| {
-            if text.contains(secret.as_str()) { text.replace(secret, "[redacted]") } else { text }
+            if text.contains(secret.as_str()) { text.replace(secret, REDACTED) } else { text }
         })
     }
 
@@ -133,7 +135,7 @@ pub fn redact_log(line: &str) -> String {
     let mut found: Vec<&String> =
         all.iter().filter(|secret| line.contains(secret.as_str())).collect();
     found.sort_by_key(|secret| std::cmp::Reverse(secret.len()));
-    found.into_iter().fold(line.to_owned(), |text, secret| text.replace(secret, "[redacted]"))
+    found.into_iter().fold(line.to_owned(), |text, secret| text.replace(secret, REDACTED))
 }
 
 /// Returns a secret's forms in hexadecimal and in base64, at any position of an encoded text.

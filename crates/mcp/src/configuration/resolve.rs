@@ -33,10 +33,10 @@ pub(super) fn server(
     if !is_server_name(place.server) {
         return Err(place.error("", "use 1 to 64 of A-Z a-z 0-9 _ - for a server's name"));
     }
-    warn(place, &table, warnings);
     let mut secrets = Secrets::default();
     let transport = transport(place, &table, env, &mut secrets)?;
-    let sandbox = confinement::sandbox(place, &table, env)?;
+    warn(place, &table, &transport, warnings);
+    let sandbox = confinement::sandbox(place, &table, env, &transport)?;
     let seconds =
         |key, value, default| Ok::<_, Error>(place.seconds(key, value)?.unwrap_or(default));
     let number =
@@ -49,7 +49,7 @@ pub(super) fn server(
     let idle = place.seconds("idle_timeout_sec", idle)?;
     // What was reached is digested without them as ever, so that pins stand.
     let fingerprint = fingerprint(&transport, &table, &secrets);
-    note_literals(&table, &mut secrets);
+    note_parts(&transport, &mut secrets);
     let agent = binding(place, &table)?;
     Ok(ServerConfig {
         enabled: table.is_enabled(),
@@ -97,16 +97,18 @@ pub(super) fn server(
     })
 }
 
-/// Registers secrets that the table contains in plain text, because a server may echo them.
-fn note_literals(table: &Table, secrets: &mut Secrets) {
-    for found in secret::in_args(&table.args) {
-        let part = table.args.get(found.index).and_then(|arg| arg.get(found.part));
+/// Registers what stands in the place of a secret, in plain text or from a variable, because a server may echo it.
+fn note_parts(transport: &Transport, secrets: &mut Secrets) {
+    let (args, url, named): (&[String], _, _) = match transport {
+        Transport::Stdio { args, env, .. } => (args, None, env),
+        Transport::Http { url, headers, .. } => (&[], Some(("url", url)), headers),
+    };
+    for found in secret::in_args(args) {
+        let part = args.get(found.index).and_then(|arg| arg.get(found.part));
         secrets.add(part.unwrap_or_default());
     }
-    let url = table.url.iter().map(|url| ("url", url.as_str()));
-    let env = table.env.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    let headers = table.http_headers.iter().map(|(name, text)| (name.as_str(), text.as_str()));
-    for (name, text) in url.chain(env).chain(headers) {
+    let named = named.iter().map(|(name, text)| (name.as_str(), text));
+    for (name, text) in url.into_iter().chain(named) {
         for (part, _) in secret::in_value(name, text) {
             let found = &text[part];
             secrets.add(found);
@@ -295,14 +297,29 @@ fn policy(table: &Table, is_bundled: bool) -> ToolPolicy {
     }
 }
 
-fn warn(place: &EntryLocation<'_>, table: &Table, warnings: &mut Vec<Warning>) {
+fn warn(
+    place: &EntryLocation<'_>,
+    table: &Table,
+    transport: &Transport,
+    warnings: &mut Vec<Warning>,
+) {
     let mut warn = |key: &str, text: &str| {
         let text = format!("{text}: {}.{}.{key}", place.section, place.server);
         warnings.push(Warning { server: place.server.to_owned(), text });
     };
-    for (key, set) in [("oauth", table.oauth.is_some()), ("scopes", !table.scopes.is_empty())] {
-        if set && http::has_token(table) {
-            warn(key, "a token is given already, so this key has no effect");
+    if let Transport::Http { headers, oauth, .. } = transport
+        && table.is_enabled()
+    {
+        for (key, set) in [("oauth", table.oauth.is_some()), ("scopes", !table.scopes.is_empty())] {
+            if set && oauth.is_none() {
+                warn(key, "a token is given already, so this key has no effect");
+            }
+        }
+        for (name, variable) in &table.env_http_headers {
+            if !headers.contains_key(name) {
+                let text = format!("this header is not sent, because {variable} is not set");
+                warn(&format!("env_http_headers.{name}"), &text);
+            }
         }
     }
     // Other programs' files are as they are.

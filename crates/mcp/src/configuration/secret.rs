@@ -20,12 +20,36 @@ const SCHEMES: [&str; 4] = ["bearer", "basic", "token", "apikey"];
 /// Shorter values are modes and switches.
 const SHORTEST: usize = 6;
 
+/// Shorter random words are versions and numbers of things.
+const RANDOM: usize = 12;
+
 /// Returns whether a variable with that name usually contains a secret.
 pub(super) fn is_named(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|letter: char| !letter.is_ascii_alphanumeric());
     NAMES.split(' ').any(|word| name.contains(word))
         || words.any(|word| WHOLE_NAMES.contains(&word))
+}
+
+/// Returns whether the value of a variable is or contains a secret: by its name, its form, or because it looks random.
+pub(super) fn is_variable(name: &str, value: &str) -> bool {
+    // Names of a directory, not of a password.
+    let is_directory = matches!(name, "PWD" | "OLDPWD");
+    (is_named(name) && !is_directory) || !in_value(name, value).is_empty() || is_random(value)
+}
+
+/// Returns whether a long word in a value changes often between letters and digits or cases; a path is none.
+fn is_random(value: &str) -> bool {
+    let is_path = ["/", "./", "../", "~/"].iter().any(|start| value.starts_with(start));
+    let is_change = |(a, b): &(u8, u8)| {
+        a.is_ascii_digit() != b.is_ascii_digit() || a.is_ascii_lowercase() && b.is_ascii_uppercase()
+    };
+    let is_mixed = |word: &str| {
+        let changes = word.bytes().zip(word.bytes().skip(1)).filter(is_change).count();
+        word.len() >= RANDOM && changes * 4 >= word.len()
+    };
+    let joined = value.replace(['-', '_'], "");
+    !is_path && joined.split(|letter: char| !letter.is_ascii_alphanumeric()).any(is_mixed)
 }
 
 /// Returns the parts of a value that are secrets in plain text, in order; each with a name for it.
@@ -183,6 +207,30 @@ mod tests {
             ("authorization", "Bearer ${TOKEN}"),
         ] {
             assert!(in_value(name, value).is_empty(), "{name}={value}");
+        }
+    }
+
+    #[test]
+    fn random_values_are_distinguished_from_names_dates_and_paths() {
+        for value in [
+            "550e8400-e29b-41d4-a716-446655440000",
+            "9f8a7b6c5d4e3f2a1b0c",
+            "tRq8ZkP0vXw2LmN4aBcD",
+            "https://hooks.example/services/T0/aB3dE5gH7jK9mN1pQ",
+        ] {
+            assert!(is_variable("ANY", value), "{value}");
+        }
+        for value in [
+            "production",
+            "my-project-123456",
+            "123456789012345",
+            "2026-01-15T10:30:00Z",
+            "node20-alpine3",
+            "GitHubEnterpriseServer",
+            "/srv/9f8a7b6c5d4e3f2a1b0c",
+            "https://example.org/mcp",
+        ] {
+            assert!(!is_variable("ANY", value), "{value}");
         }
     }
 

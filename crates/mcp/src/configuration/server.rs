@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::num::NonZeroU32;
+use std::path::Path;
 use std::time::Duration;
 
 use super::confinement::{Origin, Sandbox};
@@ -55,6 +56,14 @@ impl ServerConfig {
     pub(crate) fn calls_at_once(&self) -> usize {
         let burst = self.rate_limit.map_or(u32::MAX, |limit| limit.calls.get());
         self.max_concurrent_calls.min(usize::try_from(burst).unwrap_or(usize::MAX))
+    }
+
+    /// Returns `executable`, which is this program, if the server is a part of it.
+    pub(crate) fn own_program<'a>(&self, executable: Option<&'a Path>) -> Option<&'a Path> {
+        match &self.transport {
+            Transport::Stdio { command, .. } if command == "perihelion" => executable,
+            _ => None,
+        }
     }
 }
 

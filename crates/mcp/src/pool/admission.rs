@@ -1,7 +1,8 @@
 //! Admits calls to one server: a few at a time, at its rate, and none while its circuit breaker is open.
 
+use std::collections::HashMap;
 use std::fmt;
-use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
+use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
 use parking_lot::Mutex;
@@ -22,8 +23,9 @@ pub(super) struct Admission {
     patience: Duration,
     /// The server asks questions during calls, so only one can be in flight, to match its questions.
     one_by_one: AtomicBool,
-    /// Tasks in progress, during which the server is in use.
-    tasks: AtomicUsize,
+    /// Tasks that have not ended, and until when the server is in use for them.
+    tasks: Mutex<HashMap<String, Instant>>,
+    task_timeout: Duration,
     last_used: Mutex<Instant>,
 }
 
@@ -36,7 +38,8 @@ impl Admission {
             most: config.max_concurrent_calls,
             patience: config.tool_total_timeout,
             one_by_one: AtomicBool::new(false),
-            tasks: AtomicUsize::new(0),
+            tasks: Mutex::default(),
+            task_timeout: config.task_timeout,
             last_used: Mutex::new(clock::monotonic()),
         }
     }
@@ -102,16 +105,31 @@ impl Admission {
         self.one_by_one.store(true, Ordering::Relaxed);
     }
 
-    /// Keeps the server from being stopped as unused while one of its tasks is waited for.
-    pub fn follow_task(&self) -> InUse<'_> {
-        self.tasks.fetch_add(1, Ordering::Relaxed);
-        InUse(self)
+    /// Keeps the server from being stopped while one of its tasks works, or waits for an answer, for as long as a task may take.
+    pub fn follow_task(&self, id: &str) {
+        self.tasks.lock().insert(id.to_owned(), clock::monotonic() + self.task_timeout);
+    }
+
+    pub fn end_task(&self, id: &str) {
+        // First, so that no moment is seen in which it is unused and was so for long.
+        self.use_now();
+        self.tasks.lock().remove(id);
+    }
+
+    pub fn has_task(&self, id: &str) -> bool {
+        self.tasks.lock().contains_key(id)
+    }
+
+    pub fn has_tasks(&self) -> bool {
+        let now = clock::monotonic();
+        let mut tasks = self.tasks.lock();
+        tasks.retain(|_, until| *until > now);
+        !tasks.is_empty()
     }
 
     /// Returns the time since the last call or task ended; `None` while one is active.
     pub fn idle_for(&self) -> Option<Duration> {
-        let is_idle = self.permits.available_permits() == self.most
-            && self.tasks.load(Ordering::Relaxed) == 0;
+        let is_idle = self.permits.available_permits() == self.most && !self.has_tasks();
         let last = *self.last_used.lock();
         is_idle.then(|| last.elapsed())
     }
@@ -132,16 +150,6 @@ impl Drop for Trial<'_> {
         if self.decides {
             self.admission.breaker.lock().undecided();
         }
-    }
-}
-
-pub(super) struct InUse<'a>(&'a Admission);
-
-impl Drop for InUse<'_> {
-    fn drop(&mut self) {
-        // First, so that no moment is seen in which it is unused and was so for long.
-        self.0.use_now();
-        self.0.tasks.fetch_sub(1, Ordering::Relaxed);
     }
 }
 

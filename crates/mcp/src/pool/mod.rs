@@ -8,6 +8,8 @@ mod admission;
 mod discovery;
 mod monitor;
 mod opening;
+#[cfg(test)]
+mod opening_tests;
 mod options;
 mod reload;
 mod server;

@@ -184,7 +184,7 @@ impl Server {
             }
             Err(quarantined) if link.connection.is_on(session) => {
                 self.change(|view| view.fail(&quarantined));
-                link.connection.close(self.context.options.patience).await;
+                self.end(&mut link.connection, session, &quarantined).await;
                 CheckResult::Ended
             }
             // The session after it has listed and was judged for itself.

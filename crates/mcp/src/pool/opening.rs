@@ -5,7 +5,7 @@
 //! ```text
 //! closed or failed ── greeted ──> greeted ── told ──> open ── told ──> open
 //!        ^                           │                  │
-//!        └────────── close ──────────┴──────────────────┘
+//!        └────── close, leave ───────┴──────────────────┘
 //! ```
 
 use std::sync::Arc;
@@ -14,18 +14,15 @@ use std::time::Duration;
 
 use super::{monitor, server::Server};
 use crate::catalog::listing::{Listing, Opened};
-use crate::configuration::{Origin, Transport};
+use crate::configuration::Origin;
 use crate::transport::connect::{self, Era};
 use crate::trust::{Pins, ServerPin, Untrusted};
 use crate::types::{Error, Reason, Result, text};
 use crate::{
-    call::task::Connects, catalog::definitions::Definitions, catalog::pages,
-    transport::session::Session,
+    call::outcome::REASON_CHARS, call::task::Connects, catalog::definitions::Definitions,
+    catalog::pages, transport::session::Session,
 };
 use perihelion_clock as clock;
-
-/// Longer reasons are dumps.
-pub(super) const REASON_CHARS: usize = 2000;
 
 impl Connects for Server {
     async fn opened(&self) -> Result<Opened> {
@@ -54,7 +51,10 @@ impl Server {
             opened = self.open_locked(&mut link, relist) => opened,
         };
         self.attempts.fetch_add(1, Ordering::Release);
-        if let Err(error) = &opened {
+        // A server that keeps its session is only busy.
+        if let Err(error) = &opened
+            && link.connection.opened().is_none()
+        {
             link.connection.failed(error.clone());
             self.failed_after(started.elapsed());
             if !error.is_quarantine() {
@@ -93,9 +93,22 @@ impl Server {
             }
             // One that cannot list its tools, or is not to be trusted with them, is started again the next time.
             Err(error) => {
-                connection.close(self.context.options.patience).await;
+                self.end(connection, &session, &error).await;
                 Err(error)
             }
+        }
+    }
+
+    /// Ends a session after an error, except for its calls in flight, which are of what it listed before.
+    pub async fn end(&self, connection: &mut Connection, session: &Arc<Session>, error: &Error) {
+        let is_in_use = session.open_calls.has_any() || self.admission.has_tasks();
+        if connection.opened().is_none() || !is_in_use {
+            connection.close(self.context.options.patience).await;
+        } else if error.is_quarantine() {
+            connection.leave(session);
+        } else {
+            // It is asked again before the next call that needs its tools, or by the monitor.
+            session.changes.note();
         }
     }
 
@@ -215,9 +228,7 @@ impl Server {
     }
 
     pub fn is_bundled(&self) -> bool {
-        let own =
-            |command: &str| command == "perihelion" && self.context.options.executable.is_some();
-        matches!(&self.config.transport, Transport::Stdio { command, .. } if own(command))
+        self.config.own_program(self.context.options.executable.as_deref()).is_some()
     }
 
     fn pin_of(&self, listing: &Listing, origin: &Origin) -> ServerPin {
@@ -322,67 +333,17 @@ impl Connection {
         session.close(patience).await;
     }
 
+    /// Leaves a session to its calls in flight; the last of them ends it.
+    pub fn leave(&mut self, session: &Arc<Session>) {
+        if self.is_on(session) {
+            self.0 = State::Closed;
+        }
+    }
+
     fn session(&self) -> Option<&Arc<Session>> {
         match &self.0 {
             State::Closed | State::Failed(_) => None,
             State::Greeted(session) | State::Open(Opened { session, .. }) => Some(session),
         }
-    }
-}
-
-#[cfg(test)]
-mod tests {
-    use super::*;
-    use crate::catalog::listing_tests::empty as listing;
-    use crate::transport::silent_tests::session;
-
-    fn free(connection: &mut Connection) -> FreeSlot<'_> {
-        match connection.place() {
-            SessionSlot::Free(place) => place,
-            SessionSlot::Taken(_) => panic!("a session stands"),
-        }
-    }
-
-    #[tokio::test]
-    async fn a_second_session_waits_until_the_first_one_is_closed() {
-        let mut connection = Connection::default();
-        let (session, server) = session().await;
-        free(&mut connection).greeted(session.clone());
-        assert!(
-            matches!(connection.place(), SessionSlot::Taken(taken) if Arc::ptr_eq(&taken, &session))
-        );
-        assert!(connection.opened().is_none(), "nothing is called before it told its tools");
-        assert!(connection.listed(&session, listing()) && connection.opened().is_some());
-        assert!(matches!(connection.place(), SessionSlot::Taken(_)));
-        connection.close(Duration::ZERO).await;
-        assert!(!session.is_open(), "it was closed, not only forgotten");
-        server.await.unwrap();
-        free(&mut connection);
-    }
-
-    #[tokio::test]
-    async fn tools_of_a_closed_session_are_ignored() {
-        let mut connection = Connection::default();
-        let (first, _one) = session().await;
-        let (second, _two) = session().await;
-        free(&mut connection).greeted(first.clone());
-        connection.close(Duration::ZERO).await;
-        assert!(!connection.listed(&first, listing()) && connection.opened().is_none());
-        free(&mut connection).greeted(second.clone());
-        assert!(!connection.listed(&first, listing()) && connection.opened().is_none());
-        assert!(connection.is_on(&second) && !connection.is_on(&first));
-    }
-
-    #[tokio::test]
-    async fn a_failure_reaches_all_waiting_callers_and_is_cleared_by_the_next_session() {
-        let mut connection = Connection::default();
-        let error = Error::Start { server: "x".into(), reason: "it is not there".into() };
-        connection.failed(error.clone());
-        assert_eq!(connection.failure(), Some(&error));
-        let (session, _server) = session().await;
-        free(&mut connection).greeted(session.clone());
-        assert_eq!(connection.failure(), None);
-        connection.failed(error);
-        assert!(connection.is_on(&session), "a session that stands, stands all the same");
     }
 }

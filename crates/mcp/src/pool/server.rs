@@ -17,10 +17,14 @@ use crate::types::{
     ToolDefinition,
 };
 use crate::{call::outcome::Call, call::task::TaskCall};
+use perihelion_clock as clock;
 use perihelion_settings::metrics::{self, Timer};
 
 /// Extra time for calls in flight, beyond their own limit, when their server is removed from the file.
 const DRAIN_SLACK: Duration = Duration::from_secs(5);
+
+/// How often it is looked whether the tasks of such a server have ended.
+const TASKS_LOOK: Duration = Duration::from_millis(200);
 
 /// How many times its start-up timeout a server may take in the end: a busy machine costs attempts, not the server.
 const MOST_SLACK: u32 = 8;
@@ -153,15 +157,25 @@ impl Server {
             CallRound::Call { arguments, answers, state } => Given { arguments, answers, state },
             // Neither begins anything: refusing them would only lose what already runs.
             CallRound::Wait { task, answered } => {
-                let _in_use = self.admission.follow_task();
-                return TaskCall { call: &call, task: &task, server: self }.wait(&answered).await;
+                self.admission.follow_task(&task.id);
+                let followed = TaskCall { call: &call, task: &task, server: self };
+                let reply = followed.wait(&answered).await;
+                match &reply {
+                    Ok(Reply::Asked { .. }) => self.admission.follow_task(&task.id),
+                    _ => self.admission.end_task(&task.id),
+                }
+                return reply;
             }
             CallRound::Tell { task, answers } => {
+                self.admission.follow_task(&task.id);
                 return TaskCall { call: &call, task: &task, server: self }.tell(answers).await;
             }
         };
         let timer = Timer::start();
         let called = self.call_uncounted(&call, given, context).await;
+        if let Ok(Reply::Task { task }) = &called {
+            self.admission.follow_task(&task.id);
+        }
         let class = match &called {
             Ok(Reply::Done(outcome)) => outcome.is_error.then_some("tool_error"),
             Ok(Reply::Asked { .. } | Reply::Task { .. }) => None,
@@ -200,7 +214,13 @@ impl Server {
             let RoundOutcome { reply, verdict, is_connection_lost } = sent;
             match verdict {
                 Some(Verdict::Well) => self.admission.succeeded(),
-                Some(Verdict::Failed(reason)) => self.count_failure(&reason),
+                Some(Verdict::Failed(reason)) => {
+                    self.count_failure(&reason);
+                    // A session can be what fails: the call that decides has a new one.
+                    if !opened.session.is_child() && self.admission.refusal().is_some() {
+                        self.link.lock().await.connection.leave(&opened.session);
+                    }
+                }
                 None => {}
             }
             if opened.session.open_calls.goes_one_by_one() {
@@ -227,12 +247,18 @@ impl Server {
         self.context.changed();
     }
 
-    /// Closes once the calls in flight have ended, which their own limits see to; calls from now on are not sent.
+    /// Closes once calls in flight and tasks have ended, which their own limits see to; calls from now on are not sent.
     pub async fn drain(&self) {
         let limit = self.config.tool_total_timeout + DRAIN_SLACK;
-        // Held until the end: a call that waited behind would else be sent and then cut off.
-        let _none = self.admission.none(limit).await;
-        self.close().await;
+        loop {
+            // Held until the end: a call that waited behind would else be sent and then cut off.
+            let none = self.admission.none(limit).await;
+            if !self.admission.has_tasks() {
+                return self.close().await;
+            }
+            drop(none);
+            clock::sleep(TASKS_LOOK).await;
+        }
     }
 
     /// Closes the session permanently; further calls are not sent.

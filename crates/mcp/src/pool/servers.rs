@@ -202,6 +202,13 @@ impl Pool {
         self.servers.read().iter().find(|known| known.config.name == name).cloned()
     }
 
+    /// Returns the server that left the file and works at a task, which its successor does not know.
+    fn draining_with(&self, name: &str, task: &str) -> Option<Arc<Server>> {
+        let draining = self.draining.lock();
+        let has = |one: &&Arc<Server>| one.config.name == name && one.admission.has_task(task);
+        draining.iter().find(has).cloned()
+    }
+
     fn found(&self, name: &str) -> Result<Arc<Server>> {
         self.find(name).ok_or_else(|| Error::UnknownServer(name.to_owned()))
     }
@@ -221,7 +228,13 @@ impl ToolHost for Pool {
         round: CallRound,
         context: CallContext,
     ) -> Result<Reply> {
-        let mut known = self.found(server)?;
+        let old = match &round {
+            CallRound::Call { .. } => None,
+            CallRound::Wait { task, .. } | CallRound::Tell { task, .. } => {
+                self.draining_with(server, &task.id)
+            }
+        };
+        let mut known = old.map_or_else(|| self.found(server), Ok)?;
         loop {
             let reply = known.call(tool, round.clone(), context.clone()).await;
             let left = matches!(&reply, Err(Error::NotSent { .. })) && known.closed.is_cancelled();

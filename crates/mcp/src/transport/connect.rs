@@ -14,9 +14,9 @@ use tokio::time::timeout;
 use super::delivery::{self, ConnectError, Delivery};
 use super::process::{Process, Program};
 use super::sandbox::{self, Confined};
-use super::session::{Kind, Listener, Session};
+use super::session::{DESCRIBE, Kind, Listener, Session};
 use super::{
-    http_session, line_sanitizer::LineSanitizer, oauth::Access, open_calls::ListChangeFilter,
+    http_session, line_sanitizer::LineSanitizer, oauth::Access, open_calls::MessageFilter,
     stderr::Tail,
 };
 use crate::configuration::{ServerConfig, Transport};
@@ -25,8 +25,6 @@ use perihelion_clock as clock;
 
 /// Longest line accepted over stdio, unless the result limit requires more.
 const MAX_LINE_BYTES: usize = 16 * 1024 * 1024;
-/// How long to wait for the exit status of a child that closed its pipes during the handshake.
-const DESCRIBE: Duration = Duration::from_millis(500);
 /// A longer version is invalid.
 const VERSION_CHARS: usize = 40;
 /// Characters of an answer that an error shows.
@@ -60,8 +58,8 @@ impl Era {
 
 /// Connects within the server's start-up timeout; returns the era as well, to be remembered.
 ///
-/// A server that does not answer `server/discover` within half of the time is started again and greeted in the old way,
-/// because on the same connection a late answer would look like that of `initialize`.
+/// A server that does not answer `server/discover` within half of the time is greeted in the old way: over stdio on the
+/// same connection, because it may only be slow to start.
 pub(crate) async fn connect(
     config: &ServerConfig,
     era: Era,
@@ -70,7 +68,9 @@ pub(crate) async fn connect(
 ) -> Result<(Session, Era), ConnectError> {
     let started = clock::monotonic();
     let left = || config.startup_timeout.saturating_sub(started.elapsed());
-    let first = if era == Era::Unknown { config.startup_timeout / 2 } else { left() };
+    let is_http = matches!(config.transport, Transport::Http { .. });
+    let half = config.startup_timeout / 2;
+    let first = if is_http && era == Era::Unknown { half } else { left() };
     let next = match attempt(config, era, executable, access, first).await {
         Ok(session) => {
             let era = learnt(era, &session);
@@ -79,7 +79,8 @@ pub(crate) async fn connect(
         Err(Failed { retry: Some(next), .. }) => next,
         Err(Failed { error, .. }) => return Err(error),
     };
-    match attempt(config, next, executable, access, left()).await {
+    // A server that answered late is there now.
+    match attempt(config, next, executable, access, left().max(half)).await {
         Ok(session) => Ok((session, next)),
         Err(Failed { error, .. }) => Err(error),
     }
@@ -119,12 +120,10 @@ async fn attempt(
             if let Some(cwd) = cwd.as_ref().filter(|cwd| !Path::new(cwd).is_dir()) {
                 return Err(ConnectError::Cwd(cwd.clone()).into());
             }
-            let program = match executable.filter(|_| command == "perihelion") {
-                Some(own) => own.clone(),
-                None => PathBuf::from(command),
-            };
+            let own = config.own_program(executable.map(PathBuf::as_path));
+            let program = own.unwrap_or(Path::new(command));
             let confined = match &config.sandbox {
-                Some(sandbox) => Some(sandbox.confine(&program, args, env, cwd.as_deref())?),
+                Some(sandbox) => Some(sandbox.confine(program, args, env, cwd.as_deref())?),
                 None => None,
             };
             let memory_mb = config.memory_mb;
@@ -132,7 +131,7 @@ async fn attempt(
                 Some(Confined { program, args }) => {
                     Program { program, args, env, cwd: None, memory_mb }
                 }
-                None => Program { program: &program, args, env, cwd: cwd.as_deref(), memory_mb },
+                None => Program { program, args, env, cwd: cwd.as_deref(), memory_mb },
             };
             let tail = Tail::new(&config.name, config.secrets.clone());
             let spawned = Process::spawn(&program, tail);
@@ -141,7 +140,8 @@ async fn attempt(
             let stdout = LineSanitizer::new(pipes.stdout, max_message);
             let transport =
                 AsyncRwTransport::new_client(stdout, pipes.stdin).with_max_line_length(max_message);
-            let transport = ListChangeFilter::new(transport, listener.changes.clone());
+            let changes = listener.changes.clone();
+            let transport = MessageFilter::new(transport, changes, limit / 2);
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             match judge(timeout(limit, greeting).await, era, config, false) {
                 Ok(service) => Ok(Session::new(service, Kind::Stdio(Box::new(process)))),
@@ -165,9 +165,10 @@ async fn attempt(
         Transport::Http { url, bearer_token, headers, .. } => {
             let token = bearer_token.as_deref();
             let access = access.cloned();
+            let changes = listener.changes.clone();
             let (transport, session) =
-                http_session::transport(url, token, headers, access, limit, max_message)?;
-            let transport = ListChangeFilter::new(transport, listener.changes.clone());
+                http_session::transport(url, token, headers, access, limit, max_message, changes)?;
+            let transport = MessageFilter::new(transport, listener.changes.clone(), limit);
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
             judge(timeout(limit, greeting).await, era, config, true)
                 .map(|service| Session::new(service, Kind::Http(session)))
@@ -193,7 +194,8 @@ fn judge(
         Ok(Err(error)) => error,
         Err(_) => {
             let error = ConnectError::Late(config.startup_timeout.as_secs_f64());
-            return Err(Failed { error, retry: probing.then_some(Era::Legacy) });
+            let retry = (probing && is_http).then_some(Era::Legacy);
+            return Err(Failed { error, retry });
         }
     };
     let another = match &error {
@@ -204,7 +206,10 @@ fn judge(
         | ClientInitializeError::ExpectedInitResponse(_) => Some(Era::Legacy),
         // Old HTTP servers answer an unknown method with a bare status.
         ClientInitializeError::TransportError { error, .. } if is_http => {
-            (delivery::of(error.error.as_ref()) == Delivery::Unknown).then_some(Era::Legacy)
+            let error = error.error.as_ref();
+            let is_answered =
+                delivery::of(error) != Delivery::NotSent && !delivery::wants_token(error);
+            is_answered.then_some(Era::Legacy)
         }
         // Some old servers end at the first unknown message.
         ClientInitializeError::ConnectionClosed(_) if !is_http => Some(Era::Legacy),

@@ -13,35 +13,50 @@ pub(crate) enum Delivery {
     /// The call certainly did not reach the tool.
     NotSent,
     Refused,
+    /// The tool ran, and its answer is longer than these bytes.
+    TooLong(usize),
     /// It may have run.
     Unknown,
 }
 
+type Failure = StreamableHttpError<reqwest::Error>;
+
 /// Reads a transport error; one without HTTP, a broken pipe, means that no full line was sent.
 pub(crate) fn of(error: &(dyn StdError + Send + Sync + 'static)) -> Delivery {
-    type Failure = StreamableHttpError<reqwest::Error>;
     let Some(failure) = error.downcast_ref::<Failure>() else {
         let is_io = error.downcast_ref::<std::io::Error>().is_some();
         return if is_io { Delivery::NotSent } else { Delivery::Unknown };
     };
     match failure {
         Failure::Client(error) if error.is_connect() || error.is_builder() => Delivery::NotSent,
-        Failure::Client(error) => match error.status() {
-            Some(status) if status.is_client_error() => Delivery::Refused,
-            _ => Delivery::Unknown,
-        },
-        Failure::HttpStatus(error) if error.status == 429 => Delivery::Refused,
         Failure::AuthRequired(_) | Failure::InsufficientScope(_) => Delivery::Refused,
         Failure::SessionExpired | Failure::ReinitializationFailed(_) => Delivery::NotSent,
         // There was no token to send it with, or none that the server takes.
         Failure::Auth(_) => Delivery::NotSent,
-        _ => Delivery::Unknown,
+        Failure::ResponseBodyTooLarge { max_size } => Delivery::TooLong(*max_size),
+        other => match status(other) {
+            // These also come after the message was taken.
+            None | Some(303 | 408 | 409 | 499) => Delivery::Unknown,
+            Some(300..=499) => Delivery::Refused,
+            Some(_) => Delivery::Unknown,
+        },
+    }
+}
+
+/// Returns the status of an answer that is no success and no message of the protocol.
+pub(super) fn status(failure: &Failure) -> Option<u16> {
+    match failure {
+        Failure::HttpStatus(error) => Some(error.status),
+        Failure::UnexpectedServerResponse(words) => {
+            words.strip_prefix("HTTP ")?.get(..3)?.parse().ok()
+        }
+        _ => None,
     }
 }
 
 /// Returns whether a request failed because it had no sufficient token.
 pub(crate) fn wants_token(error: &(dyn StdError + Send + Sync + 'static)) -> bool {
-    let failure = error.downcast_ref::<StreamableHttpError<reqwest::Error>>();
+    let failure = error.downcast_ref::<Failure>();
     matches!(
         failure,
         Some(
@@ -69,7 +84,7 @@ pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
 
 /// Returns the cause of an error; for the client's own failure, rmcp shows the text and hides the causes.
 fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
-    match error.downcast_ref::<StreamableHttpError<reqwest::Error>>() {
+    match error.downcast_ref::<Failure>() {
         Some(StreamableHttpError::Client(error)) => error.source(),
         _ => error.source(),
     }

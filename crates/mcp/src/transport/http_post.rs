@@ -11,7 +11,7 @@ use futures::stream::{self, BoxStream, StreamExt as _};
 use reqwest::StatusCode;
 use reqwest::header::{ACCEPT, CONTENT_TYPE, RETRY_AFTER, WWW_AUTHENTICATE};
 use rmcp::model::{
-    ClientJsonRpcMessage, ClientRequest, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
+    ClientJsonRpcMessage, ClientRequest, ErrorCode, ErrorData, JsonRpcMessage, ServerJsonRpcMessage,
 };
 use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE,
@@ -27,7 +27,7 @@ use crate::types::text;
 use perihelion_clock as clock;
 use perihelion_http::reach;
 
-/// Bytes of a whole answer.
+/// Bytes of a whole answer, where no other limit is given.
 pub(super) const BODY_BYTES: usize = 16 * 1024 * 1024;
 /// Bytes of a refusal that are read.
 const REFUSAL_BYTES: usize = 64 * 1024;
@@ -81,7 +81,7 @@ impl Post<'_> {
             let events = bounded_events(response, self.max_event_bytes);
             return Ok(StreamableHttpPostResponse::Sse(repaired_events(events), session));
         }
-        let body = match read_up_to(response, BODY_BYTES).await {
+        let body = match read_up_to(response, self.max_event_bytes).await {
             Ok(body) => body,
             Err(_) if !wants_answer => return Ok(StreamableHttpPostResponse::Accepted),
             Err(failure) => return Err(failure),
@@ -143,6 +143,9 @@ impl Post<'_> {
         }
         let is_refused = matches!(status, StatusCode::UNAUTHORIZED | StatusCode::FORBIDDEN);
         let body = read_up_to(response, REFUSAL_BYTES).await.unwrap_or_default();
+        if self.has_session && status.is_client_error() && names_a_session(&body) {
+            return Err(Failure::SessionExpired);
+        }
         if let JsonRpcMessage::Request(request) = self.message
             && !is_refused
         {
@@ -161,6 +164,7 @@ impl Post<'_> {
         if status.is_server_error() {
             return Err(HttpStatusError::new(status.as_u16(), None).into());
         }
+        // `delivery::status` reads it.
         let reason = format!("HTTP {status}: {}", shown(&body));
         Err(Failure::UnexpectedServerResponse(reason.into()))
     }
@@ -199,6 +203,18 @@ fn is_events(body: &[u8]) -> bool {
 /// Returns the messages in a text of a server.
 fn texts(body: &[u8]) -> Vec<String> {
     messages::repaired(body).unwrap_or_else(|| vec![String::from_utf8_lossy(body).into_owned()])
+}
+
+/// Returns whether a server refuses a message for its session, which it had before a restart.
+///
+/// The protocol has 404 for it; many servers answer 400 or 401 with words of their own.
+fn names_a_session(body: &[u8]) -> bool {
+    // Arguments of a tool can be sessions of another kind.
+    if error_in(body).is_some_and(|error| error.code == ErrorCode::INVALID_PARAMS) {
+        return false;
+    }
+    let words = String::from_utf8_lossy(body).to_lowercase();
+    ["session", "not initialized"].iter().any(|sign| words.contains(sign))
 }
 
 fn error_in(body: &[u8]) -> Option<ErrorData> {

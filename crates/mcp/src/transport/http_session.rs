@@ -20,24 +20,31 @@ use rmcp::transport::streamable_http_client::{
 use secrecy::{ExposeSecret as _, SecretString};
 use sse_stream::Sse;
 
-use super::delivery::ConnectError;
+use super::delivery::{self, ConnectError};
 use super::http_post::{self, Post};
 use super::oauth::{Access, Refusal};
+use super::open_calls::ListChanges;
 use perihelion_http::reach;
 use perihelion_settings::config::tls;
 
 /// The id of the session under which the last message was sent; a server may replace it.
-#[derive(Clone, Debug, Default)]
-pub(super) struct SessionId(Arc<Mutex<Option<Arc<str>>>>);
+#[derive(Clone, Default)]
+pub(super) struct SessionId {
+    last: Arc<Mutex<Option<Arc<str>>>>,
+    changes: Arc<ListChanges>,
+}
 
 impl SessionId {
     pub fn current(&self) -> Option<String> {
-        self.0.lock().as_deref().map(str::to_owned)
+        self.last.lock().as_deref().map(str::to_owned)
     }
 
+    /// A server that was started again may have other tools.
     fn note(&self, id: Option<&Arc<str>>) {
-        if let Some(id) = id {
-            *self.0.lock() = Some(Arc::clone(id));
+        let Some(id) = id else { return };
+        let before = self.last.lock().replace(Arc::clone(id));
+        if before.is_some_and(|before| before != *id) {
+            self.changes.note();
         }
     }
 }
@@ -103,10 +110,9 @@ impl Refusal {
 /// Distinguishes a refusal without a challenge, which the library misses, from other answers.
 fn refused_plainly(failure: Failure) -> Failure {
     let is_refusal = match &failure {
-        Failure::UnexpectedServerResponse(text) => text.starts_with("HTTP 401"),
-        Failure::Client(error) => error.status() == Some(reqwest::StatusCode::UNAUTHORIZED),
-        Failure::HttpStatus(error) => error.status == 401,
-        _ => false,
+        // The library's own requests.
+        Failure::Client(error) => error.status() == Some(StatusCode::UNAUTHORIZED),
+        other => delivery::status(other) == Some(401),
     };
     if is_refusal { Failure::AuthRequired(AuthRequiredError::new(String::new())) } else { failure }
 }
@@ -227,7 +233,7 @@ impl StreamableHttpClient for Client {
 
 const MAX_REDIRECTS: usize = 5;
 
-/// Prepares the transport without sending. With `access`, it provides the tokens.
+/// Prepares the transport without sending. With `access`, it provides the tokens; `changes` hears of another session.
 pub(crate) fn transport(
     url: &str,
     bearer_token: Option<&str>,
@@ -235,6 +241,7 @@ pub(crate) fn transport(
     access: Option<Arc<Access>>,
     connect_timeout: Duration,
     max_message_bytes: usize,
+    changes: Arc<ListChanges>,
 ) -> Result<(StreamableHttpClientTransport<Client>, SessionId), ConnectError> {
     tls::install();
     let client = reqwest::Client::builder()
@@ -258,7 +265,7 @@ pub(crate) fn transport(
     if let Some(token) = bearer_token {
         config = config.auth_header(token);
     }
-    let session = SessionId::default();
+    let session = SessionId { last: Arc::default(), changes };
     let client = Client { inner: client, session: session.clone(), access };
     Ok((StreamableHttpClientTransport::with_client(client, config), session))
 }

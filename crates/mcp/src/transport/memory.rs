@@ -61,10 +61,7 @@ impl Bound {
         cwd: Option<&str>,
     ) -> Result<Launched, std::io::Error> {
         let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-        // A path to a program starts where the program does; a bare name is looked up.
-        let is_path = program.components().count() > 1;
-        let from = cwd.filter(|_| is_path).map_or_else(PathBuf::new, PathBuf::from);
-        let found = find_program(&from.join(program), path)
+        let found = find_program(program, path, Path::new(cwd.unwrap_or_default()))
             .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))?;
         let group = self.group.as_ref().map(|group| group.display().to_string());
         let kilobytes = (self.megabytes * 1024).to_string();

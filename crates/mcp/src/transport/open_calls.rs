@@ -9,8 +9,8 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{
-    ElicitRequestParams, ElicitResult, ElicitationAction, JsonRpcMessage,
-    ProgressNotificationParam, ProgressToken, ServerNotification,
+    ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData,
+    JsonRpcMessage, ProgressNotificationParam, ProgressToken, RequestId, ServerNotification,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
@@ -38,6 +38,10 @@ impl OpenCalls {
     pub fn open(self: &Arc<Self>, call: Arc<dyn Askable>) -> OpenCallGuard {
         self.calls.lock().push(Arc::clone(&call));
         OpenCallGuard { open_calls: Arc::clone(self), call }
+    }
+
+    pub fn has_any(&self) -> bool {
+        !self.calls.lock().is_empty()
     }
 
     /// Returns whether a question matched several calls: from then on calls run one by one.
@@ -164,7 +168,7 @@ pub(crate) struct ListChanges {
 }
 
 impl ListChanges {
-    fn note(&self) {
+    pub fn note(&self) {
         self.is_new.store(true, Ordering::Release);
         self.notify.notify_one();
     }
@@ -185,24 +189,60 @@ impl ListChanges {
     }
 }
 
-/// A transport that intercepts notifications of changed lists.
+/// A transport that intercepts notifications of changed lists, and the refusal of `server/discover`.
 ///
 /// Handlers of notifications run in parallel with the answers to calls and may come after them. A call would then go to
 /// a tool that the server has already changed.
-pub(super) struct ListChangeFilter<T> {
+pub(super) struct MessageFilter<T> {
     inner: T,
     changes: Arc<ListChanges>,
     /// One for each answer that waits to be written, and this one.
     unread: Arc<()>,
+    /// The unanswered `server/discover`, which old servers refuse or ignore.
+    probe: Option<RequestId>,
+    /// When a server that ignores it counts as one that refused it.
+    probe_until: Instant,
+    /// The server is greeted in the old way; its refusal comes too late.
+    is_given_up: bool,
 }
 
-impl<T> ListChangeFilter<T> {
-    pub fn new(inner: T, changes: Arc<ListChanges>) -> Self {
-        Self { inner, changes, unread: Arc::default() }
+impl<T> MessageFilter<T> {
+    pub fn new(inner: T, changes: Arc<ListChanges>, probe_limit: Duration) -> Self {
+        let probe_until = clock::monotonic() + probe_limit;
+        let unread = Arc::default();
+        Self { inner, changes, unread, probe: None, probe_until, is_given_up: false }
     }
 }
 
-impl<T: Transport<RoleClient>> Transport<RoleClient> for ListChangeFilter<T> {
+impl<T: Transport<RoleClient>> MessageFilter<T> {
+    /// Receives a message; a refusal of `server/discover` comes in time, and once.
+    async fn receive_in_time(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
+        loop {
+            let left = self.probe_until.saturating_duration_since(clock::monotonic());
+            let message = tokio::select! {
+                biased;
+                message = self.inner.receive() => message?,
+                () = clock::sleep(left), if self.probe.is_some() && !self.is_given_up => {
+                    self.is_given_up = true;
+                    let words = "there was no answer in half of the start-up timeout";
+                    let error = ErrorData::new(ErrorCode::METHOD_NOT_FOUND, words, None);
+                    return Some(JsonRpcMessage::error(error, self.probe.clone()));
+                }
+            };
+            let is_refusal = self.probe.is_some()
+                && matches!(&message, JsonRpcMessage::Error(error) if error.id == self.probe);
+            if is_refusal && self.is_given_up {
+                continue;
+            }
+            if is_refusal || matches!(message, JsonRpcMessage::Response(_)) {
+                self.probe = None;
+            }
+            return Some(message);
+        }
+    }
+}
+
+impl<T: Transport<RoleClient>> Transport<RoleClient> for MessageFilter<T> {
     type Error = T::Error;
 
     fn name() -> Cow<'static, str> {
@@ -213,6 +253,13 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ListChangeFilter<T> {
         &mut self,
         item: TxJsonRpcMessage<RoleClient>,
     ) -> impl Future<Output = Result<(), Self::Error>> + Send + 'static {
+        if let JsonRpcMessage::Request(request) = &item {
+            match request.request {
+                ClientRequest::DiscoverRequest(_) => self.probe = Some(request.id.clone()),
+                ClientRequest::InitializeRequest(_) => self.is_given_up = true,
+                _ => {}
+            }
+        }
         let is_answer = matches!(&item, JsonRpcMessage::Response(_) | JsonRpcMessage::Error(_));
         let waits = is_answer.then(|| self.unread.clone());
         let sending = self.inner.send(item);
@@ -223,7 +270,7 @@ impl<T: Transport<RoleClient>> Transport<RoleClient> for ListChangeFilter<T> {
     }
 
     async fn receive(&mut self) -> Option<RxJsonRpcMessage<RoleClient>> {
-        let message = self.inner.receive().await?;
+        let message = self.receive_in_time().await?;
         if let JsonRpcMessage::Notification(text) = &message
             && let ServerNotification::ToolListChangedNotification(_) = &text.notification
         {

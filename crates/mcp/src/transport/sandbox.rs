@@ -3,7 +3,7 @@
 //! The server sees only listed paths. Without the sandbox, the server is not started.
 
 use std::collections::BTreeMap;
-use std::ffi::OsStr;
+use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
 use crate::configuration::Sandbox;
@@ -47,11 +47,12 @@ impl Sandbox {
         env: &BTreeMap<String, String>,
         cwd: Option<&str>,
     ) -> Result<Confined, Unconfined> {
-        let bwrap = std::env::var_os("PATH").and_then(|path| find_program("bwrap".as_ref(), &path));
+        let find = |path: OsString| find_program("bwrap".as_ref(), &path, "".as_ref());
+        let bwrap = std::env::var_os("PATH").and_then(find);
         let bwrap = bwrap.ok_or(Unconfined::NoBubblewrap)?;
         let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-        let program =
-            find_program(program, path).ok_or_else(|| Unconfined::NoProgram(program.to_owned()))?;
+        let program = find_program(program, path, Path::new(cwd.unwrap_or_default()))
+            .ok_or_else(|| Unconfined::NoProgram(program.to_owned()))?;
         let start = match cwd {
             // Inside, a relative one would start at the root.
             Some(cwd) => std::path::absolute(cwd)

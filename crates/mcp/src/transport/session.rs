@@ -23,8 +23,8 @@ use tokio::time::timeout;
 
 /// How long a protocol-level goodbye may take before the process is ended anyway.
 const GOODBYE: Duration = Duration::from_secs(1);
-/// How long the end of a process whose pipes closed is waited for, to be described.
-const DESCRIBE: Duration = Duration::from_millis(500);
+/// How long to wait for the exit status of a process that closed its pipes.
+pub(super) const DESCRIBE: Duration = Duration::from_millis(500);
 
 /// This program's side of the conversation: takes questions and tasks, listens for progress; its transport listens
 /// for changed tools.
@@ -157,7 +157,7 @@ impl Session {
 }
 
 /// How long the delivery of a cancellation is tried.
-const CANCEL: Duration = Duration::from_secs(2);
+pub(crate) const CANCEL: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Copy)]
 pub(crate) struct Bounds {

@@ -11,9 +11,10 @@ use crate::{Error, Format, Limits, Parsed};
 /// Depth of nested blocks; deeper content is running text.
 const DEEPEST: usize = 200;
 
-const SKIPPED: [&str; 20] = [
+const SKIPPED: [&str; 22] = [
     "script", "style", "noscript", "template", "nav", "svg", "iframe", "object", "embed", "select",
     "datalist", "head", "canvas", "audio", "video", "map", "dialog", "textarea", "button", "link",
+    "rt", "rp",
 ];
 
 const BLOCKS: &str = "html body p div section article main header footer aside figure figcaption blockquote address details summary \
@@ -269,6 +270,27 @@ mod tests {
         assert_eq!(
             text(html),
             "## A head\n\nOne two\nthree\n\n3. a\n    - b\n4. c\n  d\n\n| x | y |\n| - | - |\n| both | both |\n\n```\nf(\n  x)\n```\n"
+        );
+    }
+
+    #[test]
+    fn a_long_table_is_read_whole_and_spans_are_repeated_within_a_bound() {
+        let rows = |row: &str, count: usize| format!("<table>{}</table>", row.repeat(count));
+        let long = text(&rows(&format!("<tr>{}", "<td>a".repeat(10)), 20_001));
+        assert_eq!(long.lines().count(), 20_002);
+        let wide = format!("<tr><td colspan=1000>{}<td>end", "x".repeat(1000));
+        let wide = text(&rows(&wide, 100));
+        assert!(wide.len() < 6_000_000 && wide.matches("| end |").count() == 100);
+    }
+
+    #[test]
+    fn hidden_rows_and_readings_above_words_are_left_out() {
+        let rows = "<tr><td>a<td>b<tr hidden><td>no<td>no<tr><td>c<td>d";
+        assert_eq!(
+            text(&format!(
+                "<ruby>東<rp>(<rt>とう<rp>)</ruby>京<table>{rows}<tbody style='display:none'><tr><td>no<td>no</table>"
+            )),
+            "東京\n\n| a | b |\n| - | - |\n| c | d |\n"
         );
     }
 

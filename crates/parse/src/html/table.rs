@@ -2,11 +2,11 @@
 
 use dom_query::NodeRef;
 
-use super::{is_one_of, text_of};
+use super::{is_hidden, is_one_of, text_of};
 use crate::builder::Grid;
 
-/// Most places of a table, so that spans cannot make it endless.
-const MOST_CELLS: usize = 200_000;
+/// Most bytes that spans repeat, so that they cannot make a table endless.
+const MOST_REPEATED: usize = 4_000_000;
 
 /// Returns a table's rows; `None` if it only arranges blocks on the page.
 pub(super) fn grid(table: NodeRef<'_>) -> Option<Grid> {
@@ -17,7 +17,7 @@ pub(super) fn grid(table: NodeRef<'_>) -> Option<Grid> {
         return None;
     }
     let mut placed: Vec<Vec<Option<String>>> = Vec::new();
-    let mut count = 0;
+    let mut repeated = 0;
     for (y, row) in rows.iter().enumerate() {
         let mut x = 0;
         for cell in cells(*row) {
@@ -25,11 +25,12 @@ pub(super) fn grid(table: NodeRef<'_>) -> Option<Grid> {
                 x += 1;
             }
             let text = text_of(cell);
-            let wide = span(cell, "colspan");
-            let high = span(cell, "rowspan").min(rows.len() - y);
-            count += wide * high;
-            if count > MOST_CELLS {
-                return Some(finished(placed));
+            let mut wide = span(cell, "colspan");
+            let mut high = span(cell, "rowspan").min(rows.len() - y);
+            repeated += (wide * high - 1) * text.len().max(1);
+            if repeated > MOST_REPEATED {
+                wide = 1;
+                high = 1;
             }
             for y in y..y + high {
                 if placed.len() <= y {
@@ -43,22 +44,19 @@ pub(super) fn grid(table: NodeRef<'_>) -> Option<Grid> {
             x += wide;
         }
     }
-    Some(finished(placed))
-}
-
-fn finished(placed: Vec<Vec<Option<String>>>) -> Grid {
     let rows =
         placed.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect());
-    Grid { rows: rows.filter(|row: &Vec<String>| !row.is_empty()).collect() }
+    Some(Grid { rows: rows.filter(|row: &Vec<String>| !row.is_empty()).collect() })
 }
 
 fn rows(table: NodeRef<'_>) -> Vec<NodeRef<'_>> {
+    let is_row = |node: &NodeRef<'_>| node.has_name("tr") && !is_hidden(*node);
     let mut rows = Vec::new();
     for child in table.children_it(false) {
-        if child.has_name("tr") {
+        if is_row(&child) {
             rows.push(child);
-        } else if is_one_of(child, &["thead", "tbody", "tfoot"]) {
-            rows.extend(child.children_it(false).filter(|row| row.has_name("tr")));
+        } else if is_one_of(child, &["thead", "tbody", "tfoot"]) && !is_hidden(child) {
+            rows.extend(child.children_it(false).filter(is_row));
         }
     }
     rows

@@ -156,10 +156,7 @@ impl Reader {
                 let included = xml::relation(node, "id").and_then(|id| self.included.remove(id));
                 return included.into_iter().for_each(|inner| self.builder.include(inner));
             }
-            "sdt" => xml::child(node, "sdtContent"),
-            "AlternateContent" => choice(node),
-            "customXml" | "smartTag" | "ins" | "moveTo" => Some(node),
-            _ => None,
+            _ => wrapped(node),
         };
         if let Some(inner) = inner {
             self.blocks(inner, depth + 1);
@@ -198,8 +195,8 @@ impl Reader {
     }
 
     fn table(&mut self, node: Node<'_, '_>, depth: usize) {
-        let rows = unwrapped(node, "tr");
-        let cells = |row| unwrapped(row, "tc");
+        let rows = unwrapped(node, "tr", 0);
+        let cells = |row| unwrapped(row, "tc", 0);
         // A frame around blocks, not a table.
         if let [row] = rows[..]
             && let [cell] = cells(row)[..]
@@ -251,7 +248,7 @@ fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize
     if depth > DEEPEST {
         return;
     }
-    for child in node.children().filter(Node::is_element) {
+    for child in node.children().filter(|node| node.is_element() && !is_unseen(*node)) {
         match child.tag_name().name() {
             "t" => inline.text.push_str(child.text().unwrap_or_default()),
             "tab" | "ptab" => inline.text.push('\t'),
@@ -279,7 +276,7 @@ fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize
                     collect(choice, inline, depth + 1);
                 }
             }
-            "del" | "moveFrom" | "instrText" | "pPr" | "rPr" | "delText" | "footnoteReference" => {}
+            "instrText" | "pPr" | "rPr" | "delText" | "footnoteReference" => {}
             _ => collect(child, inline, depth + 1),
         }
     }
@@ -298,21 +295,37 @@ fn symbol(node: Node<'_, '_>) -> Option<char> {
     char::from_u32(if (0xF020..=0xF0FF).contains(&code) { code - 0xF000 } else { code })
 }
 
+/// Returns whether an element is deleted, moved away, hidden, or the reading above a word.
+fn is_unseen(node: Node<'_, '_>) -> bool {
+    let is_on = |node| !matches!(xml::attribute(node, "val"), Some("0" | "false"));
+    match node.tag_name().name() {
+        "del" | "moveFrom" | "rt" => true,
+        "r" => xml::at(node, &["rPr", "vanish"]).is_some_and(is_on),
+        "tr" => xml::at(node, &["trPr", "del"]).is_some(),
+        _ => false,
+    }
+}
+
+/// Returns the element with the content of a content control and the like.
+fn wrapped<'a, 'i>(node: Node<'a, 'i>) -> Option<Node<'a, 'i>> {
+    match node.tag_name().name() {
+        "sdt" => xml::child(node, "sdtContent"),
+        "AlternateContent" => choice(node),
+        "customXml" | "smartTag" | "ins" | "moveTo" => Some(node),
+        _ => None,
+    }
+}
+
 /// Returns the children of a name, those inside content controls too.
-fn unwrapped<'a, 'i>(node: Node<'a, 'i>, name: &str) -> Vec<Node<'a, 'i>> {
+fn unwrapped<'a, 'i>(node: Node<'a, 'i>, name: &str, depth: usize) -> Vec<Node<'a, 'i>> {
     let mut found = Vec::new();
-    for child in node.children().filter(Node::is_element) {
-        match child.tag_name().name() {
-            own if own == name => found.push(child),
-            "sdt" => found.extend(
-                xml::child(child, "sdtContent")
-                    .into_iter()
-                    .flat_map(|content| content.children().filter(|node| xml::is(*node, name))),
-            ),
-            "ins" | "customXml" => {
-                found.extend(child.children().filter(|node| xml::is(*node, name)));
-            }
-            _ => {}
+    for child in node.children().filter(|node| !is_unseen(*node)) {
+        if xml::is(child, name) {
+            found.push(child);
+        } else if depth < DEEPEST {
+            found.extend(
+                wrapped(child).into_iter().flat_map(|inner| unwrapped(inner, name, depth + 1)),
+            );
         }
     }
     found
@@ -324,7 +337,7 @@ fn all_text(node: Node<'_, '_>) -> String {
         if xml::is(node, "p") {
             text.push(' ');
         }
-        if xml::is(node, "t") {
+        if xml::is(node, "t") && !node.ancestors().any(is_unseen) {
             text.push_str(node.text().unwrap_or_default());
         }
     }

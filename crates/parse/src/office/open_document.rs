@@ -12,9 +12,6 @@ use crate::{Error, Format, Limits, Parsed};
 /// How deeply blocks are followed.
 const DEEPEST: usize = 100;
 
-/// How often one cell or row that says something is repeated.
-const MOST_REPEATED: u32 = 1_000;
-
 pub(crate) fn parse(bytes: &[u8], format: Format, limits: &Limits) -> Result<Parsed, Error> {
     let mut reader = Reader {
         builder: Builder::new(format),
@@ -181,7 +178,6 @@ impl Reader<'_> {
         for row in table.descendants().filter(is("table-row")).filter(own) {
             let times = count(row, "number-rows-repeated");
             let mut x: u32 = 0;
-            let mut says = false;
             for cell in row
                 .children()
                 .filter(|node| is("table-cell")(node) || is("covered-table-cell")(node))
@@ -189,22 +185,23 @@ impl Reader<'_> {
                 let wide = count(cell, "number-columns-repeated");
                 let text = self.cell(cell);
                 if !text.is_empty() && !sheet.is_full() {
-                    says = true;
-                    for y in y..y.saturating_add(times.min(MOST_REPEATED)) {
-                        for x in x..x.saturating_add(wide.min(MOST_REPEATED)) {
-                            sheet.put(y, x, text.clone());
-                        }
+                    let columns = x..x.saturating_add(wide);
+                    let rows = y..y.saturating_add(times);
+                    let places = rows.flat_map(|y| columns.clone().map(move |x| (y, x)));
+                    // More would be refused as too long.
+                    for (y, x) in places.take(self.limits.text_bytes / text.len() + 1) {
+                        sheet.put(y, x, text.clone());
                     }
                     let spans = ["number-rows-spanned", "number-columns-spanned"];
                     let [high, wide] = spans.map(|span| count(cell, span) - 1);
-                    if high + wide > 0 {
+                    if high.saturating_add(wide) > 0 {
                         let end = (y.saturating_add(high), x.saturating_add(wide));
                         merged.push(((y, x), end));
                     }
                 }
                 x = x.saturating_add(wide);
             }
-            y = y.saturating_add(if says { times.min(MOST_REPEATED) } else { times });
+            y = y.saturating_add(times);
         }
         for (start, end) in merged {
             sheet.merge(start, end);

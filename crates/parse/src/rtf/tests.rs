@@ -27,6 +27,22 @@ fn text_headings_lists_tables_and_notes_are_read() {
     assert!(parsed.warnings.is_empty(), "{:?}", parsed.warnings);
 }
 
+/// As Word writes them: a note has a paragraph of its own within that of its sign.
+#[test]
+fn a_note_changes_neither_the_style_nor_the_table_around_it() {
+    let parsed = read(
+        br"{\rtf1{\stylesheet{\s0 Normal;}{\s1 heading 1;}{\s17 footnote text;}}
+\pard\plain \s1 Results{\footnote \pard\plain \s17 See annex.}\par
+\trowd\pard\intbl first{\footnote \pard\plain note} line\par second\cell b\cell\row
+\trowd\pard\intbl 1\cell 2\cell\row\pard The end}",
+    );
+    assert_eq!(
+        parsed.text,
+        "# Results\n\n| first line second | b |\n| - | - |\n| 1 | 2 |\n\nThe end\n\nSee annex.\n\nnote\n"
+    );
+    assert_eq!(read(br"{\rtf1\pard\outlinelevel0 Last}").text, "# Last\n");
+}
+
 #[test]
 fn letters_are_read_in_the_code_page_of_their_font_and_hidden_ones_end_with_it() {
     let fonts = r"{\fonttbl{\f0\fcharset204 Arial;}{\f1\fcharset89 Geneva;}{\f2 Times;}}";
