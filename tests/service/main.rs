@@ -49,6 +49,7 @@ mod proxy;
 mod receiver;
 mod recorded;
 mod replayed;
+mod scans;
 mod served;
 mod sign_on;
 mod slow;
