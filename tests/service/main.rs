@@ -47,6 +47,7 @@ mod protocol;
 mod receiver;
 mod recorded;
 mod replayed;
+mod scans;
 mod sent;
 mod served;
 mod shards;

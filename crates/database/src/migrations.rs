@@ -58,6 +58,7 @@ pub const POSTGRES: &[Step] = migrations! { "postgres":
     "0030_recall_numbers" "0031_items_below_a_path" "0032_failed_at_rest" "0033_payloads_as_sent"
     "0034_wake_calls" "0035_runs_across_threads"
     "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories"
+    "0041_rows_of_threads"
 };
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

@@ -19,12 +19,23 @@ use crate::ids::ThreadId;
 /// Own steps begin after `parent_seq`, so no step is found twice.
 macro_rules! line {
     () => {
-        "WITH RECURSIVE line (id, upto) AS (
-            SELECT id, CASE WHEN head < $2 THEN head ELSE $2 END FROM thread WHERE id = $1
-            UNION ALL
-            SELECT t.parent_id, CASE WHEN l.upto < t.parent_seq THEN l.upto ELSE t.parent_seq END
-            FROM line l JOIN thread t ON t.id = l.id WHERE t.parent_id IS NOT NULL
-         )"
+        line!("JOIN thread t ON t.id = l.id WHERE t.parent_id IS NOT NULL")
+    };
+    // Postgres expects a hundred origins, and would read whole tables to join them, in the plan that it keeps. It makes
+    // a lateral query with an offset for each origin.
+    (postgres) => {
+        line!("CROSS JOIN LATERAL (SELECT * FROM thread WHERE id = l.id AND parent_id IS NOT NULL OFFSET 0) t")
+    };
+    ($origin:literal) => {
+        concat!(
+            "WITH RECURSIVE line (id, upto) AS (
+                SELECT id, CASE WHEN head < $2 THEN head ELSE $2 END FROM thread WHERE id = $1
+                UNION ALL
+                SELECT t.parent_id, CASE WHEN l.upto < t.parent_seq THEN l.upto ELSE t.parent_seq END
+                FROM line l ",
+            $origin,
+            ")"
+        )
     };
 }
 pub(in super::super) use line;
@@ -95,7 +106,10 @@ impl<B: Backend> Steps for B {
             Some(_) => None,
         };
         let upto = before.map_or(i64::MAX, |before| big(before.saturating_sub(1)));
-        let history = query(HISTORY).bind(thread.0).bind(upto).bind(i64::from(limit) + 1);
+        let history = query(history(self.database().dialect()))
+            .bind(thread.0)
+            .bind(upto)
+            .bind(i64::from(limit) + 1);
         let rows = self.database().fetch_all(&history).await?;
         if rows.is_empty() && newest.is_none() {
             info(self.database(), thread).await?;
@@ -145,40 +159,69 @@ fn newest(thread: ThreadId, row: Option<Row>) -> Result<(u64, u64)> {
     Ok((decode::count(&row, "head")?, decode::count(&row, "base")?))
 }
 
-const SNAPSHOT: &str = concat!(
-    line!(),
-    " SELECT ",
-    snapshot_columns!(),
-    " FROM line CROSS JOIN snapshot s WHERE s.thread_id = line.id AND s.seq <= line.upto
-        AND s.seq = (SELECT max(seq) FROM snapshot
-            WHERE thread_id = line.id AND seq <= line.upto)
-     ORDER BY s.seq DESC LIMIT 1"
-);
+/// Selects rows of a table from a thread and its origins.
+macro_rules! on_line {
+    ($dialect:expr, $columns:expr, $table:literal, $bounds:literal, $order:literal) => {
+        $dialect.pick(
+            concat!(
+                line!(),
+                " SELECT ",
+                $columns,
+                " FROM line CROSS JOIN ",
+                $table,
+                " s WHERE s.thread_id = line.id AND ",
+                $bounds,
+                $order
+            ),
+            concat!(
+                line!(postgres),
+                " SELECT ",
+                $columns,
+                " FROM line CROSS JOIN LATERAL (SELECT * FROM ",
+                $table,
+                " s WHERE s.thread_id = line.id AND ",
+                $bounds,
+                " OFFSET 0) s",
+                $order
+            ),
+        )
+    };
+}
 
-const SNAPSHOTS_BETWEEN: &str = concat!(
-    line!(),
-    " SELECT DISTINCT s.seq FROM line CROSS JOIN snapshot s WHERE s.thread_id = line.id
-        AND s.seq > $3 AND s.seq <= line.upto
-     ORDER BY s.seq"
-);
+fn snapshot(dialect: Dialect) -> &'static str {
+    on_line!(
+        dialect,
+        snapshot_columns!(),
+        "snapshot",
+        "s.seq = (SELECT max(seq) FROM snapshot WHERE thread_id = line.id AND seq <= line.upto)",
+        " ORDER BY s.seq DESC LIMIT 1"
+    )
+}
 
-const STEPS: &str = concat!(
-    line!(),
-    " SELECT ",
-    step_columns!(),
-    " FROM line CROSS JOIN step WHERE step.thread_id = line.id AND seq > $3 AND seq <= line.upto
-     ORDER BY seq"
-);
+fn snapshots_between(dialect: Dialect) -> &'static str {
+    on_line!(
+        dialect,
+        "DISTINCT s.seq",
+        "snapshot",
+        "s.seq > $3 AND s.seq <= line.upto",
+        " ORDER BY s.seq"
+    )
+}
+
+fn steps(dialect: Dialect) -> &'static str {
+    on_line!(dialect, step_columns!(), "step", "s.seq > $3 AND s.seq <= line.upto", " ORDER BY seq")
+}
 
 /// Step numbers have no gaps, so the last N steps are the ones above head minus N.
-const HISTORY: &str = concat!(
-    line!(),
-    " SELECT ",
-    step_columns!(),
-    " FROM line CROSS JOIN step WHERE step.thread_id = line.id AND seq <= line.upto
-        AND seq > (SELECT max(upto) FROM line) - $3
-     ORDER BY seq DESC LIMIT $3"
-);
+fn history(dialect: Dialect) -> &'static str {
+    on_line!(
+        dialect,
+        step_columns!(),
+        "step",
+        "s.seq <= line.upto AND s.seq > (SELECT max(upto) FROM line) - $3",
+        " ORDER BY seq DESC LIMIT $3"
+    )
+}
 
 const PENDING: &str = "SELECT step AS seq, task, codec, body, checksum FROM pending
      WHERE thread_id = $1 AND step = $2 ORDER BY task";
@@ -241,21 +284,24 @@ impl ThreadAccess<'_, '_> {
         &mut self,
         upto: u64,
     ) -> Result<Option<SnapshotRow>> {
-        let snapshot = query(SNAPSHOT).bind(self.thread.0).bind(big(upto));
+        let snapshot =
+            query(snapshot(self.transaction.dialect())).bind(self.thread.0).bind(big(upto));
         let row = self.transaction.fetch_optional(&snapshot).await?;
         row.as_ref().map(|row| decode::snapshot(self.thread, row)).transpose()
     }
 
     /// Lists the steps after `after` up to `upto` that have a snapshot, in order.
     pub(super) async fn snapshots_between(&mut self, after: u64, upto: u64) -> Result<Vec<u64>> {
-        let between = query(SNAPSHOTS_BETWEEN).bind(self.thread.0).bind(big(upto)).bind(big(after));
+        let between = query(snapshots_between(self.transaction.dialect()));
+        let between = between.bind(self.thread.0).bind(big(upto)).bind(big(after));
         let rows = self.transaction.fetch_all(&between).await?;
         rows.iter().map(|row| decode::count(row, "seq")).collect()
     }
 
     /// Reads steps after `after` up to `upto`, oldest first.
     pub(in super::super) async fn steps(&mut self, after: u64, upto: u64) -> Result<Vec<StepRow>> {
-        let steps = query(STEPS).bind(self.thread.0).bind(big(upto)).bind(big(after));
+        let steps = query(steps(self.transaction.dialect()));
+        let steps = steps.bind(self.thread.0).bind(big(upto)).bind(big(after));
         self.transaction.fetch_all(&steps).await?.iter().map(decode::step).collect()
     }
 

@@ -250,9 +250,9 @@ const SAVE_PENDING_AND_KEEP: &str = concat!(
     ") SELECT count(*) FROM leased"
 );
 
-/// The parts of [`decode::loaded`] in one consistent read.
+/// The parts of [`decode::loaded`] in one consistent read. Why `LATERAL` and `OFFSET`: see `line`.
 const LOAD: &str = concat!(
-    line!(),
+    line!(postgres),
     ", newest AS (
         SELECT s.* FROM line CROSS JOIN LATERAL (
             SELECT * FROM snapshot WHERE $3::bigint IS NULL AND thread_id = line.id AND seq <= line.upto
@@ -272,8 +272,10 @@ const LOAD: &str = concat!(
      UNION ALL
      SELECT 1, s.seq, s.schema_version, s.codec, s.delta, NULL, NULL, NULL, s.run, s.at, s.kind, s.hash, s.frontier, NULL, ",
     no_thread!(),
-    " FROM line JOIN step s ON s.thread_id = line.id AND s.seq <= line.upto
-        AND s.seq > coalesce($3, (SELECT seq FROM newest), 0)
+    " FROM line CROSS JOIN LATERAL (
+        SELECT * FROM step WHERE thread_id = line.id AND seq <= line.upto
+            AND seq > coalesce($3, (SELECT seq FROM newest), 0) OFFSET 0
+     ) s
      UNION ALL
      SELECT 2, p.step, NULL, p.codec, p.body, p.checksum, NULL, NULL, NULL, NULL, NULL, NULL, NULL, p.task, ",
     no_thread!(),
