@@ -1,5 +1,6 @@
 //! `perihelion doctor`: tries everything that a run needs, one by one and without running anything, and suggests fixes.
 
+use std::path::Path;
 use std::time::Duration;
 
 use futures::future::join_all;
@@ -117,6 +118,13 @@ async fn database(settings: &Settings, found: &mut Vec<Finding>) {
                    Connect as the owner of the database without these privileges";
         found.push(Odd(why.to_owned()));
     }
+    if let Some(directory) = &settings.archive.dir {
+        let shown = directory.display();
+        found.push(match can_write(directory) {
+            Ok(()) => Good(format!("archive: {shown} is writable")),
+            Err(error) => Bad(format!("archive: {shown}: {error}; see archive.dir")),
+        });
+    }
     match contents(settings).await {
         Ok(None) => {}
         Ok(Some(keys)) => found.push(Good(format!("encryption: {keys}"))),
@@ -146,6 +154,13 @@ async fn writable(settings: &Settings) -> Result<String> {
     Ok(written.map(|()| place)?)
 }
 
+/// Writes a file to a directory and removes it again.
+fn can_write(directory: &Path) -> std::io::Result<()> {
+    let path = directory.join(format!("checkup-{}", std::process::id()));
+    std::fs::write(&path, "checkup")?;
+    std::fs::remove_file(path)
+}
+
 /// Returns whether the database's role sees the rows of all tenants in spite of row-level security.
 async fn is_exempt(settings: &Settings) -> Result<bool, perihelion_database::Error> {
     let database = Database::open(settings.store.database.expose()).await?;
@@ -160,6 +175,9 @@ async fn contents(settings: &Settings) -> Result<Option<String>> {
     let read = async {
         let filter = ThreadFilter { limit: Some(LOOKED_AT), ..ThreadFilter::default() };
         for info in store.list(&filter).await? {
+            if info.archived.is_some() {
+                continue;
+            }
             for step in store.history(info.id, None, 1).await? {
                 step.delta.to_json_bytes()?;
             }

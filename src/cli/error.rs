@@ -146,6 +146,10 @@ pub enum Error {
     NoDocumentAge,
     #[error("threads that could not be shortened: {0}; see the warnings above")]
     NotShortened(usize),
+    #[error("there is no archive; set dir under [archive] in the settings")]
+    NoArchive,
+    #[error("threads that could not be archived: {0}; see the warnings above")]
+    NotArchived(usize),
     #[error("the service ended unexpectedly: {0}")]
     Ended(tokio::task::JoinError),
     /// Two threads could not be compared.
@@ -172,6 +176,7 @@ impl Error {
             | Self::NoAgent { .. }
             | Self::NoSandbox(_)
             | Self::NotShortened(_)
+            | Self::NotArchived(_)
             | Self::Ended(_)
             | Self::AtWork { .. }
             | Self::NothingUnderWay(_) => Exit::Failed,

@@ -8,6 +8,7 @@ mod across;
 mod adversary;
 mod again;
 mod approvals;
+mod archived;
 mod attached;
 mod behind;
 mod callbacks;

@@ -2,6 +2,7 @@
 
 use perihelion::failpoint::{Point, Side};
 
+use super::points::of_runs;
 use super::random::Random;
 
 /// What happens to a process.
@@ -50,7 +51,8 @@ impl Plan {
             _ => Fate::Kill,
         };
         let mine = random.per_mille(600).then(|| {
-            let point = Point::ALL[random.below(Point::ALL.len() as u64) as usize];
+            let points: Vec<Point> = of_runs().collect();
+            let point = points[random.below(points.len() as u64) as usize];
             let side = if random.per_mille(500) { Side::Before } else { Side::After };
             // Half of them at the first time, a quarter at the second, and so on.
             let time = 1 + u64::from(random.next().trailing_ones().min(7));

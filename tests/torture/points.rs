@@ -14,6 +14,13 @@ use super::plan::{Fate, Mine};
 /// Points that lie on one side only.
 const ONE_SIDED: [(Point, Side); 1] = [(Point::Fenced, Side::Before)];
 
+/// The points of runs; the tests of archives have their own.
+pub fn of_runs() -> impl Iterator<Item = Point> {
+    let of_archives =
+        [Point::ArchiveWrite, Point::ArchiveCommit, Point::ArchiveReturn, Point::ArchiveRemove];
+    Point::ALL.iter().copied().filter(move |point| !of_archives.contains(point))
+}
+
 /// Counts every point of this process from now on, and lets the mined one go off.
 pub fn count(directory: &Path, mine: Option<Mine>) {
     let log = Arc::new(Log::open(directory, POINTS));
@@ -49,8 +56,7 @@ pub fn counts(directory: &Path, on_postgres: bool) -> Vec<(&'static str, u64)> {
         let is_remote = matches!(point, Point::CommitReread | Point::QueueTake);
         (on_postgres || !is_remote) && !ONE_SIDED.contains(&(point, side))
     };
-    let sides = |point: &Point| [(*point, Side::Before), (*point, Side::After)];
-    let all = Point::ALL.iter().flat_map(sides);
+    let all = of_runs().flat_map(|point| [(point, Side::Before), (point, Side::After)]);
     all.filter(|(point, side)| exists(*point, *side))
         .map(|(point, side)| {
             let index = 2 * point as usize + usize::from(side == Side::After);

@@ -305,7 +305,8 @@ impl Conversation {
         };
         // What was not sent piece by piece: a question, or the end of an answer.
         // An answer that took the place of the words that were sent leaves these cut.
-        let is_cut = end == Some(FinishReason::Truncated) || end.is_some() && self.sent.is_replaced_by(&text);
+        let is_cut = end == Some(FinishReason::Truncated)
+            || end.is_some() && self.sent.is_replaced_by(&text);
         self.ready.extend(self.sent.rest(&text).map(AnswerPart::Piece));
         self.close(Outcome { text, ending, usage, is_cut, ended_at: self.ended_at });
     }

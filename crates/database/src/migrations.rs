@@ -44,7 +44,7 @@ pub const SQLITE: &[Step] = migrations! { "sqlite":
     "0022_threads_of_tenants" "0023_blobs" "0024_document_segments" "0025_recall_changes"
     "0026_document_attempts" "0027_listed_threads" "0028_recall_recent" "0029_ended_runs"
     "0030_recall_numbers" "0032_failed_at_rest" "0035_runs_across_threads"
-    "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories"
+    "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories" "0040_archive"
 };
 
 /// Postgres's migrations in order.
@@ -57,7 +57,7 @@ pub const POSTGRES: &[Step] = migrations! { "postgres":
     "0026_document_attempts" "0027_listed_threads" "0028_recall_recent" "0029_ended_runs"
     "0030_recall_numbers" "0031_items_below_a_path" "0032_failed_at_rest" "0033_payloads_as_sent"
     "0034_wake_calls" "0035_runs_across_threads"
-    "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories"
+    "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories" "0040_archive"
     "0041_rows_of_threads"
 };
 

@@ -90,6 +90,14 @@ points! {
     TracePaid = "trace.paid",
     /// A listener receives the event of a committed step.
     Ack = "ack",
+    /// The file of a thread at rest is written.
+    ArchiveWrite = "archive.write",
+    /// The rows of that thread are deleted.
+    ArchiveCommit = "archive.commit",
+    /// The rows of an archived thread are written again.
+    ArchiveReturn = "archive.return",
+    /// Its file is removed.
+    ArchiveRemove = "archive.remove",
     /// A write is refused because its fencing token is stale; there is only an after.
     Fenced = "write.fenced",
     /// A call's outcome is unknown: before it is decided upon, as a crash left it; after, as its server left it.

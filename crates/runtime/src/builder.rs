@@ -7,7 +7,7 @@ use tokio::sync::watch;
 use super::assemble::Parts;
 use super::plugins::Source;
 use super::{Error, Graphs, Runtime};
-use perihelion_engine::checkpoint::{self, Keyring, MemoryStore, Store, ThreadInfo};
+use perihelion_engine::checkpoint::{self, Archive, Keyring, MemoryStore, Store, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
 use perihelion_mcp::{DiscoveryProgress, Pool, PoolOptions, ServersFile};
@@ -217,10 +217,11 @@ pub fn keyring(settings: &Settings) -> Result<Option<Keyring>, Error> {
     Ok(Keyring::of_found(settings.encryption.exposed())?)
 }
 
-/// Opens only the store of the settings, with encryption if they name keys.
+/// Opens only the store of the settings, with encryption if they name keys, and with their archive.
 pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
     let url = settings.store.database.expose();
-    Ok(checkpoint::open_sealed(url, keyring(settings)?).await?)
+    let archive = settings.archive.dir.clone().map(Archive::new);
+    Ok(checkpoint::open_with(url, keyring(settings)?, archive).await?)
 }
 
 /// Opens the store of the settings for reading; creates none.

@@ -81,8 +81,8 @@ pub use report::{InterruptView, RunReport, RunStatusView};
 pub use runs::{Job, Runs};
 pub use teams::{KeptTeam, TeamStore, find_team, import_team, open_team_store, star_as_team};
 pub use threads::{
-    Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned, RawState, Removal,
-    StepView, ThreadView, Threads, WaitingApproval,
+    ArchiveReport, Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned,
+    RawState, Removal, StepView, ThreadView, Threads, WaitingApproval,
 };
 pub use trace::{
     Analysis, AnswerAgain, Replayed, Replayer, Trace, TraceHead, Traces, collector, is_under_way,

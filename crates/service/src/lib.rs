@@ -104,6 +104,8 @@ struct Parts {
     are_stale_expired: AtomicBool,
     /// Whether threads of one run are being deleted.
     is_sweeping: AtomicBool,
+    /// Whether threads are being archived.
+    is_archiving: AtomicBool,
     /// Cancelled when this process is to end.
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -130,6 +132,7 @@ impl Service {
             followers: OnceLock::new(),
             are_stale_expired: AtomicBool::new(false),
             is_sweeping: AtomicBool::new(false),
+            is_archiving: AtomicBool::new(false),
             stop,
             tasks: TaskTracker::new(),
         };

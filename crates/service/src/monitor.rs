@@ -67,6 +67,7 @@ impl Service {
                     tracing::debug!(%error, "could not delete expired items; trying again in an hour");
                 }
                 self.prune_documents();
+                self.archive();
             }
             if turn.is_multiple_of(SWEEP_EVERY) {
                 self.sweep();
@@ -100,6 +101,34 @@ impl Service {
                     tracing::warn!(%error, "could not delete old documents; trying again in an hour");
                 }
             }
+        });
+    }
+
+    /// Archives threads that are older than the settings permit, in the background, unless this process is at it.
+    fn archive(&self) {
+        if self.runtime().settings().archive.dir.is_none()
+            || self.parts.is_archiving.swap(true, Ordering::AcqRel)
+        {
+            return;
+        }
+        let service = self.clone();
+        self.parts.tasks.spawn(async move {
+            let settings = service.runtime().settings();
+            let threads = service.runtime().threads();
+            match threads.archive(settings, settings.archive.after, &service.parts.stop).await {
+                Ok(report) => {
+                    for (thread, error) in report.failed {
+                        tracing::warn!(%thread, %error, "could not archive a thread");
+                    }
+                    if report.archived > 0 {
+                        tracing::info!(count = report.archived, "archived threads");
+                    }
+                }
+                Err(error) => {
+                    tracing::warn!(%error, "could not archive threads; trying again in an hour");
+                }
+            }
+            service.parts.is_archiving.store(false, Ordering::Release);
         });
     }
 

@@ -109,6 +109,7 @@ impl Service {
         if unread.title().is_some_and(|title| !has(title)) {
             return Ok(None);
         }
+        let states = states.of_listed(&unread.info);
         let view = self.view(unread.info, unread.meta, one.has_open_run, states).await?;
         Ok(view.title().is_some_and(has).then_some(view))
     }

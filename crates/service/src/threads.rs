@@ -41,6 +41,13 @@ pub enum StatesOf {
     None,
 }
 
+impl StatesOf {
+    /// Leaves an archived thread where it is: a list does not open threads.
+    pub(super) fn of_listed(self, info: &ThreadInfo) -> Self {
+        if info.archived.is_some() { Self::None } else { self }
+    }
+}
+
 /// A thread with its state and its open questions.
 #[derive(Clone, Debug)]
 pub struct ThreadView {
@@ -209,7 +216,10 @@ impl Service {
     /// Reads a thread that was found; `None` when it was deleted at this moment.
     async fn listed(&self, one: Listed, states: StatesOf) -> Result<Option<ThreadView>> {
         match self.info(ThreadId(one.id)).await {
-            Ok(info) => self.view(info, one.meta, one.has_open_run, states).await.map(Some),
+            Ok(info) => {
+                let states = states.of_listed(&info);
+                self.view(info, one.meta, one.has_open_run, states).await.map(Some)
+            }
             Err(Error::UnknownThread(_)) => Ok(None),
             Err(error) => Err(error),
         }

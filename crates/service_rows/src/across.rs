@@ -47,14 +47,15 @@ pub struct FoundRun {
     pub nano_usd: Option<u64>,
 }
 
-/// The number of the engine's run that made the first step of the run `r`.
-const NUMBER: &str = "(SELECT e.number FROM step s JOIN run e ON e.thread_id = s.thread_id AND e.id = s.run \
-    WHERE s.thread_id = r.thread_id AND s.seq = r.base_step + 1)";
+/// The number of the engine's run that made the first step of the run `r`; of an archived thread, it is stored with the run.
+const NUMBER: &str = "COALESCE((SELECT e.number FROM step s JOIN run e ON e.thread_id = s.thread_id AND e.id = s.run \
+    WHERE s.thread_id = r.thread_id AND s.seq = r.base_step + 1), r.first_number)";
 
 /// The executions of agents in the run `r`, as the audit log has them since its first step: before that, it waited for
 /// its turn while other runs worked in its thread.
 const EXECUTED: &str = "FROM audit a WHERE a.thread_id = r.thread_id AND a.action = 'agent.executed' \
-    AND a.at >= COALESCE((SELECT s.at FROM step s WHERE s.thread_id = r.thread_id AND s.seq = r.base_step + 1), r.created_at) \
+    AND a.at >= COALESCE((SELECT s.at FROM step s WHERE s.thread_id = r.thread_id AND s.seq = r.base_step + 1), \
+        r.began_at, r.created_at) \
     AND r.base_step IS NOT NULL AND (r.status = 'running' OR a.at <= r.updated_at)";
 
 impl Kept {

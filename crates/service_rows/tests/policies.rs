@@ -61,7 +61,7 @@ async fn a_query_without_a_tenant_filter_returns_no_row_of_another_tenant() {
 }
 
 /// A row in each table of a thread, by columns that have no default.
-const OF_A_THREAD: [(&str, &str); 11] = [
+const OF_A_THREAD: [(&str, &str); 12] = [
     (
         "thread",
         "INSERT INTO thread (id, graph, namespace, tenant) VALUES ($1, 'swarm', '', 'theirs')",
@@ -97,6 +97,10 @@ const OF_A_THREAD: [(&str, &str); 11] = [
     (
         "thread_stop",
         "INSERT INTO thread_stop (thread_id, tenant, fence, asked_at) VALUES ($1, 'theirs', 0, now())",
+    ),
+    (
+        "archive_file",
+        "INSERT INTO archive_file (name, thread_id, tenant) VALUES ('x', $1, 'theirs')",
     ),
     ("trace_debt", "INSERT INTO trace_debt (thread_id, from_run, to_run) VALUES ($1, 1, 1)"),
 ];

@@ -33,6 +33,7 @@ impl Pen {
             forked_from: None,
             created_at: now,
             updated_at: now,
+            archived: None,
         };
         Self {
             rows: Rows { info, runs: vec![], steps: vec![], effects: vec![], children: vec![] },

@@ -1,5 +1,6 @@
 //! `perihelion threads`: manages threads; needs only the database.
 
+mod archive;
 mod change;
 mod list;
 mod prune;
@@ -58,13 +59,15 @@ enum Command {
     Delete(change::DeleteArgs),
     /// Delete old threads and shorten long threads, by options or by the [retention] settings.
     Prune(prune::Args),
+    /// Move threads at rest to files, by age or by the [archive] settings.
+    Archive(archive::Args),
 }
 
 impl Command {
     /// Returns the thread's name in the command, if the command has one.
     fn thread(&self) -> Option<&str> {
         match self {
-            Self::List(_) | Self::Import(_) => None,
+            Self::List(_) | Self::Import(_) | Self::Archive(_) => None,
             Self::Show(args) => args.thread.as_deref(),
             Self::History(args) => args.thread.as_deref(),
             Self::State(args) => args.thread.as_deref(),
@@ -116,6 +119,7 @@ async fn perform(
         Command::Import(args) => transfer::import(threads, &args).await,
         Command::Delete(args) => change::delete(threads, &args).await,
         Command::Prune(args) => prune::run(threads, settings, &args).await,
+        Command::Archive(args) => archive::run(threads, settings, &args).await,
     }
 }
 

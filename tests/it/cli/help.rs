@@ -54,7 +54,7 @@ async fn help_of_the_thread_commands() {
     let world = World::new(Script::new()).await;
     for command in [
         "list", "show", "history", "state", "fork", "cancel", "update", "export", "import",
-        "delete", "prune",
+        "delete", "prune", "archive",
     ] {
         let help = world.run(&["threads", command, "--help"]).await.code(0);
         // The global options are the same everywhere.

@@ -9,8 +9,8 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use perihelion::checkpoint::{
-    BlobRow, Claim, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus, Effects,
-    Encoded, Error, EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread,
+    Archiving, BlobRow, Claim, Commit, EffectKind, EffectRow, EffectSettlement, EffectStatus,
+    Effects, Encoded, Error, EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread,
     OpenInterrupt, PendingRow, Questions, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps,
     Store, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting,
     WorkFilter,
@@ -425,6 +425,8 @@ impl Transfer for Watched {
         self.truth.import(dump).await
     }
 }
+
+impl Archiving for Watched {}
 
 #[async_trait]
 impl Store for Watched {

@@ -101,6 +101,7 @@ impl Model {
             forked_from: origin,
             created_at: DateTime::UNIX_EPOCH,
             updated_at: DateTime::UNIX_EPOCH,
+            archived: None,
         };
         let thread = Thread {
             info: info.clone(),

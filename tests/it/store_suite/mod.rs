@@ -4,6 +4,8 @@
 
 #![expect(clippy::panic, clippy::expect_used, reason = "a test that cannot continue has failed")]
 
+mod archives;
+mod archives_killed;
 mod blobs;
 mod broken_connections;
 mod commits;

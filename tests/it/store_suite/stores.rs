@@ -1,9 +1,11 @@
 //! The stores under test.
 
-use std::{str::FromStr, sync::Arc};
+use std::{path::Path, str::FromStr, sync::Arc};
 
 use perihelion::{
-    checkpoint::{self, Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore, Store},
+    checkpoint::{
+        self, Archive, Keyring, MemoryStore, PostgresStore, SealedStore, SqliteStore, Store,
+    },
     ids::ThreadId,
 };
 use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
@@ -39,6 +41,13 @@ impl Fixture {
             Some(url) => checkpoint::open(url).await.unwrap(),
             None => Arc::clone(&self.store),
         }
+    }
+
+    /// Opens the same data as a process does that has an archive.
+    pub async fn archiving(&self, directory: &Path) -> Arc<dyn Store> {
+        let keys = self.is_sealed.then(|| keyring(&["suite"]));
+        let archive = Some(Archive::new(directory.to_owned()));
+        checkpoint::open_with(self.url.as_deref().unwrap(), keys, archive).await.unwrap()
     }
 
     /// Returns a store of the same kind that no other test uses, and what keeps its database.

@@ -94,6 +94,23 @@ pub enum Error {
         #[source]
         reason: Cause,
     },
+    /// The thread is in a file of the archive, and cannot be brought back.
+    #[error(
+        "the thread {thread} is archived in the file {file}, which cannot be read: {reason}; set archive.dir to the directory with the file, restore the file from a backup, or delete the thread"
+    )]
+    Archived {
+        thread: ThreadId,
+        file: String,
+        #[source]
+        reason: Cause,
+    },
+    /// A thread cannot be moved to the archive.
+    #[error("cannot write the file {file} of the archive: {reason}; check archive.dir")]
+    Archive {
+        file: String,
+        #[source]
+        reason: Cause,
+    },
     /// A stored value cannot be decoded.
     #[error("a stored value cannot be read: {0}")]
     Damaged(#[source] Cause),
@@ -151,6 +168,10 @@ impl Error {
         Self::Damaged(cause.into())
     }
 
+    pub(super) fn archived(thread: ThreadId, file: &str, reason: impl Into<Cause>) -> Self {
+        Self::Archived { thread, file: file.to_owned(), reason: reason.into() }
+    }
+
     pub(crate) fn missing(thread: ThreadId, seq: u64) -> Self {
         Self::Corrupt { thread, seq, reason: "it is missing in the database".into() }
     }
@@ -167,6 +188,7 @@ impl Error {
             self,
             Self::Corrupt { .. }
                 | Self::Blob { .. }
+                | Self::Archived { .. }
                 | Self::Damaged(_)
                 | Self::Forged { .. }
                 | Self::NewerState { .. }

@@ -5,6 +5,7 @@
 //! changes no row. Deliberately absent: any typed state (a store moves bytes; see [`Encoded`]) and any decision about
 //! what to run next.
 
+mod archive;
 mod blobs;
 mod both;
 mod chain;
@@ -30,6 +31,7 @@ mod state_cache;
 mod statuses;
 mod traits;
 
+pub use archive::{Archive, Archiving};
 pub use blobs::{blob_row, names_of_state, read_blob};
 pub use chain::chain_hash;
 pub use claim::{Begun, Claim, Fence};
@@ -55,5 +57,5 @@ pub use sqlite::SqliteStore;
 pub use state_cache::StateCache;
 pub use statuses::{EffectKind, EffectStatus, RunStatus, StepKind, ThreadStatus};
 pub use traits::{
-    Effects, Events, Leases, Outbox, Questions, Steps, Store, Threads, Transfer, open, open_sealed,
+    Effects, Events, Leases, Outbox, Questions, Steps, Store, Threads, Transfer, open, open_with,
 };

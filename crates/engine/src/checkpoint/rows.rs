@@ -65,6 +65,9 @@ pub struct ThreadInfo {
     pub created_at: DateTime<Utc>,
     /// When it last changed, by the clock of the database.
     pub updated_at: DateTime<Utc>,
+    /// The file to which it was moved, if it is archived.
+    #[serde(skip)]
+    pub archived: Option<String>,
 }
 
 impl ThreadInfo {

@@ -9,10 +9,11 @@ use std::time::Duration;
 use async_trait::async_trait;
 
 use super::{
-    Begun, BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error, EventPosition,
-    EventRow, Fence, Keyring, Loaded, MemoryStore, NewThread, OpenInterrupt, PendingExport,
-    PendingRow, PostgresStore, RunEnd, RunRow, SealedStore, SnapshotRow, SqliteStore, StateCache,
-    StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting, WorkFilter, sealed,
+    Archive, Archiving, Begun, BlobRow, Claim, Commit, EffectRow, EffectSettlement, Encoded, Error,
+    EventPosition, EventRow, Fence, Keyring, Loaded, MemoryStore, NewThread, OpenInterrupt,
+    PendingExport, PendingRow, PostgresStore, RunEnd, RunRow, SealedStore, SnapshotRow,
+    SqliteStore, StateCache, StepRow, ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Waiting,
+    WorkFilter, sealed,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -301,7 +302,9 @@ pub trait Outbox: Send + Sync {
 /// its future resolves leaves either no change or the whole write; after it resolved with `Ok`, the whole write is
 /// durable. Code that needs one part of a store takes the trait of that part: any `&dyn Store` implements it.
 #[async_trait]
-pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Transfer {
+pub trait Store:
+    Threads + Leases + Steps + Effects + Questions + Events + Transfer + Archiving
+{
     /// Refuses a process that would write what anyone who encrypts this database could not read, or in the open.
     ///
     /// The newest threads show whether encryption is in use. Finding them reads the row of each thread, so call this at
@@ -363,19 +366,23 @@ pub trait Store: Threads + Leases + Steps + Effects + Questions + Events + Trans
 /// [`Error::Database`] for an address of another form or a database that cannot be opened, and for a database that a
 /// newer version migrated.
 pub async fn open(url: &str) -> Result<Arc<dyn Store>, Error> {
-    Ok(match address::read(url)? {
-        Address::Memory => Arc::new(MemoryStore::new()),
-        Address::Server => Arc::new(PostgresStore::open(url).await?),
-        Address::File(_) => Arc::new(SqliteStore::open(url).await?),
-    })
+    open_with(url, None, None).await
 }
 
-/// Opens the store of an address, with encryption if there are keys.
+/// Opens the store of an address, with encryption if there are keys, and with the archive of its threads.
 ///
 /// # Errors
 /// As [`open`].
-pub async fn open_sealed(url: &str, keys: Option<Keyring>) -> Result<Arc<dyn Store>, Error> {
-    let store = open(url).await?;
+pub async fn open_with(
+    url: &str,
+    keys: Option<Keyring>,
+    archive: Option<Archive>,
+) -> Result<Arc<dyn Store>, Error> {
+    let store: Arc<dyn Store> = match address::read(url)? {
+        Address::Memory => Arc::new(MemoryStore::new()),
+        Address::Server => Arc::new(PostgresStore::open(url).await?.archiving_to(archive)),
+        Address::File(_) => Arc::new(SqliteStore::open(url).await?.archiving_to(archive)),
+    };
     Ok(match keys {
         None => store,
         Some(keys) => Arc::new(SealedStore::new(store, keys)),

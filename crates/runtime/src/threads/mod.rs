@@ -4,6 +4,7 @@
 //! its status, whether it can be deleted) are made here, and only shown elsewhere.
 
 mod approvals;
+mod archive;
 mod cancel;
 mod live_status;
 mod naming;
@@ -15,6 +16,7 @@ mod view;
 use std::sync::Arc;
 
 pub use self::approvals::WaitingApproval;
+pub use self::archive::ArchiveReport;
 pub use self::cancel::Cancelled;
 pub use self::live_status::{Listing, LiveStatus};
 pub use self::naming::Holder;

@@ -17,7 +17,7 @@ use super::answers::{
 };
 use super::{Error, Opened, Options, Result, TENANT_META};
 use crate::root::Root;
-use perihelion_engine::checkpoint::{self, Keyring};
+use perihelion_engine::checkpoint::{self, Archive, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
 use perihelion_toolbox::prelude::*;
 use perihelion_toolbox::{Serving, config, lines, respond};
@@ -184,9 +184,10 @@ impl Server {
             let model = if self.undescribed { None } else { summarizer(&settings.models)? };
             let keys = Keyring::of_found(settings.encryption.exposed())?;
             let url = settings.store.database.expose();
+            let archive = settings.archive.dir.clone().map(Archive::new);
             Ok::<_, Error>(DocumentThreads {
                 library: self.opened.library.clone(),
-                store: checkpoint::open_sealed(url, keys).await?,
+                store: checkpoint::open_with(url, keys, archive).await?,
                 model,
                 embeddings: self.opened.embeddings.clone(),
                 stop: CancellationToken::new(),

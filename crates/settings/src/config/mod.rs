@@ -28,7 +28,7 @@ pub use models::{
 };
 pub use prices::{Price, Prices, nano_usd};
 pub use resolve::Key;
-pub use retention::{Age, DocumentSettings, OtherParser, Retention};
+pub use retention::{Age, Archive, DocumentSettings, OtherParser, Retention};
 pub use sections::{
     DatabaseUrl, Events, Founding, Limits, Log, LogFormat, PinMode, Prompts, Servers, Store, Swarm,
     TaintRule, Trust, Worker, cache_directory, data_directory, processes_directory,

@@ -1,5 +1,5 @@
-//! The retention sections: what a prune without options deletes; quotas, age and weights of documents; the external
-//! parser.
+//! The retention sections: what a prune without options deletes; the archive of threads; quotas, age and weights of
+//! documents; the external parser.
 
 use std::path::{Path, PathBuf};
 
@@ -19,6 +19,17 @@ section! {
         max_threads: Option<u64> = None, "PERIHELION_RETENTION_MAX_THREADS", if_any(positive);
         /// Threads are shortened to this number of newest steps; `None` means never.
         max_steps: Option<u64> = None, "PERIHELION_RETENTION_MAX_STEPS", if_any(positive);
+    }
+}
+
+section! {
+    /// The files to which threads at rest are moved.
+    Archive, ArchiveFile, "archive" {
+        /// The directory of the files, which all processes on the database share; `None` means that threads stay in the
+        /// database.
+        dir: Option<PathBuf> = None, "PERIHELION_ARCHIVE_DIR", any;
+        /// Threads at rest without changes for this long are archived, hourly by a service.
+        after: Age = Age(TimeDelta::days(30)), "PERIHELION_ARCHIVE_AFTER", any;
     }
 }
 

@@ -10,7 +10,7 @@ use super::embeddings::{EmbeddingKeys, Embeddings};
 use super::encryption::Encryption;
 use super::models::Models;
 use super::resolve::{Key, Section, Sources};
-use super::retention::{DocumentSettings, PARSER_KEY, Retention};
+use super::retention::{Archive, DocumentSettings, PARSER_KEY, Retention};
 use super::sections::{Events, Limits, Log, Prompts, Servers, Store, Swarm, Teams, Trust, Worker};
 use super::serve::Serve;
 use super::strict::{self, Error, Invalid};
@@ -102,6 +102,7 @@ settings! {
     log: Log,
     traces: Traces,
     retention: Retention,
+    archive: Archive,
     encryption: Encryption,
 }
 

@@ -68,6 +68,9 @@ pub(crate) fn shown(view: &ThreadView, fields: &Fields) -> Value {
         shown["interrupts"] =
             Value::Object(interrupt::by_task(info.id, info.head + 1, &view.open, &view.asking));
     }
+    if info.archived.is_some() && view.state.is_none() {
+        shown["archived"] = json!(true);
+    }
     // Only for those who ask for it: the clients of the protocol know no such field.
     if fields.0.iter().any(|field| field == "title") {
         shown["title"] = json!(view.title());

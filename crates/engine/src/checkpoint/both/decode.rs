@@ -18,7 +18,7 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 macro_rules! thread_columns {
     () => {
         "id, root_id, parent_id, parent_seq, head, base, fence, lease_until, created_at, updated_at, \
-         status, graph, title, namespace, tenant, owner, error"
+         status, graph, title, namespace, tenant, owner, error, archived"
     };
 }
 pub(in super::super) use thread_columns;
@@ -94,6 +94,7 @@ pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow> {
         forked_from: parent.map(|(id, seq)| (ThreadId(id), seq as u64)),
         created_at: there(row, "created_at")?,
         updated_at: there(row, "updated_at")?,
+        archived: maybe(row, "archived")?,
     };
     Ok(ThreadRow { info, base: count(row, "base")? })
 }
@@ -122,6 +123,7 @@ pub(in super::super) fn loaded(
         }
     }
     let (ThreadRow { info, base }, beyond) = found.ok_or(Error::UnknownThread(thread))?;
+    let info = info.present()?;
     let at = at.unwrap_or(info.head);
     if at > info.head || at < base {
         return Err(Error::UnknownStep { thread, seq: at, head: info.head });

@@ -12,6 +12,7 @@ use super::super::{
     EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, Fence, OpenInterrupt,
     Questions, Result, checksum,
 };
+use super::archive::{present, with_rows};
 use super::decode::{self, effect_columns};
 use super::leases::explain;
 use super::{Backend, info, now};
@@ -42,11 +43,11 @@ impl<B: Backend> Effects for B {
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>> {
         let range = step.map_or(ALL, |step| (big(step), big(step)));
-        read(self.database(), thread, range).await
+        with_rows(self, || read(self.database(), thread, range)).await
     }
 
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>> {
-        read(self.database(), thread, (big(step), i64::MAX)).await
+        with_rows(self, || read(self.database(), thread, (big(step), i64::MAX))).await
     }
 }
 
@@ -183,7 +184,7 @@ async fn read(database: &Database, thread: ThreadId, range: Range) -> Result<Vec
     let counted = database.fetch_all(&counts(thread, range)).await?;
     let rows = database.fetch_all(&effects(thread, range)).await?;
     if rows.is_empty() {
-        info(database, thread).await?;
+        present(database, thread).await?;
     }
     decode::effects(thread, &counted, &rows)
 }

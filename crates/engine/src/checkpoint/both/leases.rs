@@ -9,6 +9,7 @@ use super::super::limits::{big, micros, text};
 use super::super::{
     Begun, Claim, Error, Fence, Leases, Result, RunEnd, RunRow, ThreadInfo, Waiting, WorkFilter,
 };
+use super::archive::with_rows;
 use super::decode::{self, run_columns, thread_columns};
 use super::{Backend, info, now, worded};
 use crate::failpoint::{Point, Side, reach};
@@ -18,9 +19,12 @@ use crate::ids::{RunId, ThreadId};
 impl<B: Backend> Leases for B {
     async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo> {
         let database = self.database();
-        let statement = claiming(database.dialect(), CLAIM, claim);
-        let row = claimed(database, claim, statement).await?;
-        Ok(decode::thread(&row)?.info)
+        let claim_once = || async {
+            let statement = claiming(database.dialect(), CLAIM, claim);
+            let row = claimed(database, claim, statement).await?;
+            Ok(decode::thread(&row)?.info)
+        };
+        with_rows(self, claim_once).await
     }
 
     async fn waiting(&self, wanted: &WorkFilter) -> Result<Vec<Waiting>> {
@@ -69,16 +73,20 @@ impl<B: Backend> Leases for B {
 const ATTEMPTS: usize = 3;
 
 /// Claims a thread and starts a run in one write; see [`Store`](super::super::Store).
-pub(in super::super) async fn claim_and_begin(
-    database: &Database,
+pub(in super::super) async fn claim_and_begin<B: Backend>(
+    store: &B,
     claim: Claim<'_>,
     exports: bool,
 ) -> Result<Begun> {
+    let database = store.database();
     let dialect = database.dialect();
-    let begin = dialect.pick(BEGIN_ON_SQLITE, BEGIN_ON_POSTGRES);
-    let begin = claiming(dialect, begin, claim).binds((RunId::begun_at(now()).0, exports));
-    let begin = if dialect == Dialect::Sqlite { begin.several() } else { begin };
-    decode::begun(&claimed(database, claim, begin).await?)
+    let begin_once = || async {
+        let begin = dialect.pick(BEGIN_ON_SQLITE, BEGIN_ON_POSTGRES);
+        let begin = claiming(dialect, begin, claim).binds((RunId::begun_at(now()).0, exports));
+        let begin = if dialect == Dialect::Sqlite { begin.several() } else { begin };
+        decode::begun(&claimed(database, claim, begin).await?)
+    };
+    with_rows(store, begin_once).await
 }
 
 fn claiming(dialect: Dialect, statement: &str, claim: Claim<'_>) -> Query {
@@ -95,7 +103,7 @@ async fn claimed(database: &Database, claim: Claim<'_>, statement: Query) -> Res
         if let Some(row) = database.execute_returning(&statement).await? {
             return Ok(row);
         }
-        let info = info(database, claim.thread).await?.info;
+        let info = info(database, claim.thread).await?.info.present()?;
         if info.lease_until.is_some() || claim.seen.is_some() || attempt == ATTEMPTS {
             return Err(info.busy());
         }
@@ -114,7 +122,7 @@ macro_rules! claim {
             "UPDATE thread SET fence = fence + 1, owner = $2, status = 'busy', error = NULL,
                 woken = false, lease_until = {until}, updated_at = {now}",
             $set,
-            " WHERE id = $1 AND ($5 OR lease_until IS NULL OR lease_until <= {now})
+            " WHERE id = $1 AND archived IS NULL AND ($5 OR lease_until IS NULL OR lease_until <= {now})
                 AND ($6 IS NULL OR fence = $6 AND status IN ('queued', 'busy')) RETURNING ",
             thread_columns!(),
             $returned

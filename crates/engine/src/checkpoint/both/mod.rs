@@ -9,6 +9,7 @@
 //! A condition in place of a join's `ON` is meant: SQLite takes the tables of a `CROSS JOIN` in the order in which they
 //! are written.
 
+pub(super) mod archive;
 pub(super) mod decode;
 mod effects;
 mod events;
@@ -26,7 +27,7 @@ use perihelion_database::{Database, Dialect, Query, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    BlobRow, Commit, Encoded, EventRow, Fence, Loaded, PendingRow, Result, RunEnd, RunRow,
+    Archive, BlobRow, Commit, Encoded, EventRow, Fence, Loaded, PendingRow, Result, RunEnd, RunRow,
     StateCache, limits::moment,
 };
 use crate::clock;
@@ -41,6 +42,9 @@ pub trait Backend: Send + Sync {
     fn database(&self) -> &Database;
 
     fn states(&self) -> &StateCache;
+
+    /// Returns the files of archived threads, if this process has their directory.
+    fn archive_files(&self) -> Option<&Archive>;
 
     fn begin_run(
         &self,

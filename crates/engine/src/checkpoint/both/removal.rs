@@ -5,7 +5,7 @@ use perihelion_database::{Database, query};
 use super::super::limits::big;
 use super::super::{Error, Result, ThreadInfo};
 use super::steps::{insert_snapshot, insert_step};
-use super::{ThreadAccess, locking};
+use super::{Backend, ThreadAccess, archive, locking};
 use crate::graph::subgraph_step;
 use crate::ids::ThreadId;
 
@@ -107,7 +107,8 @@ macro_rules! forks {
     };
 }
 
-const DELETE: [&str; 9] = [
+/// Deletes what is kept of threads beside their own rows and their runs.
+pub(super) const DELETE_CONTENTS: [&str; 7] = [
     concat!("DELETE FROM step WHERE thread_id IN (", doomed!(), ")"),
     concat!("DELETE FROM snapshot WHERE thread_id IN (", doomed!(), ")"),
     concat!("DELETE FROM blob WHERE thread_id IN (", doomed!(), ")"),
@@ -115,19 +116,25 @@ const DELETE: [&str; 9] = [
     concat!("DELETE FROM effect_count WHERE thread_id IN (", doomed!(), ")"),
     concat!("DELETE FROM pending WHERE thread_id IN (", doomed!(), ")"),
     concat!("DELETE FROM event WHERE thread_id IN (", doomed!(), ")"),
+];
+
+const DELETE_ROWS: [&str; 2] = [
     concat!("DELETE FROM run WHERE thread_id IN (", doomed!(), ")"),
     concat!("DELETE FROM thread WHERE id IN (", doomed!(), ")"),
 ];
 
-/// Deletes a thread; with `seen`, only while it is as it was seen.
+/// Deletes a thread with its files in the archive; with `seen`, only while it is as it was seen.
 pub(super) async fn delete(
-    database: &Database,
+    store: &impl Backend,
     thread: ThreadId,
     seen: Option<&ThreadInfo>,
 ) -> Result<()> {
-    let mut transaction = database.begin_long().await?;
+    store.states().forget(thread);
+    let mut transaction = store.database().begin_long().await?;
     let deleted = ThreadAccess { transaction: &mut transaction, thread }.delete(seen).await;
-    transaction.settle(deleted).await
+    transaction.settle(deleted).await?;
+    archive::remove_of(store, thread).await;
+    Ok(())
 }
 
 impl ThreadAccess<'_, '_> {
@@ -137,13 +144,14 @@ impl ThreadAccess<'_, '_> {
         if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
             return Err(Error::Moved { thread: self.thread });
         }
+        self.give_up_files().await?;
         self.remove(true).await
     }
 
     async fn remove(&mut self, with_children: bool) -> Result<()> {
         self.hand_over(with_children).await?;
-        for statement in DELETE {
-            let delete = query(statement).bind(self.thread.0).bind(with_children);
+        for statement in DELETE_CONTENTS.iter().chain(&DELETE_ROWS) {
+            let delete = query(*statement).bind(self.thread.0).bind(with_children);
             self.transaction.execute(&delete).await?;
         }
         Ok(())
@@ -234,7 +242,7 @@ impl ThreadAccess<'_, '_> {
     async fn drop_before(&mut self, seq: u64) -> Result<()> {
         let thread = self.thread;
         let of_step = |statement: &'static str| query(statement).bind(thread.0).bind(big(seq));
-        let info = self.lock().await?;
+        let info = self.lock().await?.present()?;
         self.hand_over(false).await?;
         let transaction = &mut *self.transaction;
         for statement in TAKE_OVER {

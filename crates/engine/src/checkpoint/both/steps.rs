@@ -1,7 +1,7 @@
 //! Reading steps and texts, a fork's shared ones included, and keeping snapshots.
 
 use async_trait::async_trait;
-use perihelion_database::{Dialect, Query, Row, query};
+use perihelion_database::{Database, Dialect, Query, Row, query};
 
 use super::super::chain::{not_beyond, verified};
 use super::super::limits::big;
@@ -9,6 +9,7 @@ use super::super::{
     BlobRow, Commit, Error, Fence, Loaded, PendingRow, Result, SnapshotRow, StateCache, StepRow,
     Steps, checksum,
 };
+use super::archive::{present, with_rows};
 use super::decode::{self, blob_columns, snapshot_columns, step_columns};
 use super::leases::explain;
 use super::{Backend, ThreadAccess, info, worded};
@@ -81,11 +82,11 @@ impl<B: Backend> Steps for B {
     }
 
     async fn load(&self, thread: ThreadId, at: Option<u64>) -> Result<Loaded> {
-        Backend::load(self, thread, at, None).await
+        with_rows(self, || Backend::load(self, thread, at, None)).await
     }
 
     async fn load_since(&self, thread: ThreadId, since: u64, at: Option<u64>) -> Result<Loaded> {
-        Backend::load(self, thread, at, Some(since)).await
+        with_rows(self, || Backend::load(self, thread, at, Some(since))).await
     }
 
     fn state_cache(&self) -> Option<&StateCache> {
@@ -98,30 +99,7 @@ impl<B: Backend> Steps for B {
         before: Option<u64>,
         limit: u32,
     ) -> Result<Vec<StepRow>> {
-        let newest = match before {
-            None => {
-                let row = self.database().fetch_optional(&query(NEWEST).bind(thread.0)).await?;
-                Some(newest(thread, row)?)
-            }
-            Some(_) => None,
-        };
-        let upto = before.map_or(i64::MAX, |before| big(before.saturating_sub(1)));
-        let history = query(history(self.database().dialect()))
-            .bind(thread.0)
-            .bind(upto)
-            .bind(i64::from(limit) + 1);
-        let rows = self.database().fetch_all(&history).await?;
-        if rows.is_empty() && newest.is_none() {
-            info(self.database(), thread).await?;
-        }
-        let steps: Vec<StepRow> = rows.iter().map(decode::step).collect::<Result<_, _>>()?;
-        if let Some((head, base)) = newest.filter(|_| limit > 0) {
-            let reached = steps.first().map_or(base, |step| step.seq);
-            if reached < head {
-                return Err(Error::missing(thread, reached + 1));
-            }
-        }
-        verified(thread, steps, limit)
+        with_rows(self, || history(self.database(), thread, before, limit)).await
     }
 
     /// The row of a thread stays locked while it is deleted or truncated: then the commit writes no row.
@@ -129,23 +107,59 @@ impl<B: Backend> Steps for B {
         let database = self.database();
         let put = worded(database.dialect(), PUT_SNAPSHOT, &[("{lock}", "", "FOR KEY SHARE")]);
         let put = bind_snapshot(put.bind(thread.0), snapshot).repeatable();
-        if database.execute(&put).await? == 0 {
-            let head = info(database, thread).await?.info.head;
-            if snapshot.seq > head {
-                return Err(Error::UnknownStep { thread, seq: snapshot.seq, head });
+        with_rows(self, || async {
+            if database.execute(&put).await? == 0 {
+                let head = info(database, thread).await?.info.present()?.head;
+                if snapshot.seq > head {
+                    return Err(Error::UnknownStep { thread, seq: snapshot.seq, head });
+                }
             }
-        }
-        Ok(())
+            Ok(())
+        })
+        .await
     }
 
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>> {
         let find = query(owners!("AND hash = $2 LIMIT 1")).bind(thread.0).bind(&hash[..]);
-        let row = self.database().fetch_optional(&find).await?;
-        if row.is_none() {
-            info(self.database(), thread).await?;
-        }
-        row.as_ref().map(decode::blob).transpose()
+        with_rows(self, || async {
+            let row = self.database().fetch_optional(&find).await?;
+            if row.is_none() {
+                present(self.database(), thread).await?;
+            }
+            row.as_ref().map(decode::blob).transpose()
+        })
+        .await
     }
+}
+
+async fn history(
+    database: &Database,
+    thread: ThreadId,
+    before: Option<u64>,
+    limit: u32,
+) -> Result<Vec<StepRow>> {
+    let newest = match before {
+        None => {
+            let row = database.fetch_optional(&query(NEWEST).bind(thread.0)).await?;
+            Some(newest(thread, row)?)
+        }
+        Some(_) => None,
+    };
+    let upto = before.map_or(i64::MAX, |before| big(before.saturating_sub(1)));
+    let history =
+        query(history_of(database.dialect())).binds((thread.0, upto, i64::from(limit) + 1));
+    let rows = database.fetch_all(&history).await?;
+    if rows.is_empty() {
+        present(database, thread).await?;
+    }
+    let steps: Vec<StepRow> = rows.iter().map(decode::step).collect::<Result<_, _>>()?;
+    if let Some((head, base)) = newest.filter(|_| limit > 0) {
+        let reached = steps.first().map_or(base, |step| step.seq);
+        if reached < head {
+            return Err(Error::missing(thread, reached + 1));
+        }
+    }
+    verified(thread, steps, limit)
 }
 
 /// The end of a thread, the step up to which its steps were dropped, and a step beyond its end.
@@ -213,7 +227,7 @@ fn steps(dialect: Dialect) -> &'static str {
 }
 
 /// Step numbers have no gaps, so the last N steps are the ones above head minus N.
-fn history(dialect: Dialect) -> &'static str {
+fn history_of(dialect: Dialect) -> &'static str {
     on_line!(
         dialect,
         step_columns!(),
@@ -267,7 +281,7 @@ pub(super) use insert_snapshot;
 const PUT_SNAPSHOT: &str = concat!(
     insert_snapshot!(),
     "SELECT id, $2, $3, $4, $5, $6, $7, $8 FROM thread
-     WHERE id = $1 AND head >= $2 AND base <= $2 {lock} ON CONFLICT DO NOTHING"
+     WHERE id = $1 AND head >= $2 AND base <= $2 AND archived IS NULL {lock} ON CONFLICT DO NOTHING"
 );
 
 /// Binds a snapshot's columns after its thread.

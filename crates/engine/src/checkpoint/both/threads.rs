@@ -5,9 +5,16 @@ use perihelion_database::{self as database, Database, Dialect, Query, Row, Trans
 
 use super::super::limits::{big, text};
 use super::super::{Error, NewThread, Result, ThreadFilter, ThreadInfo, ThreadStatus, Threads};
+use super::archive::with_rows;
 use super::decode::{self, ThreadRow, thread_columns};
 use super::{Backend, ThreadAccess, listing, locking, now, removal, worded};
 use crate::ids::ThreadId;
+
+macro_rules! info {
+    () => {
+        concat!("SELECT ", thread_columns!(), " FROM thread WHERE id = $1")
+    };
+}
 
 #[async_trait]
 impl<B: Backend> Threads for B {
@@ -22,9 +29,12 @@ impl<B: Backend> Threads for B {
     }
 
     async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo> {
-        let mut transaction = self.database().begin().await?;
-        let made = fork(&mut transaction, source, at, &new).await;
-        transaction.settle(made).await
+        with_rows(self, || async {
+            let mut transaction = self.database().begin().await?;
+            let made = fork(&mut transaction, source, at, &new).await;
+            transaction.settle(made).await
+        })
+        .await
     }
 
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>> {
@@ -42,17 +52,15 @@ impl<B: Backend> Threads for B {
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<()> {
-        self.states().forget(thread);
-        removal::delete(self.database(), thread, None).await
+        removal::delete(self, thread, None).await
     }
 
     async fn delete_as_seen(&self, seen: &ThreadInfo) -> Result<()> {
-        self.states().forget(seen.id);
-        removal::delete(self.database(), seen.id, Some(seen)).await
+        removal::delete(self, seen.id, Some(seen)).await
     }
 
     async fn truncate(&self, thread: ThreadId, seq: u64) -> Result<()> {
-        removal::truncate(self.database(), thread, seq).await
+        with_rows(self, || removal::truncate(self.database(), thread, seq)).await
     }
 }
 
@@ -76,11 +84,10 @@ async fn fork(
     new: &NewThread,
 ) -> Result<ThreadInfo> {
     let dialect = transaction.dialect();
-    let place = locking!(dialect, " FOR KEY SHARE", "SELECT head, base FROM thread WHERE id = $1");
+    let place = locking!(dialect, " FOR KEY SHARE", info!());
     let place = transaction.fetch_optional(&query(place).bind(source.0)).await?;
-    let place = place.ok_or(Error::UnknownThread(source))?;
-    let head = decode::count(&place, "head")?;
-    let base = decode::count(&place, "base")?;
+    let ThreadRow { info, base } = decode::thread(&place.ok_or(Error::UnknownThread(source))?)?;
+    let head = info.present()?.head;
     if at > head || at < base {
         return Err(Error::UnknownStep { thread: source, seq: at, head });
     }
@@ -109,12 +116,6 @@ fn made(
         }
         row => Ok(decode::thread(&row?.ok_or(Error::UnknownThread(new.id))?)?.info),
     }
-}
-
-macro_rules! info {
-    () => {
-        concat!("SELECT ", thread_columns!(), " FROM thread WHERE id = $1")
-    };
 }
 
 pub(in super::super) async fn info(database: &Database, thread: ThreadId) -> Result<ThreadRow> {

@@ -9,6 +9,7 @@ use super::super::limits::{big, text};
 use super::super::{
     EffectRow, Error, Result, SnapshotRow, StepRow, ThreadDump, Transfer, chain, checksum, family,
 };
+use super::archive::with_rows;
 use super::decode::{self, ThreadRow, effect_columns};
 use super::effects::{self, ALL, bind_effect};
 use super::steps::{bind_snapshot, insert_snapshot, insert_step};
@@ -19,12 +20,7 @@ use crate::ids::ThreadId;
 impl<B: Backend> Transfer for B {
     /// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump> {
-        let mut transaction = self.database().begin_reading().await?;
-        let dump = ThreadAccess { transaction: &mut transaction, thread }.read_family().await;
-        let dump = transaction.settle(dump).await?;
-        chain::verify(&dump)?;
-        family::check_family(self, &family::members(&dump)).await?;
-        Ok(dump)
+        with_rows(self, || export(self, thread)).await
     }
 
     /// Checks the hash chain of a thread, and then writes it with its subgraphs' threads in one transaction.
@@ -32,9 +28,19 @@ impl<B: Backend> Transfer for B {
         family::check_import(dump)?;
         chain::verify(dump)?;
         let mut transaction = self.database().begin_long().await?;
-        let written = write_family(&mut transaction, dump).await;
+        let written = write_family(&mut transaction, dump, true).await;
         transaction.settle(written).await
     }
+}
+
+/// Reads a thread of which the rows are in the database.
+pub(super) async fn export(store: &impl Backend, thread: ThreadId) -> Result<ThreadDump> {
+    let mut transaction = store.database().begin_reading().await?;
+    let dump = ThreadAccess { transaction: &mut transaction, thread }.read_family().await;
+    let dump = transaction.settle(dump).await?;
+    chain::verify(&dump)?;
+    family::check_family(store, &family::members(&dump)).await?;
+    Ok(dump)
 }
 
 const CHILDREN: &str = "SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id";
@@ -55,6 +61,7 @@ impl ThreadAccess<'_, '_> {
     async fn read_one(&mut self) -> Result<ThreadDump> {
         let thread = self.thread;
         let ThreadRow { info, base } = self.read().await?;
+        let info = info.present()?;
         self.check_end().await?;
         let is_whole = base == 0;
         let snapshot = if is_whole { None } else { self.newest_snapshot(base).await? };
@@ -119,9 +126,15 @@ const COUNT_EFFECTS: &str = "INSERT INTO effect_count (thread_id, step, task, ef
      SELECT thread_id, step, task, count(*) FROM effect WHERE thread_id = $1
      GROUP BY thread_id, step, task";
 
-async fn write_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> Result<()> {
+/// Writes the rows of a thread and of its subgraphs' threads; those of the threads themselves and their runs if they are
+/// new.
+pub(super) async fn write_family(
+    transaction: &mut Transaction<'_>,
+    dump: &ThreadDump,
+    is_new: bool,
+) -> Result<()> {
     for one in std::iter::once(dump).chain(&dump.children) {
-        write_one(transaction, one).await.map_err(|error| {
+        write_one(transaction, one, is_new).await.map_err(|error| {
             if error.is_duplicate() { Error::ThreadExists(one.info.id) } else { error.into() }
         })?;
     }
@@ -143,9 +156,12 @@ async fn write_family(transaction: &mut Transaction<'_>, dump: &ThreadDump) -> R
 async fn write_one(
     transaction: &mut Transaction<'_>,
     dump: &ThreadDump,
+    is_new: bool,
 ) -> Result<(), database::Error> {
     let id = dump.info.id.0;
-    transaction.execute(&thread(dump)).await?;
+    if is_new {
+        write_thread(transaction, dump).await?;
+    }
     let steps = write_all(
         transaction,
         STEPS,
@@ -169,6 +185,26 @@ async fn write_one(
     );
     written.await?;
     write_journal(transaction, dump).await
+}
+
+async fn write_thread(
+    transaction: &mut Transaction<'_>,
+    dump: &ThreadDump,
+) -> Result<(), database::Error> {
+    let id = dump.info.id.0;
+    transaction.execute(&thread(dump)).await?;
+    let runs = write_all(
+        transaction,
+        RUNS,
+        &dump.runs,
+        |_| 0,
+        |query, run| {
+            query
+                .binds((id, run.id.0, run.number as i32, run.status.as_str(), run.started_at))
+                .binds((run.ended_at, run.finish_reason.as_deref().map(text)))
+        },
+    );
+    runs.await
 }
 
 fn thread(dump: &ThreadDump) -> Query {
@@ -208,18 +244,7 @@ async fn write_journal(
     if transaction.dialect() == Dialect::Postgres {
         transaction.execute(&query(COUNT_EFFECTS).bind(id)).await?;
     }
-    let runs = write_all(
-        transaction,
-        RUNS,
-        &dump.runs,
-        |_| 0,
-        |query, run| {
-            query
-                .binds((id, run.id.0, run.number as i32, run.status.as_str(), run.started_at))
-                .binds((run.ended_at, run.finish_reason.as_deref().map(text)))
-        },
-    );
-    runs.await
+    Ok(())
 }
 
 /// Bytes that one statement of an import contains; a longer row has a separate statement.

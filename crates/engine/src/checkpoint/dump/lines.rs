@@ -11,6 +11,33 @@ use super::super::{
 use crate::graph::BlobName;
 use crate::ids::ThreadId;
 
+/// What a file is for.
+#[derive(Clone, Copy, PartialEq, Eq)]
+pub(in super::super) enum Form {
+    /// For any store: every value is decoded.
+    Thread,
+    /// For the database that it came from: encrypted values stay encrypted.
+    Archive,
+}
+
+impl Form {
+    /// Returns the first word of a file.
+    pub(super) fn name(self) -> &'static str {
+        match self {
+            Self::Thread => "perihelion-thread",
+            Self::Archive => "perihelion-archive",
+        }
+    }
+
+    /// Returns a value as a file has it.
+    pub(super) fn body(self, value: &Encoded) -> Result<Encoded> {
+        match value.codec {
+            Codec::Sealed if self == Self::Archive => Ok(value.clone()),
+            _ => value.plain(),
+        }
+    }
+}
+
 #[derive(Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub(super) enum Line {
@@ -49,6 +76,8 @@ pub(super) struct End {
 enum Verbatim {
     Json(Box<RawValue>),
     Hex(String),
+    /// An encrypted value, as a file of the archive has it.
+    Sealed(String),
 }
 
 /// Bodies longer than this are compressed on the way in, whatever they were before.
@@ -68,7 +97,7 @@ impl Verbatim {
     fn into_bytes(self) -> Result<Vec<u8>> {
         match self {
             Self::Json(raw) => Ok(raw.get().as_bytes().to_vec()),
-            Self::Hex(text) => from_hex(&text),
+            Self::Hex(text) | Self::Sealed(text) => from_hex(&text),
         }
     }
 
@@ -76,21 +105,25 @@ impl Verbatim {
         match self {
             Self::Json(raw) => Encoded::json(&raw, COMPRESS_ABOVE),
             Self::Hex(text) => Ok(Encoded { codec: Codec::Json, bytes: from_hex(&text)? }),
+            Self::Sealed(text) => Ok(Encoded { codec: Codec::Sealed, bytes: from_hex(&text)? }),
         }
     }
 }
 
 impl Encoded {
     /// Decodes it, so that it can be written as it is.
-    pub(super) fn plain(&self) -> Result<Self> {
+    fn plain(&self) -> Result<Self> {
         Ok(Self { codec: Codec::Json, bytes: self.to_json_bytes()?.into_owned() })
     }
 }
 
 impl Serialize for Encoded {
-    /// Writes an `Encoded::plain` value: its bytes are the JSON.
+    /// Writes an `Encoded::plain` value: its bytes are the JSON; or an encrypted one as it is.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
-        Verbatim::new(&self.bytes).serialize(to)
+        match self.codec {
+            Codec::Sealed => Verbatim::Sealed(to_hex(&self.bytes)).serialize(to),
+            _ => Verbatim::new(&self.bytes).serialize(to),
+        }
     }
 }
 
@@ -123,16 +156,30 @@ pub(in super::super) mod verbatim {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Blob {
     text: Encoded,
+    /// What its row has beside it, where the rows are encrypted.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    stored: Option<Stored>,
+}
+
+#[derive(Serialize, Deserialize)]
+struct Stored {
+    step: u64,
+    #[serde(with = "super::super::hex")]
+    hash: [u8; 32],
 }
 
 impl Blob {
-    pub(super) fn new(row: &BlobRow) -> Result<Self> {
-        Ok(Self { text: row.body.plain()? })
+    pub(super) fn new(row: &BlobRow, form: Form) -> Result<Self> {
+        let stored = Stored { step: row.step, hash: row.hash };
+        Ok(Self { text: form.body(&row.body)?, stored: (form == Form::Archive).then_some(stored) })
     }
 
-    /// The step that names it is found when the whole file is read.
+    /// Unless the file has it, the step that names it is found when the whole file is read.
     pub(super) fn into_row(self, owner: ThreadId) -> Result<BlobRow> {
-        let hash = BlobName::of(&self.text.decode::<String>()?).hash;
-        Ok(BlobRow { owner, step: 0, hash, body: self.text })
+        let Stored { step, hash } = match self.stored {
+            Some(stored) => stored,
+            None => Stored { step: 0, hash: BlobName::of(&self.text.decode::<String>()?).hash },
+        };
+        Ok(BlobRow { owner, step, hash, body: self.text })
     }
 }

@@ -10,10 +10,10 @@ pub(super) mod lines;
 use std::fmt::Display;
 use std::io::{BufRead, Write};
 
+pub(super) use self::lines::Form;
 use self::lines::{Header, Line};
 use super::{
-    BlobRow, EffectRow, Encoded, Error, PendingRow, Result, RunRow, SnapshotRow, StepRow,
-    ThreadInfo, blobs,
+    BlobRow, EffectRow, Error, PendingRow, Result, RunRow, SnapshotRow, StepRow, ThreadInfo, blobs,
 };
 
 /// A whole thread, independent of any store.
@@ -39,9 +39,6 @@ pub struct ThreadDump {
     pub children: Vec<ThreadDump>,
 }
 
-/// First word of every file.
-const FORMAT: &str = "perihelion-thread";
-
 /// Newest format version that this binary reads; it writes it for a shortened thread with a return to an earlier step.
 /// The first had no digest.
 const VERSION: u32 = 4;
@@ -56,7 +53,11 @@ const WITHOUT_TEXTS: u32 = 2;
 ///
 /// # Errors
 /// [`Error::Damaged`] when a stored value cannot be decoded, [`Error::Export`] when the writer fails.
-pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<()> {
+pub fn write_dump(dump: &ThreadDump, to: impl Write) -> Result<()> {
+    write_as(Form::Thread, dump, to)
+}
+
+pub(super) fn write_as(form: Form, dump: &ThreadDump, mut to: impl Write) -> Result<()> {
     let mut lines = 0;
     let mut digest = blake3::Hasher::new();
     let mut put = |line: &Line| {
@@ -75,34 +76,34 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<()> {
     } else {
         WITHOUT_RETURNS
     };
-    put(&Line::Header(Header { format: FORMAT.to_owned(), version }))?;
+    put(&Line::Header(Header { format: form.name().to_owned(), version }))?;
     for thread in std::iter::once(dump).chain(&dump.children) {
         // These fields are of the store that the thread was in: the file has the shared steps itself.
         let info =
             ThreadInfo { owner: None, lease_until: None, forked_from: None, ..thread.info.clone() };
         put(&Line::Thread(Box::new(info)))?;
         if let Some(row) = &thread.snapshot {
-            put(&Line::Snapshot(plain(row)?))?;
+            put(&Line::Snapshot(snapshot(form, row)?))?;
         }
         for row in &thread.returned {
-            put(&Line::Returned(plain(row)?))?;
+            put(&Line::Returned(snapshot(form, row)?))?;
         }
         for row in &thread.steps {
-            put(&Line::Step(Box::new(StepRow { delta: row.delta.plain()?, ..row.clone() })))?;
+            put(&Line::Step(Box::new(StepRow { delta: form.body(&row.delta)?, ..row.clone() })))?;
         }
         for row in &thread.pending {
-            put(&Line::Pending(PendingRow { body: row.body.plain()?, ..*row }))?;
+            put(&Line::Pending(PendingRow { body: form.body(&row.body)?, ..*row }))?;
         }
         for row in &thread.effects {
-            let request = row.request.plain()?;
-            let outcome = row.outcome.as_ref().map(Encoded::plain).transpose()?;
+            let request = form.body(&row.request)?;
+            let outcome = row.outcome.as_ref().map(|it| form.body(it)).transpose()?;
             put(&Line::Effect(Box::new(EffectRow { request, outcome, ..row.clone() })))?;
         }
         for row in &thread.runs {
             put(&Line::Run(row.clone()))?;
         }
         for row in &thread.blobs {
-            put(&Line::Blob(lines::Blob::new(row)?))?;
+            put(&Line::Blob(lines::Blob::new(row, form)?))?;
         }
     }
     let written = lines + 1;
@@ -112,9 +113,9 @@ pub fn write_dump(dump: &ThreadDump, mut to: impl Write) -> Result<()> {
     to.write_all(b"\n").and_then(|()| to.flush()).map_err(Error::Export)
 }
 
-fn plain(row: &SnapshotRow) -> Result<SnapshotRow> {
-    let blobs = row.blobs.as_ref().map(Encoded::plain).transpose()?;
-    Ok(SnapshotRow { state: row.state.plain()?, blobs, ..*row })
+fn snapshot(form: Form, row: &SnapshotRow) -> Result<SnapshotRow> {
+    let blobs = row.blobs.as_ref().map(|names| form.body(names)).transpose()?;
+    Ok(SnapshotRow { state: form.body(&row.state)?, blobs, ..*row })
 }
 
 /// Reads what [`write_dump`] wrote. The hash chain is checked by the store that imports it.
@@ -122,6 +123,10 @@ fn plain(row: &SnapshotRow) -> Result<SnapshotRow> {
 /// # Errors
 /// [`Error::Import`] with the number of the line that is missing, damaged, or not of such a file.
 pub fn read_dump(from: impl BufRead) -> Result<ThreadDump> {
+    read_as(Form::Thread, from)
+}
+
+pub(super) fn read_as(form: Form, from: impl BufRead) -> Result<ThreadDump> {
     let mut threads: Vec<ThreadDump> = Vec::new();
     let mut ended = false;
     let mut count = 0;
@@ -133,7 +138,7 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump> {
         count = number;
         let parsed: Result<Line, _> = serde_json::from_str(&line);
         if number == 1 {
-            version = check_header(parsed.ok())?;
+            version = check_header(form, parsed.ok())?;
             digest.update(line.as_bytes()).update(b"\n");
             continue;
         }
@@ -186,12 +191,12 @@ pub fn read_dump(from: impl BufRead) -> Result<ThreadDump> {
     }
 }
 
-fn check_header(line: Option<Line>) -> Result<u32> {
+fn check_header(form: Form, line: Option<Line>) -> Result<u32> {
     match line {
-        Some(Line::Header(header)) if header.format == FORMAT && header.version <= VERSION => {
+        Some(Line::Header(header)) if header.format == form.name() && header.version <= VERSION => {
             Ok(header.version)
         }
-        Some(Line::Header(header)) if header.format == FORMAT => Err(Error::Import(format!(
+        Some(Line::Header(header)) if header.format == form.name() => Err(Error::Import(format!(
             "line 1: the file has format version {}, this version reads {VERSION}; upgrade this binary",
             header.version
         ))),

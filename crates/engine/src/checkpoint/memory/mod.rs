@@ -16,7 +16,8 @@ use parking_lot::Mutex;
 
 use self::state::{Kept, State};
 use super::{
-    Error, Outbox, Result, StateCache, Store, ThreadDump, ThreadInfo, Transfer, chain, family,
+    Archiving, Error, Outbox, Result, StateCache, Store, ThreadDump, ThreadInfo, Transfer, chain,
+    family,
 };
 use crate::ids::ThreadId;
 
@@ -77,6 +78,9 @@ impl Transfer for MemoryStore {
         Ok(())
     }
 }
+
+/// What is in memory alone is not archived.
+impl Archiving for MemoryStore {}
 
 #[async_trait]
 impl Store for MemoryStore {

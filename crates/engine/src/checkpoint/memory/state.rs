@@ -275,5 +275,6 @@ pub(super) fn fresh(new: NewThread, origin: Option<(ThreadId, u64)>) -> ThreadIn
         forked_from: origin,
         created_at: now,
         updated_at: now,
+        archived: None,
     }
 }

@@ -24,8 +24,8 @@ use super::both::steps::line;
 use super::both::{Backend, sum_of_answer};
 use super::limits::{big, text};
 use super::{
-    Begun, BlobRow, Claim, Commit, Encoded, EventRow, Fence, Loaded, Outbox, PendingRow, Result,
-    RunEnd, RunRow, StateCache, Store, checksum,
+    Archive, Begun, BlobRow, Claim, Commit, Encoded, EventRow, Fence, Loaded, Outbox, PendingRow,
+    Result, RunEnd, RunRow, StateCache, Store, checksum,
 };
 use crate::clock::{self, Clock};
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -35,6 +35,7 @@ pub struct PostgresStore {
     connections: Arc<Connections>,
     database: Database,
     states: StateCache,
+    archive: Option<Archive>,
     commits: together::Group<Commit>,
     appends: together::Group<together::Append>,
 }
@@ -62,7 +63,13 @@ impl PostgresStore {
         let appends = together::group();
         let states = StateCache::default();
         let database = Arc::clone(&connections).into();
-        Ok(Self { database, states, connections, commits, appends })
+        Ok(Self { database, states, connections, commits, appends, archive: None })
+    }
+
+    /// Uses the files of archived threads; without them, no thread is archived, and archived ones cannot be read.
+    #[must_use]
+    pub fn archiving_to(self, archive: Option<Archive>) -> Self {
+        Self { archive, ..self }
     }
 
     /// Lends the connection that the next commit would use to statements of the caller's own.
@@ -86,6 +93,10 @@ impl Backend for PostgresStore {
 
     fn states(&self) -> &StateCache {
         &self.states
+    }
+
+    fn archive_files(&self) -> Option<&Archive> {
+        self.archive.as_ref()
     }
 
     async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
@@ -164,7 +175,7 @@ impl Backend for PostgresStore {
 #[async_trait]
 impl Store for PostgresStore {
     async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
-        claim_and_begin(&self.database, claim, exports).await
+        claim_and_begin(self, claim, exports).await
     }
 
     fn outbox(&self) -> Option<&dyn Outbox> {
@@ -202,7 +213,7 @@ impl Store for PostgresStore {
 /// The columns of a thread, and its first step beyond the head, in a row of another part.
 macro_rules! no_thread {
     () => {
-        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
+        "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
     };
 }
 

@@ -6,13 +6,15 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 
 use super::super::chain::{self, verified};
 use super::super::{
-    BlobRow, Claim, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error,
-    EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt, PendingRow,
-    Questions, Result, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps, ThreadDump,
-    ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, WorkFilter, blobs, family,
+    Archiving, BlobRow, Claim, Commit, EffectRow, EffectSettlement, EffectStatus, Effects, Encoded,
+    Error, EventPosition, EventRow, Events, Fence, Leases, Loaded, NewThread, OpenInterrupt,
+    PendingRow, Questions, Result, RunEnd, RunRow, SnapshotRow, StateCache, StepRow, Steps,
+    ThreadDump, ThreadFilter, ThreadInfo, ThreadStatus, Threads, Transfer, Waiting, WorkFilter,
+    blobs, family,
 };
 use super::SealedStore;
 use super::keyring::Keyring;
@@ -259,6 +261,28 @@ impl Transfer for SealedStore {
     async fn import(&self, dump: &ThreadDump) -> Result<()> {
         chain::verify(dump)?;
         self.inner.import(&self.seal_dump(dump)?).await
+    }
+}
+
+/// Files have encrypted values as the database has them.
+#[async_trait]
+impl Archiving for SealedStore {
+    async fn archivable(
+        &self,
+        before: DateTime<Utc>,
+        after: (DateTime<Utc>, ThreadId),
+        limit: u32,
+    ) -> Result<Vec<(DateTime<Utc>, ThreadId)>> {
+        self.inner.archivable(before, after, limit).await
+    }
+
+    async fn archive(&self, thread: ThreadId, before: DateTime<Utc>) -> Result<bool> {
+        self.states.forget(thread);
+        self.inner.archive(thread, before).await
+    }
+
+    async fn sweep_archive(&self) -> Result<u64> {
+        self.inner.sweep_archive().await
     }
 }
 

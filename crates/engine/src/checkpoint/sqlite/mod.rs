@@ -19,8 +19,8 @@ use super::both::steps::{line, saving};
 use super::both::{Backend, now, sum_of_answer, why_not_appended};
 use super::limits::{big, text};
 use super::{
-    Begun, BlobRow, Claim, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox, PendingRow,
-    Result, RunEnd, RunRow, StateCache, Store,
+    Archive, Begun, BlobRow, Claim, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox,
+    PendingRow, Result, RunEnd, RunRow, StateCache, Store,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -29,6 +29,7 @@ pub struct SqliteStore {
     file: Arc<File>,
     database: Database,
     states: StateCache,
+    archive: Option<Archive>,
 }
 
 impl SqliteStore {
@@ -40,7 +41,18 @@ impl SqliteStore {
         let path = path_of(url_or_path)?;
         let file = Arc::new(File::open(&path, Deleted::Left).await?);
         migrations::run_sqlite(&file).await?;
-        Ok(Self { database: Arc::clone(&file).into(), file, states: StateCache::default() })
+        Ok(Self {
+            database: Arc::clone(&file).into(),
+            file,
+            states: StateCache::default(),
+            archive: None,
+        })
+    }
+
+    /// Uses the files of archived threads; without them, no thread is archived, and archived ones cannot be read.
+    #[must_use]
+    pub fn archiving_to(self, archive: Option<Archive>) -> Self {
+        Self { archive, ..self }
     }
 
     /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
@@ -86,6 +98,10 @@ impl Backend for SqliteStore {
 
     fn states(&self) -> &StateCache {
         &self.states
+    }
+
+    fn archive_files(&self) -> Option<&Archive> {
+        self.archive.as_ref()
     }
 
     async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
@@ -167,7 +183,7 @@ impl Backend for SqliteStore {
 #[async_trait]
 impl Store for SqliteStore {
     async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
-        claim_and_begin(&self.database, claim, exports).await
+        claim_and_begin(self, claim, exports).await
     }
 
     fn outbox(&self) -> Option<&dyn Outbox> {

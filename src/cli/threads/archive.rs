@@ -1,0 +1,46 @@
+//! `threads archive`.
+
+use serde_json::json;
+use tokio_util::sync::CancellationToken;
+
+use super::{Error, Result};
+use crate::cli::output;
+use perihelion_runtime::Threads;
+use perihelion_settings::config::{Age, Settings};
+
+#[derive(Debug, clap::Args)]
+#[command(after_help = "\
+`perihelion serve` does this once an hour. A thread is not archived while it runs, waits for a person, shares history \
+with a fork, or has events or a trace that are kept for others. Archived threads stay in lists and return when they are \
+opened.
+
+Example:
+  perihelion threads archive --older-than 30d")]
+pub struct Args {
+    /// Archive threads without changes for this time, such as 45s, 10m, 12h, 30d or 8w. Defaults to archive.after
+    #[arg(long, value_name = "AGE")]
+    older_than: Option<Age>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
+}
+
+pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> Result<()> {
+    if settings.archive.dir.is_none() {
+        return Err(Error::NoArchive);
+    }
+    let age = args.older_than.unwrap_or(settings.archive.after);
+    let report = threads.archive(settings, age, &CancellationToken::new()).await?;
+    for (thread, error) in &report.failed {
+        output::warning(&format!("{thread}: {error}"));
+    }
+    if args.json {
+        output::json(&json!({ "archived": report.archived, "failed": report.failed.len() }))?;
+    } else {
+        output::note(&format!("archived {}", output::count(report.archived, "thread")));
+    }
+    match report.failed.len() {
+        0 => Ok(()),
+        count => Err(Error::NotArchived(count)),
+    }
+}
