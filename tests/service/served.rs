@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::postgres;
+use crate::proxy::{self, Piece};
 use crate::sent::Record;
 
 const SERVERS: &str = r#"
@@ -52,6 +53,13 @@ impl Served {
     pub async fn recorded(record: &Record) -> Self {
         let database = postgres::server().await.fresh().await;
         let url = record.before(&database.url).await;
+        Self::on(Some(database), &[("DATABASE_URL", &url)]).await
+    }
+
+    /// Serves on Postgres behind a proxy that loses what `cuts` picks.
+    pub async fn behind(cuts: impl Fn(Piece) -> bool + Send + Sync + 'static) -> Self {
+        let database = postgres::server().await.fresh().await;
+        let url = proxy::before(&database.url, cuts).await;
         Self::on(Some(database), &[("DATABASE_URL", &url)]).await
     }
 

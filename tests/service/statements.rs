@@ -135,19 +135,13 @@ const MORE: usize = 8;
 /// X1: runs that the client has are not read one by one.
 #[tokio::test]
 async fn the_stream_of_an_old_thread_is_opened_with_as_few_statements_as_that_of_a_young_one() {
-    let statements = Arc::new(AtomicUsize::new(0));
-    let seen = Arc::clone(&statements);
-    let served = Served::behind(move |piece: Piece| {
-        seen.fetch_add(usize::from(piece.way == Way::Statement), Ordering::SeqCst);
-        false
-    });
-    let served = served.await;
+    let (served, record) = Record::of_server().await;
     let thread = served.thread().await;
     let stream = format!("/threads/{thread}/stream");
     let mut of_runs = Vec::new();
     let mut last = "-1".to_owned();
     for _ in 0..24 {
-        let before = statements.load(Ordering::SeqCst);
+        record.take();
         let asked = served.http.get(format!("{}{stream}", served.url));
         let mut open = asked.header("last-event-id", &last).send().await.unwrap();
         let runs = format!("/threads/{thread}/runs");
@@ -159,9 +153,9 @@ async fn the_stream_of_an_old_thread_is_opened_with_as_few_statements_as_that_of
             text.push_str(&String::from_utf8_lossy(&piece));
         }
         assert_eq!(text.matches("\"attempt\"").count(), 1, "{text}");
-        let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
-        last = ids.last().unwrap().to_owned();
-        of_runs.push(statements.load(Ordering::SeqCst) - before);
+        let mut ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
+        last = ids.next_back().unwrap().to_owned();
+        of_runs.push(of_run(&record.take()).len());
     }
     let least = |runs: &[usize]| runs.iter().copied().min().unwrap();
     let young = least(&of_runs[1..8]);

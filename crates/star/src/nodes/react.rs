@@ -120,7 +120,7 @@ impl React {
         let mut note = String::new();
         let mut arguments = arguments.clone();
         if let Some(edited) = edited {
-            if let Err(problem) = mcp::validate_arguments(tool, &edited) {
+            if let Err(problem) = tool.input_schema.check(&tool.name, &edited) {
                 return Ok(problem.to_string());
             }
             arguments = edited;
