@@ -20,6 +20,7 @@ mod face;
 mod faces;
 mod fidelity;
 mod found;
+mod growth;
 mod histories;
 mod issuer;
 mod later;
@@ -43,13 +44,12 @@ mod people;
 mod postgres;
 mod probes;
 mod protocol;
-#[path = "../it/support/proxy.rs"]
-#[expect(dead_code, reason = "the support of all tests; these use a part of it")]
-mod proxy;
 mod receiver;
 mod recorded;
 mod replayed;
+mod sent;
 mod served;
+mod shards;
 mod sign_on;
 mod slow;
 mod sockets;

@@ -11,7 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
 use tokio::process::{Child, Command};
 
 use crate::postgres;
-use crate::proxy::{self, Piece};
+use crate::sent::Record;
 
 const SERVERS: &str = r#"
 [mcp_servers.notes]
@@ -48,10 +48,10 @@ impl Served {
         Self::on(Some(postgres::server().await.fresh().await), &[]).await
     }
 
-    /// Serves on Postgres behind a proxy that shows each message, and loses what `cuts` picks.
-    pub async fn behind(cuts: impl Fn(Piece) -> bool + Send + Sync + 'static) -> Self {
+    /// Serves on Postgres behind a proxy that records what is sent.
+    pub async fn recorded(record: &Record) -> Self {
         let database = postgres::server().await.fresh().await;
-        let url = proxy::before(&database.url, cuts).await;
+        let url = record.before(&database.url).await;
         Self::on(Some(database), &[("DATABASE_URL", &url)]).await
     }
 
