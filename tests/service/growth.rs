@@ -5,7 +5,7 @@ use serde_json::{Value, json};
 use super::saying;
 use super::sent::Record;
 use super::served::Served;
-use super::statements::of_run;
+use super::statements::without_events;
 
 /// Messages that make a thread as large as after hundreds of turns.
 const MESSAGES: usize = 1_200;
@@ -66,7 +66,7 @@ async fn costs(served: &Served, record: &Record, thread: &str) -> Vec<(usize, us
             let answer = turn(served, thread, face).await;
             assert!(answer.contains("Hello from the star."), "{face}: {answer}");
             let sent = record.take();
-            of_face.push((of_run(&sent).len(), sent.received));
+            of_face.push((without_events(&sent).len(), sent.received));
         }
         let least = |of: fn(&(usize, usize)) -> usize| of_face.iter().map(of).min().unwrap();
         costs.push((least(|cost| cost.0), least(|cost| cost.1)));

@@ -1,8 +1,8 @@
 //! Whether a statement can be answered by one shard: each table that it names is looked up by the ID of a thread or, where its
 //! rows are of no thread, by a tenant.
 //!
-//! A table counts as looked up if its key equals a parameter, the key of a table for which that holds, or a column of a
-//! common table expression, whose own tables are looked at in the same way.
+//! A table counts as looked up if its key equals a parameter, the key of a table that is looked up, or a column of a common
+//! table expression, whose own tables are looked at in the same way.
 
 use std::collections::{BTreeMap, BTreeSet};
 

@@ -55,10 +55,11 @@ async fn a_super_step_on_sqlite_takes_one_round_trip() {
     std::fs::remove_file(file).unwrap();
 }
 
-/// Beside the steps: the thread, whose row counts for itself, a claim that begins the run, the input, and the end.
+/// Beside the steps: the thread, whose row counts for itself, the test of a connection, a claim that begins the run, the input,
+/// and the end.
 #[tokio::test]
 async fn a_super_step_on_postgres_takes_one_round_trip() {
     let Some(database) = TestDatabase::make().await else { return };
     let store = PostgresStore::open(&database.url).await.unwrap();
-    each_step_takes_one(Arc::new(store), 5).await;
+    each_step_takes_one(Arc::new(store), 6).await;
 }

@@ -1,4 +1,4 @@
-//! The questions of turns, read from single steps: a state is as large as all that was said in its thread.
+//! The questions of turns, read from single steps: a state is as large as its whole conversation.
 
 use super::{Result, Service, ThreadView};
 use perihelion_engine::checkpoint::{StepKind, read_delta};

@@ -23,9 +23,6 @@ const MOST: usize = 16;
 /// A connection that rested longer is asked for a sign of life before it is used.
 const TRUSTED_FOR: Duration = Duration::from_secs(2);
 
-/// A statement that cannot be repeated goes over a connection that answered this recently, or has just answered.
-const TESTED_FOR: Duration = Duration::from_millis(100);
-
 /// How many times as long it may take to the next row of a thread that is read: a row may be large.
 const PER_ROW: u32 = 3;
 
@@ -109,9 +106,9 @@ impl Connections {
         self.take_trusting(acting, TRUSTED_FOR).await
     }
 
-    /// Borrows a connection that has answered lately: for statements that cannot be repeated when it breaks.
+    /// Borrows a connection that has just answered: for statements that cannot be repeated when it breaks.
     pub(crate) async fn take_tested_as(&self, acting: &Acting) -> Result<Borrowed<'_>, Error> {
-        self.take_trusting(acting, TESTED_FOR).await
+        self.take_trusting(acting, Duration::ZERO).await
     }
 
     async fn take_trusting(
