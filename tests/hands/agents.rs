@@ -308,12 +308,10 @@ async fn headers_of_the_context_reach_the_api_and_nothing_else() {
     let table = format!("args = [\"mcp\", \"api\", \"--spec\", {spec:?}]");
     let star = Star::open("shop", &table, script).await;
     let context = "api_headers={\"X-Trace\": \"trace-77\"}";
-    let report = star
-        .run(&["run", "Show me one order.", "--json", "--context", context, "--context", "unit=m"])
-        .await;
+    let report = star.run(&["run", "Show me one order.", "--json", "--context", context]).await;
     assert_eq!(report["results"][0]["output"], "Order 9.", "{report:#}");
     let called = report["results"][0]["tools"].to_string();
-    assert!(called.contains("\"unit\":\"m\"") && !called.contains("trace-77"), "{called}");
+    assert!(!called.contains("trace-77"), "{called}");
     assert!(!star.stage("plan")[0].contains("trace-77"));
     assert!(star.stage("summary")[0].contains("trace-77"), "the API echoes it");
 }

@@ -126,7 +126,9 @@ impl Bench {
         let before = pool("");
         let info = before.scan().await.remove(0).outcome.unwrap();
         before.close().await;
-        let tools: Arc<dyn ToolHost> = Arc::new(pool(lines));
+        let tools = pool(lines);
+        tools.scan().await;
+        let tools: Arc<dyn ToolHost> = Arc::new(tools);
         let model = ScriptedModel::start(script).await.unwrap();
         let env = |name: &str| (name == "OPENAI_BASE_URL").then(|| model.url().to_owned());
         let settings = perihelion::config::Settings::load(Default::default(), None, &env).unwrap();
@@ -189,8 +191,8 @@ async fn calls_of_ready_nodes_wait_for_people_and_are_made_as_they_decide() {
     assert_eq!(run.result, RunResult::Done);
     assert_eq!(bench.log(), "less\n");
     let lines: Vec<&str> = run.state.lines.iter().map(String::as_str).collect();
-    let told = "(a person changed the arguments to {\"line\":\"less\"})\nline 1";
-    assert_eq!(lines, ["{\"line\":\"less\"}", told, "a person denied this call: enough"]);
+    let changed = "(a person changed the arguments to {\"line\":\"less\"})\nline 1";
+    assert_eq!(lines, ["{\"line\":\"less\"}", changed, "a person denied this call: enough"]);
     bench.close().await;
 }
 

@@ -45,6 +45,9 @@ mod people;
 mod postgres;
 mod probes;
 mod protocol;
+#[path = "../it/support/proxy.rs"]
+#[expect(dead_code, reason = "the support of all tests; these use a part of it")]
+mod proxy;
 mod receiver;
 mod recorded;
 mod replayed;

@@ -64,7 +64,7 @@ impl Attached {
         }
     }
 
-    /// Returns what a message says of it, if it is a text.
+    /// Returns the text of a message about it, if it has one.
     pub(super) fn text(&self) -> Option<String> {
         self.is_text().then(|| self.note(false))
     }

@@ -26,7 +26,7 @@ const LEAST: usize = 40;
 /// Lengths of texts for which lists give way, from ample to tight.
 const LENGTHS: [usize; 3] = [1_000, 300, 100];
 
-/// Items that a list may have if texts are as long as wanted.
+/// Most items of a list whose texts have the wanted length.
 const ITEMS: usize = 64;
 
 #[derive(Clone, Copy)]
@@ -58,7 +58,7 @@ pub(super) fn fitted(schema: &Value, tokens: u32, chars_per_token: usize) -> Val
 /// Returns whether a text of an answer is just as long as it may be by `bounded`, though `schema` does not bound it.
 ///
 /// The endpoint probably ended such a text there: a statement or a program is then only a part. A longer one comes from
-/// an endpoint that enforces nothing.
+/// an endpoint that does not enforce the schema.
 pub(super) fn is_filled(schema: &Value, bounded: &Value, answer: &Value) -> bool {
     match answer {
         Value::String(text) => {
@@ -77,7 +77,7 @@ pub(super) fn is_filled(schema: &Value, bounded: &Value, answer: &Value) -> bool
 }
 
 impl Bounds {
-    /// Returns what the longest answer costs.
+    /// Returns the cost of the longest answer.
     fn cost(self, schema: &Value) -> usize {
         let form = |chars: usize| (chars + PUNCTUATION) * OF_FORM;
         if let Some(values) = schema["enum"].as_array() {

@@ -59,7 +59,7 @@ pub(super) struct Cleaner {
     pending: String,
     read: usize,
     cleaned: Cleaned,
-    /// Reasoning stood at the beginning, so that no later mark ends it.
+    /// Reasoning was at the beginning, so that no later mark ends it.
     has_reasoned: bool,
     /// The bytes of the reasoning, and of the content that was handed out, before the content became reasoning.
     moved: Option<(usize, usize)>,

@@ -208,7 +208,7 @@ fn guarded(source: &str) -> String {
 
 /// Escapes a text for the content of an element in an XML-like prompt, and removes what no reader can see.
 ///
-/// Quotation marks stay: escaped ones are several tokens each, and small models copy them. Values inside of tags have none.
+/// Quotation marks stay: escaped ones are several tokens each, and small models copy them. Values inside of tags lack it.
 ///
 /// Control characters (except newline and tab), text direction marks and Unicode tag characters go: they carry
 /// instructions past the eyes of a person. Escaping an escaped text is the caller's decision.

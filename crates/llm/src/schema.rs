@@ -11,7 +11,7 @@ use schemars::transform::RecursiveTransform;
 use schemars::{JsonSchema, Schema};
 use serde_json::{Value, json};
 
-/// Schemas that are kept compiled: more than a program has, with some of its clients'.
+/// Most compiled schemas: more than a program has, with some of its clients'.
 const COMPILED: usize = 64;
 
 /// Compiles a schema, or returns the validator of an equal one that was compiled before.

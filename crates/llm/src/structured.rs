@@ -223,7 +223,7 @@ fn read<T: DeserializeOwned>(
     serde_json::from_value(object.clone()).map_err(|error| vec![error.to_string()])
 }
 
-/// Words that models write where a text may be null.
+/// Words that models write in place of null.
 const NULLS: [&str; 7] = ["", "null", "none", "nil", "n/a", "na", "-"];
 
 /// Returns whether a text stands for null, where a schema of ours permits both.

@@ -134,12 +134,12 @@ pub struct ChatRequest {
     pub tools: Vec<ToolSpec>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub format: Option<OutputFormat>,
-    /// How the answer is obtained; no part of what is recorded.
+    /// How the answer is obtained; not recorded.
     #[serde(skip)]
     pub manner: Manner,
 }
 
-/// How an answer is obtained, beside what is asked.
+/// How an answer is obtained, in addition to the request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Manner {
     /// It is streamed, and ended when it repeats itself.

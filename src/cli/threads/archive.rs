@@ -10,9 +10,8 @@ use perihelion_settings::config::{Age, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
-`perihelion serve` does this once an hour. A thread is not archived while it runs, waits for a person, shares history \
-with a fork, or has events or a trace that are kept for others. Archived threads stay in lists and return when they are \
-opened.
+`perihelion serve` does this once an hour. Threads that run, wait for a person, have forks, or have stored events or an \
+unsent trace are not archived. Archived threads stay in lists and return when they are opened.
 
 Example:
   perihelion threads archive --older-than 30d")]

@@ -232,7 +232,7 @@ async fn a_task_that_does_not_end_in_time_is_asked_to_stop() {
     assert_eq!(lines(&room, "cancelled"), 1);
 }
 
-/// X2, X6: the task goes on at the server, so nobody may take its call for failed and make it again.
+/// X2, X6: the task continues at the server, so nobody may take its call for failed and make it again.
 #[tokio::test]
 async fn a_task_that_runs_at_the_deadline_asks_a_person_what_became_of_it() {
     let room = room("bake", NEW, "").await.with_env("PERIHELION_LIMITS_DEADLINE_SEC", "3");

@@ -1,8 +1,6 @@
 //! Finds possible operations, sends the planned request and explains the result; a request that cannot be rendered or
 //! was rejected for its values goes back to the planner.
 
-use std::collections::BTreeMap;
-
 use serde_json::{Map, Value, json};
 
 use super::{Call, CallUpdate, REPAIRS};
@@ -17,15 +15,16 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
     let attempts = stage.state().attempts + 1;
     let mut arguments = stage.state().arguments.clone();
     let role = if reads(&arguments) && stage.has_tool("read") { "read" } else { "call" };
-    // Servers of others may know no context.
+    // Of the context, a tool that names it gets what models may read as an argument.
     let takes_context =
         stage.tool(role).is_some_and(|tool| !tool.input_schema["properties"]["context"].is_null());
-    let mut secrets = BTreeMap::new();
+    let mut beside = stage.secrets();
     if takes_context {
         arguments["context"] = json!(stage.context());
-        secrets = stage.secrets();
+    } else {
+        beside.extend(stage.context());
     }
-    let reply = stage.call_beside(role, arguments.clone(), &secrets).await?;
+    let reply = stage.call_beside(role, arguments.clone(), &beside).await?;
     let mut update = CallUpdate::new().attempts(attempts);
     if let Some(edited) = reply.edited {
         arguments = Value::Object(edited);

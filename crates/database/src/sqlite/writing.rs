@@ -148,7 +148,7 @@ impl Writing {
         place.is_torn = false;
         let done = match done {
             // The statement undid itself and nothing else. What refused it may be a part of the same transaction, and is
-            // visible to whoever asks for the reason once that is committed.
+            // visible to callers that ask for the reason once that is committed.
             Err(error) if !is_constraint(&error) || several => {
                 place.give_up().await;
                 return Err(error);

@@ -96,7 +96,7 @@ pub enum Error {
     },
     /// The thread is in a file of the archive, and cannot be brought back.
     #[error(
-        "the thread {thread} is archived in the file {file}, which cannot be read: {reason}; set archive.dir to the directory with the file, restore the file from a backup, or delete the thread"
+        "the file {file} of the archived thread {thread} cannot be read: {reason}; set archive.dir to its directory, restore it from a backup, or delete the thread"
     )]
     Archived {
         thread: ThreadId,

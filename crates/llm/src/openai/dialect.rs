@@ -117,8 +117,8 @@ impl Dialect {
 
     /// Learns from a refusal; returns simpler forms if the same request is worth sending in them.
     ///
-    /// Each lesson simplifies the requests permanently, so a request is repeated a bounded number of times. What is
-    /// learned about a caller's schema is valid for its own call.
+    /// Each lesson simplifies the requests permanently, so a request is repeated a bounded number of times. Findings about
+    /// a caller's schema are valid for its own call.
     pub(super) fn learn(
         &self,
         used: Forms,

@@ -3,9 +3,9 @@
 /// The pieces of a text, from endpoints that send them and from those that repeat the whole text with each.
 #[derive(Default)]
 pub(super) struct Pieces {
-    /// The text so far; while it is uncertain what is sent, the last piece.
+    /// The text so far; the last piece while the form of the pieces is uncertain.
     pub whole: String,
-    /// The pieces one after the other, while it is uncertain what is sent.
+    /// The pieces one after the other, while their form is uncertain.
     joined: String,
     /// Whether each piece is the whole text so far.
     repeats: Option<bool>,
@@ -59,7 +59,7 @@ impl Pieces {
         }
     }
 
-    /// Returns the text that is kept back at the end of the stream.
+    /// Returns the remaining text at the end of the stream.
     pub fn rest(&mut self) -> String {
         if self.repeats.replace(false).is_some() || self.is_given {
             return String::new();

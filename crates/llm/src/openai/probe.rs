@@ -13,10 +13,10 @@ use crate::{
 };
 use perihelion_settings::config::{Input, Inputs, JsonMode, ModelSettings};
 
-/// Longest wait for one answer: a local server may have to load the model first.
+/// Longest wait for one answer: a local server can need time to load the model.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// Tokens that an answer may have.
+/// Most tokens of an answer.
 const TOKENS: u32 = 64;
 
 /// Tokens that the tool of the probe takes at least where a prompt holds it.
@@ -59,11 +59,11 @@ pub struct Abilities {
     pub window: Option<u32>,
 }
 
-/// A window below which plans of several tasks leave too little room.
+/// A window below which plans of several tasks leave too little space.
 const SMALL: u32 = 16_384;
 
 impl Abilities {
-    /// Tells whether decisions are better asked for in their compact form.
+    /// Returns whether decisions are better requested in their compact form.
     pub fn suits_compact(&self) -> bool {
         self.schemas != Schemas::Enforced || self.window.is_some_and(|tokens| tokens < SMALL)
     }

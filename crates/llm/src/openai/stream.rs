@@ -54,7 +54,7 @@ impl StreamedAnswer {
         self.text.take(wire::answer_text(delta), is_whole)
     }
 
-    /// Returns the text that was kept back when the stream ended.
+    /// Returns the remaining text when the stream ended.
     pub(super) fn rest(&mut self) -> String {
         self.reasoning.rest();
         self.text.rest()

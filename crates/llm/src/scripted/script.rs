@@ -180,7 +180,7 @@ impl Reply {
         Self { status: Some(status), ..Self::text(message) }
     }
 
-    /// Answers with any body, which need not be a completion.
+    /// Answers with any body, not only a completion.
     pub fn raw(body: impl Into<String>) -> Self {
         Self { raw: Some(body.into()), ..Self::default() }
     }

@@ -162,7 +162,7 @@ pub fn model_call<S: State>(
 }
 
 /// Makes a node that calls one tool of a server with the `arguments` from the state, and writes the update that `write`
-/// makes of the outcome; an error of the tool is an outcome, and so is the denial of a call that needs an approval.
+/// makes of the outcome. An error of the tool is an outcome, and so is the denial of a call that needs an approval.
 pub fn tool_call<S: State>(
     tools: Arc<dyn ToolHost>,
     (server, tool): (&str, &str),

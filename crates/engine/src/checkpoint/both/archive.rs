@@ -153,28 +153,8 @@ impl<B: Backend> Archiving for B {
     }
 }
 
-/// Does what needs the rows of a thread; an archived one is brought back first.
-pub(super) async fn with_rows<B: Backend, T: Send, F: Future<Output = Result<T>> + Send>(
-    store: &B,
-    work: impl Fn() -> F + Send + Sync,
-) -> Result<T> {
-    loop {
-        match work().await {
-            Err(Error::Archived { thread, .. }) if store.archive_files().is_some() => {
-                bring_back(store, thread).await?;
-            }
-            done => return done,
-        }
-    }
-}
-
-/// Rejects a thread whose rows are in a file.
-pub(super) async fn present(database: &Database, thread: ThreadId) -> Result<()> {
-    info(database, thread).await?.info.present().map(drop)
-}
-
 /// Brings a thread back, unless another process has just done so.
-async fn bring_back(store: &impl Backend, top: ThreadId) -> Result<()> {
+pub(super) async fn bring_back(store: &impl Backend, top: ThreadId) -> Result<()> {
     let database = store.database();
     let Some(archive) = store.archive_files() else { return Ok(()) };
     let Some(name) = info(database, top).await?.info.archived else { return Ok(()) };

@@ -12,10 +12,9 @@ use super::super::{
     EffectRow, EffectSettlement, EffectStatus, Effects, Encoded, Error, Fence, OpenInterrupt,
     Questions, Result, checksum,
 };
-use super::archive::{present, with_rows};
 use super::decode::{self, effect_columns};
 use super::leases::explain;
-use super::{Backend, info, now};
+use super::{Backend, info, now, present, with_rows};
 use crate::clock;
 use crate::ids::{InterruptId, ThreadId};
 

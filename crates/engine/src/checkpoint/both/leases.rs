@@ -9,9 +9,8 @@ use super::super::limits::{big, micros, text};
 use super::super::{
     Begun, Claim, Error, Fence, Leases, Result, RunEnd, RunRow, ThreadInfo, Waiting, WorkFilter,
 };
-use super::archive::with_rows;
 use super::decode::{self, run_columns, thread_columns};
-use super::{Backend, info, now, worded};
+use super::{Backend, info, now, with_rows, worded};
 use crate::failpoint::{Point, Side, reach};
 use crate::ids::{RunId, ThreadId};
 

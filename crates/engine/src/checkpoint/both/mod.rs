@@ -27,8 +27,8 @@ use perihelion_database::{Database, Dialect, Query, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    Archive, BlobRow, Commit, Encoded, EventRow, Fence, Loaded, PendingRow, Result, RunEnd, RunRow,
-    StateCache, limits::moment,
+    Archive, BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, PendingRow, Result, RunEnd,
+    RunRow, StateCache, limits::moment,
 };
 use crate::clock;
 use crate::ids::{InterruptId, RunId, ThreadId};
@@ -116,3 +116,23 @@ macro_rules! locking {
     };
 }
 use locking;
+
+/// Does what needs the rows of a thread; an archived one is brought back first.
+async fn with_rows<B: Backend, T: Send, F: Future<Output = Result<T>> + Send>(
+    store: &B,
+    work: impl Fn() -> F + Send + Sync,
+) -> Result<T> {
+    loop {
+        match work().await {
+            Err(Error::Archived { thread, .. }) if store.archive_files().is_some() => {
+                archive::bring_back(store, thread).await?;
+            }
+            done => return done,
+        }
+    }
+}
+
+/// Rejects a thread whose rows are in a file.
+async fn present(database: &Database, thread: ThreadId) -> Result<()> {
+    info(database, thread).await?.info.present().map(drop)
+}

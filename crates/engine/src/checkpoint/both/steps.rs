@@ -9,10 +9,9 @@ use super::super::{
     BlobRow, Commit, Error, Fence, Loaded, PendingRow, Result, SnapshotRow, StateCache, StepRow,
     Steps, checksum,
 };
-use super::archive::{present, with_rows};
 use super::decode::{self, blob_columns, snapshot_columns, step_columns};
 use super::leases::explain;
-use super::{Backend, ThreadAccess, info, worded};
+use super::{Backend, ThreadAccess, info, present, with_rows, worded};
 use crate::ids::ThreadId;
 
 /// The thread $1 and those it was forked from, each with the last step up to $2 that counts in it.

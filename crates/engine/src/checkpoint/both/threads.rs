@@ -5,9 +5,8 @@ use perihelion_database::{self as database, Database, Dialect, Query, Row, Trans
 
 use super::super::limits::{big, text};
 use super::super::{Error, NewThread, Result, ThreadFilter, ThreadInfo, ThreadStatus, Threads};
-use super::archive::with_rows;
 use super::decode::{self, ThreadRow, thread_columns};
-use super::{Backend, ThreadAccess, listing, locking, now, removal, worded};
+use super::{Backend, ThreadAccess, listing, locking, now, removal, with_rows, worded};
 use crate::ids::ThreadId;
 
 macro_rules! info {

@@ -9,11 +9,10 @@ use super::super::limits::{big, text};
 use super::super::{
     EffectRow, Error, Result, SnapshotRow, StepRow, ThreadDump, Transfer, chain, checksum, family,
 };
-use super::archive::with_rows;
 use super::decode::{self, ThreadRow, effect_columns};
 use super::effects::{self, ALL, bind_effect};
 use super::steps::{bind_snapshot, insert_snapshot, insert_step};
-use super::{Backend, ThreadAccess, leases};
+use super::{Backend, ThreadAccess, leases, with_rows};
 use crate::ids::ThreadId;
 
 #[async_trait]
