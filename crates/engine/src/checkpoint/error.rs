@@ -96,7 +96,7 @@ pub enum Error {
     },
     /// The thread is in a file of the archive, and cannot be brought back.
     #[error(
-        "the file {file} of the archived thread {thread} cannot be read: {reason}; set archive.dir to its directory, restore it from a backup, or delete the thread"
+        "the file {file} of the archived thread {thread} cannot be read: {reason}; set archive.dir to its directory or restore it from a backup"
     )]
     Archived {
         thread: ThreadId,

@@ -35,7 +35,6 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 
 pub(super) use self::effects::sum_of_answer;
 pub(super) use self::events::why_not_appended;
-pub(super) use self::threads::info;
 
 /// A database with its specific operations; each method has the contract of the trait method with the same name.
 pub trait Backend: Send + Sync {
@@ -116,6 +115,18 @@ macro_rules! locking {
     };
 }
 use locking;
+
+macro_rules! info {
+    () => {
+        concat!("SELECT ", thread_columns!(), " FROM thread WHERE id = $1")
+    };
+}
+use info;
+
+pub(super) async fn info(database: &Database, thread: ThreadId) -> Result<decode::ThreadRow> {
+    let row = database.fetch_short(&query(info!()).bind(thread.0)).await?;
+    decode::thread(&row.ok_or(Error::UnknownThread(thread))?)
+}
 
 /// Does what needs the rows of a thread; an archived one is brought back first.
 async fn with_rows<B: Backend, T: Send, F: Future<Output = Result<T>> + Send>(

@@ -9,12 +9,6 @@ use super::decode::{self, ThreadRow, thread_columns};
 use super::{Backend, ThreadAccess, listing, locking, now, removal, with_rows, worded};
 use crate::ids::ThreadId;
 
-macro_rules! info {
-    () => {
-        concat!("SELECT ", thread_columns!(), " FROM thread WHERE id = $1")
-    };
-}
-
 #[async_trait]
 impl<B: Backend> Threads for B {
     async fn create(&self, new: NewThread) -> Result<ThreadInfo> {
@@ -115,11 +109,6 @@ fn made(
         }
         row => Ok(decode::thread(&row?.ok_or(Error::UnknownThread(new.id))?)?.info),
     }
-}
-
-pub(in super::super) async fn info(database: &Database, thread: ThreadId) -> Result<ThreadRow> {
-    let row = database.fetch_short(&query(info!()).bind(thread.0)).await?;
-    decode::thread(&row.ok_or(Error::UnknownThread(thread))?)
 }
 
 impl ThreadAccess<'_, '_> {
