@@ -116,7 +116,6 @@ impl Listed {
     }
 }
 
-/// Makes the way to one endpoint with settings of its own.
 fn lane(url: &str, settings: ModelSettings) -> Result<Lane, Error> {
     config::tls::install();
     let http = reach::client(settings.connect_timeout, url)?;

@@ -83,7 +83,6 @@ pub trait Backend: Send + Sync {
     fn append_events(&self, fence: Fence, batch: &EventRow) -> impl Done;
 }
 
-/// One thread within a transaction.
 pub(super) struct ThreadAccess<'a, 't> {
     pub(super) transaction: &'a mut Transaction<'t>,
     pub(super) thread: ThreadId,
