@@ -72,7 +72,6 @@ fn when(text: &str) -> Result<Until, Invalid> {
     text.parse().map(Until::In)
 }
 
-/// Returns who sits at the command line, for the audit.
 pub(super) fn actor() -> String {
     let name = environment("USER").or_else(|| environment("LOGNAME"));
     name.filter(|name| !name.trim().is_empty()).unwrap_or_else(|| "command line".to_owned())

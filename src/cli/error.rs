@@ -16,7 +16,6 @@ use perihelion_service as service;
 pub enum Exit {
     Done,
     Failed,
-    /// Wrong usage or configuration.
     Usage,
     /// The run waits for a person.
     Waiting,

@@ -223,7 +223,6 @@ fn drawn(evaluation: &Evaluation, baseline: Option<&Evaluation>) -> String {
     text
 }
 
-/// Lays the figures of all models side by side.
 fn figures(evaluation: &Evaluation) -> String {
     let percent = |one: &Estimate| {
         format!("{:.0} % ({:.0} to {:.0})", one.mean * 100.0, one.low * 100.0, one.high * 100.0)

@@ -11,7 +11,6 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Answer, InterruptView, Runtime};
 use perihelion_star::question::Question;
 
-/// A person's input at this terminal so far.
 #[derive(Default)]
 pub(super) struct Asking {
     /// Tools of servers whose further calls are permitted while the command runs.

@@ -26,7 +26,6 @@ const WAIT: Duration = Duration::from_secs(1);
 /// Time without output, before the first line and between lines.
 const SILENCE: Duration = Duration::from_secs(2);
 
-/// Prepares a runtime with the settings and the environment of this process.
 pub(super) fn builder(
     settings: Settings,
     looks: &watch::Sender<DiscoveryProgress>,

@@ -147,7 +147,6 @@ fn indented(value: &Value) -> String {
     shown_json(&serde_json::to_string_pretty(value).unwrap_or_default())
 }
 
-/// Returns the options that answer a kind of question.
 fn answers(one: &InterruptView) -> Vec<String> {
     let fixed: &[&str] = match (one.kind.as_str(), one.question()) {
         (kind::CLARIFICATION, _) => &["--message 'TEXT'"],

@@ -70,5 +70,4 @@ fn zones() -> io::Result<Zones> {
     Ok(zones)
 }
 
-/// The description of the API, as its maker would write it.
 pub(super) const DESCRIPTION: &str = include_str!("atlas.json");

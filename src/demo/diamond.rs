@@ -34,7 +34,6 @@ pub(super) fn respond(request: &RecordedRequest) -> Option<Reply> {
     Some(Reply::json(reply))
 }
 
-/// Describes a document by the lines that it begins with.
 fn description(request: &RecordedRequest) -> Value {
     let text = unescape(request.last_text());
     let beginning = section(&text, "<document_beginning>", "</document_beginning>");

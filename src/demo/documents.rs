@@ -17,7 +17,6 @@ use perihelion_settings::config::{Overrides, Settings};
 /// The agent that waits for the two other ones.
 pub const DOCUMENTS_LAST: &str = AGENT;
 
-/// The location of the documents, and the embeddings model for a question.
 struct Kept {
     database: String,
     model_url: String,

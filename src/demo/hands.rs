@@ -107,7 +107,6 @@ fn plan(request: &RecordedRequest) -> Value {
     })
 }
 
-/// Describes the result of a program or the API.
 fn summary(request: &RecordedRequest) -> String {
     if request.agent.as_deref() == Some(PYTHON) {
         let outcome = unescape(section(request.last_text(), "<outcome>", "</outcome>"));

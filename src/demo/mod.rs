@@ -41,7 +41,6 @@ pub enum Error {
 
 type Respond = fn(&RecordedRequest) -> Option<Reply>;
 
-/// Name of the scripted model, for chats and for vectors.
 pub(super) const MODEL: &str = "scripted";
 
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]

@@ -37,7 +37,6 @@ pub struct Column {
     pub values: Vec<String>,
 }
 
-/// Columns that refer to columns of another table.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ForeignKey {
     pub columns: Vec<String>,

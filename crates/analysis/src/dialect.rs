@@ -42,7 +42,6 @@ impl Dialect {
         }
     }
 
-    /// Splits a statement into tokens, as the database would.
     pub(crate) fn tokens(self, sql: &str) -> Result<Vec<TokenWithSpan>, ParserError> {
         let tokens = Tokenizer::new(self.syntax(), sql).tokenize_with_location()?;
         let mut tokens = literals::as_written(tokens, sql, self)?;
@@ -70,7 +69,6 @@ impl Dialect {
         }
     }
 
-    /// Returns whether a known name matches the looked-up one.
     pub(crate) fn same(self, known: &str, folded: &str) -> bool {
         match self {
             Self::Postgres => known == folded,

@@ -16,7 +16,6 @@ const ALIKE: f64 = 0.4;
 /// Most verified queries that are found.
 const QUERIES: usize = 3;
 
-/// The notes about a database in addition to its schema.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields, default)]
 pub struct Knowledge {
@@ -25,7 +24,6 @@ pub struct Knowledge {
     pub freshness: Vec<Freshness>,
 }
 
-/// A number that has one definition.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Metric {

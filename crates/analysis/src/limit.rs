@@ -161,7 +161,6 @@ fn bound_arms(query: &mut Query, most: usize) -> bool {
     false
 }
 
-/// What a limit says.
 enum Own {
     Rows(usize),
     Unlimited,

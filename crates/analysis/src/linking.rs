@@ -31,7 +31,6 @@ pub(crate) fn content_words(text: &str) -> Vec<String> {
     found
 }
 
-/// A table that a question is likely about.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Linked {
     /// Its place in the catalogue.
@@ -49,7 +48,6 @@ pub struct Links {
     pub evidence: f64,
 }
 
-/// An index of a catalogue's words.
 pub struct Linker<'a> {
     catalogue: &'a Catalogue,
     graph: JoinGraph<'a>,

@@ -113,7 +113,6 @@ struct Source<'a> {
 }
 
 impl<'a> Source<'a> {
-    /// Returns the text from a place on.
     fn seek(&mut self, place: Location) -> &'a str {
         while (self.line, self.column) < (place.line, place.column) {
             let Some(next) = self.rest.chars().next() else { break };

@@ -119,7 +119,6 @@ async fn begin_on(service: &Service, mut begin: Begin) -> Result<Run, Refusal> {
     accept(service, &view, &graph, Begin { at, ..begin }, asked).await
 }
 
-/// Makes a message the input of a program's own graph.
 fn input_of(about: &AboutGraph, turn: &Request) -> Result<Value, Refusal> {
     let Some(field) = &about.messages else {
         let why = format!("the graph {} has no messages; use its tool or assistant", about.name);

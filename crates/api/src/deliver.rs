@@ -24,7 +24,6 @@ use perihelion_service::Service;
 use perihelion_service::kept::{Delivery, Error, Kept, Run};
 use perihelion_web::Addresses;
 
-/// How often due deliveries are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Deliveries that are under way at once.
@@ -48,7 +47,6 @@ const LONGEST: TimeDelta = TimeDelta::minutes(30);
 /// How long failed deliveries stay visible.
 const KEPT_FOR: TimeDelta = TimeDelta::days(7);
 
-/// How often that is cleared away.
 const CLEAR_EVERY: TimeDelta = TimeDelta::hours(1);
 
 /// Names a delivery, so that a receiver can recognize a duplicate.

@@ -12,10 +12,8 @@ use serde_json::Value;
 use super::conversation::{AnswerPart, Conversation};
 use perihelion_engine::clock;
 
-/// How often a silent stream says that it lives.
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
-/// A comment that keeps a connection alive.
 const BEAT: Bytes = Bytes::from_static(b": heartbeat\n\n");
 
 /// Writes one event; `data` is JSON on one line.

@@ -2,7 +2,6 @@
 //!
 //! Invariant: a client gets no message without its beginning, and no two messages mixed.
 
-/// Separates messages that are sent as one text.
 const BETWEEN: &str = "\n\n";
 
 /// What was sent piece by piece: one message of each step, the one that was begun first.
@@ -29,7 +28,6 @@ impl SentText {
         Some(piece)
     }
 
-    /// Notes that the messages of the step are complete.
     pub fn end_step(&mut self) {
         self.message = None;
     }

@@ -14,7 +14,6 @@ use parking_lot::Mutex;
 /// How far [`now`] is off, in microseconds; only ever set by tests of clocks that disagree.
 static SKEW: AtomicI64 = AtomicI64::new(0);
 
-/// Returns the wall-clock time in UTC.
 pub fn now() -> DateTime<Utc> {
     if cfg!(feature = "failpoints") {
         Utc::now() + TimeDelta::microseconds(SKEW.load(Ordering::Relaxed))
@@ -48,13 +47,11 @@ impl Clock {
         Self { given: Some((given, monotonic())) }
     }
 
-    /// Returns the wall-clock time in UTC.
     pub fn now(&self) -> DateTime<Utc> {
         self.given.map_or_else(now, |(given, at)| given + at.elapsed())
     }
 }
 
-/// Returns a monotonic instant for measuring durations.
 pub fn monotonic() -> Instant {
     Instant::now()
 }

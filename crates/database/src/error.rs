@@ -2,7 +2,6 @@
 
 use crate::postgres::is_broken;
 
-/// The cause of an error: an error of a library, or a text.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
 /// Why a database refused or failed; the text contains the next step for the reader.

@@ -64,7 +64,6 @@ pub const POSTGRES: &[Step] = migrations! { "postgres":
 /// Marks a file as ours ("peri"), so that another program's database is not written to.
 const MARK: i64 = 0x7065_7269;
 
-/// Returns how many migrations of SQLite this binary knows.
 pub const fn known_to_sqlite() -> i64 {
     SQLITE.len() as i64
 }

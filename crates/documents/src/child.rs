@@ -10,7 +10,6 @@ use tokio::process::Command;
 use crate::external::{Ended, Failure, run};
 use crate::{Error, External, Result};
 
-/// Where documents are parsed.
 #[derive(Clone, Debug)]
 pub enum Parser {
     /// In a process that this command starts, with the document's name appended to its arguments.

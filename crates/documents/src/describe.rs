@@ -6,7 +6,6 @@ use serde_json::json;
 
 use crate::{Description, Library, Prepared, Result};
 
-/// Something that describes documents, usually a model.
 #[async_trait]
 pub trait Describer: Send + Sync {
     /// Describes a document from the beginning of its text; `None` if that fails, which has no other effect.

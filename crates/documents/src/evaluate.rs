@@ -62,7 +62,6 @@ pub struct Asking<'a> {
 const FIRST: usize = 10;
 
 impl Library {
-    /// Asks every question and finds the position of the answer.
     pub async fn evaluate(&self, judgements: &[Judgement], asking: Asking<'_>) -> Result<Measures> {
         let mut measures = Measures { questions: judgements.len(), ..Measures::default() };
         let documents = self.list(None).await?;
@@ -100,7 +99,6 @@ impl Library {
         Ok(measures)
     }
 
-    /// Returns the documents and the texts of the first hits.
     async fn ask(&self, question: &str, asking: Asking<'_>) -> Result<Vec<(String, String)>> {
         let mut query = Query::new(question);
         query.limit = FIRST;

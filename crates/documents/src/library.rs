@@ -10,7 +10,6 @@ use crate::embedding::UnderWay;
 use crate::segments::Range;
 use crate::{Document, Error, Parser, Quotas, Result, prepare, record};
 
-/// The kind of items that children are in the index.
 pub(crate) const KIND: &str = "document";
 
 /// Fewer characters of an id name no document: one by chance may be deleted for another.
@@ -76,7 +75,6 @@ impl Library {
         &self.index
     }
 
-    /// Returns the database as the scope's tenant sees it.
     pub(crate) fn database(&self) -> Database {
         self.index.database_of(&self.scope)
     }

@@ -177,7 +177,6 @@ impl Prepared {
     }
 }
 
-/// How far the adding of a document is.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Step {
     Parse,

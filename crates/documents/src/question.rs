@@ -11,7 +11,6 @@ use perihelion_parse::Format;
 use perihelion_recall::words::{Language, split};
 use perihelion_recall::{Filter, Weights};
 
-/// Parents that are read.
 const PASSAGES: usize = 8;
 
 /// What a document must be to be found at all.

@@ -37,7 +37,6 @@ pub struct Source {
     pub score: f64,
 }
 
-/// The text for a model: a hit and its context.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Passage {
     /// From 1; the meaning of `[n]` in an answer.
@@ -66,18 +65,15 @@ pub struct Retrieved {
 pub struct Found {
     /// Best first.
     pub hits: Vec<Source>,
-    /// As in [`Retrieved`].
     pub by_words_only: Option<String>,
 }
 
-/// Pieces that were found, and how.
 struct Candidates {
     best: Vec<Candidate>,
     by_meaning: bool,
     by_words_only: Option<String>,
 }
 
-/// A child that was found.
 struct Candidate {
     payload: Payload,
     score: f64,
@@ -96,7 +92,6 @@ impl Candidate {
     }
 }
 
-/// How many children are enough.
 #[derive(Clone, Copy)]
 enum Enough {
     Children(usize),

@@ -32,7 +32,6 @@ impl Range {
 type Segments = BTreeMap<(String, usize), String>;
 
 impl Library {
-    /// Returns a document's whole text.
     pub async fn body(&self, id: &str) -> Result<String> {
         let read = self.query(
             "SELECT body FROM document_segment WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY number",

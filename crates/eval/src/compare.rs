@@ -15,7 +15,6 @@ pub enum Change {
 }
 
 impl Change {
-    /// Compares a case with that of the same name in a baseline.
     pub fn of(now: &CaseRecord, baseline: &Record) -> Self {
         let Some(before) = baseline.cases.iter().find(|case| case.name == now.name) else {
             return Self::New;

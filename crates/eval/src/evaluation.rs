@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 use crate::record::{Record, RunRecord};
 use crate::stats::{Estimate, bootstrap, quantile, wilson};
 
-/// The results of a suite with each of several models.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Evaluation {
     pub suite: String,
@@ -21,7 +20,6 @@ pub struct Evaluation {
     pub records: Vec<Record>,
 }
 
-/// The results and the cost of one model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Figures {
     pub model: String,
@@ -44,7 +42,6 @@ pub struct Figures {
     pub judging: Judging,
 }
 
-/// The calls of a judge about the answers of one model.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Judging {
     pub calls: u64,
@@ -74,7 +71,6 @@ pub enum Better {
     Neither,
 }
 
-/// How an answer did beside another one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Outcome {
     Won,

@@ -5,7 +5,6 @@ use std::collections::{BTreeMap, BTreeSet};
 use regex::Regex;
 use serde::Deserialize;
 
-/// Why a suite cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the suite cannot be read: {0}")]
@@ -78,7 +77,6 @@ pub struct Turn {
     pub question: String,
 }
 
-/// The expectations of a run's result.
 #[derive(Clone, Debug, Default, PartialEq, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Expect {

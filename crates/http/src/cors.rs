@@ -12,7 +12,6 @@ const MAX_AGE: &str = "600";
 pub struct Exposed(pub &'static str);
 
 impl Exposed {
-    /// Marks an answer as readable by a page of this origin.
     pub(crate) fn mark(self, headers: &mut HeaderMap, origin: &HeaderValue) {
         headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
         headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));

@@ -224,7 +224,6 @@ pub fn error_in(value: &Value) -> Option<(String, Option<u16>)> {
     Some((message, code))
 }
 
-/// Returns the text of a refusal's body, of whatever form.
 pub fn refusal_message(body: &str) -> String {
     let Ok(value) = serde_json::from_str::<Value>(body) else { return body.to_owned() };
     error_in(&value).map(|(message, _)| message).unwrap_or_else(|| {

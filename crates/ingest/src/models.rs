@@ -25,7 +25,6 @@ pub fn summarizer(models: &Models) -> Result<Option<Arc<dyn ChatModel>>, Error> 
     Ok(Some(Arc::new(OpenAiModel::new(models)?)))
 }
 
-/// Asks a model for a document's description.
 pub struct ModelDescriber {
     pub model: Arc<dyn ChatModel>,
     /// Sent as `x-perihelion-thread`.
@@ -54,7 +53,6 @@ impl Describer for ModelDescriber {
     }
 }
 
-/// Asks a model which passages answer a question best.
 pub struct ModelReranker {
     pub model: Arc<dyn ChatModel>,
     /// Sent as `x-perihelion-thread`.

@@ -336,7 +336,6 @@ impl Cleaner {
         self.cleaned.content.push_str(text);
     }
 
-    /// Returns whether the following text is quoted or in a code block.
     fn is_quoted(&mut self) -> bool {
         let fresh = &self.cleaned.content[self.counted..];
         self.fences += fresh.matches("```").count();

@@ -55,7 +55,6 @@ impl From<reqwest::Error> for Error {
     }
 }
 
-/// Suggests a fix for an endpoint that cannot be reached.
 fn way_there(reason: &str) -> &'static str {
     let reason = reason.to_lowercase();
     if reason.contains("connection refused") {
@@ -105,7 +104,6 @@ impl Error {
         }
     }
 
-    /// Returns the class of the error in one word, to count by.
     pub fn class(&self) -> &'static str {
         match self {
             Self::NotConfigured => "not_configured",

@@ -159,7 +159,6 @@ fn replacements(dir: &Path, names: &[&str]) -> Result<BTreeMap<String, String>, 
     Ok(found)
 }
 
-/// Name of the filter for values inside of tags.
 const IN_TAG: &str = "in_tag";
 
 /// Writes a value for the inside of a tag, where a quotation mark would end an attribute.

@@ -21,7 +21,6 @@ pub(super) struct Watch {
 }
 
 impl Watch {
-    /// Makes a watch for the answer to a request that is made in this manner.
     pub(super) fn new(manner: Manner) -> Self {
         let most = if manner.is_watched { OF_DECISION } else { OF_TEXT };
         Self { most, tail: Vec::new(), unchecked: 0 }

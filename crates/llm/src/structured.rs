@@ -169,7 +169,6 @@ fn shown(content: &str) -> String {
     if content.trim().is_empty() { "(empty)".to_owned() } else { clip(content, SHOWN_CHARS) }
 }
 
-/// Requests an answer again that was cut off.
 fn shorter(name: &str) -> String {
     format!(
         "Your answer was cut off before its end. Answer with one `{name}` JSON object and nothing else: short texts, \

@@ -36,7 +36,6 @@ pub enum Role {
 }
 
 impl Role {
-    /// Returns the role's name on the wire and in the settings.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
@@ -60,7 +59,6 @@ pub struct ChatMessage {
     pub tool_calls: Vec<ToolCall>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub tool_call_id: Option<String>,
-    /// Images and files that a user sent with it.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<Attached>,
 }
@@ -201,7 +199,6 @@ fn is_zero(number: &u64) -> bool {
 }
 
 impl Usage {
-    /// Returns the tokens of both directions.
     pub fn total(self) -> u64 {
         self.input_tokens.saturating_add(self.output_tokens)
     }

@@ -46,7 +46,6 @@ fn is_tool(request: &ChatRequest, name: &str) -> bool {
     request.tools.iter().any(|tool| tool.name == name)
 }
 
-/// Returns whether the model's input contains a text.
 fn is_quoted(request: &ChatRequest, text: &str) -> bool {
     let text = text.trim();
     let escaped = escape(text);

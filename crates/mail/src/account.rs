@@ -21,7 +21,6 @@ pub struct Account {
     pub from: String,
 }
 
-/// The servers: IMAP for reading, SMTP for sending.
 #[derive(Clone, Debug)]
 pub struct Servers {
     pub imap: Endpoint,
@@ -32,7 +31,6 @@ pub struct Servers {
 pub struct JmapServer {
     /// The address of its session, or of its discovery: `https://example.org/.well-known/jmap`.
     pub session: Url,
-    /// Whether the account's password is a bearer token.
     pub is_token: bool,
 }
 

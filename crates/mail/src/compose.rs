@@ -144,7 +144,6 @@ fn references(message: &Message) -> Vec<String> {
 /// Most characters of another message's text in a message; of a forwarded one, a longer text is attached.
 const QUOTED: usize = 20_000;
 
-/// Writes a message that forwards another one, with its attachments.
 pub fn forward(message: &Message, mut forwarded: Vec<Part>, to: &[String], text: &str) -> Compose {
     let subject = message.subject.trim();
     let is_forward = ["fwd:", "fw:"].iter().any(|start| {
@@ -197,7 +196,6 @@ pub fn plain_address(text: &str) -> Result<String> {
     Ok(address(text)?.to_string())
 }
 
-/// Reads the address of a recipient as the outgoing server takes it.
 pub fn address(text: &str) -> Result<Address> {
     Ok(named(text)?.1)
 }

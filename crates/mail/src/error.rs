@@ -80,7 +80,6 @@ impl Error {
     }
 }
 
-/// The result of a mailbox.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl From<reqwest::Error> for Error {

@@ -43,7 +43,6 @@ impl Mailbox {
         Self { way, sending: Mutex::default() }
     }
 
-    /// Returns the server that holds the mail, with the protocol it is reached by.
     pub fn server(&self) -> String {
         match &self.way {
             Way::Imap(imap) => imap.servers.imap.to_string(),

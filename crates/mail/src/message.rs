@@ -142,7 +142,6 @@ pub(crate) fn check_length(text: &str) -> Result<()> {
     }
 }
 
-/// Reads the attachments of a message, unchanged.
 pub fn parts(bytes: &[u8]) -> Vec<Part> {
     let bytes = repaired(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else { return Vec::new() };

@@ -36,7 +36,6 @@ fn terms(query: &str) -> Result<Vec<Term>> {
     words(query)?.into_iter().map(term).collect()
 }
 
-/// Writes a search as an IMAP server reads it.
 pub fn imap_key(query: &str) -> Result<String> {
     let key = |term: Term| {
         Ok(match term {
@@ -68,7 +67,6 @@ pub fn jmap_conditions(query: &str) -> Result<Vec<Value>> {
     Ok(terms(query)?.into_iter().map(condition).collect())
 }
 
-/// Keeps words that belong together together.
 fn phrase(text: &str) -> String {
     if text.contains(char::is_whitespace) { in_quotes(text) } else { text.to_owned() }
 }

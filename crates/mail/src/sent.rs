@@ -31,7 +31,6 @@ pub enum SentState {
 }
 
 impl Sent {
-    /// Says that an earlier call sent it.
     pub fn before(id: &str) -> Self {
         let state = SentState::AlreadySent;
         Self { id: id.to_owned(), state, recipients: Vec::new(), not_filed: None }

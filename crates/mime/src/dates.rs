@@ -17,7 +17,6 @@ const ZONES: [(&str, &str); 10] = [
 const MONTHS: [&str; 12] =
     ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 
-/// Writes the date of a header in the standard's form.
 pub fn dated(header: &str) -> String {
     let is_date = |line: &str| line.get(..5).is_some_and(|name| name.eq_ignore_ascii_case("date:"));
     let lines = header.split_inclusive('\n').map(|line| {

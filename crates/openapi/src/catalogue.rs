@@ -79,7 +79,6 @@ impl Location {
     }
 }
 
-/// How lists and objects are written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub enum Style {

@@ -34,11 +34,9 @@ pub enum Error {
     NoBase,
 }
 
-/// The result of reading a description or rendering a request.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Returns the error's name in the taxonomy that agents report.
     pub fn kind(&self) -> &'static str {
         match self {
             Self::NotReadable(_) | Self::NoOperations | Self::BadBase(_) | Self::NoBase => {

@@ -43,7 +43,6 @@ impl Builder {
         self.text.len()
     }
 
-    /// Begins a page, to which the following text belongs.
     pub fn page(&mut self, number: u32) {
         self.separate(Last::Block);
         self.pages.push((number, self.text.len()));

@@ -26,7 +26,6 @@ impl Default for Bounds {
 /// Stack of the thread that parses; documents nest deeply.
 const STACK: usize = 256 << 20;
 
-/// What the process writes.
 #[derive(Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 enum Answer {

@@ -22,7 +22,6 @@ pub struct Parsed {
     pub sections: Vec<Section>,
     /// In order, never overlapping.
     pub tables: Vec<Table>,
-    /// Notes for readers about the parsing.
     pub warnings: Vec<Warning>,
 }
 
@@ -40,7 +39,6 @@ pub struct Section {
     /// 1 is the outermost.
     pub level: u8,
     pub title: String,
-    /// The start of the heading's line.
     pub start: usize,
     /// The start of the next heading of the same or an outer level.
     pub end: usize,
@@ -54,7 +52,6 @@ pub struct Table {
     pub end: usize,
 }
 
-/// A note for readers about the origin of a text.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {

@@ -32,7 +32,6 @@ pub(crate) fn decode(bytes: &[u8]) -> Result<Decoded, Error> {
     decode_as(bytes, None)
 }
 
-/// Decodes a page, which can declare its encoding.
 pub(crate) fn decode_html(bytes: &[u8]) -> Result<Decoded, Error> {
     decode_as(bytes, named_in_page(bytes).as_deref())
 }

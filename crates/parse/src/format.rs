@@ -62,12 +62,10 @@ const ENDINGS: [(Format, &str); 16] = [
 ];
 
 impl Format {
-    /// Returns the format's name as it is stored and shown.
     pub fn as_str(self) -> &'static str {
         self.into()
     }
 
-    /// Returns the format that files with this ending usually have.
     pub fn by_name(name: &str) -> Option<Self> {
         let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
         let is_named = |(_, endings): &&(Self, &str)| endings.split(' ').any(|one| one == ending);
@@ -185,7 +183,6 @@ fn is_page(head: &str) -> bool {
         || (head.starts_with("<?xml") && head.contains("<html"))
 }
 
-/// Returns whether a text begins with fields of a mail.
 fn is_mail(head: &str) -> bool {
     const FIELDS: &str =
         "from: to: date: subject: received: message-id: mime-version: return-path:";

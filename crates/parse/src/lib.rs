@@ -90,7 +90,6 @@ pub enum Error {
     TooManyPages { pages: usize, most: usize },
     #[error("cannot detect the encoding of the text: {0}")]
     Encoding(String),
-    /// The report of a parsing process.
     #[error("{message}")]
     Reported { class: String, message: String },
     #[error("the parser ended without a result ({0}): the document needs too much memory or time")]
@@ -98,7 +97,6 @@ pub enum Error {
 }
 
 impl Error {
-    /// Returns the class of the error in one word, as it is stored and shown.
     pub fn class(&self) -> &str {
         match self {
             Self::Empty => "empty",

@@ -40,7 +40,6 @@ const NOTHING: &str = "no text was recognized";
 
 const MISSING: &str = "install Tesseract (the package tesseract-ocr), or run `ocrmypdf` first";
 
-/// Variables by which a process finds Tesseract and its languages.
 pub const PASSED: [&str; 2] = ["PATH", "TESSDATA_PREFIX"];
 
 pub(crate) struct Recognition<'a> {
@@ -64,7 +63,6 @@ impl<'a> Recognition<'a> {
         }
     }
 
-    /// Returns whether another picture can be read.
     pub fn is_ready(&self) -> bool {
         self.tesseract.is_some() && self.left > 0
     }
@@ -175,13 +173,11 @@ fn texts(output: &str) -> BTreeMap<u32, Recognized> {
     recognized.collect()
 }
 
-/// Notes whose text was recognized.
 pub(crate) fn warning(pages: &BTreeMap<u32, Recognized>) -> Warning {
     let pages = pages.iter().map(|(number, page)| (*number, page.percent)).collect();
     Warning::Recognized { pages }
 }
 
-/// Parses a file that is a picture, or several.
 pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut recognition = Recognition::new(limits);
     let pages = recognition.read(bytes.to_vec(), None);

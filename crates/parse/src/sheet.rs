@@ -269,7 +269,6 @@ fn repaired(
     Ok(new.finish().map_err(broken)?.into_inner())
 }
 
-/// Shows a cell as a reader sees it.
 fn shown(value: &Data) -> String {
     match value {
         Data::Empty => String::new(),

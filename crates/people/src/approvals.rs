@@ -95,7 +95,6 @@ impl People {
         Ok(self.of_all().rows(&find.binds((before, limit, offset))).await?)
     }
 
-    /// Returns the requests of a thread that are pending.
     pub async fn approvals_pending(
         &self,
         tenant: &str,

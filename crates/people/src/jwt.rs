@@ -40,7 +40,6 @@ struct Published {
     keys: Vec<Value>,
 }
 
-/// Checks tokens of one issuer.
 #[derive(Debug)]
 pub struct JwtVerifier {
     rules: JwtRules,

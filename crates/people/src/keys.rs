@@ -45,7 +45,6 @@ pub struct ApiKey {
     pub revoked_at: Option<DateTime<Utc>>,
 }
 
-/// A key that was made, with its secret.
 #[derive(Clone, Debug)]
 pub struct CreatedKey {
     pub key: ApiKey,

@@ -30,7 +30,6 @@ impl Secret {
         Ok(Self(format!("{prefix}{}", URL_SAFE_NO_PAD.encode(random::<SECRET_BYTES>()?))))
     }
 
-    /// Takes a secret as it was shown.
     pub(crate) fn from_text(text: &str) -> Self {
         Self(text.to_owned())
     }

@@ -30,23 +30,19 @@ const PREFIX: &str = "phl_";
 pub struct LoginAttempt(Secret);
 
 impl LoginAttempt {
-    /// Begins a login.
     pub fn begin() -> Result<Self, Error> {
         Ok(Self(Secret::draw(PREFIX)?))
     }
 
-    /// Returns the login of a browser by its cookie.
     pub fn of_cookie(cookie: &str) -> Option<Self> {
         let is_one = cookie.starts_with(PREFIX) && cookie.len() > 40;
         is_one.then(|| Self(Secret::from_text(cookie)))
     }
 
-    /// Returns the secret, for the cookie.
     pub fn cookie(&self) -> &str {
         self.0.expose()
     }
 
-    /// Returns the `state` that the provider sends back.
     pub fn state(&self) -> String {
         self.made_for(STATE)
     }
@@ -75,17 +71,14 @@ impl LoginAttempt {
 #[derive(Clone, Debug)]
 pub struct IdentityRules {
     pub client_id: String,
-    /// The claim with the user's name.
     pub user_claim: String,
     /// The claim with the roles: a list, or words separated by spaces.
     pub roles_claim: Option<String>,
-    /// The scopes of each role.
     pub roles: BTreeMap<String, Vec<Scope>>,
     /// The scopes of users without such a role; without any, they are refused.
     pub default_scopes: Vec<Scope>,
 }
 
-/// A user as the provider names them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Identity {
     /// The issuer and its own ID of the user.

@@ -11,7 +11,6 @@ use crate::{Error, People, Result, secret};
 /// Characters of a name at most.
 const LONGEST: usize = 64;
 
-/// A user who can log in.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct User {
     pub id: Uuid,
@@ -41,7 +40,6 @@ impl NewUser {
         Ok(Self { name, hash, scopes: scopes.to_vec(), subject: None })
     }
 
-    /// Takes a user as an identity provider names them.
     pub(crate) fn of_provider(subject: String, name: String, scopes: Vec<Scope>) -> Self {
         Self { name, hash: String::new(), scopes, subject: Some(subject) }
     }
@@ -86,7 +84,6 @@ impl People {
         read(&row.ok_or(Error::WrongPassword)?, tenant)
     }
 
-    /// Returns whether a user of a tenant can log in with a password.
     pub async fn has_passwords(&self, tenant: &str) -> Result<bool> {
         let find = query(
             "SELECT 1 FROM person WHERE tenant = $1 AND password <> '' AND disabled_at IS NULL LIMIT 1",
@@ -191,7 +188,6 @@ pub(crate) async fn disable(
     Ok(())
 }
 
-/// Checks a name and returns its stored form.
 pub(crate) fn fit_name(name: &str) -> Result<String> {
     let name = name.trim().to_lowercase();
     let fits = |c: char| c.is_alphanumeric() || "._-@+".contains(c);

@@ -16,7 +16,6 @@ const K1: f64 = 1.5;
 /// The weight of a text's length.
 const B: f64 = 0.75;
 
-/// The statistics of a whole space of items.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Statistics {
     pub items: u64,
@@ -24,7 +23,6 @@ pub struct Statistics {
     pub length: u64,
 }
 
-/// A word of the query, with its postings.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Occurrences {
     /// Its frequency in the query, or its weight.

@@ -17,7 +17,6 @@ pub enum Error {
     Incomplete { model: String, missing: u64 },
     #[error("there is no generation of vectors by this model: {0}; begin it first")]
     UnknownModel(String),
-    /// A stored list cannot be decoded.
     #[error("the index of the kind {kind} is damaged ({what}); rebuild it from its sources")]
     Damaged { kind: String, what: String },
     #[error(transparent)]

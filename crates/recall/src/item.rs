@@ -13,7 +13,6 @@ pub struct Item {
     pub id: String,
     /// Its parent, to remove and filter together: the version of a document, a server.
     pub parent: Option<String>,
-    /// Its words.
     pub fields: Vec<Field>,
     /// The text for the embedding model; the text of all fields if empty.
     pub meaning: Option<String>,
@@ -25,7 +24,6 @@ pub struct Item {
     pub payload: serde_json::Value,
 }
 
-/// A part of an item's text.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Field {
     /// How much a word counts here, in quarters of one: between 0.25 and 16.
@@ -63,7 +61,6 @@ impl Item {
         self
     }
 
-    /// Returns the item's text for the embedding model.
     pub fn meaning_text(&self) -> String {
         self.meaning.clone().unwrap_or_else(|| {
             let texts: Vec<&str> = self.fields.iter().map(|field| field.text.as_str()).collect();

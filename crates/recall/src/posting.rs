@@ -6,7 +6,6 @@ pub(crate) const BLOCK: usize = 256;
 /// Quarters of a word's count, the unit of weights: whole numbers have the same sum everywhere.
 pub(crate) const QUARTERS: f64 = 4.0;
 
-/// An item that contains a term.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Posting {
     /// Number of the item, in the order in which items were stored.

@@ -22,7 +22,6 @@ pub trait Index: Send + Sync {
     /// Removes items by ID and returns how many there were; after it returns they cannot be found.
     async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error>;
 
-    /// Removes all items of a parent, as [`Index::remove`] does.
     async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error>;
 
     async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error>;
@@ -35,7 +34,6 @@ pub struct Search {
     pub scopes: Vec<Scope>,
     pub kind: String,
     pub text: String,
-    /// The query, as the embedding model gets it.
     pub vector: Option<QueryVector>,
     pub filter: Filter,
     pub weights: Weights,
@@ -101,7 +99,6 @@ impl Search {
         self
     }
 
-    /// Looks by meaning, too.
     #[must_use]
     pub fn with_vector(mut self, vector: Option<QueryVector>) -> Self {
         self.vector = vector;

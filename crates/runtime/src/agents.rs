@@ -113,7 +113,6 @@ impl AgentInfo {
     }
 }
 
-/// The result of a scan of the servers file.
 #[derive(Clone, Debug, Default)]
 pub struct Survey {
     pub agents: Vec<AgentInfo>,
@@ -151,7 +150,6 @@ pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
     survey
 }
 
-/// A server's present definitions, and the pinned ones.
 #[derive(Debug)]
 pub struct Review {
     pub server: String,
@@ -174,7 +172,6 @@ impl Review {
         }
     }
 
-    /// Returns the location of the pin.
     pub fn path(&self) -> &std::path::Path {
         self.pins.path()
     }

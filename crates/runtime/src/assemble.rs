@@ -189,12 +189,10 @@ impl Runtime {
         self.database.as_ref()
     }
 
-    /// Returns whether this is the demo, whose model is a script.
     pub fn is_demo(&self) -> bool {
         self.companions.is_some()
     }
 
-    /// Returns the bus of runs, including those of other processes.
     pub fn bus(&self) -> &Arc<dyn Bus> {
         &self.bus
     }

@@ -20,7 +20,6 @@ const MOST: usize = 20_000;
 const PURPOSE: &str = "perihelion 2026-11 words of conversations";
 
 impl Runtime {
-    /// Returns whether conversations can be found by their words.
     pub fn has_conversation_words(&self) -> bool {
         self.settings().encryption.keys.is_empty()
     }

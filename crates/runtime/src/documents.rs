@@ -161,7 +161,6 @@ impl Documents {
         Ok(self.threads.library.page(given, at).await?)
     }
 
-    /// Finds pieces by words and by meaning.
     pub async fn search(&self, query: &Query) -> Result<Found, Error> {
         Ok(self.threads.library.search(query, self.threads.embeddings.as_deref()).await?)
     }
@@ -221,7 +220,6 @@ impl Documents {
     }
 }
 
-/// A document with its text, as an export has it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct ExportedDocument {
     pub document: Document,

@@ -42,10 +42,8 @@ pub enum Error {
     Documents(#[from] perihelion_documents::Error),
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
-    /// A change of users or keys was rejected.
     #[error(transparent)]
     People(perihelion_people::Error),
-    /// Rows next to the threads cannot be read or written.
     #[error(transparent)]
     Rows(perihelion_service_rows::Error),
     #[error("threads in memory end with the program; pass --database with a persistent database")]
@@ -176,7 +174,6 @@ impl Error {
         }
     }
 
-    /// Returns whether another process holds the thread at present.
     pub fn is_claimed(&self) -> bool {
         matches!(self.of_store(), Some(checkpoint::Error::Busy { .. }))
     }

@@ -23,7 +23,6 @@ const EVALUATED: &str = "evaluation";
 /// First names of the namespaces in which the program stores items of its own.
 pub const OWN_NAMESPACES: [&str; 2] = [EVALUATIONS, RECORDS];
 
-/// The questions for a model, and the judge of its answers.
 pub struct Evaluator<'a> {
     pub suite: &'a Suite,
     /// The role whose calls are measured; `None` for all.
@@ -168,7 +167,6 @@ impl Runtime {
 }
 
 impl Evaluator<'_> {
-    /// Lists the objections of the judge to an answer.
     async fn judged(&self, case: &Case, answer: &str) -> Vec<String> {
         let mut findings = Vec::new();
         if let Some(criterion) = &case.judge {

@@ -18,7 +18,6 @@ use perihelion_engine::clock;
 /// How deeply directories are followed.
 const DEEPEST: usize = 32;
 
-/// The pause between two looks at the folders.
 const PAUSE: Duration = Duration::from_millis(400);
 
 /// How many times longer than a look the pause after it is at least, so that large folders keep no processor busy.
@@ -42,7 +41,6 @@ pub struct Changed {
     pub gone: Vec<PathBuf>,
 }
 
-/// The changes in folders since the creation of this value.
 pub struct Changes {
     folders: Folders,
     seen: Seen,

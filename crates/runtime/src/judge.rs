@@ -71,7 +71,6 @@ impl Judge {
         }
     }
 
-    /// Compares the answers of a record with those of another one, run by run.
     pub async fn compare_all(
         &self,
         suite: &Suite,

@@ -7,13 +7,11 @@ use super::plugins::{pool_options, read};
 use perihelion_mcp::{self as mcp, LoggedIn, LoggedOut, Login, Pool, ServerInfo, ToolHost as _};
 use perihelion_settings::config::Settings;
 
-/// A login that waits for a person to visit an address.
 pub struct LoginUnderWay {
     login: Login,
     pool: Pool,
 }
 
-/// A completed login, and the server's tools after it.
 #[derive(Debug)]
 pub struct LoginMade {
     pub login: LoggedIn,

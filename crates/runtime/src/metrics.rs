@@ -21,19 +21,16 @@ const STATUSES: [ThreadStatus; 6] = [
     ThreadStatus::Parked,
 ];
 
-/// The response to Prometheus.
 pub struct Metrics {
     collected: &'static Collected,
     gauges: Arc<Gauges>,
 }
 
 impl Metrics {
-    /// Starts to collect the metrics of this process and of the threads of a store.
     pub fn new(settings: &Settings, store: Arc<dyn Store>) -> Result<Self, Error> {
         Ok(Self { collected: begin(settings)?, gauges: Arc::new(Gauges::new(store, None)) })
     }
 
-    /// Returns everything as it is now, in the text format of Prometheus.
     pub async fn text(&self) -> Result<String, Error> {
         self.gauges.refresh().await;
         Ok(self.collected.text()?)

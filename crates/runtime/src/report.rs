@@ -18,7 +18,6 @@ use perihelion_star::{
 };
 use perihelion_telemetry::reading::Event;
 
-/// How a run ended, in the contract's words.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum RunStatusView {
@@ -163,7 +162,6 @@ impl RunReport {
         Self { answer, interrupts, finish_reason, steps, error, error_kind, ..report }
     }
 
-    /// Reports the present turn of a thread from its state.
     pub(super) fn of(
         thread: ThreadId,
         run_id: String,
@@ -318,7 +316,6 @@ pub(super) fn warnings(state: &GraphState) -> Vec<String> {
     early.chain(failed).collect()
 }
 
-/// Returns whether the answer of the present turn is incomplete.
 pub(super) fn is_partial(state: &GraphState) -> bool {
     state.answer.is_some() && (state.finish_reason.is_some() || has_gap(state))
 }

@@ -17,7 +17,6 @@ use perihelion_star::{GRAPH, GraphState, GraphUpdate, Request};
 use serde_json::Value;
 use std::sync::Arc;
 
-/// The work on a thread.
 #[derive(Clone, Debug)]
 pub enum Job {
     /// Ask a question; the thread is made when it is new.
@@ -78,7 +77,6 @@ impl Job {
         matches!(self, Self::Message { .. } | Self::Answer { .. } | Self::Answers { .. })
     }
 
-    /// Returns whether its run is left to the workers.
     pub fn is_submission(&self) -> bool {
         matches!(self, Self::Submit { .. })
     }

@@ -159,7 +159,6 @@ pub(super) struct Teams {
 }
 
 impl Teams {
-    /// Returns the teams whose agents belong to a roster.
     pub fn new(
         settings: &Settings,
         database: &Database,

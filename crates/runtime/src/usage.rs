@@ -96,7 +96,6 @@ struct Part {
 }
 
 impl Runtime {
-    /// Stores the usage of a run, its executions and the words of its messages.
     pub(super) async fn note_ended(&self, ended: &Ended, report: &RunReport) {
         let part = self.part_of(ended).await.unwrap_or_else(|error| {
             let thread = ended.thread;
@@ -194,7 +193,6 @@ impl Runtime {
 }
 
 impl Part {
-    /// Returns what the part took so far.
     fn taken(&self, star: &GraphState, head: u64) -> Taken {
         let now = taken_in_turn(star);
         let before = self.before.as_ref().map(|before| taken_in_turn(before.star()));

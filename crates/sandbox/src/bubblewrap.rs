@@ -59,7 +59,6 @@ impl Bubblewrap {
         self.add([OsStr::new("--tmpfs"), path.as_os_str()]);
     }
 
-    /// Shows a path of the host for reading.
     pub fn read_only(&mut self, path: &Path) {
         self.bind("--ro-bind", path);
     }
@@ -68,7 +67,6 @@ impl Bubblewrap {
         self.bind("--ro-bind-try", path);
     }
 
-    /// Shows a path of the host for reading and writing.
     pub fn writable(&mut self, path: &Path) {
         self.bind("--bind", path);
     }

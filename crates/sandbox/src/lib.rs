@@ -84,7 +84,6 @@ pub enum Error {
         "bubblewrap cannot confine Python; install bubblewrap 0.8 and allow unprivileged user namespaces, or pass `--tier wasm`: {0}"
     )]
     Bubblewrap(String),
-    /// The shell that starts bubblewrap cannot be started.
     #[error("cannot start the sandbox: {0}")]
     Start(#[source] std::io::Error),
     /// The system call filter cannot be made, on a machine whose system calls are unknown for one.

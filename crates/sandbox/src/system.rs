@@ -25,7 +25,6 @@ const PRINTED_LATE: Duration = Duration::from_millis(20);
 /// Memory below which the interpreter with its packages does not start.
 const LEAST_MEMORY: usize = 1 << 30;
 
-/// The paths of Python and bubblewrap.
 pub struct Interpreter {
     bubblewrap: PathBuf,
     /// The interpreter, and the folders that belong to it.

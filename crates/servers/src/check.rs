@@ -93,7 +93,6 @@ impl Bundled {
     }
 }
 
-/// Runs a program, to check the sandbox.
 async fn of_python(options: &python::Options) -> Result<Vec<Finding>, python::Error> {
     let tier = options.tier();
     let limits = options.limits();

@@ -12,9 +12,7 @@ use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DemoData {
-    /// A SQLite file with the tables.
     pub database: PathBuf,
-    /// A directory with the text documents.
     pub documents: PathBuf,
     /// A directory with the typeset ones, which have pages.
     pub papers: PathBuf,

@@ -130,7 +130,6 @@ impl Bundled {
     }
 }
 
-/// The receiver of the address.
 type Ready = Box<dyn FnOnce(SocketAddr) + Send>;
 
 enum Over {

@@ -14,7 +14,6 @@ use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_engine::runner;
 use perihelion_runtime::{self as runtime, Answer, AnswerError, InterruptView};
 
-/// How often it is looked whether an answer is recorded.
 const LOOK_EVERY: Duration = Duration::from_millis(20);
 
 /// Answers to one question that were not recorded; after these, only the command line can answer it.

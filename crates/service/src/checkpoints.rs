@@ -11,7 +11,6 @@ use perihelion_engine::checkpoint::{StepKind, StepRow};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{FoldedStep, Served, ThreadState, Wrote};
 
-/// A step of a thread with the state after it.
 #[derive(Clone, Debug)]
 pub struct Checkpoint {
     pub row: StepRow,
@@ -44,7 +43,6 @@ impl Checkpoint {
     }
 }
 
-/// The run that made a step, as clients know it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct StepRun {
     pub id: Uuid,
@@ -85,7 +83,6 @@ impl Service {
         Ok(checkpoints)
     }
 
-    /// Returns the run that made each of some steps, as clients know it.
     pub async fn runs_of_steps(
         &self,
         ids: &CheckpointIds,
@@ -110,7 +107,6 @@ impl Service {
         Ok(runs)
     }
 
-    /// Makes the next checkpoint of a state and the step after it.
     pub(super) async fn fold(
         &self,
         graph: &Arc<dyn Served>,
@@ -186,7 +182,6 @@ impl Service {
         self.ids_of(thread, &graph).await
     }
 
-    /// Returns the IDs of the checkpoints of a thread of a graph.
     pub(super) async fn ids_of(&self, thread: ThreadId, graph: &str) -> Result<CheckpointIds> {
         let origins = self.kept().thread_meta(thread.0).await?.origins;
         Ok(CheckpointIds { thread, graph: graph.to_owned(), origins })

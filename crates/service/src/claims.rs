@@ -20,7 +20,6 @@ use perihelion_engine::ids::ThreadId;
 pub(super) struct Claim {
     parts: Arc<Parts>,
     run: Uuid,
-    /// Stops the drive.
     pub stop: CancellationToken,
 }
 
@@ -82,7 +81,6 @@ impl Service {
         Ok(())
     }
 
-    /// Returns whether this process drives runs.
     pub(super) fn is_driving(&self) -> bool {
         !self.parts.driven().is_empty()
     }

@@ -19,7 +19,6 @@ use perihelion_engine::ids::ThreadId;
 /// How long a process may take to begin a run before another one does.
 const CLAIM: TimeDelta = TimeDelta::seconds(30);
 
-/// The request with which a cron's run is accepted.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Work {
     pub order: Order,
@@ -36,7 +35,6 @@ impl Work {
 }
 
 impl Service {
-    /// Begins the runs whose time has come.
     pub(super) async fn begin_due(&self, place: &mut Place) -> Result<()> {
         let now = clock::now();
         let due = self.kept().due_crons(now, PAGE, place.passed).await?;
@@ -109,7 +107,6 @@ impl Service {
         }
     }
 
-    /// Begins the run of a cron's time.
     async fn begin_by_clock(&self, cron: &Cron) -> Result<()> {
         let due = cron.next_at.map(|at| at.to_rfc3339()).unwrap_or_default();
         let id = Uuid::new_v5(&cron.id, due.as_bytes());

@@ -91,7 +91,6 @@ impl Service {
         })
     }
 
-    /// Refuses a run of a tenant whose day is spent.
     pub(super) async fn check_day(&self) -> Result<()> {
         let spent = self.day().await?.into_iter().flatten().find(|(_, most, taken)| taken >= most);
         match spent {

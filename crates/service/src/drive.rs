@@ -58,7 +58,6 @@ pub(super) struct Afterwards {
 }
 
 impl Service {
-    /// Drives a run and writes its end.
     pub(super) async fn drive(&self, run: &Run, stop: &CancellationToken) -> Afterwards {
         let left = |is_announced| Afterwards { finished: None, has_next: true, is_announced };
         match self.drive_to_end(run, stop).await {

@@ -27,7 +27,6 @@ pub struct Edits {
 }
 
 impl Service {
-    /// Begins to look for edits of a thread's state.
     pub async fn edits(&self, thread: ThreadId) -> Result<Edits> {
         let calls = self.runtime().bus().calls(thread);
         let seen = self.info(thread).await?.head;

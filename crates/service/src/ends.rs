@@ -11,7 +11,6 @@ use super::kept::RunStatus;
 use perihelion_engine::graph::EngineError;
 use perihelion_runtime::{RunReport, RunStatusView};
 
-/// How one drive of a run came back.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum Driven {
     /// Its thread came to rest so, with the reason of a failure; or is left to the workers.
@@ -37,7 +36,6 @@ pub(super) enum RunState {
     Ended(RunStatusView, Option<Value>),
 }
 
-/// The status of a run after a drive.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) enum End {
     /// It ended with this status, and why it failed.
@@ -84,7 +82,6 @@ pub(super) fn decide(driven: Driven, thread: RunState, cancelled: bool, stopping
 }
 
 impl Driven {
-    /// Reads how a drive came back from its report.
     pub(super) fn reported(report: &RunReport) -> Self {
         Self::Reported(report.status, why(report))
     }

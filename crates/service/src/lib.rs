@@ -82,7 +82,6 @@ pub struct Service {
     seen: Arc<Seen>,
 }
 
-/// The caller of the service, and the rows of their tenant.
 struct Seen {
     who: Principal,
     kept: Kept,
@@ -102,9 +101,7 @@ struct Parts {
     followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
-    /// Whether threads of one run are being deleted.
     is_sweeping: AtomicBool,
-    /// Whether threads are being archived.
     is_archiving: AtomicBool,
     /// Cancelled when this process is to end.
     stop: CancellationToken,

@@ -323,7 +323,6 @@ impl Listener {
         Ok(())
     }
 
-    /// Reads a step and folds it into the state.
     async fn step(&mut self, step: u64) -> Result<Option<ThreadChange>> {
         let thread = ThreadId(self.run.thread);
         let store = self.service.runtime().store();

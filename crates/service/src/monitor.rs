@@ -13,7 +13,6 @@ use perihelion_engine::runner::holder_is_dead;
 use perihelion_runtime::{DEMO_TENANT, Documents};
 use perihelion_settings::config::Age;
 
-/// How often runs are looked for.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
 /// Looks between two heartbeats, and between two warnings of one kind.

@@ -20,7 +20,6 @@ pub fn assistant_of(graph: &str) -> Uuid {
     Uuid::new_v5(&NAMESPACE, graph.as_bytes())
 }
 
-/// The request of a run.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Order {
     pub asked: Asked,
@@ -92,7 +91,6 @@ pub struct Along {
     pub goto: Vec<Value>,
 }
 
-/// The kinds of work.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one is made for a run, and nothing keeps many")]

@@ -13,7 +13,6 @@ use serde_json::Value;
 #[derive(Clone, Debug, Default)]
 pub(super) struct PartialMessages(BTreeMap<(u64, u32), MessageSoFar>);
 
-/// The sent part of a task's message.
 #[derive(Clone, Debug, Default)]
 struct MessageSoFar {
     text: String,
@@ -24,7 +23,6 @@ struct MessageSoFar {
 }
 
 impl PartialMessages {
-    /// Notes that the step under way begins again.
     pub(super) fn begin_again(&mut self) {
         self.0.values_mut().for_each(|message| message.again = Some(String::new()));
     }
@@ -72,7 +70,6 @@ impl PartialMessages {
         Some(ThreadChange::Piece { step, task, node, message, piece, text, is_first })
     }
 
-    /// Returns the IDs of those messages of a step that were sent in pieces.
     pub(super) fn streamed(&self, turn: u32, step: u64, written: &[Wrote]) -> Vec<String> {
         let named = (0_u32..).zip(written);
         let named = named
@@ -121,12 +118,10 @@ pub struct LoggedChange {
     /// The newest time that is known of it, the same for every follower: when the last step was durable, or the run asked
     /// for.
     pub at: DateTime<Utc>,
-    /// Whether it is the first event of the run.
     pub is_first: bool,
     pub change: ThreadChange,
 }
 
-/// The kinds of events of a run.
 #[derive(Clone, Debug)]
 pub enum ThreadChange {
     /// The run continues from a state that was there before it.

@@ -17,7 +17,6 @@ use perihelion_star::question::Question;
 /// How far the clock of a database may be before that of the process that wrote a run's end.
 const CLOCKS: TimeDelta = TimeDelta::milliseconds(500);
 
-/// How a run that has ended left its thread.
 #[derive(Clone, Debug)]
 pub struct RunSummary {
     /// The turn of the run; 0 if its thread was shortened since.
@@ -77,7 +76,6 @@ impl Service {
         Ok((state, open))
     }
 
-    /// Reads how a run that has ended left its thread.
     pub async fn left_by(&self, run: &Run) -> Result<RunSummary> {
         let thread = ThreadId(run.thread);
         let Some(step) = self.step_after(run).await? else {

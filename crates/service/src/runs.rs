@@ -107,7 +107,6 @@ impl Service {
         Ok((self.accept_bound(id, accept, &target).await?, target))
     }
 
-    /// Decides in whose name a run is done.
     async fn bind_to_user(&self, accept: &mut Accept, target: &RunTarget) -> Result<()> {
         let named = accept.order.turn().and_then(|turn| turn.user.as_deref());
         let user = self.user_to_change(accept.thread, target, named).await?;
@@ -122,7 +121,6 @@ impl Service {
         Ok(())
     }
 
-    /// Keeps a run whose user is decided.
     pub(super) async fn accept_bound(
         &self,
         id: Uuid,
@@ -297,7 +295,6 @@ impl Service {
     }
 }
 
-/// A run that has ended.
 #[derive(Clone, Debug)]
 pub struct Finished {
     pub run: Run,
@@ -318,7 +315,6 @@ impl Service {
         let _ = self.parts.followers.set(followers);
     }
 
-    /// Returns the messages about a run in addition to those of its request.
     pub(super) async fn deliveries_to_followers(&self, next: &Accept) -> Result<Vec<NewDelivery>> {
         match self.parts.followers.get() {
             Some(followers) if !next.order.begins_turn() => followers.of_next(self, next).await,

@@ -21,10 +21,8 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Cancelled, Holder, LiveStatus, Threads};
 use perihelion_settings::config::Settings;
 
-/// How often a process polls for stop requests.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
 
-/// How the active work on a thread ended.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Stopped {
     /// The process that worked on it; `None` if it waited for a worker.
@@ -133,7 +131,6 @@ pub struct Stops {
 }
 
 impl Stops {
-    /// Makes the list of a process that holds threads in a database.
     pub fn new(database: Option<&Database>) -> Self {
         // Whose it is does not matter: it looks for all.
         let kept = database.map(|database| Kept::new(database.clone(), ""));
@@ -147,7 +144,6 @@ impl Stops {
         withdrawn
     }
 
-    /// Forgets a thread whose run has ended.
     pub fn release(&self, thread: ThreadId) {
         self.running().remove(&thread);
     }

@@ -54,7 +54,6 @@ impl Service {
         }
     }
 
-    /// Deletes a thread that was made for one run.
     pub(super) async fn sweep_one(&self, thread: ThreadId) -> Result<()> {
         match self.info(thread).await {
             Ok(info) => self.remove_thread(&info).await,

@@ -16,13 +16,11 @@ use perihelion_engine::runner;
 use perihelion_runtime::{self as runtime, InterruptView, Removal, Served, ThreadState};
 use perihelion_star::Artifact;
 
-/// Threads of a list that are read at the same time.
 const READ_AT_ONCE: usize = 8;
 
 /// Threads that are listed at a time for their deletion.
 const DELETED_AT_ONCE: u32 = 100;
 
-/// The status of a thread for a client.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ClientStatus {
     Idle,
@@ -48,7 +46,6 @@ impl StatesOf {
     }
 }
 
-/// A thread with its state and its open questions.
 #[derive(Clone, Debug)]
 pub struct ThreadView {
     pub info: ThreadInfo,
@@ -173,7 +170,6 @@ impl Service {
         }
     }
 
-    /// Returns a thread with its state and its open questions.
     pub async fn thread(&self, thread: ThreadId) -> Result<ThreadView> {
         self.thread_of(self.info(thread).await?).await
     }
@@ -285,7 +281,6 @@ impl Service {
         Ok(Some(found.filter(is_same).unwrap_or_else(|| failed(Some(&text)))))
     }
 
-    /// Returns the open questions of a thread, with the tasks that ask them.
     pub async fn open_questions(
         &self,
         info: &ThreadInfo,
@@ -382,7 +377,6 @@ impl Service {
         Ok(copy)
     }
 
-    /// Notes of a thread by which assistant it was run.
     pub async fn note_assistant(
         &self,
         thread: ThreadId,

@@ -38,7 +38,6 @@ pub struct FoundRun {
     pub number: Option<u32>,
     pub graph: String,
     pub user: Option<String>,
-    /// The title that a client gave to the thread.
     pub title: Option<String>,
     /// The agents that worked in it, by name.
     pub agents: Vec<String>,

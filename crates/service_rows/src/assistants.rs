@@ -55,7 +55,6 @@ impl Kept {
         Ok(transaction.commit().await?)
     }
 
-    /// Makes an older version of an assistant the latest one.
     pub async fn choose_assistant(&self, id: Uuid, version: u32) -> Result<bool> {
         let database = self.of_tenant();
         let mut transaction = database.begin().await?;

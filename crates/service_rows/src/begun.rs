@@ -8,7 +8,6 @@ use uuid::Uuid;
 
 use crate::{Cancel, Kept, Result, Run, RunStatus};
 
-/// A run, and the steps of its thread that it made so far.
 #[derive(Clone, Debug)]
 pub struct RunSteps {
     pub id: Uuid,

@@ -28,14 +28,12 @@ impl Kept {
 }
 
 impl Statement {
-    /// Appends the condition that the conversation of a thread has a word.
     pub(crate) fn with_word(&mut self, thread: &str, word: &[i64]) {
         self.text(" AND ").text(thread);
         self.text(" IN (SELECT k.thread_id FROM conversation_word k WHERE ");
         self.one_of("k.word", word.iter().copied()).text(")");
     }
 
-    /// Appends the condition that the messages of the run `r` have a word.
     pub(crate) fn with_word_of_run(&mut self, word: &[i64]) {
         self.with_word("r.thread_id", word);
         self.text(" AND EXISTS (SELECT 1 FROM conversation_word k WHERE k.thread_id = r.thread_id");

@@ -26,7 +26,6 @@ stored_row! {
     }
 }
 
-/// The target of the message at a run's end.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NewDelivery {
     pub kind: &'static str,

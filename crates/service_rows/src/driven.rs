@@ -57,7 +57,6 @@ impl Kept {
         Ok(self.of_all_tenants().rows(&find.binds((now, limit, offset))).await?)
     }
 
-    /// Returns the other processes that drive runs.
     pub async fn other_owners(&self, owner: &str) -> Result<Vec<String>> {
         let find = query(
             "SELECT DISTINCT owner FROM service_run WHERE status = 'running' AND owner <> $1",
@@ -145,7 +144,6 @@ impl Kept {
         Ok(self.of_tenant().row(&find.build()).await?)
     }
 
-    /// Lists the processes that drive runs of the tenant.
     pub async fn drivers(&self) -> Result<Vec<Driver>> {
         let mut find = self.statement(
             "SELECT owner, COUNT(*), MAX(seen_at) FROM service_run \

@@ -25,14 +25,10 @@ impl Ended<'_> {
     }
 }
 
-/// How far a run came that has just ended.
 #[derive(Clone, Copy, Debug)]
 pub struct RunEnding {
-    /// The thread's newest step.
     pub last_step: Option<u64>,
-    /// The thread's newest event.
     pub last_event: Option<u64>,
-    /// Whether another run of the thread waits for its turn.
     pub has_next: bool,
 }
 
@@ -152,7 +148,6 @@ impl Kept {
         Ok(self.of_all_tenants().rows(&find).await?)
     }
 
-    /// Deletes the request to the holder of a thread.
     pub async fn forget_asked(&self, thread: Uuid) -> Result<()> {
         let forget = query("DELETE FROM thread_stop WHERE thread_id = $1 AND tenant = $2");
         self.change(forget.binds((thread, &self.tenant))).await.map(drop)

@@ -101,7 +101,6 @@ impl Kept {
         Ok(self.of_tenant().rows(&self.search("", filter, now).build()).await?)
     }
 
-    /// Composes the query for items, after its beginning.
     fn search(&self, before: &str, filter: &ItemFilter, now: DateTime<Utc>) -> Statement {
         let mut find = self.statement(before);
         find.add(

@@ -64,7 +64,6 @@ impl Kept {
         Self { database, tenant: tenant.to_owned(), seal: None }
     }
 
-    /// Makes the view of another tenant on the same database.
     #[must_use]
     pub fn for_tenant(&self, tenant: &str) -> Self {
         Self { tenant: tenant.to_owned(), ..self.clone() }

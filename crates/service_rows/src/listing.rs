@@ -54,7 +54,6 @@ pub struct ThreadFilter {
 pub struct Listed {
     pub id: Uuid,
     pub meta: ThreadMeta,
-    /// Whether a run of it is under way or waits for its turn.
     pub has_open_run: bool,
     pub user: Option<String>,
 }
@@ -69,7 +68,6 @@ const STATUS: &str = "CASE WHEN t.status = 'failed' AND EXISTS (SELECT 1 FROM ru
 const HAS_OPEN_RUN: &str = "(SELECT count(*) FROM service_run r WHERE r.thread_id = t.id \
     AND r.status IN ('pending', 'running'))";
 
-/// The source of threads with their metadata.
 const PLACE: &str = " FROM thread t LEFT JOIN service_thread m ON m.thread_id = t.id WHERE ";
 
 /// Threads that one index holds in order, or that are few.
@@ -205,7 +203,6 @@ impl Kept {
         of_status(find, &filter.statuses);
     }
 
-    /// Appends the condition that a thread's metadata have all that `wanted` has.
     fn noted(&self, find: &mut Statement, wanted: &Json) {
         let Some(fields) = wanted.as_object().filter(|fields| !fields.is_empty()) else { return };
         let dialect = self.database.dialect();
@@ -233,7 +230,6 @@ impl Kept {
     }
 }
 
-/// Returns the parts of which a list consists.
 fn parts(filter: &ThreadFilter) -> Vec<Part> {
     // Some conditions imply others: SQLite takes an index for a part of the rows only where it reads that part's own words.
     let under_way = Part {
@@ -262,7 +258,6 @@ fn parts(filter: &ThreadFilter) -> Vec<Part> {
     }
 }
 
-/// Appends the condition that a thread has one of these statuses.
 fn of_status(find: &mut Statement, statuses: &[String]) {
     if statuses.is_empty() {
         return;

@@ -69,7 +69,6 @@ pub struct Position {
     pub open: Vec<Uuid>,
 }
 
-/// The process that begins runs, and the time.
 #[derive(Clone, Copy, Debug)]
 pub struct Begin<'a> {
     pub owner: &'a str,
@@ -265,7 +264,6 @@ impl Kept {
         found.map(|run| self.opened_run(run)).transpose()
     }
 
-    /// Decrypts the request of a run, its client's metadata, and its error.
     pub(crate) fn opened_run(&self, run: Run) -> Result<Run> {
         let kwargs = self.opened("run", run.id, run.kwargs)?;
         let metadata = self.opened("run metadata", run.id, run.metadata)?;

@@ -14,7 +14,6 @@ use crate::{Cause, Error, Kept, Result};
 /// The key of a sealed value in its place.
 const KEY: &str = "sealed";
 
-/// How a sealed text begins.
 const PREFIX: &str = "sealed:";
 
 pub trait Seal: Send + Sync {

@@ -81,7 +81,6 @@ impl Statement {
         self
     }
 
-    /// Appends the condition that an expression is one of some values.
     pub(crate) fn one_of(
         &mut self,
         expression: &str,

@@ -25,16 +25,13 @@ pub struct RunTarget {
     pub head: u64,
     /// Its status, in the engine's words.
     pub status: String,
-    /// The user whose thread it is.
     pub user: Option<String>,
-    /// Whether this user is disabled.
     pub is_disabled: bool,
     /// The graph and the assistant in its metadata.
     noted: [Option<String>; 2],
 }
 
 impl RunTarget {
-    /// Returns whether its metadata name this graph and this assistant.
     pub fn is_noted(&self, graph: &str, assistant: Uuid) -> bool {
         let [noted_graph, noted] = &self.noted;
         let noted = noted.as_ref().and_then(|id| Uuid::parse_str(id).ok());
@@ -116,7 +113,6 @@ impl Kept {
         Ok(self.of_tenant().rows(&find.binds((&self.tenant, field, limit))).await?)
     }
 
-    /// Copies the metadata of a thread to its copy.
     pub async fn note_copy(&self, copy: Uuid, meta: &ThreadMeta, now: DateTime<Utc>) -> Result<()> {
         self.note_thread(copy, &meta.metadata, Some(&meta.stored_config()), now).await
     }

@@ -17,7 +17,6 @@ enum Engine {
     Postgres(Postgres),
 }
 
-/// An opened database, its permitted tables and its limits.
 pub struct Database {
     engine: Engine,
     options: Options,

@@ -16,7 +16,6 @@ pub enum Format {
 }
 
 impl Format {
-    /// Returns the ending of such a file's name.
     pub fn ending(self) -> &'static str {
         match self {
             Self::Csv => "csv",

@@ -50,7 +50,6 @@ pub struct Options {
     pub worker: (PathBuf, Vec<String>),
 }
 
-/// A condition over the rows of one table.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Filter {
     pub table: String,

@@ -287,7 +287,6 @@ async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, St
     Ok(known.map(|(_, function, schema)| (function, schema)).collect())
 }
 
-/// Returns what should be changed about the role that connects.
 async fn warnings(connection: &mut PgConnection) -> Result<Vec<String>> {
     let row = sqlx::query(
         "SELECT current_setting('is_superuser') = 'on', current_setting('temp_file_limit'), \

@@ -72,7 +72,6 @@ impl<'a> Shown<'a> {
         Ok(self.not_stored(ctx, unknown).await?.into_iter().next())
     }
 
-    /// Returns the unknown addresses in a text.
     pub(super) async fn unknown_in(&self, ctx: &TaskContext, text: &str) -> Result<Vec<String>> {
         self.not_stored(ctx, self.unknown_to_state(&Value::from(text))).await
     }

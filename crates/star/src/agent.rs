@@ -26,18 +26,15 @@ pub struct AgentCard {
     pub notice: Option<String>,
 }
 
-/// How an agent's work is drawn in a trace.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum SpanKind {
     /// Decides how the run continues.
     Transition,
     Agent,
-    /// One stage of an agent's own graph.
     Stage,
 }
 
-/// Something that turns assignments into results.
 pub trait Agent: Send + Sync {
     fn card(&self) -> &AgentCard;
 

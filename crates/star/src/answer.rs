@@ -64,7 +64,6 @@ impl ApprovalAnswer {
     }
 }
 
-/// Whether a server gets the requested data.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Action {

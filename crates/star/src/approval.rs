@@ -41,7 +41,6 @@ pub(super) enum Decision {
 }
 
 impl Decision {
-    /// Returns the arguments with which a person replaced the original ones.
     pub(super) fn edited(&self) -> Option<&Map<String, Value>> {
         match self {
             Self::Approved { arguments, .. } => arguments.as_ref(),
@@ -49,7 +48,6 @@ impl Decision {
         }
     }
 
-    /// Returns the word for the agent with which a person allowed the call.
     pub(super) fn instruction(&self) -> Option<&String> {
         match self {
             Self::Approved { instruction, .. } => instruction.as_ref(),
@@ -76,7 +74,6 @@ impl Decision {
     }
 }
 
-/// A call that needs a person's word.
 pub(super) struct Gated<'a> {
     pub agent: &'a str,
     pub server: &'a str,
@@ -237,7 +234,6 @@ impl From<ApprovalAnswer> for Decision {
     }
 }
 
-/// Name of the stage that classifies instructions.
 const STAGE: &str = "instruction";
 
 /// What the classifier answers, under the schema name `instruction_kind`.

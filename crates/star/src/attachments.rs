@@ -13,7 +13,6 @@ use crate::{Artifact, GraphState, Result, Sources};
 use perihelion_engine::graph::{Blob, TaskContext};
 use perihelion_llm::{Attached, ChatRequest, MessageRole, Role, data_url, is_text};
 
-/// The source of the artifacts that are attachments.
 pub(super) const ATTACHED: &str = "attached";
 
 const MAX_FILES: usize = 16;
@@ -63,7 +62,6 @@ pub(super) struct Taken {
     pub attached: Vec<Attached>,
 }
 
-/// Checks the attachments of a message and makes artifacts of them.
 pub(super) fn take(given: Vec<Attachment>) -> Result<Taken, String> {
     if given.len() > MAX_FILES {
         return Err(format!("{} files with one message, at most: {MAX_FILES}", given.len()));
@@ -178,7 +176,6 @@ fn newest(state: &GraphState) -> impl Iterator<Item = &Attached> {
     newest.filter_map(|at| state.messages.get(at)).flat_map(|words| &words.attached)
 }
 
-/// Returns the data of the attachments to the newest messages of a thread.
 pub(super) fn sources(state: &GraphState) -> impl Iterator<Item = &Sources> {
     newest(state)
         .filter_map(|one| state.global_state.get(&one.artifact))
@@ -194,7 +191,6 @@ pub(super) struct Carried {
     is_text: bool,
 }
 
-/// Returns the attachments to the newest messages of a thread.
 pub(super) fn of_state(state: &GraphState) -> Vec<Carried> {
     let mut found: Vec<Carried> = Vec::new();
     for one in newest(state) {
@@ -209,7 +205,6 @@ pub(super) fn of_state(state: &GraphState) -> Vec<Carried> {
     found
 }
 
-/// Restores the attachments of a request for the duration of a model call.
 pub(super) async fn loaded(
     ctx: &TaskContext,
     request: &ChatRequest,

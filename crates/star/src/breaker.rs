@@ -67,7 +67,6 @@ pub(super) fn count(routing: &Routing, mut agents: Vec<String>, progress: String
     }
 }
 
-/// Returns the decisions of the turn so far that chose agents.
 fn decisions(routing: &Routing) -> Vec<Decided> {
     let last = Decided { agents: routing.last.clone(), progress: routing.progress.clone() };
     let last = Some(last).filter(|last| !last.agents.is_empty());
@@ -84,7 +83,6 @@ fn cycle(decided: &[Decided]) -> Option<usize> {
     })
 }
 
-/// Returns whether a new result arrived between a decision and the newest one.
 fn has_progress(decided: &[Decided], since: usize) -> bool {
     let parts = |one: &Decided| {
         let (found, plan) = one.progress.rsplit_once('/').unwrap_or_default();

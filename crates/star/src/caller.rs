@@ -26,7 +26,6 @@ pub struct ToolReply {
     pub is_error: bool,
     /// A word for the agent from the person who approved the call.
     pub instruction: Option<String>,
-    /// The arguments with which that person replaced those of the call.
     pub edited: Option<Map<String, Value>>,
     /// `server.tool` of the data of an artifact, if a piece of one was read.
     pub(super) source: Option<String>,
@@ -37,7 +36,6 @@ impl ToolReply {
         Self { text, is_error, ..Self::default() }
     }
 
-    /// Makes the reply from a server's result.
     pub(super) fn of_outcome(outcome: ToolOutcome) -> Self {
         let structured = outcome.structured;
         Self { structured, ..Self::of_text(outcome.text, outcome.is_error) }
@@ -49,11 +47,9 @@ impl ToolReply {
     }
 }
 
-/// The traces that an agent's calls leave in its state.
 pub(super) struct CallLog {
     pub calls: Vec<CallRecord>,
     pub artifacts: Artifacts,
-    /// The open-world sources that the agent has seen.
     pub tainted_by: Sources,
     /// The last table that a tool gave.
     pub table: Option<Table>,

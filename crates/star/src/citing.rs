@@ -99,7 +99,6 @@ fn rewritten(answer: &str, named: impl Fn(&[usize]) -> Vec<usize>) -> CheckedCit
     CheckedCitations { text, cited: cited.into_iter().collect(), statements, removed }
 }
 
-/// Returns the sentence with which a text ends.
 fn last_sentence(text: &str) -> &str {
     let text = text.trim_end_matches(|c: char| !c.is_alphanumeric());
     let ends = [". ", "! ", "? ", "\n", "。"].into_iter();

@@ -57,7 +57,6 @@ impl<'de> Deserialize<'de> for SupervisorDecision {
     }
 }
 
-/// A decision of either form as models write it.
 #[derive(Default, Deserialize)]
 #[serde(default)]
 struct Written {
@@ -87,7 +86,6 @@ pub struct PlannedTask {
     pub entities: Option<Vec<Entity>>,
 }
 
-/// The content of a valid decision.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Accepted {
     Finish,

@@ -127,7 +127,6 @@ impl Diagram {
         layer
     }
 
-    /// Finds the arrows that lead back to a node on the way to them.
     fn find_back(
         &self,
         node: usize,

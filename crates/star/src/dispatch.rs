@@ -10,7 +10,6 @@ use crate::{
 use perihelion_engine::graph::{Context, NodeOutput, Target};
 use perihelion_settings::config::strict::did_you_mean;
 
-/// Sends the first of the stages out and keeps the rest.
 pub(super) fn dispatch(
     ctx: &Context<GraphState>,
     update: GraphUpdate,
@@ -146,7 +145,6 @@ impl<'a> Choices<'a> {
         ))
     }
 
-    /// Describes why an agent cannot get a task again that it returned.
     pub(super) fn refused(&self, agent: &str, task: &str) -> Option<String> {
         let same = |(whose, what, _): &&(&str, &str, &str)| *whose == agent && *what == task.trim();
         let (.., why) = self.handed_back.iter().find(same)?;

@@ -24,7 +24,6 @@ use perihelion_mcp::{
 /// The number of rounds after which a call fails because it does not end.
 const MAX_ROUNDS: usize = 32;
 
-/// Why a call is given up at the deadline.
 const LATE: &str = "the time limit of the run was reached before the call had ended";
 
 impl Caller<'_> {
@@ -71,13 +70,11 @@ impl Caller<'_> {
     }
 }
 
-/// One call of one tool.
 pub(super) struct Exchange<'a> {
     pub caller: Caller<'a>,
     pub tool: &'a ToolDefinition,
     pub call_id: &'a str,
     pub full_name: &'a str,
-    /// The rules under which the call was decided on.
     pub under: CallPolicy,
 }
 
@@ -209,7 +206,6 @@ impl Exchange<'_> {
         })
     }
 
-    /// Says that a call is made, or was read back.
     fn publish_call(&self, call_round: &CallRound, is_live: bool) {
         let CallRound::Call { arguments, .. } = call_round else { return };
         let agent = self.caller.job.agent.clone();

@@ -17,7 +17,6 @@ pub struct ShownSkill {
     pub solution: String,
 }
 
-/// How the work on one task ended.
 #[derive(Clone, Copy, Debug)]
 pub struct Work<'a> {
     pub tenant: &'a str,

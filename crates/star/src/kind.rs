@@ -13,7 +13,6 @@ use perihelion_settings::config::strict::did_you_mean;
 /// The kind that every server's agent can be: a model in a loop with the server's tools.
 pub const TOOLS: &str = "tools";
 
-/// A part that one tool of a server plays for a kind.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct ToolRole {
     pub name: &'static str,
@@ -23,7 +22,6 @@ pub struct ToolRole {
     pub required: bool,
 }
 
-/// Which tools of a known server play which parts.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
     /// The display name of the server.
@@ -32,7 +30,6 @@ pub struct Profile {
     pub tools: Vec<(&'static str, &'static str)>,
 }
 
-/// One assignment with everything that an agent works with.
 pub struct Job {
     pub ctx: Context<GraphState>,
     pub star: Arc<StarParts>,
@@ -54,15 +51,12 @@ impl Job {
     }
 }
 
-/// What a kind says of itself.
 #[derive(Clone, Debug, Default)]
 pub struct KindCard {
     /// The word in the servers file.
     pub name: &'static str,
-    /// Its use, in a phrase.
     pub about: &'static str,
     pub tool_roles: Vec<ToolRole>,
-    /// The servers whose tools it knows.
     pub profiles: Vec<Profile>,
     /// The bundled servers whose agents are of this kind unless their table says otherwise.
     pub natural_for: Vec<&'static str>,
@@ -70,7 +64,6 @@ pub struct KindCard {
     pub templates: Vec<(&'static str, &'static str)>,
 }
 
-/// How agents of one kind work.
 #[async_trait]
 pub trait Kind: Send + Sync {
     fn card(&self) -> &KindCard;
@@ -82,7 +75,6 @@ pub trait Kind: Send + Sync {
     async fn work(&self, job: Job) -> Result<Report, NodeError>;
 }
 
-/// A kind that fits a server, with the tools that it found for its roles.
 #[derive(Clone)]
 pub struct Bound {
     pub kind: Arc<dyn Kind>,

@@ -10,7 +10,6 @@ use super::state::{GraphState, Search};
 /// Weight of earlier messages and plans, relative to the present request.
 const BESIDES: f64 = 0.3;
 
-/// The view of the agents that the supervisor gets.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(from = "Seen", into = "Seen")]
 pub struct Menu {
@@ -110,7 +109,6 @@ pub(super) fn latest(state: &GraphState) -> impl Iterator<Item = &Search> {
     searches.iter().skip(searches.len().saturating_sub(SHOWN))
 }
 
-/// Returns how many searches the turn has left.
 pub(super) fn left(state: &GraphState) -> usize {
     MOST.saturating_sub(state.routing.searches.len())
 }

@@ -17,7 +17,6 @@ pub struct Message {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub name: Option<String>,
     pub content: String,
-    /// The open-world sources of the message.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -41,7 +40,6 @@ pub const REMOVE_ALL: &str = "__remove_all__";
 #[serde(from = "Log<Message>", into = "Log<Message>")]
 pub struct Messages {
     list: Log<Message>,
-    /// The position of the message with an ID.
     places: Dict<usize>,
 }
 
@@ -129,7 +127,6 @@ impl Message {
         }
     }
 
-    /// Returns whether it answers a turn's question.
     pub fn is_answer(&self) -> bool {
         self.name.as_deref() == Some(node::QA)
     }

@@ -30,7 +30,6 @@ pub(super) struct RecordedModel<'a> {
     spent: Mutex<Spent>,
     /// Whether a call was made, and not only read back, since the last check.
     live: AtomicBool,
-    /// The user whose memories are in the prompts.
     asker: Option<Asker>,
     /// The attachments to the newest messages.
     attached: Vec<Carried>,
@@ -42,7 +41,6 @@ const TICK: Duration = Duration::from_millis(2);
 /// How late an answer may be: a deadline is kept within a second.
 const LEEWAY: Duration = Duration::from_millis(500);
 
-/// A recorded answer, with its cost at the prices of that time.
 #[derive(Serialize, Deserialize)]
 struct Paid {
     #[serde(flatten)]

@@ -90,7 +90,6 @@ pub enum RequestError {
 }
 
 impl Request {
-    /// Checks the request against the agents there are and makes it the input of a turn.
     pub fn into_input(self, agents: &[String]) -> Result<GraphUpdate, RequestError> {
         let question = self.question.trim();
         if question.is_empty() {

@@ -17,10 +17,8 @@ use perihelion_settings::metrics;
 /// The beginning of an answer without successful work.
 const NOTHING_WORKED: &str = "The request could not be answered: none of the work succeeded.";
 
-/// Name of the schema under which a structured answer is asked for.
 const ANSWER: &str = "answer";
 
-/// Writes the answer.
 pub(super) struct Qa {
     pub parts: Arc<StarParts>,
 }

@@ -16,7 +16,6 @@ pub mod kind {
     pub const CLARIFICATION: &str = "clarification";
     pub const APPROVAL: &str = "approval";
     pub use perihelion_engine::journal::OUTCOME_UNKNOWN;
-    /// A server wants to know something.
     pub const ELICITATION: &str = "elicitation";
 }
 
@@ -56,7 +55,6 @@ pub struct Approval {
     pub expires_at: String,
 }
 
-/// A server's question during a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(default)]
 pub struct Elicitation {
@@ -77,7 +75,6 @@ pub struct Elicitation {
 }
 
 impl Approval {
-    /// Returns the call's name, as people are shown it.
     pub fn name(&self) -> String {
         format!("{}.{}", self.server, self.tool)
     }
@@ -208,7 +205,6 @@ pub fn text_of(answer: &Value) -> String {
 /// Questions that one request may put to the user.
 pub(super) const MOST: u32 = 5;
 
-/// Returns the problem with one more question.
 pub(super) fn too_many(state: &GraphState) -> Option<String> {
     (state.routing.asked >= MOST).then(|| {
         format!(

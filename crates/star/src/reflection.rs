@@ -66,7 +66,6 @@ fn is_given(state: &GraphState, assignment: &Assignment) -> bool {
     !assignment.dependency_outputs.is_empty() || !state.global_state.is_empty() || state.turn > 1
 }
 
-/// Has an attempt judged, counts the verdict and publishes it.
 pub(super) async fn judge(model: &RecordedModel<'_>, attempt: Attempted<'_>) -> Result<Judged> {
     let Attempted { ctx, job, number, .. } = attempt;
     model.was_live();

@@ -6,7 +6,6 @@ use perihelion_engine::graph::NodeLocation;
 /// The fraction of used steps from which they are shown, if no other bound is set.
 const FEW: u64 = 4;
 
-/// Returns the remaining bounds of the turn.
 pub(super) fn left(
     state: &GraphState,
     limits: &StarLimits,

@@ -32,7 +32,6 @@ pub struct CallRecord {
     pub source: String,
 }
 
-/// Returns the details of a source: a reference, the quote, and its place in a document.
 fn named_by(source: &Source) -> Value {
     let Source { reference, quote, place, .. } = source;
     if reference.is_none() && quote.is_none() {
@@ -92,7 +91,6 @@ pub(super) async fn reported(
 }
 
 impl Report {
-    /// Returns whether the agent handed the task back as one for another agent.
     pub fn is_handed_back(&self) -> bool {
         self.error.as_ref().is_some_and(|error| error.kind == ErrorKind::PlanningDeclined)
     }

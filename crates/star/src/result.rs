@@ -6,7 +6,6 @@ use serde_json::{Map, Value, json};
 use crate::{FinishReason, Instruction, ReflectionVerdict, Sources};
 use perihelion_llm::{self as llm, Usage};
 
-/// How an agent's work ended.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum ResultStatus {
@@ -15,7 +14,6 @@ pub enum ResultStatus {
     Failed,
 }
 
-/// One tool call of an agent, in its public form.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ToolUse {
     pub tool: String,
@@ -64,10 +62,8 @@ pub struct AgentResult {
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub latency_ms: u64,
     pub turn: u32,
-    /// Instructions of people who approved its calls.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub instructions: Vec<Instruction>,
-    /// The open-world sources of the result.
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }
@@ -99,7 +95,6 @@ pub struct Table {
 }
 
 impl Table {
-    /// Makes a table that is whole.
     pub fn new(columns: Vec<String>, rows: Vec<Vec<Value>>) -> Self {
         Self { row_count: rows.len() as u64, columns, rows, truncated: false, artifact: None }
     }
@@ -162,7 +157,6 @@ pub struct Source {
     /// The document, page, table or address that is meant.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reference: Option<String>,
-    /// The very words.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub quote: Option<String>,
     /// Their place in a document that can be opened there.
@@ -246,7 +240,6 @@ impl AgentError {
         Self { kind, message: message.into(), details: None }
     }
 
-    /// Adds what helps to find the cause.
     #[must_use]
     pub fn with_details(mut self, details: Value) -> Self {
         self.details = Some(details);

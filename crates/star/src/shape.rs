@@ -56,7 +56,6 @@ impl Shapes {
         Self { role, protocol, repaired: Arc::default() }
     }
 
-    /// Returns whether the model is asked for the smaller form.
     pub(super) fn is_compact(&self) -> bool {
         match self.protocol {
             Protocol::Full => false,

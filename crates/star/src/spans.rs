@@ -37,7 +37,6 @@ pub struct Written {
     pub refused: Vec<String>,
     pub searched: bool,
     pub result: Option<AgentResult>,
-    /// Why a stage of a pipeline failed.
     pub failure: Option<String>,
 }
 

@@ -34,7 +34,6 @@ pub struct Citation {
     pub turn: u32,
 }
 
-/// A large value on the blackboard.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Artifact {
     pub source: String,
@@ -67,7 +66,6 @@ impl Blobs for Artifact {
     }
 }
 
-/// The caller's instructions for the routing.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Preferences {
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
@@ -113,11 +111,9 @@ pub struct Preferences {
 pub struct Decided {
     /// Sorted.
     pub agents: Vec<String>,
-    /// Digest of the progress.
     pub progress: String,
 }
 
-/// The circuit breaker's memory, and the start of the turn.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Routing {
     /// Agents of the previous decision, sorted.
@@ -164,7 +160,6 @@ pub struct Search {
 #[serde(default)]
 pub struct Planner {
     pub turn: u32,
-    /// The supervisor's newest thought.
     pub rationale: String,
     /// Agents in the order in which they were given tasks.
     pub order: Vec<String>,
@@ -172,7 +167,6 @@ pub struct Planner {
     pub confidence: Option<f64>,
     /// Agents that could be chosen; of the first decision those first that fit the request.
     pub candidates: Vec<String>,
-    /// Bounds that hold for the turn.
     pub guardrails: Vec<String>,
     /// Whether the agents were chosen by words, because the model failed.
     #[serde(skip_serializing_if = "crate::is_default")]
@@ -269,7 +263,6 @@ impl GraphState {
         }
     }
 
-    /// Returns the id of the message that is the present turn's request.
     pub(super) fn request_id(&self) -> String {
         let known = self.routing.request.as_ref().or(self.preferences.message_id.as_ref());
         // A turn that an earlier version began names none.
@@ -289,7 +282,6 @@ impl GraphState {
         self.results_of_turn().find(|result| result.id == task)
     }
 
-    /// Returns the usage since the present turn began.
     pub fn spent_in_turn(&self) -> Spent {
         let now = self.spent;
         let before = self.routing.spent_before;
@@ -305,7 +297,6 @@ impl GraphState {
         }
     }
 
-    /// Returns how many tool calls the agents of the present turn have made.
     pub fn tool_calls_of_turn(&self) -> u64 {
         self.results_of_turn().map(|result| result.tools.len() as u64).sum()
     }
@@ -329,7 +320,6 @@ impl GraphState {
         (0..self.messages.len()).rev().filter_map(|index| self.messages.get(index))
     }
 
-    /// Returns the tokens spent since the present turn began.
     pub fn usage_of_turn(&self) -> Usage {
         self.spent_in_turn().usage
     }

@@ -20,7 +20,6 @@ const MESSAGES: usize = 60;
 const MESSAGE_CHARS: usize = 2_000;
 const SUMMARY_CHARS: usize = 4_000;
 
-/// The key of the summary in the context of prompts.
 pub(super) const KEY: &str = "conversation_summary";
 
 /// Summarizes the conversation before a turn if it is due; `None` if it is not, or without a model.

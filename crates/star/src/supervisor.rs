@@ -285,7 +285,6 @@ impl Supervisor {
         }
     }
 
-    /// Returns the number of repeated routings at which the breaker trips.
     fn retries(&self, state: &GraphState) -> u32 {
         self.parts.limits.for_turn(state).breaker_retries
     }

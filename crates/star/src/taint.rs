@@ -24,7 +24,6 @@ pub(super) fn of_talk(state: &GraphState) -> Sources {
         .collect()
 }
 
-/// Returns the open-world sources of the prompt with which an agent begins a task.
 pub(super) fn of_opening(state: &GraphState, assignment: &Assignment) -> Sources {
     let messages = window::of_late(state).into_iter().map(|message| &message.tainted_by);
     let artifacts = window::listed(state).map(|(_, artifact)| &artifact.tainted_by);

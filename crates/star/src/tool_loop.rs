@@ -22,7 +22,6 @@ use perihelion_llm::{
     self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolCall,
 };
 
-/// The message to a model whose answer was too long.
 const SHORTER: &str = "Your last answer was longer than the output limit and was discarded. Answer again, much shorter.";
 
 /// Characters of a call's result that are returned if the work was cut off.

@@ -33,12 +33,10 @@ impl ToolNames {
         Self(shown.into_iter().flatten().collect())
     }
 
-    /// Iterates over the names as shown.
     pub(super) fn iter(&self) -> impl Iterator<Item = &str> {
         self.0.iter().map(String::as_str)
     }
 
-    /// Returns the tool that a model means by a name.
     pub(super) fn find<'t>(
         &self,
         name: &str,

@@ -27,7 +27,6 @@ pub(super) struct Prepared<'c> {
     /// The server's tool, with its present policy; `None` for the agent's own tools and unknown ones.
     tool: Option<ToolDefinition>,
     name: String,
-    /// The name with the server's.
     full_name: String,
     decision: Option<Decision>,
     /// It was made too often already.
@@ -56,7 +55,6 @@ pub(super) struct Toolbox<'a> {
 }
 
 impl<'a> Toolbox<'a> {
-    /// Opens the tools of an agent's server for its task.
     pub(super) fn new(caller: Caller<'a>, asks: bool) -> Self {
         let Job { ctx, server, assignment, .. } = caller.job;
         let state = ctx.state();
@@ -155,7 +153,6 @@ impl<'a> Toolbox<'a> {
         self.newest.insert(place, instruction);
     }
 
-    /// Finds a tool by the name that the model saw, with its present policy.
     fn find_tool(&self, name: &str) -> Option<ToolDefinition> {
         let tool = self.names.find(name, &self.caller.job.server.tools)?;
         Some(tool.under(
@@ -178,7 +175,6 @@ impl<'a> Toolbox<'a> {
         self.caller.job.star.tools.at_once(&self.caller.job.server.name).max(1)
     }
 
-    /// Looks up the model's call, at a position of its answer.
     pub(super) fn prepare<'c>(&mut self, place: usize, call: &'c ToolCall) -> Prepared<'c> {
         let tool = self.find_tool(&call.name);
         let name = tool.as_ref().map_or_else(|| call.name.clone(), |tool| tool.name.clone());
@@ -239,7 +235,6 @@ impl<'a> Toolbox<'a> {
         })
     }
 
-    /// Notes the end of a call, and returns the text for the model.
     pub(super) fn note(&mut self, prepared: Prepared<'_>, reply: ToolReply) -> Result<String> {
         let Prepared { place, call, tool, name, full_name, decision, .. } = prepared;
         let edited = decision.as_ref().and_then(Decision::edited).cloned().map(Value::Object);
@@ -307,7 +302,6 @@ impl<'a> Toolbox<'a> {
         format!("there is no tool named {name}; the tools are: {}{more}", shown.join(", "))
     }
 
-    /// Returns whether a call was made so often that it is refused.
     fn is_repeated(&self, name: &str, arguments: &Value) -> bool {
         let same = |call: &&CallRecord| call.tool == name && call.arguments == *arguments;
         self.log.calls.iter().filter(same).count() >= SAME_CALLS

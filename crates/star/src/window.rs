@@ -61,7 +61,6 @@ pub(super) fn history(state: &GraphState) -> Vec<Value> {
     of_talk(state).into_iter().map(shown).collect()
 }
 
-/// Returns the messages that [`history`] shows.
 pub(super) fn of_talk(state: &GraphState) -> Vec<&Message> {
     let request = state.request_id();
     last(state, SESSION_MESSAGES, |message| message.id != request && message.is_talk())

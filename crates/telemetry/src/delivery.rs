@@ -124,7 +124,6 @@ impl Delivery {
         }
     }
 
-    /// Delivers the pending traces of a thread.
     async fn pending(
         &self,
         store: &dyn Store,

@@ -108,7 +108,6 @@ impl SpanId {
         Self::digest(&format!("span/{thread}/{run}/{step}/{task}/{what}/{key}"))
     }
 
-    /// Derives the id of a tool call's span from its idempotency key.
     pub(super) fn of_tool_call(
         thread: ThreadId,
         run: u32,

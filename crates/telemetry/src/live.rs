@@ -35,7 +35,6 @@ pub struct LogPlace {
     pub trace_id: String,
     pub span_id: String,
     pub thread: ThreadId,
-    /// The run's number in its thread.
     pub run: u32,
 }
 
@@ -53,7 +52,6 @@ thread_local! {
     static NEXT: Cell<Option<(TraceId, SpanId)>> = const { Cell::new(None) };
 }
 
-/// Gives a span the ids that were derived for it.
 #[derive(Debug, Default)]
 struct Derived(RandomIdGenerator);
 

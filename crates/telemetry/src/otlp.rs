@@ -104,7 +104,6 @@ impl Sink {
     }
 }
 
-/// Divides spans into requests of bounded size.
 fn batches(spans: Vec<WireSpan>) -> Vec<Vec<WireSpan>> {
     let mut batches: Vec<Vec<WireSpan>> = Vec::new();
     let mut bytes = 0;

@@ -51,7 +51,6 @@ pub fn project(rows: &Rows, run: u32, view: View) -> Result<Vec<Span>> {
     Ok(builder.spans)
 }
 
-/// Reads and projects the trace that a run belongs to.
 pub async fn spans_of(
     store: &dyn Store,
     thread: ThreadId,
@@ -68,7 +67,6 @@ struct Effects<'a> {
     elsewhere: Vec<&'a EffectRow>,
 }
 
-/// Draws a thread's part of a trace.
 fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result<()> {
     let root = root(builder, rows, group);
     builder.spans.push(root);

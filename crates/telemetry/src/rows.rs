@@ -14,7 +14,6 @@ use perihelion_engine::ids::{RunId, ThreadId};
 /// Steps read at a time.
 const PAGE: u32 = 64;
 
-/// The stored rows of a thread that a projection reads.
 #[derive(Clone, Debug)]
 pub struct Rows {
     pub info: ThreadInfo,
@@ -40,7 +39,6 @@ impl From<ThreadDump> for Rows {
     }
 }
 
-/// Which run's trace is wanted.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Which {
     Newest,

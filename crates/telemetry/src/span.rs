@@ -9,7 +9,6 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{ChatRequest, ToolCall, Usage};
 use perihelion_mcp::Via;
 
-/// One thing that happened in a run, with its place in the tree.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Span {
     pub trace_id: TraceId,
@@ -100,7 +99,6 @@ pub struct ToolCount {
     pub calls: u32,
 }
 
-/// Why a run took a route.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, strum::IntoStaticStr)]
 #[serde(rename_all = "snake_case")]
 #[strum(serialize_all = "snake_case")]

@@ -79,7 +79,6 @@ impl<'a> SpanBuilder<'a> {
         }
     }
 
-    /// Returns how the work of a node of the drawn thread is drawn.
     pub(super) fn kind(&self, node: &str) -> SpanKind {
         span_kind(self.graph, node)
     }
@@ -100,12 +99,10 @@ impl<'a> SpanBuilder<'a> {
         self.subgraphs.get(&self.drawn().child(&namespace)).copied()
     }
 
-    /// Returns whether an event at this time belongs to the drawn trace.
     pub(super) fn covers(&self, moment: DateTime<Utc>) -> bool {
         moment >= self.began && self.until.is_none_or(|until| moment < until)
     }
 
-    /// Returns the word for the work of a node of the drawn thread.
     pub(super) fn task_kind(&self, node: &str) -> &'static str {
         task_kind(self.graph, node)
     }
@@ -140,7 +137,6 @@ impl<'a> SpanBuilder<'a> {
         }
     }
 
-    /// Draws the route from a node to the next ones.
     pub(super) fn transition(
         &mut self,
         step: &StepRow,

@@ -146,7 +146,6 @@ pub fn answer<T: Serialize>(data: &T, text: String) -> CallToolResult {
     result
 }
 
-/// Answers with a tool's result, or the reason of its failure.
 pub fn respond<T: Serialize>(
     done: Result<T, impl std::fmt::Display>,
     text: impl FnOnce(&T) -> String,
@@ -163,7 +162,6 @@ pub fn lines(lines: impl Iterator<Item = String>, between: &str, none: &str) -> 
     if lines.is_empty() { none.to_owned() } else { lines.join(between) }
 }
 
-/// Answers with a failure that the model can read and repair.
 pub fn failure(error: &impl std::fmt::Display) -> CallToolResult {
     CallToolResult::error(vec![ContentBlock::text(error.to_string())])
 }

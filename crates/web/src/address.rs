@@ -70,7 +70,6 @@ impl Addresses {
         Err(Error::NotPublic(url.into()))
     }
 
-    /// Returns whether the operator allows the address's host.
     pub fn allows(&self, url: &Url) -> bool {
         let host = url.host_str().unwrap_or_default().trim_matches(['[', ']']).to_ascii_lowercase();
         let with_port = url.port_or_known_default().map(|port| format!("{host}:{port}"));

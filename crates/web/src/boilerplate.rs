@@ -180,7 +180,6 @@ fn is_unwanted(node: &NodeRef<'_>) -> bool {
             || id.contains("cookie"))
 }
 
-/// Lengths of the links of an element.
 fn links(node: &NodeRef<'_>) -> Vec<usize> {
     let links = node.descendants().into_iter().filter(|node| node.has_name("a"));
     links.map(|link| link.normalized_char_count()).collect()

@@ -10,10 +10,8 @@ pub struct Document {
     pub text: String,
 }
 
-/// Why a document cannot be read.
 pub type Cause = Box<dyn std::error::Error + Send + Sync>;
 
-/// The result of a parser: the document, or why it cannot be read.
 pub type Reading<'a> = Pin<Box<dyn Future<Output = Result<Document, Cause>> + Send + 'a>>;
 
 pub trait ReadDocument: Send + Sync {

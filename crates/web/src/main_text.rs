@@ -30,7 +30,6 @@ pub struct MainText {
     pub metadata: Metadata,
 }
 
-/// A part of a page that one of the readers took for its text.
 struct Found {
     document: Document,
     length: usize,
@@ -168,7 +167,6 @@ fn lead(document: &Document, about: &str) -> Option<String> {
     texts.find(|text| text.starts_with(&beginning))
 }
 
-/// The texts that a page gives search engines.
 #[derive(Default)]
 struct Says {
     /// Whole texts, perhaps with markup.

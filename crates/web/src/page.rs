@@ -88,7 +88,6 @@ fn html(url: &Url, text: &str, limits: &Limits) -> Page {
     }
 }
 
-/// Removes the tags, and the contents of scripts and styles.
 fn plain(text: &str) -> String {
     let text = without_scripts(text, |_| true);
     let mut made = String::new();

@@ -10,7 +10,6 @@ use url::Url;
 use crate::clock;
 use crate::robots::Robots;
 
-/// How long a site's rules are cached.
 const KEEP: Duration = Duration::from_secs(3_600);
 /// Maximum number of sites with cached rules.
 const SITES: usize = 1_000;
@@ -25,7 +24,6 @@ pub enum Rules {
 }
 
 impl Rules {
-    /// Reads a robots.txt by how it was answered.
     pub fn read(status: u16, text: &[u8]) -> Self {
         match status {
             200..300 => Self::Some(Arc::new(Robots::read(&String::from_utf8_lossy(text)))),

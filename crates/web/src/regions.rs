@@ -74,7 +74,6 @@ pub fn regions(document: &Document) -> Document {
 /// Elements whose text is a page's text.
 const BLOCKS: &str = "p ul ol dl h1 h2 h3 h4 h5 h6 blockquote pre q code table summary li hr";
 
-/// Returns whether the text of an element is a page's text.
 pub fn is_block(node: &NodeRef<'_>) -> bool {
     node.node_name().is_some_and(|name| BLOCKS.split(' ').any(|block| block == &*name))
 }
@@ -124,7 +123,6 @@ pub fn drop_empty_titles(region: &NodeRef<'_>) {
     }
 }
 
-/// Collects all paragraphs, quotes and tables of a page.
 pub fn paragraphs(document: &Document) -> Document {
     let copy = document.clone();
     prune(&copy.root());

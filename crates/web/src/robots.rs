@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use url::Url;
 
-/// The name under which sites are visited.
 pub const AGENT: &str = "perihelion";
 
 #[derive(Debug, Default)]

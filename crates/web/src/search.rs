@@ -50,7 +50,6 @@ pub enum Wire {
     Tavily,
 }
 
-/// A provider that the operator chose, wherever it is.
 pub struct Provider {
     wire: Wire,
     url: Url,

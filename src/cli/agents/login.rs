@@ -41,7 +41,6 @@ pub(super) struct LogoutArgs {
     name: String,
 }
 
-/// Shows the address, waits for the login, and prints its result.
 pub(super) async fn login(settings: &Settings, args: &LoginArgs, json: bool) -> Result<Exit> {
     let name = short_name(&args.name);
     let begun = log_in(settings, &environment, name).await?;

@@ -97,7 +97,6 @@ impl InCollection {
     }
 }
 
-/// Writes a source as a person reads it.
 fn placed(page: Option<u32>, section: Option<&str>, recognized: Option<u8>) -> String {
     let page = page.map(|page| format!("page {page}"));
     let how = recognized.map(|percent| format!("recognized text ({percent} %)"));

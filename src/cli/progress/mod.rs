@@ -24,7 +24,6 @@ const SHOWN: usize = 120;
 
 const QA: &str = "qa";
 
-/// Shows a run that is under way.
 pub(super) struct Progress {
     quiet: bool,
     every_line: bool,

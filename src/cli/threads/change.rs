@@ -189,7 +189,6 @@ pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<()> {
     Ok(())
 }
 
-/// Asks a person about a thread that is to go.
 fn wanted(info: &ThreadInfo) -> Result<bool> {
     let id = info.id.to_string();
     let title = title(info);

@@ -17,7 +17,6 @@ use perihelion_runtime::{Threads, Trace, is_under_way};
 use perihelion_settings::config::Settings;
 use perihelion_telemetry::{About, Span, SpanId};
 
-/// How often the database is looked at.
 const INTERVAL: Duration = Duration::from_millis(250);
 
 /// Prints a run until it ends, its process is gone, or the reader stops.
@@ -142,7 +141,6 @@ impl Printed {
         Ok(())
     }
 
-    /// Prints the remaining spans, and how the run ended.
     fn end(&mut self, trace: &Trace) -> Result<()> {
         self.tell(trace, true)?;
         let Some(root) = trace.spans.first() else { return Ok(()) };

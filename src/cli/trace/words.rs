@@ -9,7 +9,6 @@ use perihelion_telemetry::{About, Reason, RunOfTrace, Span, Spent, Status};
 /// Characters of a foreign text in a line.
 pub(super) const TEXT: usize = 160;
 
-/// Describes a span in a line: its kind, its outcome, and its usage.
 pub(super) fn line(span: &Span) -> String {
     let took = length(span.duration());
     let spent = spent(span.spent);
@@ -66,7 +65,6 @@ pub(super) fn line(span: &Span) -> String {
     format!("{} {}", mark(span), brief(&line, 400))
 }
 
-/// Returns the sign that a line begins with.
 pub(super) fn mark(span: &Span) -> char {
     match (&span.status, &span.about) {
         (Status::Error { .. }, _) => '✗',

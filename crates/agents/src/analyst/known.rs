@@ -84,7 +84,6 @@ fn moment(value: &str) -> Option<DateTime<Utc>> {
     value.parse().ok().or_else(|| Some(zoneless()?.and_utc()))
 }
 
-/// Returns whether a value is a date or a time, in the forms of databases.
 pub fn is_date(value: &str) -> bool {
     let bytes = value.as_bytes();
     let digits = |range: std::ops::Range<usize>| {

@@ -9,7 +9,6 @@ use super::tables;
 use super::turn::{Survey, Turn};
 use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, Table, ToolReply};
 
-/// Names under which servers take a statement.
 const STATEMENT_NAMES: [&str; 5] = ["sql", "query", "statement", "sql_query", "text"];
 
 /// Learns the dialect and the tables.

@@ -31,7 +31,6 @@ perihelion_engine::graph_state! {
     }
 }
 
-/// The dialect and contents of the server.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Survey {
     pub dialect: Dialect,
@@ -54,10 +53,8 @@ pub struct Pack {
     pub relationship_docs: Vec<Doc>,
     pub suggested_tables: Vec<String>,
     pub suggested_join_paths: Vec<JoinPath>,
-    /// Definitions of numbers that the question names.
     #[serde(default)]
     pub metric_docs: Vec<Doc>,
-    /// Verified questions that are like this one, with their statements.
     #[serde(default)]
     pub verified_queries: Vec<Doc>,
     #[serde(default)]
@@ -75,7 +72,6 @@ pub struct Doc {
     pub text: String,
 }
 
-/// The newest value of a column of dates.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Newest {
     pub table: String,
@@ -99,7 +95,6 @@ pub struct Checked {
     /// Its aggregates that may count a row more than once.
     #[serde(default)]
     pub doubts: Vec<Doubt>,
-    /// The problem with the statement in the second dialect.
     pub secondary_problem: Option<String>,
     /// The database's estimate before it runs.
     pub plan: Option<String>,
@@ -127,7 +122,6 @@ pub struct Attempt {
     pub error: String,
 }
 
-/// The result of a statement, as shown.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Preview {
     pub columns: Vec<String>,
@@ -137,7 +131,6 @@ pub struct Preview {
     /// How many times a row is counted, for each doubt about the statement that could be measured.
     #[serde(default)]
     pub factors: Vec<Option<f64>>,
-    /// How up to date the tables are, in words.
     #[serde(default)]
     pub freshness: Vec<String>,
     #[serde(default)]

@@ -27,7 +27,6 @@ perihelion_engine::graph_state! {
     }
 }
 
-/// How often a program that failed is repaired.
 const REPAIRS: u32 = 3;
 
 pub fn kind() -> Arc<dyn Kind> {

@@ -79,7 +79,6 @@ fn parts(text: &str) -> Vec<String> {
     parts
 }
 
-/// Words that request recent pages.
 const NEWS: [&str; 6] = ["news", "today", "latest", "yesterday", "this week", "breaking"];
 /// Characters of a question that a search engine is given.
 const QUERY: usize = 400;

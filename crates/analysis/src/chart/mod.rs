@@ -49,7 +49,6 @@ pub struct Drawn {
     pub svg: String,
 }
 
-/// Why a chart cannot be drawn.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     #[error("the chart names a column that the result does not have: {0}")]

@@ -28,14 +28,12 @@ pub use recursion::Recursion;
 /// Precedes a cut; statements must not contain it.
 pub const MARK: char = '\0';
 
-/// A clause that was cut out.
 pub struct Cut {
     /// The parenthesis before it, or the name after `ONLY`; `None` at the end of the statement.
     behind: Option<Span>,
     clause: String,
 }
 
-/// Takes the clauses out of a statement's tokens.
 pub fn cut(tokens: Vec<TokenWithSpan>, dialect: Dialect) -> (Vec<TokenWithSpan>, Vec<Cut>) {
     match dialect {
         Dialect::Sqlite => (frames::cut(tokens), Vec::new()),

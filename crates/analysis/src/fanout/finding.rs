@@ -1,6 +1,5 @@
 //! Facts about an aggregate over a join, and the sentence for it.
 
-/// Facts about one aggregate.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Verdict {
     /// A joined table can have several rows for one that is aggregated.
@@ -11,7 +10,6 @@ pub enum Verdict {
     Undetermined,
 }
 
-/// The effect of joins on the rows of a table.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Effect {
     /// The table whose rows are meant, as `FROM` calls it.
@@ -25,10 +23,8 @@ pub struct Effect {
     pub probe: Option<String>,
 }
 
-/// An aggregate over joined tables.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Finding {
-    /// Its text in the statement.
     pub aggregate: String,
     /// It adds equal values once, even if they are from several rows.
     pub distinct: bool,

@@ -60,7 +60,6 @@ impl Yield {
     }
 }
 
-/// A column of a select list.
 struct Output<'s> {
     name: Option<String>,
     expr: Option<&'s Expr>,
@@ -193,7 +192,6 @@ impl<'a> Look<'a> {
         self.fold(name).to_lowercase()
     }
 
-    /// Returns the output columns that a query groups by.
     fn key_of_groups(&self, group: &[Expr], outputs: &[Output<'_>]) -> Option<Vec<String>> {
         let written = |expr: &Expr| expr.to_string().to_lowercase();
         let key = group.iter().map(|expr| match expr {

@@ -60,7 +60,6 @@ fn singular(name: &str) -> String {
     }
 }
 
-/// Returns a word for the kind of values of a declared type.
 pub fn type_class(data_type: &str) -> &'static str {
     let data_type = data_type.to_ascii_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| data_type.contains(part));

@@ -116,7 +116,6 @@ const VERSION: &str = "a2a-version";
 /// The version for a client that names none.
 const UNNAMED: &str = "0.3";
 
-/// Refuses a client that speaks another version.
 fn check_version(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     let header = headers.get(VERSION).and_then(|version| version.to_str().ok());
     let mut query = form_urlencoded::parse(uri.query().unwrap_or_default().as_bytes());

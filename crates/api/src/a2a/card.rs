@@ -58,7 +58,6 @@ fn closed(mut card: Value) -> Value {
     card
 }
 
-/// Makes the card with all agents and the tenant's teams.
 async fn whole(service: &Service, headers: &HeaderMap) -> Value {
     let teams = team::all(service).await.unwrap_or_else(|Plain(_, why)| {
         tracing::warn!(%why, "the agent card lists no teams, because they could not be read");

@@ -58,7 +58,6 @@ pub(super) fn of_task<'a>(first: &Run, newest_first: &'a [Run]) -> Vec<&'a Run> 
     runs
 }
 
-/// Returns the task that a run's message began or continued.
 pub(super) fn task_of(run: &Run) -> Option<Uuid> {
     let text = run.metadata["a2a"].as_object()?;
     let first = text.get("task").and_then(Value::as_str).and_then(|id| id.parse().ok());

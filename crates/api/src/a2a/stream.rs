@@ -153,7 +153,6 @@ impl Streamed {
         Ok(())
     }
 
-    /// Shows how the run that was followed left the task.
     async fn show_end(&mut self) -> Result<(), Refusal> {
         let task = tasks::found(&self.service, &self.task.id.to_string()).await?;
         let has_moved = task.state.is_over() || task.state == State::InputRequired;

@@ -15,7 +15,6 @@ use perihelion_star::TEAM_PREFIX;
 /// Longest wait of a run for its time, in seconds: a year.
 const LONGEST: f64 = 31_536_000.0;
 
-/// A run that was accepted, with what its client wants to see of it.
 pub(super) struct Accepted {
     pub run: Run,
     pub modes: Modes,

@@ -20,7 +20,6 @@ use perihelion_service::kept::Assistant;
 /// Assistants, or versions of one, of one answer at most.
 pub(super) const MOST: usize = 1_000;
 
-/// Finds the assistant that a run names.
 pub(super) async fn named(app: &AppState, name: &str) -> Result<Assistant, Refusal> {
     find(app, name).await?.ok_or_else(|| match Uuid::parse_str(name) {
         Ok(_) => Refusal::missing("Thread or assistant not found."),
@@ -89,7 +88,6 @@ fn team_assistant(kept: &KeptTeam) -> Assistant {
     }
 }
 
-/// Returns whether a graph is one of the program's or a team of the tenant.
 async fn is_known(app: &AppState, graph: &str) -> Result<bool, Refusal> {
     let is_team = |team: &Assistant| team.graph == graph;
     Ok(app.service.runtime().graph(graph).is_ok() || of_teams(app).await?.iter().any(is_team))

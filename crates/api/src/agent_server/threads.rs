@@ -87,7 +87,6 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
 /// A step to write, and its author node.
 type Step<'a> = (Value, Option<&'a str>);
 
-/// Reads the steps that a client writes into a new thread.
 fn steps<'a>(
     graph: &dyn Served,
     supersteps: &'a [Object<Superstep>],

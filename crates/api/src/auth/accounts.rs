@@ -121,7 +121,6 @@ pub(super) async fn add_user(service: State<Service>, body: Body) -> JsonResult 
     Ok(Json(json!(accounts(&service).add_user(&name, &password, &scopes).await?)))
 }
 
-/// Refuses scopes that the caller cannot give a user.
 fn permit_for_user(who: &Principal, scopes: &[Scope]) -> Result<(), Refusal> {
     permit_all(who, scopes)?;
     if scopes.contains(&Scope::ActAs) {

@@ -61,7 +61,6 @@ struct Known {
     checked: Option<Principal>,
 }
 
-/// A request that is led to the routes.
 struct Admitted {
     seen: Service,
     credential: Option<Credential>,
@@ -189,7 +188,6 @@ impl Gate {
         graph.is_some_and(|graph| graph.about().screens == Screens::Users)
     }
 
-    /// Decides whether a request is led to the routes.
     async fn admitted(
         &self,
         method: &Method,

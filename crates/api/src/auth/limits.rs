@@ -26,7 +26,6 @@ const MINUTE: Duration = Duration::from_secs(60);
 /// Tenants that are counted; of more, all begin again.
 const TENANTS: usize = 10_000;
 
-/// The rates of all tenants of one process.
 pub(super) struct Rates {
     per_minute: Option<NonZeroU32>,
     tenants: Mutex<HashMap<String, Arc<Rate>>>,

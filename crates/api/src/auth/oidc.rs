@@ -113,7 +113,6 @@ impl Provider {
         Self { settings, rules, tenant: tenant.to_owned(), found: Mutex::default(), turns }
     }
 
-    /// Returns the name on the login button.
     pub(super) fn name(&self) -> &str {
         &self.settings.name
     }
@@ -155,7 +154,6 @@ impl Provider {
         Ok(found)
     }
 
-    /// Returns the address at which a user logs in.
     pub(super) async fn address(&self, attempt: &LoginAttempt) -> Result<Url, Failure> {
         let found = self.found().await?;
         let endpoint = found.configuration.authorization_endpoint.as_str();

@@ -88,7 +88,6 @@ async fn entered(gate: &Gate, headers: &HeaderMap, user: Result<User, Error>) ->
     }
 }
 
-/// Begins a session and answers with its cookies.
 async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> ResponseResult {
     let (session, cookies) = begin(gate, headers, user).await?;
     let who = Principal {
@@ -103,7 +102,6 @@ async fn begun(gate: &Gate, headers: &HeaderMap, user: &User) -> ResponseResult 
     Ok(with_cookies(Json(about).into_response(), &cookies))
 }
 
-/// Begins a session and returns it with its cookies.
 pub(super) async fn begin(
     gate: &Gate,
     headers: &HeaderMap,

@@ -71,7 +71,6 @@ fn provider(gate: &Gate) -> Result<&Provider, Refusal> {
     gate.provider.as_ref().ok_or_else(missing)
 }
 
-/// Sends a browser to the provider.
 pub(super) async fn login(
     State(gate): State<Arc<Gate>>,
     headers: HeaderMap,

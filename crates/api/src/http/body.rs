@@ -152,7 +152,6 @@ pub(crate) fn uuid(name: &str, text: &str) -> Result<Uuid, Refusal> {
     Uuid::parse_str(text).map_err(invalid)
 }
 
-/// The query of an address.
 pub(crate) struct Asked<T>(pub T);
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {

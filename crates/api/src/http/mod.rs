@@ -14,10 +14,8 @@ pub(crate) use body::{
 pub(crate) use forms::Forms;
 pub(crate) use refusal::{Refusal, not_allowed, not_found};
 
-/// The answer of a handler that shows an object.
 pub(crate) type JsonResult<E = Refusal> = Result<axum::Json<serde_json::Value>, E>;
 
-/// The answer of a handler with its own form.
 pub(crate) type ResponseResult = Result<axum::response::Response, Refusal>;
 
 /// The answer of a handler without content.

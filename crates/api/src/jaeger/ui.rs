@@ -8,7 +8,6 @@ use serde_json::{Value as Json, json};
 /// The largest whole number that JavaScript counts exactly; larger ones are sent as text.
 const EXACT: i64 = (1 << 53) - 1;
 
-/// Converts a trace as it is exported to `uimodel.Trace`.
 pub(super) fn trace(request: &ExportTraceServiceRequest) -> Json {
     let mut processes = serde_json::Map::new();
     let mut spans: Vec<Json> = Vec::new();

@@ -51,7 +51,6 @@ pub(super) async fn trace(State(finder): Finder, Path(id): Path<String>) -> Json
     Ok(Json(json!({ "result": finder.to_otlp(&spans) })))
 }
 
-/// Sums a trace up for the list of results.
 fn summary(spans: &[Span]) -> Value {
     let ids: HashSet<_> = spans.iter().map(|span| span.span_id).collect();
     let is_orphan = |span: &&Span| span.parent.is_some_and(|parent| !ids.contains(&parent));

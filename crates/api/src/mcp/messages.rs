@@ -76,7 +76,6 @@ pub(super) async fn read(
     Ok(response)
 }
 
-/// Returns the metadata of a run about its call.
 pub(super) fn call_key(service: &Service, headers: &HeaderMap, request: &Value) -> Value {
     let session = headers.get(SESSION).and_then(|session| session.to_str().ok());
     json!({ "session": session, "user": service.who().user, "request": request })

@@ -146,7 +146,6 @@ fn asked_like(whole: &Tool, name: String, title: Option<String>, description: St
     tool
 }
 
-/// Makes the metadata by which a later message finds the run of a call.
 fn call_metadata(service: &Service, context: &RequestContext<RoleServer>) -> Value {
     let headers = context.extensions.get::<Parts>().map(|parts| parts.headers.clone());
     let call = messages::call_key(service, &headers.unwrap_or_default(), &json!(context.id));

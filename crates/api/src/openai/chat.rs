@@ -91,7 +91,6 @@ fn finish_reason(outcome: &Outcome) -> Result<&'static str, Refusal> {
     }
 }
 
-/// A completion, of which chunks are shown or the whole.
 struct Completion {
     run: Run,
     model: String,

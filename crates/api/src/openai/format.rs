@@ -93,7 +93,6 @@ impl<'a> Reply<'a> {
         }
     }
 
-    /// Returns the word by which the events of a stream name it.
     pub(super) fn kind(&self) -> &'static str {
         match self {
             Self::Answer(_) => "output_text",

@@ -103,7 +103,6 @@ pub(super) async fn create(
     Ok(ended(&service, &run).await?.into_response())
 }
 
-/// Waits for a response, and answers with it and the requested fields.
 async fn ended(service: &Service, run: &Run) -> JsonResult<Refusal> {
     let outcome = Conversation::follow(service, run.clone()).outcome().await;
     let mut shown = shapes::response(run, Some(&outcome));
@@ -135,7 +134,6 @@ async fn the_thread(
     Ok((thread, is_new, None))
 }
 
-/// Reads the instructions and the messages of a request.
 fn sent(create: &Create) -> Vec<Sent<'_>> {
     let instructions = create.instructions.as_ref();
     let instructions = instructions
@@ -143,7 +141,6 @@ fn sent(create: &Create) -> Vec<Sent<'_>> {
     instructions.into_iter().chain(messages::of_input(&create.input)).collect()
 }
 
-/// Finds the run of a response that was stored.
 async fn found(service: &Service, id: &str) -> Result<Run, Refusal> {
     let missing = || Refusal::missing(format!("Response with id '{id}' not found."));
     let run =

@@ -17,7 +17,6 @@ fn message_id(run: &Run) -> String {
     format!("msg_{}", run.id.simple())
 }
 
-/// Returns the form in which a run's request wanted its answer.
 fn format_of(run: &Run) -> Format {
     Format::deserialize(&run.metadata["openai"]["format"]).unwrap_or_default()
 }

@@ -136,7 +136,6 @@ pub(super) async fn answer(
     decide(&service, &id, answer).await
 }
 
-/// Records an answer and continues the thread.
 async fn decide(service: &Service, id: &str, answer: Answer) -> JsonResult {
     let (view, one) = found(service, id).await?;
     let interrupt: InterruptId =

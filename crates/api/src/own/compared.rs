@@ -47,7 +47,6 @@ pub(super) struct Other {
     with_run: Option<u32>,
 }
 
-/// Compares two threads, or runs of them, step by step.
 pub(super) async fn diff(
     service: State<Service>,
     OfThread(thread): OfThread,

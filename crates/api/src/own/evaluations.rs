@@ -20,7 +20,6 @@ pub(super) struct Source {
     thread: Option<Uuid>,
 }
 
-/// Returns a data set for `perihelion eval`.
 pub(super) async fn data(
     service: State<Service>,
     Query(Source { thread }): Query<Source>,

@@ -32,7 +32,6 @@ const WAITED: TimeDelta = TimeDelta::minutes(1);
 /// A process without a heartbeat for this long has ended.
 const UNHEARD: TimeDelta = TimeDelta::seconds(30);
 
-/// Returns the present status of threads, runs and processes.
 pub(super) async fn get(service: State<Service>) -> JsonResult {
     let kept = service.kept();
     let now = clock::now();

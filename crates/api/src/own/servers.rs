@@ -159,7 +159,6 @@ pub(super) async fn approve(
     Ok(Json(json!({ "server": name, "changes": changes, "accepted": true })))
 }
 
-/// Adds an entry about a server to the audit log.
 async fn note(
     service: &Service,
     action: &str,

@@ -51,7 +51,6 @@ const PATIENCE: [Duration; 5] = [
     Duration::from_secs(4),
 ];
 
-/// The connections of this process to one server.
 pub struct Connections {
     server: Server,
     silence: Duration,
@@ -101,7 +100,6 @@ impl Connections {
         self.take_as(&self.acting).await
     }
 
-    /// Borrows a connection that acts for somebody.
     pub(crate) async fn take_as(&self, acting: &Acting) -> Result<Borrowed<'_>, Error> {
         self.take_trusting(acting, TRUSTED_FOR).await
     }
@@ -146,7 +144,6 @@ impl Connections {
         self.fresh_as(&self.acting).await
     }
 
-    /// Opens a new connection that acts for somebody, as [`Connections::fresh`] does.
     pub(crate) async fn fresh_as(&self, acting: &Acting) -> Result<Borrowed<'_>, Error> {
         let acting = self.named(acting);
         // The others that rest here were likely cut by the same event.

@@ -73,7 +73,6 @@ impl Writing {
         writing
     }
 
-    /// Wraps the connection that is a database in memory.
     pub(super) fn in_memory(
         shown: &str,
         options: &SqliteConnectOptions,

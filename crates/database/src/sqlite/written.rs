@@ -13,7 +13,6 @@ pub struct Written {
     pub rows: Vec<SqliteRow>,
 }
 
-/// Runs the statements of a text to their ends.
 pub(super) async fn written(
     statement: Query<'_, Sqlite, SqliteArguments>,
     connection: &mut SqliteConnection,

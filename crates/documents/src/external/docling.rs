@@ -32,7 +32,6 @@ const SWELLING: usize = 6;
 /// Characters of a refusal that are shown.
 const SHOWN: usize = 300;
 
-/// Where a docling-serve answers.
 #[derive(Clone, Debug)]
 pub struct Docling {
     http: reqwest::Client,

@@ -27,7 +27,6 @@ pub struct External {
     pub timeout: Duration,
 }
 
-/// Who reads.
 #[derive(Clone, Debug)]
 pub enum Reader {
     Program(PathBuf),
@@ -49,7 +48,6 @@ impl External {
         ends_in(path, &self.endings)
     }
 
-    /// Makes the error that names it, for the operator.
     pub(crate) fn failed(&self, path: &str, source: Failure) -> Error {
         let parser = match &self.reader {
             Reader::Program(program) => program.display().to_string(),

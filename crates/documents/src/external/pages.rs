@@ -2,7 +2,6 @@
 
 use perihelion_parse::{Page, Parsed};
 
-/// The separator of pages in the text of a whole.
 const BETWEEN: &str = "\n\n";
 
 /// A text, and the positions of its pages; `None` if they are unknown.

@@ -39,7 +39,6 @@ pub(crate) async fn read(
     if status.success() { Ok(text) } else { Err(Failure::Exit { status, output }) }
 }
 
-/// The output of a program, and its exit status.
 pub(crate) struct Ended {
     /// One byte more than wanted, if there are more.
     pub output: Vec<u8>,
@@ -103,7 +102,6 @@ async fn take(stdout: Option<ChildStdout>, most: usize) -> std::io::Result<Vec<u
     Ok(text)
 }
 
-/// Reads standard error and returns its end, in one line.
 async fn last_words(stderr: Option<ChildStderr>) -> String {
     let Some(mut stderr) = stderr else { return String::new() };
     let mut kept = Vec::new();

@@ -21,7 +21,6 @@ const BYTES: usize = 1 << 20;
 /// Bytes of text that pieces of an answer are joined to.
 const PIECE: usize = 16 << 10;
 
-/// An event that waits to be written.
 #[derive(Clone, Debug)]
 pub(super) struct Waiting {
     /// The step that the event ends, if it ends one.
@@ -74,7 +73,6 @@ pub(super) struct EventQueue {
     queue: Mutex<Queue>,
     /// There is something to write.
     filled: Notify,
-    /// The run has ended.
     ended: Notify,
 }
 

@@ -167,7 +167,6 @@ fn events_of(batch: &EventRow) -> Result<impl Iterator<Item = ThreadEvent>> {
     Ok((first..).zip(events).map(move |(id, event)| ThreadEvent { id, run, event }))
 }
 
-/// A subscriber's place in a log.
 struct Reading {
     log: Arc<Log>,
     calls: CallReceiver<ThreadId, Notice>,

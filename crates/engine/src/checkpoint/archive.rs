@@ -86,7 +86,6 @@ impl Archive {
         in_background(written).await.map_err(failed)
     }
 
-    /// Reads the file of a thread.
     pub(super) async fn read(&self, name: &str, thread: ThreadId) -> Result<ThreadDump> {
         let path = self.path(name);
         let shown = path.display().to_string();

@@ -59,7 +59,6 @@ pub(super) fn request(thread: ThreadId, row: &EffectRow) -> Sum {
         .end()
 }
 
-/// Computes the checksum of an effect's status.
 pub(super) fn outcome(
     key: &[u8],
     status: EffectStatus,
@@ -78,7 +77,6 @@ pub(super) fn outcome_of(row: &EffectRow) -> Sum {
     outcome(&row.key, row.status, row.attempt, row.outcome.as_ref())
 }
 
-/// Computes the checksum of an effect's status after it is settled.
 pub(super) fn outcome_at(end: &EffectSettlement) -> Sum {
     outcome(&end.key, end.status, end.attempt, end.outcome.as_ref())
 }
@@ -96,7 +94,6 @@ pub(super) fn snapshot(row: &SnapshotRow) -> Sum {
     }
 }
 
-/// Compares an effect with the checksum of its row.
 pub(super) fn check_effect(
     thread: ThreadId,
     row: &EffectRow,

@@ -159,7 +159,6 @@ pub enum Error {
     Import(String),
 }
 
-/// The result of a store.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {

@@ -6,7 +6,6 @@ use super::{Error, Result, StepRow, ThreadDump, ThreadInfo, Threads};
 use crate::graph::subgraph_namespace;
 use crate::ids::ThreadId;
 
-/// A thread of a family with the steps that are read of it.
 type Member<'a> = (&'a ThreadInfo, &'a [StepRow]);
 
 /// Lists the threads of a dump, the one at the top first.

@@ -28,7 +28,6 @@ struct Waiting<J, R> {
     hears: oneshot::Sender<Word<J, R>>,
 }
 
-/// The message to a waiting writer.
 enum Word<J, R> {
     Written(R),
     /// It leads the next write: its job returns, with the jobs of the other writers.

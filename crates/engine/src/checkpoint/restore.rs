@@ -184,12 +184,10 @@ fn unreadable(thread: ThreadId, seq: u64, what: &str, error: Error) -> Error {
     }
 }
 
-/// Reads what a step leads to.
 pub(crate) fn frontier_of(thread: ThreadId, step: &StepRow) -> Result<Frontier> {
     step.frontier().map_err(|error| unreadable(thread, step.seq, "frontier", error))
 }
 
-/// The hash chain up to a step.
 struct Chain {
     thread: ThreadId,
     last: Option<StepRow>,

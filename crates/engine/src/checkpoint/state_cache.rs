@@ -9,7 +9,6 @@ use parking_lot::Mutex;
 use crate::graph::{Frontier, State};
 use crate::ids::ThreadId;
 
-/// Number of threads with cached states.
 const THREADS: usize = 256;
 
 /// States of one thread: the newest, and the one before it, which listeners of a run begin with.

@@ -167,7 +167,6 @@ fn missing(node: &str, why: Option<&str>) -> String {
     }
 }
 
-/// The word for all nodes.
 const ALL: &str = "*";
 
 /// Nodes of a graph, by name; as JSON a list of names, in which `*` means all nodes.

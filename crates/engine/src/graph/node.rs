@@ -126,7 +126,6 @@ pub enum NodeError {
     Recorder(Box<dyn std::error::Error + Send + Sync>),
 }
 
-/// The result of a node.
 pub(crate) type Result<T, E = NodeError> = std::result::Result<T, E>;
 
 impl NodeError {

@@ -242,7 +242,6 @@ impl TaskJournal {
         Err(NodeError::Interrupted(vec![Interrupt { id, kind, node, payload }]))
     }
 
-    /// Returns the id of a question about `what` at this place.
     pub(super) fn question_id(&self, what: &[u8]) -> InterruptId {
         InterruptId::derive(self.place.thread, self.place.step, self.place.task, what)
     }

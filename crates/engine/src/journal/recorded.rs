@@ -57,7 +57,6 @@ impl Recorded {
         self.all_observed(task, name).max_by_key(|row| row.number)
     }
 
-    /// Returns how often a task noted an observation under a name.
     pub(super) fn times_observed(&self, task: u32, name: &str) -> u32 {
         u32::try_from(self.all_observed(task, name).count()).unwrap_or(u32::MAX)
     }

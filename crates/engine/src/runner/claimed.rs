@@ -211,7 +211,6 @@ impl<S: State> Runner<S> {
     }
 }
 
-/// How a run that broke leaves its thread.
 pub(super) enum Broken<S: State> {
     /// Every step of it is committed: it is done, although the reply to its last commit was lost.
     AtEnd(RunOutcome<S>),

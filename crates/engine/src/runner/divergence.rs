@@ -72,7 +72,6 @@ pub enum About {
     Next,
 }
 
-/// The result of a step that was computed again.
 pub(super) enum Again {
     Same,
     Other { delta: Vec<u8>, frontier: Vec<u8> },
@@ -117,7 +116,6 @@ pub(super) fn same_with_texts(recorded: &[u8], delta: &[u8], texts: &[BlobText])
     whole == value(recorded)
 }
 
-/// Replaces references by their texts.
 fn put_back(value: &mut Value, texts: &[(Value, &Arc<str>)]) {
     if let Some((_, text)) = texts.iter().find(|(name, _)| name == value) {
         *value = Value::String(text.to_string());

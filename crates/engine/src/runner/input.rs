@@ -59,7 +59,6 @@ impl<S: State> Runner<S> {
         Ok(())
     }
 
-    /// Takes a thread that can be given an input.
     pub(super) async fn claim_finished(
         &self,
         thread: ThreadId,
@@ -192,7 +191,6 @@ impl<S: State> Runner<S> {
     }
 }
 
-/// Makes the frontier that an input starts.
 pub(super) fn entry_frontier<S: State>(graph: &Graph<S>) -> Result<(Frontier, Vec<u8>)> {
     encoded(Frontier::of(graph.entry().iter().map(String::as_str)))
 }

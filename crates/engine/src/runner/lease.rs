@@ -29,7 +29,6 @@ pub(super) struct LeaseGuard {
 }
 
 impl LeaseGuard {
-    /// Starts a hold under the name of this process.
     pub(super) fn new(process: &str) -> Self {
         let mut guards = GUARDS.lock();
         // Never a number twice: a dropped hold must not come alive again under a new run.

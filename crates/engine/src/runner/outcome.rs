@@ -170,7 +170,6 @@ pub enum Error {
     Answer { interrupt: InterruptId, reason: NoVerdict },
 }
 
-/// The result of a runner.
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl RunResult {

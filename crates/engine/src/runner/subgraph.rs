@@ -73,7 +73,6 @@ impl<P: State, C: State> Subgraph<P, C> {
         Ok(state)
     }
 
-    /// Runs the recorded steps of the subgraph again.
     async fn replay_child(&self, ctx: &Context<P>) -> Result<(), Stop> {
         let child = ctx.place().thread.child(&ctx.place().subgraph());
         let report = self.runner.replay(child, None).await?;
@@ -90,7 +89,6 @@ impl<P: State, C: State> Subgraph<P, C> {
         }
     }
 
-    /// Finds the child's thread, or makes it.
     async fn child(&self, ctx: &Context<P>, namespace: &str) -> Result<ThreadInfo, Error> {
         let place = ctx.place();
         let id = place.thread.child(namespace);

@@ -34,7 +34,6 @@ pub trait Spans: Send + Sync {
     fn task(&self, place: &NodeLocation) -> Span;
 }
 
-/// Everything the tasks of one run share.
 pub(super) struct RunContext<S: State> {
     pub store: Arc<dyn Store>,
     pub thread: ThreadId,
@@ -49,7 +48,6 @@ pub(super) struct RunContext<S: State> {
 }
 
 impl<S: State> RunContext<S> {
-    /// Makes the future of one attempt at a task.
     pub(super) fn launch(
         &self,
         run: NodeRun<S>,
@@ -148,7 +146,6 @@ impl<S: State> Live for Listener<S> {
 
 pub(super) struct Listeners<S: State> {
     listener: Option<mpsc::Sender<RunEvent<S>>>,
-    /// What the listener wants.
     wanted: Wants,
     sender: Option<EventSender>,
 }

@@ -113,7 +113,6 @@ impl Writer {
         Ok(self.deferred.is_empty())
     }
 
-    /// Links a step to the chain.
     fn link(&mut self, step: Step) -> Result<Commit> {
         let Step { seq, kind, delta, frontier, clears_pending, texts } = step;
         let blobs = self.blobs(seq, &texts)?;
@@ -138,7 +137,6 @@ impl Writer {
         })
     }
 
-    /// Makes rows of the texts that a step of the thread names.
     pub(super) fn blobs(&self, step: u64, texts: &[BlobText]) -> Result<Vec<BlobRow>> {
         let step = step_at_the_top(&self.claim.namespace, step);
         let above = self.store.compress_above();
@@ -157,7 +155,6 @@ impl Writer {
     }
 }
 
-/// Commits a step, at a failpoint, and measures the duration.
 async fn commit_at(point: Point, store: &dyn Steps, commit: &Commit) -> Result<()> {
     let timer = Timer::start();
     let committed = wrap(point, store.commit(commit)).await;
@@ -303,7 +300,6 @@ pub async fn compact<S: State>(
     }
 }
 
-/// Restores a thread at a step and keeps that as a snapshot.
 async fn keep_snapshot<S: State>(store: &dyn Store, thread: ThreadId, seq: u64) -> Result<()> {
     let restored = restore::<S>(store, thread, Some(seq)).await?;
     let expected = restored.snapshot_size + restored.since_snapshot;

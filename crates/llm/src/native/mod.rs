@@ -20,7 +20,6 @@ pub(super) fn body(api: Api, chat: Value) -> Value {
     }
 }
 
-/// Reads one answer of an endpoint as one of Chat Completions.
 pub(super) enum Reader {
     ChatCompletions,
     Anthropic(anthropic::Reader),
@@ -45,7 +44,6 @@ impl Reader {
         }
     }
 
-    /// Reads a piece of a streamed answer.
     pub(super) fn chunk(&mut self, value: Value) -> Value {
         match self {
             Self::ChatCompletions => value,

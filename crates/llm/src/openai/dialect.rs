@@ -38,7 +38,6 @@ pub(super) struct Forms {
 }
 
 impl Forms {
-    /// Returns the simpler one of each form.
     fn simplest(self, other: Self) -> Self {
         Self {
             json: self.json.max(other.json),

@@ -22,7 +22,6 @@ use perihelion_settings::metrics;
 /// An endpoint's data after the last piece of a streamed answer.
 const DONE: &str = "[DONE]";
 
-/// The beginning of the message about an incomplete stream.
 const CUT_OFF: &str = "the answer was cut off: ";
 
 /// Parts of refusals that no wait fixes, though their statuses are those of passing ones: a spent quota, what a local
@@ -37,7 +36,6 @@ const LASTING: [&str; 7] = [
     "requires more system memory",
 ];
 
-/// Reaches one endpoint with one role's settings.
 pub(super) struct Lane {
     pub transport: Transport,
     settings: ModelSettings,

@@ -116,7 +116,6 @@ impl Listed {
     }
 }
 
-/// Makes the client of one endpoint with separate settings.
 fn lane(url: &str, settings: ModelSettings) -> Result<Lane, Error> {
     config::tls::install();
     let http = reach::client(settings.connect_timeout, url)?;

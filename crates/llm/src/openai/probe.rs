@@ -25,7 +25,6 @@ const OF_TOOL: u64 = 10;
 /// A red square of 32 pixels.
 const PICTURE: &str = "iVBORw0KGgoAAAANSUhEUgAAACAAAAAgCAIAAAD8GO2jAAAAKklEQVR42mM4ISJCU8QwasGoBaMWjFowasGoBaMWjFowasGoBaMWDBULADFgwC4sTqoDAAAAAElFTkSuQmCC";
 
-/// How an endpoint treats the tools of a request.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Tools {
@@ -104,7 +103,6 @@ pub async fn probe(url: &str, settings: &ModelSettings) -> Result<Abilities, Err
     })
 }
 
-/// Makes the plainest request, whose answer is one word.
 pub fn greeting() -> ChatRequest {
     let message = ChatMessage::user("Reply with the word hello.");
     ChatRequest::new(Role::Qa, "doctor", vec![message])

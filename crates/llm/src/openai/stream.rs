@@ -110,12 +110,10 @@ impl StreamedAnswer {
         self.calls.len()
     }
 
-    /// Returns whether the endpoint sends the model's reasoning separately.
     pub(super) fn has_reasoning(&self) -> bool {
         !self.reasoning.whole.is_empty()
     }
 
-    /// Returns whether the endpoint marked the end of the answer.
     pub(super) fn has_ended(&self) -> bool {
         self.finish_reason.is_some()
     }

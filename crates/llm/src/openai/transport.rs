@@ -209,7 +209,6 @@ impl Events {
     }
 }
 
-/// Writes the headers by which gateways attribute cost.
 fn headers(request: &ChatRequest) -> HeaderMap {
     let mut headers = HeaderMap::new();
     let values = [

@@ -214,7 +214,6 @@ fn content_text(message: &Value) -> String {
     }
 }
 
-/// Returns whether a part of a message's content is the model's reasoning.
 fn is_reasoning(part: &Value) -> bool {
     matches!(part["type"].as_str(), Some("reasoning" | "thinking"))
 }
@@ -302,7 +301,6 @@ fn tool_calls(message: &Value) -> Vec<ToolCall> {
     finish_calls(read)
 }
 
-/// A tool call from an answer or collected from a stream.
 pub(super) struct PartialCall {
     pub id: Option<String>,
     pub name: String,

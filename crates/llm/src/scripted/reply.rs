@@ -39,7 +39,6 @@ pub(super) fn response(reply: &Reply, request: &RecordedRequest, number: usize) 
     response
 }
 
-/// Writes the body of an error in the usual form.
 pub(super) fn error(status: u16, message: &str) -> Value {
     let kind = if status >= 500 { "server_error" } else { "invalid_request_error" };
     json!({ "error": { "message": message, "type": kind, "param": null, "code": status } })

@@ -71,7 +71,6 @@ pub struct Rule {
 }
 
 impl Rule {
-    /// Makes a rule that gives `reply` to every request.
     pub fn new(reply: Reply) -> Self {
         Self { reply, ..Self::default() }
     }

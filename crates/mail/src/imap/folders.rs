@@ -46,7 +46,6 @@ impl Folders {
         Ok(folders)
     }
 
-    /// Finds a folder by what people call it.
     pub fn named(&self, name: &str) -> Result<String> {
         let wanted = name.trim().to_ascii_lowercase();
         let special = match wanted.as_str() {

@@ -21,7 +21,6 @@ const HEADERS: &str = "(UID FLAGS BODY.PEEK[HEADER])";
 /// A whole message, left as unread as it was.
 const WHOLE: &str = "(UID FLAGS BODY.PEEK[])";
 
-/// One account's mail, by IMAP and SMTP.
 pub struct ImapMailbox {
     pub account: Account,
     pub servers: Servers,

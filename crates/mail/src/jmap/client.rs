@@ -16,7 +16,6 @@ const LARGEST: usize = 64 << 20;
 /// Most redirections on the way to the session.
 const HOPS: usize = 5;
 
-/// A client that knows the server's URLs.
 pub struct JmapClient {
     http: Client,
     login: Login,

@@ -21,7 +21,6 @@ use crate::{Error, Result, Shown};
 /// How often a draft is read again because other mail arrived.
 const LOOKS: usize = 20;
 
-/// Ids of the folders that a sending is about.
 struct Places {
     drafts: String,
     sent: String,

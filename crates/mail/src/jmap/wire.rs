@@ -13,7 +13,6 @@ pub const CORE: &str = "urn:ietf:params:jmap:core";
 pub const MAIL: &str = "urn:ietf:params:jmap:mail";
 pub const SUBMISSION: &str = "urn:ietf:params:jmap:submission";
 
-/// A server's URLs, and the account.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Session {
@@ -31,7 +30,6 @@ pub struct Response {
     pub method_responses: Vec<(String, Value, String)>,
 }
 
-/// Why a call, or its change of one object, failed.
 #[derive(Debug, Deserialize)]
 pub struct Failure {
     #[serde(rename = "type")]
@@ -117,7 +115,6 @@ pub struct Person {
     pub email: String,
 }
 
-/// The fields of a message for lists and searches.
 #[derive(Debug, Deserialize)]
 #[serde(rename_all = "camelCase")]
 pub struct Email {

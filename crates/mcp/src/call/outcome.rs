@@ -55,7 +55,6 @@ fn task(answer: &Value) -> Option<TaskHandle> {
     })
 }
 
-/// Reads the result of a call that has ended.
 pub(crate) fn complete(
     tool: &str,
     answer: Value,
@@ -159,9 +158,7 @@ pub(crate) struct Call<'a> {
     pub tool: &'a str,
     /// The source of the server's tokens, if there is one.
     pub access: Option<&'a Access>,
-    /// The server is this program itself.
     pub is_bundled: bool,
-    /// Its connections are closed permanently.
     pub closed: &'a CancellationToken,
 }
 

@@ -30,11 +30,9 @@ pub(crate) struct Given {
     pub state: Option<String>,
 }
 
-/// The findings of a round about its server.
 pub(crate) enum Verdict {
     /// It answers, if only with a refusal.
     Well,
-    /// It misbehaves, with the reason.
     Failed(String),
 }
 
@@ -52,7 +50,6 @@ impl From<Error> for RoundOutcome {
     }
 }
 
-/// Sends a call that was let through.
 pub(crate) async fn send(
     call: &Call<'_>,
     opened: &Opened,

@@ -32,7 +32,6 @@ enum TaskProgress {
     Over(Reply),
 }
 
-/// Why cannot read the state of a task.
 enum Silence {
     /// Another try may be answered.
     Now(String),

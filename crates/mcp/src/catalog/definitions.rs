@@ -34,7 +34,6 @@ pub(crate) struct Definitions {
     pub listed_at: DateTime<Utc>,
 }
 
-/// The server's name for itself.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub(crate) struct Identity {
     pub name: String,
@@ -103,7 +102,6 @@ impl Definitions {
             && self.incomplete == other.incomplete
     }
 
-    /// Returns how the server that said this wants to be greeted.
     pub fn era(&self) -> Era {
         let version = Value::from(self.protocol_version.as_str());
         match serde_json::from_value::<ProtocolVersion>(version) {

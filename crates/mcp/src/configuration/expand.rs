@@ -122,7 +122,6 @@ fn parts(reference: &str) -> (&str, Option<&str>) {
     }
 }
 
-/// Splits the text after a `${` at its closing brace.
 fn reference(text: &str) -> Option<(&str, &str)> {
     let mut open = 0;
     for (at, letter) in text.char_indices() {
@@ -152,10 +151,8 @@ fn is_variable_name(name: &str) -> bool {
         && name.chars().all(|letter| letter.is_ascii_alphanumeric() || letter == '_')
 }
 
-/// Names the file and the server in errors.
 pub(super) struct EntryLocation<'a> {
     pub path: &'a Path,
-    /// The key of the servers' table.
     pub section: &'a str,
     pub server: &'a str,
 }

@@ -82,7 +82,6 @@ impl ServersFile {
         Ok(())
     }
 
-    /// Adds the servers of another program's present file.
     fn import(
         &mut self,
         path: &Path,

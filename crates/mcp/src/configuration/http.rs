@@ -8,7 +8,6 @@ use super::expand::{EntryLocation, Environment, expand, refuse};
 use super::table::{Grant, Table};
 use super::{Result, Secrets, Transport};
 
-/// Reads the keys of a server that is elsewhere.
 pub(super) fn http(
     place: &EntryLocation<'_>,
     url: &str,

@@ -23,7 +23,6 @@ pub struct Imported {
     pub notes: Vec<(String, String)>,
 }
 
-/// A secret that was replaced by a reference.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     pub server: String,
@@ -164,7 +163,6 @@ impl Import {
         }
     }
 
-    /// Writes a text with references in the place of its secrets.
     fn refer_to(
         &mut self,
         server: &str,

@@ -7,7 +7,6 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use parking_lot::Mutex;
 use serde_json::Value;
 
-/// What stands in the place of a secret.
 pub(crate) const REDACTED: &str = "[redacted]";
 /// Shorter values would blot out ordinary words.
 const SHORTEST: usize = 6;

@@ -261,7 +261,6 @@ fn binding(place: &EntryLocation<'_>, table: &Table) -> Result<AgentBinding> {
     Ok(AgentBinding { kind, tools, knowledge, bundled })
 }
 
-/// Reads the operator's file about the contents of the server.
 fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge> {
     let path = place.path.parent().unwrap_or(Path::new("")).join(file);
     let text = strict::read(&path).map_err(|error| place.error("knowledge", error.to_string()))?;

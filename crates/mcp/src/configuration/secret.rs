@@ -23,7 +23,6 @@ const SHORTEST: usize = 6;
 /// Shorter random words are versions and numbers of things.
 const RANDOM: usize = 12;
 
-/// Returns whether a variable with that name usually contains a secret.
 pub(super) fn is_named(name: &str) -> bool {
     let name = name.to_ascii_uppercase();
     let mut words = name.split(|letter: char| !letter.is_ascii_alphanumeric());

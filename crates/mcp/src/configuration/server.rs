@@ -14,7 +14,6 @@ use crate::types::AgentBinding;
 pub struct ServerConfig {
     /// Name of its table: 1 to 64 of `A-Z a-z 0-9 _ -`.
     pub name: String,
-    /// The operator's description for the agent catalog.
     pub description: Option<String>,
     pub transport: Transport,
     pub enabled: bool,
@@ -115,7 +114,6 @@ pub enum Transport {
     },
 }
 
-/// The offered tools, and the operator's declarations about them.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct ToolPolicy {
     /// `None`: all.
@@ -147,7 +145,6 @@ impl ToolPolicy {
         }
     }
 
-    /// Returns the tools that the file names, to compare them with the server's list.
     pub fn named(&self) -> impl Iterator<Item = &str> {
         let mut names: Vec<&str> = self
             .enabled

@@ -14,7 +14,6 @@ use crate::configuration::{BreakerPolicy, ServerConfig};
 use backon::{BackoffBuilder, ExponentialBackoff, ExponentialBuilder};
 use perihelion_clock::{self as clock, Rate};
 
-/// The counters of one server's calls.
 pub(super) struct Admission {
     breaker: Mutex<Breaker>,
     rate: Option<Rate>,
@@ -77,7 +76,6 @@ impl Admission {
         u32::try_from(self.most).unwrap_or(u32::MAX)
     }
 
-    /// Lets a call pass the circuit breaker.
     pub fn admit(&self) -> Result<Trial<'_>, Open> {
         self.use_now();
         let decides = self.breaker.lock().admit(clock::monotonic())?;

@@ -259,11 +259,9 @@ enum State {
     Failed(Error),
     /// A session is open, and has not listed its tools.
     Greeted(Arc<Session>),
-    /// A session is open, and its tools can be called.
     Open(Opened),
 }
 
-/// The connection for a caller that needs a session.
 pub(super) enum SessionSlot<'a> {
     Taken(Arc<Session>),
     Free(FreeSlot<'a>),

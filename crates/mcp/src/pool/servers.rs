@@ -37,7 +37,6 @@ pub struct Pool {
     /// Servers that left the file and finish their calls.
     pub(super) draining: Arc<Mutex<Vec<Arc<Server>>>>,
     pub(super) ended: CancellationToken,
-    /// Servers of the file that cannot be used at present.
     pub(super) unusable: RwLock<Vec<Unusable>>,
     _end: DropGuard,
 }

@@ -49,7 +49,6 @@ impl View {
         }
     }
 
-    /// Accepts tools that it listed at an earlier time.
     pub fn remember(&mut self, listing: Arc<Listing>) {
         self.tools = Tools::Own(listing);
     }
@@ -61,7 +60,6 @@ impl View {
         }
     }
 
-    /// Notes that it is connected and has listed its tools.
     pub fn run(&mut self, listing: Arc<Listing>) {
         self.tools = Tools::Own(listing);
         self.attempt = Attempt::Running;

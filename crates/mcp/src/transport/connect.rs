@@ -240,7 +240,6 @@ fn judge(
     Err(Failed { error, retry })
 }
 
-/// Names the field for which an answer cannot be read as that to the greeting.
 fn not_a_greeting(result: &ServerResult) -> String {
     let answer = serde_json::to_value(result).unwrap_or_default();
     let is_text: fn(&Value) -> bool = Value::is_string;

@@ -7,7 +7,6 @@ use rmcp::transport::streamable_http_client::StreamableHttpError;
 
 use super::sandbox::Unconfined;
 
-/// The meaning of a failed POST for its call.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Delivery {
     /// The call certainly did not reach the tool.

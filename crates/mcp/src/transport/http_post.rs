@@ -200,7 +200,6 @@ fn is_events(body: &[u8]) -> bool {
     fields.iter().any(|field| body.trim_ascii_start().starts_with(field))
 }
 
-/// Returns the messages in a text of a server.
 fn texts(body: &[u8]) -> Vec<String> {
     messages::repaired(body).unwrap_or_else(|| vec![String::from_utf8_lossy(body).into_owned()])
 }
@@ -230,7 +229,6 @@ fn shown(body: &[u8]) -> String {
     text::cut(&text::one_line(&String::from_utf8_lossy(body)), SHOWN_CHARS)
 }
 
-/// Reads events of bounded length.
 fn bounded_events(response: reqwest::Response, most: usize) -> Events {
     let mut length = 0;
     let mut last = 0;

@@ -39,7 +39,6 @@ pub(super) struct Bound {
     group: Option<PathBuf>,
 }
 
-/// The command that starts a program within a bound.
 pub(super) struct Launched {
     pub program: PathBuf,
     pub args: Vec<String>,

@@ -43,7 +43,6 @@ fn present<'de, D: Deserializer<'de>>(from: D) -> Result<Option<&'de RawValue>, 
 }
 
 impl Head<'_> {
-    /// Returns whether the message is a result that the library can read, as nearly all are.
     fn is_proper_result(&self) -> bool {
         let is_object = |part: &RawValue| part.get().starts_with('{');
         self.jsonrpc.as_ref().is_some_and(|version| version == "2.0")
@@ -201,7 +200,6 @@ fn usual_error(error: Value) -> Value {
     usual.into()
 }
 
-/// Writes the error that replaces an unreadable answer.
 fn failure(id: Value, why: &str, words: &str) -> Value {
     let words = text::cut(&text::one_line(words), SHOWN_CHARS);
     let message = format!("its answer cannot be read: {why}: {words}");

@@ -26,7 +26,6 @@ pub(crate) trait Askable: Send + Sync {
     fn answer(&self, params: &ElicitRequestParams) -> ElicitResult;
 }
 
-/// The calls in flight of one session that can get questions.
 #[derive(Default)]
 pub(crate) struct OpenCalls {
     calls: Mutex<Vec<Arc<dyn Askable>>>,
@@ -103,7 +102,6 @@ impl ProgressBoard {
     }
 }
 
-/// One call's place on the board.
 pub(super) struct Watch {
     board: Arc<ProgressBoard>,
     token: ProgressToken,

@@ -130,13 +130,11 @@ impl Drop for Process {
     }
 }
 
-/// The child's ends of the conversation.
 pub(super) struct Pipes {
     pub stdin: ChildStdin,
     pub stdout: ChildStdout,
 }
 
-/// A child and the process group that it leads.
 struct Group {
     child: Child,
     /// `None` after the group was killed: its number may then belong to other processes.
@@ -211,7 +209,6 @@ pub(super) const VARIABLE: &str = "PERIHELION_MCP_PROCESS";
 #[cfg(target_os = "linux")]
 const ROUNDS: usize = 5;
 
-/// The mark of one child and its descendants.
 pub(super) struct ProcessTag(String);
 
 impl ProcessTag {
@@ -287,7 +284,6 @@ fn namespace() -> String {
     link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
 }
 
-/// Lists the processes that carry marks, with those marks.
 #[cfg(target_os = "linux")]
 fn marked() -> Vec<(nix::unistd::Pid, Vec<String>)> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };

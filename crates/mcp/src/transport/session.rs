@@ -179,7 +179,6 @@ pub(crate) enum Failure {
     NotHandedOver,
     /// No answer came within the bound, which is given.
     TimedOut(Duration),
-    /// The server or the transport answered with an error.
     Service(ServiceError),
     /// The connection closed before the answer.
     Closed,

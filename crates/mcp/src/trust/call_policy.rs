@@ -7,7 +7,6 @@ use crate::configuration::{ApprovalMode, Effect, ToolPolicy};
 use crate::types::{CallPolicy, ToolAnnotations};
 
 impl CallPolicy {
-    /// Reads the servers file and the hints of a tool together.
     pub(crate) fn of(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Self {
         let effect = effect(policy, tool, hints);
         let own_mode = policy.approvals.get(tool).copied();

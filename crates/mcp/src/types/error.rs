@@ -5,7 +5,6 @@ use std::fmt;
 use std::ops::Deref;
 use std::sync::Arc;
 
-/// Why a server or a call failed.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum Error {
     /// No such table in the servers file.
@@ -52,7 +51,6 @@ pub enum Error {
         #[source]
         reason: Reason,
     },
-    /// The login to the server, or the logout, failed.
     #[error("no login to the MCP server {server}: {reason}")]
     Login {
         server: String,
@@ -64,7 +62,6 @@ pub enum Error {
 pub(crate) type Result<T, E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// Returns the class of the error in one word, to count by.
     pub fn class(&self) -> &'static str {
         match self {
             Self::UnknownServer(_) => "unknown_server",

@@ -57,7 +57,6 @@ pub enum Reply {
     Done(ToolOutcome),
 }
 
-/// A server's question during a call.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Asked {
     /// For a person, in the server's order.
@@ -106,7 +105,6 @@ pub struct TaskHandle {
     pub ttl_ms: Option<u64>,
 }
 
-/// Returns the answer of a person with the requested data.
 pub fn accepted(content: Option<Value>) -> Value {
     match content {
         Some(content) => json!({ "action": "accept", "content": content }),
@@ -140,7 +138,6 @@ pub struct CallContext {
     pub beside: BTreeMap<String, String>,
 }
 
-/// How far a call is, in the server's words.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Progress {
     pub done: f64,
@@ -183,7 +180,6 @@ impl ToolOutcome {
     }
 }
 
-/// Performs tool calls on the configured servers.
 #[async_trait]
 pub trait ToolHost: Send + Sync {
     /// Returns the servers that could be scanned and those that could not, in the file's order.

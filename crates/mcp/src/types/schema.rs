@@ -19,7 +19,6 @@ const STEPS_TO_EXPLAIN: u64 = 50_000;
 const BACKTRACKS: usize = 10_000;
 const PATTERN_BYTES: usize = 2 * 1024 * 1024;
 
-/// Why a schema cannot be used.
 #[derive(Clone, Debug, thiserror::Error)]
 pub enum Unusable {
     #[error("it is not an object")]

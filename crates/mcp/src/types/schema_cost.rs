@@ -143,7 +143,6 @@ impl<'a> Count<'a> {
         Unbounded::Steps(self.most)
     }
 
-    /// Counts the subschemas for the same value.
     fn in_place(
         &mut self,
         keywords: &'a Map<String, Value>,
@@ -163,7 +162,6 @@ impl<'a> Count<'a> {
         Ok(sum)
     }
 
-    /// Counts the subschemas for parts of the value.
     fn inner(
         &mut self,
         keywords: &'a Map<String, Value>,

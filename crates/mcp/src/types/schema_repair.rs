@@ -13,7 +13,6 @@ const NAMED: [&str; 5] =
 /// Keywords whose values are data and may be null.
 const DATA: [&str; 5] = ["default", "const", "enum", "example", "examples"];
 
-/// Keywords whose values are numbers.
 const NUMBERS: [&str; 11] = [
     "minimum",
     "maximum",
@@ -32,7 +31,6 @@ const NUMBERS: [&str; 11] = [
 const ROUNDS: usize = 4;
 const MAX_INVALID: usize = 1_000;
 
-/// Returns a schema of the current draft with the likely meaning of this one.
 pub(crate) fn repaired(schema: &Value) -> Value {
     let mut schema = schema.clone();
     if let Some(keywords) = schema.as_object_mut() {

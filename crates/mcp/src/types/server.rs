@@ -6,7 +6,6 @@ use serde::{Deserialize, Serialize};
 
 use super::{error::Result, tool::ToolDefinition};
 
-/// An operator's file about the contents of a server.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knowledge {
     /// As written in the servers file.
@@ -14,16 +13,13 @@ pub struct Knowledge {
     pub content: serde_json::Value,
 }
 
-/// How the operator wants the agent of a server to work.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AgentBinding {
     /// The kind of agent; by default the natural one of a bundled server, else the plain one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub kind: Option<String>,
-    /// Which tool plays which role for that kind.
     #[serde(default, skip_serializing_if = "BTreeMap::is_empty")]
     pub tools: BTreeMap<String, String>,
-    /// The operator's notes about the contents of the server, for the kind.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub knowledge: Option<Knowledge>,
     #[serde(default, skip_serializing_if = "Option::is_none")]
@@ -36,7 +32,6 @@ impl AgentBinding {
     }
 }
 
-/// A scanned server: the basis of an agent.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct ServerInfo {
     /// Name of its table in the servers file.
@@ -103,7 +98,6 @@ pub struct ServerState {
     pub phase: Phase,
     /// `stdio` or `http`.
     pub transport: String,
-    /// Number of tools that are offered.
     pub tools: usize,
     /// Empty while it is not known.
     #[serde(default)]

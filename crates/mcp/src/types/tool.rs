@@ -88,7 +88,6 @@ pub struct CallPolicy {
 }
 
 impl CallPolicy {
-    /// Returns the stricter of both, rule by rule.
     pub fn stricter(self, other: Self) -> Self {
         Self {
             needs_approval: self.needs_approval || other.needs_approval,

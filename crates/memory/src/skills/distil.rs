@@ -20,7 +20,6 @@ const SHORT: usize = 2;
 pub struct Call {
     pub tool: String,
     pub arguments: Value,
-    /// What it returned.
     pub result: String,
     /// Whether it is a part of a method; of other calls, only the results matter.
     pub is_step: bool,
@@ -33,7 +32,6 @@ pub struct Step {
     pub arguments: Value,
 }
 
-/// The subject of a lesson: a task and its solution.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Lesson {
     /// The task, with the same parameters as the steps.

@@ -16,7 +16,6 @@ const SAME: f64 = 0.85;
 /// Successes and failures that an imported skill may have: many more than there were, so that sums stay numbers.
 const MOST_USES: u64 = 1 << 31;
 
-/// Skills that are compared with a new one.
 const COMPARED: usize = 10;
 
 impl Skills {

@@ -46,7 +46,6 @@ impl Skill {
         share * 0.5_f64.powf(days / HALF_LIFE_DAYS)
     }
 
-    /// Returns whether agents can see it.
     pub fn is_usable(&self, now: DateTime<Utc>) -> bool {
         !self.is_stale && self.score(now) >= LEAST
     }

@@ -18,7 +18,6 @@ const NAMES: [&str; 11] = [
 /// Length from which a word of letters and digits counts as a key.
 const LONG: usize = 20;
 
-/// Returns whether an argument's name indicates a secret value.
 pub(super) fn is_secret_name(name: &str) -> bool {
     let plain: String = name.chars().filter(char::is_ascii_alphanumeric).collect();
     let plain = plain.to_ascii_lowercase();

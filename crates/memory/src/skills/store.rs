@@ -33,7 +33,6 @@ pub struct Skill {
     pub server: String,
     pub task: String,
     pub steps: Vec<Step>,
-    /// Hashes of the definitions of the tools that it calls.
     pub tools: ToolHashes,
     /// How it ended, in a word: `APPROVED` or `FIXED`.
     pub outcome: String,

@@ -15,7 +15,6 @@ use crate::{Error, Result};
 /// The kind of memories in the index; the owner is the user.
 const KIND: &str = "memory";
 
-/// Something that is known of a user.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Entry {
     pub kind: EntryKind,
@@ -173,7 +172,6 @@ impl UserMemory {
 /// Preferences in a prompt: they hold for every answer.
 const PREFERENCES: i64 = 12;
 
-/// Facts that fit the question.
 const FITTING: usize = 8;
 
 /// Facts that are newest, whatever the question.

@@ -4,7 +4,6 @@ use std::collections::BTreeSet;
 
 use super::words::{stem, words};
 
-/// The action on the things that a question names.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Intent {
     Read,
@@ -95,7 +94,6 @@ impl Question {
         }
     }
 
-    /// Returns whether it asks for many things of this name.
     pub fn is_plural(&self, word: &str) -> bool {
         self.plural.iter().any(|known| known == word)
     }

@@ -8,7 +8,6 @@ use crate::Operation;
 /// The cost of each word of a path that the question does not name.
 const BESIDES: f64 = 0.93;
 
-/// The features of an operation's place.
 pub struct Shape {
     /// Stems of the words in its path, each once.
     path: Vec<String>,

@@ -86,7 +86,6 @@ pub fn stems(name: &str) -> Vec<String> {
     split(name).split_whitespace().map(|word| stem(&word.to_lowercase())).collect()
 }
 
-/// The usual words for a method's action.
 fn verbs(method: &str) -> &'static str {
     match method {
         "POST" => "create add new",

@@ -83,7 +83,6 @@ pub fn words(text: &str) -> impl Iterator<Item = String> + '_ {
         .filter(|word| !EMPTY.contains(&word.as_str()))
 }
 
-/// Takes the ending of a plural off.
 pub fn stem(word: &str) -> String {
     if word.len() > 4 && word.ends_with("ies") {
         return format!("{}y", word.trim_end_matches("ies"));

@@ -8,7 +8,6 @@ use crate::{Catalogue, Operation};
 /// Segments of operations that look things up by what people call them.
 const SEARCHES: [&str; 5] = ["search", "find", "lookup", "query", "list"];
 
-/// The best source of each kind of thing.
 pub struct Yields {
     by_thing: HashMap<String, Vec<usize>>,
     /// Operations that look things up by name, the most needed ones first.

@@ -42,7 +42,6 @@ pub struct Parent {
 /// A range of the text that is found by words and by meaning.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Child {
-    /// Index of its parent.
     pub parent: usize,
     pub start: usize,
     pub end: usize,
@@ -59,7 +58,6 @@ pub struct Chunks {
 }
 
 impl Child {
-    /// Returns the indexed text: the context line and the text.
     pub fn indexed(&self, text: &str) -> String {
         let own = text.get(self.start..self.end).unwrap_or_default();
         if self.context.is_empty() { own.to_owned() } else { format!("{}\n{own}", self.context) }

@@ -61,7 +61,6 @@ pub(crate) fn closed(text: &str) -> String {
     closed
 }
 
-/// The item of a list that is being read.
 struct Item {
     depth: usize,
     /// Taken by the first text; the following text belongs to the same item.

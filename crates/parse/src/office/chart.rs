@@ -9,7 +9,6 @@ use crate::sheet::number_text;
 
 const MOST_POINTS: usize = 1_000;
 
-/// Writes a chart's title and data.
 pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
     let Some(chart) = xml::child(root, "chart") else { return };
     let title = xml::child(chart, "title").map(spoken).unwrap_or_default();
@@ -33,7 +32,6 @@ pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
     builder.table(&grid);
 }
 
-/// Writes the content outside of a sheet's cells: charts and comments.
 pub(crate) fn sheet_extras(
     package: &mut Package<'_>,
     sheet: &str,

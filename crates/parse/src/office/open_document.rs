@@ -208,7 +208,6 @@ impl Reader<'_> {
         }
     }
 
-    /// Returns the text of a cell: its value, or its words.
     fn cell(&mut self, node: Node<'_, '_>) -> String {
         let kinds = node.attributes().filter(|attribute| attribute.name() == "value-type");
         let is_error = kinds.clone().any(|kind| kind.value() == "error");

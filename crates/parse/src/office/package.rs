@@ -9,10 +9,8 @@ use super::xml;
 use crate::builder::author_names;
 use crate::{Error, Format, Limits, Warning};
 
-/// The part with the properties of a document of Office.
 pub(crate) const CORE: &str = "docProps/core.xml";
 
-/// An opened package, whose parts are read on demand.
 pub(crate) struct Package<'a> {
     archive: zip::ZipArchive<Cursor<&'a [u8]>>,
     format: Format,
@@ -105,7 +103,6 @@ impl<'a> Package<'a> {
         }
     }
 
-    /// Returns the notes for readers about the parts.
     pub fn warnings(&mut self) -> Vec<Warning> {
         let mut warnings = std::mem::take(&mut self.warnings);
         let parts = std::mem::take(&mut self.unread);

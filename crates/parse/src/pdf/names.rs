@@ -8,10 +8,8 @@ use hayro_interpret::hayro_syntax::Pdf;
 use hayro_interpret::hayro_syntax::object::{Object, Stream};
 use skrifa::{FontRef, MetadataProvider as _};
 
-/// Codes with their letters.
 type Map = HashMap<u32, String>;
 
-/// A file's data about its glyphs.
 pub(super) struct Names<'d> {
     document: &'d Pdf,
     /// Maps with a bad entry, which the font reader ignores completely; read if a letter is missing.

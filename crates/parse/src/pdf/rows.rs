@@ -13,7 +13,6 @@ pub(super) struct Piece {
     pub right: f64,
 }
 
-/// Pieces on one baseline.
 #[derive(Clone, Debug)]
 pub(super) struct Row {
     pub pieces: Vec<Piece>,

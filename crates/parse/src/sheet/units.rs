@@ -6,7 +6,6 @@ use calamine::Data;
 
 use super::{Book, caught, number_text, shown};
 
-/// The units of a sheet's cells.
 #[derive(Default)]
 pub(super) struct Units {
     /// By the number of the style.

@@ -94,7 +94,6 @@ fn fused(
     fuse(&[(weights.words, &words), (weights.meaning, &meaning)])
 }
 
-/// Returns the postings of a search's words in a space.
 async fn occurrences(
     database: &Database,
     space: &Space,
@@ -121,7 +120,6 @@ async fn occurrences(
     Ok(found)
 }
 
-/// Returns the postings of terms that are related to an unknown word.
 async fn near(
     database: &Database,
     space: &Space,

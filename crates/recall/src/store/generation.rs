@@ -8,7 +8,6 @@ use super::put::hex;
 use super::{StoredIndex, pgvector, vectors};
 use crate::{ContentHash, Error, Result, Scope, vector};
 
-/// The vectors of one model.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Generation {
     pub model: String,

@@ -119,7 +119,6 @@ struct Vectors {
     dimension: usize,
     numbers: Vec<u64>,
     values: Vec<f32>,
-    /// The position of a number's vector.
     places: HashMap<u64, usize>,
     /// Items that have no vector by the model yet.
     without: BTreeSet<u64>,

@@ -21,7 +21,6 @@ const MOST_PARTS: u64 = 64;
 
 pub(super) type Terms = BTreeMap<String, Vec<Posting>>;
 
-/// What one put brought.
 struct Part {
     last: u64,
     terms: Terms,
@@ -159,7 +158,6 @@ impl<'a> Recent<'a> {
     }
 }
 
-/// The waiting items of a space, packed, for a search.
 pub(super) struct Waiting<'a> {
     kind: &'a str,
     /// The space's next number at the time of reading: later items are newer than its statistics.
@@ -246,7 +244,6 @@ fn entries(body: &[u8]) -> impl Iterator<Item = Option<(&str, &[u8])>> {
 /// A term with its packed postings.
 type Entry<'a> = (&'a str, &'a [u8]);
 
-/// Takes the first entry, and returns the rest.
 fn entry(mut bytes: &[u8]) -> Option<(Entry<'_>, &[u8])> {
     let term = usize::try_from(posting::take(&mut bytes)?).ok()?;
     let postings = usize::try_from(posting::take(&mut bytes)?).ok()?;

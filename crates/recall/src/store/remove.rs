@@ -35,7 +35,6 @@ impl StoredIndex {
         finish(transaction, scope, kind, &mut space, placed).await
     }
 
-    /// Removes a parent's items as [`StoredIndex::remove_in`] does.
     pub async fn remove_parent_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,

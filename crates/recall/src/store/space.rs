@@ -7,7 +7,6 @@ use sqlx::AssertSqlSafe;
 
 use crate::{Error, Result, Scope, bm25::Statistics, words::Language};
 
-/// The items of one scope and one kind.
 #[derive(Clone, Debug)]
 pub(super) struct Space {
     pub(super) id: i64,
@@ -15,7 +14,6 @@ pub(super) struct Space {
     pub(super) next_number: u64,
     /// Items below this number are in the lists, later ones in waiting parts.
     pub(super) merged: u64,
-    /// Parts that wait.
     pub(super) parts: u64,
     pub(super) moment: Moment,
     pub(super) languages: BTreeSet<Language>,
@@ -45,7 +43,6 @@ impl Moment {
     }
 }
 
-/// Returns the numbers of items that went since a revision.
 pub(super) async fn gone_since(
     database: &Database,
     space: &Space,

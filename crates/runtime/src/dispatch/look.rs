@@ -28,10 +28,8 @@ impl Drop for Wake {
     }
 }
 
-/// Finds threads by asking the store.
 pub struct Look {
     store: Arc<dyn Leases>,
-    /// The filter for each graph.
     wanted: Vec<WorkFilter>,
     thorough: bool,
     every: Duration,

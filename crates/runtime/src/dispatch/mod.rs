@@ -38,7 +38,6 @@ pub struct Scope {
     pub thorough: bool,
 }
 
-/// Selects the threads that a worker continues.
 pub struct Dispatcher {
     look: Look,
     /// The wake-up calls; `None` for a store in a file or in memory, whose processes share one machine.

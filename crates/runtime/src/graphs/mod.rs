@@ -64,7 +64,6 @@ pub struct About {
     pub screens: Screens,
 }
 
-/// The nodes of a graph and the ways between them.
 #[derive(Clone, Debug, Default)]
 pub struct Drawing {
     pub entry: Vec<String>,
@@ -72,7 +71,6 @@ pub struct Drawing {
     pub edges: Vec<Edge>,
 }
 
-/// A step of a thread with the state after it.
 #[derive(Clone, Debug)]
 pub struct FoldedStep {
     /// The state as people are shown it: after an input with the message that the next step takes in.
@@ -102,7 +100,6 @@ pub struct Edit<'a> {
     pub head: Option<u64>,
 }
 
-/// The interface through which a service uses a graph.
 #[async_trait]
 pub trait Served: Send + Sync {
     fn about(&self) -> &Arc<About>;
@@ -113,13 +110,11 @@ pub trait Served: Send + Sync {
 
     fn check_input(&self, input: &Value) -> Result<(), Error>;
 
-    /// Refuses an update of the state that cannot be read.
     fn check_update(&self, update: &Value) -> Result<(), Error>;
 
     /// Reads the state of a thread at a step, or at its head.
     async fn state(&self, thread: ThreadId, at: Option<u64>) -> Result<ThreadState, Error>;
 
-    /// Reads the next step after a state.
     async fn fold(
         &self,
         thread: ThreadId,
@@ -182,7 +177,6 @@ pub struct GraphParts {
     pub store: Arc<dyn Store>,
     /// The model of the settings; without an endpoint, its error names the missing setting.
     pub model: Arc<dyn ChatModel>,
-    /// The MCP servers of the settings.
     pub tools: Arc<dyn ToolHost>,
 }
 

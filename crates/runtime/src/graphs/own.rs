@@ -39,7 +39,6 @@ impl<S: State> OwnGraph<S> {
         Self { build: Box::new(build), about, hooks: Hooks::default() }
     }
 
-    /// Sets the description of the graph, a sentence.
     pub fn description(mut self, text: &str) -> Self {
         self.about.description = Some(text.to_owned());
         self

@@ -29,7 +29,6 @@ impl HostedState {
     }
 }
 
-/// The position of a hosted graph's thread.
 #[derive(Debug, Default, Deserialize)]
 #[serde(default)]
 struct HostedPlace {
@@ -42,7 +41,6 @@ struct HostedPlace {
     pending: Option<IgnoredAny>,
 }
 
-/// The checkpoint of a hosted graph's thread.
 #[derive(Debug, Deserialize)]
 struct HostedStep {
     step: Option<i64>,
@@ -51,7 +49,6 @@ struct HostedStep {
 /// An event of a stream that a hosted graph tells itself, as clients see it.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostedEvent {
-    /// The stream mode that shows it.
     pub mode: String,
     /// Its name, with the namespace of a subgraph behind it.
     pub event: String,
@@ -151,7 +148,6 @@ impl ThreadState {
         }
     }
 
-    /// Returns the words of its first message.
     pub fn first_message(&self) -> Option<String> {
         match self.of::<GraphState>() {
             Some(star) => star.messages.iter().next().map(|message| message.content.clone()),

@@ -20,7 +20,6 @@ use perihelion_engine::runner::{
 };
 use perihelion_settings::config::strict::nearest;
 
-/// Turns an input into the update that begins a run.
 type ReadInput<S> = dyn Fn(Value) -> serde_json::Result<<S as State>::Update> + Send + Sync;
 
 /// Returns the displayed state after a step, if it differs from the stored one.
@@ -44,7 +43,6 @@ impl<S: State> Clone for Hooks<S> {
     }
 }
 
-/// The settings of every runner of a runtime.
 #[derive(Clone)]
 pub struct Setup {
     pub store: Arc<dyn Store>,

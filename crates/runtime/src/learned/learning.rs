@@ -14,11 +14,9 @@ use perihelion_mcp::{ServerInfo, ToolDefinition};
 use perihelion_star::{CallRecord, ShownSkill, Statement, Work, is_built_in};
 use serde_json::json;
 
-/// Skills that an agent is shown.
 const SHOWN: usize = 3;
 
 impl MemoryService {
-    /// Returns skills that are like a task, as the agent is shown them.
     pub(super) async fn similar(
         &self,
         tenant: &str,
@@ -132,7 +130,6 @@ fn hashes(tools: &[ToolDefinition]) -> ToolHashes {
     tools.iter().map(hash).collect()
 }
 
-/// Name of the schema of the extractor's answer.
 const SCHEMA: &str = "user_memory";
 
 /// Characters of a message that are looked at.

@@ -28,10 +28,8 @@ use perihelion_star::{Experience, Known, ShownSkill, Statement, Work};
 /// How long the end of a program waits for lessons to be stored and users' words to be understood.
 const FAREWELL: Duration = Duration::from_secs(30);
 
-/// The log message for a lost lesson.
 const NOTHING_LEARNED: &str = "cannot learn a skill from a task";
 
-/// Why skills and memories cannot be used.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error(transparent)]
@@ -188,7 +186,6 @@ pub async fn open_skills(settings: &Settings) -> Result<Skills, crate::Error> {
     Ok(Skills::new(index(settings).await?))
 }
 
-/// Opens the memories of users, in the settings' database.
 pub async fn open_memory(settings: &Settings) -> Result<UserMemory, crate::Error> {
     Ok(UserMemory::new(index(settings).await?))
 }

@@ -27,7 +27,6 @@ pub use absent::Readiness;
 pub use presence::{Answer as ReloadAnswer, Process, processes, request_reload};
 pub use watch::{Environment, ReloadListener, ReloadOutcome, Watching};
 
-/// How long a process needs its servers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Life {
     /// It leaves a question to the workers, and looks at no server.
@@ -52,7 +51,6 @@ pub(super) struct Plugins {
     turn: tokio::sync::Mutex<()>,
 }
 
-/// A servers file that was read, and where from.
 pub(super) struct Source {
     pub servers: ServersFile,
     pub file: Option<PathBuf>,
@@ -106,7 +104,6 @@ pub(super) fn pins(settings: &Settings, mode: PinMode) -> Result<Pins, Error> {
     })
 }
 
-/// Returns where people's logins to servers are stored.
 pub(super) fn logins() -> Logins {
     Logins::new(config::data_directory().join("logins"))
 }

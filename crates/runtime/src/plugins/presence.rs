@@ -54,7 +54,6 @@ pub struct Process {
     place: ProcessFiles,
 }
 
-/// This process, as visible to other processes.
 #[derive(Debug)]
 pub(super) struct Presence {
     place: ProcessFiles,

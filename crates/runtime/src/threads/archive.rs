@@ -20,7 +20,6 @@ const EVENTS: u32 = 1_000;
 
 #[derive(Debug, Default)]
 pub struct ArchiveReport {
-    /// How many threads were archived.
     pub archived: u64,
     /// Threads that are damaged, so that they were left in the database.
     pub failed: Vec<(ThreadId, checkpoint::Error)>,

@@ -43,12 +43,10 @@ impl Runtime {
 }
 
 impl Threads {
-    /// Looks after the threads of a store that is open.
     pub fn of(store: Arc<dyn Store>) -> Self {
         Self(store)
     }
 
-    /// Opens the threads of the database that the settings name.
     pub async fn open(settings: &Settings) -> Result<Self, Error> {
         Ok(Self(open_store(settings).await?))
     }

@@ -24,7 +24,6 @@ impl Threads {
 }
 
 impl ThreadView {
-    /// Reads a thread's row, runs and open questions from a store.
     pub async fn read(store: &dyn Store, thread: ThreadId) -> Result<Self, checkpoint::Error> {
         let info = store.info(thread).await?;
         let runs = store.runs(thread).await?;

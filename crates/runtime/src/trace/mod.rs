@@ -20,7 +20,6 @@ use perihelion_settings::config::{self, Collector, Settings};
 use perihelion_telemetry::reading::{self, Event, Finder, Note, Overview, TraceDiff};
 use perihelion_telemetry::{About, ContinuedRuns, Exporter, Labels, Span, TraceId, View, otlp};
 
-/// A run of a thread as a tree of spans.
 #[derive(Clone, Debug, Serialize)]
 pub struct Trace {
     #[serde(flatten)]
@@ -61,7 +60,6 @@ impl Trace {
         reading::page(&title, &self.head, &self.spans)
     }
 
-    /// Aligns this trace with another one and lists the differences.
     pub fn compare(&self, other: &Self) -> TraceDiff {
         reading::compare(&self.spans, &other.spans)
     }
@@ -117,7 +115,6 @@ fn labels(settings: &Settings) -> Labels {
     }
 }
 
-/// Makes the exporter that the settings ask for, of a process that continues certain runs.
 pub(super) fn exporter(
     settings: &Settings,
     continued: ContinuedRuns,

@@ -20,7 +20,6 @@ pub struct Replayed {
     pub no_longer_kept: u64,
 }
 
-/// Sends traces to a collector on request.
 #[derive(Debug)]
 pub struct Replayer {
     sink: Sink,

@@ -92,7 +92,6 @@ impl<'a> Traces<'a> {
         graph.replay(thread, Some(found.ok_or(unknown)?.id)).await
     }
 
-    /// Compares two threads, or runs of them, step by step.
     pub async fn compare(
         &self,
         one: (ThreadId, Option<u32>),
@@ -102,7 +101,6 @@ impl<'a> Traces<'a> {
     }
 }
 
-/// A model's answer to a recorded request with another prompt.
 #[derive(Clone, Debug, Serialize)]
 pub struct AnswerAgain {
     pub output: String,

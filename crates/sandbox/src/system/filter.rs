@@ -12,7 +12,6 @@ use crate::Error;
 /// A thread of the same process, which libraries may start.
 const CLONE_THREAD: u64 = 0x1_0000;
 
-/// Numbers of the calls on one machine's architecture.
 #[cfg(target_arch = "x86_64")]
 mod calls {
     pub const CLONE: i64 = 56;
@@ -28,7 +27,6 @@ mod calls {
     ];
 }
 
-/// Numbers of the calls on one machine's architecture.
 #[cfg(target_arch = "aarch64")]
 mod calls {
     pub const CLONE: i64 = 220;

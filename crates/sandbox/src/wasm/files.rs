@@ -42,7 +42,6 @@ pub enum Errno {
     NotSupported = 58,
 }
 
-/// A tree of files within bounds.
 pub struct Files {
     nodes: BTreeMap<Inode, Node>,
     next: Inode,
@@ -57,7 +56,6 @@ pub struct Files {
 const REPORT_BYTES: usize = 16 << 20;
 
 impl Files {
-    /// Makes the tree that every run starts from.
     pub fn new(room: usize, slots: usize) -> Self {
         let mut files = Self {
             nodes: BTreeMap::new(),

@@ -5,7 +5,6 @@ use wasmtime::{AsContextMut, Caller};
 use super::files::Errno;
 use super::host::Host;
 
-/// The guest's memory with the host's state.
 pub struct Guest<'a> {
     pub memory: &'a mut [u8],
     pub host: &'a mut Host,

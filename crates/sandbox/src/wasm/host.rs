@@ -28,7 +28,6 @@ pub struct Host {
     pub environment: Vec<String>,
 }
 
-/// Why the guest was stopped from inside a call to the host.
 #[derive(Debug, thiserror::Error)]
 pub enum Stop {
     #[error("the program ended with status {0}")]

@@ -5,7 +5,6 @@ use super::files::{Errno, Inode, ROOT};
 /// Most files open at once.
 const MOST: usize = 256;
 
-/// The part of the tree that contains a path.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Area {
     /// Folders without files of the program.

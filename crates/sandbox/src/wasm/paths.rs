@@ -70,7 +70,6 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     Ok(())
 }
 
-/// The target of a path: a name in a folder, or a folder itself.
 struct PathTarget {
     folder: Inode,
     /// Empty if the path names the folder.

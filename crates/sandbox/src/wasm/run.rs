@@ -18,7 +18,6 @@ use crate::{Error, Fault, FaultType, Limits, Outcome, Program, clock};
 pub const WASM_STACK: usize = 4 << 20;
 /// Stack that the guest's calls and the host's functions share.
 pub const HOST_STACK: usize = 6 << 20;
-/// Name of the driver's report.
 pub const OUTCOME: &str = "outcome.json";
 const START: &[u8] =
     b"import marshal\nwith open('/run/driver.bin', 'rb') as file:\n    exec(marshal.load(file))\n";
@@ -118,7 +117,6 @@ fn host(program: &Program, limits: &Limits, files: Files) -> Host {
     }
 }
 
-/// Reads the node at the report's place.
 fn written(host: &Host) -> Option<Vec<u8>> {
     let mut files = host.files.below(RUN).into_iter();
     files.find(|(name, _)| name == OUTCOME).map(|(_, bytes)| bytes.to_vec())

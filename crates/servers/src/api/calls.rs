@@ -13,7 +13,6 @@ use super::checks::{check_override, leads_to_secrets};
 use super::client::{Answer, Client, Sending};
 use super::{Error, Options, Result, pages};
 
-/// Environment variable that names the base address.
 const BASE_URL: &str = "PERIHELION_API_BASE_URL";
 
 /// What call_operation is given.

@@ -52,7 +52,6 @@ fn fields(body: &[u8]) -> Vec<String> {
     pairs.chain(parts).collect()
 }
 
-/// Returns whether a base address leads to one at which a cloud gives out secrets.
 pub async fn leads_to_secrets(base: &Base) -> bool {
     let Ok(url) = Url::parse(base.as_str()) else { return true };
     match url.host() {

@@ -43,7 +43,6 @@ pub struct Answer {
     pub status: u16,
     pub headers: Map<String, Value>,
     pub body: Value,
-    /// The body was longer than is read.
     pub is_cut: bool,
     /// Bytes of the body.
     pub size: usize,

@@ -131,7 +131,6 @@ fn limits(options: &Options, asked: Option<f64>) -> Result<Limits, Error> {
     }
 }
 
-/// Describes the structured result for a model.
 fn text(outcome: &Outcome) -> String {
     let mut text = String::new();
     // Writing to a String does not fail.

@@ -176,7 +176,6 @@ async fn drive(
     })
 }
 
-/// The results for the threads so far.
 #[derive(Default)]
 struct Account {
     driven: u64,

@@ -8,7 +8,6 @@ use super::strict::Invalid;
 /// Address used when a key is set but no address is.
 pub(super) const PUBLIC_ENDPOINT: &str = "https://api.openai.com/v1";
 
-/// What an endpoint speaks.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Api {
@@ -43,7 +42,6 @@ impl Api {
     }
 }
 
-/// An input type of a model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Input {
@@ -62,7 +60,6 @@ impl Inputs {
         Self(inputs.into_iter().collect())
     }
 
-    /// Returns whether the model accepts it.
     pub fn takes(&self, input: Input) -> bool {
         input == Input::Text || self.0.contains(&input)
     }

@@ -76,7 +76,6 @@ pub enum JsonMode {
 
 impl Setting for JsonMode {}
 
-/// Which form of a decision a model is asked for.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Protocol {

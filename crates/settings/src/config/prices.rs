@@ -32,7 +32,6 @@ impl Price {
     }
 }
 
-/// The prices in force, and the model that each role asks.
 #[derive(Clone, Debug, Default)]
 pub struct Prices {
     pub(super) models: BTreeMap<String, Price>,

@@ -17,7 +17,6 @@ pub struct Key {
     pub variable: &'static str,
 }
 
-/// A type that a setting can have.
 pub(super) trait Setting: DeserializeOwned {
     /// Reads the value from the text of an option or an environment variable; by default as the file's text.
     fn from_text(text: &str) -> Result<Self, Invalid> {
@@ -103,7 +102,6 @@ impl<T: Setting> Setting for Option<T> {
     }
 }
 
-/// The sources of values, in one load.
 pub(super) struct Sources<'a> {
     /// Command-line options by settings key: (key, option's name, value).
     pub options: &'a [(Cow<'static, str>, &'static str, String)],
@@ -145,7 +143,6 @@ impl Sources<'_> {
         Ok(Some(value.placed_in(self.path().parent().unwrap_or(Path::new("")))))
     }
 
-    /// Makes the error for a value in the settings file.
     pub fn refuse(&self, key: &str, source: Invalid) -> Error {
         Error::value(self.path(), key, source)
     }
@@ -157,11 +154,9 @@ impl Sources<'_> {
 
 /// A table of the settings file, with what goes before its values.
 pub(super) trait Section: Sized {
-    /// The table as the file has it.
     type File: Default + DeserializeOwned;
     const KEYS: &'static [Key];
 
-    /// Applies all layers.
     fn resolve(file: Self::File, sources: &Sources<'_>) -> Result<Self, Error>;
 }
 

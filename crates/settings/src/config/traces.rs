@@ -72,7 +72,6 @@ pub struct Collector {
     pub transport: Transport,
 }
 
-/// The unit of a trace ID.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum TraceScope {
@@ -171,7 +170,6 @@ pub struct Metrics {
     pub temporality: Temporality,
 }
 
-/// The start of counters and histograms.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Temporality {

@@ -28,7 +28,6 @@ pub mod label {
 
 use label as l;
 
-/// How an instrument adds up.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Kind {
     /// A whole number that only grows.
@@ -46,7 +45,6 @@ pub enum Kind {
 }
 
 impl Kind {
-    /// Returns the word that the documentation has for it.
     pub fn as_str(self) -> &'static str {
         match self {
             Self::Counter | Self::Sum => "counter",
@@ -56,7 +54,6 @@ impl Kind {
     }
 }
 
-/// The name of an instrument and its meaning.
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     pub name: &'static str,

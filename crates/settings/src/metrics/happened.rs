@@ -25,7 +25,6 @@ pub enum ModelCall<'a> {
     Failed(&'static str),
 }
 
-/// A model was asked, and its caller has an answer or an error.
 pub fn model_called(timer: Timer, role: &'static str, call: ModelCall<'_>) {
     let (Some(to), Some(took)) = (instruments(), timer.elapsed()) else { return };
     let ended = match call {
@@ -47,7 +46,6 @@ pub fn model_called(timer: Timer, role: &'static str, call: ModelCall<'_>) {
     }
 }
 
-/// A request to a model is about to be repeated.
 pub fn model_retried(role: &'static str, reason: &'static str) {
     tell(|to| to.retries.add(1, &[KeyValue::new(l::ROLE, role), KeyValue::new(l::REASON, reason)]));
 }
@@ -77,7 +75,6 @@ pub fn breaker_tripped(reason: &'static str) {
     tell(|to| to.trips.add(1, &[KeyValue::new(l::REASON, reason)]));
 }
 
-/// An agent's output was judged.
 pub fn reflected(agent: &str, verdict: &'static str) {
     let Some(to) = instruments() else { return };
     let agent = KeyValue::new(l::AGENT, agent.to_owned());
@@ -90,12 +87,10 @@ pub fn citations_removed(agent: &str, count: u64) {
     to.citations_removed.add(count, &[KeyValue::new(l::AGENT, agent.to_owned())]);
 }
 
-/// This number of threads in the database has this status now.
 pub fn threads_stand(status: &'static str, count: u64) {
     tell(|to| to.threads.record(count, &[KeyValue::new(l::STATUS, status)]));
 }
 
-/// This number of threads in the database has a pending trace now.
 pub fn traces_pending(count: u64) {
     tell(|to| to.pending.record(count, &[]));
 }

@@ -10,7 +10,6 @@ use sqlx::postgres::PgDatabaseError;
 
 use crate::{Error, hint};
 
-/// The code with which the server reports that it stopped a statement.
 const QUERY_CANCELED: &str = "57014";
 
 #[derive(Debug)]
@@ -65,7 +64,6 @@ pub fn database_error(error: sqlx::Error) -> Error {
     Error::Database { message, hint: String::new() }
 }
 
-/// Returns the meaning of a code, by the table of error codes in Postgres' manual.
 fn kind(code: &str) -> &'static str {
     let class = code.get(..2).unwrap_or_default();
     let found = KINDS.iter().find(|(known, _)| *known == code);

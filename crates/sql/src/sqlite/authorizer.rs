@@ -20,7 +20,6 @@ pub struct Permissions {
     defined: Mutex<HashSet<String>>,
 }
 
-/// The existing tables, and their readable columns.
 #[derive(Debug, Default)]
 pub struct Rules {
     /// Tables and views that the operator named; empty permits every one but SQLite's own.
@@ -154,7 +153,6 @@ impl Permissions {
         *self.rules.write() = rules;
     }
 
-    /// Takes note of the statement that is compiled next.
     pub fn begin(&self, sql: &str) {
         *self.defined.lock() = super::names::defined(sql);
     }

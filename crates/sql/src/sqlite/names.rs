@@ -5,7 +5,6 @@
 
 use std::collections::HashSet;
 
-/// A token of SQL, in the necessary detail.
 #[derive(Debug, PartialEq)]
 enum Token {
     /// A bare word or a quoted name, in lower case.

@@ -76,9 +76,7 @@ pub(super) async fn call(
     }
 }
 
-/// A call that its rules permit.
 pub(super) struct Permitted {
-    /// The arguments with which a person replaced the original ones.
     pub edited: Option<Map<String, Value>>,
     pub under: Option<CallPolicy>,
 }
@@ -114,7 +112,6 @@ pub struct Verdict {
     pub approved: bool,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub reason: Option<String>,
-    /// Replaces the arguments of the call that was asked about.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Map<String, Value>>,
 }

@@ -24,7 +24,6 @@ pub struct Answered {
     pub calls: Vec<ToolCall>,
 }
 
-/// An agent with the tools of one server.
 pub struct React {
     model: Arc<dyn ChatModel>,
     tools: Arc<dyn ToolHost>,
@@ -32,7 +31,6 @@ pub struct React {
 }
 
 impl React {
-    /// Makes an agent of a model and of a server as a scan shows it.
     pub fn new(model: Arc<dyn ChatModel>, tools: Arc<dyn ToolHost>, server: ServerInfo) -> Self {
         Self { model, tools, server }
     }

@@ -45,7 +45,6 @@ impl<W: State> Kind for Pipeline<W> {
 }
 
 impl<W: State> Pipeline<W> {
-    /// Declares the graph for one assignment.
     fn graph(&self, job: &Arc<Job>) -> Result<Arc<Graph<PipelineState<W>>>, BuildError> {
         let stages = &self.stages;
         let names: Arc<[String]> = stages.iter().map(|(name, _)| (*name).to_owned()).collect();
@@ -114,7 +113,6 @@ impl<W: State> Pipeline<W> {
         Self { card: KindCard { name, ..KindCard::default() }, stages: Vec::new() }
     }
 
-    /// Describes the use of the kind in a phrase.
     pub fn about(mut self, about: &'static str) -> Self {
         self.card.about = about;
         self
@@ -147,7 +145,6 @@ impl<W: State> Pipeline<W> {
         self
     }
 
-    /// Makes this the natural kind of a bundled server.
     pub fn natural_for(mut self, server: &'static str) -> Self {
         self.card.natural_for.push(server);
         self

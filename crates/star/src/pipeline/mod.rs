@@ -22,7 +22,6 @@ pub use super::{
 };
 pub use perihelion_llm::{Role, clip};
 
-/// The node that judges a pipeline's finding.
 pub(super) const REFLECT: &str = "reflect";
 
 pub(super) const GRAPH_PREFIX: &str = "agent:";

@@ -18,7 +18,6 @@ pub(super) type Run<W> = Arc<dyn Fn(Stage<W>) -> BoxFuture<'static, StageResult<
 
 pub(super) struct StageNode<W: State> {
     pub name: String,
-    /// The stage that follows in the list.
     pub next: Option<String>,
     pub names: Arc<[String]>,
     pub run: Run<W>,
@@ -81,7 +80,6 @@ impl<W: State> StageNode<W> {
     }
 }
 
-/// Ends the pipeline with a failure, which the star gets as data.
 fn failed<W: State>(update: PipelineUpdate<W>, error: AgentError) -> NodeOutput<PipelineState<W>> {
     let failed = Outcome::Failed { error, finding: Default::default(), reflection: None };
     NodeOutput::goto(PipelineUpdate { outcome: Some(failed), ..update }, [])

@@ -49,7 +49,6 @@ pub(super) struct Remaining {
     task: String,
     /// The same without entities.
     query: String,
-    /// Instructions of people who approved calls of the stage.
     pub(super) instructions: Mutex<Vec<Instruction>>,
 }
 
@@ -115,7 +114,6 @@ impl<W: State> Stage<W> {
         Ok(())
     }
 
-    /// Returns the assignment, with the outputs of upstream agents.
     pub fn assignment(&self) -> &Assignment {
         &self.job.assignment
     }
@@ -341,7 +339,6 @@ impl<W: State> Stage<W> {
         Ok(question::clarify(&self.ctx, Some(&self.job.agent), &question, options).await?)
     }
 
-    /// Reports the progress of the agent in one line to the listener.
     pub fn progress(&self, message: impl Into<String>) {
         let agent = self.job.agent.clone();
         let message = message.into();
@@ -358,7 +355,6 @@ impl<W: State> Stage<W> {
         Ok(self.ctx.random().await?)
     }
 
-    /// Returns the effects of the stage, as an update.
     pub(super) fn take(&self) -> PipelineUpdate<W> {
         let mut log = self.left.log.lock();
         PipelineUpdate {

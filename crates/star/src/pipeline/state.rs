@@ -25,12 +25,9 @@ pub struct PipelineState<W: State> {
     /// Tool calls so far, of all attempts.
     pub calls: Log<CallRecord>,
     pub artifacts: Dict<Artifact>,
-    /// The open-world sources that the agent has seen.
     pub tainted_by: Sources,
-    /// Instructions of people who approved its calls.
     pub instructions: Log<Instruction>,
     pub spent: Spent,
-    /// Stages that have run.
     pub stages: u32,
     pub attempt: Attempt,
     pub outcome: Outcome,
@@ -127,7 +124,6 @@ pub struct Attempt {
     pub feedback: Option<String>,
 }
 
-/// How far a pipeline is.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "status", rename_all = "snake_case")]
 pub enum Outcome {
@@ -219,7 +215,6 @@ pub struct Clarification {
 }
 
 impl Clarification {
-    /// Asks a question with a free answer.
     pub fn new(question: impl Into<String>) -> Self {
         Self { question: question.into(), options: Vec::new() }
     }

@@ -15,7 +15,6 @@ use perihelion_engine::graph::{Context, Limits, Node, NodeEntry, NodeError, Node
 use perihelion_engine::runner::Subgraph;
 use perihelion_mcp as mcp;
 
-/// The word for the kind of a team, among the kinds of agents.
 const KIND: &str = "team";
 
 pub struct TeamAgent {
@@ -37,7 +36,6 @@ impl TeamAgent {
         Self::with(team.agent_name(), team, kinds, servers)
     }
 
-    /// Makes the agent of a team from recorded facts alone.
     pub(crate) fn recorded(name: String, kinds: &Arc<Kinds>, agents: RecordedAgents) -> Self {
         Self::with(name, Team::default(), kinds, Servers::Recorded(agents))
     }

@@ -100,7 +100,6 @@ pub struct Team {
 }
 
 impl Team {
-    /// Returns the name by which the supervisor chooses it, and of its node.
     pub fn agent_name(&self) -> String {
         format!("{TEAM_PREFIX}{}", self.design.name)
     }
@@ -115,7 +114,6 @@ pub fn clean_name(name: &str) -> String {
 }
 
 impl TeamDesign {
-    /// Returns the design with its names in their stored form.
     #[must_use]
     pub fn cleaned(mut self) -> Self {
         self.name = clean_name(&self.name);

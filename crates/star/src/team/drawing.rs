@@ -5,7 +5,6 @@ use super::design::TeamDesign;
 use crate::diagram::{Diagram, Shape};
 
 impl TeamDesign {
-    /// Draws the same as [`TeamDesign::mermaid`] as SVG.
     pub fn svg(&self) -> String {
         let mut diagram = Diagram::new(&self.name);
         diagram.node("supervisor", &["supervisor", &self.name], Shape::Round);

@@ -203,7 +203,6 @@ impl ArchitectNode {
 /// Characters of a server's description, and of a tool's, that the architect is shown.
 const SHOWN_CHARS: usize = 240;
 
-/// Tools of one server that the architect is shown.
 const SHOWN_TOOLS: usize = 40;
 
 #[derive(Debug)]

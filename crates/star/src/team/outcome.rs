@@ -18,7 +18,6 @@ const VERDICTS: [ReflectionVerdict; 4] = [
     ReflectionVerdict::Approved,
 ];
 
-/// Reads the end of a team's star.
 pub(super) fn report_of(end: &GraphState, assignment: &Assignment) -> Report {
     let results: Vec<&AgentResult> = end.results_of_turn().collect();
     let found: Vec<&AgentResult> =
@@ -86,7 +85,6 @@ fn calls_of(result: &AgentResult) -> impl Iterator<Item = CallRecord> {
     })
 }
 
-/// Returns the key of a team's artifact in the star above.
 fn below(assignment: &Assignment, key: &str) -> String {
     format!("{}/{key}", assignment.id)
 }

@@ -61,7 +61,6 @@ pub fn labels(root: Option<&Span>) -> Vec<KeyValue> {
     out.list
 }
 
-/// Writes an event within a span, for the backends that show it.
 pub fn events(
     span: &Span,
     content: bool,
@@ -130,7 +129,6 @@ impl Attributes {
         }
     }
 
-    /// Describes the original of a captured text.
     fn digest(&mut self, names: &[&'static str], text: &str) {
         if let Some(name) = names.first() {
             let digest: String =

@@ -83,7 +83,6 @@ pub(super) fn asked_in_chat(messages: &[ChatMessage], bytes: usize) -> String {
     json!(messages.iter().map(one).collect::<Vec<_>>()).to_string()
 }
 
-/// Writes an answer in the form of Chat Completions.
 pub(super) fn answered_in_chat(text: &str, calls: &[ToolCall], bytes: usize) -> String {
     let answer = json!({ "role": "assistant", "content": cut_at(text, bytes) });
     with_calls(answer, calls, bytes).to_string()

@@ -12,7 +12,6 @@ use perihelion_engine::ids::ThreadId;
 /// How long an agent worked, as the star records and keeps it; never the same twice.
 const LATENCY: &str = "latency_ms";
 
-/// How two runs, or two threads, compare.
 #[derive(Clone, Debug, Serialize)]
 pub struct Comparison {
     pub same: bool,

@@ -129,7 +129,6 @@ impl Part {
         Ok(Self { info, run, steps, totals, names, any_name })
     }
 
-    /// Replaces what differs by nature in a value.
     pub(super) fn plain(&self, value: &Value) -> Value {
         match value {
             Value::String(text) => Value::String(self.plain_text(text)),

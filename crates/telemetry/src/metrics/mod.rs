@@ -25,7 +25,6 @@ use super::otlp;
 
 pub use deliveries::{Deliveries, Refresh};
 
-/// Why metrics cannot be collected.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot set up metrics: {0}")]
@@ -34,7 +33,6 @@ pub enum Error {
     Text(#[from] prometheus::Error),
 }
 
-/// The collector of this process's instruments.
 pub struct Collected {
     /// Adds up while it lives.
     _provider: SdkMeterProvider,
@@ -84,7 +82,6 @@ impl Collected {
         Ok(Self { _provider: provider, deliveries, registry })
     }
 
-    /// Writes everything in the text format of Prometheus.
     pub fn text(&self) -> Result<String, Error> {
         Ok(prometheus::TextEncoder::new().encode_to_string(&self.registry.gather())?)
     }

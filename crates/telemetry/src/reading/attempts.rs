@@ -86,7 +86,6 @@ fn repairs(spans: &[Span], notes: &mut Vec<Note>) {
     }
 }
 
-/// Compares the drafts that an agent's reflections judged.
 fn rounds(spans: &[Span], notes: &mut Vec<Note>) {
     let outputs: HashMap<SpanId, &str> = spans
         .iter()

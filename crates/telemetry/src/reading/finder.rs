@@ -255,7 +255,6 @@ fn if_kept(read: Result<Arc<Vec<Span>>>) -> Result<Option<Arc<Vec<Span>>>> {
     }
 }
 
-/// Returns the side of a call that a span is on, in OpenTelemetry's words.
 fn span_kind(about: &About) -> &'static str {
     match about {
         About::Chat { .. } | About::Tool { .. } => "client",

@@ -105,7 +105,6 @@ impl Overview {
     }
 }
 
-/// The usage of the model calls in a span and below it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Spent {
     /// Model calls, those without an answer too.

@@ -92,7 +92,6 @@ impl Work<'_> {
         Ok(kind == SpanKind::Agent && self.committed.is_some())
     }
 
-    /// Reads the route, and its reason, from the write.
     fn way(&self, decision: Option<SupervisorDecision>) -> About {
         let (reason, thought) = self.reason(decision.as_ref());
         // Names in a decision that was not accepted may be anything.

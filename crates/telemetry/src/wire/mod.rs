@@ -61,7 +61,6 @@ impl Refusal {
     }
 }
 
-/// A way to a collector for one signal.
 #[derive(Debug)]
 pub(super) struct Wire<P> {
     way: Way,

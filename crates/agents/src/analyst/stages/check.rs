@@ -143,7 +143,6 @@ fn anywhere(survey: &Survey, dialect: Dialect) -> Policy {
     policy
 }
 
-/// Runs the checked statement, and stores the rows of the preview.
 pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
     let state = stage.state();
     let Some(checked) = &state.checked else {

@@ -19,7 +19,6 @@ pub fn secondary(primary: Dialect) -> Dialect {
     }
 }
 
-/// Requests a statement, with its context and earlier problems.
 pub async fn generate(stage: Stage<Turn>) -> StageResult<Turn> {
     let survey = surveyed(&stage)?;
     stage.progress("writing SQL");

@@ -27,14 +27,12 @@ fn surveyed(stage: &Stage<Turn>) -> Result<&Survey, StageError> {
     })
 }
 
-/// Returns the attempts so far and one more.
 fn attempted(stage: &Stage<Turn>, sql: &str, by: &str, error: &str) -> Vec<Attempt> {
     let mut attempts = stage.state().attempts.clone();
     attempts.push(Attempt { sql: sql.to_owned(), by: by.to_owned(), error: error.to_owned() });
     attempts
 }
 
-/// Returns variables and the description of the question in every prompt of a stage.
 fn with_question(stage: &Stage<Turn>, more: Value) -> Value {
     let previous = stage.previous().map(|result| {
         json!({

@@ -23,9 +23,7 @@ use names::{Columns, Level, Relation, figure};
 
 type Bound<T> = Result<T, Refusal>;
 
-/// The tables and columns that the names of a statement refer to.
 pub struct Bindings {
-    /// The tables that it reads.
     pub tables: Vec<TableName>,
     /// The columns of its result, as far as they are known.
     pub columns: Vec<String>,

@@ -7,7 +7,6 @@ use sqlparser::ast::{CastKind, DataType, Expr, Ident};
 /// Names of columns in order; `None` if they are unknown.
 pub type Columns = Option<Rc<[String]>>;
 
-/// One item of `FROM`, by its names in the statement.
 #[derive(Clone, Debug)]
 pub struct Relation {
     /// Its alias, or its own name.

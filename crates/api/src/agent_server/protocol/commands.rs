@@ -78,7 +78,6 @@ pub(in crate::agent_server) async fn post(
     Ok(Json(answered(&app, thread, &command).await))
 }
 
-/// Carries a command out and shows how it went.
 pub(super) async fn answered(app: &AppState, thread: ThreadId, command: &Command) -> Value {
     match carried_out(app, thread, command).await {
         Ok(result) => success(command.id, result),
@@ -165,7 +164,6 @@ async fn assistant_of(app: &AppState, thread: ThreadId) -> Result<String, Refuse
     Ok(noted.unwrap_or(info.graph))
 }
 
-/// Answers open questions, one or several.
 async fn respond(
     app: &AppState,
     thread: ThreadId,

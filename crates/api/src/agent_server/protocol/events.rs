@@ -78,7 +78,6 @@ enum Text<'a> {
     Delta { text: &'a str },
 }
 
-/// The status of a run's graph.
 #[derive(Serialize)]
 struct Lifecycle<'a> {
     event: &'static str,
@@ -159,7 +158,6 @@ impl Shown {
         }
     }
 
-    /// Returns whether the log has events of the run.
     pub(super) fn has_heard(&self) -> bool {
         self.has_heard
     }

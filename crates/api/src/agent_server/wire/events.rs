@@ -75,7 +75,6 @@ struct NodeEvent<'a, D> {
     parent_ids: Vec<String>,
 }
 
-/// The model call or node of an event.
 #[derive(Serialize)]
 #[serde(rename_all = "snake_case")]
 enum Data<'a> {
@@ -97,7 +96,6 @@ struct Task<'a> {
     node: &'a str,
 }
 
-/// Shows events in the stream modes of a client.
 pub(crate) fn of(heard: &LoggedChange, run: &Run, modes: &Modes) -> Vec<Wire> {
     let mut shown = Shown { modes, run, id: heard.id, at: heard.at, number: 0, wires: Vec::new() };
     if heard.is_first {

@@ -35,7 +35,6 @@ pub(crate) fn shown(message: &Message) -> Value {
     shown
 }
 
-/// Shows a piece of a message that is being written.
 pub(super) fn chunk(id: &str, node: &str, text: &str) -> Value {
     let mut chunk = partial(id, node, text);
     chunk["type"] = json!("AIMessageChunk");

@@ -100,7 +100,6 @@ impl Wire {
         ends
     }
 
-    /// Returns the event by which the stream of a thread says that a run has ended.
     pub(crate) fn run_done(run: &Run) -> Self {
         let data = json!({ "status": "run_done", "run_id": run.id });
         let last = (run.last_event.or(run.first_event).unwrap_or_default(), RUN_DONE);

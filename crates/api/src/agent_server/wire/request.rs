@@ -29,7 +29,6 @@ const ITS_OWN: [&str; 9] = [
     "checkpoint_map",
 ];
 
-/// The key of the limit of super-steps.
 const LIMIT: &str = "recursion_limit";
 
 /// A client's request to start a run; unknown fields are ignored, because clients send fields of newer servers.

@@ -98,7 +98,6 @@ impl<'a> RunMetadata<'a> {
     }
 }
 
-/// The task of a run that something belongs to.
 #[derive(Clone, Debug, Serialize)]
 pub(super) struct TaskMetadata<'a> {
     #[serde(flatten)]
@@ -126,7 +125,6 @@ impl<'a> TaskMetadata<'a> {
     }
 }
 
-/// Returns the name of the channel that makes a node run.
 pub(super) fn trigger(node: &str) -> String {
     format!("branch:to:{node}")
 }

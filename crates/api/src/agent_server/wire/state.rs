@@ -65,7 +65,6 @@ fn show_messages(fields: &mut Value, about: &AboutGraph, read: impl FnOnce() -> 
     }
 }
 
-/// Reads an update that a client wrote for a thread of a graph.
 pub(crate) fn read_update(graph: &dyn Served, given: &Value) -> Result<Value, Refusal> {
     let mut fields: Map<String, Value> = match given {
         Value::Null => Map::new(),
@@ -82,7 +81,6 @@ pub(crate) fn read_update(graph: &dyn Served, given: &Value) -> Result<Value, Re
     Ok(update)
 }
 
-/// Reads an input that a client wrote for a graph of the program's own.
 pub(crate) fn read_input(graph: &dyn Served, given: &Value) -> Result<Value, Refusal> {
     let mut input = given.clone();
     if let Some(fields) = input.as_object_mut() {
@@ -125,7 +123,6 @@ pub(crate) fn named_checkpoint(given: &Value) -> Option<&str> {
     given.as_str().or_else(|| given.get("checkpoint_id").and_then(Value::as_str))
 }
 
-/// Finds the namespace of a checkpoint of a subgraph.
 pub(crate) fn named_subgraph(given: &Value) -> Option<&str> {
     let given = given.get("configurable").unwrap_or(given);
     given["checkpoint_ns"].as_str().filter(|namespace| !namespace.is_empty())

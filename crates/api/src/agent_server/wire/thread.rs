@@ -17,7 +17,6 @@ use perihelion_service::{Checkpoint, ClientStatus, StatesOf, StepRun, ThreadView
 pub(crate) struct Fields(pub Vec<String>);
 
 impl Fields {
-    /// Returns the threads whose states have to be read for these fields.
     pub(crate) fn states(&self) -> StatesOf {
         let has = |name: &str| self.0.iter().any(|field| field == name);
         match &self.0[..] {

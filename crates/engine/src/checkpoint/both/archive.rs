@@ -83,7 +83,6 @@ const MARK: &str =
 const CLEAR: &str =
     "UPDATE thread SET archived = NULL, returned_at = {now} WHERE id = $1 OR root_id = $1";
 
-/// Gives the file of a thread up.
 const GIVE_UP: &str = "INSERT INTO archive_file (name, thread_id, tenant, since, is_over)
      SELECT archived, id, tenant, {now}, true FROM thread WHERE id = $1 AND archived IS NOT NULL";
 

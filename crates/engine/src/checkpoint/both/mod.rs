@@ -82,7 +82,6 @@ pub trait Backend: Send + Sync {
     fn append_events(&self, fence: Fence, batch: &EventRow) -> impl Done;
 }
 
-/// One thread within a transaction.
 pub(super) struct ThreadAccess<'a, 't> {
     pub(super) transaction: &'a mut Transaction<'t>,
     pub(super) thread: ThreadId,
@@ -116,15 +115,15 @@ macro_rules! locking {
 }
 use locking;
 
-macro_rules! info {
+macro_rules! thread_row {
     () => {
-        concat!("SELECT ", thread_columns!(), " FROM thread WHERE id = $1")
+        concat!("SELECT ", decode::thread_columns!(), " FROM thread WHERE id = $1")
     };
 }
-use info;
+use thread_row;
 
 pub(super) async fn info(database: &Database, thread: ThreadId) -> Result<decode::ThreadRow> {
-    let row = database.fetch_short(&query(info!()).bind(thread.0)).await?;
+    let row = database.fetch_short(&query(thread_row!()).bind(thread.0)).await?;
     decode::thread(&row.ok_or(Error::UnknownThread(thread))?)
 }
 

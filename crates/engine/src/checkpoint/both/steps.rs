@@ -318,7 +318,6 @@ impl ThreadAccess<'_, '_> {
         self.transaction.fetch_all(&steps).await?.iter().map(decode::step).collect()
     }
 
-    /// Reads what tasks of an unfinished step wrote.
     pub(in super::super) async fn pending(&mut self, step: u64) -> Result<Vec<PendingRow>> {
         let pending = query(PENDING).bind(self.thread.0).bind(big(step));
         let rows = self.transaction.fetch_all(&pending).await?;

@@ -6,7 +6,9 @@ use perihelion_database::{self as database, Database, Dialect, Query, Row, Trans
 use super::super::limits::{big, text};
 use super::super::{Error, NewThread, Result, ThreadFilter, ThreadInfo, ThreadStatus, Threads};
 use super::decode::{self, ThreadRow, thread_columns};
-use super::{Backend, ThreadAccess, listing, locking, now, removal, with_rows, worded};
+use super::{
+    Backend, ThreadAccess, info, listing, locking, now, removal, thread_row, with_rows, worded,
+};
 use crate::ids::ThreadId;
 
 #[async_trait]
@@ -77,7 +79,7 @@ async fn fork(
     new: &NewThread,
 ) -> Result<ThreadInfo> {
     let dialect = transaction.dialect();
-    let place = locking!(dialect, " FOR KEY SHARE", info!());
+    let place = locking!(dialect, " FOR KEY SHARE", thread_row!());
     let place = transaction.fetch_optional(&query(place).bind(source.0)).await?;
     let ThreadRow { info, base } = decode::thread(&place.ok_or(Error::UnknownThread(source))?)?;
     let head = info.present()?.head;
@@ -113,13 +115,14 @@ fn made(
 
 impl ThreadAccess<'_, '_> {
     pub(in super::super) async fn read(&mut self) -> Result<ThreadRow> {
-        let row = self.transaction.fetch_optional(&query(info!()).bind(self.thread.0)).await?;
+        let row =
+            self.transaction.fetch_optional(&query(thread_row!()).bind(self.thread.0)).await?;
         decode::thread(&row.ok_or(Error::UnknownThread(self.thread))?)
     }
 
     /// Reads a thread's row to change the thread: a process that claims it waits.
     pub(super) async fn lock(&mut self) -> Result<ThreadInfo> {
-        let statement = locking!(self.transaction.dialect(), " FOR UPDATE", info!());
+        let statement = locking!(self.transaction.dialect(), " FOR UPDATE", thread_row!());
         let row = self.transaction.fetch_optional(&query(statement).bind(self.thread.0)).await?;
         Ok(decode::thread(&row.ok_or(Error::UnknownThread(self.thread))?)?.info)
     }

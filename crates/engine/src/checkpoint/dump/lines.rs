@@ -11,7 +11,6 @@ use super::super::{
 use crate::graph::BlobName;
 use crate::ids::ThreadId;
 
-/// What a file is for.
 #[derive(Clone, Copy, PartialEq, Eq)]
 pub(in super::super) enum Form {
     /// For any store: every value is decoded.
@@ -21,7 +20,6 @@ pub(in super::super) enum Form {
 }
 
 impl Form {
-    /// Returns the first word of a file.
     pub(super) fn name(self) -> &'static str {
         match self {
             Self::Thread => "perihelion-thread",
@@ -29,7 +27,6 @@ impl Form {
         }
     }
 
-    /// Returns a value as a file has it.
     pub(super) fn body(self, value: &Encoded) -> Result<Encoded> {
         match value.codec {
             Codec::Sealed if self == Self::Archive => Ok(value.clone()),

@@ -16,7 +16,6 @@ use super::together::{Shared, column};
 use crate::failpoint::{Point, wrap};
 use crate::ids::ThreadId;
 
-/// Rows as the columns that a statement unnests.
 pub(super) struct Unnested<'r> {
     pub(super) owners: Vec<Uuid>,
     pub(super) hashes: Vec<&'r [u8]>,

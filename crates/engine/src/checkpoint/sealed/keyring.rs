@@ -86,7 +86,6 @@ impl Keyring {
         &self.keys[0]
     }
 
-    /// Finds the key of a stored value.
     pub(super) fn find(&self, name: &str, print: &[u8]) -> Result<&Key> {
         match self.keys.iter().find(|key| key.name == name) {
             None => Err(Error::NoKey { key: name.to_owned() }),

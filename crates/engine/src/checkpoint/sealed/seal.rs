@@ -30,7 +30,6 @@ impl SealContext {
     }
 }
 
-/// A value as stored, taken apart.
 struct Parts<'a> {
     header: &'a [u8],
     name: &'a str,
@@ -58,7 +57,6 @@ fn parts(sealed: &[u8]) -> Option<Parts<'_>> {
     })
 }
 
-/// Returns the name of the key that a value was encrypted with.
 pub(in super::super) fn key_name(sealed: &[u8]) -> String {
     parts(sealed).map_or("(unknown)", |parts| parts.name).to_owned()
 }
@@ -67,7 +65,6 @@ fn covered(header: &[u8], place: &SealContext) -> Vec<u8> {
     [header, &place.0].concat()
 }
 
-/// Encrypts a value for its place.
 pub(super) fn seal(
     keys: &Keyring,
     owner: [u8; 16],

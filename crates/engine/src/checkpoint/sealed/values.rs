@@ -14,14 +14,12 @@ use crate::ids::{InterruptId, ThreadId};
 /// A decrypted value and its owner; `None` for a value that was never encrypted.
 pub(super) type Owner = Option<[u8; 16]>;
 
-/// The values of one thread, on their way in and out.
 #[derive(Clone, Copy)]
 pub(super) struct Values<'k> {
     pub keys: &'k Keyring,
     pub thread: ThreadId,
 }
 
-/// The place of an effect, by its readable columns.
 struct EffectPlace<'a> {
     step: u64,
     task: u32,

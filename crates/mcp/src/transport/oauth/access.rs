@@ -127,7 +127,6 @@ impl Access {
         Ok(record)
     }
 
-    /// Removes tokens from texts about the server.
     pub(super) fn learn(&self, credentials: &StoredCredentials) {
         let Some(response) = &credentials.token_response else { return };
         self.secrets.learn(response.access_token().secret());
@@ -157,12 +156,10 @@ impl Access {
         Some(StoredToken { token, is_fresh, is_alive: !left.is_zero() })
     }
 
-    /// Notes that the server took a request.
     pub fn accepted(&self) {
         self.set_failure(None);
     }
 
-    /// Notes that the server refused a request, and its requirements.
     pub async fn refused(&self, refusal: Refusal) {
         let server = &self.server;
         let Some(lacks) = refusal.lacks else {

@@ -12,10 +12,8 @@ use crate::transport::delivery;
 use perihelion_http::reach;
 use perihelion_settings::config::tls;
 
-/// How long an authorization server is looked for.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// The authorization server of an MCP server, ready to be talked to.
 pub(super) struct Authority {
     pub manager: AuthorizationManager,
     pub metadata: AuthorizationMetadata,
@@ -46,7 +44,6 @@ impl Authority {
         }
     }
 
-    /// Checks that it is the known one.
     pub fn is(&self, known: &str) -> Result<(), LoginFailure> {
         let named = self.metadata.issuer.as_deref().unwrap_or_default();
         if named.trim_end_matches('/') == known.trim_end_matches('/') {
@@ -80,7 +77,6 @@ impl Authority {
         methods.is_some_and(|methods| methods.iter().any(|method| method == "S256"))
     }
 
-    /// Returns whether it accepts the address of a document as a client ID.
     pub fn takes_client_metadata(&self) -> bool {
         let key = "client_id_metadata_document_supported";
         self.metadata.additional_fields.get(key).and_then(|value| value.as_bool()) == Some(true)

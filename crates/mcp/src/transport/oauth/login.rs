@@ -22,7 +22,6 @@ const REASON_CHARS: usize = 300;
 /// The name that an authorization server shows to the person who logs in.
 const CLIENT_NAME: &str = "Perihelion";
 
-/// A login that waits for a person to visit an address.
 pub struct Login {
     access: Arc<Access>,
     authority: Authority,

@@ -22,7 +22,6 @@ use perihelion_clock as clock;
 const FORMAT: u32 = 1;
 /// How long to wait for other processes: longer than one renewal takes.
 const PATIENCE: Duration = Duration::from_secs(120);
-/// How often the lock is tried.
 const LOOK: Duration = Duration::from_millis(25);
 
 #[derive(Clone, Debug)]

@@ -13,7 +13,6 @@ use super::authority::{Authority, LoginFailure, bare};
 use super::logins::{Client, Record, Turn, Vault};
 use crate::configuration::Grant;
 
-/// The scope that asks for a refresh token.
 pub(super) const OFFLINE_ACCESS: &str = "offline_access";
 
 enum Refreshed {

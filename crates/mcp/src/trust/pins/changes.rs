@@ -8,7 +8,6 @@ use similar::TextDiff;
 use super::pin::{ServerPin, ToolPin};
 use crate::trust::hidden;
 
-/// Unchanged lines that are shown around a changed one.
 const CONTEXT: usize = 3;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -48,7 +47,6 @@ pub enum Change {
 }
 
 impl ServerPin {
-    /// Returns how this pin's origin differs from that of a server.
     pub(super) fn moved(
         &self,
         source: &str,
@@ -70,7 +68,6 @@ impl ServerPin {
     }
 }
 
-/// Shows each key whose value changed, old and new.
 fn values(before: Option<Value>, after: Option<Value>) -> Vec<String> {
     let Some(after) = after else { return Vec::new() };
     let parts = |value: &Value| value.as_object().cloned().unwrap_or_default();
@@ -92,7 +89,6 @@ fn values(before: Option<Value>, after: Option<Value>) -> Vec<String> {
 pub struct Changes(pub Vec<Change>);
 
 impl Changes {
-    /// Compares a pin with a server's present definitions.
     pub(super) fn between(before: Option<&ServerPin>, after: &ServerPin) -> Self {
         let added = |(name, pin): (&String, &ToolPin)| Change::ToolAdded {
             tool: name.clone(),

@@ -132,7 +132,6 @@ impl Pins {
         }
     }
 
-    /// Describes how a server's present definitions differ from its pin.
     pub fn changes(&self, server: &str, seen: &ServerPin) -> Result<Changes, Error> {
         Ok(Changes::between(self.load()?.servers.get(server), seen))
     }

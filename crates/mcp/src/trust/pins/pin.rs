@@ -121,7 +121,6 @@ impl ToolPin {
     }
 }
 
-/// The form of the file that this program writes and reads.
 const VERSION: u32 = 1;
 
 #[derive(Clone, Debug, Serialize, Deserialize)]

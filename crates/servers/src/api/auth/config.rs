@@ -52,7 +52,6 @@ pub struct Login {
     pub expires_in: String,
 }
 
-/// An OAuth client that acts for itself.
 #[derive(Clone, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct ClientCredentials {
@@ -131,7 +130,6 @@ impl Config {
         self.login.is_some() || self.client_credentials.is_some()
     }
 
-    /// Returns whether another token is available after a refusal.
     pub fn can_renew(&self) -> bool {
         let is_direct = self.token.is_some() || variable(TOKEN).is_some();
         !is_direct && self.has_token()
@@ -175,7 +173,6 @@ fn variable(name: &str) -> Option<String> {
     std::env::var(name).ok().map(|value| value.trim().to_owned()).filter(|value| !value.is_empty())
 }
 
-/// Puts environment variables in for `${NAME}`.
 pub fn expanded(text: &str) -> Result<String> {
     let mut made = String::new();
     let mut rest = text;

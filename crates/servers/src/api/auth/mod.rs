@@ -28,7 +28,6 @@ pub enum Error {
 
 type Result<T, E = Error> = std::result::Result<T, E>;
 
-/// One credential, and its place in a request.
 enum Credential {
     Header(String, SecretString),
     Query(String, SecretString),
@@ -48,7 +47,6 @@ impl Credentials {
         Self { config, client, kept: tokio::sync::Mutex::new(None) }
     }
 
-    /// Returns whether there is anything to authenticate with.
     pub fn is_empty(&self) -> bool {
         self.config.is_empty()
     }
@@ -112,7 +110,6 @@ impl Credentials {
         found.chain([Ok(Credential::Token)]).collect()
     }
 
-    /// Returns what there is for a scheme.
     fn credential(&self, scheme: &Scheme) -> Result<Option<Credential>> {
         let key = || self.config.key(&scheme.name);
         Ok(match &scheme.kind {

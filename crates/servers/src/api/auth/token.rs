@@ -64,7 +64,6 @@ const LIMIT: Duration = Duration::from_secs(30);
 /// Most bytes of a login's answer.
 const ANSWER: usize = 256 << 10;
 
-/// Requests a token as the configuration describes.
 pub async fn fetch(
     config: &Config,
     client: &reqwest::Client,

@@ -105,7 +105,6 @@ impl Diff<'_> {
         }
     }
 
-    /// Puts a span and all below it on one side.
     fn one(&mut self, span: &Span, depth: usize, kind: PairKind) {
         let id = Some(span.span_id);
         let (a, b) = if kind == PairKind::OnlyA { (id, None) } else { (None, id) };
