@@ -1,7 +1,7 @@
 //! Threads as such: made, forked, looked up, listed.
 
 use async_trait::async_trait;
-use perihelion_database::{self as database, Database, Dialect, Query, Row, Transaction, query};
+use perihelion_database::{self as database, Dialect, Query, Row, Transaction, query};
 
 use super::super::limits::{big, text};
 use super::super::{Error, NewThread, Result, ThreadFilter, ThreadInfo, ThreadStatus, Threads};
