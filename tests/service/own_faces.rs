@@ -246,7 +246,8 @@ async fn the_events_of_a_wide_step_are_numbered_in_their_order() {
     }
     let ids = text.lines().filter_map(|line| line.strip_prefix("id: "));
     let seqs: Vec<u64> = ids.map(|id| id.parse().unwrap()).collect();
-    assert!(seqs.len() > 3 * WIDE, "{}", seqs.len());
+    // A stream that is opened late misses the beginning of some tasks, and none of their results.
+    assert!(seqs.len() > 2 * WIDE, "{}", seqs.len());
     assert!(seqs.is_sorted_by(|one, next| one < next), "{seqs:?}");
     served.stop().await.unwrap();
 }
