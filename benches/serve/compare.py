@@ -16,10 +16,10 @@ for server, runs in theirs.items():
     print(f"{server}: {runs} runs a second")
 for server in dict.fromkeys(row["server"] for row in rows if row["server"] not in theirs):
     runs = found(server, "runs")["per_second"]
-    goals = [(f"runs a second ({runs}), times those of \"{name}\" ({other})", runs / other, 20, runs / other >= 20)
+    goals = [(f"runs a second ({runs}), times those of \"{name}\" ({other})", runs / other, 10, runs / other >= 10)
              for name, other in theirs.items()]
     if idle := found(server, "idle streams"):
-        goals.append((f"KB of one of {idle['streams']} idle streams", idle["kb_each"], 30, idle["kb_each"] <= 30))
+        goals.append((f"KB of one of {idle['streams']} idle streams", idle["kb_each"], 25, idle["kb_each"] <= 25))
     if active := found(server, "active streams"):
         first = active["first_event_ms"]["p99"]
         beside = f"first event beside {active['streams']} active and {active['idle']} idle streams, p99 in ms"
