@@ -1,7 +1,7 @@
 //! Our types in the shapes of the Agent Server API, and its requests as our types; only this module knows both.
 
 mod assistant;
-mod defaults;
+mod choices;
 mod events;
 mod interrupt;
 mod message;
@@ -12,7 +12,7 @@ mod state;
 mod thread;
 
 pub(super) use assistant::{schemas, shown as shown_assistant};
-pub(super) use defaults::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
+pub(super) use choices::{IfNotExists, OnCompletion, OnDisconnect, OneOrMany, SortOrder};
 pub(super) use events::of as events_of;
 pub(super) use interrupt::{shown_all as shown_interrupts, task_id, value as asked_value};
 pub(crate) use message::content_text as text_of_content;

@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use super::defaults::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
+use super::choices::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrMany};
 use super::message::{turn, with_context};
 use super::state::{read_input, read_update};
 use crate::agent_server::Refusal;
