@@ -4,7 +4,7 @@
 
 const BETWEEN: &str = "\n\n";
 
-/// What was sent piece by piece: one message of each step, the one that was begun first.
+/// The text that was sent piece by piece: of each step, the message that began first.
 #[derive(Default)]
 pub(crate) struct SentText {
     pub text: String,

@@ -221,7 +221,7 @@ pub(super) const BROKEN: &str = "error";
 pub(super) const REPEATED: &str = "repetition";
 /// The run's time was up.
 const LATE: &str = "deadline";
-/// Nor this: a text in the answer ended where the schema ends it.
+/// Not an endpoint's word either: a text in the answer ended where the schema ends it.
 pub(super) const FILLED: &str = "filled";
 
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]

@@ -52,12 +52,12 @@ pub(crate) struct Gate {
     kept: Mutex<HashMap<String, Router>>,
 }
 
-/// What is known of who asks before they are authenticated.
+/// What the process of hosted graphs found out about a caller.
 #[derive(Default)]
 struct Known {
-    /// Who it is, by the decision of the process of hosted graphs.
+    /// The caller, if that process decided who it is.
     judged: Option<Principal>,
-    /// Whose credential it is, if that was looked up for the decision.
+    /// The owner of the credential, if it was read for the decision.
     checked: Option<Principal>,
 }
 
@@ -140,7 +140,7 @@ impl Gate {
         let is_safe = request.method().is_safe();
         let answer = async move {
             let called = routes.call(request);
-            // What changes something is done to its end, also if its client goes away meanwhile.
+            // A request that changes something runs to its end even if its client disconnects.
             let answered = if is_safe {
                 called.await
             } else {

@@ -26,7 +26,7 @@ pub(super) struct Kept {
     pub(super) opened: Arc<Opened>,
 }
 
-/// What is opened once for all callers: each has connections to the database, which it never closes.
+/// Opened once for all callers, because each has connections to the database that it never closes.
 #[derive(Default)]
 pub(crate) struct Opened {
     skills: OnceCell<Skills>,

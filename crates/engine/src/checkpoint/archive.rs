@@ -55,7 +55,7 @@ pub trait Archiving: Send + Sync {
 #[derive(Clone, Debug)]
 pub struct Archive(Arc<Path>);
 
-/// zstd level: nobody waits for an archived thread.
+/// The level of zstd. Archiving is not urgent, so it can take its time.
 const LEVEL: i32 = 9;
 
 impl Archive {

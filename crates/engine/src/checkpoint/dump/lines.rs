@@ -153,7 +153,7 @@ pub(in super::super) mod verbatim {
 #[derive(Serialize, Deserialize)]
 pub(super) struct Blob {
     text: Encoded,
-    /// What its row has beside it, where the rows are encrypted.
+    /// The other columns of its row, if the rows are encrypted.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     stored: Option<Stored>,
 }
