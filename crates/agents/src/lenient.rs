@@ -3,16 +3,20 @@
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-/// Reads an object whose fields all have defaults: a field of another form takes nothing but itself away. A number is
-/// taken where a text is wanted, and one value where a list is.
+/// Reads an object whose fields all have defaults: a field of the wrong type is dropped without losing the others. A
+/// number is read as a text, and one value as a list, where those are wanted.
 pub(super) fn read<T: DeserializeOwned>(given: &Value) -> Option<T> {
+    let fields = given.as_object()?;
+    if let Ok(whole) = T::deserialize(given) {
+        return Some(whole);
+    }
     let field = |(name, value): (&String, &Value)| {
         let text = value.is_number().then(|| Value::from(value.to_string()));
         let mut forms = [Some(value.clone()), text, Some(json!([value]))].into_iter().flatten();
         let fits = |form: &Value| T::deserialize(json!({ name: form })).is_ok();
         forms.find(fits).map(|form| (name.clone(), form))
     };
-    let fields = given.as_object()?.iter().filter_map(field).collect();
+    let fields = fields.iter().filter_map(field).collect();
     T::deserialize(Value::Object(fields)).ok()
 }
 

@@ -302,10 +302,10 @@ impl Conversation {
             Ending::Asks => questions::in_words(&self.questions),
             _ => answer.filter(|text| !text.is_empty()).unwrap_or_else(|| self.sent.text.clone()),
         };
-        // What was not sent piece by piece: a question, or the end of an answer.
-        // An answer that took the place of the words that were sent leaves these cut.
+        // An answer in place of the words that were sent leaves these cut.
         let is_cut = end == Some(FinishReason::Truncated)
             || end.is_some() && self.sent.is_replaced_by(&text);
+        // What was not sent piece by piece: a question, or the end of an answer.
         self.ready.extend(self.sent.rest(&text).map(AnswerPart::Piece));
         self.close(Outcome { text, ending, usage, is_cut, ended_at: self.ended_at });
     }

@@ -95,9 +95,10 @@ pub fn is_text(media_type: &str) -> bool {
 pub(super) fn inline(message: &mut ChatMessage) {
     let ChatMessage { content, attached, .. } = message;
     attached.retain(|one| {
-        let text = one.text().map(|text| format!("\n\n{text}"));
-        content.push_str(text.as_deref().unwrap_or_default());
-        text.is_none()
+        let Some(text) = one.text() else { return true };
+        content.push_str("\n\n");
+        content.push_str(&text);
+        false
     });
 }
 

@@ -198,14 +198,13 @@ fn read<T: DeserializeOwned>(
         prompts::unescape(object, escapes);
         fill_nulls(object, schema, (schema, is_foreign));
     }
-    if objects.is_empty() {
-        return Err(vec!["the answer holds no JSON object".to_owned()]);
-    }
     // Prose before an answer may hold a short one, such as `{}`.
     let length = |object: &&Value| object.to_string().len();
     let valid = objects.iter().filter(|object| validator.is_valid(object));
     let object = valid.max_by_key(length).or_else(|| objects.iter().max_by_key(length));
-    let Some(object) = object else { return Err(Vec::new()) };
+    let Some(object) = object else {
+        return Err(vec!["the answer holds no JSON object".to_owned()]);
+    };
     let problems: Vec<String> = validator
         .iter_errors(object)
         .take(SHOWN_PROBLEMS)

@@ -249,10 +249,8 @@ impl Runtime {
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
         let info = self.store().info(thread).await?;
-        self.report(
-            self.graph_to_run(&info.graph, &info.tenant).await?.resume(thread, options).await?,
-        )
-        .await
+        let graph = self.graph_to_run(&info.graph, &info.tenant).await?;
+        self.report(graph.resume(thread, options).await?).await
     }
 
     /// Sends a further message: the answer to an open clarification, or a new question to a finished thread, which stays

@@ -98,13 +98,11 @@ struct Part {
 impl Runtime {
     pub(super) async fn note_ended(&self, ended: &Ended, report: &RunReport) {
         let part = self.part_of(ended).await.unwrap_or_else(|error| {
-            let thread = ended.thread;
-            tracing::error!(%error, %thread, "cannot read since when a run worked; counting its whole turn");
+            tracing::error!(%error, thread = %ended.thread, "cannot read since when a run worked; counting its whole turn");
             Part { since: ended.state.routing.first_step, before: None }
         });
         if let Err(error) = self.note_taken(ended, &part).await {
-            let thread = ended.thread;
-            tracing::error!(%error, %thread, "cannot record the usage of a run");
+            tracing::error!(%error, thread = %ended.thread, "cannot record the usage of a run");
         }
         let results = report.results.get(part.results_before()..).unwrap_or_default();
         self.note_executed(ended, part.since, results).await;
@@ -129,7 +127,7 @@ impl Runtime {
         Ok(Part { since, before: Some(graph.state(ended.thread, Some(since)).await?) })
     }
 
-    /// Stores the usage of a run and the words of its messages at once.
+    /// Stores the usage of a run and the words of its messages in one statement.
     async fn note_taken(&self, ended: &Ended, part: &Part) -> Result<(), Error> {
         let Some(database) = &self.database else { return Ok(()) };
         let at = clock::now();
@@ -151,10 +149,9 @@ impl Runtime {
         match both.await {
             Ok(true) => return Ok(()),
             Ok(false) => {}
-            // Such as of a thread that was deleted at this moment: what the run used counts all the same.
+            // The thread may have just been deleted; the usage of the run still counts.
             Err(error) => {
-                let thread = ended.thread;
-                tracing::error!(%error, %thread, "cannot store the words of a conversation");
+                tracing::error!(%error, thread = %ended.thread, "cannot store the words of a conversation");
             }
         }
         database.execute(&usage).await?;

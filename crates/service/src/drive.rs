@@ -279,16 +279,16 @@ impl Service {
         }
         if let Some(at) = order.at {
             runtime.go_back(thread, at).await?;
-        } else if let Asked::Turn(turn) = &order.asked
-            && !has_waited
-            && order.clarifies.is_none()
-        {
-            // Nothing was open when it was accepted, which was just now.
-            let tenant = self.tenant().to_owned();
-            let job = Job::NewTurn { thread, tenant, request: turn.clone() };
-            return Ok(runtime.runs().perform(job, options).await?);
         }
-        let job = self.job(thread, order, is_again).await?;
+        // Nothing was open when it was accepted, which was just now.
+        let is_new = order.at.is_none() && !has_waited && order.clarifies.is_none();
+        let job = match &order.asked {
+            Asked::Turn(turn) if is_new => {
+                let tenant = self.tenant().to_owned();
+                Job::NewTurn { thread, tenant, request: turn.clone() }
+            }
+            _ => self.job(thread, order, is_again).await?,
+        };
         Ok(runtime.runs().perform(job, options).await?)
     }
 

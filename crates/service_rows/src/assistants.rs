@@ -103,13 +103,10 @@ impl Kept {
     pub async fn delete_assistant(&self, id: Uuid) -> Result<bool> {
         let database = self.of_tenant();
         let mut transaction = database.begin().await?;
-        let mut deleted = 0;
-        for delete in [
-            query("DELETE FROM service_cron WHERE assistant = $1 AND tenant = $2"),
-            query("DELETE FROM service_assistant WHERE id = $1 AND tenant = $2"),
-        ] {
-            deleted = transaction.execute(&delete.binds((id, &self.tenant))).await?;
-        }
+        let crons = query("DELETE FROM service_cron WHERE assistant = $1 AND tenant = $2");
+        transaction.execute(&crons.binds((id, &self.tenant))).await?;
+        let assistant = query("DELETE FROM service_assistant WHERE id = $1 AND tenant = $2");
+        let deleted = transaction.execute(&assistant.binds((id, &self.tenant))).await?;
         transaction.commit().await?;
         Ok(deleted > 0)
     }

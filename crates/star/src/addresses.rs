@@ -87,8 +87,8 @@ impl<'a> Shown<'a> {
             if unknown.is_empty() {
                 break;
             }
-            let is_text = artifact.content.text().is_none() && artifact.media_type.is_none();
-            if is_text && is_given(artifact) {
+            let is_stored_text = artifact.content.text().is_none() && artifact.media_type.is_none();
+            if is_stored_text && is_given(artifact) {
                 let whole = content_of(ctx, key, &artifact.content).await?;
                 unknown.retain(|one| !one.stands_in(&whole));
             }

@@ -166,9 +166,7 @@ impl Caller<'_> {
         let decided = if self.preferences().skip_approvals {
             approval::skip(self.ctx, &gated)
         } else {
-            if !places.is_empty() && places != asked {
-                self.ctx.observe(&note, &places).await?;
-            }
+            self.ctx.observe(&note, &places).await?;
             approval::decide(self.ctx, &gated).await?
         };
         for (place, decision) in places.into_iter().zip(decided) {

@@ -271,15 +271,15 @@ impl Exchange<'_> {
             Err(error) => error,
         };
         let is_late = error.is_none();
-        let mut reason = error.as_ref().map_or_else(|| LATE.to_owned(), ToString::to_string);
-        if let Some(error @ mcp::Error::Quarantined { .. }) = &error {
-            reason = error.for_models();
-            star.withdraw.withdraw(agent, reason.clone());
-        }
-        // What cannot have done harm is given up in time; of anything else a person knows more.
-        let is_unknown = match error {
-            None => !self.tool.repeatable,
-            Some(error) => matches!(error, mcp::Error::Unknown { .. }),
+        let (reason, is_unknown) = match error {
+            // A repeatable call cannot have done harm and is given up; about any other a person decides.
+            None => (LATE.to_owned(), !self.tool.repeatable),
+            Some(error @ mcp::Error::Quarantined { .. }) => {
+                let reason = error.for_models();
+                star.withdraw.withdraw(agent, reason.clone());
+                (reason, false)
+            }
+            Some(error) => (error.to_string(), matches!(error, mcp::Error::Unknown { .. })),
         };
         if waits && !is_late || is_kept && (is_last || is_late || !is_unknown) {
             recorded(RoundOutcome::Lost { reason })

@@ -41,7 +41,7 @@ pub async fn query(
     Ok(query_or_edited(stage, sql, limit).await?.0)
 }
 
-/// Does the same, and returns the statement by which a person who approved it replaced it.
+/// Like [`query`]; also returns the statement that the person who approved it put in its place, if any.
 pub async fn query_or_edited(
     stage: &Stage<Turn>,
     sql: &str,
@@ -62,7 +62,7 @@ pub async fn query_or_edited(
     Ok((tables::read(&reply), edited(&reply)))
 }
 
-/// What is around a statement whose rows Postgres writes as JSON.
+/// The text around a statement, so that Postgres returns each row as JSON.
 const AS_JSON: &str = "SELECT to_json(r)::text AS row FROM (";
 const END_OF_JSON: &str = ") AS r";
 

@@ -82,8 +82,7 @@ async fn threads(
         }
         let reply = stage.follow_all("read", [json!({ "id": mail.id })]).await?.pop();
         read += 1;
-        let thread = reply.map(|reply| Mail::all_of(reply.structured.as_ref()));
-        let thread = thread.unwrap_or_else(|| Ok(Vec::new()));
+        let thread = Mail::all_of(reply.as_ref().and_then(|reply| reply.structured.as_ref()));
         for mut mail in thread.map_err(|error| AgentError::new(ErrorKind::Tool, error))? {
             if !messages.iter().any(|known| known.id == mail.id) {
                 mail.text = clip(&mail.text, SHOWN);

@@ -47,7 +47,7 @@ fn of_page(page: &Passage, reply: &ToolReply, words: &BTreeSet<String>) -> Vec<P
     let parts = parts(&text);
     let mut best: Vec<usize> = (0..parts.len()).collect();
     let shared = |part: &str| significant_words(part).intersection(words).count();
-    best.sort_by_key(|place| std::cmp::Reverse(shared(&parts[*place])));
+    best.sort_by_cached_key(|place| std::cmp::Reverse(shared(&parts[*place])));
     best.truncate(OF_PAGE);
     best.sort_unstable();
     let passage = |place: usize| Passage {

@@ -4,7 +4,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use parking_lot::Mutex;
 
-use crate::{ChatRequest, OutputFormat};
+use crate::ChatRequest;
 use perihelion_settings::config::JsonMode;
 
 /// How a JSON answer is asked for in one request, strictest first.
@@ -105,9 +105,9 @@ impl Dialect {
     /// Returns the forms in which a request is sent first.
     pub(super) fn forms(&self, request: &ChatRequest) -> Forms {
         let mut forms = *self.forms.lock();
-        let is_any_object = |format: &OutputFormat| format.schema.get("properties").is_none();
-        let is_any =
-            request.manner.is_foreign && request.format.as_ref().is_some_and(is_any_object);
+        let schema = request.format.as_ref().map(|format| &format.schema);
+        let is_any = request.manner.is_foreign
+            && schema.is_some_and(|schema| schema.get("properties").is_none());
         if is_any && self.mode == JsonMode::Auto {
             forms.json = forms.json.max(JsonForm::Object);
         }
@@ -116,8 +116,8 @@ impl Dialect {
 
     /// Learns from a refusal; returns simpler forms if the same request is worth sending in them.
     ///
-    /// Each lesson simplifies the requests permanently, so a request is repeated a bounded number of times. Findings about
-    /// a caller's schema are valid for its own call.
+    /// Forms only become simpler, for all later requests, so a request is repeated a bounded number of times. Findings
+    /// about a caller's schema are valid for its own call.
     pub(super) fn learn(
         &self,
         used: Forms,

@@ -21,7 +21,7 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     let Some(draft) = &stage.state().draft else {
         return Err(AgentError::new(ErrorKind::Query, "there is no statement to check").into());
     };
-    let checked = match checked(&stage, &draft.sql)? {
+    let checked = match examined(survey, &known::of(&stage)?, &draft.sql) {
         Ok(checked) => checked,
         Err(error) => {
             let attempts = attempted(&stage, &draft.sql, "guard", &error);
@@ -38,24 +38,20 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
 }
 
 /// Guards a statement and looks for its doubts; `Err` is a refusal in words.
-fn checked(stage: &Stage<Turn>, sql: &str) -> Result<Result<Checked, String>, StageError> {
-    let survey = surveyed(stage)?;
+fn examined(survey: &Survey, knowledge: &Knowledge, sql: &str) -> Result<Checked, String> {
     let dialect = survey.dialect;
     let policy = policy(survey);
-    let guarded = match guard(sql, dialect, &policy) {
-        Ok(guarded) => guarded,
-        Err(refusal) => return Ok(Err(format!("refused: {refusal}"))),
-    };
+    let guarded = guard(sql, dialect, &policy).map_err(|refusal| format!("refused: {refusal}"))?;
     // Such a server answers with objects, of which a repeated name takes one away.
     if let Some(name) = guarded.repeated_column().filter(|_| !keeps_equal_names(survey)) {
-        return Ok(Err(format!(
+        return Err(format!(
             "refused: several columns are called {name}; give each its own name with AS"
-        )));
+        ));
     }
     let doubts = doubts(sql, survey, &policy);
     let reported = doubts.iter().filter(|doubt| doubt.is_reported);
-    Ok(Ok(Checked {
-        // A server that guards by itself knows its tables better; what it is given is the model's text.
+    Ok(Checked {
+        // A server that guards itself knows its tables better, so it gets the model's text.
         sql: if survey.guards_itself {
             sql.to_owned()
         } else {
@@ -65,9 +61,9 @@ fn checked(stage: &Stage<Turn>, sql: &str) -> Result<Result<Checked, String>, St
         tables: guarded.tables().iter().map(TableName::shown).collect(),
         warnings: reported.map(|doubt| doubt.text.clone()).collect(),
         doubts,
-        trusted: trusted(&known::of(stage)?, sql, dialect),
+        trusted: trusted(knowledge, sql, dialect),
         ..Checked::default()
-    }))
+    })
 }
 
 /// Lists the aggregates that may count a row more than once; a probe repeats the model's FROM, and is guarded like the
@@ -154,8 +150,8 @@ pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
     let (answered, edited) =
         server::query_or_edited(&stage, &checked.sql, Some(PREVIEW_ROWS)).await?;
     if let Some(sql) = edited {
-        // What a person made of the statement was run: the answer describes that one.
-        let guarded = self::checked(&stage, &sql)?;
+        // The statement as a person edited it was run, so the answer describes that one.
+        let guarded = examined(surveyed(&stage)?, &known::of(&stage)?, &sql);
         let unknown = |_| Checked { guarded: sql.clone(), ..Checked::default() };
         checked = Checked { sql: sql.clone(), ..guarded.unwrap_or_else(unknown) };
         update = update.checked(Some(checked.clone()));

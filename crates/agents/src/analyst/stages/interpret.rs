@@ -29,17 +29,17 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     let ask =
         Ask::new(Role::Agent, "interpret", "interpretation").prompt("analyst_interpret", variables);
     let reply: Interpretation = stage.ask(ask).await?;
-    let words = format!("{}\n{}", reply.answer, reply.highlights.join("\n"));
-    let mut asked = asked(&stage);
+    let asked = asked(&stage);
     let Some(mut preview) = state.preview.clone() else {
-        asked.push_str(&tables.unwrap_or_default());
-        let numbers = numbers::check(&reply.answer, &asked, &[], &[]);
+        let known = asked + &tables.unwrap_or_default();
+        let numbers = numbers::check(&reply.answer, &known, &[], &[]);
         let (text, confidence) = match unsupported(&numbers) {
             Some(note) => (format!("{}\n\n{note}", reply.answer.trim()), 0.4),
             None => (reply.answer, 0.7),
         };
         return Ok(Step::done(Finding::text(text).confidence(confidence)));
     };
+    let words = format!("{}\n{}", reply.answer, reply.highlights.join("\n"));
     preview.numbers = numbers::check(&words, &asked, &preview.columns, &preview.rows);
     let checked = state.checked.clone().unwrap_or_default();
     let draw = |wanted| chart::draw(wanted, &preview.columns, &preview.rows);
