@@ -8,7 +8,8 @@ BENCH_ARGS ?= --runs 3
 BENCH_WITH ?=
 BENCH_DIR := $(abspath $(or $(CARGO_TARGET_DIR),target)/bench)
 PEER_VENV := $(BENCH_DIR)/peers
-STAR = cargo bench --quiet --bench star --
+BENCH = cargo bench --quiet -p perihelion-benches --bench
+STAR = $(BENCH) star --
 ON_POSTGRES = TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB" \
 	$(BENCH_WITH) tests/postgres.sh run
 
@@ -48,19 +49,24 @@ bench-skills: ## Measure the savings by skills in a family of tasks
 bench-turns: ## Print the processor time of a turn, of each 40 on a thread that grows to 400
 	cargo nextest run --workspace --test turns --run-ignored only --no-capture
 
-bench-menu: ## Measure a start with a hundred servers whose tools are cached
-	cargo bench --quiet --bench menu
+bench-menu: bench-program ## Measure a start with a hundred servers whose tools are cached
+	$(BENCH) menu
 
-RUN = cargo bench --quiet --bench run -- --bench
+RUN = $(BENCH) run -- --bench
 RUN_ARGS ?=
 
 .PHONY: bench-run
-bench-run: ## Measure the overhead of whole runs, prompts by role, and the draining of threads
+bench-run: bench-program ## Measure the overhead of whole runs, prompts by role, and the draining of threads
 	$(RUN) $(RUN_ARGS)
 	BENCH_SERVE="$(RUN)" $(ON_POSTGRES) benches/serve/postgres.sh $(RUN_ARGS)
 
 bench-build:
-	@cargo bench --quiet --bench star --no-run
+	@$(BENCH) star --no-run
+
+# A benchmark of the program starts the one that is built here, and uses the crates that were compiled for it.
+.PHONY: bench-program
+bench-program:
+	@cargo build --quiet --release --bin perihelion
 
 $(PEER_VENV)/ready: benches/peers/requirements.txt
 	@mkdir -p $(BENCH_DIR)
@@ -72,13 +78,13 @@ bench-analysis: ## Measure guard, linking and joins on public questions in $PERI
 	$(CARGO) bench -p perihelion-analysis --bench corpora
 
 # The service beside the reference server, which is installed from PyPI into a directory of its own.
-#   BENCH_SERVE="cargo bench --profile dev --quiet --bench serve -- --bench" measures an unoptimised build
+#   BENCH_SERVE="cargo bench --profile dev --quiet -p perihelion-benches --bench serve -- --bench" measures an unoptimised build
 #   SERVE_ARGS="--runs 400 --at-once 32 --streams 400 --idle 5000 --active 1000"
 SERVE_ARGS ?=
-export BENCH_SERVE ?= cargo bench --quiet --bench serve -- --bench
+export BENCH_SERVE ?= $(BENCH) serve -- --bench
 
 .PHONY: bench-serve
-bench-serve: ## Measure the service on SQLite and Postgres next to LangGraph's own server, with one client
+bench-serve: bench-program ## Measure the service on SQLite and Postgres next to LangGraph's own server, with one client
 	$(ON_POSTGRES) benches/serve/together.sh "$(BENCH_DIR)" $(SERVE_ARGS)
 
 # The same on an empty and on a filled database: what one Postgres holds (docs/project/scale-figures.md). A million threads take 25 GB.
@@ -88,7 +94,7 @@ SCALE_STEPS ?= 20
 SCALE_EFFECTS ?= 10
 
 .PHONY: bench-scale
-bench-scale: ## Measure the service on a filled Postgres: SCALE_THREADS threads of SCALE_STEPS steps
+bench-scale: bench-program ## Measure the service on a filled Postgres: SCALE_THREADS threads of SCALE_STEPS steps
 	$(ON_POSTGRES) benches/serve/scale.sh $(SCALE_THREADS) $(SCALE_STEPS) $(SCALE_EFFECTS) $(SERVE_ARGS)
 
 .PHONY: measure-builds

@@ -78,7 +78,7 @@ case $parts in *" release "*)
     ;;
 esac
 case $parts in *" bench "*)
-    CARGO_TARGET_DIR=$directory/release measure "a bench after it (cargo bench --bench star --no-run)" \
-        cargo bench --locked --quiet --bench star --no-run
+    CARGO_TARGET_DIR=$directory/release measure "a bench after it (cargo bench -p perihelion-benches --bench star --no-run)" \
+        cargo bench --locked --quiet -p perihelion-benches --bench star --no-run
     ;;
 esac

@@ -5,6 +5,8 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
 #![expect(clippy::disallowed_methods, reason = "it measures itself")]
 
+#[path = "../program.rs"]
+mod program;
 #[path = "../../tests/fixtures/catalogue_mcp_server/main.rs"]
 mod server;
 
@@ -47,7 +49,7 @@ fn measure(runs: usize) {
     let model = runtime.block_on(ScriptedModel::start(script)).unwrap();
     let perihelion = |arguments: &[&str]| {
         let began = Instant::now();
-        let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
+        let mut command = Command::new(program::path());
         command.args(arguments).current_dir(home.path()).env_clear();
         command.env("HOME", home.path()).env("OPENAI_BASE_URL", model.url());
         command.env("OPENAI_API_KEY", "none").stdout(Stdio::null());

@@ -9,6 +9,8 @@
 
 mod model;
 mod processor;
+#[path = "../program.rs"]
+mod program;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -124,7 +126,7 @@ async fn drain(runtime: &Arc<Runtime>, store: &str, kind: &str, question: &str, 
 }
 
 async fn open(home: &Path, model: &str) -> Arc<Runtime> {
-    let program = env!("CARGO_BIN_EXE_perihelion");
+    let program = program::path();
     let mut servers = String::new();
     for name in ["atlas", "ledger"] {
         let root = home.join(name);

@@ -12,6 +12,8 @@ mod database;
 mod model;
 #[path = "../run/processor.rs"]
 mod processor;
+#[path = "../program.rs"]
+mod program;
 mod server;
 
 use std::time::{Duration, Instant};

@@ -17,7 +17,7 @@ impl Server {
     pub async fn start(database: Option<String>) -> Self {
         let home = tempfile::tempdir().unwrap();
         std::fs::write(home.path().join("mcp-servers.toml"), "").unwrap();
-        let mut child = Command::new(env!("CARGO_BIN_EXE_perihelion"))
+        let mut child = Command::new(super::program::path())
             .args(["serve", "--addr", "127.0.0.1:0"])
             .current_dir(home.path())
             .env("OPENAI_BASE_URL", model::start(0).await)
