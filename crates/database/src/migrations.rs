@@ -59,6 +59,7 @@ pub const POSTGRES: &[Step] = migrations! { "postgres":
     "0034_wake_calls" "0035_runs_across_threads"
     "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories" "0040_archive"
     "0041_rows_of_threads"
+    "0042_counts_in_one_statement"
 };
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

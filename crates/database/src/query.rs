@@ -39,8 +39,17 @@ pub struct Query {
     sql: SqlStr,
     values: Vec<Value>,
     is_repeatable: bool,
-    is_prepared: bool,
+    plan: Plan,
     is_several: bool,
+}
+
+/// For how long a connection keeps a statement's plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Plan {
+    /// For all executions, if no value is a list.
+    WithoutLists,
+    Always,
+    Never,
 }
 
 /// Begins a statement; text that is composed at run time must be [`sqlx::AssertSqlSafe`], which asserts that no part of
@@ -48,7 +57,7 @@ pub struct Query {
 pub fn query(sql: impl SqlSafeStr) -> Query {
     let sql = sql.into_sql_str();
     let values = Vec::new();
-    Query { sql, values, is_repeatable: false, is_prepared: true, is_several: false }
+    Query { sql, values, is_repeatable: false, plan: Plan::WithoutLists, is_several: false }
 }
 
 /// Begins a statement that reads rows of a type, as [`Database::rows`](crate::Database::rows) returns them.
@@ -79,7 +88,13 @@ impl Query {
     /// Says that the text was made for one occasion: it is not kept prepared for a next one.
     #[must_use]
     pub fn unprepared(self) -> Self {
-        Self { is_prepared: false, ..self }
+        Self { plan: Plan::Never, ..self }
+    }
+
+    /// Says that the best plan is the same for each list, however long, as where its values become rows.
+    #[must_use]
+    pub fn planned_once(self) -> Self {
+        Self { plan: Plan::Always, ..self }
     }
 
     /// Says that the text has several statements, which only SQLite takes.
@@ -133,7 +148,7 @@ impl Query {
     ) -> Result<Statement<'static, Sqlite, SqliteArguments>, sqlx::Error> {
         let mut arguments = SqliteArguments::default();
         self.values.iter().try_for_each(|value| value.add_to_sqlite(&mut arguments))?;
-        Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(self.is_prepared))
+        Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(self.plan != Plan::Never))
     }
 
     pub(crate) fn for_postgres(
@@ -144,7 +159,11 @@ impl Query {
         // What is best for a list depends on how long it is, and on how large the table has become: a plan that a connection
         // keeps from when both were small goes through the table for each statement.
         let has_list = |value: &Value| matches!(value, Value::Ints(_) | Value::Texts(_));
-        let is_kept = self.is_prepared && !self.values.iter().any(has_list);
+        let is_kept = match self.plan {
+            Plan::Always => true,
+            Plan::Never => false,
+            Plan::WithoutLists => !self.values.iter().any(has_list),
+        };
         Ok(sqlx::query_with(self.sql.clone(), arguments).persistent(is_kept))
     }
 }

@@ -23,7 +23,7 @@ impl Kept {
         let values = (step, words, thread, &self.tenant);
         let mut statement = self.statement("");
         statement.add(&note, values);
-        statement.build().repeatable()
+        statement.build().repeatable().planned_once()
     }
 }
 
