@@ -60,6 +60,14 @@ bench-run: bench-program ## Measure the overhead of whole runs, prompts by role,
 	$(RUN) $(RUN_ARGS)
 	BENCH_SERVE="$(RUN)" $(ON_POSTGRES) benches/serve/postgres.sh $(RUN_ARGS)
 
+# Each has connections of its own; a server takes a hundred unless it is told otherwise.
+WORKERS ?= 64
+
+.PHONY: bench-workers
+bench-workers: bench-program ## Measure WORKERS worker processes of 64 threads each on one Postgres, and its lock waits
+	BENCH_SERVE="$(RUN)" TEST_POSTGRES_SETTINGS="-c shared_buffers=512MB -c max_wal_size=4GB -c max_connections=4000" \
+		$(BENCH_WITH) tests/postgres.sh run benches/serve/postgres.sh --workers $(WORKERS)
+
 bench-build:
 	@$(BENCH) star --no-run
 

@@ -4,6 +4,8 @@
 //! `--runs N` runs one after the other, `--threads N` left to a worker that drains them, short ones (a decision and an answer) and then
 //! whole ones, `--database URL` on Postgres, SQLite in a directory of its own by default. Prints JSON lines: wall and processor time a
 //! run and a super-step, threads a second, the bytes of prompts by role, and the tokens (four characters each) of six tasks of one plan.
+//!
+//! `--workers N` on Postgres leaves 64 short threads for each of N worker processes of 64 threads, and measures nothing else.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
 #![expect(clippy::disallowed_methods, reason = "it measures itself")]
 
@@ -11,6 +13,7 @@ mod model;
 mod processor;
 #[path = "../program.rs"]
 mod program;
+mod workers;
 
 use std::path::Path;
 use std::sync::Arc;
@@ -53,6 +56,10 @@ async fn main() {
     }
     let model = model::Model::start();
     let runtime = open(home.path(), &model.url).await;
+    if let Some(count) = argument("--workers") {
+        let database = argument("--database").unwrap();
+        return workers::measure(&runtime, count.parse().unwrap(), &database, &model.url).await;
+    }
     // On a thread of the runtime, as runs of the service and of workers are: the main thread would be woken by another for
     // each answer of the model and the database.
     tokio::spawn(measure(runtime, model)).await.unwrap();
