@@ -5,7 +5,7 @@ use std::path::PathBuf;
 use std::process::{Command, Stdio};
 
 use super::output;
-use perihelion_runtime::{RunReport, chart_picture};
+use perihelion_runtime::RunReport;
 use perihelion_settings::config::data_directory;
 
 /// Rows that are shown without a pager.
@@ -33,7 +33,7 @@ pub(super) fn show(report: &RunReport) {
     for (at, result) in report.results.iter().enumerate() {
         if let Some(chart) = &result.chart {
             match save(report, at, &chart.svg) {
-                Ok(path) => output::note(&format!("chart: {} (and .png)", path.display())),
+                Ok(path) => output::note(&format!("chart: {}", path.display())),
                 Err(error) => output::warning(&format!("cannot save the chart: {error}")),
             }
         }
@@ -58,17 +58,12 @@ fn page(text: &str) -> bool {
     child.wait().is_ok_and(|status| status.success())
 }
 
-/// Saves a chart below the user's data directory, as a drawing and as a picture next to it, and returns the drawing's
-/// path.
+/// Saves a chart below the user's data directory, and returns its path.
 fn save(report: &RunReport, at: usize, svg: &str) -> std::io::Result<PathBuf> {
     let directory = data_directory().join("charts");
     std::fs::create_dir_all(&directory)?;
     let name = format!("{}-{}-{}.svg", report.thread_id, report.metadata.turn, at + 1);
     let path = directory.join(name);
     std::fs::write(&path, svg)?;
-    match chart_picture(svg) {
-        Ok(picture) => std::fs::write(path.with_extension("png"), picture)?,
-        Err(error) => output::warning(&error.to_string()),
-    }
     Ok(path)
 }

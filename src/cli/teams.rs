@@ -21,7 +21,6 @@ Examples:
   perihelion teams show release_notes
   perihelion teams run release_notes \"What changed in 1.4?\"
   perihelion teams draw release_notes > team.mmd
-  perihelion teams draw --svg > supervisor.svg
   perihelion teams export release_notes > team.json
   perihelion teams import team.json")]
 pub struct Args {
@@ -56,12 +55,7 @@ enum Command {
     /// Save a team from a design file, such as the output of `export`. Use - for standard input.
     Import { file: PathBuf },
     /// Draw a team as a Mermaid diagram. Without a name, draw the supervisor graph with all agents.
-    Draw {
-        name: Option<String>,
-        /// Draw SVG instead
-        #[arg(long)]
-        svg: bool,
-    },
+    Draw { name: Option<String> },
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
@@ -115,12 +109,12 @@ async fn perform(
             output::note(&saved(&team));
             Ok(())
         }
-        Command::Draw { name, svg } => {
+        Command::Draw { name } => {
             let design = match name {
                 Some(name) => find_team(kept, &name).await?.team.design,
                 None => star_as_team(kept, &settings.servers.file, &environment).await?,
             };
-            output::text(&if svg { design.svg() } else { design.mermaid() })
+            output::text(&design.mermaid())
         }
         // They open more than the teams.
         Command::Create(_) | Command::Run { .. } => Ok(()),

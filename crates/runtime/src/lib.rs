@@ -60,7 +60,6 @@ pub use learned::{LOCAL_TENANT, open_memory, open_skills};
 pub use logins::{LoginMade, LoginUnderWay, log_in, log_out};
 pub use metered::{Metered, ModelCost};
 pub use metrics::Metrics;
-pub use perihelion_analysis::chart::png as chart_picture;
 pub use perihelion_database::is_there;
 pub use perihelion_documents::{
     COLLECTION as DEFAULT_COLLECTION, Document, DocumentPage, Filters as DocumentFilters, PageAt,

@@ -16,7 +16,6 @@ mod caller;
 mod candidates;
 mod citing;
 mod decision;
-pub mod diagram;
 mod directory;
 mod dispatch;
 mod ending;

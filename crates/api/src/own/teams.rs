@@ -29,7 +29,6 @@ fn shown(kept: &KeptTeam) -> Value {
         "agent": kept.team.agent_name(),
         "design": kept.team.design,
         "mermaid": kept.team.design.mermaid(),
-        "svg": kept.team.design.svg(),
         "created_at": kept.created_at,
     })
 }
@@ -76,11 +75,8 @@ pub(super) async fn create(service: State<Service>, body: Body) -> JsonResult {
         return Ok(Json(shown(&found(&service, &team.design.name).await?)));
     }
     let mermaid = design.mermaid();
-    let svg = design.svg();
     let name = &design.name;
-    Ok(Json(
-        json!({ "name": name, "version": null, "design": design, "mermaid": mermaid, "svg": svg }),
-    ))
+    Ok(Json(json!({ "name": name, "version": null, "design": design, "mermaid": mermaid })))
 }
 
 pub(super) async fn delete(service: State<Service>, Path(name): Path<String>) -> StatusResult {

@@ -1,27 +1,8 @@
-//! A team drawn, as Mermaid text and as SVG.
+//! A team drawn as Mermaid text.
 
-use super::TEAM_PREFIX;
 use super::design::TeamDesign;
-use crate::diagram::{Diagram, Shape};
 
 impl TeamDesign {
-    pub fn svg(&self) -> String {
-        let mut diagram = Diagram::new(&self.name);
-        diagram.node("supervisor", &["supervisor", &self.name], Shape::Round);
-        for (index, agent) in self.agents.iter().enumerate() {
-            let id = format!("agent {index}");
-            diagram.node(&id, &[&agent.name, &agent.role], Shape::Box).both_ways("supervisor", &id);
-            for server in &agent.servers {
-                let shape =
-                    if server.starts_with(TEAM_PREFIX) { Shape::Round } else { Shape::Store };
-                let below = format!("server {server}");
-                diagram.node(&below, &[server], shape).uses(&id, &below);
-            }
-        }
-        diagram.node("qa", &["qa"], Shape::Round).edge("supervisor", "qa");
-        diagram.svg()
-    }
-
     /// Draws the team: its supervisor, its agents with their roles, the servers that these work with.
     pub fn mermaid(&self) -> String {
         let mut lines = vec![
@@ -95,12 +76,6 @@ mod tests {
              agent0[\"reader<br/>reads 'all')\"]\n        supervisor <--> agent0\n        agent1[\"writer<br/>a b c\"]\n        \
              supervisor <--> agent1\n        supervisor --> qa\n    end\n    server0[(files)]\n    agent0 -.-> server0\n    \
              agent1 -.-> server0"
-        );
-        let svg = design.svg();
-        assert_eq!(svg.matches("<rect ").count(), 1 + 5, "the ground, and each part once: {svg}");
-        assert!(
-            svg.contains("reads &quot;all&quot;]") && svg.contains("stroke-dasharray"),
-            "{svg}"
         );
     }
 }
