@@ -191,18 +191,21 @@ impl Runtime {
         request: Request,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        let input = self.input(thread, title, request).await?;
-        let outcome = self.runner().start(thread, input, options).await?;
+        let (input, is_known) = self.input(thread, request).await?;
+        let outcome = if is_known {
+            self.runner().start(thread, input, options).await?
+        } else {
+            self.runner().start_new(thread, title, input, options).await?
+        };
         self.report(outcome).await
     }
 
-    /// Makes a request the input of a thread, which is made when it is new.
-    pub(super) async fn input(
+    /// Makes a request the input of a thread, and returns whether the thread exists.
+    async fn input(
         &self,
         thread: ThreadId,
-        title: Option<String>,
         request: Request,
-    ) -> Result<GraphUpdate, Error> {
+    ) -> Result<(GraphUpdate, bool), Error> {
         let known = match self.store().info(thread).await {
             Ok(info) => Some(info.tenant),
             Err(checkpoint::Error::UnknownThread(_)) => None,
@@ -210,11 +213,7 @@ impl Runtime {
         };
         let tenant = known.as_deref().unwrap_or(self.runner().tenant());
         self.load_teams(tenant).await;
-        let input = request.into_input(&self.agent_names(tenant))?;
-        if known.is_none() {
-            self.runner().create(thread, title).await?;
-        }
-        Ok(input)
+        Ok((request.into_input(&self.agent_names(tenant))?, known.is_some()))
     }
 
     /// Returns the names of a tenant's agents, including those of servers that have not started.
@@ -283,7 +282,10 @@ impl Runtime {
         title: Option<String>,
         request: Request,
     ) -> Result<RunReport, Error> {
-        let input = self.input(thread, title, request).await?;
+        let (input, is_known) = self.input(thread, request).await?;
+        if !is_known {
+            self.runner().create(thread, title).await?;
+        }
         let run = self.runner().submit(thread, input).await?;
         Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
     }

@@ -36,6 +36,20 @@ pub struct Restored<S: State> {
 }
 
 impl<S: State> Restored<S> {
+    /// Returns the empty state of a thread that was just made.
+    pub(crate) fn of_new(info: ThreadInfo) -> Self {
+        Self {
+            info,
+            state: Arc::default(),
+            seq: 0,
+            frontier: Frontier::default(),
+            hash: [0; 32],
+            pending: Vec::new(),
+            snapshot_size: 0,
+            since_snapshot: 0,
+        }
+    }
+
     fn known(&self) -> KnownState {
         KnownState {
             state: Arc::<S>::clone(&self.state),

@@ -15,8 +15,8 @@ use super::task::{Listeners, RunContext, Spans};
 use super::writer::Snapshots;
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
-    Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,
-    restore,
+    Error as StoreError, Fence, NewThread, Restored, RunEnd, RunStatus, Store, ThreadInfo,
+    ThreadStatus, restore,
 };
 use crate::failpoint::{Point, wrap};
 use crate::graph::{Engine, EngineError, Graph, Position, State};
@@ -122,9 +122,24 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// As [`Runner::start`].
     pub async fn run_new(&self, input: S::Update) -> Result<RunOutcome<S>> {
-        let thread = ThreadId::new();
-        self.create(thread, None).await?;
-        self.start(thread, input, RunOptions::default()).await
+        self.start_new(ThreadId::new(), None, input, RunOptions::default()).await
+    }
+
+    /// Makes a thread and gives it its first input, as [`Runner::start`] does.
+    ///
+    /// # Errors
+    /// As [`Runner::create`] and [`Runner::start`].
+    pub async fn start_new(
+        &self,
+        thread: ThreadId,
+        title: Option<String>,
+        input: S::Update,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>> {
+        let made = Restored::of_new(self.create(thread, title).await?);
+        let claimed = self.claim(made, &options.cancel).await?;
+        // Another process may have given it an input in between.
+        self.drive(self.at_rest(claimed).await?, Some(input), options).await
     }
 
     /// Gives a thread a new input and runs it to its end or its next interrupt; creates the thread if it does not
