@@ -162,7 +162,7 @@ impl Runtime {
             }
         };
         if let Some(teams) = &teams {
-            teams.load(runner.tenant(), &roster).await;
+            teams.load(&runner.tenant, &roster).await;
         }
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));

@@ -70,7 +70,7 @@ impl Service {
     pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<ThreadView> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
         let graph = self.graph_noted(metadata);
-        let made = self.runtime().create_for(graph, self.tenant(), thread, title).await;
+        let made = graph.create(self.tenant(), thread, title).await;
         let info = self.unless_hidden(thread, made).await?;
         let mut meta = ThreadMeta::default();
         if metadata.as_object().is_some_and(|fields| !fields.is_empty()) {

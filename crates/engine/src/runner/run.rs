@@ -74,11 +74,6 @@ impl<S: State> Runner<S> {
         &self.graph
     }
 
-    /// Returns the tenant of the threads that this runner makes.
-    pub fn tenant(&self) -> &str {
-        &self.tenant
-    }
-
     /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -102,19 +97,15 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         title: Option<String>,
     ) -> Result<ThreadInfo> {
-        let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
-        Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
-    }
-
-    pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
-        NewThread {
-            id,
+        let new = NewThread {
+            id: thread,
             graph: self.graph.name().to_owned(),
             title,
             root: None,
             namespace: String::new(),
-            tenant: self.tenant.to_string(),
-        }
+            tenant: tenant.to_owned(),
+        };
+        Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
     }
 
     /// Runs an input on a fresh thread with the default options.
@@ -122,22 +113,21 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// As [`Runner::start`].
     pub async fn run_new(&self, input: S::Update) -> Result<RunOutcome<S>> {
-        self.start_new(ThreadId::new(), None, input, RunOptions::default()).await
+        let made = self.create(ThreadId::new(), None).await?;
+        self.start_new(made, input, RunOptions::default()).await
     }
 
-    /// Makes a thread and gives it its first input, as [`Runner::start`] does.
+    /// Gives a thread that was just made its first input, as [`Runner::start`] does.
     ///
     /// # Errors
-    /// As [`Runner::create`] and [`Runner::start`].
+    /// As [`Runner::start`].
     pub async fn start_new(
         &self,
-        thread: ThreadId,
-        title: Option<String>,
+        made: ThreadInfo,
         input: S::Update,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>> {
-        let made = Restored::of_new(self.create(thread, title).await?);
-        let claimed = self.claim(made, &options.cancel).await?;
+        let claimed = self.claim(Restored::of_new(made), &options.cancel).await?;
         // Another process may have given it an input in between.
         self.drive(self.at_rest(claimed).await?, Some(input), options).await
     }
@@ -232,15 +222,15 @@ impl<S: State> Runner<S> {
             never = stopping => match never {},
         };
         hands_over &= !withdrawn.is_cancelled();
-        let (result, outcome) = match driven {
+        let outcome = match driven {
             Ok(mut outcome) => {
                 if hands_over && outcome.result == RunResult::Cancelled {
                     outcome.result = RunResult::Queued;
                 }
-                (outcome.result.clone(), outcome)
+                outcome
             }
             Err(error) => match self.broken(&claimed, &error, hands_over).await {
-                Broken::AtEnd(outcome) => (RunResult::Done, outcome),
+                Broken::AtEnd(outcome) => outcome,
                 Broken::Left(run, thread) => {
                     if let Some(publisher) = publisher {
                         publisher.end(None, end_status(run), Some(error.to_string())).await;
@@ -249,8 +239,9 @@ impl<S: State> Runner<S> {
                 }
             },
         };
-        let (mut run_status, thread_status, error) = result.statuses();
-        let verdict = self.judge.map(|judge| judge(&result, &outcome.state)).unwrap_or_default();
+        let (mut run_status, thread_status, error) = outcome.result.statuses();
+        let verdict = self.judge.map(|judge| judge(&outcome.result, &outcome.state));
+        let verdict = verdict.unwrap_or_default();
         if run_status == RunStatus::Done && verdict.failure.is_some() {
             run_status = RunStatus::Failed;
         }
