@@ -41,8 +41,7 @@ impl Secret {
 
 fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Hash("the system provides no random numbers".to_owned()))?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::NoRandom)?;
     Ok(bytes)
 }
 

@@ -10,6 +10,7 @@ use serde::{Serialize, de::DeserializeOwned};
 use serde_json::{Value, json};
 
 use super::node::{Context, Node, NodeError, NodeOutput, TaskContext};
+use super::port::{from_json, to_json};
 use super::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, State};
 
 /// Kind of the failures of nodes whose effect failed.
@@ -124,9 +125,9 @@ impl TaskContext {
             })
         });
         match self.port().effect(request, perform).await? {
-            Outcome::Value(value) => serde_json::from_value(value).map_err(|error| {
-                NodeError::failed(FAILED, format!("the outcome of {name} does not fit: {error}"))
-            }),
+            Outcome::Value(value) => {
+                from_json(FAILED, format_args!("the outcome of {name}"), value)
+            }
             Outcome::Failed(message) => {
                 Err(NodeError::retryable(FAILED, format!("{name} failed: {message}")))
             }
@@ -135,9 +136,7 @@ impl TaskContext {
 }
 
 fn as_json(name: &str, value: &(impl Serialize + ?Sized)) -> Result<Value, NodeError> {
-    serde_json::to_value(value).map_err(|error| {
-        NodeError::failed(FAILED, format!("the request {name} is not JSON: {error}"))
-    })
+    to_json(FAILED, format_args!("the request {name}"), value)
 }
 
 fn with_sources(error: &(dyn StdError + 'static)) -> String {
