@@ -174,22 +174,22 @@ impl Runtime {
         request: Request,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        let (input, made) = self.input(tenant, thread, title, request).await?;
-        let outcome = match made {
-            Some(made) => self.runner().start_new(made, input, options).await?,
-            None => self.runner().start(thread, input, options).await?,
+        let (input, is_known) = self.input(tenant, thread, request).await?;
+        let outcome = if is_known {
+            self.runner().start(thread, input, options).await?
+        } else {
+            self.runner().start_new(tenant, thread, title, input, options).await?
         };
         self.report(outcome).await
     }
 
-    /// Makes a request the input of a thread; also returns the thread if it is new, and then of this tenant.
+    /// Makes a request the input of a thread, which is the tenant's if it is new; returns whether it is known.
     async fn input(
         &self,
         tenant: &str,
         thread: ThreadId,
-        title: Option<String>,
         request: Request,
-    ) -> Result<(GraphUpdate, Option<ThreadInfo>), Error> {
+    ) -> Result<(GraphUpdate, bool), Error> {
         let known = match self.store().info(thread).await {
             Ok(info) if tenant != &*self.runner().tenant && info.tenant != tenant => {
                 return Err(checkpoint::Error::ThreadExists(thread).into());
@@ -200,12 +200,7 @@ impl Runtime {
         };
         let of = known.as_deref().unwrap_or(tenant);
         self.load_teams(of).await;
-        let input = request.into_input(&self.agent_names(of))?;
-        let made = match known {
-            Some(_) => None,
-            None => Some(self.runner().create_for(tenant, thread, title).await?),
-        };
-        Ok((input, made))
+        Ok((request.into_input(&self.agent_names(of))?, known.is_some()))
     }
 
     /// Returns the names of a tenant's agents, including those of servers that have not started.
@@ -275,7 +270,10 @@ impl Runtime {
         title: Option<String>,
         request: Request,
     ) -> Result<RunReport, Error> {
-        let (input, _) = self.input(tenant, thread, title, request).await?;
+        let (input, is_known) = self.input(tenant, thread, request).await?;
+        if !is_known {
+            self.runner().create_for(tenant, thread, title).await?;
+        }
         let run = self.runner().submit(thread, input).await?;
         Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
     }

@@ -113,20 +113,23 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// As [`Runner::start`].
     pub async fn run_new(&self, input: S::Update) -> Result<RunOutcome<S>> {
-        let made = self.create(ThreadId::new(), None).await?;
-        self.start_new(made, input, RunOptions::default()).await
+        let options = RunOptions::default();
+        self.start_new(&self.tenant, ThreadId::new(), None, input, options).await
     }
 
-    /// Gives a thread that was just made its first input, as [`Runner::start`] does.
+    /// Makes a thread and gives it its first input, as [`Runner::start`] does.
     ///
     /// # Errors
-    /// As [`Runner::start`].
+    /// As [`Runner::create_for`] and [`Runner::start`].
     pub async fn start_new(
         &self,
-        made: ThreadInfo,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
         input: S::Update,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>> {
+        let made = self.create_for(tenant, thread, title).await?;
         let claimed = self.claim(Restored::of_new(made), &options.cancel).await?;
         // Another process may have given it an input in between.
         self.drive(self.at_rest(claimed).await?, Some(input), options).await
