@@ -31,7 +31,7 @@ pub enum Error {
     #[error("the system provides no random numbers")]
     NoRandom,
     #[error("failed to hash the password: {0}")]
-    Hash(String),
+    Hash(#[source] perihelion_database::Cause),
 }
 
 impl Error {
