@@ -11,7 +11,7 @@ use perihelion_engine::checkpoint::{
     self, EffectKind, EffectRow, EffectStatus, ThreadInfo, ThreadStatus,
 };
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_engine::runner::RunOptions;
+use perihelion_engine::runner::{self, RunOptions};
 use perihelion_mcp::agent_name;
 use perihelion_star::{GRAPH, GraphState, GraphUpdate, Request};
 use serde_json::Value;
@@ -272,7 +272,11 @@ impl Runtime {
     ) -> Result<RunReport, Error> {
         let (input, is_known) = self.input(tenant, thread, request).await?;
         if !is_known {
-            self.runner().create_for(tenant, thread, title).await?;
+            match self.runner().create_for(tenant, thread, title).await {
+                // Another process has made it since.
+                Err(runner::Error::Store(checkpoint::Error::ThreadExists(_))) => {}
+                made => drop(made?),
+            }
         }
         let run = self.runner().submit(thread, input).await?;
         Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))

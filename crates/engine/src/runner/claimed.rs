@@ -79,7 +79,7 @@ impl<S: State> Runner<S> {
         let guard = LeaseGuard::new(&self.process);
         let thread = read.info.id;
         let claim = checkpoint::Claim::new(thread, guard.owner(), self.lease);
-        let begun = match self.begin(Point::Claim, claim).await {
+        let begun = match self.claim_and_begin(Point::Claim, claim).await {
             Err(refused @ StoreError::Busy { .. }) => {
                 let seen = self.store().info(thread).await?;
                 if !seen.owner.as_deref().is_some_and(holder_is_dead) {
@@ -118,10 +118,15 @@ impl<S: State> Runner<S> {
         }
         let point = if force { Point::Takeover } else { Point::Claim };
         let claim = checkpoint::Claim::new(seen.id, guard.owner(), self.lease);
-        self.begin(point, checkpoint::Claim { seen: Some(seen.fence), force, ..claim }).await
+        self.claim_and_begin(point, checkpoint::Claim { seen: Some(seen.fence), force, ..claim })
+            .await
     }
 
-    async fn begin(&self, point: Point, claim: checkpoint::Claim<'_>) -> Result<Begun, StoreError> {
+    async fn claim_and_begin(
+        &self,
+        point: Point,
+        claim: checkpoint::Claim<'_>,
+    ) -> Result<Begun, StoreError> {
         let begun = self.store().claim_and_begin(claim, self.exports_traces);
         wrap(point, wrap(Point::RunBegin, begun)).await
     }

@@ -67,7 +67,11 @@ impl<S: State> Runner<S> {
         loop {
             let read = match self.read(thread).await {
                 Err(Error::Store(StoreError::UnknownThread(_))) => {
-                    Restored::of_new(self.create(thread, None).await?)
+                    match self.create(thread, None).await {
+                        // Another process has made it since.
+                        Err(Error::Store(StoreError::ThreadExists(_))) => continue,
+                        made => Restored::of_new(made?),
+                    }
                 }
                 read => read?,
             };

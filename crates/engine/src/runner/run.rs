@@ -117,10 +117,10 @@ impl<S: State> Runner<S> {
         self.start_new(&self.tenant, ThreadId::new(), None, input, options).await
     }
 
-    /// Makes a thread and gives it its first input, as [`Runner::start`] does.
+    /// Gives a thread its first input as [`Runner::start`] does, and makes it for a tenant, with a title.
     ///
     /// # Errors
-    /// As [`Runner::create_for`] and [`Runner::start`].
+    /// As [`Runner::start`].
     pub async fn start_new(
         &self,
         tenant: &str,
@@ -129,7 +129,13 @@ impl<S: State> Runner<S> {
         input: S::Update,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>> {
-        let made = self.create_for(tenant, thread, title).await?;
+        let made = match self.create_for(tenant, thread, title).await {
+            // Another process has made it since.
+            Err(Error::Store(StoreError::ThreadExists(_))) => {
+                return self.start(thread, input, options).await;
+            }
+            made => made?,
+        };
         let claimed = self.claim(Restored::of_new(made), &options.cancel).await?;
         // Another process may have given it an input in between.
         self.drive(self.at_rest(claimed).await?, Some(input), options).await
