@@ -78,14 +78,13 @@ impl<S: State> Runner<S> {
     ) -> Result<ClaimedThread<S>> {
         let guard = LeaseGuard::new(&self.process);
         let thread = read.info.id;
-        let claim = checkpoint::Claim::new(thread, guard.owner(), self.lease);
-        let begun = match self.claim_and_begin(Point::Claim, claim).await {
+        let begun = match self.begin_run(&guard, thread, None).await {
             Err(refused @ StoreError::Busy { .. }) => {
                 let seen = self.store().info(thread).await?;
                 if !seen.owner.as_deref().is_some_and(holder_is_dead) {
                     return Err(refused.into());
                 }
-                self.begin_as_seen(&seen, &guard).await?
+                self.begin_run(&guard, thread, Some(&seen)).await?
             }
             begun => begun?,
         };
@@ -99,34 +98,28 @@ impl<S: State> Runner<S> {
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>> {
         let guard = LeaseGuard::new(&self.process);
-        let begun = self.begin_as_seen(&read.info, &guard).await?;
+        let begun = self.begin_run(&guard, read.info.id, Some(&read.info)).await?;
         self.claimed(read, begun, guard, cancel).await
     }
 
-    /// Claims a thread and starts a run, unless another process claimed it since it was seen.
+    /// Claims a thread and starts a run, unless another process claimed it since it was `seen`.
     ///
     /// That its holder is dead, which this machine may know, does not become untrue; that its lease has run
     /// out is asked of the database.
-    async fn begin_as_seen(
+    async fn begin_run(
         &self,
-        seen: &ThreadInfo,
         guard: &LeaseGuard,
+        thread: ThreadId,
+        seen: Option<&ThreadInfo>,
     ) -> Result<Begun, StoreError> {
-        let force = seen.owner.as_deref().is_some_and(holder_is_dead);
+        let holder = seen.and_then(|seen| seen.owner.as_deref());
+        let force = holder.is_some_and(holder_is_dead);
         if force {
-            tracing::info!(thread = %seen.id, holder = ?seen.owner, "taking the thread over from a dead process");
+            tracing::info!(%thread, ?holder, "taking the thread over from a dead process");
         }
         let point = if force { Point::Takeover } else { Point::Claim };
-        let claim = checkpoint::Claim::new(seen.id, guard.owner(), self.lease);
-        self.claim_and_begin(point, checkpoint::Claim { seen: Some(seen.fence), force, ..claim })
-            .await
-    }
-
-    async fn claim_and_begin(
-        &self,
-        point: Point,
-        claim: checkpoint::Claim<'_>,
-    ) -> Result<Begun, StoreError> {
+        let claim = checkpoint::Claim::new(thread, guard.owner(), self.lease);
+        let claim = checkpoint::Claim { seen: seen.map(|seen| seen.fence), force, ..claim };
         let begun = self.store().claim_and_begin(claim, self.exports_traces);
         wrap(point, wrap(Point::RunBegin, begun)).await
     }
