@@ -207,6 +207,8 @@ impl<S: State> Context<S> {
     }
 }
 
+const ASKED: &str = "an interrupt's payload";
+
 /// One running task, whatever the state of its graph: its place, its effects, its questions, its events.
 #[derive(Clone)]
 pub struct TaskContext {
@@ -244,7 +246,7 @@ impl TaskContext {
     /// # Errors
     /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
     pub async fn interrupt(&self, kind: &str, payload: impl Serialize + Send) -> Result<Value> {
-        let payload = payload_of(payload)?;
+        let payload = to_json("payload", ASKED, payload)?;
         self.port.interrupt(kind, payload.clone(), payload).await
     }
 
@@ -260,8 +262,8 @@ impl TaskContext {
         what: impl Serialize + Send,
         payload: impl Serialize + Send,
     ) -> Result<Value> {
-        let what = payload_of(what)?;
-        let payload = payload_of(payload)?;
+        let what = to_json("payload", ASKED, what)?;
+        let payload = to_json("payload", ASKED, payload)?;
         self.port.interrupt(kind, what, payload).await
     }
 
@@ -371,10 +373,6 @@ impl TaskContext {
     pub fn emit(&self, payload: Value) {
         self.port.emit(StreamMode::Custom, payload);
     }
-}
-
-fn payload_of(payload: impl Serialize) -> Result<Value> {
-    to_json("payload", "an interrupt's payload", payload)
 }
 
 fn moment(micros: i64) -> Result<chrono::DateTime<chrono::Utc>> {

@@ -88,7 +88,7 @@ impl TaskContext {
         kind: &str,
         question: &(impl Serialize + Sync + ?Sized),
     ) -> Result<A, NodeError> {
-        let question = as_json(kind, question)?;
+        let question = to_json(FAILED, format_args!("the request {kind}"), question)?;
         let mut payload = question.clone();
         loop {
             let answer = self.port().interrupt(kind, question.clone(), payload).await?;
@@ -113,7 +113,7 @@ impl TaskContext {
         T: Serialize + DeserializeOwned + Send + 'a,
         Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
     {
-        let request = as_json(name, request)?;
+        let request = to_json(FAILED, format_args!("the request {name}"), request)?;
         let request = EffectRequest { class, name: name.to_owned(), request };
         let perform: Perform<'a> = Box::new(move |key| {
             let performed = perform(key);
@@ -133,10 +133,6 @@ impl TaskContext {
             }
         }
     }
-}
-
-fn as_json(name: &str, value: &(impl Serialize + ?Sized)) -> Result<Value, NodeError> {
-    to_json(FAILED, format_args!("the request {name}"), value)
 }
 
 fn with_sources(error: &(dyn StdError + 'static)) -> String {
