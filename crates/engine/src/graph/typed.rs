@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::node::{Context, Node, NodeError, NodeOutput, TaskContext};
 use super::port::{from_json, to_json};
