@@ -22,7 +22,7 @@ use std::time::Instant;
 use perihelion::config::{Overrides, Settings};
 use perihelion::ids::ThreadId;
 use perihelion::llm::Usage;
-use perihelion::runtime::Runtime;
+use perihelion::runtime::{LOCAL_TENANT, Runtime};
 use perihelion::swarm::Request;
 use perihelion::worker::Worker;
 use serde_json::json;
@@ -115,7 +115,7 @@ async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
 /// Leaves threads to a worker of this process, and measures it alone.
 async fn drain(runtime: &Arc<Runtime>, store: &str, kind: &str, question: &str, threads: usize) {
     for _ in 0..threads {
-        runtime.submit(ThreadId::new(), None, request(question)).await.unwrap();
+        runtime.submit(LOCAL_TENANT, ThreadId::new(), None, request(question)).await.unwrap();
     }
     let worker = Worker::new(runtime.clone(), true, Arc::new(|_| {}));
     let began = Instant::now();

@@ -53,7 +53,7 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit> 
         runtime.keep_audit(audit);
     }
     let thread = job.thread();
-    let holder = runtime.runs().followed_by(&job).await;
+    let holder = runtime.followed_by(&job).await;
     if let Some(who) = holder.as_ref().filter(|_| !show.quiet) {
         output::note(&format!("following the run in {who}"));
     }
@@ -96,7 +96,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     }
     opening::warn_of_servers(runtime);
     if !show.quiet {
-        let kept = runtime.runs().recorded_calls(&job).await?;
+        let kept = runtime.recorded_calls(&job).await?;
         if kept > 0 {
             let calls = output::count(kept as u64, "recorded call");
             output::note(&format!("reusing {calls} of the unfinished step"));
@@ -119,8 +119,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     let shown = tokio::spawn(progress.follow(listener, observer));
     let thread = job.thread();
     let is_question = job.asks();
-    let runs = runtime.runs();
-    let running = runs.perform(job, options);
+    let running = runtime.perform(job, options);
     tokio::pin!(running);
     let mut reported = show.quiet;
     let ended = loop {

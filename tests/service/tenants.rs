@@ -247,10 +247,10 @@ async fn the_command_line_works_for_the_tenant_that_it_names(served: Served) {
     let (ours, theirs) = keys(&served).await;
     let ours = [("x-api-key", ours.as_str())];
     let theirs = [("x-api-key", theirs.as_str())];
-    let answer = served
-        .program(&["run", "hello", "--thread", "weekly", "--tenant", "acme", "--user", "ann", "-q"])
-        .await;
-    assert_eq!(answer, "Hello from the star.\n");
+    let weekly = ["run", "hello", "--thread", "weekly", "--tenant", "acme", "--user", "ann", "-q"];
+    for question in ["the first", "a further one"] {
+        assert_eq!(served.program(&weekly).await, "Hello from the star.\n", "{question}");
+    }
     served.program(&["run", "hello", "--thread", "weekly", "-q"]).await;
     for (one, user) in [(&ours, &Value::Null), (&theirs, &json!("ann"))] {
         let (_, found) = ask(&served, "POST", "/threads/search", one, Some(json!({}))).await;

@@ -10,7 +10,7 @@ use perihelion::checkpoint::{self, ThreadStatus};
 use perihelion::clock;
 use perihelion::config::{Overrides, Settings};
 use perihelion::ids::ThreadId;
-use perihelion::runtime::{Answer, Error, InterruptView, Runtime, ThreadView};
+use perihelion::runtime::{Answer, Error, InterruptView, LOCAL_TENANT, Runtime, ThreadView};
 use perihelion::swarm::Request;
 use perihelion::worker::Worker;
 use serde::{Deserialize, Serialize};
@@ -207,7 +207,7 @@ impl Hand {
     async fn ask(&self, thread: ThreadId, job: u64, submits: bool) -> Result<(), Error> {
         let request = Request { question: Job::question(job), ..Request::default() };
         if submits {
-            return self.runtime.submit(thread, None, request).await.map(drop);
+            return self.runtime.submit(LOCAL_TENANT, thread, None, request).await.map(drop);
         }
         let (options, acks) = self.listening.to(thread, self.runtime.run_options());
         let result = self.runtime.ask(thread, None, request, options).await;

@@ -37,8 +37,8 @@ pub enum Error {
         "deleted, but the data remains in the log of {url} while another connection reads an older version. The next deletion after it ends removes the data"
     )]
     Unscrubbed { url: String },
-    #[error("column {column} of a stored row cannot be read: {reason}")]
-    Column { column: String, reason: String },
+    #[error("column {column} of a stored row cannot be read: {source}")]
+    Column { column: String, source: Cause },
     #[error("the database failed: {0}")]
     Failed(#[from] sqlx::Error),
 }

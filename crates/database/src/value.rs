@@ -162,10 +162,7 @@ impl Row {
                 column.index(row).and_then(|column| T::from_postgres(row, column))
             }
         };
-        read.map_err(|error| Error::Column {
-            column: column.to_string(),
-            reason: error.to_string(),
-        })
+        read.map_err(|error| Error::Column { column: column.to_string(), source: error.into() })
     }
 }
 

@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use perihelion_engine::graph::{State, Update};
+use perihelion_engine::graph::{Cause, State, Update};
 use serde::{Deserialize, Serialize};
 use serde_json::{Map, Value};
 
@@ -120,7 +120,7 @@ impl State for Mirror {
         }
     }
 
-    fn upcast(_version: u32, stored: Value) -> Result<Value, String> {
+    fn upcast(_version: u32, stored: Value) -> Result<Value, Cause> {
         Ok(stored)
     }
 }

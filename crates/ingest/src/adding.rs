@@ -60,8 +60,9 @@ pub(super) async fn run(
     let is_new = match runner.store().info(thread).await {
         Ok(info) => info.head == 0,
         Err(checkpoint::Error::UnknownThread(_)) => {
-            runner.create(thread, Some(format!("document {path}"))).await?;
-            true
+            let title = Some(format!("document {path}"));
+            let tenant = &runner.tenant;
+            return Ok(runner.start_new(tenant, thread, title, input, options).await?);
         }
         Err(error) => return Err(error.into()),
     };

@@ -1,6 +1,7 @@
 //! Renders the prompt templates, with everything dynamic escaped.
 
 use std::collections::BTreeMap;
+use std::fmt::Display;
 use std::path::Path;
 
 use minijinja::syntax::SyntaxConfig;
@@ -62,7 +63,7 @@ impl Prompts {
         let mut environment = Environment::new();
         environment.set_undefined_behavior(UndefinedBehavior::Strict);
         let syntax = SyntaxConfig::builder().trim_blocks(true).lstrip_blocks(true).build();
-        environment.set_syntax(syntax.map_err(|error| refused("(all)", &describe(&error)))?);
+        environment.set_syntax(syntax.map_err(|error| refused("(all)", describe(&error)))?);
         environment.set_auto_escape_callback(|_| AutoEscape::None);
         environment.add_filter(IN_TAG, in_tag);
         environment.set_formatter(|output, _, value| match value.kind() {
@@ -96,14 +97,13 @@ impl Prompts {
     pub fn messages(&self, name: &str, context: impl Serialize) -> Result<Vec<ChatMessage>, Error> {
         let Some(has_user_part) = self.parts.get(name) else {
             let known = self.parts.keys().map(String::as_str).collect::<Vec<_>>().join(", ");
-            return Err(refused(name, &format!("there is no such template; there are: {known}")));
+            return Err(refused(name, format!("there is no such template; there are: {known}")));
         };
         let context = minijinja::Value::from(Serde(&context));
         let render = |part: &str| {
             let template = self.environment.get_template(&format!("{name}.{part}"));
             let text = template.and_then(|template| template.render(&context));
-            text.map(|text| text.trim().to_owned())
-                .map_err(|error| refused(name, &describe(&error)))
+            text.map(|text| text.trim().to_owned()).map_err(|error| refused(name, describe(&error)))
         };
         let mut messages = vec![ChatMessage::system(render("system")?)];
         if *has_user_part {
@@ -122,7 +122,7 @@ impl Prompts {
             let Some(text) = text else { continue };
             self.environment
                 .add_template_owned(format!("{name}.{part}"), guarded(text))
-                .map_err(|error| refused(name, &describe(&error)))?;
+                .map_err(|error| refused(name, describe(&error)))?;
         }
         Ok(())
     }
@@ -131,7 +131,7 @@ impl Prompts {
 /// Reads the templates of a directory; each must replace an embedded one.
 fn replacements(dir: &Path, names: &[&str]) -> Result<BTreeMap<String, String>, Error> {
     let unreadable = |error: std::io::Error| {
-        refused(&dir.display().to_string(), &format!("the directory cannot be read: {error}"))
+        refused(dir.display(), format!("the directory cannot be read: {error}"))
     };
     let mut found = BTreeMap::new();
     for entry in std::fs::read_dir(dir).map_err(unreadable)? {
@@ -147,13 +147,10 @@ fn replacements(dir: &Path, names: &[&str]) -> Result<BTreeMap<String, String>, 
         if !names.contains(&name) {
             let hint = strict::nearest(name, names.iter().copied())
                 .map_or_else(|| names.join(", "), |near| format!("did you mean {near}.md?"));
-            return Err(refused(
-                &path.display().to_string(),
-                &format!("it replaces no template: {hint}"),
-            ));
+            return Err(refused(path.display(), format!("it replaces no template: {hint}")));
         }
-        let text = std::fs::read_to_string(&path)
-            .map_err(|error| refused(&path.display().to_string(), &error.to_string()))?;
+        let text =
+            std::fs::read_to_string(&path).map_err(|error| refused(path.display(), error))?;
         found.insert(name.to_owned(), text);
     }
     Ok(found)
@@ -279,8 +276,8 @@ pub(super) fn unescape(value: &mut Value, escapes: &[(&'static str, char)]) {
     }
 }
 
-fn refused(name: &str, reason: &str) -> Error {
-    Error::Prompt { name: name.to_owned(), reason: reason.to_owned() }
+fn refused(name: impl Display, reason: impl Display) -> Error {
+    Error::Prompt { name: name.to_string(), reason: reason.to_string() }
 }
 
 /// Describes a template error with its line; the default text repeats the template's internal name.

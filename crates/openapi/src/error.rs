@@ -2,7 +2,7 @@
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("the API description is neither JSON nor YAML: {0}")]
-    NotReadable(String),
+    NotReadable(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("the document has no operations; add `paths` (OpenAPI) or `endpoints` (plain list)")]
     NoOperations,
     #[error("no such operation: {name}{hint}")]

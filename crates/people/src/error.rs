@@ -28,8 +28,10 @@ pub enum Error {
     /// The database failed, which each method that uses it can report.
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
+    #[error("the system provides no random numbers")]
+    NoRandom,
     #[error("failed to hash the password: {0}")]
-    Hash(String),
+    Hash(#[source] perihelion_database::Cause),
 }
 
 impl Error {

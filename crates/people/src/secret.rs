@@ -41,8 +41,7 @@ impl Secret {
 
 fn random<const N: usize>() -> Result<[u8; N]> {
     let mut bytes = [0; N];
-    let filled = SystemRandom::new().fill(&mut bytes);
-    filled.map_err(|_| Error::Hash("the system provides no random numbers".to_owned()))?;
+    SystemRandom::new().fill(&mut bytes).map_err(|_| Error::NoRandom)?;
     Ok(bytes)
 }
 
@@ -75,7 +74,7 @@ fn hasher() -> Argon2<'static> {
 }
 
 fn hash_now(password: &str) -> Result<String> {
-    let failed = |error: argon2::password_hash::Error| Error::Hash(error.to_string());
+    let failed = |error: argon2::password_hash::Error| Error::Hash(error.to_string().into());
     let salt = SaltString::encode_b64(&random::<16>()?).map_err(failed)?;
     Ok(hasher().hash_password(password.as_bytes(), &salt).map_err(failed)?.to_string())
 }
@@ -114,15 +113,14 @@ pub(crate) async fn fits(password: &str, stored: Option<String>) -> Result<bool>
 
 /// Runs work when its turn comes; a caller that has gone away keeps its turn until the work is done.
 async fn in_turn<T: Send + 'static>(work: impl FnOnce() -> T + Send + 'static) -> Result<T> {
-    let failed = |error: &dyn std::fmt::Display| Error::Hash(error.to_string());
     let place = PLACES.try_acquire().map_err(|_| Error::Busy)?;
-    let turn = TURNS.acquire().await.map_err(|error| failed(&error))?;
+    let turn = TURNS.acquire().await.map_err(|error| Error::Hash(error.into()))?;
     let work = move || {
         let done = work();
         drop((turn, place));
         done
     };
-    tokio::task::spawn_blocking(work).await.map_err(|error| failed(&error))
+    tokio::task::spawn_blocking(work).await.map_err(|error| Error::Hash(error.into()))
 }
 
 #[cfg(test)]

@@ -13,7 +13,7 @@ pub enum Error {
     #[error("PostgreSQL cannot be reached; check the connection string and the server: {}", with_source(.0))]
     Connect(#[source] tokio_postgres::Error),
     #[error("the TLS settings of the connection string are invalid: {0}")]
-    Tls(String),
+    Tls(#[source] Box<dyn std::error::Error + Send + Sync>),
     #[error("unknown type of column: {0}")]
     Column(String),
     #[error(

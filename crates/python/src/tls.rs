@@ -50,7 +50,7 @@ pub fn settings(dsn: &str) -> Result<Settings, Error> {
         "allow" | "prefer" => (SslMode::Prefer, false),
         "require" => (SslMode::Require, root.is_some()),
         "verify-ca" | "verify-full" => (SslMode::Require, true),
-        other => return Err(Error::Tls(format!("unknown sslmode: {other}"))),
+        other => return Err(Error::Tls(format!("unknown sslmode: {other}").into())),
     };
     Ok(Settings { dsn, mode, connector: connector(is_verified, root.as_deref())? })
 }
@@ -59,7 +59,7 @@ fn connector(is_verified: bool, root: Option<&str>) -> Result<Connector, Error> 
     let provider = Arc::new(rustls::crypto::ring::default_provider());
     let builder =
         ClientConfig::builder_with_provider(provider.clone()).with_safe_default_protocol_versions();
-    let builder = builder.map_err(|error| Error::Tls(error.to_string()))?;
+    let builder = builder.map_err(|error| Error::Tls(error.into()))?;
     if !is_verified {
         let any = Arc::new(AnyCertificate(provider));
         return Ok(Connector::new(
@@ -70,7 +70,7 @@ fn connector(is_verified: bool, root: Option<&str>) -> Result<Connector, Error> 
     match root.filter(|root| *root != "system") {
         Some(path) => {
             let certificates = CertificateDer::pem_file_iter(path)
-                .map_err(|error| Error::Tls(error.to_string()))?;
+                .map_err(|error| Error::Tls(error.into()))?;
             roots.add_parsable_certificates(certificates.flatten());
         }
         None => roots.extend(webpki_roots::TLS_SERVER_ROOTS.iter().cloned()),

@@ -12,12 +12,12 @@ use super::plugins::{Life, Plugins, Source};
 use super::report::{RunReport, data_of};
 use super::teams::Teams;
 use super::{Audit, Error};
-use crate::graphs::{self, Ended, GraphParts, Graphs, Served, Setup, ThreadState};
+use crate::graphs::{self, Ended, GraphParts, Graphs, Served, ThreadState};
 use crate::learned::MemoryService;
 use perihelion_engine::bus::{self, Bus};
 use perihelion_engine::checkpoint::Store;
-use perihelion_engine::graph::Limits;
-use perihelion_engine::runner::{RunOptions, Runner};
+use perihelion_engine::graph::{Graph, Limits, State};
+use perihelion_engine::runner::{RunOptions, Runner, Spans};
 use perihelion_llm::{ChatModel, Prompts, Role};
 use perihelion_mcp::{Pool, ToolHost};
 use perihelion_settings::config::{self, Settings};
@@ -73,6 +73,28 @@ pub(super) struct Parts {
     /// The servers of a demo, whose tenant owns new threads.
     pub companions: Option<Companions>,
     pub graphs: Graphs,
+}
+
+/// What the runners of all graphs have in common.
+#[derive(Clone)]
+pub(super) struct Setup {
+    pub store: Arc<dyn Store>,
+    pub lease: Duration,
+    /// Bytes of a state at most.
+    pub most: usize,
+    pub spans: Option<Arc<dyn Spans>>,
+    pub exports: bool,
+}
+
+impl Setup {
+    pub fn runner<S: State>(self, graph: Arc<Graph<S>>) -> Runner<S> {
+        let mut runner = Runner::new(graph, self.store);
+        runner.lease = self.lease;
+        runner.most_bytes = Some(self.most);
+        runner.spans = self.spans;
+        runner.exports_traces = self.exports;
+        runner
+    }
 }
 
 impl Runtime {
@@ -140,7 +162,7 @@ impl Runtime {
             }
         };
         if let Some(teams) = &teams {
-            teams.load(runner.tenant(), &roster).await;
+            teams.load(&runner.tenant, &roster).await;
         }
         if let Some(exporter) = &exporter {
             exporter.catch_up(Arc::clone(runner.store()));

@@ -104,7 +104,7 @@ impl Runtime {
         let made = self.runner().create(thread, Some(title)).await?;
         let Some(database) = &self.database else { return Ok(()) };
         let noted = json!({ "graph_id": made.graph, EVALUATED: true });
-        let kept = Kept::new(database.clone(), self.runner().tenant());
+        let kept = Kept::new(database.clone(), &self.runner().tenant);
         Ok(kept.note_thread(thread.0, &noted, None, clock::now()).await?)
     }
 
@@ -142,7 +142,7 @@ impl Runtime {
         if !self.settings().encryption.keys.is_empty() {
             return Ok(false);
         }
-        let kept = Kept::new(database.clone(), self.runner().tenant());
+        let kept = Kept::new(database.clone(), &self.runner().tenant);
         let mut records = json!(evaluation.records);
         for run in records.as_array_mut().into_iter().flatten().flat_map(runs_of) {
             run["answer"].take();

@@ -1,6 +1,6 @@
 //! The assembly of all parts from the settings, and the services over it.
 //!
-//! Enter at [`Runtime::builder`], and from there at [`Runs`], [`Agents`], [`Threads`] and [`Traces`]; the last two need
+//! Enter at [`Runtime::builder`], and from there at [`Job`], [`Agents`], [`Threads`] and [`Traces`]; the last two need
 //! only a store, and [`Accounts`] only a database. Command line, server and worker make their decisions about threads,
 //! documents, users and keys here; the lower layers provide data. Invariant: anyone who opens a runtime closes it, and
 //! then no child process is left. Deliberately absent: printing, argument parsing, exit codes.
@@ -77,7 +77,7 @@ pub use plugins::{
     processes, request_reload,
 };
 pub use report::{InterruptView, RunReport, RunStatusView};
-pub use runs::{Job, Runs};
+pub use runs::Job;
 pub use teams::{KeptTeam, TeamStore, find_team, import_team, open_team_store, star_as_team};
 pub use threads::{
     ArchiveReport, Cancelled, Holder, Listing, LiveStatus, PruneOptions, PruneReport, Pruned,

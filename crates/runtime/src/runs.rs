@@ -1,7 +1,7 @@
 //! Jobs: the work on a thread as a value, and its consequences; questions, and runs that are left to workers.
 //!
 //! A job determines the runtime that it needs, the tenant of its thread, whether the audit log records it, and whom it
-//! follows if another process runs the thread. Every edge has its jobs done by [`Runs`].
+//! follows if another process runs the thread. Every edge has its jobs done by [`Runtime::perform`].
 
 use super::report::RunStatusView;
 use super::threads::is_abandoned;
@@ -11,7 +11,7 @@ use perihelion_engine::checkpoint::{
     self, EffectKind, EffectRow, EffectStatus, ThreadInfo, ThreadStatus,
 };
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_engine::runner::RunOptions;
+use perihelion_engine::runner::{self, RunOptions};
 use perihelion_mcp::agent_name;
 use perihelion_star::{GRAPH, GraphState, GraphUpdate, Request};
 use serde_json::Value;
@@ -83,15 +83,6 @@ impl Job {
 }
 
 impl Runtime {
-    pub fn runs(&self) -> Runs<'_> {
-        Runs(self)
-    }
-}
-
-#[derive(Clone, Copy)]
-pub struct Runs<'a>(&'a Runtime);
-
-impl Runs<'_> {
     /// Performs a job to its end, its next question or its failure; follows a run of another process.
     ///
     /// # Errors
@@ -101,66 +92,49 @@ impl Runs<'_> {
         job: Job,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        let Self(runtime) = self;
-        if !job.is_submission() && runtime.plugins.asks_again() {
-            runtime.await_agents(job.thread(), &options.cancel).await?;
+        if !job.is_submission() && self.plugins.asks_again() {
+            self.await_agents(job.thread(), &options.cancel).await?;
         }
         match job {
             Job::Ask { thread, title, tenant, request } => {
-                self.make_for(&tenant, thread, title.clone()).await?;
-                runtime.ask(thread, title, request, options).await
+                self.ask_for(&tenant, thread, title, request, options).await
             }
             Job::Submit { thread, title, tenant, request } => {
-                self.make_for(&tenant, thread, title.clone()).await?;
-                runtime.submit(thread, title, request).await
+                self.submit(&tenant, thread, title, request).await
             }
-            Job::Turn { thread, request } => runtime.take_turn(thread, request, options).await,
+            Job::Turn { thread, request } => self.take_turn(thread, request, options).await,
             Job::NewTurn { thread, tenant, request } => {
-                runtime.new_turn(GRAPH, &tenant, thread, request, options).await
+                self.new_turn(GRAPH, &tenant, thread, request, options).await
             }
-            Job::Resume { thread } => runtime.resume_or_follow(thread, options).await,
-            Job::Continue { thread } => runtime.resume_or_rest(thread, options).await,
-            Job::Message { thread, text } => runtime.message(thread, text, options).await,
+            Job::Resume { thread } => self.resume_or_follow(thread, options).await,
+            Job::Continue { thread } => self.resume_or_rest(thread, options).await,
+            Job::Message { thread, text } => self.message(thread, text, options).await,
             Job::Answer { thread, interrupt, answer } => {
-                runtime.answer_and_continue(thread, interrupt, answer, options).await
+                self.answer_and_continue(thread, interrupt, answer, options).await
             }
             Job::Answers { thread, by, answers } => {
                 for (id, answer) in answers {
-                    runtime.answer_by(by.as_deref(), thread, Some(id), answer).await?;
+                    self.answer_by(by.as_deref(), thread, Some(id), answer).await?;
                 }
-                runtime.resume_or_rest(thread, options).await
+                self.resume_or_rest(thread, options).await
             }
             Job::Edit { thread, update, as_node, goto } => {
                 let as_node = as_node.as_deref();
-                runtime
-                    .edit(thread, Edit { update, as_node, goto: Some(&goto), ..Edit::default() })
+                self.edit(thread, Edit { update, as_node, goto: Some(&goto), ..Edit::default() })
                     .await?;
-                runtime.resume_or_rest(thread, options).await
+                self.resume_or_rest(thread, options).await
             }
             Job::Input { thread, input } => {
-                let graph = runtime.graph_of(thread).await?;
-                runtime.report(graph.start(thread, input, options).await?).await
+                let graph = self.graph_of(thread).await?;
+                self.report(graph.start(thread, input, options).await?).await
             }
         }
-    }
-
-    /// Creates the thread of another tenant than the runtime's own, or rejects a thread of a third tenant.
-    async fn make_for(
-        &self,
-        tenant: &str,
-        thread: ThreadId,
-        title: Option<String>,
-    ) -> Result<(), Error> {
-        if tenant == self.0.runner().tenant() {
-            return Ok(());
-        }
-        self.0.create_for(self.0.supervisor(), tenant, thread, title).await.map(drop)
     }
 
     /// Returns who works on the thread that a job would resume: then the job only follows.
     pub async fn followed_by(&self, job: &Job) -> Option<Holder> {
         let Job::Resume { thread } = job else { return None };
-        let info = self.0.store().info(*thread).await.ok()?;
+        let info = self.store().info(*thread).await.ok()?;
         let is_claimed = info.status == ThreadStatus::Busy && !is_abandoned(&info);
         info.owner.as_deref().filter(|_| is_claimed).map(Holder::of)
     }
@@ -170,16 +144,14 @@ impl Runs<'_> {
         if job.begins() {
             return Ok(0);
         }
-        let store = self.0.store();
+        let store = self.store();
         let thread = job.thread();
         let step = store.info(thread).await?.head + 1;
         let effects = store.effects(thread, Some(step)).await?;
         let is_call = |row: &EffectRow| matches!(row.kind, EffectKind::Model | EffectKind::Tool);
         Ok(effects.iter().filter(|row| is_call(row) && row.status == EffectStatus::Done).count())
     }
-}
 
-impl Runtime {
     /// Asks a thread a question, making the thread when it is new, and runs to the end or the next interrupt.
     ///
     /// # Errors
@@ -191,30 +163,44 @@ impl Runtime {
         request: Request,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        let input = self.input(thread, title, request).await?;
-        let outcome = self.runner().start(thread, input, options).await?;
-        self.report(outcome).await
+        self.ask_for(&self.runner().tenant, thread, title, request, options).await
     }
 
-    /// Makes a request the input of a thread, which is made when it is new.
-    pub(super) async fn input(
+    async fn ask_for(
         &self,
+        tenant: &str,
         thread: ThreadId,
         title: Option<String>,
         request: Request,
-    ) -> Result<GraphUpdate, Error> {
+        options: RunOptions<GraphState>,
+    ) -> Result<RunReport, Error> {
+        let (input, is_known) = self.input(tenant, thread, request).await?;
+        let outcome = if is_known {
+            self.runner().start(thread, input, options).await?
+        } else {
+            self.runner().start_new(tenant, thread, title, input, options).await?
+        };
+        self.report(outcome).await
+    }
+
+    /// Makes a request the input of a thread, which is the tenant's if it is new; returns whether it is known.
+    async fn input(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        request: Request,
+    ) -> Result<(GraphUpdate, bool), Error> {
         let known = match self.store().info(thread).await {
+            Ok(info) if tenant != &*self.runner().tenant && info.tenant != tenant => {
+                return Err(checkpoint::Error::ThreadExists(thread).into());
+            }
             Ok(info) => Some(info.tenant),
             Err(checkpoint::Error::UnknownThread(_)) => None,
             Err(error) => return Err(error.into()),
         };
-        let tenant = known.as_deref().unwrap_or(self.runner().tenant());
-        self.load_teams(tenant).await;
-        let input = request.into_input(&self.agent_names(tenant))?;
-        if known.is_none() {
-            self.runner().create(thread, title).await?;
-        }
-        Ok(input)
+        let of = known.as_deref().unwrap_or(tenant);
+        self.load_teams(of).await;
+        Ok((request.into_input(&self.agent_names(of))?, known.is_some()))
     }
 
     /// Returns the names of a tenant's agents, including those of servers that have not started.
@@ -279,11 +265,19 @@ impl Runtime {
     /// When this returns, the question and the call to the workers are durable.
     pub async fn submit(
         &self,
+        tenant: &str,
         thread: ThreadId,
         title: Option<String>,
         request: Request,
     ) -> Result<RunReport, Error> {
-        let input = self.input(thread, title, request).await?;
+        let (input, is_known) = self.input(tenant, thread, request).await?;
+        if !is_known {
+            match self.runner().create_for(tenant, thread, title).await {
+                // Another process has made it since.
+                Err(runner::Error::Store(checkpoint::Error::ThreadExists(_))) => {}
+                made => drop(made?),
+            }
+        }
         let run = self.runner().submit(thread, input).await?;
         Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))
     }

@@ -143,9 +143,8 @@ impl TeamStore {
 
 impl FromRow for KeptTeam {
     fn from_row(row: &Row) -> Result<Self, DatabaseError> {
-        let design = serde_json::from_value(row.get(1)?).map_err(|error| {
-            DatabaseError::Column { column: "1".into(), reason: error.to_string() }
-        })?;
+        let design = serde_json::from_value(row.get(1)?)
+            .map_err(|error| DatabaseError::Column { column: "1".into(), source: error.into() })?;
         Ok(Self { team: Team { version: row.get(0)?, design }, created_at: row.get(2)? })
     }
 }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use super::{Answer, Edit, Error, RunReport, Runtime, Served};
-use perihelion_engine::checkpoint::{self, ThreadInfo, ThreadStatus};
+use super::{Answer, Edit, Error, RunReport, Runtime};
+use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_star::question::kind::CLARIFICATION;
@@ -12,25 +12,6 @@ use serde_json::{Value, json};
 use tracing::Instrument as _;
 
 impl Runtime {
-    /// Makes a thread of a tenant for later turns, and returns it; it is no error when the tenant has it already.
-    ///
-    /// # Errors
-    /// [`checkpoint::Error::ThreadExists`] when another tenant has it; whatever the store reports.
-    pub async fn create_for(
-        &self,
-        graph: &Arc<dyn Served>,
-        tenant: &str,
-        thread: ThreadId,
-        title: Option<String>,
-    ) -> Result<ThreadInfo, Error> {
-        let made = graph.create(tenant, thread, title).await?;
-        if made.tenant == tenant {
-            Ok(made)
-        } else {
-            Err(checkpoint::Error::ThreadExists(thread).into())
-        }
-    }
-
     /// Asks a thread a question in any status: the answer to its one open clarification, or a new turn.
     ///
     /// The remaining work of an unfinished turn is abandoned, with its questions.

@@ -289,7 +289,7 @@ impl Service {
             }
             _ => self.job(thread, order, is_again).await?,
         };
-        Ok(runtime.runs().perform(job, options).await?)
+        Ok(runtime.perform(job, options).await?)
     }
 
     /// Returns the work of an order when its turn comes.

@@ -219,7 +219,7 @@ mod tests {
         let of_rows = |error| Error::Rows(super::super::kept::Error::Database(error));
         let away = database::Error::Unreachable { url: url(), reason: "gone".into() };
         assert_eq!(Driven::broken(&of_rows(away), true), Driven::Lost);
-        let column = database::Error::Column { column: "id".into(), reason: "empty".into() };
+        let column = database::Error::Column { column: "id".into(), source: "empty".into() };
         let statement = of_rows(column);
         assert_eq!(Driven::broken(&statement, false), Driven::Lost);
         assert!(matches!(Driven::broken(&statement, true), Driven::Refused(_)));

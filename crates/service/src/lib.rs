@@ -116,7 +116,7 @@ impl Service {
     pub fn open(runtime: Arc<Runtime>, stop: CancellationToken) -> Result<Self> {
         let database = runtime.database().filter(|database| database.shown() != "memory:");
         let database = database.cloned().ok_or(Error::NoDatabase)?;
-        let who = Principal::loopback(runtime.runner().tenant());
+        let who = Principal::loopback(&runtime.runner().tenant);
         let people = People::new(database.clone());
         runtime.keep_audit(Audit::new(people.clone(), &who.user));
         let parts = Parts {

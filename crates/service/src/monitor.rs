@@ -192,7 +192,7 @@ impl Service {
 
     /// Returns whether this process has the agents of a tenant: the demo has its own.
     pub(super) fn drives(&self, tenant: &str) -> bool {
-        let own = self.runtime().runner().tenant();
+        let own = &*self.runtime().runner().tenant;
         (tenant == DEMO_TENANT) == (own == DEMO_TENANT)
     }
 

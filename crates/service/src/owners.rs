@@ -1,4 +1,4 @@
-//! The users whose threads are: read once for a request, with what else a run of the thread depends on.
+//! To which graph and to whom threads belong: read once for a request, with what else a run of the thread depends on.
 //!
 //! A thread always belongs to the user who created it or asked the first question in it. Memories about a user are
 //! shown to runs of their threads, so only this user can run or change them.
@@ -8,11 +8,56 @@ use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_runtime::Served;
+use serde_json::{Value, json};
+use std::sync::Arc;
+use uuid::Uuid;
 
 impl Service {
     /// Reads what is known of a thread of the tenant when a run is accepted for it.
     pub(super) async fn target(&self, thread: ThreadId) -> Result<RunTarget> {
         self.kept().run_target(thread.0).await?.ok_or(Error::UnknownThread(thread))
+    }
+
+    /// Returns the graph in the metadata of a thread or a run; the supervisor graph by default.
+    pub fn graph_noted(&self, metadata: &Value) -> &Arc<dyn Served> {
+        self.runtime().graph_for(metadata["graph_id"].as_str().unwrap_or_default())
+    }
+
+    /// Assigns a new thread to a graph, by default to the one that its run is noted to be of; a thread that has run keeps
+    /// its graph, unless both are hosted: a run of the other one takes it over when it begins.
+    ///
+    /// # Errors
+    /// [`Error::OtherGraph`]; [`Error::Runtime`] for a graph that this program does not have.
+    pub(super) async fn fit(
+        &self,
+        thread: ThreadId,
+        target: &RunTarget,
+        graph: Option<&str>,
+        noted: &str,
+    ) -> Result<()> {
+        let graph = graph.unwrap_or(if target.head == 0 { noted } else { &target.graph });
+        let is_hosted = self.runtime().graph(graph)?.about().is_hosted;
+        let was_hosted =
+            || self.runtime().graph(&target.graph).is_ok_and(|own| own.about().is_hosted);
+        if target.graph == graph
+            || self.kept().give_to_graph(thread.0, graph, 0).await?
+            || is_hosted && was_hosted()
+        {
+            return Ok(());
+        }
+        Err(Error::OtherGraph { thread, graph: target.graph.clone() })
+    }
+
+    pub async fn note_assistant(
+        &self,
+        thread: ThreadId,
+        graph: &str,
+        assistant: Uuid,
+    ) -> Result<()> {
+        let metadata = json!({ "graph_id": graph, "assistant_id": assistant });
+        let config = json!({ "configurable": {} });
+        Ok(self.kept().note_thread(thread.0, &metadata, Some(&config), clock::now()).await?)
     }
 
     /// Returns the user who owns the thread, if there is one: as stored, or from a turn of the command line.

@@ -3,6 +3,7 @@
 use chrono::{DateTime, Offset as _, SubsecRound as _, TimeDelta, Utc};
 use chrono_tz::Tz;
 use croner::Cron;
+use croner::errors::CronError;
 use croner::parser::{CronParser, Seconds};
 
 /// The largest step by which any time zone sets clocks back.
@@ -14,19 +15,25 @@ pub struct Schedule {
     zone: Tz,
 }
 
+/// Why there is no such schedule.
+#[derive(Debug, thiserror::Error)]
+pub enum Unreadable {
+    #[error("unknown time zone, pass one such as Europe/Berlin: {0}")]
+    Zone(String),
+    #[error("a schedule has five fields, minute to weekday ({source}): {text}")]
+    Fields { text: String, source: CronError },
+}
+
 impl Schedule {
     /// Reads an expression and the name of a time zone, UTC by default.
-    pub fn read(text: &str, zone: Option<&str>) -> Result<Self, String> {
+    pub fn read(text: &str, zone: Option<&str>) -> Result<Self, Unreadable> {
         let zone = match zone {
             None => Tz::UTC,
-            Some(name) => name.parse().map_err(|_| {
-                format!("unknown time zone, pass one such as Europe/Berlin: {name}")
-            })?,
+            Some(name) => name.parse().map_err(|_| Unreadable::Zone(name.to_owned()))?,
         };
         let parser = CronParser::builder().seconds(Seconds::Disallowed).build();
-        let cron = parser.parse(text).map_err(|error| {
-            format!("a schedule has five fields, minute to weekday ({error}): {text}")
-        })?;
+        let cron = parser.parse(text);
+        let cron = cron.map_err(|source| Unreadable::Fields { text: text.to_owned(), source })?;
         Ok(Self { cron, zone })
     }
 
@@ -99,7 +106,7 @@ mod tests {
             ("61 * * * *", None, "61"),
             ("0 9 * * *", Some("Mars/Olympus"), "Mars/Olympus"),
         ] {
-            let why = Schedule::read(text, zone).unwrap_err();
+            let why = Schedule::read(text, zone).unwrap_err().to_string();
             assert!(why.contains(part), "{why}");
         }
         for never in ["0 0 30 2 *", "0 0 31 2,4,6,9,11 *"] {

@@ -7,13 +7,13 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::ends::failed;
-use super::kept::{Listed, RunFilter, RunTarget, ThreadFilter, ThreadMeta, ThreadOrder};
+use super::kept::{Listed, RunFilter, ThreadFilter, ThreadMeta, ThreadOrder};
 use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::{self, RunStatus, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner;
-use perihelion_runtime::{self as runtime, InterruptView, Removal, Served, ThreadState};
+use perihelion_runtime::{self as runtime, InterruptView, Removal, ThreadState};
 use perihelion_star::Artifact;
 
 const READ_AT_ONCE: usize = 8;
@@ -70,7 +70,7 @@ impl Service {
     pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<ThreadView> {
         let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
         let graph = self.graph_noted(metadata);
-        let made = self.runtime().create_for(graph, self.tenant(), thread, title).await;
+        let made = graph.create(self.tenant(), thread, title).await;
         let info = self.unless_hidden(thread, made).await?;
         let mut meta = ThreadMeta::default();
         if metadata.as_object().is_some_and(|fields| !fields.is_empty()) {
@@ -82,36 +82,6 @@ impl Service {
             self.give(thread, user).await?;
         }
         self.view(info, meta, false, StatesOf::All).await
-    }
-
-    /// Returns the graph in the metadata of a thread or a run; the supervisor graph by default.
-    pub fn graph_noted(&self, metadata: &Value) -> &Arc<dyn Served> {
-        self.runtime().graph_for(metadata["graph_id"].as_str().unwrap_or_default())
-    }
-
-    /// Assigns a new thread to a graph, by default to the one that its run is noted to be of; a thread that has run keeps
-    /// its graph, unless both are hosted: a run of the other one takes it over when it begins.
-    ///
-    /// # Errors
-    /// [`Error::OtherGraph`]; [`Error::Runtime`] for a graph that this program does not have.
-    pub(super) async fn fit(
-        &self,
-        thread: ThreadId,
-        target: &RunTarget,
-        graph: Option<&str>,
-        noted: &str,
-    ) -> Result<()> {
-        let graph = graph.unwrap_or(if target.head == 0 { noted } else { &target.graph });
-        let is_hosted = self.runtime().graph(graph)?.about().is_hosted;
-        let was_hosted =
-            || self.runtime().graph(&target.graph).is_ok_and(|own| own.about().is_hosted);
-        if target.graph == graph
-            || self.kept().give_to_graph(thread.0, graph, 0).await?
-            || is_hosted && was_hosted()
-        {
-            return Ok(());
-        }
-        Err(Error::OtherGraph { thread, graph: target.graph.clone() })
     }
 
     /// Turns the error for an ID of another tenant into the error for an unknown ID.
@@ -375,16 +345,5 @@ impl Service {
         self.kept().note_copy(copy.0, &meta, clock::now()).await?;
         self.give_copy(thread, copy).await?;
         Ok(copy)
-    }
-
-    pub async fn note_assistant(
-        &self,
-        thread: ThreadId,
-        graph: &str,
-        assistant: Uuid,
-    ) -> Result<()> {
-        let metadata = json!({ "graph_id": graph, "assistant_id": assistant });
-        let config = json!({ "configurable": {} });
-        Ok(self.kept().note_thread(thread.0, &metadata, Some(&config), clock::now()).await?)
     }
 }

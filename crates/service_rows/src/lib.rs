@@ -33,9 +33,9 @@ pub use error::{Error, Result};
 pub use items::{Item, ItemFilter};
 pub use listing::{COUNTED, Listed, ThreadFilter, ThreadOrder};
 pub use perihelion_database::Cause;
-pub use runs::{Begin, NewRun, Position, Run, RunFilter};
+pub use runs::{Begin, NewRun, Position, Run, RunFilter, RunTarget};
 pub use seal::Seal;
-pub use threads::{RunTarget, ThreadMeta};
+pub use threads::ThreadMeta;
 pub use words::{Cancel, Multitask, RunStatus};
 
 use std::sync::Arc;

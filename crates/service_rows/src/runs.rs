@@ -48,6 +48,28 @@ impl Run {
     }
 }
 
+/// What is known of a thread when a run is accepted for it, read at once.
+#[derive(Clone, Debug)]
+pub struct RunTarget {
+    pub graph: String,
+    /// Its newest step.
+    pub head: u64,
+    /// Its status, in the engine's words.
+    pub status: String,
+    pub user: Option<String>,
+    pub is_disabled: bool,
+    /// The graph and the assistant in its metadata.
+    noted: [Option<String>; 2],
+}
+
+impl RunTarget {
+    pub fn is_noted(&self, graph: &str, assistant: Uuid) -> bool {
+        let [noted_graph, noted] = &self.noted;
+        let noted = noted.as_ref().and_then(|id| Uuid::parse_str(id).ok());
+        noted_graph.as_deref() == Some(graph) && noted == Some(assistant)
+    }
+}
+
 #[derive(Clone, Debug)]
 pub struct NewRun {
     pub id: Uuid,
@@ -83,6 +105,29 @@ pub struct RunFilter {
 }
 
 impl Kept {
+    /// Returns a thread at the top as runs are accepted for it.
+    pub async fn run_target(&self, thread: Uuid) -> Result<Option<RunTarget>> {
+        let find = query(
+            "SELECT t.graph, t.head, t.status, m.user_id, p.disabled_at IS NOT NULL, \
+                m.metadata ->> 'graph_id', m.metadata ->> 'assistant_id' \
+             FROM thread t LEFT JOIN service_thread m ON m.thread_id = t.id \
+                LEFT JOIN person p ON p.tenant = t.tenant AND p.name = m.user_id \
+             WHERE t.id = $1 AND t.tenant = $2 AND t.root_id IS NULL",
+        );
+        let row = self.of_tenant().fetch_optional(&find.binds((thread, &self.tenant))).await?;
+        let read = |row: Row| {
+            Ok(RunTarget {
+                graph: row.get(0)?,
+                head: row.get(1)?,
+                status: row.get(2)?,
+                user: row.get(3)?,
+                is_disabled: row.get(4)?,
+                noted: [row.get(5)?, row.get(6)?],
+            })
+        };
+        row.map(read).transpose()
+    }
+
     /// Keeps a run that is asked for, and begins it in the same statement when its thread is free.
     ///
     /// `None` if its thread has another run or a holder ([`Multitask::Reject`]), or another position

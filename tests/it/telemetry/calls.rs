@@ -8,7 +8,7 @@ use perihelion::ids::ThreadId;
 use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedModel, ScriptedServer};
 use perihelion::llm::{OpenAiModel, Role};
 use perihelion::mcp::{Pool, ServersFile};
-use perihelion::runtime::{Runtime, Trace};
+use perihelion::runtime::{LOCAL_TENANT, Runtime, Trace};
 use perihelion::swarm::Request;
 use perihelion::telemetry::{About, TraceId};
 use serde_json::{Value, json};
@@ -123,7 +123,7 @@ async fn a_run_left_to_the_workers_and_the_workers_own_are_one_trace() {
     let thread = ThreadId::new();
     // The second turn opens a trace of its own here as well.
     for first in [1, 3] {
-        runtime.submit(thread, None, request()).await.unwrap();
+        runtime.submit(LOCAL_TENANT, thread, None, request()).await.unwrap();
         let report = runtime.wake(thread, runtime.run_options()).await.unwrap().unwrap();
         assert_eq!(report.answer.as_deref(), Some("done"), "{report:?}");
         let trace = team.assert_traced(thread, first + 1).await;

@@ -39,7 +39,7 @@ pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
         }
         match Mail::all_of(reply.structured.as_ref()) {
             Ok(messages) => found = messages,
-            Err(unreadable) => problem = Some(unreadable),
+            Err(unreadable) => problem = Some(unreadable.message),
         }
         if !found.is_empty() {
             break;
@@ -83,7 +83,7 @@ async fn threads(
         let reply = stage.follow_all("read", [json!({ "id": mail.id })]).await?.pop();
         read += 1;
         let thread = Mail::all_of(reply.as_ref().and_then(|reply| reply.structured.as_ref()));
-        for mut mail in thread.map_err(|error| AgentError::new(ErrorKind::Tool, error))? {
+        for mut mail in thread? {
             if !messages.iter().any(|known| known.id == mail.id) {
                 mail.text = clip(&mail.text, SHOWN);
                 messages.push(mail);

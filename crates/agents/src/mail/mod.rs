@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::look::Plan;
 use crate::lenient;
-use crate::pipeline::{Kind, Pipeline};
+use crate::pipeline::{AgentError, ErrorKind, Kind, Pipeline};
 
 perihelion_engine::graph_state! {
     /// The state that the stages pass on.
@@ -88,13 +88,14 @@ pub struct Mail {
 impl Mail {
     /// Reads a list or a thread from a tool's result; an answer of another server without data is no message. `Err` says
     /// that there are messages of which none can be read.
-    pub fn all_of(data: Option<&Value>) -> Result<Vec<Self>, String> {
+    pub fn all_of(data: Option<&Value>) -> Result<Vec<Self>, AgentError> {
         let listed =
             data.and_then(|data| data["messages"].as_array()).map_or(&[][..], Vec::as_slice);
         let read: Vec<Self> = listed.iter().filter_map(lenient::read).collect();
         match listed {
             [first, ..] if read.is_empty() => {
-                Err(format!("the server's messages cannot be read, such as {first}"))
+                let message = format!("the server's messages cannot be read, such as {first}");
+                Err(AgentError::new(ErrorKind::Tool, message))
             }
             _ => Ok(read),
         }

@@ -65,16 +65,12 @@ pub async fn write(stage: Stage<Letter>) -> StageResult<Letter> {
         let answer = stage.clarify(Clarification::new(question)).await?;
         return Ok(Step::goto("write", update.answers(vec![format!("{question} {answer}")])));
     }
-    let files = match state.plan.action {
-        Action::Draft => attached(&stage, &draft.attachments).await?,
-        _ => Ok(Vec::new()),
-    };
-    match wanted(&stage, draft, files) {
+    match wanted(&stage, draft).await {
         Ok(wanted) => Ok(Step::next(update.wanted(Some(wanted)).problem(None))),
-        Err(problem) if state.writes < REPAIRS => {
-            Ok(Step::goto("write", update.problem(Some(problem))))
+        Err(StageError::Failed(error)) if state.writes < REPAIRS => {
+            Ok(Step::goto("write", update.problem(Some(error.message))))
         }
-        Err(problem) => Err(AgentError::new(ErrorKind::PathResolution, problem).into()),
+        Err(error) => Err(error),
     }
 }
 
@@ -91,64 +87,56 @@ fn numbered((number, mail): (usize, &Mail)) -> Value {
     })
 }
 
+fn unfit(why: impl Into<String>) -> StageError {
+    AgentError::new(ErrorKind::PathResolution, why).into()
+}
+
 /// Turns a text into the call that keeps it.
-fn wanted(
-    stage: &Stage<Letter>,
-    draft: Draft,
-    files: Result<Vec<Value>, String>,
-) -> Result<DraftCall, String> {
+async fn wanted(stage: &Stage<Letter>, draft: Draft) -> Result<DraftCall, StageError> {
     let messages = &stage.state().messages;
     let named = || {
         let number = draft.message.and_then(|number| number.checked_sub(1));
         let mail = number.and_then(|number| messages.get(number));
         mail.map(|mail| mail.id.clone()).ok_or_else(|| {
-            format!("`message` must be the number of one of the {} messages", messages.len())
+            let all = messages.len();
+            unfit(format!("`message` must be the number of one of the {all} messages"))
         })
     };
     let (role, arguments) = match stage.state().plan.action {
         Action::Reply => ("reply", json!({ "id": named()?, "text": draft.text })),
         Action::Forward => {
             if draft.to.is_empty() {
-                return Err("`to` must name whom it is handed on to".to_owned());
+                return Err(unfit("`to` must name whom it is handed on to"));
             }
             ("forward", json!({ "id": named()?, "to": draft.to, "text": draft.text }))
         }
         _ => {
             if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
-                return Err("the message needs a recipient in `to`, or a `question`".to_owned());
+                return Err(unfit("the message needs a recipient in `to`, or a `question`"));
             }
+            let files = attached(stage, &draft.attachments).await?;
             let arguments = json!({
                 "to": draft.to, "cc": draft.cc, "bcc": draft.bcc, "subject": draft.subject,
-                "text": draft.text, "attachments": files?,
+                "text": draft.text, "attachments": files,
             });
             ("draft", arguments)
         }
     };
     if !stage.has_tool(role) {
-        return Err(format!("this server has no tool to {role}; write a new message"));
+        return Err(unfit(format!("this server has no tool to {role}; write a new message")));
     }
     Ok(DraftCall { role: role.to_owned(), arguments })
 }
 
 /// Reads artifacts, so that they are attached whole and never go through the model.
-///
-/// Returns the message about an unknown key.
-async fn attached(
-    stage: &Stage<Letter>,
-    keys: &[String],
-) -> Result<Result<Vec<Value>, String>, StageError> {
+async fn attached(stage: &Stage<Letter>, keys: &[String]) -> Result<Vec<Value>, StageError> {
     let mut files = Vec::new();
     for key in keys {
-        match stage.artifact(key).await {
-            Ok(text) => {
-                let name = key.rsplit('/').next().unwrap_or(key);
-                files.push(json!({ "name": name, "text": &*text }));
-            }
-            Err(StageError::Failed(error)) => return Ok(Err(error.to_string())),
-            Err(stop) => return Err(stop),
-        }
+        let text = stage.artifact(key).await?;
+        let name = key.rsplit('/').next().unwrap_or(key);
+        files.push(json!({ "name": name, "text": &*text }));
     }
-    Ok(Ok(files))
+    Ok(files)
 }
 
 /// Takes the one draft there is, or has the user choose.

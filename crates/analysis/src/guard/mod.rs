@@ -124,6 +124,17 @@ pub enum Refusal {
     Filter { table: String, reason: String },
 }
 
+impl From<ParserError> for Refusal {
+    fn from(error: ParserError) -> Self {
+        match error {
+            ParserError::RecursionLimitExceeded => Self::TooDeep,
+            ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
+                Self::Syntax(text)
+            }
+        }
+    }
+}
+
 /// Checks one statement and returns it written again from its syntax tree.
 ///
 /// # Errors
@@ -236,7 +247,7 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
     if sql.contains(clauses::MARK) {
         return Err(Refusal::Syntax("the statement holds a NUL character".into()));
     }
-    let tokens = dialect.tokens(sql).map_err(|error| Refusal::Syntax(error.to_string()))?;
+    let tokens = dialect.tokens(sql)?;
     let words = tokens.iter().filter(|token| !is_space(&token.token)).count();
     if words > MAX_TOKENS * growth {
         return Err(Refusal::TooLong);
@@ -245,13 +256,7 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
     let mut statements = Parser::new(dialect.syntax())
         .with_recursion_limit(MAX_DEPTH)
         .with_tokens_with_locations(tokens)
-        .parse_statements()
-        .map_err(|error| match error {
-            ParserError::RecursionLimitExceeded => Refusal::TooDeep,
-            ParserError::ParserError(text) | ParserError::TokenizerError(text) => {
-                Refusal::Syntax(text)
-            }
-        })?;
+        .parse_statements()?;
     match (statements.pop(), statements.len()) {
         (Some(mut statement), 0) => {
             if clauses::attach(&mut statement, cuts) {

@@ -107,7 +107,7 @@ async fn answer(
 }
 
 fn typed<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
-    serde_json::from_value(params).map_err(|error| Refusal::Invalid(error.to_string()))
+    serde_json::from_value(params).map_err(Refusal::invalid)
 }
 
 /// Names the version that a client speaks: a header, or a parameter of the address.
@@ -161,7 +161,7 @@ impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T
 }
 
 fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
-    let read = crate::http::json(bytes).map_err(|why| Refusal::Invalid(why.to_owned()))?;
+    let read = crate::http::json(bytes).map_err(Refusal::invalid)?;
     typed(read)
 }
 

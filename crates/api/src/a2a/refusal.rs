@@ -35,6 +35,10 @@ pub(crate) enum Refusal {
 }
 
 impl Refusal {
+    pub(super) fn invalid(why: impl ToString) -> Self {
+        Self::Invalid(why.to_string())
+    }
+
     /// Returns the code of JSON-RPC, the status and its name of REST, and the reason.
     fn codes(&self) -> (i32, StatusCode, &'static str, &'static str) {
         let bad = StatusCode::BAD_REQUEST;

@@ -141,7 +141,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
 
 /// Returns the thread of a context, and the client's own name for it.
 pub(super) fn thread_of<'a>(service: &Service, context: &'a str) -> (ThreadId, Option<&'a str>) {
-    if service.tenant() == service.runtime().runner().tenant() {
+    if service.tenant() == &*service.runtime().runner().tenant {
         ThreadId::from_name(context)
     } else {
         // Each tenant has names of its own.

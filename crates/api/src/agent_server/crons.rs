@@ -5,7 +5,7 @@ use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, NaiveDateTime, Utc};
 use schemars::JsonSchema;
-use serde::de::Error as _;
+use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer};
 use serde_json::{Value, json};
 use uuid::Uuid;
@@ -147,7 +147,8 @@ fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DateTime<Utc>>, D
     let Some(text) = Option::<String>::deserialize(from)? else { return Ok(None) };
     let plain = || text.parse().map(|time: NaiveDateTime| time.and_utc());
     let time = text.parse().or_else(|_| plain());
-    time.map(Some).map_err(|error| D::Error::custom(format!("end_time: {error}: {text}")))
+    let unread = Unexpected::Str(&text);
+    time.map(Some).map_err(|_| D::Error::invalid_value(unread, &"a time such as 2026-12-31T18:00Z"))
 }
 
 fn with_cron(config: Option<&Value>, id: Uuid) -> Value {

@@ -81,9 +81,9 @@ impl Issuer {
     }
 
     async fn fetch(&self) -> Result<JwtVerifier, Error> {
-        let failed = |error: &dyn std::fmt::Display| Error::Jwks(error.to_string().into());
-        let asked = client().map_err(|error| failed(&error))?.get(self.settings.jwks_url.as_str());
-        let document = answer(asked).await.map_err(|error| failed(&error))?;
+        let client = client().map_err(|error| Error::Jwks(error.into()))?;
+        let asked = client.get(self.settings.jwks_url.as_str());
+        let document = answer(asked).await.map_err(Error::Jwks)?;
         JwtVerifier::new(self.rules.clone(), &document)
     }
 }

@@ -112,7 +112,9 @@ fn of_people(error: &people::Error) -> StatusCode {
         people::Error::Unknown { .. } => StatusCode::NOT_FOUND,
         people::Error::Jwks(_) => StatusCode::SERVICE_UNAVAILABLE,
         people::Error::Database(error) if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
-        people::Error::Database(_) | people::Error::Hash(_) => StatusCode::INTERNAL_SERVER_ERROR,
+        people::Error::Database(_) | people::Error::NoRandom | people::Error::Hash(_) => {
+            StatusCode::INTERNAL_SERVER_ERROR
+        }
     }
 }
 

@@ -114,7 +114,7 @@ fn environment(name: &str) -> Option<String> {
 /// Compares a server with its pin, for managers of the service itself, because all tenants share its servers.
 async fn looked(service: &Service, server: &str) -> Result<Review, Refusal> {
     service.permit(Scope::Manage)?;
-    if service.tenant() != service.runtime().runner().tenant() {
+    if service.tenant() != &*service.runtime().runner().tenant {
         let why = "pinning servers requires the scope manage in the service's own tenant";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }

@@ -136,7 +136,7 @@ pub enum Error {
     Forged { thread: ThreadId, what: String },
     /// The keys cannot be used together.
     #[error("the encryption keys cannot be used: {0}")]
-    Keys(String),
+    Keys(#[source] Cause),
     /// A value has no JSON form.
     #[error("a value cannot be stored as JSON: {0}")]
     Encode(#[source] serde_json::Error),

@@ -29,5 +29,5 @@ pub(super) fn deserialize<'de, D: Deserializer<'de>, T: TryFrom<Vec<u8>>>(
 ) -> Result<T, D::Error> {
     let text = String::deserialize(from)?;
     let bytes = from_hex(&text).map_err(D::Error::custom)?;
-    bytes.try_into().map_err(|_| D::Error::custom(format!("the hash has not 32 bytes: {text}")))
+    bytes.try_into().map_err(|_| D::Error::invalid_length(text.len() / 2, &"a hash of 32 bytes"))
 }

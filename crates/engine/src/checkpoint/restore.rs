@@ -36,6 +36,20 @@ pub struct Restored<S: State> {
 }
 
 impl<S: State> Restored<S> {
+    /// Returns the empty state of a thread that was just made.
+    pub(crate) fn of_new(info: ThreadInfo) -> Self {
+        Self {
+            info,
+            state: Arc::default(),
+            seq: 0,
+            frontier: Frontier::default(),
+            hash: [0; 32],
+            pending: Vec::new(),
+            snapshot_size: 0,
+            since_snapshot: 0,
+        }
+    }
+
     fn known(&self) -> KnownState {
         KnownState {
             state: Arc::<S>::clone(&self.state),
@@ -300,17 +314,17 @@ fn from_pending<S: State>(thread: ThreadId, step: u64, body: &Encoded) -> Result
 
 /// Data that is stored under a schema version and migrated if the version is older.
 trait Stored<S: State>: for<'de> Deserialize<'de> {
-    fn upcast(version: u32, stored: Value) -> Result<Value, String>;
+    fn upcast(version: u32, stored: Value) -> Result<Value, Cause>;
 }
 
 impl<S: State> Stored<S> for S {
-    fn upcast(version: u32, stored: Value) -> Result<Value, String> {
+    fn upcast(version: u32, stored: Value) -> Result<Value, Cause> {
         S::upcast(version, stored)
     }
 }
 
 impl<S: State> Stored<S> for Vec<Written<S>> {
-    fn upcast(version: u32, mut stored: Value) -> Result<Value, String> {
+    fn upcast(version: u32, mut stored: Value) -> Result<Value, Cause> {
         for one in stored.as_array_mut().ok_or("a delta is not a list")? {
             if let Some(update) = one.get_mut("u") {
                 *update = S::upcast(version, update.take())?;

@@ -7,7 +7,7 @@
 use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::sync::Arc;
 
-use serde::de::Error as _;
+use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
 use super::{Dict, Log, Update};
@@ -147,7 +147,7 @@ impl<'de> Deserialize<'de> for BlobName {
     fn deserialize<D: Deserializer<'de>>(from: D) -> Result<Self, D::Error> {
         let StoredName { blob, bytes } = StoredName::deserialize(from)?;
         let hash = blake3::Hash::from_hex(&blob)
-            .map_err(|_| D::Error::custom(format!("not a BLAKE3 hash: {blob}")))?;
+            .map_err(|_| D::Error::invalid_value(Unexpected::Str(&blob), &"a BLAKE3 hash"))?;
         Ok(Self { hash: *hash.as_bytes(), bytes })
     }
 }

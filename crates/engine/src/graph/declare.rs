@@ -41,7 +41,7 @@
 ///
 /// When a field is renamed or changes its type, raise the version and name a function that rewrites
 /// older stored forms (states and updates alike): `version 2, upcast path`, with
-/// `fn(version: u32, stored: serde_json::Value) -> Result<serde_json::Value, String>`.
+/// `fn(version: u32, stored: serde_json::Value) -> Result<serde_json::Value, E>` of any error.
 ///
 /// List the fields that can contain a [`Blob`](crate::graph::Blob), so that its text is stored next to the state:
 /// `version 1, blobs [papers]`.
@@ -147,7 +147,7 @@ macro_rules! __graph_state {
             fn upcast(
                 version: u32,
                 stored: $crate::__private::Value,
-            ) -> ::core::result::Result<$crate::__private::Value, ::std::string::String> {
+            ) -> ::core::result::Result<$crate::__private::Value, $crate::graph::Cause> {
                 $crate::__graph_state!(@upcast [$($upcast)?] version, stored)
             }
 
@@ -179,7 +179,9 @@ macro_rules! __graph_state {
     };
     (@reduce [$ty:ty] with ($with:path) ($current:expr, $value:expr)) => { $with($current, $value) };
 
-    (@upcast [$upcast:path] $version:expr, $stored:expr) => { $upcast($version, $stored) };
+    (@upcast [$upcast:path] $version:expr, $stored:expr) => {
+        ::core::result::Result::map_err($upcast($version, $stored), ::core::convert::Into::into)
+    };
     (@upcast [] $version:expr, $stored:expr) => {{
         let _ = $version;
         ::core::result::Result::Ok($stored)

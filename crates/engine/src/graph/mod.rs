@@ -38,6 +38,9 @@ pub use retry::RetryPolicy;
 pub use stages::{StageError, stages};
 pub use typed::{EffectError, node_fn, node_with, try_node_fn};
 
+/// Any error, as the reason of another one.
+pub type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// The rest of a graph's vocabulary for users: an append-only list whose clone is cheap at any length.
 pub type Log<T> = rpds::VectorSync<T>;
 

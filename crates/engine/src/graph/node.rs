@@ -6,7 +6,10 @@ use async_trait::async_trait;
 use serde::{Deserialize, Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Blob, EffectRequest, Outcome, Perform, Port, Request, State, StreamMode, Target};
+use super::port::{from_json, to_json};
+use super::{
+    Blob, Cause, EffectRequest, Outcome, Perform, Port, Request, State, StreamMode, Target,
+};
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// One unit of work of a graph.
@@ -123,7 +126,7 @@ pub enum NodeError {
     Failed { kind: String, message: String, retryable: bool },
     /// Effects can no longer be recorded, so the run must not perform any.
     #[error(transparent)]
-    Recorder(Box<dyn std::error::Error + Send + Sync>),
+    Recorder(Cause),
 }
 
 pub(crate) type Result<T, E = NodeError> = std::result::Result<T, E>;
@@ -195,12 +198,7 @@ impl<S: State> Context<S> {
             .input
             .clone()
             .ok_or_else(|| NodeError::failed("input", format!("the node got no input: {node}")))?;
-        serde_json::from_value(value).map_err(|error| {
-            NodeError::failed(
-                "input",
-                format!("the input of the node {node} does not fit: {error}"),
-            )
-        })
+        from_json("input", format_args!("the input of the node {node}"), value)
     }
 
     /// Returns whether this task has a separate input.
@@ -208,6 +206,8 @@ impl<S: State> Context<S> {
         self.input.is_some()
     }
 }
+
+const ASKED: &str = "an interrupt's payload";
 
 /// One running task, whatever the state of its graph: its place, its effects, its questions, its events.
 #[derive(Clone)]
@@ -246,7 +246,7 @@ impl TaskContext {
     /// # Errors
     /// [`NodeError::Interrupted`] until it is answered: pass it on with `?`.
     pub async fn interrupt(&self, kind: &str, payload: impl Serialize + Send) -> Result<Value> {
-        let payload = as_json(payload)?;
+        let payload = to_json("payload", ASKED, payload)?;
         self.port.interrupt(kind, payload.clone(), payload).await
     }
 
@@ -262,8 +262,8 @@ impl TaskContext {
         what: impl Serialize + Send,
         payload: impl Serialize + Send,
     ) -> Result<Value> {
-        let what = as_json(what)?;
-        let payload = as_json(payload)?;
+        let what = to_json("payload", ASKED, what)?;
+        let payload = to_json("payload", ASKED, payload)?;
         self.port.interrupt(kind, what, payload).await
     }
 
@@ -375,25 +375,15 @@ impl TaskContext {
     }
 }
 
-fn as_json(payload: impl Serialize) -> Result<Value> {
-    serde_json::to_value(payload).map_err(|error| {
-        NodeError::failed("payload", format!("an interrupt's payload is not JSON: {error}"))
-    })
-}
-
 fn moment(micros: i64) -> Result<chrono::DateTime<chrono::Utc>> {
     let why = || NodeError::failed("clock", format!("a recorded time is out of range: {micros}"));
     chrono::DateTime::from_timestamp_micros(micros).ok_or_else(why)
 }
 
 fn seen_as_json(name: &str, seen: &impl Serialize) -> Result<Value> {
-    serde_json::to_value(seen).map_err(|error| unfit(name, &error))
+    to_json("observation", format_args!("the observation {name}"), seen)
 }
 
 fn read_seen<T: DeserializeOwned>(name: &str, seen: Value) -> Result<T> {
-    serde_json::from_value(seen).map_err(|error| unfit(name, &error))
-}
-
-fn unfit(name: &str, error: &serde_json::Error) -> NodeError {
-    NodeError::failed("observation", format!("the observation {name} does not fit: {error}"))
+    from_json("observation", format_args!("the observation {name}"), seen)
 }

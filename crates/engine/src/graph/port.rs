@@ -1,9 +1,11 @@
 //! The interface through which a running node reaches the outside, and how each use is recorded.
 
+use std::fmt::Display;
 use std::sync::Arc;
 
 use async_trait::async_trait;
 use futures::future::BoxFuture;
+use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
 use super::{Blob, NodeError, StreamMode, Wants};
@@ -49,6 +51,26 @@ impl EffectFailure {
     pub fn no_effect(why: impl ToString) -> Self {
         Self::NoEffect(why.to_string())
     }
+}
+
+/// Writes a value as JSON, or names in a failure of this kind what has no such form.
+pub(super) fn to_json(
+    kind: &str,
+    what: impl Display,
+    value: impl Serialize,
+) -> Result<Value, NodeError> {
+    let written = serde_json::to_value(value);
+    written.map_err(|error| NodeError::failed(kind, format!("{what} is not JSON: {error}")))
+}
+
+/// Reads a value, or names in a failure of this kind what does not fit.
+pub(super) fn from_json<T: DeserializeOwned>(
+    kind: &str,
+    what: impl Display,
+    value: Value,
+) -> Result<T, NodeError> {
+    let read = serde_json::from_value(value);
+    read.map_err(|error| NodeError::failed(kind, format!("{what} does not fit: {error}")))
 }
 
 /// Performs an effect; called with the effect's key, which is stable over all attempts.

@@ -6,7 +6,7 @@ use std::hash::Hash;
 use serde::{Serialize, de::DeserializeOwned};
 use serde_json::Value;
 
-use super::{Blob, Dict, Log};
+use super::{Blob, Cause, Dict, Log};
 
 /// A graph's state: a struct with one reducer per field, declared by [`graph_state!`](crate::graph_state).
 ///
@@ -28,7 +28,7 @@ pub trait State:
     ///
     /// # Errors
     /// A sentence with the reason why the data cannot be migrated.
-    fn upcast(version: u32, stored: Value) -> Result<Value, String>;
+    fn upcast(version: u32, stored: Value) -> Result<Value, Cause>;
 
     /// Calls a function with each [`Blob`] of the state; the default has no blobs.
     fn each_blob(&self, _see: &mut dyn FnMut(&Blob)) {}

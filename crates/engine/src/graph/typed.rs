@@ -7,9 +7,10 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 use serde::{Serialize, de::DeserializeOwned};
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::node::{Context, Node, NodeError, NodeOutput, TaskContext};
+use super::port::{from_json, to_json};
 use super::{EffectClass, EffectFailure, EffectRequest, Outcome, Perform, State};
 
 /// Kind of the failures of nodes whose effect failed.
@@ -87,7 +88,7 @@ impl TaskContext {
         kind: &str,
         question: &(impl Serialize + Sync + ?Sized),
     ) -> Result<A, NodeError> {
-        let question = as_json(kind, question)?;
+        let question = to_json(FAILED, format_args!("the request {kind}"), question)?;
         let mut payload = question.clone();
         loop {
             let answer = self.port().interrupt(kind, question.clone(), payload).await?;
@@ -112,7 +113,7 @@ impl TaskContext {
         T: Serialize + DeserializeOwned + Send + 'a,
         Fut: Future<Output = Result<T, EffectError>> + Send + 'a,
     {
-        let request = as_json(name, request)?;
+        let request = to_json(FAILED, format_args!("the request {name}"), request)?;
         let request = EffectRequest { class, name: name.to_owned(), request };
         let perform: Perform<'a> = Box::new(move |key| {
             let performed = perform(key);
@@ -124,20 +125,14 @@ impl TaskContext {
             })
         });
         match self.port().effect(request, perform).await? {
-            Outcome::Value(value) => serde_json::from_value(value).map_err(|error| {
-                NodeError::failed(FAILED, format!("the outcome of {name} does not fit: {error}"))
-            }),
+            Outcome::Value(value) => {
+                from_json(FAILED, format_args!("the outcome of {name}"), value)
+            }
             Outcome::Failed(message) => {
                 Err(NodeError::retryable(FAILED, format!("{name} failed: {message}")))
             }
         }
     }
-}
-
-fn as_json(name: &str, value: &(impl Serialize + ?Sized)) -> Result<Value, NodeError> {
-    serde_json::to_value(value).map_err(|error| {
-        NodeError::failed(FAILED, format!("the request {name} is not JSON: {error}"))
-    })
 }
 
 fn with_sources(error: &(dyn StdError + 'static)) -> String {

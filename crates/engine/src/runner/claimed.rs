@@ -7,12 +7,12 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
-use super::lease::{self, LeaseGuard};
+use super::lease::{self, LeaseGuard, holder_is_dead};
 use super::outcome::{Durability, Error, Result, RunOutcome, RunResult};
 use super::run::Runner;
 use super::writer::{Claim, Writer};
 use crate::checkpoint::{
-    Begun, Error as StoreError, EventPosition, Fence, Restored, RunEnd, RunRow, RunStatus,
+    self, Begun, Error as StoreError, EventPosition, Fence, Restored, RunEnd, RunRow, RunStatus,
     ThreadInfo, ThreadStatus, restore,
 };
 use crate::clock::Clock;
@@ -67,7 +67,8 @@ impl<S: State> Runner<S> {
         }
     }
 
-    /// Claims the lease of a thread that was read, reads it again if it has changed, and starts a run.
+    /// Claims the lease of a thread that was read, at once if its last holder is known to be dead, reads it again if it has
+    /// changed, and starts a run.
     ///
     /// Reading comes first: a thread that cannot be read is left as it is.
     pub(super) async fn claim(
@@ -75,12 +76,18 @@ impl<S: State> Runner<S> {
         read: Restored<S>,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>> {
-        let store = self.store();
-        let thread = read.info.id;
         let guard = LeaseGuard::new(&self.process);
-        let owner = guard.owner();
-        let begun =
-            lease::claim(store.as_ref(), thread, owner, self.lease, self.exports_traces).await?;
+        let thread = read.info.id;
+        let begun = match self.begin_run(&guard, thread, None).await {
+            Err(refused @ StoreError::Busy { .. }) => {
+                let seen = self.store().info(thread).await?;
+                if !seen.owner.as_deref().is_some_and(holder_is_dead) {
+                    return Err(refused.into());
+                }
+                self.begin_run(&guard, thread, Some(&seen)).await?
+            }
+            begun => begun?,
+        };
         self.claimed(read, begun, guard, cancel).await
     }
 
@@ -91,12 +98,30 @@ impl<S: State> Runner<S> {
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>> {
         let guard = LeaseGuard::new(&self.process);
-        let store = self.store().as_ref();
-        let owner = guard.owner();
-        let seen = &read.info;
-        let begun =
-            lease::claim_as_seen(store, seen, owner, self.lease, self.exports_traces).await?;
+        let begun = self.begin_run(&guard, read.info.id, Some(&read.info)).await?;
         self.claimed(read, begun, guard, cancel).await
+    }
+
+    /// Claims a thread and starts a run, unless another process claimed it since it was `seen`.
+    ///
+    /// That its holder is dead, which this machine may know, does not become untrue; that its lease has run
+    /// out is asked of the database.
+    async fn begin_run(
+        &self,
+        guard: &LeaseGuard,
+        thread: ThreadId,
+        seen: Option<&ThreadInfo>,
+    ) -> Result<Begun, StoreError> {
+        let holder = seen.and_then(|seen| seen.owner.as_deref());
+        let force = holder.is_some_and(holder_is_dead);
+        if force {
+            tracing::info!(%thread, ?holder, "taking the thread over from a dead process");
+        }
+        let point = if force { Point::Takeover } else { Point::Claim };
+        let claim = checkpoint::Claim::new(thread, guard.owner(), self.lease);
+        let claim = checkpoint::Claim { seen: seen.map(|seen| seen.fence), force, ..claim };
+        let begun = self.store().claim_and_begin(claim, self.exports_traces);
+        wrap(point, wrap(Point::RunBegin, begun)).await
     }
 
     async fn claimed(
@@ -150,6 +175,19 @@ impl<S: State> Runner<S> {
         let fence = Fence::from(&claimed.restored.info);
         let ended = self.store().end_run(fence, claimed.run, end);
         Ok(wrap(Point::RunEnd, ended).await?)
+    }
+
+    /// Gives a thread back that has work left.
+    ///
+    /// # Errors
+    /// [`Error::Unfinished`].
+    pub(super) async fn at_rest(&self, claimed: ClaimedThread<S>) -> Result<ClaimedThread<S>> {
+        if claimed.restored.frontier.tasks.is_empty() {
+            return Ok(claimed);
+        }
+        let thread = claimed.restored.info.id;
+        let status = self.release_unchanged(&claimed).await?.as_str();
+        Err(Error::Unfinished { thread, status })
     }
 
     /// Gives a thread back as its last run left it, because this run has nothing to do on it.

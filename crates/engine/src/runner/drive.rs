@@ -10,7 +10,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use super::outcome::RunResult;
 use super::task::{Ended, RunContext};
 use super::writer::{Snapshots, Step, Writer};
-use crate::checkpoint::{Codec, Encoded, Error, PendingRow, Result, StepKind};
+use crate::checkpoint::{Cause, Codec, Encoded, Error, PendingRow, Result, StepKind};
 use crate::clock;
 use crate::failpoint::{self, Point};
 use crate::graph::{BlobText, Command, Engine, Event, NodeError, NodeRun, State};
@@ -208,7 +208,7 @@ impl<S: State> Drive<S> {
     }
 }
 
-fn as_store_error(error: Box<dyn std::error::Error + Send + Sync>) -> Error {
+fn as_store_error(error: Cause) -> Error {
     match error.downcast::<Error>() {
         Ok(error) => *error,
         Err(error) => Error::damaged(error),

@@ -64,20 +64,21 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>> {
-        let unfinished =
-            |status: ThreadStatus| Err(Error::Unfinished { thread, status: status.as_str() });
         loop {
             let read = match self.read(thread).await {
                 Err(Error::Store(StoreError::UnknownThread(_))) => {
-                    self.create(thread, None).await?;
-                    self.read(thread).await?
+                    match self.create(thread, None).await {
+                        // Another process has made it since.
+                        Err(Error::Store(StoreError::ThreadExists(_))) => continue,
+                        made => Restored::of_new(made?),
+                    }
                 }
                 read => read?,
             };
             let has_holder = read.info.owner.is_some();
             // While somebody holds the thread, taking it is what tells busy from broken off.
             if !read.frontier.tasks.is_empty() && !has_holder {
-                return unfinished(read.info.status);
+                return Err(Error::Unfinished { thread, status: read.info.status.as_str() });
             }
             let claimed = if has_holder {
                 match self.claim_as_read(read, cancel).await {
@@ -93,10 +94,7 @@ impl<S: State> Runner<S> {
             } else {
                 self.claim(read, cancel).await?
             };
-            if claimed.restored.frontier.tasks.is_empty() {
-                return Ok(claimed);
-            }
-            return unfinished(self.release_unchanged(&claimed).await?);
+            return self.at_rest(claimed).await;
         }
     }
 

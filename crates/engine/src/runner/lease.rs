@@ -10,10 +10,9 @@ use tokio_util::sync::CancellationToken;
 use tokio_util::task::AbortOnDropHandle;
 use tracing::Span;
 
-use crate::checkpoint::{Begun, Claim, Error, Fence, Leases, Result, Store, ThreadInfo};
+use crate::checkpoint::{Error, Fence, Leases};
 use crate::clock;
 use crate::failpoint::{Point, wrap};
-use crate::ids::ThreadId;
 
 /// How long a lease lasts without renewal, by default.
 pub const LEASE: Duration = Duration::from_secs(15);
@@ -97,52 +96,6 @@ fn started(pid: u32) -> Option<String> {
         return None;
     }
     fields.nth(18).map(str::to_owned)
-}
-
-/// Takes a thread to start a run on it, at once if its last holder is known to be dead.
-pub(super) async fn claim(
-    store: &dyn Store,
-    thread: ThreadId,
-    owner: &str,
-    ttl: Duration,
-    exports: bool,
-) -> Result<Begun> {
-    let claim = Claim::new(thread, owner, ttl);
-    let refused = match begin(store, Point::Claim, claim, exports).await {
-        Err(error @ Error::Busy { .. }) => error,
-        other => return other,
-    };
-    let seen = store.info(thread).await?;
-    match &seen.owner {
-        Some(holder) if holder_is_dead(holder) => {
-            claim_as_seen(store, &seen, owner, ttl, exports).await
-        }
-        _ => Err(refused),
-    }
-}
-
-async fn begin(store: &dyn Store, point: Point, claim: Claim<'_>, exports: bool) -> Result<Begun> {
-    wrap(point, wrap(Point::RunBegin, store.claim_and_begin(claim, exports))).await
-}
-
-/// Claims a thread unless another process claimed it since it was read.
-///
-/// That its holder is dead, which this machine may know, does not become untrue; that its lease has run
-/// out is asked of the database.
-pub(super) async fn claim_as_seen(
-    store: &dyn Store,
-    seen: &ThreadInfo,
-    owner: &str,
-    ttl: Duration,
-    exports: bool,
-) -> Result<Begun> {
-    let is_dead = seen.owner.as_deref().is_some_and(holder_is_dead);
-    if is_dead {
-        tracing::info!(thread = %seen.id, holder = ?seen.owner, "taking the thread over from a dead process");
-    }
-    let point = if is_dead { Point::Takeover } else { Point::Claim };
-    let claim = Claim { thread: seen.id, seen: Some(seen.fence), owner, ttl, force: is_dead };
-    begin(store, point, claim, exports).await
 }
 
 /// Renews the lease until dropped; stops the run when the thread was lost to another process.

@@ -13,7 +13,8 @@ use super::outcome::{Error, Result};
 use super::run::Runner;
 use super::task::{Ended, Listeners, RunContext};
 use crate::checkpoint::{
-    EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, frontier_of, restore,
+    Cause, EffectRow, Error as StoreError, Lineage, StepKind, StepRow, ThreadInfo, frontier_of,
+    restore,
 };
 use crate::graph::{Command, Engine, Event, Frontier, Limits, NodeError, Position, State, Wants};
 use crate::ids::{RunId, ThreadId};
@@ -221,11 +222,7 @@ impl<S: State> Runner<S> {
 }
 
 /// Says in which step something recorded cannot be read.
-fn unreadable(
-    thread: ThreadId,
-    seq: u64,
-    error: Box<dyn std::error::Error + Send + Sync>,
-) -> Error {
+fn unreadable(thread: ThreadId, seq: u64, error: Cause) -> Error {
     match error.downcast::<StoreError>() {
         Ok(error) if !matches!(*error, StoreError::Damaged(_)) => (*error).into(),
         Ok(error) => {

@@ -15,8 +15,8 @@ use super::task::{Listeners, RunContext, Spans};
 use super::writer::Snapshots;
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
-    Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,
-    restore,
+    Error as StoreError, Fence, NewThread, Restored, RunEnd, RunStatus, Store, ThreadInfo,
+    ThreadStatus, restore,
 };
 use crate::failpoint::{Point, wrap};
 use crate::graph::{Engine, EngineError, Graph, Position, State};
@@ -74,11 +74,6 @@ impl<S: State> Runner<S> {
         &self.graph
     }
 
-    /// Returns the tenant of the threads that this runner makes.
-    pub fn tenant(&self) -> &str {
-        &self.tenant
-    }
-
     /// Returns the store.
     pub fn store(&self) -> &Arc<dyn Store> {
         &self.store
@@ -102,19 +97,15 @@ impl<S: State> Runner<S> {
         thread: ThreadId,
         title: Option<String>,
     ) -> Result<ThreadInfo> {
-        let new = NewThread { tenant: tenant.to_owned(), ..self.new_thread(thread, title) };
-        Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
-    }
-
-    pub(super) fn new_thread(&self, id: ThreadId, title: Option<String>) -> NewThread {
-        NewThread {
-            id,
+        let new = NewThread {
+            id: thread,
             graph: self.graph.name().to_owned(),
             title,
             root: None,
             namespace: String::new(),
-            tenant: self.tenant.to_string(),
-        }
+            tenant: tenant.to_owned(),
+        };
+        Ok(wrap(Point::ThreadCreate, self.store().create(new)).await?)
     }
 
     /// Runs an input on a fresh thread with the default options.
@@ -122,9 +113,32 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// As [`Runner::start`].
     pub async fn run_new(&self, input: S::Update) -> Result<RunOutcome<S>> {
-        let thread = ThreadId::new();
-        self.create(thread, None).await?;
-        self.start(thread, input, RunOptions::default()).await
+        let options = RunOptions::default();
+        self.start_new(&self.tenant, ThreadId::new(), None, input, options).await
+    }
+
+    /// Gives a thread its first input as [`Runner::start`] does, and makes it for a tenant, with a title.
+    ///
+    /// # Errors
+    /// As [`Runner::start`].
+    pub async fn start_new(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
+        input: S::Update,
+        options: RunOptions<S>,
+    ) -> Result<RunOutcome<S>> {
+        let made = match self.create_for(tenant, thread, title).await {
+            // Another process has made it since.
+            Err(Error::Store(StoreError::ThreadExists(_))) => {
+                return self.start(thread, input, options).await;
+            }
+            made => made?,
+        };
+        let claimed = self.claim(Restored::of_new(made), &options.cancel).await?;
+        // Another process may have given it an input in between.
+        self.drive(self.at_rest(claimed).await?, Some(input), options).await
     }
 
     /// Gives a thread a new input and runs it to its end or its next interrupt; creates the thread if it does not
@@ -217,15 +231,15 @@ impl<S: State> Runner<S> {
             never = stopping => match never {},
         };
         hands_over &= !withdrawn.is_cancelled();
-        let (result, outcome) = match driven {
+        let outcome = match driven {
             Ok(mut outcome) => {
                 if hands_over && outcome.result == RunResult::Cancelled {
                     outcome.result = RunResult::Queued;
                 }
-                (outcome.result.clone(), outcome)
+                outcome
             }
             Err(error) => match self.broken(&claimed, &error, hands_over).await {
-                Broken::AtEnd(outcome) => (RunResult::Done, outcome),
+                Broken::AtEnd(outcome) => outcome,
                 Broken::Left(run, thread) => {
                     if let Some(publisher) = publisher {
                         publisher.end(None, end_status(run), Some(error.to_string())).await;
@@ -234,8 +248,9 @@ impl<S: State> Runner<S> {
                 }
             },
         };
-        let (mut run_status, thread_status, error) = result.statuses();
-        let verdict = self.judge.map(|judge| judge(&result, &outcome.state)).unwrap_or_default();
+        let (mut run_status, thread_status, error) = outcome.result.statuses();
+        let verdict = self.judge.map(|judge| judge(&outcome.result, &outcome.state));
+        let verdict = verdict.unwrap_or_default();
         if run_status == RunStatus::Done && verdict.failure.is_some() {
             run_status = RunStatus::Failed;
         }

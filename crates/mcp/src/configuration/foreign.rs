@@ -58,14 +58,8 @@ pub(super) fn detect(path: &Path, text: &str) -> Option<Format> {
 
 /// Reads the servers of a JSON file, in its order.
 pub(super) fn read(path: &Path, text: &str, format: Format) -> Result<Vec<Foreign>> {
-    let keys: Map<String, Value> =
-        serde_json::from_str(&without_comments(text)).map_err(|error| Error::Parse {
-            path: path.to_owned(),
-            line: error.line(),
-            column: error.column(),
-            message: format!("not JSON: {error}"),
-            hint: String::new(),
-        })?;
+    let keys: Map<String, Value> = serde_json::from_str(&without_comments(text))
+        .map_err(|error| Error::of_json(path, &error, "JSON", ""))?;
     let section = format.section();
     let servers = keys.get(section).and_then(Value::as_object).ok_or_else(|| {
         let reason =

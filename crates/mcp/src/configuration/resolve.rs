@@ -263,7 +263,7 @@ fn binding(place: &EntryLocation<'_>, table: &Table) -> Result<AgentBinding> {
 
 fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge> {
     let path = place.path.parent().unwrap_or(Path::new("")).join(file);
-    let text = strict::read(&path).map_err(|error| place.error("knowledge", error.to_string()))?;
+    let text = place.at("knowledge", strict::read(&path))?;
     let content = serde_saphyr::from_str(&text).map_err(|error| {
         let message = error.to_string();
         let message = message.lines().next().unwrap_or_default();

@@ -49,7 +49,7 @@ fn parse(text: &str) -> Result<Value> {
     if text.trim_start().starts_with(['{', '[']) {
         // YAML may begin with a brace as well; what JSON said of it is the better message.
         return serde_json::from_str(text)
-            .or_else(|error| yaml(text).map_err(|_| Error::NotReadable(error.to_string())));
+            .or_else(|error| yaml(text).map_err(|_| Error::NotReadable(error.into())));
     }
     yaml(text)
 }
@@ -66,7 +66,7 @@ fn yaml(text: &str) -> Result<Value> {
     };
     serde_saphyr::from_str_with_options(text, options).map_err(|error| {
         let message = error.to_string();
-        Error::NotReadable(message.lines().next().unwrap_or_default().to_owned())
+        Error::NotReadable(message.lines().next().unwrap_or_default().into())
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::any::Any;
 use std::sync::Arc;
-use std::time::Duration;
 
 use async_trait::async_trait;
 use serde::Deserialize as _;
@@ -11,12 +10,12 @@ use serde_json::{Map, Value, json};
 use super::{About, Drawing, Edit, Ended, FoldedStep, Options, Served, ThreadState, Wrote};
 use crate::Error;
 use perihelion_engine::checkpoint::{
-    StepKind, StepRow, Store, ThreadInfo, ThreadStatus, forked_to, read_delta,
+    StepKind, StepRow, ThreadInfo, ThreadStatus, forked_to, read_delta,
 };
-use perihelion_engine::graph::{END, Graph, State, Target, Written};
+use perihelion_engine::graph::{END, State, Target, Written};
 use perihelion_engine::ids::{RunId, ThreadId};
 use perihelion_engine::runner::{
-    self, AfterEdit, INPUT, ReplayReport, RunOptions, RunOutcome, Runner, Spans, compact,
+    self, AfterEdit, INPUT, ReplayReport, RunOptions, RunOutcome, Runner, compact,
 };
 use perihelion_settings::config::strict::nearest;
 
@@ -40,27 +39,6 @@ impl<S: State> Default for Hooks<S> {
 impl<S: State> Clone for Hooks<S> {
     fn clone(&self) -> Self {
         Self { input: self.input.clone(), show: self.show }
-    }
-}
-
-#[derive(Clone)]
-pub struct Setup {
-    pub store: Arc<dyn Store>,
-    pub lease: Duration,
-    /// Bytes of a state at most.
-    pub most: usize,
-    pub spans: Option<Arc<dyn Spans>>,
-    pub exports: bool,
-}
-
-impl Setup {
-    pub fn runner<S: State>(self, graph: Arc<Graph<S>>) -> Runner<S> {
-        let mut runner = Runner::new(graph, self.store);
-        runner.lease = self.lease;
-        runner.most_bytes = Some(self.most);
-        runner.spans = self.spans;
-        runner.exports_traces = self.exports;
-        runner
     }
 }
 

@@ -73,10 +73,10 @@ impl Options {
     }
 }
 
-fn pair(text: &str) -> Result<(String, String), String> {
+fn pair(text: &str) -> Result<(String, String), &'static str> {
     match text.split_once('=') {
         Some((name, value)) if !name.is_empty() => Ok((name.to_owned(), value.to_owned())),
-        _ => Err(format!("expected NAME=VALUE, not: {text}")),
+        _ => Err("expected NAME=VALUE"),
     }
 }
 

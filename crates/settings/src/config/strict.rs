@@ -86,6 +86,13 @@ impl Error {
         let path = path.to_owned();
         Self::Value { path, place: None, key: key.into(), source: reason.into() }
     }
+
+    /// Makes the error for a file that is `not` what it should be, at the place that the parser of JSON names.
+    pub fn of_json(path: &Path, error: &serde_json::Error, not: &str, hint: &str) -> Self {
+        let message = format!("not {not}: {error}");
+        let path = path.to_owned();
+        Self::Parse { path, line: error.line(), column: error.column(), message, hint: hint.into() }
+    }
 }
 
 fn shown(place: Option<(usize, usize)>) -> String {

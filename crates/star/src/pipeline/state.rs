@@ -9,7 +9,7 @@ use crate::{
     AgentError, Artifact, CallRecord, ErrorKind, Finding, Instruction, ReflectionVerdict, Sources,
     Spent, model::stop_or_failure,
 };
-use perihelion_engine::graph::{Blob, Blobs as _, Dict, Log, NodeError, State, Update};
+use perihelion_engine::graph::{Blob, Blobs as _, Cause, Dict, Log, NodeError, State, Update};
 use perihelion_llm::{self as llm, Role};
 
 /// Version of the fields that every pipeline stores, in addition to the version of its stages' state.
@@ -102,7 +102,7 @@ impl<W: State> State for PipelineState<W> {
         self.outcome = update.outcome.unwrap_or_else(|| std::mem::take(&mut self.outcome));
     }
 
-    fn upcast(version: u32, mut stored: Value) -> Result<Value, String> {
+    fn upcast(version: u32, mut stored: Value) -> Result<Value, Cause> {
         if let Some(work) = stored.get_mut("work").filter(|work| !work.is_null()) {
             *work = W::upcast(version / VERSIONS, work.take())?;
         }

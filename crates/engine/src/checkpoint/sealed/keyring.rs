@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use ring::aead::{CHACHA20_POLY1305, LessSafeKey, UnboundKey};
 
-use super::super::{Error, Result};
+use super::super::{Cause, Error, Result};
 use crate::ids::ThreadId;
 
 /// Longest name of a key, in bytes: each value contains it.
@@ -44,29 +44,25 @@ impl Keyring {
         for Key { name, .. } in &keys {
             let plain = |c: char| c.is_ascii_alphanumeric() || "-_.".contains(c);
             if name.is_empty() || name.len() > LONGEST_NAME || !name.chars().all(plain) {
-                return Err(Error::Keys(format!(
-                    "a name is 1 to {LONGEST_NAME} letters, digits, -, _ or .: {name}"
-                )));
+                let why =
+                    format!("a name is 1 to {LONGEST_NAME} letters, digits, -, _ or .: {name}");
+                return Err(Error::Keys(why.into()));
             }
             if !names.insert(name) {
-                return Err(Error::Keys(format!("two have the same name: {name}")));
+                return Err(Error::Keys(format!("two have the same name: {name}").into()));
             }
         }
-        if keys.is_empty() {
-            Err(Error::Keys("there is none".to_owned()))
-        } else {
-            Ok(Self { keys })
-        }
+        if keys.is_empty() { Err(Error::Keys("there is none".into())) } else { Ok(Self { keys }) }
     }
 
     /// Makes a keyring of the results of a lookup; `None` without names.
     ///
     /// # Errors
     /// As [`Keyring::new`], and [`Error::Keys`] for a key that was not found, with the reason.
-    pub fn of_found<E: ToString>(
+    pub fn of_found<E: Into<Cause>>(
         keys: impl IntoIterator<Item = (String, Result<[u8; 32], E>)>,
     ) -> Result<Option<Self>> {
-        let found = |key: Result<_, E>| key.map_err(|reason| Error::Keys(reason.to_string()));
+        let found = |key: Result<_, E>| key.map_err(|reason| Error::Keys(reason.into()));
         let keys = keys.into_iter().map(|(name, key)| Ok((name, found(key)?)));
         let keys = keys.collect::<Result<Vec<_>>>()?;
         if keys.is_empty() { Ok(None) } else { Self::new(keys).map(Some) }
@@ -114,7 +110,7 @@ impl Key {
     pub(super) fn cipher(&self, owner: &[u8; 16]) -> Result<LessSafeKey> {
         let key = blake3::keyed_hash(&self.sealing, owner);
         let key = UnboundKey::new(&CHACHA20_POLY1305, key.as_bytes());
-        key.map(LessSafeKey::new).map_err(|_| Error::Keys("the cipher refused one".to_owned()))
+        key.map(LessSafeKey::new).map_err(|_| Error::Keys("the cipher refused one".into()))
     }
 
     /// Returns the stored form of an effect's key or an interrupt's ID: of the same length, and not guessable.

@@ -71,7 +71,7 @@ pub(super) fn seal(
     place: &SealContext,
     plain: Vec<u8>,
 ) -> Result<Vec<u8>> {
-    let failed = |_| Error::Keys("a value could not be encrypted".to_owned());
+    let failed = |_| Error::Keys("a value could not be encrypted".into());
     let key = keys.first();
     let mut sealed = vec![VERSION, key.name.len() as u8];
     sealed.extend_from_slice(key.name.as_bytes());

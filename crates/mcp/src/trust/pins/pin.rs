@@ -145,13 +145,9 @@ impl LockFile {
         let Some(text) = text else {
             return Ok(Self { version: VERSION, servers: BTreeMap::new() });
         };
-        let file: Self = serde_json::from_str(text).map_err(|error| Error::Parse {
-            path: path.to_owned(),
-            line: error.line(),
-            column: error.column(),
-            message: format!("not a lock file of MCP servers: {error}"),
-            hint: "; restore it from version control, or approve each server again".to_owned(),
-        })?;
+        let hint = "; restore it from version control, or approve each server again";
+        let file: Self = serde_json::from_str(text)
+            .map_err(|error| Error::of_json(path, &error, "a lock file of MCP servers", hint))?;
         if file.version != VERSION {
             let reason = format!("this program reads version {VERSION}, not: {}", file.version);
             return Err(Error::value(path, "version", reason));
