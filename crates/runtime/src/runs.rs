@@ -11,7 +11,7 @@ use perihelion_engine::checkpoint::{
     self, EffectKind, EffectRow, EffectStatus, ThreadInfo, ThreadStatus,
 };
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_engine::runner::RunOptions;
+use perihelion_engine::runner::{self, RunOptions};
 use perihelion_mcp::agent_name;
 use perihelion_star::{GRAPH, GraphState, GraphUpdate, Request};
 use serde_json::Value;
@@ -212,7 +212,11 @@ impl Runtime {
         self.load_teams(tenant).await;
         let input = request.into_input(&self.agent_names(tenant))?;
         if known.is_none() {
-            self.runner().create(thread, title).await?;
+            match self.runner().create(thread, title).await {
+                // Another process has made it since.
+                Err(runner::Error::Store(checkpoint::Error::ThreadExists(_))) => {}
+                made => drop(made?),
+            }
         }
         Ok(input)
     }
