@@ -143,7 +143,6 @@ async fn threads_are_pruned_whole_or_down_to_their_newest_step(served: Served) {
     assert_eq!(served.post("/threads/prune", &wrong).await.0, 422);
 }
 
-/// X4
 async fn a_shortened_thread_lists_its_return_to_a_dropped_step(served: Served) {
     let thread = served.thread().await;
     served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
