@@ -14,6 +14,7 @@ use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use perihelion_database::postgres::{Connections, SILENCE};
 use perihelion_database::{Database, idempotent, migrations, query};
+use sqlx::PgConnection;
 
 use self::commit::{Unnested, bind_blobs, kept};
 use self::together::Shared as _;
@@ -71,14 +72,13 @@ impl PostgresStore {
         Self { archive, ..self }
     }
 
-    /// Lends the connection that the next commit would use to statements of a test.
+    /// Lends the connection that the next commit would use to statements of the caller's own.
     ///
     /// # Errors
     /// The error of `work`; a broken connection is not used again.
-    #[cfg(feature = "failpoints")]
     pub async fn with_connection<T>(
         &self,
-        work: impl AsyncFnOnce(&mut sqlx::PgConnection) -> Result<T, sqlx::Error>,
+        work: impl AsyncFnOnce(&mut PgConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T> {
         let mut connection = self.connections.take().await?;
         let result = work(&mut connection).await;

@@ -11,6 +11,7 @@ use async_trait::async_trait;
 use perihelion_database::address::path_of;
 use perihelion_database::sqlite::{Deleted, File, code};
 use perihelion_database::{self as database, Database, Query, migrations, query};
+use sqlx::SqliteConnection;
 
 use super::both::decode::{self, run_columns, snapshot_columns, step_columns, thread_columns};
 use super::both::leases::{claim_and_begin, explain};
@@ -25,7 +26,6 @@ use crate::ids::{InterruptId, RunId, ThreadId};
 
 /// A store in one SQLite file, shared by the processes of one machine.
 pub struct SqliteStore {
-    #[cfg(feature = "failpoints")]
     file: Arc<File>,
     database: Database,
     states: StateCache,
@@ -43,7 +43,6 @@ impl SqliteStore {
         migrations::run_sqlite(&file).await?;
         Ok(Self {
             database: Arc::clone(&file).into(),
-            #[cfg(feature = "failpoints")]
             file,
             states: StateCache::default(),
             archive: None,
@@ -56,14 +55,13 @@ impl SqliteStore {
         Self { archive, ..self }
     }
 
-    /// Lends the writing connection to statements of a test; commits wait until it is back.
+    /// Lends the writing connection to statements of the caller's own; commits wait until it is back.
     ///
     /// # Errors
     /// Whatever `work` returns.
-    #[cfg(feature = "failpoints")]
     pub async fn with_connection<T>(
         &self,
-        work: impl AsyncFnOnce(&mut sqlx::SqliteConnection) -> Result<T, sqlx::Error>,
+        work: impl AsyncFnOnce(&mut SqliteConnection) -> Result<T, sqlx::Error>,
     ) -> Result<T> {
         let mut writer = self.file.writer().await?;
         Ok(work(writer.connection()?).await.map_err(|error| self.file.refine(error))?)
