@@ -13,6 +13,7 @@ use super::{on_both, saying};
 on_both!(
     every_api_opens_an_archived_thread_as_it_was,
     lists_leave_archived_threads_where_they_are,
+    pruning_leaves_archived_threads_where_they_are,
     a_server_archives_threads_by_itself_and_continues_them,
     an_archived_thread_of_another_tenant_is_as_unknown_as_any,
 );
@@ -204,4 +205,20 @@ async fn an_archived_thread_of_another_tenant_is_as_unknown_as_any(served: Serve
     assert_eq!((files(directory.path()), archived(&served).await), (1, 1));
     assert_eq!(ask(&served, "GET", &path, &theirs, None).await, before);
     assert_eq!(archived(&served).await, 0);
+}
+
+async fn pruning_leaves_archived_threads_where_they_are(served: Served) {
+    let (served, _directory) = archiving(served).await;
+    conversation(&served, &["hello"]).await;
+    let prune = ["threads", "prune", "--keep-steps", "3", "--json"];
+    let shorten = async |more: &str| -> Value {
+        let args = [&prune[..], &[more]].concat();
+        serde_json::from_str(&served.program(&args).await).unwrap()
+    };
+    assert_eq!(shorten("--yes").await["shortened"].as_array().unwrap().len(), 1);
+    assert_eq!(archive(&served).await, 1);
+    for more in ["--dry-run", "--yes"] {
+        assert_eq!(shorten(more).await["shortened"], json!([]), "{more}");
+        assert_eq!(archived(&served).await, 1, "{more}");
+    }
 }

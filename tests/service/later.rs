@@ -15,6 +15,7 @@ on_both!(
     items_are_stored_found_and_deleted_under_their_paths,
     namespaces_are_found_behind_thousands_of_others,
     threads_are_pruned_whole_or_down_to_their_newest_step,
+    a_shortened_thread_lists_its_return_to_a_dropped_step,
     a_batch_begins_all_of_its_runs_or_fails_as_a_whole,
     requests_at_once_for_a_new_thread_find_the_same_one,
     a_run_that_a_thread_never_had_is_missing_and_no_fault_of_the_service,
@@ -140,6 +141,23 @@ async fn threads_are_pruned_whole_or_down_to_their_newest_step(served: Served) {
     assert_eq!(served.get(&format!("/threads/{gone}")).await.0, 404);
     let wrong = json!({ "thread_ids": [short], "strategy": "all" });
     assert_eq!(served.post("/threads/prune", &wrong).await.0, 422);
+}
+
+async fn a_shortened_thread_lists_its_return_to_a_dropped_step(served: Served) {
+    let thread = served.thread().await;
+    served.post(&format!("/threads/{thread}/runs/wait"), &saying("hello")).await;
+    let newest = async || {
+        let (code, steps) = served.get(&format!("/threads/{thread}/history?limit=100")).await;
+        assert_eq!(code, 200, "{steps}");
+        let shown = |step: &Value| (step["checkpoint_id"].clone(), step["values"].clone());
+        steps.as_array().unwrap().iter().map(shown).collect::<Vec<_>>()
+    };
+    let steps = newest().await;
+    let back = json!({ "values": null, "checkpoint_id": steps[steps.len() - 2].0 });
+    assert_eq!(served.post(&format!("/threads/{thread}/state"), &back).await.0, 200);
+    let before = newest().await;
+    served.program(&["threads", "prune", "--keep-steps", "3", "--yes", &thread]).await;
+    assert_eq!(newest().await, before[..3]);
 }
 
 /// X5

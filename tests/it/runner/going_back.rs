@@ -2,10 +2,12 @@
 
 use std::sync::Arc;
 
-use perihelion::checkpoint::{Encoded, StepKind, chain_hash, fork_to, read_dump, write_dump};
+use perihelion::checkpoint::{
+    Encoded, Error as StoreError, StepKind, chain_hash, fork_to, read_dump, write_dump,
+};
 use perihelion::graph::Graph;
 use perihelion::ids::ThreadId;
-use perihelion::runner::{Runner, compact};
+use perihelion::runner::{Error, Runner, compact};
 
 use super::world::*;
 use crate::store_suite::{on_every_store_sealed_too, stores, stores::Fixture, writer::Writer};
@@ -14,6 +16,8 @@ on_every_store_sealed_too!(
     a_shortened_thread_that_went_back_reads_the_same_in_another_store,
     a_return_whose_snapshot_was_never_written_outlives_shortening,
     a_shortened_fork_of_a_thread_that_went_back_reads_the_same,
+    a_process_that_read_a_thread_before_it_went_back_reads_it_once_it_is_shortened,
+    no_thread_goes_back_to_a_step_that_was_dropped,
 );
 
 fn chain() -> Arc<Graph<Story>> {
@@ -108,4 +112,38 @@ async fn a_shortened_fork_of_a_thread_that_went_back_reads_the_same(on: &Fixture
     assert_eq!(compact::<Story>(on.store.as_ref(), fork, 3).await.unwrap(), Some(5));
     on.store.delete(source).await.unwrap();
     assert_eq!(reading(&runner, fork, 4).await, before);
+}
+
+async fn a_process_that_read_a_thread_before_it_went_back_reads_it_once_it_is_shortened(
+    on: &Fixture,
+) {
+    let graph = chain();
+    let here = runner(&graph, &on.store);
+    let there = runner(&graph, &on.another().await);
+    let thread = World::default().thread(&here).await;
+    start(&here, thread).await;
+    assert_eq!(lines(&there.state(thread, None).await.unwrap().state).len(), 4);
+    here.go_back(thread, 2).await.unwrap();
+    resume(&here, thread).await;
+    // The step that it went back to is gone, the one that the other process knows is not.
+    assert_eq!(compact::<Story>(on.store.as_ref(), thread, 4).await.unwrap(), Some(4));
+    for _ in 0..2 {
+        assert_eq!(reading(&there, thread, 4).await, reading(&here, thread, 4).await);
+    }
+}
+
+async fn no_thread_goes_back_to_a_step_that_was_dropped(on: &Fixture) {
+    let runner = runner(&chain(), &on.store);
+    let thread = World::default().thread(&runner).await;
+    start(&runner, thread).await;
+    assert_eq!(compact::<Story>(on.store.as_ref(), thread, 2).await.unwrap(), Some(3));
+    for to in [0, 1, 2, 5] {
+        match runner.go_back(thread, to).await {
+            Err(Error::Store(StoreError::UnknownStep { seq, head: 4, .. })) => assert_eq!(seq, to),
+            other => panic!("{to}: {other:?}"),
+        }
+    }
+    assert_eq!(on.store.info(thread).await.unwrap().head, 4);
+    assert_eq!(runner.go_back(thread, 3).await.unwrap().next, ["c"]);
+    assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "a", "b", "c"]);
 }

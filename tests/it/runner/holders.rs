@@ -6,7 +6,8 @@ use std::time::Duration;
 
 use futures::FutureExt as _;
 use perihelion::checkpoint::{
-    Claim, Error as StoreError, Fence, MemoryStore, RunEnd, RunStatus, Store, ThreadStatus,
+    Claim, Error as StoreError, Fence, MemoryStore, NewThread, RunEnd, RunStatus, Store,
+    ThreadStatus,
 };
 use perihelion::failpoint::{Point, Side};
 use perihelion::graph::{Context, Request, node_fn};
@@ -15,7 +16,7 @@ use perihelion::runner::{AfterEdit, Error, RunOptions, Runner};
 use serde_json::json;
 
 use super::world::*;
-use crate::store_suite::{on_every_store, stores::Fixture};
+use crate::store_suite::{on_durable_stores, on_every_store, stores::Fixture, writer::new_thread};
 
 on_every_store!(
     of_two_runners_of_one_thread_the_second_receives_the_name_of_the_holder,
@@ -23,6 +24,7 @@ on_every_store!(
     a_runner_that_lost_its_thread_commits_no_step_and_sends_no_call,
     unreadable_threads_are_not_claimed,
 );
+on_durable_stores!(of_two_first_runs_of_one_thread_the_second_receives_the_name_of_the_holder);
 
 async fn of_two_runners_of_one_thread_the_second_receives_the_name_of_the_holder(on: &Fixture) {
     let world = World::default();
@@ -287,4 +289,16 @@ fn an_edit_that_comes_too_late_does_not_pause_the_thread() {
 fn block_on<T>(work: impl Future<Output = T>) -> T {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build().unwrap();
     runtime.block_on(work)
+}
+
+/// Another process makes the thread between the look for it and its creation.
+async fn of_two_first_runs_of_one_thread_the_second_receives_the_name_of_the_holder(on: &Fixture) {
+    let world = World::default();
+    let runner = runner(&graph(|graph| graph.node("a", world.speaker("a")).entry("a")), &on.store);
+    let new = NewThread { graph: "story".to_owned(), ..new_thread() };
+    let thread = new.id;
+    outrun(on.url.as_deref().unwrap(), new);
+    let refused = runner.start(thread, input(), RunOptions::default()).await;
+    let Err(Error::Store(StoreError::Busy { owner, .. })) = refused else { panic!("{refused:?}") };
+    assert_eq!((&*owner, world.seen().len()), ("elsewhere/boot/1/1", 0));
 }

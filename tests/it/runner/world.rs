@@ -2,9 +2,10 @@
 
 use std::future::Future;
 use std::sync::{Arc, Mutex};
+use std::time::Duration;
 
 use futures::FutureExt;
-use perihelion::checkpoint::Store;
+use perihelion::checkpoint::{Claim, NewThread, Store};
 use perihelion::failpoint::{self, Point, Side};
 use perihelion::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, Graph, GraphBuilder, Log, Node, NodeError,
@@ -185,6 +186,32 @@ pub fn interrupts(outcome: &RunOutcome<Story>) -> &[perihelion::graph::Interrupt
         RunResult::Interrupted(interrupts) => interrupts,
         other => panic!("the run should wait for a person: {other:?}"),
     }
+}
+
+/// Has another process make a thread and claim it when this test is about to make it.
+pub fn outrun(url: &str, new: NewThread) {
+    let me = std::thread::current().id();
+    let is_made = Mutex::new(false);
+    let url = url.to_owned();
+    at_points(move |point, side| {
+        let is_due =
+            (std::thread::current().id(), point, side) == (me, Point::ThreadCreate, Side::Before);
+        if !is_due || std::mem::replace(&mut *is_made.lock().unwrap(), true) {
+            return;
+        }
+        let url = url.clone();
+        let new = new.clone();
+        let other = std::thread::spawn(move || {
+            tokio::runtime::Runtime::new().unwrap().block_on(async {
+                let store = perihelion::checkpoint::open(&url).await.unwrap();
+                let thread = store.create(new).await.unwrap().id;
+                let claim = Claim::new(thread, "elsewhere/boot/1/1", Duration::from_secs(60));
+                store.claim(claim).await.unwrap();
+                store.close().await;
+            });
+        });
+        other.join().unwrap();
+    });
 }
 
 type Reached = Arc<dyn Fn(Point, Side) + Send + Sync>;

@@ -40,12 +40,12 @@ pub struct Archives {
 }
 
 impl Archives {
-    async fn of(on: &Fixture) -> Self {
+    pub async fn of(on: &Fixture) -> Self {
         let directory = tempfile::tempdir().unwrap();
         Self { store: on.archiving(directory.path()).await, directory }
     }
 
-    async fn archive(&self, thread: ThreadId) -> bool {
+    pub async fn archive(&self, thread: ThreadId) -> bool {
         self.store.archive(thread, later()).await.unwrap()
     }
 
@@ -93,7 +93,7 @@ pub async fn resting(store: &Arc<dyn Store>) -> Writer {
     writer
 }
 
-async fn rest(writer: &Writer) {
+pub async fn rest(writer: &Writer) {
     let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
     let fence = Fence::new(writer.thread, writer.fence);
     writer.store.end_run(fence, writer.run, end).await.unwrap();
@@ -157,7 +157,9 @@ async fn whatever_needs_an_archived_thread_brings_it_back_as_it_was(on: &Fixture
         access(Arc::clone(&archives.store), thread).await.unwrap();
         assert_eq!(on.own_steps(thread).await, Some(3), "{number}");
         assert_eq!(exported(archives.store.as_ref(), thread).await, before, "{number}");
-        assert!(archives.store.info(thread).await.unwrap().archived.is_none());
+        let loaded = archives.store.load(thread, None).await.unwrap();
+        assert_eq!(loaded.snapshot.map(|snapshot| snapshot.seq), Some(2), "{number}");
+        assert!(loaded.info.archived.is_none());
     }
     assert!(archives.archive(thread).await);
     let brought_back = archives.store.effects(thread, None).await.unwrap();

@@ -18,7 +18,7 @@ use super::{
     stores::{self, connect},
     writer::{Writer, encoded},
 };
-use crate::support::postgres::server;
+use crate::support::postgres::{Database, server};
 use crate::support::proxy::{self, Piece, Way};
 
 /// What the proxy does to the next statement.
@@ -206,15 +206,8 @@ async fn every_method_works_after_the_server_closed_all_connections() {
     let database = server().await.fresh().await;
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url).await.unwrap());
     let mut writer = Writer::with_steps(&store, 1).await;
-    let mut admin = database.connect().await;
     for round in 0..6 {
-        sqlx::query(
-            "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
-             WHERE datname = current_database() AND pid <> pg_backend_pid()",
-        )
-        .execute(&mut admin)
-        .await
-        .unwrap();
+        end_all_connections(&database).await;
         match round {
             0 => writer.steps(1).await,
             1 => drop(store.info(writer.thread).await.unwrap()),
@@ -270,4 +263,46 @@ pub(super) async fn until_somebody_waits_for(
     {
         tokio::task::yield_now().await;
     }
+}
+
+/// After a failover, an address can lead to the old writer for a while, which only reads.
+#[tokio::test]
+async fn a_connection_to_a_server_that_only_reads_is_not_used_again() {
+    let database = server().await.fresh().await;
+    let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url).await.unwrap());
+    let mut writer = Writer::with_steps(&store, 1).await;
+    let mut admin = database.connect().await;
+    let name = &database.name;
+    let mut alter = async |change: &str| {
+        let alter = format!("ALTER DATABASE {name} {change}");
+        sqlx::raw_sql(sqlx::AssertSqlSafe(alter)).execute(&mut admin).await.unwrap();
+    };
+    alter("SET default_transaction_read_only = on").await;
+    end_all_connections(&database).await;
+    let commit = writer.next(encoded(&json!("soon")));
+    let refused = [
+        writer.store.commit(&commit).await.err(),
+        store.create(super::writer::new_thread()).await.err(),
+        store.put_snapshot(writer.thread, &writer.snapshot(1)).await.err(),
+        store.delete(writer.thread).await.err(),
+    ];
+    for refused in refused {
+        let error = refused.unwrap();
+        assert!(error.is_passing() && error.to_string().contains("read-only"), "{error}");
+    }
+    assert_eq!(store.info(writer.thread).await.unwrap().head, 1);
+    alter("RESET default_transaction_read_only").await;
+    writer.commit(&commit).await.unwrap();
+    assert_whole(&writer, 2).await;
+    store.close().await;
+}
+
+async fn end_all_connections(database: &Database) {
+    sqlx::query(
+        "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
+         WHERE datname = current_database() AND pid <> pg_backend_pid()",
+    )
+    .execute(&mut database.connect().await)
+    .await
+    .unwrap();
 }

@@ -26,6 +26,7 @@ on_every_store_sealed_too!(
     of_two_answers_at_once_exactly_one_wins,
     open_interrupts_include_interrupts_of_subgraphs,
     an_answer_to_an_unknown_interrupt_is_refused,
+    an_answer_changes_the_thread_at_the_top,
 );
 
 fn settlement(effect: &EffectRow, status: EffectStatus, text: &str) -> EffectSettlement {
@@ -280,4 +281,18 @@ async fn an_answer_to_an_unknown_interrupt_is_refused(on: &Fixture) {
     let id = InterruptId::derive(writer.thread, 9, 0, b"0");
     let refused = on.store.answer(id, &encoded(&json!("?"))).await;
     assert!(matches!(refused, Err(Error::UnknownInterrupt(unknown)) if unknown == id));
+}
+
+async fn an_answer_changes_the_thread_at_the_top(on: &Fixture) {
+    let writer = Writer::with_steps(&on.store, 1).await;
+    let (id, question) = writer.question(0);
+    on.store.record_effects(Fence::new(writer.thread, writer.fence), &[question]).await.unwrap();
+    let seen = on.store.info(writer.thread).await.unwrap();
+    perihelion::clock::sleep(std::time::Duration::from_millis(2)).await;
+    on.store.answer(id, &encoded(&json!("2024"))).await.unwrap();
+    let now = on.store.info(writer.thread).await.unwrap();
+    assert_eq!(now.status, seen.status, "it is busy");
+    assert!(now.updated_at > seen.updated_at);
+    let refused = on.store.delete_as_seen(&seen).await;
+    assert!(matches!(refused, Err(Error::Moved { .. })), "{refused:?}");
 }

@@ -6,6 +6,7 @@
 
 mod archives;
 mod archives_killed;
+mod archives_of_families;
 mod blobs;
 mod broken_connections;
 mod commits;

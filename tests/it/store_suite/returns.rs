@@ -148,7 +148,7 @@ async fn a_snapshot_that_has_no_place_is_not_taken_in(on: &Fixture) {
     let whole = Writer::with_steps(&on.store, 3).await;
     let writer = shortened(on).await;
     let snapshots =
-        [(&whole, vec![2]), (&writer, vec![2]), (&writer, vec![7]), (&writer, vec![4, 4])];
+        [(&whole, vec![4]), (&writer, vec![2]), (&writer, vec![7]), (&writer, vec![4, 4])];
     for (of, returned) in snapshots {
         let mut dump = on.store.export(of.thread).await.unwrap();
         dump.returned = returned.into_iter().map(|seq| of.snapshot(seq)).collect();

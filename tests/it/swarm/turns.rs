@@ -1,13 +1,17 @@
 //! Several requests on one thread: each sees what was said, and counts only its own.
 
+use perihelion::checkpoint::{Error as StoreError, NewThread};
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Script};
+use perihelion::runtime::Error;
 use perihelion::swarm::Request;
 use serde_json::json;
 
 use super::{A, Room, assert_done, decide, script};
-use crate::store_suite::{on_every_store, stores::Fixture};
+use crate::runner::world::outrun;
+use crate::store_suite::{on_durable_stores, on_every_store, stores::Fixture, writer::new_thread};
 
+on_durable_stores!(of_two_first_questions_on_a_thread_the_second_finds_it_busy);
 on_every_store!(a_second_request_sees_the_history_and_counts_its_own_results);
 
 fn looks() -> Script {
@@ -154,4 +158,13 @@ async fn a_summary_that_fails_stops_no_turn() {
         assert_done(&room.ask(&format!("Question {turn}?")).await);
     }
     assert_eq!(room.state().await.summary, None);
+}
+
+async fn of_two_first_questions_on_a_thread_the_second_finds_it_busy(fixture: &Fixture) {
+    let room = Room::on(fixture, looks()).await;
+    outrun(room.url.as_deref().unwrap(), NewThread { id: room.thread, ..new_thread() });
+    let request = Request { question: "Which color?".into(), ..Request::default() };
+    let refused = room.ask_for(request).await.unwrap_err();
+    let Error::Store(StoreError::Busy { thread, .. }) = refused else { panic!("{refused:?}") };
+    assert_eq!(thread, room.thread);
 }

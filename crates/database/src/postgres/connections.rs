@@ -314,11 +314,15 @@ pub fn code(error: &sqlx::Error) -> Option<&str> {
     Some(database.code())
 }
 
-/// Returns whether the connection is gone, so that it is unknown what became of the statement.
+/// Returns whether the connection is gone, so that it is unknown what became of the statement, or no longer leads to a
+/// server that writes.
 pub fn is_broken(error: &sqlx::Error) -> bool {
     match code(error) {
-        // Connection exceptions; shutdown, crash, start-up of the server; a transaction that it gave up.
-        Some(code) => code.starts_with("08") || code.starts_with("57P0") || code == "25P03",
+        // Connection exceptions; shutdown, crash, start-up of the server; a transaction that it gave up; a server that
+        // only reads, as the old writer does after a failover.
+        Some(code) => {
+            code.starts_with("08") || code.starts_with("57P0") || ["25P03", "25006"].contains(&code)
+        }
         None => matches!(
             error,
             sqlx::Error::Io(_) | sqlx::Error::Protocol(_) | sqlx::Error::WorkerCrashed

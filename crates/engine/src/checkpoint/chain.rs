@@ -59,7 +59,7 @@ fn verify_rows(dump: &ThreadDump) -> Result<()> {
         let message = format!("the thread {thread} was claimed {} times", dump.info.fence);
         return Err(Error::Import(message));
     }
-    let is_in_place = |row: &&SnapshotRow| base > 0 && row.seq > base && row.seq <= dump.info.head;
+    let is_in_place = |row: &&SnapshotRow| row.seq > base && row.seq <= dump.info.head;
     if let Some(stray) = dump.returned.iter().find(|row| !is_in_place(row)) {
         let seq = stray.seq;
         let message = format!("a snapshot of step {seq} has no place in the thread {thread}");

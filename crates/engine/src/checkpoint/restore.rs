@@ -79,11 +79,18 @@ pub async fn restore<S: State>(
     if let Some(cache) = store.state_cache()
         && let Some((known, snapshot)) = cache.find(thread, at)
     {
-        if let Some(restored) = restore_since(store, thread, at, known, snapshot).await? {
-            cache.keep(thread, restored.known());
-            return Ok(restored);
+        match restore_since(store, thread, at, known, snapshot).await {
+            Ok(Some(restored)) => {
+                cache.keep(thread, restored.known());
+                return Ok(restored);
+            }
+            // The thread was shortened, or deleted and made again; a read of the whole says what is wrong, if anything is.
+            Ok(None)
+            | Err(Error::Corrupt { .. } | Error::UnknownStep { .. } | Error::UnknownThread(_)) => {
+                cache.forget(thread);
+            }
+            Err(error) => return Err(error),
         }
-        cache.forget(thread);
     }
     let restored = restore_from_snapshot(store, thread, at).await?;
     if let Some(cache) = store.state_cache() {
@@ -101,13 +108,7 @@ async fn restore_since<S: State>(
     snapshot: Option<(u64, usize)>,
 ) -> Result<Option<Restored<S>>> {
     let Some(mut state) = known.state::<S>() else { return Ok(None) };
-    let Loaded { info, steps, pending, .. } = match store.load_since(thread, known.seq, at).await {
-        // The thread was shortened, or deleted and made again; a read of the whole says what is wrong, if anything is.
-        Err(Error::Corrupt { .. } | Error::UnknownStep { .. } | Error::UnknownThread(_)) => {
-            return Ok(None);
-        }
-        loaded => loaded?,
-    };
+    let Loaded { info, steps, pending, .. } = store.load_since(thread, known.seq, at).await?;
     let mut steps = steps.into_iter();
     let base = steps.next().filter(|row| row.seq == known.seq && row.hash == known.hash);
     let Some(base) = base else { return Ok(None) };

@@ -180,10 +180,7 @@ impl<S: State> Runner<S> {
             return Ok(StateView { info: read.info, seq: to, state: read.state, next });
         }
         let store = Arc::clone(self.store());
-        if to > read.info.head {
-            let head = read.info.head;
-            return Err(StoreError::UnknownStep { thread, seq: to, head }.into());
-        }
+        check_step(store.as_ref(), &read.info, to).await?;
         let target = restore::<S>(store.as_ref(), thread, Some(to)).await?;
         let claimed = self.claim(read, &CancellationToken::new()).await?;
         let seq = claimed.restored.seq + 1;
@@ -354,13 +351,18 @@ pub async fn fork(
     id: ThreadId,
     title: Option<String>,
 ) -> Result<ThreadInfo, StoreError> {
-    let ThreadInfo { id: thread, graph, tenant, head, .. } = source;
-    let row = store.history(thread, Some(at.saturating_add(1)), 1).await?.pop();
-    if at > 0 && row.is_none_or(|row| row.seq != at) {
-        // Beyond the head, or dropped: then nobody knows any more what ran next.
-        return Err(StoreError::UnknownStep { thread, seq: at, head });
-    }
+    check_step(store, &source, at).await?;
+    let ThreadInfo { id: thread, graph, tenant, .. } = source;
     let namespace = String::new();
     let new = NewThread { id, graph, title, root: None, namespace, tenant };
     store.fork(thread, at, new).await
+}
+
+/// Refuses a step beyond the head, or one that was dropped: then nobody knows any more what ran next.
+async fn check_step(store: &dyn Store, info: &ThreadInfo, at: u64) -> Result<(), StoreError> {
+    let row = store.history(info.id, Some(at.saturating_add(1)), 1).await?.pop();
+    if at == 0 || row.is_some_and(|row| row.seq == at) {
+        return Ok(());
+    }
+    Err(StoreError::UnknownStep { thread: info.id, seq: at, head: info.head })
 }

@@ -3,7 +3,6 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::io::{self, Write};
-use std::sync::Arc;
 
 use tokio_util::sync::CancellationToken;
 
@@ -107,17 +106,8 @@ impl<S: State> Runner<S> {
     /// As [`Runner::start`].
     pub async fn submit(&self, thread: ThreadId, input: S::Update) -> Result<RunId> {
         let claimed = self.claim_finished(thread, &CancellationToken::new()).await?;
+        let (mut writer, mut snapshots, mut position) = self.begin(&claimed, Durability::Sync);
         let restored = &claimed.restored;
-        let mut writer = self.writer(&claimed, Durability::Sync);
-        let size = restored.snapshot_size;
-        let since = restored.since_snapshot;
-        let mut snapshots = Snapshots::new(self.store().as_ref(), thread, size, since);
-        let mut position = Position {
-            state: Arc::clone(&restored.state),
-            head: restored.seq,
-            frontier: restored.frontier.clone(),
-            done: Default::default(),
-        };
         let taken =
             self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await;
         snapshots.finish::<S>(None).await;

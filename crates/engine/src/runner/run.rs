@@ -10,9 +10,9 @@ use tracing::{Instrument as _, Span};
 use super::claimed::{Broken, ClaimedThread, end_status};
 use super::drive::Drive;
 use super::lease;
-use super::outcome::{Error, Judge, Result, RunOptions, RunOutcome, RunResult};
+use super::outcome::{Durability, Error, Judge, Result, RunOptions, RunOutcome, RunResult};
 use super::task::{Listeners, RunContext, Spans};
-use super::writer::Snapshots;
+use super::writer::{Snapshots, Writer};
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
     Error as StoreError, Fence, NewThread, Restored, RunEnd, RunStatus, Store, ThreadInfo,
@@ -268,6 +268,25 @@ impl<S: State> Runner<S> {
         Ok(outcome)
     }
 
+    /// Makes what writes a claimed thread, and the position at which its run begins.
+    pub(super) fn begin(
+        &self,
+        claimed: &ClaimedThread<S>,
+        durability: Durability,
+    ) -> (Writer, Snapshots, Position<S>) {
+        let restored = &claimed.restored;
+        let size = restored.snapshot_size;
+        let since = restored.since_snapshot;
+        let snapshots = Snapshots::new(self.store.as_ref(), restored.info.id, size, since);
+        let position = Position {
+            state: Arc::clone(&restored.state),
+            head: restored.seq,
+            frontier: restored.frontier.clone(),
+            done: restored.pending.clone(),
+        };
+        (self.writer(claimed, durability), snapshots, position)
+    }
+
     async fn drive_claimed(
         &self,
         claimed: &ClaimedThread<S>,
@@ -278,16 +297,7 @@ impl<S: State> Runner<S> {
         let restored = &claimed.restored;
         let thread = restored.info.id;
         let fence = Fence::from(&restored.info);
-        let mut writer = self.writer(claimed, options.durability);
-        let store = self.store.as_ref();
-        let mut snapshots =
-            Snapshots::new(store, thread, restored.snapshot_size, restored.since_snapshot);
-        let mut position = Position {
-            state: Arc::clone(&restored.state),
-            head: restored.seq,
-            frontier: restored.frontier.clone(),
-            done: restored.pending.clone(),
-        };
+        let (mut writer, mut snapshots, mut position) = self.begin(claimed, options.durability);
         let has_pending = !position.done.is_empty();
         let continues = input.is_none();
         let mut recorded = BTreeMap::new();

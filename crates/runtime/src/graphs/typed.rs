@@ -164,7 +164,8 @@ impl<S: State> Served for Typed<S> {
         let parent = returned_to.unwrap_or(row.seq.saturating_sub(1));
         let mut state = match before.of::<S>() {
             Some(_) if returned_to.is_none() => before.clone(),
-            _ => self.state(thread, Some(parent)).await?,
+            // The step that a return leads to may have been dropped.
+            _ => self.state(thread, Some(returned_to.map_or(parent, |_| row.seq))).await?,
         };
         if !written.is_empty() {
             let mut merged = state.of::<S>().cloned().unwrap_or_default();

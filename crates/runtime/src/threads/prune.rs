@@ -61,7 +61,9 @@ impl Threads {
         for (newer, info) in (0_u64..).zip(threads) {
             let is_old = oldest.is_some_and(|oldest| info.updated_at < oldest);
             let is_beyond = retention.max_threads.is_some_and(|most| newer >= most);
-            let is_long = retention.max_steps.is_some_and(|most| info.head > most);
+            // The steps of an archived thread are in its file.
+            let is_long =
+                info.archived.is_none() && retention.max_steps.is_some_and(|most| info.head > most);
             if !is_old && !is_beyond && !is_long {
                 continue;
             }

@@ -10,6 +10,7 @@ use chrono::{DateTime, Utc};
 use perihelion_database::{Database, Query, query};
 
 use super::super::archive::Archive;
+use super::super::dump::Form;
 use super::super::{Archiving, Cause, Error, Result, ThreadDump};
 use super::decode::{self, ThreadRow, thread_columns};
 use super::{Backend, ThreadAccess, info, locking, now, removal, transfer, worded};
@@ -27,7 +28,7 @@ const WRITTEN_FOR: i64 = 3_600_000_000;
 const STAYS: i64 = 24 * 3_600_000_000;
 
 /// Whether the thread `t` is at rest and neither shares rows with others nor has any that no file has: events, pending
-/// traces, open questions.
+/// traces, open questions. Questions of steps that an edit or a new turn abandoned are not open.
 macro_rules! at_rest {
     () => {
         "t.root_id IS NULL AND t.archived IS NULL AND t.status IN ('idle', 'failed', 'parked')
@@ -39,9 +40,11 @@ macro_rules! at_rest {
             AND NOT EXISTS (SELECT 1 FROM thread c WHERE c.root_id = t.id AND c.parent_id IS NOT NULL)
             AND NOT EXISTS (SELECT 1 FROM thread c JOIN thread f ON f.parent_id = c.id WHERE c.root_id = t.id)
             AND NOT EXISTS (SELECT 1 FROM effect e
-                WHERE e.thread_id = t.id AND e.kind = 'interrupt' AND e.status = 'started')
+                WHERE e.thread_id = t.id AND e.kind = 'interrupt' AND e.status = 'started'
+                    AND e.step > t.head)
             AND NOT EXISTS (SELECT 1 FROM thread c JOIN effect e ON e.thread_id = c.id
-                WHERE c.root_id = t.id AND e.kind = 'interrupt' AND e.status = 'started')"
+                WHERE c.root_id = t.id AND e.kind = 'interrupt' AND e.status = 'started'
+                    AND e.step > c.head AND c.namespace LIKE '%:' || (t.head + 1) || ':%')"
     };
 }
 
@@ -121,7 +124,9 @@ impl<B: Backend> Archiving for B {
         if database.execute(&note.binds((thread.0, &name, before, now()))).await? == 0 {
             return Ok(false);
         }
-        let dump = async { archive.write(&name, transfer::export(self, thread).await?).await };
+        let dump = async {
+            archive.write(&name, transfer::export(self, thread, Form::Archive).await?).await
+        };
         let moved = match wrap(Point::ArchiveWrite, dump).await {
             Ok(dump) => wrap(Point::ArchiveCommit, move_out(database, &name, &dump)).await,
             Err(error) => Err(error),

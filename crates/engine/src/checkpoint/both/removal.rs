@@ -5,7 +5,7 @@ use perihelion_database::{Database, query};
 use super::super::limits::big;
 use super::super::{Error, Result, ThreadInfo};
 use super::steps::{insert_snapshot, insert_step};
-use super::{Backend, ThreadAccess, archive, locking};
+use super::{Backend, ThreadAccess, archive, locking, with_rows};
 use crate::graph::subgraph_step;
 use crate::ids::ThreadId;
 
@@ -130,9 +130,12 @@ pub(super) async fn delete(
     seen: Option<&ThreadInfo>,
 ) -> Result<()> {
     store.states().forget(thread);
-    let mut transaction = store.database().begin_long().await?;
-    let deleted = ThreadAccess { transaction: &mut transaction, thread }.delete(seen).await;
-    transaction.settle(deleted).await?;
+    with_rows(store, || async {
+        let mut transaction = store.database().begin_long().await?;
+        let deleted = ThreadAccess { transaction: &mut transaction, thread }.delete(seen).await;
+        transaction.settle(deleted).await
+    })
+    .await?;
     archive::remove_of(store, thread).await;
     Ok(())
 }
@@ -143,6 +146,10 @@ impl ThreadAccess<'_, '_> {
         let info = self.lock().await?;
         if seen.is_some_and(|seen| !info.is_as_seen(seen)) {
             return Err(Error::Moved { thread: self.thread });
+        }
+        if info.root.is_some() {
+            // The file has the threads above it too.
+            info.present()?;
         }
         self.give_up_files().await?;
         self.remove(true).await

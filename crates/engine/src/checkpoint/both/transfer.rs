@@ -5,6 +5,7 @@ use perihelion_database::{self as database, Dialect, Query, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::super::blobs::{in_order, keep_named};
+use super::super::dump::Form;
 use super::super::limits::{big, text};
 use super::super::{
     EffectRow, Error, Result, SnapshotRow, StepRow, ThreadDump, Transfer, chain, checksum, family,
@@ -19,7 +20,7 @@ use crate::ids::ThreadId;
 impl<B: Backend> Transfer for B {
     /// Reads a thread and its subgraphs' threads as they are at one moment, and checks its hash chain.
     async fn export(&self, thread: ThreadId) -> Result<ThreadDump> {
-        with_rows(self, || export(self, thread)).await
+        with_rows(self, || export(self, thread, Form::Thread)).await
     }
 
     /// Checks the hash chain of a thread, and then writes it with its subgraphs' threads in one transaction.
@@ -33,9 +34,13 @@ impl<B: Backend> Transfer for B {
 }
 
 /// Reads a thread of which the rows are in the database.
-pub(super) async fn export(store: &impl Backend, thread: ThreadId) -> Result<ThreadDump> {
+pub(super) async fn export(
+    store: &impl Backend,
+    thread: ThreadId,
+    form: Form,
+) -> Result<ThreadDump> {
     let mut transaction = store.database().begin_reading().await?;
-    let dump = ThreadAccess { transaction: &mut transaction, thread }.read_family().await;
+    let dump = ThreadAccess { transaction: &mut transaction, thread }.read_family(form).await;
     let dump = transaction.settle(dump).await?;
     chain::verify(&dump)?;
     family::check_family(store, &family::members(&dump)).await?;
@@ -45,28 +50,26 @@ pub(super) async fn export(store: &impl Backend, thread: ThreadId) -> Result<Thr
 const CHILDREN: &str = "SELECT id FROM thread WHERE root_id = $1 ORDER BY namespace, id";
 
 impl ThreadAccess<'_, '_> {
-    async fn read_family(&mut self) -> Result<ThreadDump> {
-        let mut dump = self.read_one().await?;
+    async fn read_family(&mut self, form: Form) -> Result<ThreadDump> {
+        let mut dump = self.read_one(form).await?;
         for child in self.transaction.fetch_all(&query(CHILDREN).bind(self.thread.0)).await? {
             let thread = ThreadId(child.get("id")?);
             let mut child = ThreadAccess { transaction: &mut *self.transaction, thread };
-            dump.children.push(child.read_one().await?);
+            dump.children.push(child.read_one(form).await?);
         }
         dump.blobs = self.all_blobs().await?;
         keep_named(&mut dump)?;
         Ok(dump)
     }
 
-    async fn read_one(&mut self) -> Result<ThreadDump> {
+    async fn read_one(&mut self, form: Form) -> Result<ThreadDump> {
         let thread = self.thread;
         let ThreadRow { info, base } = self.read().await?;
         let info = info.present()?;
         self.check_end().await?;
-        let is_whole = base == 0;
-        let snapshot = if is_whole { None } else { self.newest_snapshot(base).await? };
+        let snapshot = if base == 0 { None } else { self.newest_snapshot(base).await? };
         let steps = self.steps(base, info.head).await?;
-        let returned =
-            if is_whole { Vec::new() } else { self.snapshots_of_returns(base, &steps).await? };
+        let returned = self.later_snapshots(base, &steps, form).await?;
         let pending = self.pending(info.head + 1).await?;
         let counted = self.transaction.fetch_all(&effects::counts(thread, ALL)).await?;
         let effects = self.transaction.fetch_all(&effects::effects(thread, ALL)).await?;
@@ -84,16 +87,23 @@ impl ThreadAccess<'_, '_> {
         })
     }
 
-    /// Reads the states that the returns to earlier steps produced: those steps may be dropped.
-    async fn snapshots_of_returns(
+    /// Reads the states that the returns to earlier steps produced, if steps were dropped: those steps may be among them.
+    /// A thread that comes back from the archive opens from its newest snapshot, as before.
+    async fn later_snapshots(
         &mut self,
         base: u64,
         steps: &[StepRow],
+        form: Form,
     ) -> Result<Vec<SnapshotRow>> {
-        let Some(head) = steps.last().map(|step| step.seq) else { return Ok(Vec::new()) };
+        let is_archived = form == Form::Archive;
+        let head = steps.last().filter(|_| base > 0 || is_archived).map(|step| step.seq);
+        let Some(head) = head else { return Ok(Vec::new()) };
         let there = self.snapshots_between(base, head).await?;
+        let returns: &[StepRow] = if base == 0 { &[] } else { steps };
+        let mut wanted = chain::of_returns(returns, &there);
+        wanted.extend(there.last().filter(|_| is_archived));
         let mut snapshots = Vec::new();
-        for seq in chain::of_returns(steps, &there) {
+        for seq in wanted {
             snapshots.extend(self.newest_snapshot(seq).await?);
         }
         Ok(snapshots)

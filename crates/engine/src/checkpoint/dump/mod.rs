@@ -23,7 +23,8 @@ pub struct ThreadDump {
     pub info: ThreadInfo,
     /// The oldest remaining step, if a truncation dropped earlier ones.
     pub snapshot: Option<SnapshotRow>,
-    /// If steps were dropped: the states of the returns to earlier steps among `steps`, in order.
+    /// If steps were dropped: the states of the returns to earlier steps among `steps`, in order. For the archive also the
+    /// newest snapshot.
     pub returned: Vec<SnapshotRow>,
     /// All steps to head, from 1 or from the one after `snapshot`, shared history included.
     pub steps: Vec<StepRow>,

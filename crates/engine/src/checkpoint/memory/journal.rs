@@ -99,15 +99,17 @@ impl Questions for MemoryStore {
         if effect.status != EffectStatus::Started {
             return Err(Error::InterruptClosed(interrupt));
         }
+        let now = moment(clock::now());
         effect.status = EffectStatus::Done;
         effect.outcome = Some(answer.clone());
-        effect.ended_at = Some(moment(clock::now()));
+        effect.ended_at = Some(now);
         let top = state.get_mut(top)?;
         match top.info.status {
             ThreadStatus::Interrupted => top.info.status = ThreadStatus::Queued,
             ThreadStatus::Busy => top.woken = true,
-            _ => {}
+            _ => return Ok(()),
         }
+        top.info.updated_at = now;
         Ok(())
     }
 }
