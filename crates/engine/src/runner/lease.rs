@@ -145,7 +145,7 @@ pub(super) async fn claim_as_seen(
     begin(store, point, claim, exports).await
 }
 
-/// Renews the lease until dropped; stops the run when the thread was lost to another process.
+/// Renews the lease until dropped; stops the run when the thread was lost to another process, or deleted.
 pub(super) fn keep(
     store: Arc<dyn Leases>,
     fence: Fence,
@@ -161,7 +161,7 @@ pub(super) fn keep(
             let _within = span.get().map(Span::enter);
             match renewed {
                 Ok(()) => {}
-                Err(error @ Error::Fenced { .. }) => {
+                Err(error @ (Error::Fenced { .. } | Error::UnknownThread(_))) => {
                     tracing::error!(%thread, %error, "stopping the run");
                     return stop.cancel();
                 }
