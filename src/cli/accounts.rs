@@ -1,14 +1,17 @@
 //! `perihelion keys` and `perihelion users`: API keys of the service, and who can log in to it.
 
-use std::io::Read as _;
+use std::io::{BufRead as _, IsTerminal as _, Read as _};
 
 use chrono::{DateTime, Utc};
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
 use super::{Error, Exit, Result, environment, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission, User};
-use perihelion_settings::config::{Age, Invalid, Settings};
+use perihelion_runtime::{
+    Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission, User, database_exists,
+};
+use perihelion_settings::config::{Age, Settings};
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -25,7 +28,7 @@ pub struct KeysArgs {
     #[command(subcommand)]
     command: KeyCommand,
     /// Tenant that the key belongs to
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     tenant: String,
     /// Print JSON
     #[arg(long, global = true)]
@@ -43,7 +46,7 @@ enum KeyCommand {
         scopes: Vec<Permission>,
         /// Expiry: a duration such as 90d, or a time such as 2027-01-31T00:00:00Z. Defaults to never
         #[arg(long, value_name = "WHEN", value_parser = when)]
-        expires: Option<Until>,
+        expires: Option<DateTime<Utc>>,
         /// User that the key acts for. By default, it acts for no user
         #[arg(long, value_name = "USER")]
         user: Option<String>,
@@ -54,22 +57,16 @@ enum KeyCommand {
     Revoke { name: String },
 }
 
-#[derive(Clone, Copy, Debug)]
-enum Until {
-    In(Age),
-    At(DateTime<Utc>),
-}
-
 fn scope(word: &str) -> Result<Permission, &'static str> {
     Permission::from_name(word.trim())
         .ok_or("expected read, run, approve, manage, act_as or operate")
 }
 
-fn when(text: &str) -> Result<Until, Invalid> {
-    if let Ok(at) = text.parse() {
-        return Ok(Until::At(at));
-    }
-    text.parse().map(Until::In)
+fn when(text: &str) -> Result<DateTime<Utc>, &'static str> {
+    let now = clock::now();
+    let after = || text.parse::<Age>().ok()?.after(now);
+    let at = text.parse().ok().or_else(after).filter(|at| *at > now);
+    at.ok_or("expected a later time, such as 12h, 30d, 8w or 2027-01-31T00:00:00Z")
 }
 
 pub(super) fn actor() -> String {
@@ -78,6 +75,9 @@ pub(super) fn actor() -> String {
 }
 
 pub(super) async fn keys(settings: Settings, args: KeysArgs) -> Result<Exit> {
+    if !matches!(args.command, KeyCommand::Create { .. }) {
+        database_exists(&settings)?;
+    }
     let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
     let done = of_keys(&accounts, args).await;
     accounts.close().await;
@@ -89,16 +89,12 @@ async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<()> {
     let now = clock::now();
     match command {
         KeyCommand::Create { name, scopes, expires, user } => {
-            let expires_at = expires.and_then(|until| match until {
-                Until::At(at) => Some(at),
-                Until::In(age) => age.after(now),
-            });
             let new = NewKey {
                 name: &name,
                 user: user.as_deref(),
                 made_by: None,
                 scopes: &scopes,
-                expires_at,
+                expires_at: expires,
             };
             let created = accounts.create_key(new).await?;
             if json {
@@ -117,8 +113,8 @@ async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<()> {
         }
         KeyCommand::Revoke { name } => {
             accounts.revoke_key(&name).await?;
-            output::note(&format!("revoked: {name}"));
-            Ok(())
+            let shown = json!({ "name": name, "revoked": true });
+            output::done(json, &shown, &format!("revoked: {name}"))
         }
     }
 }
@@ -154,7 +150,7 @@ pub struct UsersArgs {
     #[command(subcommand)]
     command: UserCommand,
     /// Tenant of the user
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     tenant: String,
     /// Print JSON
     #[arg(long, global = true)]
@@ -187,6 +183,9 @@ fn user_scope(word: &str) -> Result<Permission, &'static str> {
 }
 
 pub(super) async fn users(settings: Settings, args: UsersArgs) -> Result<Exit> {
+    if !matches!(args.command, UserCommand::Add { .. }) {
+        database_exists(&settings)?;
+    }
     let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
     let done = of_users(&accounts, args).await;
     accounts.close().await;
@@ -211,22 +210,45 @@ async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<()> {
         }
         UserCommand::Disable { name } => {
             accounts.disable_user(&name).await?;
-            output::note(&format!("disabled: {name}"));
-            Ok(())
+            let shown = json!({ "name": name, "disabled": true });
+            output::done(json, &shown, &format!("disabled: {name}"))
         }
     }
 }
 
+/// Reads a password as the first line of standard input.
 fn password() -> Result<String> {
-    let mut text = String::new();
-    let mut input = std::io::stdin().lock().take(INPUT_BYTES);
-    input.read_to_string(&mut text).map_err(Error::Input)?;
-    match text.lines().collect::<Vec<_>>().as_slice() {
-        [line] if !line.is_empty() => Ok((*line).to_owned()),
-        _ => Err(Error::NoPassword),
+    let input = std::io::stdin();
+    if input.is_terminal() {
+        output::note("type the password, and press Enter. It is shown as you type");
     }
+    let mut line = String::new();
+    input.lock().take(INPUT_BYTES).read_line(&mut line).map_err(Error::Input)?;
+    let password = line.trim_end_matches(['\r', '\n']);
+    if password.is_empty() { Err(Error::NoPassword) } else { Ok(password.to_owned()) }
 }
 
 fn user_line(user: &User) -> String {
     format!("{}  {}  since {}", user.name, words(&user.scopes), user.created_at.format("%Y-%m-%d"))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_key_expires_later_or_is_refused() {
+        for (text, is_later) in [
+            ("90d", true),
+            ("2999-01-31T00:00:00Z", true),
+            ("0d", false),
+            ("2020-01-01T00:00:00Z", false),
+            // Beyond the end of time.
+            ("99999999d", false),
+            ("2999-01-31", false),
+            ("soon", false),
+        ] {
+            assert_eq!(when(text).is_ok(), is_later, "{text}");
+        }
+    }
 }

@@ -54,7 +54,7 @@ enum Command {
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let Args { command, json, quiet } = args;
-    let threads = Threads::open(&settings).await?;
+    let threads = Threads::open_to_read(&settings).await?;
     let found = threads.approvals().await;
     threads.close().await;
     let all = found?;

@@ -1,5 +1,6 @@
 //! `perihelion doctor`: tries everything that a run needs, one by one and without running anything, and suggests fixes.
 
+use std::net::{Ipv4Addr, Ipv6Addr, SocketAddr};
 use std::path::Path;
 use std::time::Duration;
 
@@ -11,22 +12,25 @@ use super::args::VERSION;
 use super::init::no_agents;
 use super::parts::{self, Part};
 use super::{Exit, Globals, Result, Signals, endpoints, environment, opening, output};
-use perihelion_database::Database;
 use perihelion_database::postgres::Server;
+use perihelion_database::{Database, address};
 use perihelion_embeddings::Endpoint;
 use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
 use perihelion_http::reach;
 use perihelion_llm::{self as llm, EmbeddingModel as _};
 use perihelion_mcp::{ServersFile, Transport};
-use perihelion_runtime::{collector as collector_of, open_store};
+use perihelion_runtime::{
+    Error as RuntimeError, collector as collector_of, database_exists, open_store,
+    open_store_to_read,
+};
 use perihelion_servers::Finding::{self, Bad, Good, Odd};
 use perihelion_servers::{Bundled, sql};
 use perihelion_settings::config::Settings;
 use perihelion_telemetry::otlp;
 
-/// How long a service may take to accept a connection.
-const CONNECTING: Duration = Duration::from_secs(5);
+/// How long a service may take to answer.
+const ANSWER: Duration = Duration::from_secs(5);
 
 const CHECK: Duration = Duration::from_secs(60);
 
@@ -36,9 +40,9 @@ const LOOKED_AT: u32 = 20;
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub struct Args {
-    /// Check only whether a running service or worker is ready, for health checks
-    #[arg(long, value_name = "URL", num_args = 0..=1, default_missing_value = "http://127.0.0.1:2024")]
-    service: Option<String>,
+    /// Check only whether a running service or worker is ready, for health checks. The URL defaults to serve.addr
+    #[arg(long, value_name = "URL", num_args = 0..=1)]
+    service: Option<Option<String>>,
     /// Print JSON
     #[arg(long)]
     json: bool,
@@ -46,7 +50,11 @@ pub struct Args {
 
 pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
     if let Some(url) = &args.service {
-        return report(args, vec![ask(url).await], &[]);
+        let url = match url {
+            Some(url) => url.clone(),
+            None => local_url(globals.settings()?.serve.addr),
+        };
+        return report(args, vec![ask(&url).await], &[]);
     }
     let signals = Signals::listen()?;
     let file = Settings::file(globals.config.as_deref(), &environment);
@@ -85,18 +93,27 @@ fn report(args: &Args, checks: Vec<Finding>, parts: &[Part]) -> Result<Exit> {
     Ok(if checks.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done })
 }
 
+/// Returns the URL of a service that listens on an address of this machine.
+fn local_url(mut addr: SocketAddr) -> String {
+    if addr.ip().is_unspecified() {
+        let v4 = addr.is_ipv4();
+        addr.set_ip(if v4 { Ipv4Addr::LOCALHOST.into() } else { Ipv6Addr::LOCALHOST.into() });
+    }
+    format!("http://{addr}")
+}
+
 async fn ask(url: &str) -> Finding {
     perihelion_settings::config::tls::install();
     let url = format!("{}/readyz", url.trim_end_matches('/'));
     let answer = async {
-        let answer = reach::client(CONNECTING, &url)?.get(&url).send().await?;
+        let answer = reach::client(ANSWER, &url)?.get(&url).timeout(ANSWER).send().await?;
         let is_ready = answer.status().is_success();
         Ok::<_, reqwest::Error>((is_ready, answer.text().await?))
     };
     match answer.await {
         Ok((true, text)) => Good(format!("service: {text}")),
         Ok((false, text)) => Bad(format!("service: not ready: {text}")),
-        Err(error) => Bad(format!("service: {url} does not answer: {error}")),
+        Err(error) => Bad(format!("service: {url} does not answer: {}", reach::cause(&error))),
     }
 }
 
@@ -107,6 +124,9 @@ async fn database(settings: &Settings, found: &mut Vec<Finding>) {
         && let Ok(product) = server.product().await
     {
         found.push(Good(format!("database: {product}")));
+    }
+    if let Some(missing) = missing(settings) {
+        return found.push(missing);
     }
     let place = match writable(settings).await {
         Ok(place) => place,
@@ -130,6 +150,18 @@ async fn database(settings: &Settings, found: &mut Vec<Finding>) {
         Ok(Some(keys)) => found.push(Good(format!("encryption: {keys}"))),
         Err(error) => found.push(Bad(format!("stored threads: {error}"))),
     }
+}
+
+/// Reports a named database that does not exist. The name may be mistyped, so the check does not create it.
+fn missing(settings: &Settings) -> Option<Finding> {
+    let missing = database_exists(settings).err()?;
+    let RuntimeError::Store(checkpoint::Error::NoDatabase { url }) = missing else { return None };
+    let path = address::path_of(settings.store.database.expose()).unwrap_or_default();
+    let directory = path.ancestors().skip(1).find(|directory| directory.is_dir());
+    Some(match directory.map_or(Ok(()), can_write) {
+        Ok(()) => Odd(format!("database: {url} does not exist yet; the first run creates it")),
+        Err(error) => Bad(format!("database: cannot open {url}: {error}")),
+    })
 }
 
 /// Opens the database, writes a thread and removes it again; returns the location of the data.
@@ -225,10 +257,10 @@ async fn collector(settings: &Settings, found: &mut Vec<Finding>) {
         Err(error) => Bad(format!("traces: {endpoint}: {error}")),
     });
     let pending = async {
-        let store = open_store(settings).await.ok()?;
-        let pending = store.outbox()?.pending(None, 1_000).await.ok();
+        let store = open_store_to_read(settings).await.ok()?;
+        let pending = store.outbox()?.count().await.ok();
         store.close().await;
-        Some(pending?.len())
+        pending
     };
     let threads = match pending.await {
         None | Some(0) => return,

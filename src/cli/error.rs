@@ -91,6 +91,8 @@ pub enum Error {
     Schema { path: PathBuf, source: serde_json::Error },
     #[error("no changes given; pass --set FIELD=VALUE")]
     NothingToSet,
+    #[error("thread {0} was deleted during its run; ask again on another thread")]
+    Deleted(String),
     #[error("cannot cancel thread {0}, because it is not running")]
     NothingUnderWay(String),
     #[error("file already exists: {0}; pass --force to overwrite it")]
@@ -115,7 +117,7 @@ pub enum Error {
         "cannot listen on {0} without authentication; create a key with `perihelion keys create NAME`, set PERIHELION_SERVE_TOKEN, or listen on 127.0.0.1"
     )]
     Unprotected(SocketAddr),
-    #[error("cannot read the password; pass it as one line on standard input")]
+    #[error("cannot read the password; pass it as the first line of standard input")]
     NoPassword,
     #[error(
         "no pending request has this ID: {0}; it may be answered, expired or unknown. Run `perihelion approvals` to list pending requests"
@@ -178,6 +180,7 @@ impl Error {
             | Self::NotArchived(_)
             | Self::Ended(_)
             | Self::AtWork { .. }
+            | Self::Deleted(_)
             | Self::NothingUnderWay(_) => Exit::Failed,
             _ => Exit::Usage,
         }

@@ -71,23 +71,33 @@ pub struct Args {
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let suite = args.suite()?;
     let baseline = args.baseline.as_deref().map(read_evaluation).transpose()?;
+    // An unusable place for the results shows before the runs, which cost money.
+    for path in args.save.iter().chain(&args.junit) {
+        files::make_directory_of(path)?;
+    }
     let signals = Signals::listen()?;
     let evaluation = evaluate(globals, settings, &args, &suite, &signals).await?;
     let Some(evaluation) = evaluation else { return Ok(Exit::Aborted) };
-    if let Some(path) = &args.save {
-        files::write(path, &output::pretty(&evaluation)?)?;
-    }
-    if let Some(path) = &args.junit {
-        files::write(path, &junit(&evaluation.suite, &evaluation.records))?;
-    }
     let baseline = baseline.as_ref();
     output::either(args.json, &evaluation, || drawn(&evaluation, baseline))?;
+    let mut written = Vec::new();
+    if let Some(path) = &args.save {
+        written.push(files::replace_text(path, &output::pretty(&evaluation)?));
+    }
+    if let Some(path) = &args.junit {
+        written.push(files::write(path, &junit(&evaluation.suite, &evaluation.records)));
+    }
+    let mut is_written = true;
+    for error in written.into_iter().filter_map(Result::err) {
+        output::coded_error(&error.code(), &error.to_string());
+        is_written = false;
+    }
     let is_worse = evaluation.records.iter().any(|record| {
         let mut changes = record.cases.iter().filter_map(|case| change(case, record, baseline));
         changes.any(|change| change.is_worse())
     });
     let is_passed = evaluation.records.iter().all(Record::passed);
-    Ok(if is_passed && !is_worse { Exit::Done } else { Exit::Failed })
+    Ok(if is_passed && is_written && !is_worse { Exit::Done } else { Exit::Failed })
 }
 
 impl Args {
@@ -154,8 +164,12 @@ async fn evaluate(
         let kept = if is_last { runtime.keep_evaluation(&evaluation).await } else { Ok(true) };
         signals.unless_aborted(runtime.close()).await;
         let Some(()) = added.transpose()? else { return Ok(None) };
-        if !kept? {
-            output::note("the figures are not stored: the threads are in memory, or encrypted");
+        match kept {
+            Ok(true) => {}
+            Ok(false) => {
+                output::note("the figures are not stored: the threads are in memory, or encrypted");
+            }
+            Err(error) => output::warning(&format!("the figures are not stored: {error}")),
         }
     }
     Ok(Some(evaluation))

@@ -12,11 +12,12 @@ use super::init::no_agents;
 use super::inline::Asking;
 use super::progress::Progress;
 use super::show::{Observer, Show, present};
-use super::{Error, Exit, Result, Signals, accounts, found, opening, output};
+use super::{Error, Exit, Result, Signals, accounts, found, opening, output, tell_as_json};
 use crate::demo;
+use perihelion_engine::checkpoint;
 use perihelion_engine::graph::{RunEvent, Wants};
 use perihelion_engine::runner::RunOptions;
-use perihelion_runtime::{Audit, Job, RunStatusView, Runtime, is_there};
+use perihelion_runtime::{Audit, Error as RuntimeError, Job, RunStatusView, Runtime, is_there};
 use perihelion_service::Stops;
 use perihelion_settings::config::Settings;
 use perihelion_star::GraphState;
@@ -119,6 +120,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     let shown = tokio::spawn(progress.follow(listener, observer));
     let thread = job.thread();
     let is_question = job.asks();
+    let is_known = job.begins() || runtime.store().info(thread).await.is_ok();
     let running = runtime.perform(job, options);
     tokio::pin!(running);
     let mut reported = show.quiet;
@@ -143,15 +145,25 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     let mut report = match ended {
         Ok(report) => report,
         Err(error) => {
-            let error = Error::from(error).about(&show.called(thread));
+            let error = match error {
+                RuntimeError::Store(checkpoint::Error::UnknownThread(id))
+                    if is_known && id == thread =>
+                {
+                    Error::Deleted(show.called(thread))
+                }
+                other => Error::from(other).about(&show.called(thread)),
+            };
             let error = if is_question { error.untaken() } else { error };
             if matches!(error, Error::AtWork { .. }) || error.exit() != Exit::Failed {
                 return Err(error);
             }
             output::coded_error(&error.code(), &error.to_string());
+            if show.json {
+                tell_as_json("failed", Some(error.code()), &error.to_string(), Some(thread));
+            }
             output::note(&match runtime.store().info(thread).await {
                 Ok(_) => show.way_on(thread),
-                Err(_) => "the run did not start, so there is no thread to continue".to_owned(),
+                Err(_) => "there is no thread to continue".to_owned(),
             });
             return Ok(Exit::Failed);
         }

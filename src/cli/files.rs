@@ -31,6 +31,16 @@ pub(super) fn write(path: &Path, text: &str) -> Result<()> {
     fs::write(path, text).map_err(|source| Error::Write { path: path.to_owned(), source })
 }
 
+/// Creates the directory of a file that is to be written.
+pub(super) fn make_directory_of(path: &Path) -> Result<()> {
+    let directory = path.parent().unwrap_or(Path::new(""));
+    if directory.as_os_str().is_empty() {
+        return Ok(());
+    }
+    let failed = |source| Error::Write { path: path.to_owned(), source };
+    fs::create_dir_all(directory).map_err(failed)
+}
+
 /// Replaces a file by one that only its owner can read. Readers see the old content or the new, never a part.
 ///
 /// A link is replaced, not followed. A pipe or a device is written to.

@@ -26,6 +26,7 @@ pub struct Args {
     json: bool,
 }
 
+const SERVERS_FILE: &str = "mcp-servers.toml";
 const SETTINGS: &str = include_str!("starter/settings.toml");
 const SERVERS: &str = include_str!("starter/servers.toml");
 
@@ -92,11 +93,21 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
         None => None,
     };
     let text = local.as_ref().map_or_else(|| SETTINGS.to_owned(), settings_of);
-    let settings = globals.config.clone().unwrap_or_else(|| PathBuf::from("perihelion.toml"));
-    let servers = globals.servers.clone().unwrap_or_else(|| PathBuf::from("mcp-servers.toml"));
-    let named = servers.display().to_string();
-    let wanted =
-        [(settings, text.replace("mcp-servers.toml", &named)), (servers, SERVERS.to_owned())];
+    let given = |option: &Option<PathBuf>, variable: &str| {
+        let set = || environment(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
+        option.clone().or_else(set)
+    };
+    let settings = given(&globals.config, "PERIHELION_CONFIG");
+    let settings = settings.unwrap_or_else(|| PathBuf::from("perihelion.toml"));
+    let (servers, named) = match given(&globals.servers, "PERIHELION_SERVERS") {
+        None => (settings.with_file_name(SERVERS_FILE), PathBuf::from(SERVERS_FILE)),
+        Some(path) if settings.parent() == Some(Path::new("")) => (path.clone(), path),
+        // The settings read a relative path from their own directory.
+        Some(path) => (path.clone(), std::path::absolute(&path).unwrap_or(path)),
+    };
+    let quoted = |path: &Path| serde_json::Value::from(path.to_string_lossy()).to_string();
+    let text = text.replace(&quoted(Path::new(SERVERS_FILE)), &quoted(&named));
+    let wanted = [(settings, text), (servers, SERVERS.to_owned())];
     let (kept, fresh): (Vec<_>, Vec<_>) =
         wanted.into_iter().partition(|(path, _)| path.exists() && !args.force);
     let names = |files: &[(PathBuf, String)]| -> Vec<String> {
@@ -106,7 +117,8 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
         return Err(Error::Exists(names(&kept).join(", ")));
     }
     for (path, text) in &fresh {
-        write(path, text)?;
+        files::make_directory_of(path)?;
+        files::write(path, text)?;
     }
     if args.json {
         let done = serde_json::json!({ "written": names(&fresh), "kept": names(&kept) });
@@ -123,12 +135,4 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
         None => "next, set OPENAI_BASE_URL or OPENAI_API_KEY, then run `perihelion doctor`",
     });
     Ok(Exit::Done)
-}
-
-fn write(path: &Path, text: &str) -> Result<()> {
-    if let Some(directory) = path.parent().filter(|parent| !parent.as_os_str().is_empty()) {
-        let failed = |source| Error::Write { path: path.to_owned(), source };
-        std::fs::create_dir_all(directory).map_err(failed)?;
-    }
-    files::write(path, text)
 }

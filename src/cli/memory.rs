@@ -1,10 +1,13 @@
 //! `perihelion memory`: lists, sets and deletes memories about a user.
 
 use clap::builder::NonEmptyStringValueParser;
+use serde_json::json;
 
 use super::{Error, Exit, Result, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{LOCAL_TENANT, MemoryEntry, MemoryKind, Scope, UserMemory, open_memory};
+use perihelion_runtime::{
+    LOCAL_TENANT, MemoryEntry, MemoryKind, Scope, UserMemory, database_exists, open_memory,
+};
 use perihelion_settings::config::Settings;
 
 /// Keys that are preferences unless the kind is given.
@@ -25,7 +28,7 @@ pub struct Args {
     #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     /// Tenant of the user
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     tenant: String,
     /// Print JSON
     #[arg(long, global = true)]
@@ -60,8 +63,11 @@ fn kind(text: &str) -> Result<MemoryKind, &'static str> {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let user = args.user.as_deref().ok_or(Error::NoUser)?;
     let scope = Scope::new(&args.tenant, user).map_err(perihelion_runtime::Error::from)?;
-    let memory = open_memory(&settings).await?;
     let command = args.command.unwrap_or(Command::List { all: false });
+    if !matches!(command, Command::Set { .. }) {
+        database_exists(&settings)?;
+    }
+    let memory = open_memory(&settings).await?;
     let done = perform(&memory, &scope, command, args.json).await;
     memory.index().database().close().await;
     done.map(|()| Exit::Done)
@@ -78,9 +84,15 @@ async fn perform(memory: &UserMemory, scope: &Scope, command: Command, json: boo
         Command::Set { key, value, kind } => {
             let kind = kind.unwrap_or_else(|| suggested(&key));
             let entry = (kind, key.as_str(), value.as_str());
-            Ok(memory.set(scope, entry, "command line", clock::now()).await?)
+            memory.set(scope, entry, "command line", clock::now()).await?;
+            let shown = json!({ "kind": kind.as_str(), "key": key, "value": value });
+            output::done(json, &shown, &format!("set: {key}"))
         }
-        Command::Delete { key } => Ok(memory.forget(scope, &key, clock::now()).await?),
+        Command::Delete { key } => {
+            memory.forget(scope, &key, clock::now()).await?;
+            let shown = json!({ "key": key, "deleted": true });
+            output::done(json, &shown, &format!("deleted: {key}"))
+        }
     }
 }
 

@@ -63,6 +63,7 @@ pub use serve::{Serving, start as serve};
 pub use signals::Signals;
 
 use self::args::Command;
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{self as runtime, Graphs};
 use perihelion_servers::{Bundled, Finding};
 use perihelion_settings::config::{LogFormat, Overrides, Settings, variables};
@@ -93,7 +94,7 @@ pub fn main_with(own: Graphs) -> ExitCode {
                 let message = error_text.lines().next().unwrap_or_default();
                 let message = message.strip_prefix("error: ").unwrap_or(message);
                 if wants_json() {
-                    tell_as_json("usage", None, message);
+                    tell_as_json("usage", None, message, None);
                 }
                 if output::has_json_lines() {
                     output::error(error_text.strip_prefix("error: ").unwrap_or(&error_text));
@@ -118,7 +119,7 @@ pub fn main_with(own: Graphs) -> ExitCode {
     };
     let exit = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| fail(&error));
     if exit == Exit::Aborted && wants_json() && !output::has_written() {
-        tell_as_json("stopped", None, "stopped by a signal");
+        tell_as_json("stopped", None, "stopped by a signal", None);
     }
     // Tasks of an interrupted command must not keep the process running.
     runtime.shutdown_timeout(GRACE);
@@ -129,7 +130,7 @@ fn fail(error: &Error) -> Exit {
     output::coded_error(&error.code(), &error.to_string());
     if wants_json() && !output::has_written() {
         let kind = if error.exit() == Exit::Usage { "usage" } else { "failed" };
-        tell_as_json(kind, Some(error.code()), &error.to_string());
+        tell_as_json(kind, Some(error.code()), &error.to_string(), None);
     }
     error.exit()
 }
@@ -137,16 +138,20 @@ fn fail(error: &Error) -> Exit {
 /// Returns whether the arguments ask for JSON, even if they are invalid.
 fn wants_json() -> bool {
     let mut arguments = std::env::args_os().skip(1).take_while(|argument| argument != "--");
-    arguments.any(|argument| argument == "--json")
+    arguments.any(|argument| argument == "--json" || argument == "--events")
 }
 
 /// Prints an error as JSON for programs that read standard output. Ignores a failure to print.
-fn tell_as_json(kind: &str, code: Option<String>, message: &str) {
+fn tell_as_json(kind: &str, code: Option<String>, message: &str, thread: Option<ThreadId>) {
     let mut error = serde_json::json!({ "type": kind, "message": output::one_line(message) });
     if let Some(code) = code {
         error["code"] = code.into();
     }
-    let _ = output::json(&serde_json::json!({ "error": error }));
+    let mut shown = serde_json::json!({ "error": error });
+    if let Some(thread) = thread {
+        shown["thread_id"] = thread.to_string().into();
+    }
+    let _ = output::json(&shown);
 }
 
 /// The options of this process, which replace the environment variables that they name.

@@ -77,6 +77,15 @@ pub(super) fn either<T: Serialize>(
     if is_json { json(value) } else { self::text(&text()) }
 }
 
+/// Reports a change that was made: as JSON to programs, and as a note to people.
+pub(super) fn done(is_json: bool, value: &Value, text: &str) -> Result<()> {
+    if is_json {
+        return json(value);
+    }
+    note(text);
+    Ok(())
+}
+
 /// Writes a list as [`either`] does; an empty one is replaced by a note for people.
 pub(super) fn listed<T: Serialize>(
     is_json: bool,

@@ -9,7 +9,7 @@ use serde_json::Value;
 
 use super::execute;
 use super::show::{Printed, Show};
-use super::{Error, Exit, Globals, Result, files};
+use super::{Error, Exit, Globals, Result, files, output};
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Job, LOCAL_TENANT, Threads};
 use perihelion_settings::config::Settings;
@@ -30,14 +30,15 @@ Examples:
   perihelion run \"Summarise the notes\" --detach        Let a `perihelion worker` run it
 
 Standard output contains only the answer. With --json, it is one object. Fields: thread_id, run_id,
-status (done, interrupted, failed or stopped), answer, data, results, citations, planner,
+status (done, interrupted, failed, stopped or queued), answer, data, results, citations, planner,
 interrupts, finish_reason, usage, steps and metadata. The fields trace, structured, cost_usd and
-error are present if they apply.")]
+error are present if they apply. Without a result, the object has an error instead, with a type, a
+code and a message, and the thread_id if there is a thread.")]
 pub struct Args {
     /// Question to ask, in quotes. Use - to read it from standard input
     #[arg(value_name = "QUESTION", allow_hyphen_values = false)]
     question: String,
-    /// Thread to ask on, by UUID or name. Defaults to a new thread
+    /// Thread to ask on, by name, UUID or the short ID that `threads` prints. Defaults to a new thread
     #[arg(long, value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     thread: Option<String>,
     /// Fact to pass to the agents, such as region=EU. Repeatable
@@ -56,7 +57,7 @@ pub struct Args {
     #[arg(long, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
     /// Tenant that owns the thread if it is new, with its skills, memories, documents and teams
-    #[arg(long, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    #[arg(long, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     tenant: String,
     /// Maximum number of supervisor decisions. After that, the answer uses the results so far
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(1..))]
@@ -100,7 +101,13 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         _ => args.question,
     };
     let (thread, title) = match args.thread.as_deref() {
-        Some(name) => Threads::to_ask(&settings, &args.tenant, name).await?,
+        Some(name) => {
+            let (thread, title) = Threads::to_ask(&settings, &args.tenant, name).await?;
+            if title.is_none() && ThreadId::from_name(name).1.is_some() && !args.quiet {
+                output::note(&format!("asking on thread {thread}"));
+            }
+            (thread, title)
+        }
         None => (ThreadId::new(), None),
     };
     let listed = |names: Vec<String>| {

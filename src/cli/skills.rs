@@ -2,9 +2,12 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
+use serde_json::json;
+
 use super::{Exit, Result, files, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{LOCAL_TENANT, Skill, Skills, open_skills};
+use perihelion_runtime::{LOCAL_TENANT, Skill, Skills, database_exists, open_skills};
 use perihelion_settings::config::Settings;
 
 /// Skills that a search shows.
@@ -26,7 +29,7 @@ pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Tenant that owns the skills
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     tenant: String,
     /// Print JSON
     #[arg(long, global = true)]
@@ -51,9 +54,13 @@ enum Command {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
-    let skills = open_skills(&settings).await?;
     let Args { command, tenant, json } = args;
-    let done = perform(&skills, &tenant, command.unwrap_or(Command::List), json).await;
+    let command = command.unwrap_or(Command::List);
+    if !matches!(command, Command::Import { .. }) {
+        database_exists(&settings)?;
+    }
+    let skills = open_skills(&settings).await?;
+    let done = perform(&skills, &tenant, command, json).await;
     skills.index().database().close().await;
     done.map(|()| Exit::Done)
 }
@@ -76,15 +83,15 @@ async fn perform(skills: &Skills, tenant: &str, command: Command, json: bool) ->
         }
         Command::Delete { id } => {
             let gone = skills.forget(tenant, &id).await?;
-            output::note(&format!("deleted: {}", gone.task));
-            Ok(())
+            let shown = json!({ "id": gone.id, "deleted": true });
+            output::done(json, &shown, &format!("deleted: {}", gone.task))
         }
         Command::Export => output::bytes(skills.export(tenant).await?.as_bytes()),
         Command::Import { file } => {
             let text = files::read_or_input(&file)?;
             let learned = skills.import(tenant, &text, clock::now()).await?;
-            output::note(&format!("imported {}", output::count(learned, "skill")));
-            Ok(())
+            let text = format!("imported {}", output::count(learned, "skill"));
+            output::done(json, &json!({ "imported": learned }), &text)
         }
     }
 }

@@ -2,12 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
+use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 
 use super::{Error, Exit, Globals, Result, environment, files, opening, output, run};
 use perihelion_runtime::{
     Error as RuntimeError, KeptTeam, LOCAL_TENANT, Runtime, Team, TeamDesign, TeamMember,
-    TeamStore, find_team, import_team, open_team_store, star_as_team,
+    TeamStore, database_exists, find_team, import_team, open_team_store, star_as_team,
 };
 use perihelion_settings::config::Settings;
 
@@ -27,7 +28,7 @@ pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Tenant that owns the teams
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     tenant: String,
     /// Print JSON
     #[arg(long, global = true)]
@@ -67,6 +68,9 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             run::run(globals, settings, *args).await
         }
         other => {
+            if !matches!(other, Command::Import { .. }) {
+                database_exists(&settings)?;
+            }
             let kept = open_team_store(&settings).await?.for_tenant(&tenant);
             let done = perform(&kept, &settings, other, json).await;
             kept.close().await;
@@ -95,8 +99,9 @@ async fn perform(
         Command::Delete { name } => {
             let team = find_team(kept, &name).await?.team;
             kept.delete(&team.design.name).await.map_err(RuntimeError::from)?;
-            output::note(&format!("deleted the team {}", team.design.name));
-            Ok(())
+            let name = &team.design.name;
+            let shown = json!({ "name": name, "deleted": true });
+            output::done(json, &shown, &format!("deleted the team {name}"))
         }
         Command::Export { name } => {
             let design = find_team(kept, &name).await?.team.design;
@@ -106,8 +111,8 @@ async fn perform(
             let design = read(&file)?;
             let servers = &settings.servers.file;
             let team = import_team(kept, design, servers, &environment).await?;
-            output::note(&saved(&team));
-            Ok(())
+            let shown = json!({ "name": team.design.name, "version": team.version });
+            output::done(json, &shown, &saved(&team))
         }
         Command::Draw { name } => {
             let design = match name {

@@ -36,6 +36,15 @@ async fn documents_are_added_listed_searched_shown_and_deleted() {
     assert!(lines.iter().any(|one| one["text"] == LEASE && one["document"]["title"] == "Lease"));
 
     let id = hit["document"].as_str().unwrap();
+    for path in ["lease.md", "./lease.md"] {
+        let shown = home.json(&["documents", "show", path, "--json"]).await;
+        assert_eq!(shown["document"]["id"], id, "as it was added");
+        let only = ["documents", "search", "rent", "--document", path, "--limit", "0", "--json"];
+        assert_eq!(home.json(&only).await["hits"][0]["document"], id);
+    }
+    let gone = home.json(&["documents", "delete", "garden.md", "--json"]).await;
+    assert_eq!(gone["title"], "Garden notes");
+    home.json(&["documents", "add", "garden.md", "--collection", "home", "--json"]).await;
     let shown = home.json(&["documents", "show", &id[..10], "--json"]).await;
     assert_eq!(shown["read"]["text"], LEASE);
     let again =

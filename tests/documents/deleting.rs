@@ -45,7 +45,7 @@ async fn a_killed_adding_is_deleted_by_its_path_and_leaves_no_byte() {
     let would = ["documents", "prune", "--older-than", "0s", "--dry-run", "--json"];
     let would = home.json(&would).await;
     assert_eq!(would["deleted"].as_array().unwrap().len(), 1, "{would}");
-    let deleted = home.json(&["documents", "delete", &name, "--json"]).await;
+    let deleted = home.json(&["documents", "delete", "secret.md", "--json"]).await;
     assert_eq!(deleted["title"], name.as_str());
     assert!(!threads().await.contains("secret.md"));
     let files = home.waiting(CANARY);

@@ -163,5 +163,28 @@ async fn a_suite_that_cannot_be_used_is_refused_before_anything_is_asked() {
         assert_eq!(output.status.code(), Some(2), "{}", words(&output));
         assert!(words(&output).contains(part), "{}", words(&output));
     }
+    let typo = format!(
+        "{SUITE}  - name: other\n    question: And?\n    prefer_agents: [nosuch]\n    judge: A number.\n"
+    );
+    std::fs::write(shelf.path("typo.yaml"), typo).unwrap();
+    let output = shelf.eval(&["typo.yaml"]).await;
+    assert_eq!(output.status.code(), Some(2), "{}", words(&output));
+    assert!(words(&output).contains("unknown agent: nosuch"), "{}", words(&output));
+    let output = shelf.eval(&["suite.yaml", "--save", "suite.yaml/base.json"]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", words(&output));
     assert!(shelf.model.requests().is_empty());
+    let listed = shelf.perihelion(&["threads", "--json"]).await;
+    assert_eq!(String::from_utf8_lossy(&listed.stdout).trim(), "[]", "nor is a thread made");
+}
+
+#[tokio::test]
+async fn a_result_is_shown_even_if_its_files_cannot_be_written() {
+    let shelf = Shelf::open("It is 42 [1].", true).await;
+    let output = shelf.eval(&["suite.yaml", "--save", "shelf", "--junit", ".", "--json"]).await;
+    assert_eq!(output.status.code(), Some(1), "{}", words(&output));
+    let shown: Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!(shown["models"][0]["passed"]["mean"], 1.0, "{shown}");
+    for path in ["cannot write shelf:", "cannot write .:"] {
+        assert!(words(&output).contains(path), "{path}: {}", words(&output));
+    }
 }

@@ -1,10 +1,12 @@
 //! Several models on one data set, each at an endpoint of its own: figures, judge, store, and data sets from threads.
 
 use perihelion::config::{Overrides, Settings};
+use perihelion::ids::ThreadId;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script, ScriptedModel, ScriptedServer};
 use perihelion::runtime::open_rows;
 use perihelion::service::kept::{ItemFilter, Kept};
+use perihelion_database::{Database, query};
 use perihelion_test_database::TestDatabase;
 use serde_json::{Value, json};
 
@@ -54,12 +56,15 @@ async fn judge(preferred: &'static str) -> ScriptedServer {
     start(Script::new().respond_with(verdict)).await
 }
 
-async fn rows(shelf: &Shelf) -> Kept {
-    let database = match shelf.database.strip_prefix("sqlite:") {
+fn address(shelf: &Shelf) -> String {
+    match shelf.database.strip_prefix("sqlite:") {
         Some(file) => format!("sqlite:{}", shelf.path(file).display()),
         None => shelf.database.clone(),
-    };
-    let overrides = Overrides { database: Some(database), ..Overrides::default() };
+    }
+}
+
+async fn rows(shelf: &Shelf) -> Kept {
+    let overrides = Overrides { database: Some(address(shelf)), ..Overrides::default() };
     open_rows(&Settings::load(overrides, None, &|_| None).unwrap()).await.unwrap()
 }
 
@@ -206,7 +211,7 @@ async fn rated_answers_become_a_data_set() {
         let feedback = json!({ "feedback": {
             "1": { "score": 1, "labels": ["sums"], "note": "short" }, "2": { "score": -1 },
         } });
-        let (thread, _) = perihelion::ids::ThreadId::from_name("rated");
+        let (thread, _) = ThreadId::from_name("rated");
         kept.note_thread(thread.0, &feedback, None, perihelion::clock::now()).await.unwrap();
         kept.close().await;
         let written = shelf.perihelion(&["threads", "export", "--data", "-o", "rated.jsonl"]).await;
@@ -226,6 +231,34 @@ async fn rated_answers_become_a_data_set() {
         assert_eq!(same.status.code(), Some(0), "{}", words(&same));
         let all = shelf.perihelion(&["threads", "export", "other", "--data"]).await;
         assert_eq!(String::from_utf8(all.stdout).unwrap().lines().count(), 1);
+    })
+    .await;
+}
+
+/// X9: a thread that cannot be read is named, and costs the others nothing.
+#[tokio::test]
+async fn a_rated_thread_that_cannot_be_read_is_named() {
+    on_both(async |shelf| {
+        let [whole, damaged] = ["whole", "damaged"].map(|name| ThreadId::from_name(name).0);
+        let kept = rows(&shelf).await;
+        for (name, thread) in [("whole", whole), ("damaged", damaged)] {
+            shelf.perihelion(&["run", "What is the answer?", "--thread", name, "-q"]).await;
+            let feedback = json!({ "feedback": { "1": { "score": 1 } } });
+            kept.note_thread(thread.0, &feedback, None, perihelion::clock::now()).await.unwrap();
+        }
+        kept.close().await;
+        let database = Database::open(&address(&shelf)).await.unwrap();
+        let delete = query("DELETE FROM step WHERE thread_id = $1").bind(damaged.0);
+        database.of_all_tenants().execute(&delete).await.unwrap();
+        database.close().await;
+        let written = shelf.perihelion(&["threads", "export", "--data", "-o", "all.jsonl"]).await;
+        assert_eq!(written.status.code(), Some(0), "{}", words(&written));
+        for part in ["wrote 1 case to", "a rated thread is not in the data set"] {
+            assert!(words(&written).contains(part), "{part}: {}", words(&written));
+        }
+        assert!(words(&written).contains(&damaged.to_string()), "{}", words(&written));
+        let lines = std::fs::read_to_string(shelf.path("all.jsonl")).unwrap();
+        assert!(lines.contains(&whole.to_string()), "{lines}");
     })
     .await;
 }

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 use serde::Deserialize;
 use serde_json::{Map, Value};
 
-use crate::Error;
+use crate::{Error, dotenv};
 
 /// Supported fields; a dot leads into an object. Those about images concern nothing that is served.
 const SUPPORTED: [&str; 34] = [
@@ -155,7 +155,8 @@ impl Config {
             Some(Env::File(name)) => {
                 let path = root.join(name);
                 let read = std::fs::read_to_string(&path);
-                variables(&read.map_err(|source| Error::Read { path, source })?)
+                let read = read.map_err(|source| Error::Read { path: path.clone(), source })?;
+                dotenv::variables(&read).map_err(|line| Error::Unclosed { path, line })?
             }
         };
         // Packages are already installed; directories are searched for modules.
@@ -221,22 +222,6 @@ fn refused(within: &str, fields: &Map<String, Value>) -> Option<(String, &'stati
         let has_fields = SUPPORTED.iter().any(|known| known.starts_with(&below));
         value.as_object().filter(|_| has_fields).and_then(|inner| refused(&below, inner))
     })
-}
-
-/// Parses the lines `NAME=VALUE` of an environment file.
-fn variables(text: &str) -> BTreeMap<String, String> {
-    let line = |line: &str| {
-        let line = line.trim();
-        let (name, value) = line.strip_prefix("export ").unwrap_or(line).split_once('=')?;
-        let value = value.trim();
-        let quoted = ['"', '\'']
-            .into_iter()
-            .find_map(|quote| value.strip_prefix(quote).and_then(|rest| rest.split(quote).next()));
-        let plain = || value.split(" #").next().unwrap_or_default().trim();
-        let is_comment = name.trim_start().starts_with('#');
-        (!is_comment).then(|| (name.trim().to_owned(), quoted.unwrap_or_else(plain).to_owned()))
-    };
-    text.lines().filter_map(line).collect()
 }
 
 #[cfg(test)]

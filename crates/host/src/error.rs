@@ -13,6 +13,9 @@ pub enum Error {
     Read { path: PathBuf, source: std::io::Error },
     #[error("{} is not a langgraph.json: {source}", path.display())]
     Parse { path: PathBuf, source: serde_json::Error },
+    /// A quote in the environment file is not closed.
+    #[error("{} has a quote in line {line} that is not closed; close it", path.display())]
+    Unclosed { path: PathBuf, line: usize },
     /// A field of the file is not supported.
     #[error("{} has {field}, which is not supported; {way_out}", path.display())]
     Unsupported { path: PathBuf, field: String, way_out: &'static str },

@@ -8,6 +8,7 @@
 
 mod child;
 mod config;
+mod dotenv;
 mod error;
 mod frames;
 mod host;

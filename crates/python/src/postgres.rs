@@ -38,7 +38,9 @@ impl Postgres {
     pub fn open(dsn: &str, size: usize) -> Result<Self, Error> {
         let settings = tls::settings(dsn)?;
         let mut config: Config = settings.dsn.parse().map_err(Error::Connect)?;
-        config.ssl_mode(settings.mode);
+        if let Some(mode) = settings.mode {
+            config.ssl_mode(mode);
+        }
         if config.get_application_name().is_none() {
             config.application_name("perihelion-agents");
         }

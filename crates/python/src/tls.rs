@@ -18,41 +18,56 @@ pub type Connector = MakeRustlsConnect;
 /// A connection string without what tokio-postgres does not read, and how to use TLS.
 pub struct Settings {
     pub dsn: String,
-    pub mode: SslMode,
+    /// What the connection string says; `None` leaves it to tokio-postgres.
+    pub mode: Option<SslMode>,
     pub connector: Connector,
 }
 
 /// Reads the TLS settings of a connection string: a URL or `key=value` pairs.
 pub fn settings(dsn: &str) -> Result<Settings, Error> {
-    let mut mode = "prefer".to_owned();
+    let mut mode = None;
     let mut root = None;
-    let mut is_other = |pair: &str| match pair.split_once('=') {
-        Some(("sslmode", value)) => {
-            mode = value.to_owned();
-            false
+    let mut is_other = |pair: &str| {
+        let Some((key, value)) = pair.split_once('=') else { return true };
+        let value = value.trim_matches('\'').to_owned();
+        match key {
+            "sslmode" => mode = Some(value),
+            "sslrootcert" => root = Some(value),
+            _ => return true,
         }
-        Some(("sslrootcert", value)) => {
-            root = Some(value.to_owned());
-            false
-        }
-        _ => true,
+        false
     };
-    let dsn = match dsn.split_once('?') {
+    let is_url = ["postgres://", "postgresql://"].iter().any(|scheme| dsn.starts_with(scheme));
+    let dsn = match dsn.split_once('?').filter(|_| is_url) {
         Some((address, query)) => {
-            let pairs: Vec<&str> = query.split('&').filter(|pair| is_other(pair)).collect();
-            format!("{address}?{}", pairs.join("&"))
+            let others: Vec<&str> = query.split('&').filter(|pair| is_other(pair)).collect();
+            format!("{address}?{}", others.join("&"))
         }
-        None if dsn.contains("://") => dsn.to_owned(),
-        None => dsn.split_whitespace().filter(|pair| is_other(pair)).collect::<Vec<_>>().join(" "),
+        None if is_url => dsn.to_owned(),
+        None => pairs(dsn).filter(|pair| is_other(pair)).collect::<Vec<_>>().join(" "),
     };
-    let (mode, is_verified) = match mode.as_str() {
-        "disable" => (SslMode::Disable, false),
-        "allow" | "prefer" => (SslMode::Prefer, false),
-        "require" => (SslMode::Require, root.is_some()),
-        "verify-ca" | "verify-full" => (SslMode::Require, true),
-        other => return Err(Error::Tls(format!("unknown sslmode: {other}").into())),
+    let (mode, is_verified) = match mode.as_deref() {
+        None => (None, false),
+        Some("disable") => (Some(SslMode::Disable), false),
+        Some("allow" | "prefer") => (Some(SslMode::Prefer), false),
+        Some("require") => (Some(SslMode::Require), root.is_some()),
+        Some("verify-ca" | "verify-full") => (Some(SslMode::Require), true),
+        Some(other) => return Err(Error::Tls(format!("unknown sslmode: {other}").into())),
     };
     Ok(Settings { dsn, mode, connector: connector(is_verified, root.as_deref())? })
+}
+
+/// Splits a connection string of `key=value` pairs at the spaces outside quotes.
+fn pairs(dsn: &str) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    let mut is_escaped = false;
+    let ends = move |letter: char| {
+        let was_escaped = is_escaped;
+        is_escaped = letter == '\\' && !was_escaped;
+        is_quoted ^= letter == '\'' && !was_escaped;
+        letter.is_whitespace() && !is_quoted
+    };
+    dsn.split(ends).filter(|pair| !pair.is_empty())
 }
 
 fn connector(is_verified: bool, root: Option<&str>) -> Result<Connector, Error> {

@@ -6,6 +6,7 @@ import asyncio
 import multiprocessing
 import operator
 import os
+import socket
 import sqlite3
 import subprocess
 import sys
@@ -343,6 +344,37 @@ def test_a_server_that_is_not_there_is_named() -> None:
     saver = PerihelionSaver("postgresql://nobody@127.0.0.1:1/none?connect_timeout=2")
     with pytest.raises(ConnectionError, match="PostgreSQL cannot be reached"):
         saver.setup()
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "password=a?b sslmode=require",
+        "password='a  \\' ?b' sslmode='require'",
+        "password=a sslmode = require",
+    ],
+)
+def test_nothing_is_sent_in_clear_where_tls_is_required(words: str) -> None:
+    with socket.create_server(("127.0.0.1", 0)) as server:
+        server.settimeout(10)
+        received: list[bytes] = []
+
+        def refuse_tls() -> None:
+            client, _ = server.accept()
+            with client:
+                client.settimeout(10)
+                received.append(client.recv(8))
+                client.sendall(b"N")
+                received.append(client.recv(1024))
+
+        refusing = threading.Thread(target=refuse_tls)
+        refusing.start()
+        port = server.getsockname()[1]
+        saver = PerihelionSaver(f"host=127.0.0.1 port={port} user=a {words}")
+        with pytest.raises(ConnectionError):
+            saver.setup()
+        refusing.join()
+    assert received == [b"\x00\x00\x00\x08\x04\xd2\x16\x2f", b""]
 
 
 def test_a_serialiser_of_ones_own_is_used(address: str) -> None:

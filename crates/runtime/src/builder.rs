@@ -226,20 +226,30 @@ pub async fn open_store(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
 
 /// Opens the store of the settings for reading; creates none.
 ///
-/// A missing default store counts as empty; any other missing one is a mistyped name.
+/// # Errors
+/// As [`open_store`] and [`database_exists`].
+pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+    if database_exists(settings)? {
+        open_store(settings).await
+    } else {
+        Ok(Arc::new(MemoryStore::new()))
+    }
+}
+
+/// Returns whether the database of the settings exists.
+///
+/// A missing default database counts as empty; any other missing one is a mistyped name.
 ///
 /// # Errors
-/// As [`open_store`], and [`checkpoint::Error::NoDatabase`] for a missing one.
-pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, Error> {
+/// [`checkpoint::Error::NoDatabase`] for a missing one that is not the default.
+pub fn database_exists(settings: &Settings) -> Result<bool, Error> {
     let url = settings.store.database.expose();
-    if checkpoint::is_there(url).map_err(checkpoint::Error::from)? {
-        open_store(settings).await
-    } else if settings.store.database == DatabaseUrl::in_data_directory() {
-        Ok(Arc::new(MemoryStore::new()))
-    } else {
+    let exists = checkpoint::is_there(url).map_err(checkpoint::Error::from)?;
+    if !exists && settings.store.database != DatabaseUrl::in_data_directory() {
         let url = checkpoint::redact_url(url);
-        Err(checkpoint::Error::NoDatabase { url }.into())
+        return Err(checkpoint::Error::NoDatabase { url }.into());
     }
+    Ok(exists)
 }
 
 /// The tenant of the demo's threads, which no worker continues.

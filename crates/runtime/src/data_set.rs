@@ -1,19 +1,18 @@
 //! Threads as a data set for `perihelion eval`: the questions, their answers, and what people think of them.
 
 use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
 
 use perihelion_service_rows::Kept;
 use serde_json::{Value, json};
 
 use super::accounts::open_database;
 use super::{Error, LOCAL_TENANT, Threads};
+use perihelion_engine::checkpoint::{self, Store};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::StateView;
 use perihelion_settings::config::Settings;
-use perihelion_star::GraphState;
-
-/// Rated threads that a data set has, newest first.
-const THREADS: u32 = 1_000;
+use perihelion_star::{GRAPH, GraphState};
 
 /// The key of a thread's metadata with the scores, labels and notes of people, by turn.
 const FEEDBACK: &str = "feedback";
@@ -29,8 +28,10 @@ pub async fn open_rows(settings: &Settings) -> Result<Kept, Error> {
 impl Threads {
     /// Writes the answered turns of a thread as lines of a data set; of all threads, the turns with feedback.
     ///
+    /// The log names the threads that cannot be read.
+    ///
     /// # Errors
-    /// As [`StateView::read`] for a named thread; [`Error::Rows`].
+    /// As [`StateView::read`] for a named thread; [`Error::Store`] and [`Error::Rows`].
     pub async fn data_set(&self, kept: &Kept, thread: Option<ThreadId>) -> Result<String, Error> {
         let store = self.store().as_ref();
         let mut lines = Vec::new();
@@ -39,17 +40,36 @@ impl Threads {
             let view = StateView::read(store, thread, None).await?;
             lines.extend(turns(thread, &view.state, &meta.metadata[FEEDBACK]));
         } else {
-            for (id, metadata) in kept.threads_with(FEEDBACK, THREADS).await? {
+            for (id, metadata) in kept.threads_with(FEEDBACK).await? {
                 let thread = ThreadId(id);
-                // Threads of other graphs, and deleted ones, have no such state.
-                let Ok(view) = StateView::read(store, thread, None).await else { continue };
+                let state = match conversation(store, thread).await {
+                    Ok(state) => state,
+                    // It was deleted, or has a graph without such a state.
+                    Err(checkpoint::Error::UnknownThread(_)) => continue,
+                    Err(error) if error.is_of_thread() => {
+                        tracing::warn!(%thread, %error, "a rated thread is not in the data set");
+                        continue;
+                    }
+                    Err(error) => return Err(error.into()),
+                };
                 let rated = |line: &Value| !line["tags"][0].is_null();
-                let all = turns(thread, &view.state, &metadata[FEEDBACK]);
+                let all = turns(thread, &state, &metadata[FEEDBACK]);
                 lines.extend(all.into_iter().filter(rated));
             }
         }
         Ok(lines.iter().map(|line| format!("{line}\n")).collect())
     }
+}
+
+/// Reads the newest state of a thread of the supervisor graph; other threads count as unknown.
+async fn conversation(
+    store: &dyn Store,
+    thread: ThreadId,
+) -> Result<Arc<GraphState>, checkpoint::Error> {
+    if store.info(thread).await?.graph != GRAPH {
+        return Err(checkpoint::Error::UnknownThread(thread));
+    }
+    Ok(StateView::read(store, thread, None).await?.state)
 }
 
 /// Makes a case of each answered turn: its question after the earlier ones, and its answer unless people reject it.

@@ -207,6 +207,7 @@ impl Error {
                 runner::Error::Finished { .. }
                 | runner::Error::NeverAsked { .. }
                 | runner::Error::Unfinished { .. }
+                | runner::Error::UnknownNode { .. }
                 | runner::Error::WrongGraph { .. },
             ) => true,
             Self::Model(llm::Error::NotConfigured | llm::Error::Prompt { .. }) => true,

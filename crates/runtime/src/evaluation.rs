@@ -48,6 +48,12 @@ impl Runtime {
         mut progress: impl FnMut(&Case, u32, &RunRecord),
     ) -> Result<Record, Error> {
         let suite = evaluator.suite;
+        // Before the first run, which costs money: a refused question ends the evaluation.
+        for case in &suite.cases {
+            for question in case.questions() {
+                self.check_request(self.runner().tenant(), request(case, question)).await?;
+            }
+        }
         let mut cases = Vec::new();
         for case in &suite.cases {
             let mut runs = Vec::new();
@@ -79,6 +85,8 @@ impl Runtime {
             let report = self.ask(thread, None, request(case, question), options).await?;
             record.tokens += report.usage.input_tokens + report.usage.output_tokens;
             record.cost_usd += report.cost_usd.unwrap_or_default();
+            let calls = report.results.iter().map(|result| result.tools.len() as u64);
+            record.tool_calls += calls.sum::<u64>();
             let is_done = report.status == RunStatusView::Done;
             last = Some(report);
             if !is_done {
@@ -90,8 +98,6 @@ impl Runtime {
         let shown = serde_json::to_value(&last).unwrap_or(Value::Null);
         record.findings = check(&case.expect, &shown, record.seconds);
         record.answer = last.as_ref().and_then(|report| report.answer.clone());
-        let results = last.iter().flat_map(|report| &report.results);
-        record.tool_calls = results.map(|result| result.tools.len() as u64).sum();
         let judged = evaluator.judged(case, record.answer.as_deref().unwrap_or("(none)")).await;
         record.findings.extend(judged);
         record.passed = record.findings.is_empty();

@@ -43,7 +43,8 @@ pub use answer_error::AnswerError;
 pub use assemble::Runtime;
 pub use audit::Audit;
 pub use builder::{
-    Builder, Companions, DEMO_TENANT, Stage, keyring, open_store, open_store_to_read,
+    Builder, Companions, DEMO_TENANT, Stage, database_exists, keyring, open_store,
+    open_store_to_read,
 };
 pub use conversation_words::conversation_words;
 pub use data_set::open_rows;

@@ -60,12 +60,12 @@ impl Kept {
     }
 
     /// Returns the threads whose metadata has a field, with their metadata, most recently changed first.
-    pub async fn threads_with(&self, field: &str, limit: u32) -> Result<Vec<(Uuid, Json)>> {
+    pub async fn threads_with(&self, field: &str) -> Result<Vec<(Uuid, Json)>> {
         let find = query(
             "SELECT thread_id, metadata FROM service_thread WHERE tenant = $1 AND metadata -> $2 IS NOT NULL \
-             ORDER BY updated_at DESC LIMIT $3",
+             ORDER BY updated_at DESC",
         );
-        Ok(self.of_tenant().rows(&find.binds((&self.tenant, field, limit))).await?)
+        Ok(self.of_tenant().rows(&find.binds((&self.tenant, field))).await?)
     }
 
     pub async fn note_copy(&self, copy: Uuid, meta: &ThreadMeta, now: DateTime<Utc>) -> Result<()> {

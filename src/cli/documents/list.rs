@@ -5,7 +5,7 @@ use std::sync::Arc;
 use chrono::DateTime;
 use serde_json::json;
 
-use super::{InCollection, placed};
+use super::{InCollection, known_as, placed};
 use crate::cli::bars::Form;
 use crate::cli::output::{self, BARS};
 use crate::cli::{Error, Exit, Result};
@@ -172,7 +172,7 @@ pub(super) async fn prune(
 }
 
 async fn find(documents: &Documents, given: &str, place: &InCollection) -> Result<Document> {
-    let document = documents.find(given).await?;
+    let document = documents.find(&known_as(documents, given).await).await?;
     match place.named() {
         Some(collection) if collection != document.collection => Err(unknown(given)),
         _ => Ok(document),
@@ -185,11 +185,12 @@ fn unknown(given: &str) -> Error {
 
 pub(super) async fn delete(documents: &Documents, args: &DeleteArgs, json: bool) -> Result<Exit> {
     let named = args.place.named();
-    let begun = documents.begun(&args.document).await?;
+    let known = known_as(documents, &args.document).await;
+    let begun = documents.begun(&known).await?;
     if named.is_some_and(|named| begun.iter().any(|one| one.collection != named)) {
         return Err(unknown(&args.document));
     }
-    let gone = documents.delete(&args.document).await?;
+    let gone = documents.delete(&known).await?;
     let title = gone.title();
     let shown = json!({ "document": gone.id, "title": title, "deleted": true });
     output::either(json, &shown, || format!("deleted  {}  {title}", gone.id))?;
@@ -206,7 +207,7 @@ pub struct ReindexArgs {
     quiet: bool,
 }
 
-pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs) -> Result<Exit> {
+pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs, json: bool) -> Result<Exit> {
     if let Some(collection) = args.within.named() {
         output::note(&format!(
             "all collections share one model, so every collection is embedded, not only: {collection}"
@@ -228,7 +229,12 @@ pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs) -> Result
     if let Some(bar) = bar {
         bar.end();
     }
-    match done? {
+    let done = done?;
+    if json {
+        output::json(&json!({ "embedded": done }))?;
+        return Ok(Exit::Done);
+    }
+    match done {
         Some(count) => {
             output::text(&format!("embedded {count} texts; searches now use this model"))?
         }

@@ -6,8 +6,10 @@ mod list;
 mod search;
 mod watch;
 
+use clap::builder::NonEmptyStringValueParser;
+
 use super::{Exit, Result, output};
-use perihelion_runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT};
+use perihelion_runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT, database_exists};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
@@ -28,7 +30,7 @@ pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
     /// Tenant that owns the documents
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT)]
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     tenant: String,
     /// Print JSON
     #[arg(long, global = true)]
@@ -61,9 +63,13 @@ enum Command {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let max_age = settings.documents.max_age;
+    let command = args.command.unwrap_or(Command::List(args.place));
+    if !matches!(command, Command::Add(_)) {
+        database_exists(&settings)?;
+    }
     let documents = Documents::open(&settings).await?.for_tenant(&args.tenant)?;
     let json = args.json;
-    let done = match args.command.unwrap_or(Command::List(args.place)) {
+    let done = match command {
         Command::Add(args) => add::run(&documents, &args).await,
         Command::List(place) => list::run(&documents, &place, json).await,
         Command::Show(args) => list::show(&documents, &args, json).await,
@@ -71,7 +77,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
         Command::Export(place) => list::export(&documents, &place).await,
         Command::Delete(args) => list::delete(&documents, &args, json).await,
         Command::Prune(args) => list::prune(&documents, max_age, &args, json).await,
-        Command::Reindex(args) => list::reindex(&documents, &args).await,
+        Command::Reindex(args) => list::reindex(&documents, &args, json).await,
         Command::Evaluate(args) => search::evaluate(&documents, &args, json).await,
     };
     documents.close().await;
@@ -95,6 +101,25 @@ impl InCollection {
     fn named(&self) -> Option<&str> {
         self.collection.as_deref()
     }
+}
+
+/// Returns what a document is known by: what was given, or the whole path of the file if only that is known.
+async fn known_as(documents: &Documents, given: &str) -> String {
+    if documents.begun(given).await.is_err()
+        && let Some(whole) = whole(given)
+        && documents.begun(&whole).await.is_ok()
+    {
+        return whole;
+    }
+    given.to_owned()
+}
+
+/// Resolves a path as adding a file does, also if the file is gone.
+fn whole(given: &str) -> Option<String> {
+    let path = std::path::absolute(given).ok()?;
+    let gone = || Some(path.parent()?.canonicalize().ok()?.join(path.file_name()?));
+    let whole = path.canonicalize().ok().or_else(gone)?;
+    Some(whole.to_string_lossy().into_owned())
 }
 
 fn placed(page: Option<u32>, section: Option<&str>, recognized: Option<u8>) -> String {

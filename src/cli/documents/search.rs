@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use chrono::{DateTime, NaiveDate, NaiveTime, Utc};
 
-use super::{InCollection, placed};
+use super::{InCollection, known_as, placed};
 use crate::cli::{Exit, Result, files, output};
 use perihelion_runtime::{
     DocumentFilters, DocumentQuery, Documents, SearchWeights, read_judgements,
@@ -21,10 +21,10 @@ pub struct Args {
     text: String,
     #[command(flatten)]
     place: InCollection,
-    /// Maximum number of hits
+    /// Maximum number of hits, or 0 for as many as possible
     #[arg(long, value_name = "N", default_value_t = 8)]
     limit: usize,
-    /// Only search this document, by ID. Repeatable
+    /// Only search this document, by ID or path. Repeatable
     #[arg(long, value_name = "ID")]
     document: Vec<String>,
     /// Only search documents of this format, such as pdf
@@ -57,10 +57,10 @@ fn day(text: &str) -> Result<DateTime<Utc>, Invalid> {
 pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Result<Exit> {
     let mut wanted = Vec::new();
     for given in &args.document {
-        wanted.push(documents.find(given).await?.id);
+        wanted.push(documents.find(&known_as(documents, given).await).await?.id);
     }
     let mut query = DocumentQuery::new(&args.text);
-    query.limit = args.limit.clamp(1, MOST);
+    query.limit = if args.limit == 0 { MOST } else { args.limit.min(MOST) };
     query.filters = DocumentFilters {
         collection: args.place.collection.clone(),
         documents: wanted,

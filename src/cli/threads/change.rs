@@ -13,9 +13,11 @@ use crate::cli::{graphs, output};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
-use perihelion_runtime::{Edit, LiveStatus, Removal, Threads};
+use perihelion_engine::runner::{self, INPUT};
+use perihelion_runtime::{Edit, Error as RuntimeError, LiveStatus, Removal, Served, Threads};
 use perihelion_service::{self as service, Stopped};
 use perihelion_settings::config::Settings;
+use perihelion_star::{AGENT_PREFIX, ARCHITECT, GRAPH, TEAM_PREFIX};
 
 #[derive(Debug, clap::Args)]
 pub struct ForkArgs {
@@ -153,15 +155,30 @@ pub(super) async fn update(
     }
     let thread = threads.find(Some(&args.thread)).await?;
     let fields: Map<String, Value> = args.set.iter().cloned().collect();
-    let as_node = Some(args.as_node.as_deref().unwrap_or(END));
-    let edit = Edit { update: Value::Object(fields), as_node, ..Edit::default() };
-    let step = graphs::to_use(settings, threads, thread).await?.edit(thread, edit).await?;
+    let graph = graphs::to_use(settings, threads, thread).await?;
+    let node = args.as_node.as_deref().unwrap_or(END);
+    check_node(graph.as_ref(), node)?;
+    let edit = Edit { update: Value::Object(fields), as_node: Some(node), ..Edit::default() };
+    let step = graph.edit(thread, edit).await?;
     let next = next_after(threads, thread, step).await?;
     if args.json {
         return output::json(&json!({ "thread_id": thread, "step": step, "next": next }));
     }
     output::note(&format!("step {step}, next: {}", next_nodes(&next)));
     Ok(())
+}
+
+/// Refuses a node that no supervisor graph has. The one that is read here has an agent under every name.
+fn check_node(graph: &dyn Served, node: &str) -> Result<()> {
+    let mut nodes = graph.drawing().nodes;
+    nodes.extend([INPUT, END, ARCHITECT].map(str::to_owned));
+    let is_agent = [AGENT_PREFIX, TEAM_PREFIX].iter().any(|prefix| node.starts_with(prefix));
+    let graph = graph.about().name.clone();
+    if graph != GRAPH || is_agent || nodes.iter().any(|known| known == node) {
+        return Ok(());
+    }
+    let unknown = runner::Error::UnknownNode { graph, node: node.to_owned() };
+    Err(RuntimeError::from(unknown).into())
 }
 
 #[derive(Debug, clap::Args)]
@@ -174,6 +191,9 @@ pub struct DeleteArgs {
     /// Delete the thread even during a run. The run fails and loses its unfinished step
     #[arg(long)]
     force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<()> {
@@ -185,8 +205,8 @@ pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<()> {
         return Ok(());
     }
     threads.remove(&info, removal).await?;
-    output::note(&format!("deleted the thread {}", info.id));
-    Ok(())
+    let shown = json!({ "thread_id": info.id, "deleted": true });
+    output::done(args.json, &shown, &format!("deleted the thread {}", info.id))
 }
 
 fn wanted(info: &ThreadInfo) -> Result<bool> {

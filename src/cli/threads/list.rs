@@ -51,7 +51,8 @@ fn statuses() -> PossibleValuesParser {
 
 pub(super) async fn run(threads: &Threads, args: &Args) -> Result<()> {
     let limit = match args.limit {
-        None => Some(LIMIT),
+        // One more shows whether there are more.
+        None => Some(LIMIT + 1),
         Some(0) => None,
         some => some,
     };
@@ -59,7 +60,11 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<()> {
     let found = STATUSES.iter().find(|(name, ..)| Some(*name) == wanted);
     let statuses = found.map(|(.., statuses)| statuses.to_vec()).unwrap_or_default();
     let listing = Listing { statuses, tenant: args.tenant.clone(), limit };
-    let listed = threads.list(&listing).await?;
+    let mut listed = threads.list(&listing).await?;
+    let has_more = args.limit.is_none() && listed.len() > LIMIT as usize;
+    if has_more {
+        listed.truncate(LIMIT as usize);
+    }
     if args.json {
         return output::json(&listed.iter().map(as_json).collect::<Vec<_>>());
     }
@@ -87,7 +92,7 @@ pub(super) async fn run(threads: &Threads, args: &Args) -> Result<()> {
     }
     let head = ["thread", "title or question", "status", "steps", "updated"];
     output::text(&output::table(head, rows))?;
-    if listed.len() == LIMIT as usize && args.limit.is_none() {
+    if has_more {
         output::note(&format!("showing the newest {LIMIT} threads; pass --limit 0 to show all"));
     }
     Ok(())
@@ -114,6 +119,7 @@ pub(super) fn as_json(info: &ThreadInfo) -> Value {
         "crashed": status == LiveStatus::Crashed,
         "error": info.shown_error(),
         "steps": info.head,
+        "archived": info.archived.is_some(),
         "forked_from": info.forked_from.map(|(thread, step)| json!({ "thread_id": thread, "step": step })),
         "created_at": info.created_at,
         "updated_at": info.updated_at,

@@ -1,5 +1,7 @@
 //! What a new user stumbles over: each thing is named with its way out, and costs no more than itself.
 
+use std::time::Duration;
+
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 
@@ -67,6 +69,36 @@ async fn init_writes_both_files_and_replaces_existing_ones_only_on_request() {
     world.run(&["init"]).await.code(0).says("kept perihelion.toml").says("wrote mcp-servers.toml");
     world.run(&["init", "--force"]).await.code(0);
     assert!(world.read("perihelion.toml").contains("[models]"));
+}
+
+/// The next command, given the same options and variables, reads what was written.
+#[tokio::test]
+async fn init_writes_a_pair_of_files_that_fit_wherever_they_are() {
+    for (options, variables, servers) in [
+        (&["--config", "etc/p.toml"][..], &[][..], "etc/mcp-servers.toml"),
+        (
+            &["--config", "sub/p.toml", "--servers", "the \"team\"/x.toml"],
+            &[],
+            "the \"team\"/x.toml",
+        ),
+        (&[], &[("PERIHELION_CONFIG", "a/p.toml"), ("PERIHELION_SERVERS", "b/s.toml")], "b/s.toml"),
+        (&["--servers", "team/x.toml"], &[], "team/x.toml"),
+    ] {
+        let mut world = World::new(answering()).await;
+        std::fs::remove_file(world.path("mcp-servers.toml")).unwrap();
+        for (name, value) in variables {
+            world.set(name, value);
+        }
+        world.run(&[options, &["init"]].concat()).await.code(0).says(&format!("wrote {servers}"));
+        let same = world.run(&[options, &["agents"]].concat()).await.code(0);
+        // The settings name the servers file by themselves.
+        world.set("PERIHELION_SERVERS", "");
+        let config: &[&str] = if options.contains(&"--config") { &options[..2] } else { &[] };
+        let alone = world.run(&[config, &["agents"]].concat()).await.code(0);
+        for agents in [same, alone] {
+            assert!(agents.stdout.contains("mcp_agent_files"), "{servers}: {agents:?}");
+        }
+    }
 }
 
 /// X12: the settings of a server on this machine are written with what it does.
@@ -242,12 +274,28 @@ async fn an_error_is_explained_by_its_code() {
 
 #[tokio::test]
 async fn doctor_checks_if_a_service_is_ready() {
-    let world = World::new(Script::new()).await;
-    let nobody = world.run(&["doctor", "--service", "http://127.0.0.1:9"]).await.code(1);
-    assert!(nobody.stdout.contains("does not answer"), "{nobody:#?}");
+    let mut world = World::new(Script::new()).await;
+    // It accepts connections and never answers.
+    let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let silent = format!("http://{}", silent.local_addr().unwrap());
     let address = world.model.url().replace("/v1", "");
-    let other = world.run(&["doctor", "--service", &address]).await.code(1);
-    assert!(other.stdout.contains("not ready"), "{other:#?}");
+    for (url, words) in [
+        ("http://127.0.0.1:9", "does not answer: Connection refused"),
+        ("127.0.0.1:9", "does not answer: "),
+        (&silent, "does not answer: "),
+        (&address, "not ready"),
+    ] {
+        let args = ["doctor", "--service", url];
+        let asked = tokio::time::timeout(Duration::from_secs(20), world.run(&args)).await;
+        let asked = asked.unwrap().code(1);
+        assert!(asked.stdout.contains(words), "{asked:#?}");
+        assert!(!asked.stdout.contains("builder error"), "{asked:#?}");
+    }
+    // Without a URL, it is the service of these settings.
+    let port = address.rsplit(':').next().unwrap();
+    world.set("PERIHELION_SERVE_ADDR", &format!("0.0.0.0:{port}"));
+    let own = world.run(&["doctor", "--service"]).await.code(1);
+    assert!(own.stdout.contains("not ready"), "{own:#?}");
 }
 
 #[tokio::test]

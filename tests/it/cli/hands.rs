@@ -121,6 +121,10 @@ async fn a_state_is_changed_by_hand_as_a_step_of_the_thread() {
     let args = ["threads", "update", "t", "--set", "answr=x"];
     world.run(&args).await.code(2).says("did you mean answer?");
     world.run(&["threads", "update", "t"]).await.code(2).says("--set FIELD=VALUE");
+    let args = ["threads", "update", "t", "--set", "answer=x", "--as", "supervisr"];
+    world.run(&args).await.code(2).says("no node of that name: supervisr");
+    let agent = ["threads", "update", "t", "--set", "plan=[]", "--as", "mcp_agent_files", "--json"];
+    assert_eq!(world.run(&agent).await.code(0).json()["step"], 8, "the refused ones are no steps");
     let next = ["threads", "update", "t", "--set", "plan=[]", "--as", "preprocess", "--json"];
     let next = world.run(&next).await.code(0).json();
     assert_eq!(next["next"], json!(["supervisor"]));

@@ -3,7 +3,7 @@
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 
-use super::world::{SERVERS, World, approved, select};
+use super::world::{SERVERS, World, answering, approved, select};
 
 /// S3.04
 #[tokio::test]
@@ -17,7 +17,13 @@ async fn a_key_is_printed_once_and_listed_without_its_secret() {
     world.run(&["keys", "create", "ci"]).await.code(2).says("the name is taken");
     world.run(&["keys", "create", "ci", "--tenant", "acme"]).await.code(0);
     world.run(&["keys", "create", "x", "--scopes", "all"]).await.code(2).says("read, run");
-    world.run(&["keys", "create", "x", "--expires", "soon"]).await.code(2).says("12h, 30d");
+    for never in ["soon", "0d"] {
+        let refused = world.run(&["keys", "create", "x", "--expires", never]).await.code(2);
+        refused.says("12h, 30d").says("2027-01-31T00:00:00Z");
+    }
+    for command in ["keys", "users", "documents", "teams", "skills", "memory"] {
+        world.run(&[command, "list", "--tenant", ""]).await.code(2).says("--tenant");
+    }
 
     let listed = world.run(&["keys", "list"]).await.code(0);
     assert!(listed.stdout.contains("ci  read,run") && listed.stdout.contains("until "));
@@ -37,7 +43,8 @@ async fn the_password_of_a_user_is_read_from_standard_input() {
     world.run(&["users", "add", "ada"]).await.code(2).says("standard input");
     let add = ["users", "add", "ada"];
     world.run_with_input(&add, "too short\n").await.code(2).says("at least 10");
-    world.run_with_input(&add, "correct horse battery\n").await.code(0).says("added: ada");
+    let lines = "correct horse battery\nanother line\n";
+    world.run_with_input(&add, lines).await.code(0).says("added: ada");
     world.run_with_input(&add, "correct horse battery\n").await.code(2).says("taken");
     let listed = world.run(&["users", "list"]).await.code(0);
     assert!(listed.stdout.starts_with("ada  read,run,approve"), "{listed:?}");
@@ -82,3 +89,32 @@ async fn approvals_are_listed_over_all_threads_and_decided_once() {
     assert!(notes.contains("milk") && !notes.contains("eggs"), "{notes}");
     world.run(&["approvals"]).await.code(0).says("no calls are waiting for approval");
 }
+
+/// A program gets JSON from every command that takes the option.
+#[tokio::test]
+async fn changes_are_reported_as_json() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
+    world.run(&["keys", "create", "ci"]).await.code(0);
+    let add = ["users", "add", "ada"];
+    world.run_with_input(&add, "correct horse battery\n").await.code(0);
+    world.write("team.json", TEAM);
+    world.write("skills.jsonl", "");
+    for (args, key) in [
+        (&["keys", "revoke", "ci"][..], "revoked"),
+        (&["users", "disable", "ada"], "disabled"),
+        (&["memory", "set", "tone", "brief", "--user", "ada"], "value"),
+        (&["memory", "delete", "tone", "--user", "ada"], "deleted"),
+        (&["teams", "import", "team.json"], "version"),
+        (&["teams", "delete", "readers"], "deleted"),
+        (&["skills", "import", "skills.jsonl"], "imported"),
+        (&["documents", "reindex"], "embedded"),
+        (&["threads", "delete", "t", "--yes"], "deleted"),
+    ] {
+        let done = world.run(&[args, &["--json"]].concat()).await.code(0);
+        assert!(done.json().get(key).is_some(), "{done:?}");
+    }
+}
+
+const TEAM: &str = r#"{ "name": "readers", "description": "Reads files.",
+    "agents": [{ "name": "reader", "role": "reads", "goal": "Read.", "servers": ["files"] }] }"#;

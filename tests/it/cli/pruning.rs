@@ -4,10 +4,11 @@ use std::time::Duration;
 
 use perihelion::checkpoint::{Claim, Leases as _, SqliteStore, Store as _};
 use perihelion::ids::ThreadId;
-use perihelion::llm::scripted::Rule;
+use perihelion::llm::Role;
+use perihelion::llm::scripted::{Reply, Rule};
 use serde_json::Value;
 
-use super::world::{World, answering, clarify, first};
+use super::world::{World, answering, clarify, ended, first};
 
 /// Three finished threads and one that waits for a person, the newest last.
 async fn world() -> World {
@@ -81,7 +82,7 @@ async fn pruning_without_options_follows_the_settings() {
 }
 
 /// The world's database, as another process has it.
-async fn store(world: &World) -> SqliteStore {
+pub(super) async fn store(world: &World) -> SqliteStore {
     let path = world.path("data/perihelion/perihelion.db").display().to_string();
     SqliteStore::open(&path).await.unwrap()
 }
@@ -128,4 +129,17 @@ async fn a_running_thread_is_deleted_only_with_force() {
         world.run(&["threads", "delete", thread, "--yes", "--force"]).await.code(0);
         world.run(&["threads", "show", thread]).await.code(2);
     }
+}
+
+#[tokio::test]
+async fn a_run_ends_soon_after_its_thread_is_deleted() {
+    let hangs = Rule::new(Reply::hang()).role(Role::Qa);
+    let mut world = World::new(first(hangs, answering())).await;
+    world.set("PERIHELION_STORE_LEASE_SEC", "3");
+    let run = world.start(&["run", "q", "--thread", "gone", "--json", "-q"]);
+    world.model.wait_for_requests(2).await;
+    world.run(&["threads", "delete", "gone", "--yes", "--force"]).await.code(0);
+    let ended = tokio::time::timeout(Duration::from_secs(20), ended(run)).await.unwrap().code(1);
+    assert_eq!(ended.json()["error"]["code"], "cli.deleted");
+    ended.says("thread gone was deleted during its run");
 }

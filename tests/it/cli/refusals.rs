@@ -1,7 +1,9 @@
 //! Bad input on the command line: one line that names the thing and the way out, nothing on standard output.
 
+use perihelion::checkpoint::Store as _;
 use perihelion::llm::scripted::Script;
 
+use super::pruning::store;
 use super::world::{Ended, World, answering};
 
 /// Checks that nothing was printed and that the error is one line.
@@ -109,6 +111,31 @@ async fn an_empty_question_and_an_unknown_agent_are_refused_and_no_thread_is_mad
     let list = world.run(&["threads", "list", "--json"]).await.code(0);
     assert_eq!(list.stdout, "[]\n");
     assert!(world.model.requests().is_empty());
+}
+
+/// A program that waits for the JSON object gets one, also if the store fails during the run.
+#[tokio::test]
+async fn a_run_that_breaks_off_prints_its_error_as_json() {
+    let world = World::new(answering()).await;
+    world.run(&["run", "Hi", "--thread", "t", "-q"]).await.code(0);
+    let store = store(&world).await;
+    let refuse = async |connection: &mut sqlx::SqliteConnection| {
+        let trigger = "CREATE TRIGGER refuse BEFORE INSERT ON step WHEN new.seq > 1 \
+            BEGIN SELECT RAISE(ABORT, 'no more steps'); END";
+        sqlx::query(trigger).execute(connection).await.map(|_| ())
+    };
+    store.with_connection(refuse).await.unwrap();
+    store.close().await;
+    for option in ["--json", "--events"] {
+        let thread = format!("with{option}");
+        let ended = world.run(&["run", "Hi", "--thread", &thread, "-q", option]).await.code(1);
+        let last: serde_json::Value =
+            serde_json::from_str(ended.stdout.lines().last().unwrap_or_default()).unwrap();
+        assert!(last["error"]["code"].is_string(), "{ended:#?}");
+        assert!(last["thread_id"].is_string(), "{ended:#?}");
+    }
+    let refused = world.run(&["run", " ", "--events"]).await.code(2).json();
+    assert_eq!(refused["error"]["type"], "usage");
 }
 
 #[tokio::test]

@@ -106,17 +106,26 @@ async fn a_named_thread_remembers_earlier_questions() {
 
 /// S2.01
 #[tokio::test]
-async fn a_part_of_several_ids_names_no_thread_for_a_question() {
+async fn a_question_goes_to_a_short_id_of_its_tenant_and_any_other_part_is_a_name() {
     let world = World::new(answering()).await;
-    let ids = ["0197aaaa-0000-7000-8000-00001111beef", "0197aaab-0000-7000-8000-00002222beef"];
-    for id in ids {
-        world.run(&["run", "Hi", "--thread", id, "-q"]).await.code(0);
+    let own = "0197aaaa-0000-7000-8000-00001111beef";
+    let others = "0197aaab-0000-7000-8000-00002222cafe";
+    world.run(&["run", "Hi", "--thread", own, "-q"]).await.code(0);
+    world.run(&["run", "Hi", "--thread", others, "--tenant", "acme", "-q"]).await.code(0);
+    let again = world.run(&["run", "Hi again", "--thread", "1111BEEF", "--json"]).await.code(0);
+    let again = again.says(&format!("asking on thread {own}"));
+    assert_eq!(again.json()["thread_id"], own);
+    for name in ["beef", "cafe", "0197aaaa", "2222cafe", "20261128"] {
+        world.run(&["run", "Hi", "--thread", name, "-q"]).await.code(0);
     }
-    let asked = ["run", "Hi again", "--thread", "beef", "-q"];
-    world.run(&asked).await.code(2).says("is ambiguous").says(ids[0]).says(ids[1]);
-    world.run(&["run", "Hi again", "--thread", "1111beef", "-q"]).await.code(0);
-    let listed = world.run(&["threads", "--json"]).await.code(0).json();
-    assert_eq!(listed.as_array().unwrap().len(), 2, "{listed}");
+    let listed = world.run(&["threads", "--tenant", "default", "--json"]).await.code(0).json();
+    let titles: Vec<&Value> =
+        listed.as_array().unwrap().iter().rev().map(|one| &one["title"]).collect();
+    assert_eq!(titles[1..], ["beef", "cafe", "0197aaaa", "2222cafe", "20261128"], "{listed}");
+    let alike = "0197aaac-0000-7000-8000-33331111beef";
+    world.run(&["run", "Hi", "--thread", alike, "-q"]).await.code(0);
+    let asked = ["run", "Hi again", "--thread", "1111beef", "-q"];
+    world.run(&asked).await.code(2).says("is ambiguous").says(own).says(alike);
 }
 
 /// S2.01

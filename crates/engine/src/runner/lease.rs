@@ -98,7 +98,7 @@ fn started(pid: u32) -> Option<String> {
     fields.nth(18).map(str::to_owned)
 }
 
-/// Renews the lease until dropped; stops the run when the thread was lost to another process.
+/// Renews the lease until dropped; stops the run when the thread was lost to another process, or deleted.
 pub(super) fn keep(
     store: Arc<dyn Leases>,
     fence: Fence,
@@ -114,7 +114,7 @@ pub(super) fn keep(
             let _within = span.get().map(Span::enter);
             match renewed {
                 Ok(()) => {}
-                Err(error @ Error::Fenced { .. }) => {
+                Err(error @ (Error::Fenced { .. } | Error::UnknownThread(_))) => {
                     tracing::error!(%thread, %error, "stopping the run");
                     return stop.cancel();
                 }

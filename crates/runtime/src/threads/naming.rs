@@ -61,15 +61,25 @@ impl Threads {
         if named.is_none() || !is_part(name) {
             return Ok(id);
         }
-        match self.0.info(id).await {
-            Err(checkpoint::Error::UnknownThread(_)) => {}
-            other => return Ok(other?.id),
-        }
         let part = name.to_lowercase();
         let fits = |info: &ThreadInfo| {
             let whole = info.id.to_string();
             whole.starts_with(&part) || whole.ends_with(&part)
         };
+        self.named_or_part(id, name, fits).await
+    }
+
+    /// Finds the thread of a name, otherwise the one thread that the name fits as a part of its ID.
+    async fn named_or_part(
+        &self,
+        id: ThreadId,
+        name: &str,
+        fits: impl Fn(&ThreadInfo) -> bool,
+    ) -> Result<ThreadId, Error> {
+        match self.0.info(id).await {
+            Err(checkpoint::Error::UnknownThread(_)) => {}
+            other => return Ok(other?.id),
+        }
         let mut all = self.0.list(&ThreadFilter::default()).await?;
         all.retain(fits);
         match all.as_slice() {
@@ -98,30 +108,35 @@ impl Threads {
 
     /// Returns the ID of the named thread for a tenant's question, with its title if it is new.
     ///
-    /// A part of the id of a thread that there is means that thread.
+    /// The short form of an ID means that thread of the tenant. Any other part of an ID is a name like others, because a
+    /// question makes the thread that it names.
     ///
     /// # Errors
-    /// As [`Threads::find`]; a missing database is none.
+    /// [`Error::ManyThreads`] if several IDs have this short form; a missing database is none.
     pub async fn to_ask(
         settings: &Settings,
         tenant: &str,
         name: &str,
     ) -> Result<(ThreadId, Option<String>), Error> {
-        let (thread, title) = if tenant == LOCAL_TENANT {
-            match Self::find_in(settings, Some(name)).await {
-                Err(Error::Store(checkpoint::Error::NoDatabase { .. })) => {}
-                found => {
-                    let known = found?;
-                    if known != ThreadId::from_name(name).0 {
-                        return Ok((known, None));
-                    }
-                }
-            }
+        let (id, title) = if tenant == LOCAL_TENANT {
             ThreadId::from_name(name)
         } else {
             ThreadId::from_name_of(tenant, name)
         };
-        Ok((thread, title.map(str::to_owned)))
+        let title = title.map(str::to_owned);
+        if title.is_none() || name.len() != SHORT || !is_part(name) {
+            return Ok((id, title));
+        }
+        let threads = match Self::open_to_read(settings).await {
+            Err(Error::Store(checkpoint::Error::NoDatabase { .. })) => return Ok((id, title)),
+            opened => opened?,
+        };
+        let short = name.to_lowercase();
+        let fits = |info: &ThreadInfo| info.tenant == tenant && Self::short(info.id) == short;
+        let found = threads.named_or_part(id, name, fits).await;
+        threads.close().await;
+        let found = found?;
+        Ok((found, title.filter(|_| found == id)))
     }
 }
 
