@@ -147,6 +147,14 @@ pub enum Error {
     NoDocumentAge,
     #[error("threads that could not be shortened: {0}; see the warnings above")]
     NotShortened(usize),
+    #[error("threads that could not continue: {0}; see the warnings above")]
+    NotContinued(usize),
+    #[error("the collector rejected {0} spans; see its log for the reason")]
+    SpansRejected(u64),
+    #[error("the answer does not match the JSON Schema; use a simpler schema or another model")]
+    SchemaMismatch,
+    #[error("{0}")]
+    RunFailed(String),
     #[error("there is no archive; set dir under [archive] in the settings")]
     NoArchive,
     #[error("threads that could not be archived: {0}; see the warnings above")]
@@ -178,6 +186,10 @@ impl Error {
             | Self::NoSandbox(_)
             | Self::NotShortened(_)
             | Self::NotArchived(_)
+            | Self::NotContinued(_)
+            | Self::SpansRejected(_)
+            | Self::SchemaMismatch
+            | Self::RunFailed(_)
             | Self::Ended(_)
             | Self::AtWork { .. }
             | Self::Deleted(_)

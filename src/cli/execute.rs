@@ -34,8 +34,8 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit> 
     let database = &settings.store.database;
     let is_made = job.is_submission() && !is_there(database.expose()).unwrap_or(true);
     let made = is_made.then(|| database.to_string());
-    let audit =
-        if job.decides() { Audit::open(&settings, &accounts::actor()).await? } else { None };
+    let can_decide = job.decides() || show.can_ask();
+    let audit = if can_decide { Audit::open(&settings, &accounts::actor()).await? } else { None };
     let opening = opening::shown(show.quiet, async |looks| {
         let builder = opening::builder(settings, looks);
         let builder = if job.is_submission() {
@@ -106,7 +106,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     let (events, listener) = mpsc::channel(WAITING_EVENTS);
     let stops = Stops::new(runtime.database());
     let options = RunOptions {
-        wants: Wants { tasks: true, ..Wants::default() },
+        wants: Wants { tasks: true, checkpoints: show.lines, ..Wants::default() },
         events: Some(events),
         cancel: signals.stop_token(),
         withdrawn: stops.register(job.thread()),

@@ -17,6 +17,9 @@ use perihelion_engine::clock;
 /// The progress bars of the process; lines on standard error go above them.
 pub(super) static BARS: Bars = Bars::new();
 
+/// The target of JSON lines on standard error that are no log lines: they can contain text of models and tools.
+const FOR_PEOPLE: &str = "perihelion::terminal";
+
 static WRITTEN: AtomicBool = AtomicBool::new(false);
 
 /// Whether lines on standard error are JSON, as the log's are.
@@ -144,7 +147,7 @@ fn written(level: &str, message: &str, as_text: impl FnOnce(&str) -> String) {
         let now = clock::now().to_rfc3339_opts(SecondsFormat::Micros, true);
         let fields = json!({ "message": message });
         let line =
-            json!({ "timestamp": now, "level": level, "fields": fields, "target": "perihelion" });
+            json!({ "timestamp": now, "level": level, "fields": fields, "target": FOR_PEOPLE });
         shown_json(&line.to_string())
     } else {
         as_text(message)

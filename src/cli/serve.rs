@@ -42,7 +42,7 @@ pub struct Args {
     /// Serve the demo, with bundled servers, real data and a scripted model
     #[arg(long)]
     demo: bool,
-    /// Serve the graphs of a langgraph.json, run by the Python of the .venv beside it, or of the active environment
+    /// Serve the graphs of a langgraph.json, run by the Python of the .venv next to it, or of the active environment
     #[arg(long, value_name = "FILE", conflicts_with = "demo")]
     graphs: Option<PathBuf>,
     /// Hide progress

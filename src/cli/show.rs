@@ -4,7 +4,7 @@ use std::io::IsTerminal as _;
 use std::sync::Arc;
 
 use super::globals::quoted;
-use super::{Exit, Result, Signals, markdown, output, questions};
+use super::{Error, Exit, Result, Signals, markdown, output, questions};
 use perihelion_engine::graph::RunEvent;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{RunReport, RunStatusView};
@@ -111,8 +111,7 @@ pub(super) fn present(
                 markdown::answer(answer)?;
             }
             if show.structured && report.structured.is_none() {
-                output::error("the answer does not match the JSON Schema");
-                return Ok(Exit::Failed);
+                return Err(Error::SchemaMismatch);
             }
             Ok(Exit::Done)
         }
@@ -139,7 +138,9 @@ pub(super) fn present(
             if signals.is_stopped() {
                 output::note(&format!("stopped. To continue, run: {}", show.resume(thread)));
             } else {
-                output::error(report.error.as_deref().unwrap_or("the run failed"));
+                let error = report.error.clone().unwrap_or_else(|| "the run failed".to_owned());
+                let error = Error::RunFailed(error);
+                output::coded_error(&error.code(), &error.to_string());
                 match &report.answer {
                     // The turn is over: there is nothing to resume.
                     Some(answer) if !show.json => markdown::answer(answer)?,

@@ -103,8 +103,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
         output::note(&format!("stopped; completed runs: {driven}"));
     }
     if args.drain && left > 0 {
-        output::error(&format!("threads that could not continue: {left}; see the warnings above"));
-        return Ok(Exit::Failed);
+        return Err(Error::NotContinued(left));
     }
     Ok(Exit::Done)
 }

@@ -102,7 +102,7 @@ async fn a_supervisor_that_talks_nonsense_fails_the_run() {
     let (report, run) = ends(&world, 1, "failed", "model_failed").await;
     let answer = report["answer"].as_str().unwrap();
     assert!(answer.contains("none of the work succeeded"), "no model invents an answer: {answer}");
-    run.says("error: no task succeeded: no usable decision could be made");
+    run.says("error[cli.run-failed]: no task succeeded: no usable decision could be made");
 }
 
 #[tokio::test]

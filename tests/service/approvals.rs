@@ -22,6 +22,7 @@ on_both!(
     an_answer_that_waits_for_its_turn_decides_no_call_without_the_scope,
     a_damaged_thread_hides_no_approval_of_another_one,
     a_request_that_was_approved_in_time_does_not_expire_while_its_run_waits,
+    a_request_of_a_run_on_the_command_line_is_in_the_history_once_it_is_decided,
 );
 
 /// How long something may take that is to happen at all.
@@ -343,4 +344,35 @@ async fn a_request_that_was_approved_in_time_does_not_expire_while_its_run_waits
     let (_, history) = served.get("/v1/approvals/history").await;
     assert_eq!(history["requests"][0]["status"], "approved", "{history}");
     assert!(served.read("notes.jsonl").contains("remember"));
+}
+
+/// S3.09: the service has no row for it before.
+async fn a_request_of_a_run_on_the_command_line_is_in_the_history_once_it_is_decided(
+    served: Served,
+) {
+    for (name, status) in [("over-http", "approved"), ("at-home", "denied")] {
+        let run = ["run", "approve this", "--thread", name, "--json", "-q"];
+        let asked = served.command(&run).output().await.unwrap();
+        assert_eq!(asked.status.code(), Some(3), "{asked:?}");
+        let report: Value = serde_json::from_slice(&asked.stdout).unwrap();
+        let id = report["interrupts"][0]["id"].as_str().unwrap();
+        if status == "approved" {
+            let approve = format!("/v1/approvals/{id}/approve");
+            assert_eq!(served.post(&approve, &json!({})).await.0, 200);
+        } else {
+            let deny = ["resume", name, "--deny", "-q"];
+            served.command(&deny).output().await.unwrap();
+        }
+        let is_decided = |history: &Value| {
+            let all = history["requests"].as_array().unwrap();
+            let one = all.iter().find(|one| one["id"] == id);
+            one.is_some_and(|one| {
+                let call = (&one["tool"], &one["agent"], &one["thread"]);
+                let thread = &report["thread_id"];
+                assert_eq!(call, (&"notes.append_note".into(), &"mcp_agent_notes".into(), thread));
+                one["status"] == status && one["decided_by"].is_string()
+            })
+        };
+        served.until_got("/v1/approvals/history", is_decided).await;
+    }
 }

@@ -1,6 +1,6 @@
 //! The log of decisions, stored next to the threads.
 
-use perihelion_people::{ApprovalStatus, AuditEntry, People};
+use perihelion_people::{ApprovalRequest, ApprovalStatus, AuditEntry, People, far};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
@@ -12,7 +12,7 @@ use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_settings::config::Settings;
 use perihelion_star::AgentResult;
 use perihelion_star::answer::{Action, ApprovalAnswer, Recorded, Word};
-use perihelion_star::question::Question;
+use perihelion_star::question::{Approval, Question};
 
 /// The audit log, and the default name for its entries.
 pub struct Audit {
@@ -75,9 +75,16 @@ impl Runtime {
         if let Recorded::Approval(answer) = decided.answer {
             let status = status(answer);
             let by = Some(entry.actor.as_str()).filter(|_| status != ApprovalStatus::TimedOut);
-            let Decided { thread, interrupt, .. } = decided;
-            let ended = people.approval_ended(thread.0, interrupt.0, status, by, entry.at).await;
-            if let Err(error) = ended {
+            let Decided { thread, interrupt, question, .. } = decided;
+            let agent = question.agent().unwrap_or_default();
+            let call = question.clone().into_approval();
+            let asked = approval_request(&entry.tenant, thread, interrupt, agent, &call);
+            let noted = async {
+                // Requests of runs without a service have no row until they are decided.
+                people.approval_asked(&asked).await?;
+                people.approval_ended(asked.thread, asked.id, status, by, entry.at).await
+            };
+            if let Err(error) = noted.await {
                 tracing::error!(%error, "cannot record the outcome of an approval request");
             }
         }
@@ -104,6 +111,34 @@ impl Runtime {
                 tracing::error!(%error, %thread, "an execution is missing from the audit");
             }
         }
+    }
+}
+
+/// Returns the row of an open request for approval.
+pub fn approval_request(
+    tenant: &str,
+    thread: ThreadId,
+    id: InterruptId,
+    agent: &str,
+    call: &Approval,
+) -> ApprovalRequest {
+    let asked_at = call.asked_at().unwrap_or_else(clock::now);
+    ApprovalRequest {
+        id: id.0,
+        tenant: tenant.to_owned(),
+        thread: thread.0,
+        agent: agent.to_owned(),
+        tool: call.name(),
+        status: ApprovalStatus::Pending,
+        asked_at,
+        expires_at: if call.expires_at.is_empty() {
+            // A graph of the program's own asks without an end.
+            far()
+        } else {
+            call.expires_at().unwrap_or(asked_at)
+        },
+        decided_at: None,
+        decided_by: None,
     }
 }
 

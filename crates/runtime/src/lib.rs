@@ -41,7 +41,7 @@ pub use agents::{AgentInfo, Agents, Review, ServerProblem, Survey, review};
 pub use answer::Answer;
 pub use answer_error::AnswerError;
 pub use assemble::Runtime;
-pub use audit::Audit;
+pub use audit::{Audit, approval_request};
 pub use builder::{
     Builder, Companions, DEMO_TENANT, Stage, database_exists, keyring, open_store,
     open_store_to_read,

@@ -11,7 +11,7 @@ use super::{Error, Result, Service};
 use perihelion_engine::checkpoint;
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_runtime::{self as runtime, Answer};
+use perihelion_runtime::{self as runtime, Answer, approval_request};
 use perihelion_star::question::kind;
 
 /// Requests that are looked at when a process begins.
@@ -66,26 +66,9 @@ impl Service {
     async fn note_open(&self, thread: ThreadId) -> Result<()> {
         let open = self.runtime().threads().view(thread).await?.open;
         for one in open.iter().filter(|one| one.kind == kind::APPROVAL) {
-            let Ok(InterruptId(id)) = one.id.parse() else { continue };
+            let Ok(id) = one.id.parse() else { continue };
             let call = one.question().into_approval();
-            let asked_at = call.asked_at().unwrap_or_else(clock::now);
-            let asked = ApprovalRequest {
-                id,
-                tenant: self.tenant().to_owned(),
-                thread: thread.0,
-                agent: one.agent.clone(),
-                tool: call.name(),
-                status: ApprovalStatus::Pending,
-                asked_at,
-                expires_at: if call.expires_at.is_empty() {
-                    // A graph of the program's own asks without an end.
-                    far()
-                } else {
-                    call.expires_at().unwrap_or(asked_at)
-                },
-                decided_at: None,
-                decided_by: None,
-            };
+            let asked = approval_request(self.tenant(), thread, id, &one.agent, &call);
             self.people().approval_asked(&asked).await?;
         }
         Ok(())

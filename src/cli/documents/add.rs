@@ -7,7 +7,7 @@ use serde_json::{Value, json};
 
 use super::{InCollection, watch};
 use crate::cli::output::{self, BARS};
-use crate::cli::{Exit, Result, bars};
+use crate::cli::{Error, Exit, Result, bars};
 use perihelion_runtime::{AddedDocument, AddingStep, Documents};
 
 #[derive(Debug, clap::Args)]
@@ -70,10 +70,7 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit> {
             }
             Err(error) => {
                 failed += 1;
-                output::error(&error.to_string());
-                outcomes.push(
-                    json!({ "path": path.display().to_string(), "error": error.to_string() }),
-                );
+                outcomes.push(refused(path, &error.into()));
             }
         }
     }
@@ -87,6 +84,13 @@ pub(super) fn warn(added: &AddedDocument) {
     if let Some(why) = &added.by_words_only {
         output::warning(&format!("indexed for keyword search only: {why}"));
     }
+}
+
+/// Shows why a document was not added, and returns that as JSON.
+pub(super) fn refused(path: &Path, error: &Error) -> Value {
+    let (code, error) = (error.code(), error.to_string());
+    output::coded_error(&code, &error);
+    json!({ "path": path.display().to_string(), "error": error, "code": code })
 }
 
 pub(super) fn line(added: &AddedDocument) -> String {

@@ -6,7 +6,7 @@ use std::time::Duration;
 
 use serde_json::{Value, json};
 
-use super::add::{Args, Bar, as_json, line, warn};
+use super::add::{Args, Bar, as_json, line, refused, warn};
 use crate::cli::{Exit, Result, Signals, output};
 use perihelion_engine::clock;
 use perihelion_runtime::{self as runtime, Changed, Documents, Folders};
@@ -97,11 +97,7 @@ impl Following<'_> {
                 if !matches!(error, runtime::Error::Document { .. }) {
                     self.later.insert(path.to_owned());
                 }
-                output::error(&error.to_string());
-                let path = path.display().to_string();
-                self.tell_if_json(
-                    json!({ "event": "failed", "path": path, "error": error.to_string() }),
-                )
+                self.tell_if_json(with_event("failed", refused(path, &error.into())))
             }
         }
     }

@@ -76,10 +76,7 @@ pub(super) async fn export(settings: Settings, args: ExportArgs) -> Result<Exit>
     match (failed, done.rejected_spans) {
         (Some(error), _) => Err(error),
         (None, 0) => Ok(Exit::Done),
-        (None, rejected) => {
-            output::error(&format!("the collector rejected {rejected} spans"));
-            Ok(Exit::Failed)
-        }
+        (None, rejected) => Err(Error::SpansRejected(rejected)),
     }
 }
 

@@ -142,7 +142,7 @@ async fn an_unreachable_model_fails_the_run_and_the_thread_continues_when_it_is_
     let report = run.json();
     assert_eq!(report["status"], "failed");
     assert!(report["error"].as_str().unwrap().contains("cannot reach the model endpoint"));
-    run.says("error: cannot reach the model endpoint").says("perihelion resume");
+    run.says("error[cli.run-failed]: cannot reach the model endpoint").says("perihelion resume");
 
     world.set("OPENAI_BASE_URL", &back);
     let done = world.run(&["resume", "t", "-q"]).await.code(0);

@@ -1,5 +1,6 @@
 //! What a new user stumbles over: each thing is named with its way out, and costs no more than itself.
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 use perihelion::llm::Role;
@@ -233,7 +234,22 @@ async fn events_are_lines_of_json_with_the_result_last() {
     assert!(events.iter().all(|event| event["type"].is_string()), "{run:?}");
     let is_call = |event: &&serde_json::Value| event["payload"]["tool"] == "files.read";
     assert!(events.iter().any(|event| is_call(&event)), "{run:?}");
+    // The page marks the types that are printed.
+    let page = std::fs::read_to_string(EVENTS_PAGE).unwrap();
+    let rows = |end: &str| -> BTreeSet<String> {
+        let rows = page.lines().filter(|line| line.ends_with(end));
+        rows.filter_map(|row| Some(row.split('`').nth(1)?.to_owned())).collect()
+    };
+    let printed: BTreeSet<String> =
+        events.iter().map(|event| event["type"].as_str().unwrap().to_owned()).collect();
+    let marked = rows("| Yes |");
+    assert!(printed.is_subset(&marked), "{printed:?}, marked: {marked:?}");
+    let always = ["checkpoint", "published", "task_ended", "task_started"];
+    assert!(always.iter().all(|kind| printed.contains(*kind)), "{printed:?}");
+    assert!(rows("| No |").iter().eq(["run_ended", "update", "values"]), "{:?}", rows("| No |"));
 }
+
+const EVENTS_PAGE: &str = concat!(env!("CARGO_MANIFEST_DIR"), "/docs/reference/events.md");
 
 const SCHEMA: &str = r#"{ "type": "object", "required": ["number"], "additionalProperties": false,
     "properties": { "number": { "type": "integer" } } }"#;

@@ -9,6 +9,8 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 use perihelion::runner::{RunOptions, Runner};
 use serde_json::json;
+use sqlx::ConnectOptions as _;
+use sqlx::sqlite::SqliteConnectOptions;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 
 use super::world::{World, answering, clarify, first, noting, reading, select};
@@ -207,6 +209,11 @@ async fn calls_of_a_tool_are_allowed_all_at_once_on_the_terminal() {
         "{output:?}"
     );
     assert_eq!(world.read("notes.jsonl").lines().count(), 2, "{output:?}");
+    // What a person decides while a run goes on is written down, too.
+    let options = SqliteConnectOptions::new().filename(world.path("data/perihelion/perihelion.db"));
+    let count = sqlx::query_scalar("SELECT COUNT(*) FROM audit WHERE action = 'approval.approved'");
+    let count: i64 = count.fetch_one(&mut options.connect().await.unwrap()).await.unwrap();
+    assert_eq!(count, 2);
 }
 
 /// Nothing is deleted on a terminal that nobody said yes to.

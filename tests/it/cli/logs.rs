@@ -36,6 +36,28 @@ async fn each_json_line_of_a_run_names_the_trace_and_the_span_that_the_viewers_h
     assert!(!plain.stderr.contains("trace_id"), "{plain:?}");
 }
 
+/// X6: text of people, models and tools is in lines for people alone, which are told apart by their target.
+#[tokio::test]
+async fn json_lines_for_people_have_a_target_of_their_own_and_logs_have_no_text_of_a_run() {
+    let mut world = World::new(reading()).await;
+    world.set("PERIHELION_LOG_FORMAT", "json");
+    world.set("PERIHELION_LOG", "perihelion=trace");
+    let texts = ["What is it?", "The answer is 42", "a.txt says 42"];
+    let has_text = |line: &&Value| texts.iter().any(|text| line.to_string().contains(text));
+    for quiet in [false, true] {
+        let args = ["run", "What is it?", "-q"];
+        let run = world.run(if quiet { &args } else { &args[..2] }).await.code(0);
+        let lines: Vec<Value> =
+            run.stderr.lines().map(|line| serde_json::from_str(line).unwrap()).collect();
+        let is_for_people = |line: &&Value| line["target"] == "perihelion::terminal";
+        let (shown, logged): (Vec<&Value>, Vec<&Value>) = lines.iter().partition(is_for_people);
+        assert_eq!(shown.iter().any(has_text), !quiet, "{shown:?}");
+        assert!(!logged.iter().any(has_text), "{logged:?}");
+        assert!(shown.iter().all(|line| line["trace_id"].is_null()), "{shown:?}");
+        assert!(logged.iter().any(|line| !line["trace_id"].is_null()), "{logged:?}");
+    }
+}
+
 /// S1.12: also what goes wrong before the settings are read.
 #[tokio::test]
 async fn with_json_logs_an_early_error_is_one_line_of_json() {

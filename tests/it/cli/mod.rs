@@ -3,6 +3,7 @@
 mod attaching;
 mod config;
 mod crashes;
+mod demo_pages;
 mod deployed;
 mod elicitation;
 mod encryption;

@@ -96,6 +96,17 @@ async fn wrong_options_are_refused_before_anything_happens() {
     assert!(!world.path("data").exists(), "no database was made");
 }
 
+/// Each document has its own reason, which a program tells from others by its code.
+#[tokio::test]
+async fn a_document_that_cannot_be_added_is_refused_with_a_code() {
+    let world = World::new(answering()).await;
+    let refused = world.run(&["documents", "add", "nothing.pdf", "--json"]).await.code(1);
+    let one = &refused.json()["documents"][0];
+    let code = one["code"].as_str().unwrap();
+    assert!(code.starts_with("documents."), "{one}");
+    refused.says(&format!("error[{code}]: {}", one["error"].as_str().unwrap()));
+}
+
 #[tokio::test]
 async fn an_empty_question_and_an_unknown_agent_are_refused_and_no_thread_is_made() {
     let world = World::new(answering()).await;

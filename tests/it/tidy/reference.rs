@@ -113,6 +113,18 @@ fn the_reference_has_every_error_code_with_its_remedy() {
     report(&problems, "docs/reference/errors.md has one row for each error code: these differ.");
 }
 
+/// Wrong arguments have no code, because clap words them, and neither do panics.
+const WITHOUT_CODE: [&str; 2] = ["src/cli/mod.rs", "src/cli/output.rs"];
+
+#[test]
+fn the_command_line_prints_errors_with_their_codes() {
+    let printed = Regex::new(r"\berror\(&|output::error\(").unwrap();
+    let all = super::sources("src/cli");
+    let is_printed = |source: &&super::Source| printed.is_match(&source.text);
+    let found: Vec<&str> = all.iter().filter(is_printed).map(|source| &*source.path).collect();
+    assert_eq!(found, WITHOUT_CODE, "use output::coded_error");
+}
+
 /// Returns a name as it is in JSON: `ToolCall` as `tool_call`.
 fn in_json(name: &str) -> String {
     let capital = Regex::new("([a-z])([A-Z])").unwrap();

@@ -89,7 +89,7 @@ pub(super) struct Table {
     pub tools: BTreeMap<String, ToolTable>,
 
     // Ours.
-    /// Kind of the server's agent. Defaults to the natural kind of a bundled server, otherwise to `tools`.
+    /// Kind of the server's agent. Defaults to the kind made for a bundled server, otherwise to `tools`.
     pub agent: Option<String>,
     /// Tools for the roles of the kind: role to tool.
     #[serde(default)]
