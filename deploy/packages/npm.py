@@ -6,7 +6,7 @@ import about
 import archives
 
 PLATFORM = f"perihelion-linux-{about.NODE}"
-# Starts the program of the platform's package, passes signals on, and ends as it ends.
+# Starts the program of the platform's package, passes signals on, and ends as it ends. A terminal interrupts both itself.
 LAUNCHER = """#!/usr/bin/env node
 "use strict";
 const { spawn } = require("node:child_process");
@@ -19,7 +19,7 @@ try {
   process.exit(1);
 }
 const child = spawn(program, process.argv.slice(2), { stdio: "inherit" });
-for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => child.kill(signal));
+for (const signal of ["SIGINT", "SIGTERM", "SIGHUP"]) process.on(signal, () => { if (signal !== "SIGINT" || !process.stdin.isTTY) child.kill(signal); });
 child.on("error", (error) => { console.error(`perihelion: ${error.message}`); process.exit(1); });
 child.on("exit", (code, signal) => { process.exitCode = code ?? 128 + require("node:os").constants.signals[signal]; });
 """

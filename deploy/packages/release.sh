@@ -29,10 +29,12 @@ sed -i "s/^## \[Unreleased\]$/## [Unreleased]\n\n## [$version] - $today/" CHANGE
 cargo update --workspace --quiet
 cargo update --workspace --quiet --manifest-path crates/python/Cargo.toml
 git commit --quiet --all --message "Release $version"
+trap 'echo "the release failed: undo its commit with \`git reset --keep HEAD^\`, and start it again" >&2' ERR
 deploy/packages/build.sh
 deploy/packages/test.sh
 # The notes are the message: headings begin as comments do.
 git tag --annotate --cleanup=whitespace "v$version" --message "Perihelion $version" --message "$notes"
+trap - ERR
 target=$(realpath -m "${CARGO_TARGET_DIR:-target}")/packages
 printf '%s\n' "$notes" >"$target/NOTES.md"
 # Later releases open what this one wrote; the program is that of the archive.

@@ -20,6 +20,37 @@ trap clean EXIT
 export HOME=$work/home XDG_DATA_HOME=$work/home/.local/share
 unset OPENAI_API_KEY OPENAI_BASE_URL OPENAI_MODEL DATABASE_URL
 
+# Presses Ctrl-C in a terminal in which a program is started by npm's launcher, and fails unless it gets one signal: it takes a
+# second one as an order to end at once. `interrupted_once LAUNCHER`.
+interrupted_once() {
+    local program
+    program=$work/interrupted/node_modules/perihelion-linux-$(node -p process.arch)/bin/perihelion
+    mkdir -p "$(dirname "$program")"
+    cp "$1" "$work/interrupted/launcher.js"
+    cat >"$program" <<'PYTHON'
+#!/usr/bin/env python3
+import signal, time
+signals = []
+signal.signal(signal.SIGINT, lambda *_: signals.append(time.monotonic()))
+print("ready", flush=True)
+while not signals or time.monotonic() < signals[0] + 1:
+    time.sleep(0.1)
+raise SystemExit(len(signals) - 1)
+PYTHON
+    chmod +x "$program"
+    python3 - "$work/interrupted/launcher.js" <<'PYTHON'
+import os, pty, sys
+child, terminal = pty.fork()
+if child == 0:
+    os.execvp("node", ["node", sys.argv[1]])
+shown = b""
+while b"ready" not in shown:
+    shown += os.read(terminal, 4096)
+os.write(terminal, b"\x03")
+sys.exit(os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]))
+PYTHON
+}
+
 heading() { printf '\n== %s\n\n' "$*"; }
 
 # Answers of the demo name this zone.
@@ -92,6 +123,7 @@ if command -v npm >/dev/null; then
     npm install --silent --global --offline --omit=optional "$packages"/perihelion-linux-*.tgz
     npm install --silent --global --offline --omit=optional "$packages"/perihelion-[0-9]*.tgz
     mkdir "$work/node" && (cd "$work/node" && NODE_PATH=$work/npm/lib/node_modules use "$work/npm/bin/perihelion")
+    interrupted_once "$work/npm/lib/node_modules/perihelion/bin/perihelion.js"
     npm uninstall --silent --global perihelion "$(basename "$(ls -d "$work"/npm/lib/node_modules/perihelion-linux-*)")"
     nothing_left "$work/npm"
 else

@@ -7,8 +7,8 @@ import { test } from "node:test";
 import { answered, ask, go, inspect, open, openActivity } from "./browser.mjs";
 import { setStage } from "./stage.mjs";
 
-let server, browser, tab;
-setStage({ further: ["asker"] }, (stage) => ({ server, browser, tab } = stage));
+let model, server, browser, tab;
+setStage({ further: ["asker"] }, (stage) => ({ model, server, browser, tab } = stage));
 
 const notes = () => readFile(join(server.home, "notes.jsonl"), "utf8").catch(() => "");
 /** Returns the request of a thread that waits for a person. */
@@ -69,6 +69,21 @@ test("a call is asked for, edited and approved by the keyboard alone", async () 
   await tab.keyboard.press("Enter");
   await answered(tab, "written down");
   assert.match((await notes()).slice(had.length), /Remember the keys/);
+});
+
+test("arguments with a number that a browser would round are not sent", async () => {
+  await ask(tab, "Please approve this note");
+  const card = tab.getByRole("region", { name: "Waiting for you" });
+  await card.getByRole("button", { name: "Edit", exact: true }).click();
+  await card.getByRole("button", { name: "Edit as JSON" }).click();
+  await card.getByLabel("Arguments").fill('{"text":"Pay","account":12345678901234567}');
+  await card.getByRole("button", { name: "Approve as edited" }).click();
+  await card.getByText("A number here has more digits than a browser can send.").waitFor();
+  await card.getByLabel("Arguments").fill('{"text":"Remember the account 12345678901234567"}');
+  const had = await notes();
+  await card.getByRole("button", { name: "Approve as edited" }).click();
+  await answered(tab, "written down");
+  assert.match((await notes()).slice(had.length), /12345678901234567/);
 });
 
 test("a call is denied from the inbox with a reason, which the agent is given", async () => {
@@ -201,6 +216,45 @@ test("an address that a server sends one to is shown whole before it is opened",
   await card.getByRole("button", { name: "Done" }).click();
   await answered(tab, "written down");
   assert.match(await deeds(), /pay accept/);
+});
+
+test("an answered question leaves the others open, and a second answer waits for the first", async () => {
+  await ask(tab, "Please do both");
+  const cards = tab.getByRole("region", { name: "Waiting for you" });
+  await cards.nth(1).waitFor();
+  model.hold();
+  const city = tab.getByLabel("City");
+  await tab.getByRole("button", { name: "Approve", exact: true }).click();
+  await cards.nth(1).waitFor({ state: "detached" });
+  await city.fill("Brno");
+  await tab.locator('.messages[aria-busy="true"]').waitFor();
+  const task = tab.getByRole("list", { name: "Tasks" }).getByRole("listitem").filter({ hasText: "Please use order." });
+  await task.getByText("waiting for you").waitFor();
+  assert.equal(await city.inputValue(), "Brno");
+  assert.ok(await city.evaluate((one) => one === document.activeElement));
+  await tab.getByLabel("Speed").selectOption("Fast");
+  await tab.getByRole("button", { name: "Send" }).click();
+  await cards.waitFor({ state: "detached" });
+  model.release();
+  await answered(tab, "written down");
+  assert.match(await deeds(), /order accept .*Brno/);
+  assert.equal(await cards.count(), 0);
+});
+
+test("every decision of a long turn stays after a refresh", async () => {
+  const thread = await ask(tab, "Please approve eleven notes");
+  const decided = tab.locator(".decided");
+  for (let number = 1; number <= 11; number += 1) {
+    await tab.getByRole("button", { name: "Approve", exact: true }).click();
+    await decided.nth(number - 1).waitFor();
+  }
+  await answered(tab, "written down");
+  const elsewhere = await server.json(`/v1/approvals/history?thread=${thread}`);
+  assert.equal(elsewhere.requests.length, 11);
+  await tab.reload();
+  await answered(tab, "written down");
+  await decided.nth(10).waitFor();
+  assert.equal(await decided.count(), 11);
 });
 
 test("a call of unknown outcome is decided by a person", async () => {

@@ -237,11 +237,85 @@ test("an answer gets a score and a note, which stay with the thread; the thread 
   await tab.locator('button[aria-label="Bad answer"][aria-pressed="true"]').waitFor();
   await inspect(tab, "feedback");
   const { metadata } = await server.json(`/threads/${thread}`);
-  assert.deepEqual(metadata.feedback, { 1: { score: -1, note: "Too short.", labels: ["style"] } });
+  const { values } = await server.json(`/threads/${thread}/state`);
+  assert.deepEqual(metadata.feedback, { 1: { score: -1, answer: values.messages.at(-1).id, note: "Too short.", labels: ["style"] } });
   const saved = tab.waitForEvent("download");
   await tab.getByLabel("More actions").click();
   await tab.getByRole("button", { name: "Export" }).click();
   assert.match(await readFile(await (await saved).path(), "utf8"), /Hello from the star/);
+  // Another answer was not rated.
+  await tab.getByRole("button", { name: "Retry" }).click();
+  await tab.locator('.messages[aria-busy="true"]').waitFor();
+  await answered(tab, "Hello from");
+  await tab.locator('button[aria-label="Bad answer"][aria-pressed="false"]').waitFor();
+  assert.equal(await tab.getByText("Too short. · style").count(), 0);
+});
+
+test("a turn asks the server for as little in a long thread as in a new one", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  const asked = [];
+  tab.on("request", (request) => asked.push(new URL(request.url())));
+  await askMore(tab, "Please read it again");
+  assert.equal(await answerOf(tab).count(), 2);
+  await tab.locator(".turn").nth(1).getByText(/^Worked/).waitFor();
+  await tab.locator(".turn").nth(1).getByText("Source").first().waitFor();
+  // It is looked whether the thread changed.
+  await tab.waitForRequest((request) => request.url().endsWith("/threads/search") && request.postData().includes('"ids"'));
+  assert.deepEqual(asked.filter(({ pathname }) => pathname === `/threads/${thread}`), []);
+  const streams = asked.filter(({ pathname }) => pathname.endsWith("/stream")).map(({ search }) => search);
+  assert.deepEqual(streams, ["?stream_mode=messages-tuple,custom,updates"]);
+});
+
+test("a turn that another client took meanwhile is there beside one's own", async () => {
+  const thread = await ask(tab, "Hello?");
+  await answered(tab, "Hello from");
+  await tab.getByLabel("Your question").fill("And mine?");
+  await server.json(`/threads/${thread}/runs/wait`, { assistant_id: "swarm", input: { question: "And another's?" } });
+  await tab.keyboard.press("Enter");
+  await tab.locator(".message.user").nth(2).waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  const questions = await tab.locator(".message.user .question").allInnerTexts();
+  assert.deepEqual(questions, ["Hello?", "And another's?", "And mine?"]);
+  assert.equal(await answerOf(tab).count(), 3);
+});
+
+test("while the conversation is summed up, the new turn has no work yet, and a stop there keeps its question", async () => {
+  const thread = await ask(tab, "Please read the paper");
+  await answered(tab, "written down");
+  for (const turn of [1, 2]) {
+    await tab.getByLabel("Your question").fill(`Please read it again, number ${turn}`);
+    await tab.keyboard.press("Enter");
+    await tab.locator(".message.user").nth(turn).waitFor();
+    await tab.locator('.messages[aria-busy="false"]').waitFor();
+  }
+  model.hold();
+  await tab.getByLabel("Your question").fill("Say hello");
+  await tab.keyboard.press("Enter");
+  const turns = tab.locator(".turn");
+  const asked = tab.locator(".message.user").filter({ hasText: "Say hello" });
+  const second = await open(browser, `${server.url}/#/chat/${thread}`, { context: tab.context() });
+  for (const shown of [tab, second]) {
+    await shown.bringToFront();
+    await shown.locator(".message.user").filter({ hasText: "Say hello" }).waitFor();
+    assert.equal(await shown.locator(".turn").nth(3).getByText("paper.md").count(), 0);
+    for (const turn of [0, 1, 2]) await shown.locator(".turn").nth(turn).getByText(/^Work/).waitFor();
+  }
+  assert.deepEqual(second.faults, []);
+  await second.close();
+  await tab.bringToFront();
+  await tab.getByRole("button", { name: "Stop" }).click();
+  for (const round of ["at once", "after a refresh"]) {
+    await tab.getByText("The run was stopped").waitFor();
+    assert.equal(await asked.count(), 1, round);
+    if (round === "at once") await tab.reload();
+  }
+  model.release();
+  await tab.getByRole("button", { name: "Continue" }).click();
+  await turns.nth(3).getByText("Hello from").waitFor();
+  await tab.locator('.messages[aria-busy="false"]').waitFor();
+  assert.equal(await asked.count(), 1);
+  assert.equal(await turns.count(), 4);
 });
 
 test("times are those of the reader's zone", async () => {

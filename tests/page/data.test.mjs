@@ -47,6 +47,24 @@ test("a table of 100,000 rows is sorted, filtered and exported", async () => {
   await inspect(tab, "a table of 100,000 rows");
 });
 
+test("ids of many digits are shown and saved with all of them, and so are columns of the same name", async () => {
+  await ask(tab, "Please use ids now");
+  await answered(tab, "written down");
+  for (const round of ["at once", "after a refresh"]) {
+    const table = tab.locator(".data-table").first();
+    await table.locator(".table-row").first().getByText("9007199254740993").waitFor();
+    const save = async (form) => {
+      const saved = tab.waitForEvent("download");
+      await table.getByRole("button", { name: form }).click();
+      return readFile(await (await saved).path(), "utf8");
+    };
+    assert.equal(await save("CSV"), "id,id,share\r\n9007199254740993,1,0.5\r\n-1234567890123456789,2,0.25");
+    const [first, second] = JSON.parse(await save("JSON"));
+    assert.deepEqual([first, second.id], [{ id: "9007199254740993", id_2: 1, share: 0.5 }, "-1234567890123456789"]);
+    if (round === "at once") await tab.reload();
+  }
+});
+
 test("what agents learned is listed, opened and deleted", async () => {
   await ask(tab, "Please read the paper");
   await answered(tab, "written down");

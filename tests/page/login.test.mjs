@@ -66,6 +66,38 @@ test("a person registers, logs in and logs out", async () => {
 });
 
 
+test("what one person typed is not shown to the next one in the same browser", async () => {
+  const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
+  try {
+    const guest = await open(browser, guarded.url);
+    const enter = async (name, button) => {
+      await guest.getByLabel("Name").fill(name);
+      await guest.getByLabel("Password").fill("correct horse battery staple");
+      await guest.getByRole("button", { name: button }).click();
+    };
+    const question = guest.getByLabel("Your question");
+    const expire = async () => {
+      await guest.context().clearCookies();
+      await guest.reload();
+      await guest.getByLabel("Name").waitFor();
+    };
+    await enter("ada", "Register");
+    await question.fill("What does Ada earn?");
+    await expire();
+    await enter("ada", "Log in");
+    await question.waitFor();
+    assert.equal(await question.inputValue(), "What does Ada earn?");
+    await expire();
+    await enter("bob", "Register");
+    await question.waitFor();
+    assert.equal(await question.inputValue(), "");
+    assert.deepEqual(guest.faults.filter((fault) => !fault.includes("401")), []);
+    await guest.context().close();
+  } finally {
+    await guarded.stop();
+  }
+});
+
 test("the one who manages sees the users, changes their scopes and shuts one out", async () => {
   const guarded = await startServer({ model: model.url, token: "open-sesame-and-come-in" });
   try {

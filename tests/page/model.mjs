@@ -3,7 +3,7 @@
  *
  * `approve`: a call that a person must approve; `clarify`: the supervisor asks which year is meant; `slow`: the answer comes
  * word by word, as fast as `release()` lets it; `long`: so does a long one; `read`: the files agent reads; `quote`: the papers agent
- * quotes documents; `study`: the files agent reads, and the notes agent waits for it, both as fast as `release()` lets them; `use TOOL`: the asker
+ * quotes documents; `both`: a call that a person must approve, and a form of another agent; `eleven`: as many calls to approve; `study`: the files agent reads, and the notes agent waits for it, both as fast as `release()` lets them; `use TOOL`: the asker
  * agent calls its tool, after a look at what strangers wrote where `look` is said, too; `break`: the answer fails while `isBroken`; anything else is answered at once.
  * The nodes `agent` and `report` are those of the examples `chat` and `research`: they answer as fast as `release()` lets them.
  */
@@ -38,6 +38,8 @@ function supervise(text) {
   const question = between(text, "<user_request>", "</user_request>");
   const worked = text.includes("<result ");
   if (question.includes("clarify") && !text.includes("1945")) return decision([], [], "Which year do you mean?");
+  if (question.includes("both") && !worked) return decision(["mcp_agent_notes", "mcp_agent_asker"], [task("mcp_agent_notes", "Write it down, slowly."), task("mcp_agent_asker", "Please use order.")]);
+  if (question.includes("eleven") && !worked) return decision(["mcp_agent_notes"], [task("mcp_agent_notes", "Write it down eleven times.")]);
   if (question.includes("approve") && !worked) return decision(["mcp_agent_notes"], [task("mcp_agent_notes", "Write it down.")]);
   if (question.includes("read") && !worked) return decision(["mcp_agent_files"], [task("mcp_agent_files", "Read it.")]);
   if (question.includes("quote") && !worked) return decision(["mcp_agent_papers"], [task("mcp_agent_papers", "How far does the perihelion of Mercury move in a century?")]);
@@ -60,9 +62,10 @@ function work(agent, messages) {
     const next = wanted[results.length];
     if (next) return { tool_calls: [{ id: `call_${results.length}`, type: "function", function: { name: next, arguments: '{"item":"a lamp"}' } }] };
   }
-  if (results.length > 0 || (slow && agent.endsWith("notes"))) return { content: `It gave: ${String(results.at(-1)?.content ?? "nothing").slice(0, 200)}`, slow };
-  const call = agent.endsWith("notes") ? ["append_note", { text: "Remember the milk" }] : ["read", { path: "paper.md" }];
-  return { tool_calls: [{ id: "call_1", type: "function", function: { name: call[0], arguments: JSON.stringify(call[1]) } }] };
+  const wanted = text.includes("eleven times") ? 11 : 1;
+  if (results.length >= wanted || (slow && agent.endsWith("notes"))) return { content: `It gave: ${String(results.at(-1)?.content ?? "nothing").slice(0, 200)}`, slow: slow || text.includes("slowly") };
+  const call = agent.endsWith("notes") ? ["append_note", { text: `Remember the milk${results.length > 0 ? `, ${results.length}` : ""}` }] : ["read", { path: "paper.md" }];
+  return { tool_calls: [{ id: `call_${results.length + 1}`, type: "function", function: { name: call[0], arguments: JSON.stringify(call[1]) } }] };
 }
 
 /** Answers a node of an example's graph; nothing for the agents of servers. */
@@ -112,6 +115,7 @@ export async function startModel() {
     let message = { content: "Hello from the star." };
     if (role === "supervisor") message = { content: supervise(text) };
     else if (role === "reflector") message = { content: JSON.stringify({ status: "APPROVED", refined_output: null, feedback: null }) };
+    else if (role === "summarizer") message = { content: "They greeted each other.", slow: true };
     else if (role === "architect") message = { content: JSON.stringify(TEAM) };
     else if (role === "agent") message = ofGraph(request.headers["x-perihelion-agent"], body.messages) ?? work(request.headers["x-perihelion-agent"] ?? "", body.messages);
     else if (role === "qa" && model.isBroken && between(text, "<user_request>", "</user_request>").includes("break")) {

@@ -5,9 +5,9 @@ import { test } from "node:test";
 import { build } from "../../web/app/node_modules/esbuild/lib/main.js";
 
 const source = new URL("../../web/app/src/", import.meta.url).pathname;
-const stdin = { contents: 'export * from "./parts/schema.ts"; export * from "./people/decide.ts";', resolveDir: source };
+const stdin = { contents: 'export * from "./parts/schema.ts"; export * from "./parts/edited.ts"; export * from "./people/decide.ts";', resolveDir: source };
 const { outputFiles: [{ text }] } = await build({ stdin, bundle: true, write: false, format: "esm" });
-const { asked, draftOf, kindOf, read, resolved } = await import(`data:text/javascript,${encodeURIComponent(text)}`);
+const { asked, draftOf, kindOf, parseEdited, read, resolved } = await import(`data:text/javascript,${encodeURIComponent(text)}`);
 
 const SCHEMA = {
   type: "object",
@@ -38,10 +38,20 @@ test("each property has the field that its schema asks for", () => {
 test("what stands in the fields becomes values of the schema's types, and nothing stays away", () => {
   const draft = { ...draftOf(root, SCHEMA), name: "globe", tags: ["a", "", "b"], extras: ["wax"], place: { city: "Padua" }, speed: "2", anything: '{"a":[1]}' };
   assert.deepEqual(read(draft, root, SCHEMA, true), { name: "globe", count: 3, tags: ["a", "b"], extras: ["wax"], place: { city: "Padua" }, isGift: false, speed: 2, anything: { a: [1] } });
-  assert.throws(() => read({ ...draft, anything: "{" }, root, SCHEMA, true), SyntaxError);
+  assert.throws(() => read({ ...draft, anything: "{" }, root, SCHEMA, true), /This is not JSON/);
   const choice = { title: "Length", enum: ["short", "long"] };
   assert.equal(read("short", choice, choice, true), "short");
   assert.equal(read('"any"', {}, {}, true), "any");
+});
+
+test("a number that a browser would round is not sent", () => {
+  const draft = { ...draftOf(root, SCHEMA), name: "globe", place: { city: "Padua" }, speed: "2" };
+  for (const [field, text] of [["count", "12345678901234567"], ["anything", "[9007199254740993]"]]) {
+    assert.throws(() => read({ ...draft, [field]: text }, root, SCHEMA, true), /more digits/);
+    assert.match(parseEdited(`{"${field}":${text}}`).problem, /more digits/);
+  }
+  assert.equal(read({ ...draft, count: ".5" }, root, SCHEMA, true).count, 0.5);
+  assert.deepEqual(parseEdited("[9007199254740991, 0.1]"), { value: [9007199254740991, 0.1] });
 });
 
 test("a question of a graph is put in words, with its options, its schema, or as it is", () => {

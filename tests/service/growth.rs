@@ -46,7 +46,7 @@ async fn turn(served: &Served, thread: &str, face: &str) -> String {
             text_of(served, post, "/a2a/message:send", &json!({ "message": message })).await
         }
         _ => {
-            body["stream_mode"] = json!(["values", "messages-tuple", "tasks", "custom", "updates"]);
+            body["stream_mode"] = json!(["messages-tuple", "custom", "updates"]);
             body["stream_resumable"] = json!(true);
             let run: Value =
                 serde_json::from_str(&text_of(served, post, &runs, &body).await).unwrap();
@@ -56,8 +56,8 @@ async fn turn(served: &Served, thread: &str, face: &str) -> String {
     }
 }
 
-/// Returns the statements of a turn through each API, and the bytes that were read for it.
-async fn costs(served: &Served, record: &Record, thread: &str) -> Vec<(usize, usize)> {
+/// Returns the statements of a turn through each API, the bytes that were read for it, and those of its answer.
+async fn costs(served: &Served, record: &Record, thread: &str) -> Vec<[usize; 3]> {
     let mut costs = Vec::new();
     for face in FACES {
         let mut of_face = Vec::new();
@@ -66,15 +66,14 @@ async fn costs(served: &Served, record: &Record, thread: &str) -> Vec<(usize, us
             let answer = turn(served, thread, face).await;
             assert!(answer.contains("Hello from the star."), "{face}: {answer}");
             let sent = record.take();
-            of_face.push((without_events(&sent).len(), sent.received));
+            of_face.push([without_events(&sent).len(), sent.received, answer.len()]);
         }
-        let least = |of: fn(&(usize, usize)) -> usize| of_face.iter().map(of).min().unwrap();
-        costs.push((least(|cost| cost.0), least(|cost| cost.1)));
+        costs.push([0, 1, 2].map(|what| of_face.iter().map(|cost| cost[what]).min().unwrap()));
     }
     costs
 }
 
-/// X1: statements, and bytes that the database sends, by API.
+/// X1: statements, bytes that the database sends, and bytes of the answer, by API.
 #[tokio::test]
 async fn a_turn_reads_as_little_of_a_long_conversation_as_of_a_short_one_through_each_api() {
     let (served, record) = Record::of_server().await;
@@ -93,7 +92,8 @@ async fn a_turn_reads_as_little_of_a_long_conversation_as_of_a_short_one_through
     let old = costs(&served, &record, &thread).await;
     for ((face, young), old) in FACES.into_iter().zip(young).zip(old) {
         println!("{face}: {young:?} statements and bytes on a young thread, {old:?} on an old one");
-        assert!(old.0 <= young.0 + 1, "{face}: {young:?}, {old:?}");
-        assert!(old.1 <= young.1 * 11 / 10 + 2_000, "{face}: {young:?}, {old:?}");
+        assert!(old[0] <= young[0] + 1, "{face}: {young:?}, {old:?}");
+        let grows = |of: usize| old[of] > young[of] * 11 / 10 + 2_000;
+        assert!(!grows(1) && !(face == "page" && grows(2)), "{face}: {young:?}, {old:?}");
     }
 }

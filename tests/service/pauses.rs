@@ -13,6 +13,7 @@ use super::{on_both, saying};
 
 on_both!(
     a_run_pauses_at_the_requested_nodes_and_continues_with_no_input_or_a_command,
+    a_thread_and_its_newest_state_are_shown_alike_before_each_node,
     a_state_that_is_edited_at_a_pause_is_run_on_from_there,
     messages_on_two_branches_of_a_thread_have_separate_ids,
     a_thread_s_stream_has_the_events_of_all_its_runs_once,
@@ -67,6 +68,22 @@ async fn a_run_pauses_at_the_requested_nodes_and_continues_with_no_input_or_a_co
     assert!(text.contains("data: {\"__interrupt__\":[]}"), "{text}");
     let (_, done) = served.post(&path, &unchanged()).await;
     assert_eq!((&done["answer"], &done["turn"]), (&json!("Hello from the star."), &json!(2)));
+}
+
+async fn a_thread_and_its_newest_state_are_shown_alike_before_each_node(served: Served) {
+    let thread = served.thread().await;
+    let path = format!("/threads/{thread}/runs/wait");
+    served.post(&path, &saying("hello")).await;
+    let mut body = saying("hello again");
+    for node in ["preprocess", "supervisor", "qa"] {
+        served.post(&path, &pausing(body, "interrupt_before", json!("*"))).await;
+        let (_, there) = served.get(&format!("/threads/{thread}")).await;
+        let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
+        assert_eq!((&there["values"], &state["next"]), (&state["values"], &json!([node])));
+        let shown = there["values"]["messages"].as_array().unwrap();
+        assert_eq!((shown.len(), &shown[2]["content"]), (3, &json!("hello again")));
+        body = json!({ "assistant_id": "swarm", "input": null });
+    }
 }
 
 /// X5: the plan is corrected before it is carried out, and the run continues where it paused.

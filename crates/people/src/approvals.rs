@@ -1,7 +1,7 @@
 //! Requests for approval: one row each, from the question to what became of it.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{query, select, stored_row, stored_words};
+use perihelion_database::{Query, query, select, stored_row, stored_words};
 use serde::{Deserialize, Serialize};
 use uuid::Uuid;
 
@@ -106,16 +106,22 @@ impl People {
         Ok(self.of(tenant).rows(&find.binds((tenant, thread))).await?)
     }
 
-    /// Lists a tenant's requests, newest first.
+    /// Lists the requests of a tenant, or of one of its threads, newest first.
     pub async fn approvals(
         &self,
         tenant: &str,
+        thread: Option<Uuid>,
         limit: Option<u32>,
     ) -> Result<Vec<ApprovalRequest>> {
-        let find = select::<ApprovalRequest>(
-            "FROM approval_request WHERE tenant = $1 ORDER BY asked_at DESC, id LIMIT $2",
-        );
+        let find = select::<ApprovalRequest>(match thread {
+            Some(_) => {
+                "FROM approval_request WHERE tenant = $1 AND thread_id = $3 \
+                 ORDER BY asked_at DESC, id LIMIT $2"
+            }
+            None => "FROM approval_request WHERE tenant = $1 ORDER BY asked_at DESC, id LIMIT $2",
+        });
         let limit = limit.map_or(100, i64::from).clamp(1, PAGE);
-        Ok(self.of(tenant).rows(&find.binds((tenant, limit))).await?)
+        let find = thread.into_iter().fold(find.binds((tenant, limit)), Query::bind);
+        Ok(self.of(tenant).rows(&find).await?)
     }
 }

@@ -345,7 +345,10 @@ async fn a_decision_in_time_replaces_a_mark_that_the_request_has_expired() {
         assert!(!ended(ApprovalStatus::Withdrawn, None).await.unwrap());
         assert!(ended(ApprovalStatus::Approved, Some("ann")).await.unwrap());
         assert!(!ended(ApprovalStatus::Denied, Some("bob")).await.unwrap());
-        let listed = people.approvals("acme", None).await.unwrap();
+        let of = async |thread| people.approvals("acme", thread, None).await.unwrap();
+        assert!(of(Some(Uuid::now_v7())).await.is_empty());
+        let listed = of(Some(thread)).await;
+        assert_eq!(of(None).await, listed);
         assert_eq!(
             (listed[0].status, listed[0].decided_by.as_deref()),
             (ApprovalStatus::Approved, Some("ann"))

@@ -75,16 +75,19 @@ async fn conversation(
 /// Makes a case of each answered turn: its question after the earlier ones, and its answer unless people reject it.
 fn turns(thread: ThreadId, state: &GraphState, feedback: &Value) -> Vec<Value> {
     let mut questions: Vec<Value> = Vec::new();
-    let mut answers: BTreeMap<usize, &str> = BTreeMap::new();
+    let mut answers: BTreeMap<usize, (&str, &str)> = BTreeMap::new();
     for message in (0..state.messages.len()).filter_map(|index| state.messages.get(index)) {
         if message.role == "user" && message.name.is_none() && !message.is_clarification() {
             questions.push(json!({ "question": message.content }));
         } else if message.is_answer() {
-            answers.insert(questions.len(), &message.content);
+            answers.insert(questions.len(), (&message.id, &message.content));
         }
     }
-    let case = |(turn, answer): (usize, &str)| {
+    let case = |(turn, (id, answer)): (usize, (&str, &str))| {
         let given = &feedback[turn.to_string()];
+        // An answer of another branch was rated.
+        let is_of_another = given["answer"].as_str().is_some_and(|rated| rated != id);
+        let given = if is_of_another { &Value::Null } else { given };
         let score = given["score"].as_i64().unwrap_or_default();
         let labels = given["labels"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let verdict = ["bad", "good"].into_iter().zip([-1, 1]).find(|(_, sign)| *sign == score);
@@ -132,11 +135,16 @@ mod tests {
         let state =
             GraphState { messages: messages.into_iter().collect(), ..GraphState::default() };
         let thread = ThreadId(uuid::Uuid::nil());
-        let all = turns(thread, &state, &json!({ "2": { "score": -1 } }));
-        let found: Vec<_> = all
-            .iter()
-            .map(|line| (line["turns"].as_array().map(Vec::len), line["tags"].clone()))
-            .collect();
-        assert_eq!(found, [(Some(1), json!([])), (Some(2), json!(["bad"]))]);
+        let tags = |feedback: Value| -> Vec<_> {
+            let all = turns(thread, &state, &json!({ "2": feedback }));
+            let tags =
+                |line: &Value| (line["turns"].as_array().map(Vec::len), line["tags"].clone());
+            all.iter().map(tags).collect()
+        };
+        let rated = [(Some(1), json!([])), (Some(2), json!(["bad"]))];
+        assert_eq!(tags(json!({ "score": -1 })), rated);
+        assert_eq!(tags(json!({ "score": -1, "answer": "2.9.qa" })), rated);
+        let of_another_branch = json!({ "score": -1, "answer": "2.5.qa" });
+        assert_eq!(tags(of_another_branch), [(Some(1), json!([])), (Some(2), json!([]))]);
     }
 }

@@ -4,6 +4,7 @@ use std::sync::atomic::Ordering;
 
 use chrono::TimeDelta;
 use perihelion_people::{ApprovalRequest, ApprovalStatus, far};
+use uuid::Uuid;
 
 use super::answering::is_closed;
 use super::monitor::{PAGE, Place};
@@ -35,19 +36,23 @@ impl Service {
         }
     }
 
-    /// Lists the requests of the tenant, newest first; withdrawn ones are marked before they are shown.
+    /// Lists the requests of the tenant, or of one of its threads, newest first; withdrawn ones are marked before they are shown.
     ///
     /// # Errors
     /// [`Error::People`].
-    pub async fn approvals(&self, limit: Option<u32>) -> Result<Vec<ApprovalRequest>> {
-        let all = self.people().approvals(self.tenant(), limit).await?;
+    pub async fn approvals(
+        &self,
+        thread: Option<Uuid>,
+        limit: Option<u32>,
+    ) -> Result<Vec<ApprovalRequest>> {
+        let all = self.people().approvals(self.tenant(), thread, limit).await?;
         let pending: Vec<ApprovalRequest> =
             all.iter().filter(|one| one.status == ApprovalStatus::Pending).cloned().collect();
         if pending.is_empty() || !self.parts.are_stale_expired.load(Ordering::Acquire) {
             return Ok(all);
         }
         self.note_withdrawn(&pending).await?;
-        Ok(self.people().approvals(self.tenant(), limit).await?)
+        Ok(self.people().approvals(self.tenant(), thread, limit).await?)
     }
 
     /// Marks those requests as withdrawn for which their threads no longer wait.

@@ -9,7 +9,9 @@ use uuid::Uuid;
 
 use super::kept::Run;
 use super::{ClientStatus, Order, Result, Service};
-use perihelion_engine::checkpoint::{self, EffectKind, EffectRow, ThreadStatus};
+use perihelion_engine::checkpoint::{
+    self, EffectKind, EffectRow, StepKind, ThreadInfo, ThreadStatus,
+};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{self as runtime, InterruptView, Served, ThreadState};
 use perihelion_star::question::Question;
@@ -68,12 +70,25 @@ impl Service {
             ThreadStatus::Idle => Vec::new(),
             _ => self.open_questions(&info).await?.0,
         };
+        Ok((self.newest_state(&info).await?, open))
+    }
+
+    /// Reads the newest state of a thread; after an input, with the message that the next step takes in from it.
+    pub(super) async fn newest_state(&self, info: &ThreadInfo) -> Result<Option<ThreadState>> {
         // Of a graph that this program does not have, nobody here can tell the state.
-        let state = match self.runtime().graph(&info.graph).ok().filter(|_| head > 0) {
-            Some(graph) => Some(graph.state(thread, None).await?),
-            None => None,
+        let graph = self.runtime().graph(&info.graph).ok().filter(|_| info.head > 0);
+        let Some(graph) = graph else { return Ok(None) };
+        let store = self.runtime().store();
+        let newest = match info.status {
+            ThreadStatus::Idle => None,
+            _ => store.history(info.id, Some(info.head + 1), 1).await?.pop(),
         };
-        Ok((state, open))
+        if let Some(input) = newest.filter(|row| row.kind == StepKind::Input)
+            && let Some(before) = self.state_at(graph, info.id, input.seq - 1).await?
+        {
+            return Ok(Some(graph.fold(info.id, &before, &input).await?.shown));
+        }
+        Ok(Some(graph.state(info.id, None).await?))
     }
 
     pub async fn left_by(&self, run: &Run) -> Result<RunSummary> {

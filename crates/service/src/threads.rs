@@ -233,10 +233,8 @@ impl Service {
             StatesOf::Untitled => view.title().is_none(),
             StatesOf::None => false,
         };
-        // Of a graph that this program does not have, nobody here can tell the state.
-        let graph = self.runtime().graph(&view.info.graph).ok();
-        if let Some(graph) = graph.filter(|_| is_shown && view.info.head > 0) {
-            view.state = Some(graph.state(view.info.id, None).await?);
+        if is_shown {
+            view.state = self.newest_state(&view.info).await?;
         }
         Ok(view)
     }

@@ -7,6 +7,7 @@ use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
+use uuid::Uuid;
 
 use crate::http::{Body, JsonResult, Query, Refusal};
 use perihelion_engine::clock;
@@ -57,14 +58,15 @@ pub(super) async fn list(service: State<Service>) -> JsonResult {
 #[serde(default)]
 pub(super) struct Page {
     limit: Option<u32>,
+    thread: Option<Uuid>,
 }
 
 /// Lists the requests and their results, newest first.
 pub(super) async fn history(
     service: State<Service>,
-    Query(Page { limit }): Query<Page>,
+    Query(Page { limit, thread }): Query<Page>,
 ) -> JsonResult {
-    let requests = service.approvals(limit).await?;
+    let requests = service.approvals(thread, limit).await?;
     Ok(Json(json!({ "requests": requests })))
 }
 

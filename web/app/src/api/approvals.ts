@@ -30,10 +30,14 @@ export interface Decided {
 /** A decision, or an answer in the form that the kind of question takes. */
 export type Reply = { decision: "approve" | "deny"; reason?: string; arguments?: Json } | { answer: Json };
 
+/** Requests that are read at a time, of all threads and of one. */
+export const HISTORY = 50;
+const OF_THREAD = 1_000;
+
 export const approvals = {
   list: () => json<Waiting[]>("v1/approvals"),
   /** What was asked, newest first, with who decided it. */
-  history: async () => (await json<{ requests: Decided[] }>("v1/approvals/history?limit=50")).requests,
+  history: async (thread?: string) => (await json<{ requests: Decided[] }>(`v1/approvals/history?limit=${thread ? `${OF_THREAD}&thread=${encodeURIComponent(thread)}` : HISTORY}`)).requests,
   /** Answers by id alone, so that an answer never reaches another question; the thread continues in the run that is returned. */
   answer: (id: string, reply: Reply) => json<{ thread_id: string; run_id: string }>(`v1/approvals/${encodeURIComponent(id)}`, reply),
 };

@@ -1,6 +1,7 @@
 /** Threads, their states and runs. */
 
-import { SUPERVISOR } from "./graphs.ts";
+import { SUPERVISOR, isOwn } from "./graphs.ts";
+import { readExact } from "./exact.ts";
 import { json, send } from "./http.ts";
 import type { Checkpoint, Json, Run, Thread, ThreadHead, ThreadState, ThreadStatus } from "./types.ts";
 
@@ -21,8 +22,14 @@ export interface ThreadQuery {
 /** What lists show: states stay where they are. */
 const HEAD = ["thread_id", "created_at", "updated_at", "status", "title", "metadata"];
 
+/** How a thread stands, without its title, for which the server may have to read its state. */
+const STANDING = ["thread_id", "updated_at", "status", "metadata", "interrupts", "error"];
+
 /** What of a run's events is shown. */
-const MODES = ["values", "messages-tuple", "tasks", "custom", "updates"];
+const MODES = ["messages-tuple", "custom", "updates"];
+
+/** Returns the modes of a graph: how updates change the state of one that the program brought along, the page does not know. */
+const modesOf = (graph: unknown) => (isOwn(graph) ? ["values", "tasks", ...MODES] : MODES);
 
 const at = (thread: string) => `threads/${encodeURIComponent(thread)}`;
 
@@ -39,9 +46,16 @@ export const threads = {
       ...(title && { title }),
       ...(text && { text }),
     }),
-  get: (thread: string) => json<Thread>(at(thread)),
-  /** How a thread stands, without its state; none where there is no such thread. */
+  get: async (thread: string) => {
+    const text = await (await send(at(thread))).text();
+    const read = readExact<Thread>(text);
+    // Edited arguments of a call are sent back.
+    return Object.keys(read.interrupts ?? {}).length > 0 ? { ...read, interrupts: (JSON.parse(text) as Thread).interrupts ?? {} } : read;
+  },
+  /** A thread as lists show it; none where there is no such thread. */
   head: async (thread: string) => (await json<ThreadHead[]>("threads/search", { ids: [thread], select: HEAD, limit: 1 }))[0],
+  /** How a thread stands, without its state; none where there is no such thread. */
+  standing: async (thread: string) => (await json<Omit<Thread, "values">[]>("threads/search", { ids: [thread], select: STANDING, limit: 1 }))[0],
   /** Creates a thread; with an id, once at most. */
   create: (metadata: Json = {}, id?: string) => json<Thread>("threads", { metadata, ...(id && { thread_id: id, if_exists: "do_nothing" }) }),
   rename: (thread: string, title: string) => threads.annotate(thread, { title }),
@@ -70,15 +84,15 @@ export const runs = {
   start: (thread: string, body: { [key: string]: unknown }) =>
     json<Run>(`${at(thread)}/runs`, {
       assistant_id: SUPERVISOR,
-      stream_mode: MODES,
+      stream_mode: modesOf(body.assistant_id),
       stream_resumable: true,
       stream_subgraphs: true,
       on_disconnect: "continue",
       ...body,
     }),
   /** Opens the run's events after `last`; `-1` means from its beginning. */
-  stream: (thread: string, run: string, last: string, signal: AbortSignal) =>
-    send(`${at(thread)}/runs/${run}/stream?stream_mode=${MODES.join(",")}`, {
+  stream: (thread: string, run: string, graph: string, last: string, signal: AbortSignal) =>
+    send(`${at(thread)}/runs/${run}/stream?stream_mode=${modesOf(graph).join(",")}`, {
       headers: { accept: "text/event-stream", "last-event-id": last },
       signal,
     }),

@@ -142,7 +142,7 @@ export interface Run {
   updated_at?: string;
   metadata?: { [key: string]: Json } | null;
   /** What it was started with; an answer to a question has no input. */
-  kwargs?: { input?: Json };
+  kwargs?: { input?: Json; command?: { resume?: string } | null };
 }
 
 export interface Checkpoint {

@@ -35,7 +35,7 @@ export function LiveActivity({ work, live, open, lost, since, isWriting }: LiveP
         {lost ? <><span class="dot bad" aria-hidden="true" /> Connection lost. Reconnecting…</> : <><span class="dot busy" aria-hidden="true" /> <span class="now">{now}</span></>}
         <Elapsed since={since} />
       </p>
-      <Checklist items={checklist(work, live, open, true, isWriting)} calls={live.calls} work={work} />
+      <Checklist items={checklist(work, open, true, isWriting)} calls={live.calls} work={work} />
     </section>
   );
 }
@@ -97,7 +97,7 @@ function Opened({ thread, work, live, open, isNewest, runs }: DoneProps) {
   const spent = trace.data?.spent;
   return (
     <>
-      <Checklist items={checklist(work, live, open, false, false)} calls={calls} work={work} />
+      <Checklist items={checklist(work, open, false, false)} calls={calls} work={work} />
       {work.planner && <Decision planner={work.planner} />}
       {spent && <p class="hint small">{plural(spent.calls, "model call")} · {plural(spent.input_tokens + spent.output_tokens, "token")}{spent.nano_usd !== undefined && ` · ${dollars(spent.nano_usd)}`}</p>}
     </>

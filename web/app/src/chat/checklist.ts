@@ -2,7 +2,6 @@
 
 import type { AgentResult, Interrupt, Planner, TaskRecord } from "../api/types.ts";
 import { agentName } from "../parts/text.ts";
-import type { Live, LiveTask } from "./live.ts";
 
 /** What a turn planned, handed out and got back. */
 export interface Work {
@@ -35,9 +34,7 @@ export function problem(error: AgentResult["error"]): string | null {
 }
 
 /** Makes the checklist; the plan gives titles where it has one for each task and one for the answer. */
-export function checklist({ plan, tasks, results }: Work, live: Live, open: Interrupt[], busy: boolean, isWriting: boolean): Item[] {
-  const states = new Map<string, LiveTask["state"]>();
-  for (const task of live.tasks.values()) if (!task.namespace) states.set(task.name, task.state);
+export function checklist({ plan, tasks, results }: Work, open: Interrupt[], busy: boolean, isWriting: boolean): Item[] {
   const asking = new Set(open.map((one) => String(one.value.agent ?? "")));
   const resultOf = (task: TaskRecord) => results.find((result) => result.agent === task.agent && result.task === task.task);
   const before = (task: TaskRecord) => tasks.filter((other) => task.depends_on?.includes(other.id) && !resultOf(other));
@@ -45,8 +42,7 @@ export function checklist({ plan, tasks, results }: Work, live: Live, open: Inte
   function how(task: TaskRecord): How {
     const result = resultOf(task);
     if (result) return result.error ? "failed" : "done";
-    if (asking.has(task.agent) || states.get(task.agent) === "waiting") return "waiting";
-    if (states.get(task.agent) === "failed") return "failed";
+    if (asking.has(task.agent)) return "waiting";
     if (before(task).length > 0) return "later";
     return busy ? "working" : "open";
   }

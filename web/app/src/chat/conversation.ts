@@ -5,13 +5,14 @@ import { approvals, type Reply } from "../api/approvals.ts";
 import { SUPERVISOR, isOwn } from "../api/graphs.ts";
 import { ServerError } from "../api/http.ts";
 import { runs, threads } from "../api/threads.ts";
-import type { Checkpoint, Interrupt, Json, Run, ThreadStatus, Values } from "../api/types.ts";
+import type { Interrupt, Json, Run, Thread, ThreadState, ThreadStatus, Values } from "../api/types.ts";
 import { complain } from "../parts/notice.tsx";
 import { threadsChanged } from "./changed.ts";
 import { feedbackOf, type Feedback } from "./feedback.tsx";
+import { isUnnamed, withQuestion } from "./folding.ts";
 import { follow, type Connection } from "./follow.ts";
-import { after, idle, type Live } from "./live.ts";
-import { endedEarly } from "./turns.ts";
+import { after, basedOn, idle, type Live } from "./live.ts";
+import { endedEarly, from, type Arrival } from "./turns.ts";
 
 export interface Request {
   question: string;
@@ -33,10 +34,18 @@ export interface Sending {
 /** Key of a run's metadata that has the id of its request. */
 const REQUEST = "request_id";
 
+/** Runs of a turn that are looked through for its first one: each answer to a question is a run. */
+const RUNS = 200;
+
 /** Returns the run that a request began, if the server accepted it. */
 async function acceptedRun(thread: string, id: string): Promise<Run | undefined> {
   return (await runs.list(thread)).find((run) => run.metadata?.[REQUEST] === id);
 }
+
+const hasInput = (run: Run) => Boolean(run.kwargs?.input);
+
+/** Returns the question that a run answers; none where it has an input. */
+const answerOf = (run: Run) => run.kwargs?.command?.resume;
 
 let begun = "";
 
@@ -64,8 +73,6 @@ export class Conversation {
   readonly feedback: Signal<{ [turn: string]: Feedback }> = signal({});
   readonly live: Signal<Live> = signal(idle);
   readonly run: Signal<Run | null> = signal(null);
-  /** The newest run that is over. */
-  readonly lastRun: Signal<Run | null> = signal(null);
   /** When the newest turn began. */
   readonly began: Signal<string | undefined> = signal(undefined);
   readonly connection: Signal<Connection> = signal("over");
@@ -81,6 +88,8 @@ export class Conversation {
   /** The thread's last change when it was read; none once a run wrote since. */
   private readAt: string | null = null;
   private following: AbortController | null = null;
+  /** Questions that were answered here and whose runs may not have begun. */
+  private readonly answered = new Set<string | undefined>();
 
   constructor(readonly thread: string) {
     void this.open();
@@ -104,9 +113,9 @@ export class Conversation {
   /** Follows a run that somebody else began, such as another tab. */
   async join() {
     if (this.run.value || this.closed.signal.aborted) return;
-    const list = await runs.list(this.thread);
-    this.lastRun.value = list.find((run) => run.status !== "pending" && run.status !== "running") ?? null;
-    this.began.value = list.find((run) => run.kwargs?.input)?.created_at;
+    const newest = await runs.list(this.thread);
+    const list = newest.length === 0 || newest.some(hasInput) ? newest : await runs.list(this.thread, RUNS);
+    this.began.value = list.find(hasInput)?.created_at;
     // The oldest: others wait for it.
     const active = list.filter((run) => run.status === "pending" || run.status === "running").at(-1);
     if (active && !this.run.value) this.watch(active);
@@ -123,21 +132,21 @@ export class Conversation {
   async look() {
     if (this.run.value || this.loading.value || this.closed.signal.aborted) return;
     if (this.unread.value) return this.open();
-    const head = await threads.head(this.thread);
-    if (head?.updated_at === this.readAt && head?.status !== "busy") return;
+    const now = await threads.standing(this.thread);
+    if (now?.updated_at === this.readAt && now?.status !== "busy") return;
     await this.join();
     if (!this.run.value) await this.read();
   }
 
-  /** Reads the thread, and returns how it stands. */
-  private async read(): Promise<ThreadStatus | null> {
+  /** Reads the thread, without its state where that is known, and returns how it stands. */
+  private async read(values?: Values | null): Promise<ThreadStatus | null> {
     const before = this.run.value;
-    const thread = await threads.get(this.thread);
+    const thread: Thread | Omit<Thread, "values"> = (values && (await threads.standing(this.thread))) || (await threads.get(this.thread));
     // A run that began meanwhile knows more.
     if (this.closed.signal.aborted || this.run.value !== before) return null;
-    const open = Object.values(thread.interrupts ?? {}).flat();
+    const open = Object.values(thread.interrupts ?? {}).flat().filter(({ id }) => !this.answered.has(id));
     // What did not change stays the same value, so that nothing is drawn again.
-    if (this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
+    if ("values" in thread && this.readAt !== thread.updated_at) this.values.value = thread.values ?? null;
     this.readAt = thread.updated_at;
     this.graph.value = String(thread.metadata?.graph_id ?? SUPERVISOR);
     this.interrupts.value = open;
@@ -147,39 +156,50 @@ export class Conversation {
     return thread.status;
   }
 
-  private watch(run: Run) {
+  /** Follows a run; a state that is not known is read once the run has changed it. */
+  private watch(run: Run, base: Values | null = null) {
     this.following?.abort();
     const following = new AbortController();
     this.following = following;
     this.closed.signal.addEventListener("abort", () => following.abort(), { once: true });
     this.run.value = run;
     this.readAt = null;
-    this.live.value = idle;
     this.stopped.value = false;
     // Events of one frame are drawn once.
-    let next: Live = idle;
+    const isFolded = !isOwn(this.graph.value);
+    let next: Live = { ...idle, ...(isFolded && { values: base, updates: [] }), interrupts: this.besides(run) };
     let drawing = 0;
+    let isReading = false;
     const draw = () => {
       drawing = 0;
       if (following.signal.aborted) return;
       this.live.value = next;
       if (next.values) this.values.value = next.values;
-      this.interrupts.value = next.interrupts;
+      this.interrupts.value = next.interrupts.filter(({ id }) => !this.answered.has(id));
+    };
+    draw();
+    const changed = (now: Live) => {
+      next = now;
+      drawing ||= requestAnimationFrame(draw);
+      if (!next.updates?.length || next.values || isReading) return;
+      isReading = true;
+      const read = threads.get(this.thread).then(({ values }) => values && changed(basedOn(next, values)));
+      // At the end of the run it is read again.
+      void read.catch(() => {}).finally(() => (isReading = false));
     };
     const follower = {
-      event: (event: Parameters<typeof after>[1]) => {
-        next = after(next, event);
-        drawing ||= requestAnimationFrame(draw);
-      },
+      event: (event: Parameters<typeof after>[1]) => changed(after(next, event)),
       connection: (state: Connection) => {
         this.connection.value = state;
       },
     };
-    follow(this.thread, run.run_id, follower, following.signal)
+    follow(this.thread, run.run_id, this.graph.value, follower, following.signal)
       .then(async () => {
         if (following.signal.aborted) return;
         cancelAnimationFrame(drawing);
-        await this.read();
+        draw();
+        this.answered.delete(answerOf(run));
+        await this.read(isFolded && next.values && !isUnnamed(next.values) ? next.values : null);
         if (following.signal.aborted) return;
         // What ended a turn early stands in the thread itself.
         if (!endedEarly(this.values.value)) this.error.value ??= next.error;
@@ -188,6 +208,7 @@ export class Conversation {
         threadsChanged.value += 1;
         // Others may wait their turn.
         await this.join();
+        if (!this.run.value) this.answered.clear();
       })
       .catch((error: Error) => {
         complain(error);
@@ -197,28 +218,33 @@ export class Conversation {
       });
   }
 
-  private async start(body: { [key: string]: unknown }) {
+  /** Returns the open questions that a run leaves open. */
+  private besides(run: Run): Interrupt[] {
+    const answered = answerOf(run);
+    const isAnswer = this.answered.has(answered) || this.interrupts.value.some(({ id }) => id === answered);
+    return isAnswer ? this.interrupts.value.filter(({ id }) => id !== answered) : [];
+  }
+
+  /** Starts a run that continues from a state. */
+  private async start(body: { [key: string]: unknown }, base: Values | null) {
     this.error.value = null;
     const run = await runs.start(this.thread, { ...(isOwn(this.graph.value) && { assistant_id: this.graph.value }), ...body });
     if (body.input) this.began.value = run.created_at;
     threadsChanged.value += 1;
-    this.watch(run);
+    this.watch(run, base);
   }
 
-  /** Asks; at an older checkpoint this begins a branch there. A request that the server accepted before is followed, and not sent again. */
-  async ask(request: Request | Json, { id, isRetry }: Sending, checkpoint?: Checkpoint | null) {
+  /** Asks; after an older state this begins a branch there. A request that the server accepted before is followed, and not sent again. */
+  async ask(request: Request | Json, { id, isRetry }: Sending, before?: ThreadState | null) {
     const accepted = isRetry && (await acceptedRun(this.thread, id));
     if (accepted) return this.watch(accepted);
-    await this.start({
-      input: request,
-      metadata: { [REQUEST]: id },
-      ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }),
-    });
+    const base = withQuestion(before?.values ?? this.values.value ?? {}, (request as Request).question);
+    await this.start({ input: request, metadata: { [REQUEST]: id }, ...from(before) }, base);
   }
 
-  /** Runs on from a step once more: what came after it stays as another branch. */
-  async branch(checkpoint: Checkpoint | null) {
-    await this.start({ input: null, ...(checkpoint && { checkpoint_id: checkpoint.checkpoint_id }) });
+  /** Runs on from where a question came in once more: what came after it stays as another branch. */
+  async branch({ before, at }: Arrival, question: string) {
+    await this.start({ input: null, ...from(at) }, withQuestion(before?.values ?? {}, question));
   }
 
   /** Answers an open question; a stale one is refused with the reason, and the thread is read again. An answer that the server accepted before is not sent again. */
@@ -226,8 +252,13 @@ export class Conversation {
     try {
       const { run_id } = await approvals.answer(interrupt, reply);
       threadsChanged.value += 1;
+      // With another question open, somebody else's answer to it may have changed the thread.
+      const base = this.interrupts.value.length === 1 ? this.values.value : null;
+      this.answered.add(interrupt);
       this.interrupts.value = this.interrupts.value.filter(({ id }) => id !== interrupt);
-      this.watch(await runs.get(this.thread, run_id));
+      const run = await runs.get(this.thread, run_id);
+      // A second answer waits for the run of the first.
+      if (!this.run.value) this.watch(run, base);
     } catch (error) {
       await this.look();
       if (!(isRetry && error instanceof ServerError && error.status === 409)) throw error;
@@ -236,7 +267,7 @@ export class Conversation {
 
   /** Continues a run that failed or was stopped. */
   async resume() {
-    await this.start({ input: null });
+    await this.start({ input: null }, this.values.value);
   }
 
   async stop() {

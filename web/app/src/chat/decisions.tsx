@@ -18,8 +18,8 @@ interface Props {
 }
 
 export function Decisions({ thread, since, key_ }: Props) {
-  const read = useLoad(() => approvals.history(), [thread, key_], { keep: true });
-  const shown = (read.data ?? []).filter((one) => one.thread === thread && one.decided_at && since && one.asked_at >= since);
+  const read = useLoad(() => approvals.history(thread), [thread, key_], { keep: true });
+  const shown = (read.data ?? []).filter((one) => one.decided_at && since && one.asked_at >= since);
   return <>{shown.toReversed().map((one) => <Line key={one.id} decided={one} />)}</>;
 }
 

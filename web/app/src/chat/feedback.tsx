@@ -10,6 +10,8 @@ import { readable } from "../parts/text.ts";
 /** A score of one turn: 1 or -1; labels and note are those of its case in a data set. */
 export interface Feedback {
   score: number;
+  /** The message that was rated: another branch has another answer in the same turn. */
+  answer?: string;
   note?: string;
   labels?: string[];
 }
@@ -26,6 +28,8 @@ export function feedbackOf(metadata: { [key: string]: Json } | null): { [turn: s
 interface Props {
   thread: string;
   turn: number;
+  /** Id of the answer. */
+  answer: string | undefined;
   /** The feedback of all turns. */
   all: { [turn: string]: Feedback };
   onChange: (all: { [turn: string]: Feedback }) => void;
@@ -34,13 +38,13 @@ interface Props {
 /** Reads labels that are separated by commas. */
 const labelsOf = (text: string) => [...new Set(text.split(",").map((label) => label.trim()).filter(Boolean))];
 
-export function FeedbackButtons({ thread, turn, all, onChange }: Props) {
-  const mine = all[turn];
+export function FeedbackButtons({ thread, turn, answer, all, onChange }: Props) {
+  const mine = all[turn]?.answer === undefined || all[turn].answer === answer ? all[turn] : undefined;
   const [draft, setDraft] = useState<{ score: number; note: string; labels: string } | null>(null);
   async function keep(feedback: Feedback) {
     return attempt(async () => {
       // Others rate too, and the server replaces the feedback of all turns.
-      const next = { ...feedbackOf((await threads.get(thread)).metadata), [turn]: feedback };
+      const next = { ...feedbackOf((await threads.get(thread)).metadata), [turn]: { ...feedback, ...(answer && { answer }) } };
       await threads.annotate(thread, { [KEY]: next as unknown as Json });
       onChange(next);
     });

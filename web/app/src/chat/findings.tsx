@@ -1,6 +1,7 @@
 /** What a turn found: a card for each chart and table, with the query that it comes from. */
 
 import { useState } from "preact/hooks";
+import { readExact } from "../api/exact.ts";
 import { threads } from "../api/threads.ts";
 import type { AgentResult, Table } from "../api/types.ts";
 import { ChartView, saveChart } from "../data/chart.tsx";
@@ -50,7 +51,7 @@ function Finding({ thread, result }: { thread: string; result: AgentResult }) {
 function TableOf({ thread, table, name }: { thread: string; table: Table; name: string }) {
   const [whole, setWhole] = useState<Table | null>(null);
   const { artifact } = table;
-  const read = async (key: string) => setWhole({ ...table, ...(JSON.parse((await threads.artifact(thread, key)).content) as Table) });
+  const read = async (key: string) => setWhole({ ...table, ...readExact<Table>((await threads.artifact(thread, key)).content) });
   return (
     <>
       <DataTable table={whole ?? table} name={name} />

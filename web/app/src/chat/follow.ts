@@ -32,7 +32,7 @@ const isOver = (status: string) => status !== "pending" && status !== "running";
  * A hidden tab keeps no connection, since a browser has six for a server; the log is durable, so it reads on from
  * the last event when it is shown. Ends when the run has ended or `signal` is aborted.
  */
-export async function follow(thread: string, run: string, follower: Follower, signal: AbortSignal): Promise<void> {
+export async function follow(thread: string, run: string, graph: string, follower: Follower, signal: AbortSignal): Promise<void> {
   let last = "-1";
   let failures = 0;
   let over = false;
@@ -52,7 +52,7 @@ export async function follow(thread: string, run: string, follower: Follower, si
     };
     let connected = false;
     try {
-      const response = await runs.stream(thread, run, last, stream.signal);
+      const response = await runs.stream(thread, run, graph, last, stream.signal);
       connected = true;
       heard();
       follower.connection("live");

@@ -1,10 +1,12 @@
 /** What a run shows while it lasts: a value made from its events, in order; no I/O. */
 
+import { readExact } from "../api/exact.ts";
 import type { ServerEvent } from "../api/sse.ts";
 import type { Interrupt, Message, Values } from "../api/types.ts";
 import { agentName, contentText } from "../parts/text.ts";
 import { calledTool } from "../data/tool-titles.ts";
 import { withCall, type Call } from "./calls.ts";
+import { afterUpdate, isOfAnotherTurn } from "./folding.ts";
 
 export interface LiveTask {
   id: string;
@@ -22,8 +24,9 @@ export interface Progress {
 }
 
 export interface Live {
-  run: string | null;
   values: Values | null;
+  /** The updates of which `values` are made, from the run's first on; null where the server sends whole states. */
+  updates: Values[] | null;
   /** Pieces of messages that are being written, by id, in order of appearance. */
   writing: Map<string, { name: string; text: string }>;
   tasks: Map<string, LiveTask>;
@@ -34,8 +37,8 @@ export interface Live {
 }
 
 export const idle: Live = {
-  run: null,
   values: null,
+  updates: null,
   writing: new Map(),
   tasks: new Map(),
   progress: [],
@@ -51,7 +54,8 @@ type Fields = { [key: string]: unknown };
 
 function parse(data: string): unknown {
   try {
-    return JSON.parse(data);
+    // Edited arguments of a call are sent back.
+    return data.includes("__interrupt__") ? JSON.parse(data) : readExact(data);
   } catch {
     return null;
   }
@@ -64,8 +68,6 @@ export function after(live: Live, { event, data }: ServerEvent): Live {
   if (typeof body !== "object" || body === null) return live;
   const fields = body as Fields;
   switch (name) {
-    case "metadata":
-      return { ...live, run: typeof fields.run_id === "string" ? fields.run_id : live.run };
     case "values":
       return namespace ? live : withValues(live, fields as Values);
     case "messages":
@@ -73,9 +75,8 @@ export function after(live: Live, { event, data }: ServerEvent): Live {
     case "tasks":
       return withTask(live, fields, namespace);
     case "updates":
-      return Array.isArray(fields.__interrupt__)
-        ? { ...live, interrupts: merged(live.interrupts, fields.__interrupt__ as Interrupt[]) }
-        : live;
+      if (Array.isArray(fields.__interrupt__)) return { ...live, interrupts: merged(live.interrupts, fields.__interrupt__ as Interrupt[]) };
+      return namespace ? live : withUpdates(live, fields);
     case "custom":
       return withProgress(live, fields);
     case "error":
@@ -92,25 +93,42 @@ function split(event: string): [string, string] {
 
 function withValues(live: Live, values: Values): Live {
   const known = new Set((values.messages ?? []).map((message) => message.id));
-  const writing = new Map([...live.writing].filter(([id]) => !known.has(id)));
+  const writing = new Map([...live.writing].filter(([id]) => !known.has(id) && !known.has(bare(id))));
   const interrupts = values.__interrupt__ ? merged(live.interrupts, values.__interrupt__) : live.interrupts;
   return { ...live, values, writing, interrupts };
 }
+
+function withUpdates(live: Live, nodes: Fields): Live {
+  if (!live.updates) return live;
+  const more = Object.values(nodes).filter((one): one is Values => typeof one === "object" && one !== null);
+  const next = { ...live, updates: [...live.updates, ...more] };
+  if (!live.values) return next;
+  return isOfAnotherTurn(live.values, more) ? { ...next, values: null } : withValues(next, more.reduce(afterUpdate, live.values));
+}
+
+/** Adds the updates that a run made so far to a state of its thread. */
+export const basedOn = (live: Live, values: Values) => withValues(live, (live.updates ?? []).reduce(afterUpdate, values));
 
 function merged(old: Interrupt[], more: Interrupt[]): Interrupt[] {
   const known = new Set(old.map((interrupt) => interrupt.id));
   return [...old, ...more.filter((interrupt) => !known.has(interrupt.id))];
 }
 
+/** Returns the id of a message without the number that it has where another attempt began it with other words. */
+const bare = (id: string) => id.replace(/^(\d+\.\d+\..+)\.\d+$/, "$1");
+
 function withPiece(live: Live, message: Message, about: Fields | undefined): Live {
   const id = message?.id;
-  if (!id || message.type === "human" || live.values?.messages?.some((known) => known.id === id)) return live;
+  if (!id || message.type === "human") return live;
+  const first = bare(id);
+  if (live.values?.messages?.some((known) => known.id === id || known.id === first)) return live;
   const old = live.writing.get(id);
   const piece = contentText(message.content);
   const isChunk = message.type.endsWith("Chunk");
   const text = isChunk && old ? old.text + piece : piece;
   const node = typeof about?.langgraph_node === "string" ? about.langgraph_node : "";
-  const writing = new Map(live.writing).set(id, { name: message.name ?? node, text });
+  const others = [...live.writing].filter(([other]) => other === id || bare(other) !== first);
+  const writing = new Map(others).set(id, { name: message.name ?? node, text });
   return { ...live, writing };
 }
 

@@ -2,7 +2,7 @@
 
 import { useEffect, useMemo, useState } from "preact/hooks";
 import type { Reply } from "../api/approvals.ts";
-import type { Checkpoint, Interrupt, Message } from "../api/types.ts";
+import type { Interrupt, Message, ThreadState } from "../api/types.ts";
 import { isOwn } from "../api/graphs.ts";
 import { reachable } from "../api/reachable.ts";
 import { ofThread } from "../api/runs.ts";
@@ -46,7 +46,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
   const isWide = useWide();
   /** The turn and number of the source that is open, or the run's details. */
   const [panel, setPanel] = useState<Shown | null>(() => sourceIn(route.value.query));
-  const [editing, setEditing] = useState<{ text: string; place: string; at: Checkpoint | null } | null>(null);
+  const [editing, setEditing] = useState<{ text: string; place: string; at: ThreadState | null } | null>(null);
   const [sent, setSent] = useState(isJustBegun(thread) ? 1 : 0);
   const values = conversation.values.value ?? {};
   const run = conversation.run.value;
@@ -68,7 +68,7 @@ function Dialogue({ conversation }: { conversation: Conversation }) {
     setEditing(null);
   }
   /** Asks the same once more, with the same options: a branch where the turn began. */
-  const again = (message: Message) => attempt(async () => conversation.branch((await arrival(thread, message)).at));
+  const again = (message: Message) => attempt(async () => conversation.branch(await arrival(thread, message), contentText(message.content)));
   const answer = (interrupt: Interrupt, reply: Reply) => attempt(() => conversation.answer(interrupt.id, reply));
   const edit = (message: Message) => arrival(thread, message).then(({ before }) => setEditing({ text: contentText(message.content), place: `${thread} ${message.id ?? "first"}`, at: before }), complain);
   const clarification = open.length === 1 && open[0]?.value.kind === "clarification" && !editing ? open[0].id : undefined;

@@ -3,7 +3,7 @@
 import { threads } from "../api/threads.ts";
 import type { ThreadHead } from "../api/types.ts";
 import { useLoad } from "../parts/load.ts";
-import { Time } from "../parts/time.tsx";
+import { Time, dayText } from "../parts/time.tsx";
 import { link, route } from "../router.ts";
 import { threadsChanged } from "./changed.ts";
 import { STATUS, isThere, recent, threadTitle } from "./titles.ts";
@@ -12,7 +12,6 @@ import { STATUS, isThere, recent, threadTitle } from "./titles.ts";
 const SHOWN = 10;
 
 const weekday = new Intl.DateTimeFormat(undefined, { weekday: "long" });
-const date = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
 
 /** Names the day of a moment as people do. */
 export function dayName(text: string): string {
@@ -20,7 +19,7 @@ export function dayName(text: string): string {
   const since = Math.round((new Date().setHours(0, 0, 0, 0) - new Date(text).setHours(0, 0, 0, 0)) / 86_400_000);
   if (since <= 0) return "Today";
   if (since === 1) return "Yesterday";
-  return since < 7 ? weekday.format(day) : date.format(day);
+  return since < 7 ? weekday.format(day) : dayText(day);
 }
 
 /** Groups threads by the day of their last change, in their order. */

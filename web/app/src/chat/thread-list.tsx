@@ -2,7 +2,7 @@
 
 import { useState } from "preact/hooks";
 import { isOwn } from "../api/graphs.ts";
-import { PAGE, threads } from "../api/threads.ts";
+import { PAGE, threads, type ThreadQuery } from "../api/threads.ts";
 import type { ThreadHead, ThreadStatus } from "../api/types.ts";
 import { Icon } from "../parts/icon.tsx";
 import { useLoad } from "../parts/load.ts";
@@ -21,17 +21,18 @@ export function ThreadsView() {
   const evaluated = route.value.query.get("evaluations") === "shown";
   const [words, setWords, title] = useWords();
   const [pages, setPages] = useState(1);
+  async function search(words: ThreadQuery) {
+    const offsets = Array.from({ length: pages }, (_, page) => page * PAGE);
+    return (await Promise.all(offsets.map((offset) => threads.search({ offset, evaluated, ...words, ...(status && { status }) })))).flat();
+  }
   const list = useLoad(
-    async () => {
-      const offsets = Array.from({ length: pages }, (_, page) => page * PAGE);
-      return (await Promise.all(offsets.map((offset) => threads.search({ offset, title, evaluated, ...(status && { status }) })))).flat();
-    },
+    () => search({ title }),
     [status, pages, title, evaluated, threadsChanged.value],
     { every: 10_000, keep: true },
   );
   const conversations = useLoad(
-    async () => (title ? threads.search({ text: title, evaluated, ...(status && { status }) }) : []),
-    [status, title, evaluated, threadsChanged.value],
+    async () => (title ? search({ text: title }) : []),
+    [status, pages, title, evaluated, threadsChanged.value],
     { keep: true },
   );
   return (
@@ -71,7 +72,7 @@ export function ThreadsView() {
                   <ul class="rows">{further.map((thread) => <Row key={thread.thread_id} thread={thread} />)}</ul>
                 </section>
               )}
-              {all.length >= pages * PAGE && <p class="buttons"><button type="button" onClick={() => setPages(pages + 1)}>Show more</button></p>}
+              {Math.max(all.length, conversations.data?.length ?? 0) >= pages * PAGE && <p class="buttons"><button type="button" onClick={() => setPages(pages + 1)}>Show more</button></p>}
             </>
           );
         }}

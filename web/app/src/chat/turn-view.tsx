@@ -55,7 +55,7 @@ export function TurnView({ thread, turn, runs, conversation, decisions, opened, 
       {shown.map((message, index) => <Answer key={message.id ?? index} message={message} onCite={onCite} writing={!isOver && !known.has(message.id)} />)}
       {isOver && <Findings thread={thread} results={work.results} />}
       {isOver && <SourceLines sources={sources} opened={opened} onOpen={onCite} />}
-      {isOver && answers.length > 0 && <footer class="message-tools"><CopyButton text={answers.map((message) => contentText(message.content)).join("\n\n")} label="Copy the answer" /> <FeedbackButtons thread={thread} turn={turn.number} all={conversation.feedback.value} onChange={(all) => (conversation.feedback.value = all)} /></footer>}
+      {isOver && answers.length > 0 && <footer class="message-tools"><CopyButton text={answers.map((message) => contentText(message.content)).join("\n\n")} label="Copy the answer" /> <FeedbackButtons thread={thread} turn={turn.number} answer={answers.at(-1)?.id} all={conversation.feedback.value} onChange={(all) => (conversation.feedback.value = all)} /></footer>}
       <CitationHover sources={sources} />
     </div>
   );

@@ -2,7 +2,7 @@
 
 import { isOwn } from "../api/graphs.ts";
 import { runs, threads } from "../api/threads.ts";
-import type { Checkpoint, Citation, Message, Values } from "../api/types.ts";
+import type { Citation, Message, ThreadState, Values } from "../api/types.ts";
 import type { Work } from "./checklist.ts";
 
 export interface Turn {
@@ -37,15 +37,21 @@ export function turnsOf(values: Values): Turn[] {
     else if (message.type === "human") begin(message);
     else if (!isOfAgent(message)) (all.at(-1) ?? begin(null)).answers.push(message);
   }
+  // A question that was not taken in yet opens the next turn: nothing was done in it.
+  const isNew = all.length === (values.turn ?? 0) + 1 && all.at(-1)?.answers.length === 0;
+  const newest = isNew ? all.length : values.turn;
   // Where each turn has one question, what was done in earlier ones is known by number.
-  const isNumbered = all.length === values.turn;
+  const isNumbered = all.length === newest;
   return all.map((turn, index) => {
     const isNewest = index === all.length - 1;
-    const isOf = ({ turn: number }: { turn?: number }) => (isNewest ? number === undefined || number === values.turn : isNumbered && number === index + 1);
-    const work = { plan: isNewest ? (values.plan ?? []) : [], planner: isNewest ? (values.planner ?? null) : null, tasks: (values.tasks ?? []).filter(isOf), results: (values.results ?? []).filter(isOf) };
+    const isOf = ({ turn: number }: { turn?: number }) => (isNewest ? number === undefined || number === newest : isNumbered && number === index + 1);
+    const work = { plan: isNewest && !isNew ? (values.plan ?? []) : [], planner: isNewest ? (values.planner ?? null) : null, tasks: (values.tasks ?? []).filter(isOf), results: (values.results ?? []).filter(isOf) };
     return { ...turn, work, citations: (values.citations ?? []).filter(isOf), isNewest, number: index + 1 };
   });
 }
+
+/** Names the step at which a run begins a branch; none where it continues. */
+export const from = (state: ThreadState | null | undefined) => state?.checkpoint && { checkpoint_id: state.checkpoint.checkpoint_id };
 
 /** Steps that are read at a time. */
 const PAGE = 50;
@@ -54,21 +60,21 @@ const PAGE = 50;
 const PAGES = 200;
 
 /** Where a message came into a thread. */
-interface Arrival {
-  /** The step before it; none where it is the thread's first. */
-  before: Checkpoint | null;
-  /** The first step that has it. */
-  at: Checkpoint | null;
+export interface Arrival {
+  /** The state before it; none where it is the thread's first. */
+  before: ThreadState | null;
+  /** The first state that has it. */
+  at: ThreadState | null;
 }
 
 /** Finds where a message came in. */
 export async function arrival(thread: string, message: Message): Promise<Arrival> {
-  let at: Checkpoint | null = null;
+  let at: ThreadState | null = null;
   for (let page = 0; page < PAGES; page += 1) {
-    const states = await threads.history(thread, PAGE, at);
+    const states: ThreadState[] = await threads.history(thread, PAGE, at?.checkpoint);
     for (const state of states) {
-      if (!state.values.messages?.some((known) => known.id === message.id)) return { before: state.values.messages?.length ? state.checkpoint : null, at };
-      at = state.checkpoint;
+      if (!state.values.messages?.some((known) => known.id === message.id)) return { before: state.values.messages?.length ? state : null, at };
+      at = state;
     }
     if (states.length < PAGE) break;
   }
@@ -90,5 +96,5 @@ export async function retry(thread: string, graph: string) {
   const { values } = await threads.get(thread);
   const asked = endedEarly(values ?? null) && turnsOf(values ?? {}).at(-1)?.question;
   const at = asked ? (await arrival(thread, asked)).at : null;
-  await runs.start(thread, { input: null, ...(at && { checkpoint_id: at.checkpoint_id }), ...(isOwn(graph) && { assistant_id: graph }) });
+  await runs.start(thread, { input: null, ...from(at), ...(isOwn(graph) && { assistant_id: graph }) });
 }

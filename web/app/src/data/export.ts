@@ -4,7 +4,7 @@ import { evaluations } from "../api/evaluations.ts";
 import { send } from "../api/http.ts";
 import type { Json } from "../api/types.ts";
 import { say } from "../parts/notice.tsx";
-import { cell, gently, written } from "./rows.ts";
+import { cell, gently, named, written } from "./rows.ts";
 
 export function download(name: string, parts: string[], type: string) {
   const address = URL.createObjectURL(new Blob(parts, { type }));
@@ -31,7 +31,7 @@ export async function saveDataSet(thread?: string) {
 /** Writes a field of CSV (RFC 4180); what a spreadsheet would take for a formula is quoted as text. */
 function field(value: Json | undefined): string {
   const text = cell(value);
-  const safe = typeof value === "string" && /^[=+\-@\t\r]/.test(text) ? `'${text}` : text;
+  const safe = typeof value === "string" && /^([=+@\t\r]|-(?!\d+$))/.test(text) ? `'${text}` : text;
   return /[",\r\n]/.test(safe) ? `"${safe.replaceAll('"', '""')}"` : safe;
 }
 
@@ -44,7 +44,8 @@ export async function saveCsv(name: string, columns: string[], rows: Json[][]) {
 
 /** Saves rows as JSON: an object for each. */
 export async function saveJson(name: string, columns: string[], rows: Json[][]) {
-  const object = (row: Json[]) => JSON.stringify(Object.fromEntries(columns.map((column, index) => [column, row[index] ?? null])));
+  const names = named(columns);
+  const object = (row: Json[]) => JSON.stringify(Object.fromEntries(names.map((name, index) => [name, row[index] ?? null])));
   const parts = await gently(written(rows, (row) => `${row === rows[0] ? "" : ",\n"}${object(row)}`), new AbortController().signal);
   download(`${name}.json`, ["[", ...parts, "]\n"], "application/json");
 }

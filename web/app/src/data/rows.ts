@@ -15,6 +15,17 @@ const AT_ONCE = 500;
 
 const words = new Intl.Collator(undefined, { numeric: true });
 
+/** Gives each column a name of its own, so that an object has them all. */
+export function named(columns: string[]): string[] {
+  const names: string[] = [];
+  for (const column of columns) {
+    let name = column;
+    for (let times = 2; names.includes(name) || (times > 2 && columns.includes(name)); times += 1) name = `${column}_${times}`;
+    names.push(name);
+  }
+  return names;
+}
+
 export function cell(value: Json | undefined): string {
   if (value === null || value === undefined) return "";
   return typeof value === "object" ? JSON.stringify(value) : String(value);

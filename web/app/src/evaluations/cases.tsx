@@ -3,6 +3,7 @@
 import { useState } from "preact/hooks";
 import { evaluations, type CaseRun, type Evaluation, type Item } from "../api/evaluations.ts";
 import { useLoad } from "../parts/load.ts";
+import { Rest } from "../parts/rest.tsx";
 import { Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { duration, plural } from "../parts/time.tsx";
@@ -40,6 +41,7 @@ export function Cases({ items }: { items: Item<Evaluation>[] }) {
                 <tbody>{shown.slice(0, MOST).map((name) => <Case key={name} name={name} sides={all.map(({ runs }) => runs.get(name) ?? [])} />)}</tbody>
               </table>
             </div>
+            <Rest shown={MOST} all={shown.length} />
           </>
         );
       }}

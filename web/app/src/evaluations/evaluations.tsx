@@ -9,6 +9,7 @@ import { ListTable } from "../parts/list-table.tsx";
 import { useLoad } from "../parts/load.ts";
 import { dollars } from "../parts/money.ts";
 import { attempt } from "../parts/notice.tsx";
+import { Newest } from "../parts/rest.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { readable } from "../parts/text.ts";
 import { Time, count, duration } from "../parts/time.tsx";
@@ -55,6 +56,7 @@ export function EvaluationsView({ query }: { query: URLSearchParams }) {
         ) : (
           <>
             <List all={all} chosen={chosen} choose={choose} remove={remove} />
+            <Newest shown={all.length} most={MOST} />
             <Chosen items={chosen.length > 0 ? all.filter(({ key }) => chosen.includes(key)) : all.slice(0, 1)} />
           </>
         )}

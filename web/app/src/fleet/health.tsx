@@ -2,6 +2,7 @@
 
 import { send } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
+import { Rest } from "../parts/rest.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { count } from "../parts/time.tsx";
@@ -38,6 +39,9 @@ function byLabel(all: Sample[], name: RegExp, label: string): [string, number][]
   return [...sums].sort((a, b) => b[1] - a[1]);
 }
 
+/** Rows of a card. */
+const MOST = 20;
+
 function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
   if (rows.length === 0) return null;
   const most = Math.max(...rows.map(([, value]) => value), 1);
@@ -46,7 +50,7 @@ function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
       <h3>{title}</h3>
       <table class="bars">
         <tbody>
-          {rows.slice(0, 20).map(([name, value]) => (
+          {rows.slice(0, MOST).map(([name, value]) => (
             <tr key={name}>
               <th scope="row">{readable(agentName(name))}</th>
               <td><meter min={0} max={most} value={value} aria-label={`${name}: ${value}`} /></td>
@@ -55,6 +59,7 @@ function Bars({ title, rows }: { title: string; rows: [string, number][] }) {
           ))}
         </tbody>
       </table>
+      <Rest shown={MOST} all={rows.length} />
     </section>
   );
 }

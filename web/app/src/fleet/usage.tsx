@@ -3,6 +3,8 @@
 import { useState } from "preact/hooks";
 import { ServerError, json } from "../api/http.ts";
 import { useLoad } from "../parts/load.ts";
+import { dollars } from "../parts/money.ts";
+import { Rest } from "../parts/rest.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { count, plural } from "../parts/time.tsx";
@@ -29,6 +31,9 @@ interface Parts {
 
 /** How the columns are divided. */
 const DIVISIONS = { by_agent: "agent", by_model: "model", by_user: "user", kind: "kind of token" } as const;
+
+/** Rows of a card. */
+const MOST = 30;
 
 /** Parts of a column that have a color of their own; the rest share the last one. */
 const COLORS = 5;
@@ -123,7 +128,7 @@ function TenantsSection() {
                     <th scope="row">{readable(one.tenant)}</th>
                     <td class="number">{count(one.runs)}</td>
                     <td class="number">{count(one.tokens)}</td>
-                    <td class="number">{one.nano_usd === 0 ? "–" : `$${(one.nano_usd / 1e9).toFixed(2)}`}</td>
+                    <td class="number">{one.nano_usd === 0 ? "–" : dollars(one.nano_usd)}</td>
                     <td class="number">{count(one.tool_calls)}</td>
                     <td class="number">{count(one.steps)}</td>
                     <td class="number">{(one.work_ms / 3.6e6).toFixed(2)}</td>
@@ -150,7 +155,7 @@ function SumsCard({ title, parts }: { title: string; parts: Sums }) {
       <table class="bars">
         <thead><tr><th>Name</th><th class="number">Calls</th><th class="number">Tokens</th><th class="number">Cost</th></tr></thead>
         <tbody>
-          {all.slice(0, 30).map(([key, spent]) => (
+          {all.slice(0, MOST).map(([key, spent]) => (
             <tr key={key}>
               <th scope="row">{readable(agentName(key))}</th>
               <td class="number">{count(spent.calls)}</td>
@@ -160,6 +165,7 @@ function SumsCard({ title, parts }: { title: string; parts: Sums }) {
           ))}
         </tbody>
       </table>
+      <Rest shown={MOST} all={all.length} />
     </section>
   );
 }

@@ -1,11 +1,12 @@
 /** Two threads, or two runs, beside each other, step by step. */
 
 import { json } from "../api/http.ts";
-import { threads } from "../api/threads.ts";
+import { PAGE, threads } from "../api/threads.ts";
 import { ThreadHead } from "../chat/thread-head.tsx";
 import { threadTitle } from "../chat/titles.ts";
 import { dollars } from "../parts/money.ts";
 import { useLoad } from "../parts/load.ts";
+import { Newest } from "../parts/rest.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { count, duration, plural } from "../parts/time.tsx";
@@ -77,6 +78,7 @@ export function CompareView({ thread, query }: { thread: string; query: URLSearc
         </label>
         {choice.with_ && <RunPicker thread={choice.with_} name="Its run" all="All runs" value={choice.withRun} onChange={(withRun) => put({ withRun })} />}
       </form>
+      <Newest shown={others.data?.length ?? 0} most={PAGE} />
       {choice.with_ ? <Compared key={Object.values(choice).join(" ")} thread={thread} choice={choice} /> : <Empty title="Choose a thread to compare with" />}
       </div></div>
     </div>

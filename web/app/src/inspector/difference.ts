@@ -1,7 +1,5 @@
 /** The difference of two JSON values, as a list of places. */
 
-import type { Json } from "../api/types.ts";
-
 export interface Change {
   path: string;
   before?: unknown;
@@ -33,13 +31,4 @@ type Fields = { [key: string]: unknown };
 
 function isBranch(value: unknown): value is object {
   return typeof value === "object" && value !== null;
-}
-
-/** Reads JSON that a person wrote. */
-export function parseEdited(text: string): { value: Json } | { problem: string } {
-  try {
-    return { value: JSON.parse(text) as Json };
-  } catch (error) {
-    return { problem: `This is not JSON: ${(error as Error).message}` };
-  }
 }

@@ -6,10 +6,11 @@ import { runs, threads } from "../api/threads.ts";
 import type { Json, ThreadState } from "../api/types.ts";
 import { threadsChanged } from "../chat/changed.ts";
 import { Dialog } from "../parts/dialog.tsx";
+import { parseEdited } from "../parts/edited.ts";
 import { attempt } from "../parts/notice.tsx";
 import { go } from "../router.ts";
 import { Changes } from "./changes.tsx";
-import { difference, parseEdited } from "./difference.ts";
+import { difference } from "./difference.ts";
 
 /** Fields to which a written value is added, in place of replacing what is there. */
 const ADDED: { [field: string]: string } = {

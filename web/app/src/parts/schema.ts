@@ -1,6 +1,7 @@
 /** JSON Schema as forms read it: references followed, what may be missing set aside, and drafts made values. */
 
 import type { Json } from "../api/types.ts";
+import { exact, parseEdited } from "./edited.ts";
 
 export type Fields = { [key: string]: Json };
 
@@ -75,7 +76,7 @@ export function draftFrom(value: Json | undefined, property: Fields, root: Json,
   return kind === "json" ? JSON.stringify(value, null, 2) : String(value);
 }
 
-/** Reads what stands in a form; nothing where nothing does. Throws for what is no JSON. */
+/** Reads what stands in a form; nothing where nothing does. Throws for what cannot be sent. */
 export function read(draft: Draft, property: Fields, root: Json, isRequired: boolean, depth = 0): Json | undefined {
   const kind = kindOf(property, root, depth);
   const choice = (text: string, of: Fields) => choices(of).find((each) => String(each.value) === text)?.value;
@@ -88,8 +89,10 @@ export function read(draft: Draft, property: Fields, root: Json, isRequired: boo
   }
   if (typeof draft !== "string" || draft === "") return undefined;
   if (kind === "choice") return choice(draft, property);
-  if (kind === "number") return Number(draft);
-  return kind === "text" ? draft : (JSON.parse(draft) as Json);
+  if (kind === "text") return draft;
+  const written = kind === "number" ? exact(Number(draft)) : parseEdited(draft);
+  if ("problem" in written) throw new Error(written.problem);
+  return written.value;
 }
 
 function readFields(draft: Fields, property: Fields, root: Json, isRequired: boolean, depth: number): Json | undefined {

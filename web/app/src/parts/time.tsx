@@ -5,12 +5,16 @@ import { now } from "./clock.ts";
 const full = new Intl.DateTimeFormat(undefined, { dateStyle: "medium", timeStyle: "medium" });
 const clock = new Intl.DateTimeFormat(undefined, { hour: "numeric", minute: "2-digit" });
 const day = new Intl.DateTimeFormat(undefined, { month: "short", day: "numeric" });
+const earlier = new Intl.DateTimeFormat(undefined, { year: "numeric", month: "short", day: "numeric" });
+
+/** Writes a day, with the year where it is another one. */
+export const dayText = (date: Date) => (date.getFullYear() === new Date().getFullYear() ? day : earlier).format(date);
 
 /** Shows a time: the clock today, the day before, all of it as a tooltip. */
 export function Time({ of }: { of: string | null | undefined }) {
   const date = of ? new Date(of) : null;
   if (!date || Number.isNaN(date.getTime())) return null;
-  const short = date.toDateString() === new Date().toDateString() ? clock.format(date) : day.format(date);
+  const short = date.toDateString() === new Date().toDateString() ? clock.format(date) : dayText(date);
   return (
     <time dateTime={date.toISOString()} title={full.format(date)}>
       {short}
@@ -33,10 +37,11 @@ export function until(text: string): string {
 
 /** Writes milliseconds as people read them. */
 export function duration(ms: number): string {
-  if (ms < 1000) return `${Math.round(ms)} ms`;
-  if (ms < 60_000) return `${(ms / 1000).toFixed(1)} s`;
-  const minutes = Math.floor(ms / 60_000);
-  return minutes < 60 ? `${minutes} min ${Math.round((ms % 60_000) / 1000)} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
+  if (Math.round(ms) < 1_000) return `${Math.round(ms)} ms`;
+  const seconds = Math.round(ms / 1_000);
+  if (ms < 59_950) return `${(ms / 1_000).toFixed(1)} s`;
+  const minutes = Math.floor(seconds / 60);
+  return minutes < 60 ? `${minutes} min ${seconds % 60} s` : `${Math.floor(minutes / 60)} h ${minutes % 60} min`;
 }
 
 const numbers = new Intl.NumberFormat();

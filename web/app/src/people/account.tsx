@@ -10,6 +10,7 @@ import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { CopyButton } from "../parts/copy.tsx";
 import { attempt } from "../parts/notice.tsx";
+import { Newest } from "../parts/rest.tsx";
 import { Shown } from "../parts/states.tsx";
 import { agentName, readable } from "../parts/text.ts";
 import { Time, moment } from "../parts/time.tsx";
@@ -141,14 +142,17 @@ function NewKey({ scopes, isFirst, onMade }: { scopes: string[]; isFirst: boolea
 /** Says which scopes a user has since a change. */
 const scopesOf = ({ details }: Entry) => (typeof details === "object" && details !== null && !Array.isArray(details) && Array.isArray(details.scopes) ? details.scopes.join(", ") : "");
 
+/** Entries of the audit log that are shown. */
+const MOST = 100;
+
 function Audit() {
-  const entries = useLoad(async () => (await json<{ entries: Entry[] }>("v1/audit?limit=100")).entries, []);
+  const entries = useLoad(async () => (await json<{ entries: Entry[] }>(`v1/audit?limit=${MOST}`)).entries, []);
   return (
     <section class="card">
       <h2>Audit log</h2>
       <Shown of={entries} what="the audit">
         {(all) => all.length === 0 ? <p class="hint">No entries yet.</p> : (
-          <ListTable label="Audit" heads={{ Time: "", User: "", Action: "", Subject: "" }}>
+          <><ListTable label="Audit" heads={{ Time: "", User: "", Action: "", Subject: "" }}>
             {all.map((entry, index) => (
               <tr key={index}>
                 <td><Time of={entry.at} /></td>
@@ -158,6 +162,7 @@ function Audit() {
               </tr>
             ))}
           </ListTable>
+          <Newest shown={all.length} most={MOST} /></>
         )}
       </Shown>
     </section>

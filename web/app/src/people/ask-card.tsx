@@ -7,13 +7,14 @@ import { keep, kept } from "../chat/draft.ts";
 import { agents } from "../data/agents.ts";
 import { deedOf } from "../data/tool-titles.ts";
 import { Changes } from "../inspector/changes.tsx";
-import { difference, parseEdited } from "../inspector/difference.ts";
+import { difference } from "../inspector/difference.ts";
+import { isEveryNumberExact, parseEdited } from "../parts/edited.ts";
 import { Icon } from "../parts/icon.tsx";
 import { useLoad } from "../parts/load.ts";
 import { agentName, readable } from "../parts/text.ts";
 import { moment, until } from "../parts/time.tsx";
 import { Values } from "../parts/values.tsx";
-import { EditArguments, isEveryNumberExact } from "./edit-arguments.tsx";
+import { EditArguments } from "./edit-arguments.tsx";
 import { asked, type Approval, type Form, type Free, type Question, type Unknown, type Visit } from "./decide.ts";
 import { SchemaForm } from "./schema-form.tsx";
 

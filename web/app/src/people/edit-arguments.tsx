@@ -2,7 +2,8 @@
 
 import { useState } from "preact/hooks";
 import type { Json } from "../api/types.ts";
-import { difference, parseEdited } from "../inspector/difference.ts";
+import { difference } from "../inspector/difference.ts";
+import { parseEdited } from "../parts/edited.ts";
 import { draftFrom, fieldsOf as schemaFields, read, resolved, type Draft } from "../parts/schema.ts";
 import { readable } from "../parts/text.ts";
 import { Field as SchemaField } from "./schema-form.tsx";
@@ -15,12 +16,6 @@ interface Props {
   onChange: (text: string) => void;
   /** Tells whether a field has a text that is no value. */
   onBad: (isBad: boolean) => void;
-}
-
-/** Returns whether a browser reads all numbers without rounding them. */
-export function isEveryNumberExact(value: Json): boolean {
-  if (typeof value === "number") return !Number.isInteger(value) || Number.isSafeInteger(value);
-  return typeof value !== "object" || value === null || Object.values(value).every((one) => isEveryNumberExact(one as Json));
 }
 
 type Fields = { [name: string]: Json };
@@ -86,15 +81,23 @@ function BySchema({ value, schema, onChange }: { value: Fields; schema: Json; on
     return { ...rest, properties: Object.fromEntries(all) as Json };
   });
   const [draft, setDraft] = useState(() => draftFrom(value, root, schema));
+  const [problem, setProblem] = useState("");
   function change(now: Draft) {
     setDraft(now);
     try {
       onChange(schemaFields(read(now, root, schema, true)));
-    } catch {
+      setProblem("");
+    } catch (error) {
       onChange(undefined);
+      setProblem((error as Error).message);
     }
   }
-  return <SchemaField name="Arguments" isRequired property={root} root={schema} draft={draft} depth={0} onChange={change} />;
+  return (
+    <>
+      <SchemaField name="Arguments" isRequired property={root} root={schema} draft={draft} depth={0} onChange={change} />
+      {problem && <p class="error-text">{problem}</p>}
+    </>
+  );
 }
 
 /** Characters from which on a text has several lines. */
@@ -118,7 +121,7 @@ function JsonField({ label, value, onChange }: { label: string; value: Json; onC
   function edit(now: string) {
     setText(now);
     const read = parseEdited(now);
-    const isValue = "value" in read && (!isNumber || typeof read.value === "number") && isEveryNumberExact(read.value);
+    const isValue = "value" in read && (!isNumber || typeof read.value === "number");
     setBad(!isValue);
     onChange(isValue ? read.value : undefined);
   }

@@ -2,12 +2,13 @@
 
 import { signal } from "@preact/signals";
 import { useEffect, useRef, useState } from "preact/hooks";
-import { approvals, type Reply, type Waiting } from "../api/approvals.ts";
+import { HISTORY, approvals, type Reply, type Waiting } from "../api/approvals.ts";
 import { threadsChanged } from "../chat/changed.ts";
 import { calledTool, deedOf } from "../data/tool-titles.ts";
 import { useLoad } from "../parts/load.ts";
 import { confirmed } from "../parts/confirm.tsx";
 import { attempt, complain, dialogs } from "../parts/notice.tsx";
+import { Newest } from "../parts/rest.tsx";
 import { Empty, Shown } from "../parts/states.tsx";
 import { agentName, clip, readable } from "../parts/text.ts";
 import { Time, plural } from "../parts/time.tsx";
@@ -182,11 +183,11 @@ function useInboxKeys(keys: Keys) {
 
 /** What was decided, and by whom. */
 function Decisions() {
-  const list = useLoad(approvals.history, []);
+  const list = useLoad(() => approvals.history(), []);
   return (
     <Shown of={list} what="decisions">
       {(all) => all.length === 0 ? <Empty title="No decisions yet" /> : (
-        <div class="scroll" tabIndex={0} role="region" aria-label="Decisions">
+        <><div class="scroll" tabIndex={0} role="region" aria-label="Decisions">
           <table class="list-table">
             <thead><tr><th>Call</th><th>Agent</th><th>Outcome</th><th>By</th><th>When</th></tr></thead>
             <tbody>
@@ -202,6 +203,7 @@ function Decisions() {
             </tbody>
           </table>
         </div>
+        <Newest shown={all.length} most={HISTORY} /></>
       )}
     </Shown>
   );

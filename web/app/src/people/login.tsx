@@ -9,6 +9,7 @@ import { Icon } from "../parts/icon.tsx";
 import { useLoad } from "../parts/load.ts";
 import { attempt } from "../parts/notice.tsx";
 import { Shown } from "../parts/states.tsx";
+import { store, stored } from "../parts/stored.ts";
 import { route } from "../router.ts";
 
 /** Whether the server refused a request for want of a login. */
@@ -34,6 +35,15 @@ const PROBLEMS: { [word: string]: string } = {
   provider: "The identity provider can't be reached or sent a wrong answer. Try again later.",
 };
 
+/** Under which name this browser keeps who logged in last. */
+const LAST = "perihelion-user";
+
+/** Forgets the drafts of another user; who comes by a key or an identity provider may be another one. */
+function forgetOthers(name?: string) {
+  if (!name || stored(LAST) !== name) forgetDrafts();
+  store(LAST, name);
+}
+
 export function LoginView() {
   const ways = useLoad(() => json<Ways>("v1/auth/ways"), []);
   const [name, setName] = useState("");
@@ -45,6 +55,7 @@ export function LoginView() {
     setProblem("");
     try {
       await json(`v1/auth/${action}`, { name, password });
+      forgetOthers(name);
       useKey(null);
       location.reload();
     } catch (error) {
@@ -52,6 +63,7 @@ export function LoginView() {
     }
   }
   function enter() {
+    forgetOthers();
     useKey(secret.trim());
     location.reload();
   }
@@ -62,7 +74,7 @@ export function LoginView() {
       <div>
         <h1>Perihelion</h1>
         {problem && <p class="error-text" role="alert">{problem}</p>}
-        {provider && <p class="buttons"><a class="button primary" href={`v1/auth/oidc/login?next=${encodeURIComponent(next)}`}>Log in with {provider}</a></p>}
+        {provider && <p class="buttons"><a class="button primary" onClick={() => forgetOthers()} href={`v1/auth/oidc/login?next=${encodeURIComponent(next)}`}>Log in with {provider}</a></p>}
         {hasPasswords && (
           <form onSubmit={(event) => (event.preventDefault(), void submit("login"))}>
             <label>Name<input autocomplete="username" required value={name} onInput={(event) => setName(event.currentTarget.value)} /></label>

@@ -33,7 +33,7 @@ export function SchemaForm({ schema, onSubmit, onDecline, action = "Send", disab
       setProblem("");
       onSubmit(read(draft, root, schema, true) ?? null);
     } catch (error) {
-      setProblem(`This is not JSON: ${(error as Error).message}`);
+      setProblem((error as Error).message);
     }
   }
   return (
