@@ -112,6 +112,16 @@ async fn old_documents_are_pruned_when_an_age_is_given() {
     assert!(!threads.contains("garden.md"), "{threads}");
 }
 
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_with_a_long_title_is_unchanged_when_it_is_added_again() {
+    let home = Home::new(None);
+    let title = "A long title ".repeat(30);
+    for unchanged in [false, true] {
+        let added = home.json(&["documents", "add", "lease.md", "--title", &title, "--json"]).await;
+        assert_eq!(added["documents"][0]["unchanged"], unchanged, "{added}");
+    }
+}
+
 /// One document that cannot be read fails by name; the others are there.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_broken_document_is_named_and_the_rest_are_added() {

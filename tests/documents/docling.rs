@@ -157,6 +157,36 @@ async fn pages_that_do_not_agree_are_left_out() {
     assert_eq!(found["hits"][0]["page"], Value::Null, "{found}");
 }
 
+/// What is missing is named beside what is there.
+#[tokio::test(flavor = "multi_thread")]
+async fn a_document_that_is_read_in_part_says_what_is_missing() {
+    for (errors, expected) in [
+        (
+            json!([{ "error_message": "Page 2: stage ocr timed out" }]),
+            "Page 2: stage ocr timed out",
+        ),
+        (json!([]), "pages that docling does not name"),
+    ] {
+        let result = move |mark: &str| {
+            let places = on_pages(&[1, 3]);
+            let mut result = success(format!("One.\n\n{mark}\n\nTwo, a xylophone."), &places);
+            result["status"] = json!("partial_success");
+            result["errors"] = errors.clone();
+            result
+        };
+        let script = Script { states: vec!["partial_success"], result: Box::new(result) };
+        let (url, _) = Server::start(script).await;
+        let home = home();
+        let output = add(&home, &url, &[]).await;
+        assert!(output.status.success(), "{output:?}");
+        let added: Value = serde_json::from_slice(&output.stdout).unwrap();
+        let warnings = added["documents"][0]["warnings"].to_string();
+        assert!(warnings.contains(expected), "{warnings}");
+        let found = home.json(&["documents", "search", "xylophone", "--json"]).await;
+        assert_eq!(found["hits"][0]["page"], 3, "{found}");
+    }
+}
+
 /// What goes wrong is named, and nothing of the document is kept.
 #[tokio::test(flavor = "multi_thread")]
 async fn a_file_that_docling_serve_refuses_is_named() {

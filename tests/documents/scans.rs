@@ -144,6 +144,36 @@ async fn pages_that_are_pictures_are_read_and_their_quotes_say_so() {
     assert_eq!(text.matches("The xylophone in the hall").count(), WAYS.len(), "{text}");
 }
 
+/// Two pictures over most of the page, and a number in letters.
+const STAMPED: &str = "q 612 0 0 296 0 450 cm /S Do Q q 612 0 0 296 0 100 cm /S Do Q \
+    BT /F 9 Tf 450 20 Td (CONTOSO-0004711) Tj ET";
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_scan_under_a_stamp_is_read_beside_it_or_reported() {
+    let home = home(&[STAMPED]);
+    let nowhere = home.path().join("nowhere").display().to_string();
+    let without = added(&add(&home, "scan.pdf", &[("PATH", nowhere.as_str())]).await);
+    let warning = without["warnings"][0].as_str().unwrap();
+    assert!(warning.contains("install Tesseract") && warning.ends_with(": 2"), "{warning}");
+    let delete = async |document: &Value| {
+        home.json(&["documents", "delete", document["document"].as_str().unwrap(), "--json"]).await;
+    };
+    delete(&without).await;
+    // A picture without words is no scan.
+    let path = instead(&home, "cat >/dev/null; exit 0");
+    let picture = added(&add(&home, "scan.pdf", &[("PATH", path.as_str())]).await);
+    assert!(picture["warnings"][0].is_null(), "{picture}");
+    delete(&picture).await;
+    if !is_installed() {
+        return;
+    }
+    let read = added(&add(&home, "scan.pdf", &[]).await);
+    assert!(read["warnings"][0].as_str().unwrap().contains(": 2 (9"), "{read}");
+    let text = home.run(&["documents", "show", read["document"].as_str().unwrap()]).await;
+    let text = String::from_utf8_lossy(&text.stdout);
+    assert!(text.contains("CONTOSO-0004711") && text.contains("xylophone in the hall"), "{text}");
+}
+
 #[tokio::test(flavor = "multi_thread")]
 async fn a_picture_is_read_and_is_a_document_of_one_page() {
     if !is_installed() {

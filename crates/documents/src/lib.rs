@@ -39,7 +39,7 @@ pub use library::{Library, Read};
 pub use page::{DocumentPage, PageAt};
 pub use perihelion_parse::{self as parse, Limits, Tesseract};
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel, Scope, Weights};
-pub use prepare::{Input, Prepared, Step};
+pub use prepare::{Input, Prepared, Step, stored_title};
 pub use question::{Filters, Query, Reranker, reordered, significant_words};
 pub use record::{Description, Document};
 pub use remove::Deleted;

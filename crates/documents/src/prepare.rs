@@ -12,6 +12,7 @@ use crate::segments::Places;
 use crate::{Error, Library};
 use perihelion_parse::Parsed;
 use perihelion_parse::chunk::{Chunks, Options, chunk};
+use perihelion_recall::words::ANALYSER;
 use perihelion_recall::{ContentHash, Item, content_hash};
 
 /// Characters of a text that its description is made from.
@@ -77,11 +78,16 @@ pub(crate) fn id(scope: &crate::Scope, collection: &str, path: &str) -> String {
     uuid::Uuid::new_v5(&DOCUMENTS, name.as_bytes()).simple().to_string()
 }
 
-/// Returns a digest of everything by which an item is found.
+/// Returns a digest of everything by which an item is found, and of the way in which its words are read.
 fn says(item: &Item) -> String {
     let fields: Vec<&str> = item.fields.iter().map(|field| field.text.as_str()).collect();
-    let all = json!([fields, item.attributes]).to_string();
+    let all = json!([ANALYSER, fields, item.attributes]).to_string();
     blake3::hash(all.as_bytes()).to_hex().chars().take(32).collect()
+}
+
+/// Returns a title as it is stored: its first 300 characters.
+pub fn stored_title(title: &str) -> String {
+    title.chars().take(300).collect()
 }
 
 impl Prepared {
@@ -94,7 +100,7 @@ impl Prepared {
     ) -> Self {
         let name = input.path.rsplit(['/', '\\']).next().unwrap_or(&input.path).to_owned();
         let title = input.title.or_else(|| parsed.title.clone()).unwrap_or(name);
-        let title: String = title.chars().take(300).collect();
+        let title = stored_title(&title);
         let chunks = chunk(&parsed, &title, Options::default(), before);
         Self {
             id,

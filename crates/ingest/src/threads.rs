@@ -4,7 +4,9 @@ use std::collections::HashMap;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use perihelion_documents::{Attempt, Deleted, Document, EmbeddingModel, Library, Scope};
+use perihelion_documents::{
+    Attempt, Deleted, Document, EmbeddingModel, Library, Scope, stored_title,
+};
 use tokio_util::sync::CancellationToken;
 
 use super::adding::{Listener, Parts, Reading, failure, run};
@@ -93,7 +95,7 @@ impl DocumentThreads {
         let thread = self.thread_of(&collection, &name, &hash);
         if let Some(document) = self.library.at(&collection, &name).await?
             && document.hash == hash
-            && title.as_ref().is_none_or(|title| *title == document.title)
+            && title.as_ref().is_none_or(|title| stored_title(title) == document.title)
         {
             let unchanged = true;
             return Ok(AddedDocument {

@@ -16,7 +16,7 @@ mod words;
 
 pub use charset::{EBCDIC, decoded, decoded_page, joined, named_in_page, named_or_guessed};
 pub use message::{
-    addresses, part_text, readable_text, repaired, text_of_part, unescaped, unfolded,
+    addresses, body_parts, part_text, readable_text, repaired, text_of_part, unescaped, unfolded,
 };
 pub use packed::unpacked;
 pub use seven_bits::unshifted;

@@ -155,8 +155,32 @@ pub fn readable_text(message: &Message<'_>) -> String {
     text_within(message, DEPTH)
 }
 
+/// Returns the parts of a message's own text: plain ones, or HTML where the plain text is missing or a mere hint at it.
+pub fn body_parts<'m>(message: &'m Message<'_>) -> Vec<&'m MessagePart<'m>> {
+    /// Letters and digits of a hint at most, and how many times as many the HTML has at least.
+    const HINT: usize = 300;
+    const TIMES: usize = 4;
+    let text_of = |parts: &[&MessagePart<'_>]| -> String {
+        let texts = parts.iter().filter(|part| part.text_contents().is_some());
+        texts.map(|part| plain_text(message, part)).collect::<Vec<_>>().join("\n")
+    };
+    let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
+    let plain: Vec<_> = message.text_bodies().collect();
+    let html: Vec<_> = message.html_bodies().collect();
+    let hint = text_of(&plain);
+    let whole = text_of(&html);
+    let few = letters(&hint);
+    let many = letters(&whole);
+    // An alternative has the same words.
+    let others = hint.split_whitespace().filter(|word| !whole.contains(*word)).count();
+    let is_other = others * 2 > hint.split_whitespace().count();
+    let is_hint = few < HINT && many > few && (is_other || many > few * TIMES);
+    if is_hint { html } else { plain }
+}
+
 fn text_within(message: &Message<'_>, depth: usize) -> String {
-    let texts: Vec<String> = message.text_bodies().map(|part| plain_text(message, part)).collect();
+    let parts = body_parts(message).into_iter();
+    let texts: Vec<String> = parts.map(|part| plain_text(message, part)).collect();
     let text = texts.join("\n").replace("\r\n", "\n");
     if !text.trim().is_empty() {
         return text;

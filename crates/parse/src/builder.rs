@@ -1,5 +1,6 @@
 //! Writes a canonical text block by block and notes where pages, sections and tables lie.
 
+use crate::encoding::UNSEEN;
 use crate::{Format, Page, Parsed, Section, Table, Warning};
 
 /// A table before it is written.
@@ -181,7 +182,7 @@ pub(crate) fn close_sections(sections: &mut [Section], end: usize) {
 }
 
 pub(crate) fn one_line(text: &str) -> String {
-    text.split_whitespace().collect::<Vec<_>>().join(" ")
+    text.replace(UNSEEN, "").split_whitespace().collect::<Vec<_>>().join(" ")
 }
 
 /// Appends a line; a word divided at its end is made whole.

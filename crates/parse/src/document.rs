@@ -55,8 +55,8 @@ pub struct Table {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(tag = "kind", rename_all = "snake_case")]
 pub enum Warning {
-    /// These pages hold pictures and no text.
-    #[error("pages with pictures and no text{}: {}", reason(.why), listed(.pages))]
+    /// These pages consist of pictures; at most a stamp or a footer on them is text.
+    #[error("pages with pictures and little or no text{}: {}", reason(.why), listed(.pages))]
     PagesWithoutText {
         pages: Vec<u32>,
         #[serde(default)]
@@ -108,6 +108,9 @@ pub enum Warning {
     /// Parts of the file could not be read and are left out.
     #[error("damaged parts, left out: {}", .parts.join(", "))]
     PartsUnread { parts: Vec<String> },
+    /// Parts of the file are longer than what is read of them.
+    #[error("too long, the end left out: {}", .parts.join(", "))]
+    PartsCut { parts: Vec<String> },
     /// Files attached to a mail, which are not read.
     #[error("attachments, not read: {}", .names.join(", "))]
     AttachmentsUnread { names: Vec<String> },

@@ -7,6 +7,17 @@ use perihelion_mime::{EBCDIC, joined, named_in_page, named_or_guessed, unshifted
 
 use crate::{Error, Warning};
 
+/// Signs without a look that stand within words: a possible hyphen, and no place for a line to end.
+pub(crate) const UNSEEN: [char; 3] = ['\u{00AD}', '\u{2060}', '\u{FEFF}'];
+
+/// Unifies the ends of lines, and removes characters that are not seen.
+pub fn canonical(text: &str) -> String {
+    let text = text.replace("\r\n", "\n");
+    let text = text.replace(['\r', '\u{000C}', '\u{000B}', '\u{0085}'], "\n");
+    let keeps = |c: &char| matches!(c, '\n' | '\t') || !(c.is_control() || UNSEEN.contains(c));
+    text.chars().filter(keeps).collect()
+}
+
 #[derive(Default)]
 pub(crate) struct Decoded {
     pub text: String,
@@ -14,15 +25,12 @@ pub(crate) struct Decoded {
 }
 
 impl Decoded {
-    /// Unifies line ends, removes invisible characters, and reports how much of the text was broken.
+    /// Reports how much of the text was broken.
     fn new(text: &str) -> Self {
-        let text = text.strip_prefix('\u{FEFF}').unwrap_or(text);
         let broken = |c: &char| matches!(c, '\u{FFFD}' | '\0');
         let count = text.chars().filter(broken).count();
-        let text = text.replace("\r\n", "\n").replace(['\r', '\u{000C}', '\u{000B}'], "\n");
-        let keeps = |c: &char| !c.is_control() || matches!(c, '\n' | '\t');
         Self {
-            text: text.chars().filter(keeps).collect(),
+            text: canonical(text),
             warnings: (count > 0).then_some(Warning::DamagedText { count }).into_iter().collect(),
         }
     }
@@ -116,6 +124,12 @@ mod tests {
         for by in [encoding_rs::WINDOWS_1252, encoding_rs::MACINTOSH] {
             assert_eq!(text(&marked(&[0xEF, 0xBB, 0xBF], &by.encode(words).0)), words);
         }
+    }
+
+    #[test]
+    fn lines_end_by_every_sign_for_it_and_words_stay_whole() {
+        assert_eq!(text("one\u{85}two\r\nthree\u{b}four".as_bytes()), "one\ntwo\nthree\nfour");
+        assert_eq!(text("Daten\u{ad}schutz\u{feff} und".as_bytes()), "Datenschutz und");
     }
 
     #[test]

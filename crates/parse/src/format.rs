@@ -66,12 +66,18 @@ impl Format {
         self.into()
     }
 
+    fn is_text(self) -> bool {
+        matches!(self, Self::Csv | Self::Eml | Self::Html | Self::Markdown | Self::Text)
+    }
+
     pub fn by_name(name: &str) -> Option<Self> {
         let ending = name.rsplit_once('.')?.1.to_ascii_lowercase();
         let is_named = |(_, endings): &&(Self, &str)| endings.split(' ').any(|one| one == ending);
         ENDINGS.iter().find(is_named).map(|(format, _)| *format)
     }
 }
+
+const PDF: &[u8] = b"%PDF-";
 
 /// The container of encrypted and of old office documents.
 const COMPOUND: &[u8] = &[0xD0, 0xCF, 0x11, 0xE0, 0xA1, 0xB1, 0x1A, 0xE1];
@@ -115,8 +121,11 @@ const FLAT: [(&str, &str); 5] = [
 
 pub(crate) fn detect(bytes: &[u8], name: &str) -> Result<Format, Error> {
     let named = Format::by_name(name);
-    // Some programs write a few bytes before a PDF's header.
-    if bytes[..bytes.len().min(1024)].windows(5).any(|window| window == b"%PDF-") {
+    let is_named_text = named.is_some_and(Format::is_text);
+    // Some programs write a few bytes before a PDF's header; a text may speak of one.
+    let most = if is_named_text { PDF.len() } else { 1024 };
+    let unmarked = bytes.strip_prefix(b"\xEF\xBB\xBF").unwrap_or(bytes).trim_ascii_start();
+    if unmarked[..unmarked.len().min(most)].windows(PDF.len()).any(|window| window == PDF) {
         return Ok(Format::Pdf);
     }
     if bytes.starts_with(b"PK\x03\x04") || bytes.starts_with(b"PK\x05\x06") {
@@ -153,9 +162,7 @@ pub(crate) fn detect(bytes: &[u8], name: &str) -> Result<Format, Error> {
         }
     }
     match named {
-        Some(
-            format @ (Format::Csv | Format::Eml | Format::Html | Format::Markdown | Format::Text),
-        ) => Ok(format),
+        Some(format) if is_named_text => Ok(format),
         // Programs that export tables of a page call them workbooks.
         Some(_) if is_page(&head) => Ok(Format::Html),
         Some(format) => Err(Error::broken(format, "it does not begin as such a file does")),

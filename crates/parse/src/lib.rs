@@ -25,6 +25,7 @@ mod rtf;
 mod sheet;
 
 pub use document::{Page, Parsed, Section, Table, Warning};
+pub use encoding::canonical;
 pub use format::Format;
 pub use limits::Limits;
 pub use recognition::{PASSED as PASSED_TO_TESSERACT, Tesseract};

@@ -1,7 +1,7 @@
 //! Mails (EML, MHTML): fields that a reader looks at, the text, and mails within them; attachments are named.
 
 use mail_parser::{Addr, Address, Message, MessageParser, MessagePart, MimeHeaders as _, PartType};
-use perihelion_mime::{part_text, repaired, text_of_part, unescaped, unfolded};
+use perihelion_mime::{body_parts, part_text, repaired, text_of_part, unescaped, unfolded};
 
 use crate::builder::{Builder, one_line};
 use crate::{Error, Format, Limits, Parsed, Warning};
@@ -56,7 +56,6 @@ impl Writer {
         let level = u8::try_from(depth + 1).unwrap_or(6);
         self.builder.heading(level, message.subject().unwrap_or_default());
         self.fields(message);
-        let part = |id: &u32| message.parts.get(*id as usize);
         let says = |part: &&MessagePart<'_>| {
             part.text_contents().is_some()
                 && part_text(message, part).chars().any(char::is_alphanumeric)
@@ -64,15 +63,9 @@ impl Writer {
         let is_attached = |part: &&MessagePart<'_>| {
             part.content_disposition().is_some_and(|kind| kind.is_attachment())
         };
-        let body: Vec<&MessagePart<'_>> =
-            message.text_body.iter().filter_map(part).filter(says).collect();
-        let body = if body.is_empty() {
-            message.html_body.iter().filter_map(part).filter(says).collect()
-        } else {
-            body
-        };
         let mut is_written = false;
-        for part in body.iter().filter(|part| !is_attached(part)) {
+        let body = body_parts(message).into_iter().filter(says);
+        for part in body.filter(|part| !is_attached(part)) {
             is_written |= self.text(message, part);
         }
         for part in &message.parts {
@@ -143,15 +136,23 @@ impl Writer {
     fn calendar(&mut self, text: &str) -> bool {
         const FIELDS: [&str; 7] =
             ["SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "ATTENDEE", "DESCRIPTION"];
+        /// What is shown behind a value: its time zone, and whether somebody comes.
+        const PARAMETERS: [&str; 3] = ["TZID=", "CN=", "PARTSTAT="];
         let text = unfolded(text);
         let mut lines = Vec::new();
         let event = text.split("BEGIN:VEVENT").skip(1);
         for line in event.flat_map(str::lines).take_while(|line| *line != "END:VCALENDAR") {
             let Some((field, value)) = line.split_once(':') else { continue };
-            let name = field.split(';').next().unwrap_or_default();
-            if FIELDS.contains(&name) {
-                lines.push(format!("{name}: {}", unescaped(value).trim()));
-            }
+            let mut parts = field.split(';');
+            let name = parts.next().filter(|name| FIELDS.contains(name));
+            let kept = parts.filter(|one| PARAMETERS.iter().any(|known| one.starts_with(known)));
+            let kept: Vec<&str> =
+                kept.filter_map(|one| Some(one.split_once('=')?.1.trim_matches('"'))).collect();
+            lines.extend(name.map(|name| {
+                let kept =
+                    if kept.is_empty() { String::new() } else { format!(" ({})", kept.join(", ")) };
+                format!("{name}: {}{kept}", unescaped(value).trim())
+            }));
         }
         self.builder.paragraph(&lines.join("\n"));
         !lines.is_empty()

@@ -43,7 +43,8 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
     let mut unread = Vec::new();
     let mut partial = Vec::new();
     let mut written = 0;
-    let mut pictures = 0;
+    let mut pictured = Vec::new();
+    let mut cut = Vec::new();
     let mut names = names::Names::new(&document);
     for (page, number) in document.pages().iter().zip(1u32..) {
         let plain = names.plain();
@@ -54,8 +55,9 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         }
         if painted.unknown > painted.known {
             unread.push(number);
-        } else if painted.known < FEWEST && painted.pictures > 0 {
-            let pictures = recognition.is_ready().then(picture::Pictures::default);
+        } else if painted.is_scan() {
+            let is_ready = recognition.is_ready();
+            let pictures = is_ready.then(picture::Pictures::default);
             let seen = pictures.and_then(|kept| {
                 page::paint(page, document.xref(), &cache, painted.names, Some(kept)).kept
             });
@@ -64,12 +66,19 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
                 shades.and_then(|(shades, dpi)| recognition.read(shades, Some(dpi)).remove(&1));
             match text {
                 Some(text) => drop(recognized.insert(number, text)),
+                // A picture under a short text can be one without words.
+                None if painted.known >= FEWEST && is_ready && recognition.found_nothing() => {}
                 None => bare.push(number),
             }
         } else if painted.unknown * MOST_UNKNOWN > painted.known {
             partial.push(number);
         }
-        pictures += painted.pictures;
+        if painted.is_cut() {
+            cut.push(format!("page {number}"));
+        }
+        if painted.pictures > 0 {
+            pictured.push(number);
+        }
         let mut rows: Vec<Row> = Vec::new();
         for (index, side) in painted.sides().into_iter().enumerate() {
             let mut turned = rows::rows(side.letters, side.height);
@@ -84,7 +93,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         limits.check_text(written)?;
         pages.push(rows);
     }
-    let is_short = written == 0 || (written < FEWEST && pictures > 0);
+    let is_short = written == 0 || (written < FEWEST && !pictured.is_empty());
     if is_short && unread.is_empty() && recognized.is_empty() {
         return Err(Error::Scan { pages: count, why: recognition.why });
     }
@@ -100,6 +109,14 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         let numbered = pages.iter().zip(1u32..).filter(|(rows, _)| is_so(rows));
         numbered.map(|(_, number)| number).collect()
     };
+    let mut emptied = where_so(<[Row]>::is_empty);
+    // All but their running titles is in pictures.
+    emptied.retain(|page| {
+        pictured.contains(page) && !recognized.contains_key(page) && !unread.contains(page)
+    });
+    bare.extend(emptied);
+    bare.sort_unstable();
+    bare.dedup();
     let doubtful = where_so(direction::is_doubtful);
     let misnamed = where_so(direction::is_misnamed);
     flow::write(&pages, &recognized, &mut builder);
@@ -107,6 +124,7 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         (!recognized.is_empty()).then(|| recognition::warning(&recognized)),
         (!bare.is_empty())
             .then_some(Warning::PagesWithoutText { pages: bare, why: recognition.why }),
+        (!cut.is_empty()).then_some(Warning::PartsCut { parts: cut }),
         (!unread.is_empty()).then_some(Warning::PagesUnread { pages: unread }),
         (!partial.is_empty()).then_some(Warning::LettersUnread { pages: partial }),
         (!doubtful.is_empty()).then_some(Warning::DoubtfulOrder { pages: doubtful }),

@@ -67,6 +67,11 @@ impl<'a> Recognition<'a> {
         self.tesseract.is_some() && self.left > 0
     }
 
+    /// Returns whether the last picture was read, and had no text.
+    pub fn found_nothing(&self) -> bool {
+        self.why == NOTHING
+    }
+
     /// Returns the texts of a picture's pages, without those that have none.
     pub fn read(&mut self, picture: Vec<u8>, dpi: Option<u32>) -> BTreeMap<u32, Recognized> {
         self.output(picture, dpi).map(|output| texts(&output)).unwrap_or_default()

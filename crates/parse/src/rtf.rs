@@ -247,7 +247,7 @@ impl Reader<'_> {
             "footnote" | "annotation" | "header" | "headerl" | "headerr" | "headerf" | "footer"
             | "footerl" | "footerr" | "footerf" => self.group.place = Place::Aside,
             "colortbl" | "pict" | "objdata" | "info" | "nonshppict" | "fldinst" | "xe" | "tc"
-            | "filetbl" | "revtbl" | "listtable" => self.group.place = Place::Skipped,
+            | "filetbl" | "revtbl" | "listtable" | "sp" => self.group.place = Place::Skipped,
             "s" => self.group.style = number.unwrap_or(0),
             "outlinelevel" => {
                 self.group.level =

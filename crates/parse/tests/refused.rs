@@ -297,3 +297,24 @@ fn mails_with_any_parts_are_read() {
     let error = parse(sealed.as_bytes(), "a.eml", &Limits::default()).unwrap_err();
     assert!(error.to_string().contains("an encrypted mail"), "{error}");
 }
+
+#[test]
+fn a_text_that_speaks_of_a_pdf_is_a_text_and_a_pdf_is_one_by_any_name() {
+    let words = "Every file begins with %PDF-1.7 and a version.";
+    let mail = format!("From: a@x.test\r\nTo: b@x.test\r\nSubject: PDF\r\n\r\n{words}\r\n");
+    for (name, text, format) in [
+        ("about.md", words, Format::Markdown),
+        ("about.txt", words, Format::Text),
+        ("about.html", words, Format::Html),
+        ("about.csv", words, Format::Csv),
+        ("about.eml", mail.as_str(), Format::Eml),
+    ] {
+        let parsed = parse(text.as_bytes(), name, &Limits::default()).unwrap();
+        assert!(parsed.format == format && parsed.text.contains(words), "{name}: {parsed:?}");
+    }
+    let file = pdf(&["BT /F 10 Tf 72 700 Td (Words of a page.) Tj ET"]);
+    for name in ["a.pdf", "a.txt", "a.md", "a.bin", "a"] {
+        let parsed = parse(&file, name, &Limits::default()).unwrap();
+        assert_eq!((parsed.format, parsed.text.as_str()), (Format::Pdf, "Words of a page.\n"));
+    }
+}

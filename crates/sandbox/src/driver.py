@@ -36,6 +36,8 @@ def main(home):
                 site.addsitedir(folder)
     outcome = run(request)
     try:
+        if outcome.pop("is_cut", False):
+            print("The result is cut off after", request["limits"]["values"], "values.")
         sys.stdout.flush()
     except Exception:
         pass
@@ -296,6 +298,7 @@ def collect(outcome, scope, given, value, limits):
 
     budget = [limits["values"]]
     outcome["result"] = plain(value, budget, 0)
+    outcome["is_cut"] = len(budget) > 1
     table = None
     if "table" in scope and given.get("table") != id(scope["table"]):
         table = tabular(scope["table"], limits)
@@ -327,6 +330,13 @@ def shortened(item):
     return text[:500] + "…" if len(text) > 500 else text
 
 
+def is_spent(budget):
+    # Remembers that there was more.
+    if budget[0] < 0:
+        budget[1:] = [True]
+    return budget[0] < 0
+
+
 def plain(value, budget, depth):
     # Returns a JSON value that says the same; what has none becomes its text.
     budget[0] -= 1
@@ -347,7 +357,7 @@ def plain(value, budget, depth):
     if isinstance(value, dict):
         made = {}
         for key, item in value.items():
-            if budget[0] < 0:
+            if is_spent(budget):
                 break
             key = key if type(key) is str else key.isoformat() if hasattr(key, "isoformat") else str(key)
             made[key.encode("utf-8", "replace").decode("utf-8")] = plain(item, budget, depth + 1)
@@ -359,7 +369,7 @@ def plain(value, budget, depth):
     if isinstance(value, (list, tuple)) or name in ("dict_keys", "dict_values", "dict_items", "range", "deque", "map", "filter", "zip", "generator"):
         made = []
         for item in value:
-            if budget[0] < 0:
+            if is_spent(budget):
                 break
             made.append(plain(item, budget, depth + 1))
         return made
@@ -368,12 +378,38 @@ def plain(value, budget, depth):
     if hasattr(value, "__dataclass_fields__") and not isinstance(value, type):
         return {field: plain(getattr(value, field), budget, depth + 1) for field in value.__dataclass_fields__}
     if name == "DataFrame":
-        return plain(value.to_dict("records"), budget, depth + 1)
+        columns, rows = framed(value)
+        return plain([dict(zip(columns, row)) for row in rows], budget, depth + 1)
+    if name == "Series" and not only_counts(value.index):
+        if not value.index.is_unique:
+            return plain(value.to_frame(), budget, depth)
+        return plain(dict(zip(value.index, value.tolist())), budget, depth + 1)
     if name == "Series" or name == "ndarray":
         return plain(value.tolist(), budget, depth + 1)
     if hasattr(value, "item") and hasattr(value, "dtype"):
         return plain(value.item(), budget, depth + 1)
     return text_of(value)
+
+
+def only_counts(index):
+    # An index without a name whose numbers are those of rows; others have the names of groups.
+    return all(name is None for name in index.names) and getattr(index.dtype, "kind", "O") in "iu"
+
+
+def framed(frame):
+    columns = [str(name) for name in frame.columns]
+    # The frame's own array has one type for all columns, which turns large integers into other numbers.
+    rows = list(frame.itertuples(index=False, name=None))
+    if only_counts(frame.index):
+        return columns, rows
+    names = []
+    for name in frame.index.names:
+        name = "index" if name is None else str(name)
+        while name in columns or name in names:
+            name += "_index"
+        names.append(name)
+    keys = [key if len(names) > 1 else (key,) for key in frame.index]
+    return names + columns, [(*key, *row) for key, row in zip(keys, rows)]
 
 
 def text_of(value):
@@ -387,9 +423,7 @@ def text_of(value):
 def tabular(value, limits):
     kind = type(value).__name__
     if kind == "DataFrame":
-        columns = [str(name) for name in value.columns]
-        # The frame's own array has one type for all columns, which turns large integers into other numbers.
-        rows = list(value.itertuples(index=False, name=None))
+        columns, rows = framed(value)
     elif isinstance(value, dict) and isinstance(value.get("columns"), (list, tuple)) and isinstance(value.get("rows"), (list, tuple)):
         columns = [str(name) for name in value["columns"]]
         rows = [[row.get(name) for name in columns] if isinstance(row, dict) else row for row in value["rows"]]

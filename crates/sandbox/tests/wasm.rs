@@ -162,6 +162,77 @@ fn ending_the_interpreter_is_an_error_and_leaving_the_program_is_not() {
     assert!(fault("raise SystemExit(3)").1.contains('3'));
 }
 
+/// As pandas has them, as far as they are read.
+const FRAMES: &str = r#"
+class Type:
+    def __init__(self, kind):
+        self.kind = kind
+
+class Index(list):
+    def __init__(self, values, names=(None,), kind="O"):
+        super().__init__(values)
+        self.names, self.dtype, self.is_unique = list(names), Type(kind), len(set(values)) == len(values)
+
+class DataFrame:
+    def __init__(self, columns, rows, index):
+        self.columns, self.rows, self.index = columns, rows, index
+
+    def itertuples(self, index, name):
+        return iter(self.rows)
+
+class Series:
+    def __init__(self, values, index):
+        self.values, self.index = values, index
+
+    def tolist(self):
+        return self.values
+
+    def to_frame(self):
+        return DataFrame(["value"], [(value,) for value in self.values], self.index)
+
+"#;
+
+#[test]
+fn groups_of_frames_and_series_keep_their_names() {
+    let frame = |index: &str| format!("DataFrame(['amount'], [(15,), (20,)], Index({index}))");
+    let series = |index: &str| format!("Series([15, 20], Index({index}))");
+    for (value, expected) in [
+        (series("['north', 'south'], ['region']"), json!({"north": 15, "south": 20})),
+        (series("[5, 7], ['year'], 'i'"), json!({"5": 15, "7": 20})),
+        (series("[3, 1], kind='i'"), json!([15, 20])),
+        (series("['a', 'a']"), json!([{"index": "a", "value": 15}, {"index": "a", "value": 20}])),
+        (
+            frame("['north', 'south'], ['region']"),
+            json!([{"region": "north", "amount": 15}, {"region": "south", "amount": 20}]),
+        ),
+        (
+            frame("['north', 'south'], ['amount']"),
+            json!([{"amount_index": "north", "amount": 15}, {"amount_index": "south", "amount": 20}]),
+        ),
+        (
+            frame("[('a', 1), ('a', 2)], ['x', None]"),
+            json!([{"x": "a", "index": 1, "amount": 15}, {"x": "a", "index": 2, "amount": 20}]),
+        ),
+        (frame("[3, 1], kind='i'"), json!([{"amount": 15}, {"amount": 20}])),
+    ] {
+        let outcome = run(&format!("{FRAMES}{value}"));
+        assert_eq!(outcome.error, None, "{value}");
+        assert_eq!(outcome.result, expected, "{value}");
+    }
+    let code = format!("{FRAMES}{}", frame("['north', 'south'], ['region']"));
+    let table = run(&code).table.unwrap();
+    assert_eq!(table.columns, ["region", "amount"]);
+    assert_eq!(table.rows, [[json!("north"), json!(15)], [json!("south"), json!(20)]]);
+}
+
+#[test]
+fn a_result_that_is_cut_off_says_so() {
+    let outcome = run("list(range(300_000))");
+    assert_eq!(outcome.result.as_array().unwrap().len(), 200_000);
+    assert_eq!(outcome.stdout, "The result is cut off after 200000 values.\n");
+    assert_eq!(run("list(range(100_000))").stdout, "");
+}
+
 #[test]
 fn values_that_json_lacks_become_text() {
     let outcome = run("from decimal import Decimal\nfrom datetime import date\n\

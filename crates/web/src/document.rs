@@ -19,27 +19,29 @@ pub trait ReadDocument: Send + Sync {
     fn read<'a>(&'a self, name: &'a str, bytes: &'a [u8]) -> Reading<'a>;
 }
 
-const ENDINGS: [&str; 5] = ["pdf", "docx", "pptx", "xlsx", "ods"];
+/// The endings of documents, with what the content types of each contain.
+const KINDS: [(&str, &str); 9] = [
+    ("pdf", "pdf"),
+    ("docx", "wordprocessingml"),
+    ("pptx", "presentationml"),
+    ("xlsx", "spreadsheetml"),
+    ("odt", "opendocument.text"),
+    ("odp", "opendocument.presentation"),
+    ("ods", "opendocument.spreadsheet"),
+    ("rtf", "rtf"),
+    ("epub", "epub"),
+];
 
 /// Returns the file name of a document, if an answer is one.
 pub fn name(url: &Url, media: &str) -> Option<String> {
     let last = url.path_segments().and_then(|mut parts| parts.next_back()).unwrap_or_default();
     let ending = last.rsplit_once('.').map(|(_, ending)| ending.to_ascii_lowercase());
-    let known = ending.filter(|ending| ENDINGS.contains(&ending.as_str()));
-    let words = [
-        ("pdf", "pdf"),
-        ("wordprocessingml", "docx"),
-        ("presentationml", "pptx"),
-        ("spreadsheetml", "xlsx"),
-        ("opendocument.spreadsheet", "ods"),
-    ];
-    let words = words.iter().find(|(kind, _)| media.contains(kind)).map(|(_, ending)| *ending);
-    match (words, known) {
-        (Some(words), _) => Some(format!("document.{words}")),
-        // A server that does not know sends bytes.
-        (None, Some(known)) if media.contains("octet-stream") => Some(format!("document.{known}")),
-        _ => None,
-    }
+    // A server that does not know sends bytes.
+    let is_unknown = media.contains("octet-stream");
+    let is_it = |(known, kind): &&(&str, &str)| {
+        media.contains(kind) || (is_unknown && ending.as_deref() == Some(*known))
+    };
+    KINDS.iter().find(is_it).map(|(ending, _)| format!("document.{ending}"))
 }
 
 #[cfg(test)]

@@ -127,8 +127,10 @@ impl Web {
         let is_text =
             ["text/", "json", "xml", "javascript"].iter().any(|kind| media.contains(kind))
                 || media.is_empty();
-        if !is_text {
-            return match document::name(url, &media).zip(self.documents.as_ref()) {
+        // First, because the content types of office documents contain `xml`.
+        let name = document::name(url, &media);
+        if name.is_some() || !is_text {
+            return match name.zip(self.documents.as_ref()) {
                 Some((name, documents)) => {
                     self.document(url, &mut answer, &name, documents.as_ref()).await
                 }

@@ -95,6 +95,47 @@ async fn a_document_that_is_sent_compressed_is_unpacked() {
     assert!(page.text.contains("Salt water"), "{}", page.text);
 }
 
+/// Reads a document as its name.
+struct Named;
+
+impl ReadDocument for Named {
+    fn read<'a>(&'a self, name: &'a str, _bytes: &'a [u8]) -> Reading<'a> {
+        Box::pin(async move { Ok(Document { title: None, text: name.to_owned() }) })
+    }
+}
+
+#[tokio::test]
+async fn a_document_of_any_kind_is_given_to_the_parser_by_its_content_type() {
+    const OFFICE: &str = "application/vnd.openxmlformats-officedocument";
+    const OPEN: &str = "application/vnd.oasis.opendocument";
+    let kinds = [
+        ("application/pdf".to_owned(), "document.pdf"),
+        (format!("{OFFICE}.wordprocessingml.document"), "document.docx"),
+        (format!("{OFFICE}.presentationml.presentation"), "document.pptx"),
+        (format!("{OFFICE}.spreadsheetml.sheet; charset=utf-8"), "document.xlsx"),
+        (format!("{OPEN}.text"), "document.odt"),
+        (format!("{OPEN}.presentation"), "document.odp"),
+        (format!("{OPEN}.spreadsheet"), "document.ods"),
+        ("application/rtf".to_owned(), "document.rtf"),
+        ("text/rtf".to_owned(), "document.rtf"),
+        ("application/epub+zip".to_owned(), "document.epub"),
+        ("application/xhtml+xml".to_owned(), "PK words"),
+        ("image/svg+xml".to_owned(), "PK words"),
+        ("text/plain".to_owned(), "PK words"),
+    ];
+    for (media, expected) in kinds {
+        let headers = [("content-type", media.clone())];
+        let page = get(async move || (headers.clone(), "<p>PK words</p>"));
+        let address = serve(Router::new().route("/download", page)).await;
+        let url = format!("http://{address}/download");
+        let page = web(&[&address], None).with_documents(Arc::new(Named)).fetch(&url).await;
+        assert!(page.unwrap().text.contains(expected), "{media}");
+        let is_page = expected == "PK words";
+        let alone = web(&[&address], None).fetch(&url).await;
+        assert!(alone.is_ok() == is_page, "{media} without a parser: {alone:?}");
+    }
+}
+
 /// S3.07
 #[tokio::test]
 async fn requests_to_one_host_have_a_pause_between_them() {

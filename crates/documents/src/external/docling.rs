@@ -184,9 +184,10 @@ impl Docling {
 impl Outcome {
     fn paged(self, mark: &str, most: usize) -> Result<Paged, Failure> {
         let is_read = matches!(self.status.as_deref(), None | Some("success" | "partial_success"));
+        let is_partial = self.status.as_deref() == Some("partial_success");
+        let errors = self.errors.into_iter().map(|one| one.error_message);
         let Some(text) = self.document.md_content.filter(|_| is_read) else {
-            let output = self.errors.into_iter().map(|one| one.error_message);
-            let output = output.chain(self.failure.map(|failure| failure.to_string()));
+            let output = errors.chain(self.failure.map(|failure| failure.to_string()));
             let output = output.collect::<Vec<_>>().join("; ");
             return Err(Failure::Task(shown(&format!("it ended without a text. {output}"))));
         };
@@ -195,11 +196,18 @@ impl Outcome {
         }
         let numbers = self.document.json_content.unwrap_or_default().pages();
         let texts: Vec<&str> = text.split(mark).collect();
-        if numbers.len() == texts.len() {
-            Ok(Paged::new(numbers.into_iter().zip(texts)))
+        let mut paged = if numbers.len() == texts.len() {
+            Paged::new(numbers.into_iter().zip(texts))
         } else {
-            Ok(Paged::without_pages(texts.concat()))
+            Paged::without_pages(texts.concat())
+        };
+        let unread = errors.map(|error| shown(&error)).filter(|error| !error.is_empty());
+        let mut unread: Vec<String> = unread.collect();
+        if is_partial && unread.is_empty() {
+            unread.push("pages that docling does not name".to_owned());
         }
+        paged.unread = unread;
+        Ok(paged)
     }
 }
 

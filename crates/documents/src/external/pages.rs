@@ -1,6 +1,6 @@
 //! The positions of pages in a text that was read page by page.
 
-use perihelion_parse::{Page, Parsed};
+use perihelion_parse::{Page, Parsed, Warning, canonical};
 
 const BETWEEN: &str = "\n\n";
 
@@ -9,11 +9,13 @@ const BETWEEN: &str = "\n\n";
 pub(crate) struct Paged {
     pub text: Vec<u8>,
     pages: Vec<Page>,
+    /// What the parser says about the parts that it did not read.
+    pub unread: Vec<String>,
 }
 
 impl Paged {
     pub(super) fn without_pages(text: impl Into<Vec<u8>>) -> Self {
-        Self { text: text.into(), pages: Vec::new() }
+        Self { text: text.into(), pages: Vec::new(), unread: Vec::new() }
     }
 
     pub(super) fn new<'t>(texts: impl IntoIterator<Item = (u32, &'t str)>) -> Self {
@@ -24,17 +26,22 @@ impl Paged {
                 whole.push_str(BETWEEN);
             }
             starts.push((number, whole.len()));
-            whole.extend(kept_of(text));
+            // As it will be stored, because other signs would shift the following text.
+            whole.push_str(&canonical(text.trim_matches(['\r', '\n'])));
         }
         let ends = starts.iter().skip(1).map(|&(_, start)| start).chain([whole.len()]);
         let page = |(&(number, start), end)| Page { number, start, end };
-        Self { pages: starts.iter().zip(ends).map(page).collect(), text: whole.into() }
+        let pages = starts.iter().zip(ends).map(page).collect();
+        Self { pages, ..Self::without_pages(whole) }
     }
 
     pub(crate) fn place(self, parsed: &mut Parsed) {
         // Only where they were found in the very text that is kept.
         if parsed.text.as_bytes() == self.text {
             parsed.pages = self.pages;
+        }
+        if !self.unread.is_empty() {
+            parsed.warnings.push(Warning::PartsUnread { parts: self.unread });
         }
     }
 }
@@ -49,18 +56,6 @@ pub(super) fn at_form_feeds(text: Vec<u8>) -> Paged {
         }
         _ => Paged::without_pages(text),
     }
-}
-
-/// Removes control characters that a document does not store, because they would shift the following text.
-fn kept_of(text: &str) -> impl Iterator<Item = char> + '_ {
-    let text = text.trim_matches(['\r', '\n']);
-    let after = text.chars().skip(1).map(Some).chain([None]);
-    text.chars().zip(after).filter_map(|(c, next)| match c {
-        '\r' if next == Some('\n') => None,
-        '\r' | '\u{b}' => Some('\n'),
-        '\n' | '\t' => Some(c),
-        c => (!c.is_control()).then_some(c),
-    })
 }
 
 #[cfg(test)]
@@ -79,7 +74,7 @@ mod tests {
 
     #[test]
     fn a_form_feed_ends_a_page() {
-        let (text, found) = pages("# Öne\r\nfirst\u{7}\n\u{c}\u{c}third\n\u{c}");
+        let (text, found) = pages("# Öne\r\nfi\u{ad}rst\u{7}\n\u{c}\u{c}third\n\u{c}");
         assert_eq!(text, "# Öne\nfirst\n\n\n\nthird");
         let expected = [(1, "# Öne\nfirst\n\n"), (2, "\n\n"), (3, "third")];
         assert_eq!(found, expected.map(|(number, text)| (number, text.to_owned())));

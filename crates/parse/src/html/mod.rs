@@ -6,15 +6,16 @@ use dom_query::{Document, NodeRef};
 
 use crate::builder::Builder;
 use crate::encoding::Decoded;
+use crate::office::numbered;
 use crate::{Error, Format, Limits, Parsed};
 
 /// Depth of nested blocks; deeper content is running text.
 const DEEPEST: usize = 200;
 
-const SKIPPED: [&str; 22] = [
+const SKIPPED: [&str; 23] = [
     "script", "style", "noscript", "template", "nav", "svg", "iframe", "object", "embed", "select",
     "datalist", "head", "canvas", "audio", "video", "map", "dialog", "textarea", "button", "link",
-    "rt", "rp",
+    "rt", "rp", "del",
 ];
 
 const BLOCKS: &str = "html body p div section article main header footer aside figure figcaption blockquote address details summary \
@@ -133,23 +134,35 @@ impl Walk<'_> {
     }
 
     fn list(&mut self, node: NodeRef<'_>, counted: bool, level: usize, lists: usize) {
-        let first = node.attr("start").and_then(|start| start.trim().parse::<i64>().ok());
-        let mut number = first.unwrap_or(1);
+        let number_in = |node: NodeRef<'_>, name: &str| node.attr(name)?.trim().parse::<i64>().ok();
+        let is_reversed = node.has_attr("reversed");
+        let items = || node.children_it(false).filter(|child| child.has_name("li")).count() as i64;
+        let first = number_in(node, "start");
+        let mut number = first.unwrap_or_else(|| if is_reversed { items() } else { 1 });
+        let format = match &*node.attr_or("type", "") {
+            "a" => "lowerLetter",
+            "A" => "upperLetter",
+            "i" => "lowerRoman",
+            "I" => "upperRoman",
+            _ => "decimal",
+        };
         let outer = self.item.take();
         for child in node.children_it(false) {
             if is_one_of(child, &["ul", "ol", "menu"]) {
                 self.node(child, level + 1, lists + 1);
                 continue;
             }
-            let marker = if counted { format!("{number}.") } else { "-".to_owned() };
-            number = number.saturating_add(1);
             if child.has_name("li") && !is_hidden(child) {
+                number = number_in(child, "value").unwrap_or(number);
+                let shown = u32::try_from(number).ok().filter(|number| *number > 0);
+                let shown = shown.map_or_else(|| number.to_string(), |one| numbered(one, format));
+                let marker = if counted { format!("{shown}.") } else { "-".to_owned() };
+                number = number.saturating_add(if is_reversed { -1 } else { 1 });
                 self.item = Some(Item { depth: lists, marker: Some(marker) });
                 self.children(child, level + 1, lists + 1);
                 self.flush();
                 self.item = None;
             } else {
-                number -= 1;
                 self.node(child, level + 1, lists);
             }
         }
@@ -270,6 +283,28 @@ mod tests {
             text(html),
             "## A head\n\nOne two\nthree\n\n3. a\n    - b\n4. c\n  d\n\n| x | y |\n| - | - |\n| both | both |\n\n```\nf(\n  x)\n```\n"
         );
+    }
+
+    #[test]
+    fn items_have_the_numbers_that_a_browser_shows_and_deleted_text_is_left_out() {
+        for (list, expected) in [
+            ("<ol type=a><li>x<li>y</ol>", "a. x\nb. y\n"),
+            ("<ol type=I start=4><li>x<li>y</ol>", "IV. x\nV. y\n"),
+            ("<ol><li value=7>x<li>y<li value=2>z</ol>", "7. x\n8. y\n2. z\n"),
+            ("<ol reversed><li>x<li>y<li>z</ol>", "3. x\n2. y\n1. z\n"),
+            ("<ol start=3 reversed><li>x<li>y</ol>", "3. x\n2. y\n"),
+            ("<ol type=a start=0><li>x<li>y</ol>", "0. x\na. y\n"),
+            ("<ul type=a><li value=3>x</ul>", "- x\n"),
+            ("<p>pay <del>100</del> 300</p>", "pay 300\n"),
+        ] {
+            assert_eq!(text(list), expected, "{list}");
+        }
+    }
+
+    #[test]
+    fn signs_that_are_not_shown_do_not_divide_words() {
+        let html = "<h1>Daten&shy;schutz</h1><p>Wort&#x2060;teil, 5&nbsp;kg</p>";
+        assert_eq!(text(html), "# Datenschutz\n\nWortteil, 5 kg\n");
     }
 
     #[test]

@@ -3,10 +3,11 @@
 use roxmltree::Node;
 
 use super::{Package, xml};
-use crate::Error;
 use crate::builder::{Builder, Grid};
 use crate::sheet::number_text;
+use crate::{Error, Warning};
 
+/// Points of a chart that are read.
 const MOST_POINTS: usize = 1_000;
 
 pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
@@ -30,6 +31,10 @@ pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
         grid.rows.push([cell(&labels)].into_iter().chain(values.iter().map(cell)).collect());
     }
     builder.table(&grid);
+    if rows > MOST_POINTS {
+        let parts = vec![format!("a chart with {rows} points")];
+        builder.warnings.push(Warning::PartsCut { parts });
+    }
 }
 
 pub(crate) fn sheet_extras(

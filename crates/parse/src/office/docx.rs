@@ -256,8 +256,15 @@ fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize
             "noBreakHyphen" => inline.text.push('-'),
             "sym" => inline.text.extend(symbol(child)),
             "checkBox" | "checkbox" => {
-                let checked = xml::value(child, &["checked"]).is_some_and(|value| value != "0");
-                inline.text.push_str(if checked { "[x] " } else { "[ ] " });
+                let state = xml::child(child, "checked").or_else(|| xml::child(child, "default"));
+                inline.text.push_str(if state.is_some_and(is_on) { "[x] " } else { "[ ] " });
+            }
+            "ddList" => {
+                let chosen =
+                    xml::value(child, &["result"]).or_else(|| xml::value(child, &["default"]));
+                let chosen = chosen.and_then(|chosen| chosen.parse().ok()).unwrap_or(0);
+                let entry = xml::children(child, "listEntry").nth(chosen);
+                inline.text.extend(entry.and_then(|entry| xml::attribute(entry, "val")));
             }
             "oMathPara" => {
                 let formulas = child.children().filter(|node| xml::is(*node, "oMath"));
@@ -295,9 +302,13 @@ fn symbol(node: Node<'_, '_>) -> Option<char> {
     char::from_u32(if (0xF020..=0xF0FF).contains(&code) { code - 0xF000 } else { code })
 }
 
+/// Returns the value of a property that is on if it is written without one.
+fn is_on(node: Node<'_, '_>) -> bool {
+    !matches!(xml::attribute(node, "val"), Some("0" | "false" | "off"))
+}
+
 /// Returns whether an element is deleted, moved away, hidden, or the reading above a word.
 fn is_unseen(node: Node<'_, '_>) -> bool {
-    let is_on = |node| !matches!(xml::attribute(node, "val"), Some("0" | "false"));
     match node.tag_name().name() {
         "del" | "moveFrom" | "rt" => true,
         "r" => xml::at(node, &["rPr", "vanish"]).is_some_and(is_on),

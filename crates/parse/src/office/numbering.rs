@@ -100,7 +100,8 @@ fn set(levels: &mut [Level], node: Node<'_, '_>) {
     level.start = xml::value(node, &["start"]).and_then(|start| start.parse().ok()).unwrap_or(1);
 }
 
-fn shown(number: u32, format: &str) -> String {
+/// Shows a number in one of Word's formats.
+pub(crate) fn shown(number: u32, format: &str) -> String {
     match format {
         "lowerLetter" => letters(number),
         "upperLetter" => letters(number).to_uppercase(),

@@ -4,13 +4,13 @@ use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;
 
 use super::rows::Row;
+use crate::encoding::UNSEEN;
 
 /// Returns a letter as it is typed: presentation forms and ligatures become their letters.
 pub(super) fn plain(text: &str) -> String {
     let shown =
         |c: char| matches!(u32::from(c), 0xFB00..=0xFB4F | 0xFB50..=0xFDFF | 0xFE70..=0xFEFE);
-    let keeps =
-        |c: &char| !c.is_control() && *c != '\u{FFFD}' && *c != '\u{00AD}' && *c != '\u{FEFF}';
+    let keeps = |c: &char| !c.is_control() && *c != '\u{FFFD}' && !UNSEEN.contains(c);
     if text.chars().any(shown) {
         text.nfkc().filter(keeps).collect()
     } else {

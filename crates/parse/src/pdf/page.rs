@@ -12,6 +12,7 @@ use hayro_interpret::{
     InterpreterCache, InterpreterSettings, SoftMask, TransformExt as _, interpret_page,
 };
 
+use super::FEWEST;
 use super::names::Names;
 use super::picture::Pictures;
 
@@ -53,6 +54,8 @@ pub(super) struct Painted<'n, 'd> {
     strings: usize,
     count: usize,
     pub pictures: usize,
+    /// The area of the pictures, in square points; those under others count, too.
+    covered: f64,
     pub kept: Option<Pictures>,
     /// Letters whose font does not name them.
     pub unknown: usize,
@@ -76,6 +79,7 @@ pub(super) fn paint<'a, 'n, 'd>(
         strings: 0,
         count: 0,
         pictures: 0,
+        covered: 0.0,
         kept,
         unknown: 0,
         known: 0,
@@ -88,6 +92,19 @@ pub(super) fn paint<'a, 'n, 'd>(
 }
 
 impl Painted<'_, '_> {
+    /// Returns whether the page is a picture, with no more text than a stamp or a footer has.
+    pub fn is_scan(&self) -> bool {
+        /// Letters and digits of a stamp at most.
+        const STAMP: usize = 200;
+        let is_covered = self.covered * 2.0 > self.bounds.area();
+        self.pictures > 0 && (self.known < FEWEST || (self.known < STAMP && is_covered))
+    }
+
+    /// Returns whether the page has more letters than are read.
+    pub fn is_cut(&self) -> bool {
+        self.count >= MOST_LETTERS
+    }
+
     /// Returns the letters by the direction of their lines, the most frequent first; letters that were painted twice
     /// appear once.
     pub fn sides(&mut self) -> Vec<Side> {
@@ -194,6 +211,9 @@ impl<'a> Device<'a> for Painted<'_, '_> {
 
     fn draw_image(&mut self, image: Image<'a, '_>, props: ImageDrawProps<'a>) {
         self.pictures += 1;
+        let size = Rect::new(0.0, 0.0, f64::from(image.width()), f64::from(image.height()));
+        let seen = props.transform.transform_rect_bbox(size).intersect(self.bounds);
+        self.covered += seen.area().max(0.0);
         if let Some(kept) = &mut self.kept {
             kept.add(&image, props.transform);
         }

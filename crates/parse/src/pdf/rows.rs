@@ -202,10 +202,12 @@ fn piece(letters: Vec<Letter>, space: f64) -> Option<Piece> {
     Some(Piece { text: direction::in_reading_order(words), left, right })
 }
 
-/// Drops rows at the top and bottom that most pages have: running titles and page numbers.
+/// Drops rows at the top and bottom that most pages have: page numbers, and all but the first of running titles.
 pub(super) fn drop_running_titles(pages: &mut [Vec<Row>]) {
     /// Where running titles stand.
     const EDGE: f64 = 0.09;
+    /// Letters and digits of words around a page's number, such as `Page # of 12`, at most.
+    const WORDS: usize = 12;
     if pages.len() < 3 {
         return;
     }
@@ -220,21 +222,35 @@ pub(super) fn drop_running_titles(pages: &mut [Vec<Row>]) {
     }
     // Even and odd pages often differ.
     let most = (pages.len() * 2 / 5).max(2);
+    let mut seen: BTreeSet<String> = BTreeSet::new();
     for (page, number) in pages.iter_mut().zip(1..) {
         let is_repeated = |form: &String| {
             // Numbers alone can be those of a table that continues.
             let most = if form.contains(char::is_alphabetic) { most } else { most.max(3) };
             counts.get(form).is_some_and(|count| *count >= most)
         };
-        page.retain(|row| !at_edge(row) || !forms(&row.text(), number).iter().any(is_repeated));
+        let says = |form: &String| {
+            let least = if form.contains('#') { WORDS } else { 0 };
+            form.contains(char::is_alphabetic)
+                && form.chars().filter(|c| c.is_alphanumeric()).count() > least
+        };
+        page.retain(|row| {
+            let forms = if at_edge(row) { forms(&row.text(), number) } else { Vec::new() };
+            let repeated = forms.into_iter().find(is_repeated);
+            repeated.is_none_or(|form| says(&form) && seen.insert(form))
+        });
     }
 }
 
 /// Returns the forms in which other pages can repeat a row: as it is if it has letters, and with each of its numbers
-/// counted from that of its page. An amount, whose digits are in groups, is not such a number.
+/// counted from that of its page. An amount, whose digits are in groups, is not such a number; beside words, neither is
+/// one that is far from the page's, such as that of an invoice.
 fn forms(text: &str, page: i64) -> Vec<String> {
     /// Numbers and texts between them, above which a row is no running title.
     const MOST: usize = 40;
+    /// Pages by which the numbers of an excerpt differ from its own.
+    const FAR: i64 = 30;
+    let has_letters = text.contains(char::is_alphabetic);
     let chars: Vec<char> = text.chars().collect();
     let parts: Vec<&[char]> =
         chars.chunk_by(|a, b| digit(*a).is_some() == digit(*b).is_some()).collect();
@@ -246,7 +262,8 @@ fn forms(text: &str, page: i64) -> Vec<String> {
             .iter()
             .try_fold(0_i64, |value, c| value.checked_mul(10)?.checked_add(digit(*c)?.into()))?;
         let is_amount = groups(at + 1) || at.checked_sub(1).is_some_and(groups);
-        (!is_amount).then_some(value)
+        let is_far = has_letters && (value - page).abs() > FAR;
+        (!is_amount && !is_far).then_some(value)
     };
     let form = |counted: Option<(usize, i64)>| -> String {
         let written = parts.iter().enumerate().map(|(at, part)| match counted {
@@ -255,7 +272,6 @@ fn forms(text: &str, page: i64) -> Vec<String> {
         });
         written.collect()
     };
-    let has_letters = text.contains(char::is_alphabetic);
     let numbers = (0..parts.len()).filter_map(|at| Some((at, number(at)?)));
     let counted = numbers.filter(|_| parts.len() <= MOST).map(Some);
     counted.chain(has_letters.then_some(None)).map(form).collect()

@@ -70,3 +70,11 @@ fn a_file_that_is_cut_off_or_nests_without_end_ends_as_well() {
     let deep = [b"{\\rtf1".to_vec(), vec![b'{'; 1 << 20]].concat();
     assert!(matches!(parse(&deep, &Limits::default()), Err(Error::Broken { .. })));
 }
+
+#[test]
+fn the_properties_of_a_shape_are_left_out_and_its_text_is_read() {
+    let parsed = read(
+        br"{\rtf1 Before.\par {\shp{\*\shpinst\shpleft1{\sp{\sn shapeType}{\sv 202}}{\sp{\sn wzName}{\sv Text Box 2}}{\shptxt Inside.\par}}{\shprslt{\*\do\dobxpage{\dptxbxtext Inside.\par}}}}After.\par}",
+    );
+    assert_eq!(parsed.text, "Before.\n\nInside.\n\nAfter.\n");
+}

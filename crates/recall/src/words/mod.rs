@@ -1,10 +1,10 @@
 //! Text becomes terms: the one analyser of every index.
 //!
 //! Enter at [`terms`] for indexed texts and [`wanted`] for queries. Words are normalised (NFKC, lower case),
-//! identifiers are cut at their humps, scripts without spaces become overlapping pairs of letters, and words are
-//! stemmed by the language of the text. Invariant: pure; the same text gives the same terms in every process.
-//! Deliberately absent: a guess at the language of a question, which is too short for one: its words are stemmed by
-//! every language of the index.
+//! identifiers are cut at their humps and found as a whole as well, scripts without spaces become overlapping pairs of
+//! letters, and words are stemmed by the language of the text. Invariant: pure; the same text gives the same terms in
+//! every process. Deliberately absent: a guess at the language of a question, which is too short for one: its words are
+//! stemmed by every language of the index.
 
 mod language;
 mod split;
@@ -12,10 +12,14 @@ mod stem;
 
 pub use language::Language;
 pub use split::split;
+use split::{Run, runs};
 pub(crate) use stem::beginning;
 pub use stem::related;
 
 use std::collections::BTreeMap;
+
+/// The version of the terms that a text gives; who stores a text again gets those of this one.
+pub const ANALYSER: u32 = 2;
 
 /// Distinct words of a query that count; a longer query is a document, whose first words give its subject.
 const WANTED_WORDS: usize = 200;
@@ -34,7 +38,7 @@ pub fn terms(text: &str, language: Language) -> Vec<String> {
 pub struct QueryTerm {
     /// The word as it was written, normalised.
     pub word: String,
-    /// The terms that it may stand under, one for each language of the index; without doubles.
+    /// The terms that it may stand under, one for each language of the index and each spelling; without doubles.
     pub terms: Vec<String>,
     /// How often it was said, or how much it counts.
     pub weight: f64,
@@ -45,21 +49,36 @@ pub fn wanted(fields: &[(f64, &str)], languages: &[Language]) -> Vec<QueryTerm> 
     let mut wanted: Vec<QueryTerm> = Vec::new();
     let mut places: BTreeMap<Vec<String>, usize> = BTreeMap::new();
     for (weight, text) in fields {
-        for word in split(text) {
-            // A word that says nothing in one language may be a name in another one.
-            let spoken = languages.iter().filter(|language| !language.is_empty_word(&word));
-            let mut terms: Vec<String> =
-                spoken.map(|language| clip(stem::stem(&word, *language))).collect();
-            terms.sort();
-            terms.dedup();
-            if terms.is_empty() {
-                continue;
+        for Run { mut parts, whole } in runs(text) {
+            let is_empty = |word: &String| languages.iter().all(|one| one.is_empty_word(word));
+            if parts.iter().all(is_empty) {
+                parts.extend(whole.clone());
             }
-            if let Some(at) = places.get(&terms) {
-                wanted[*at].weight += weight;
-            } else if wanted.len() < WANTED_WORDS {
-                places.insert(terms.clone(), wanted.len());
-                wanted.push(QueryTerm { word, terms, weight: *weight });
+            // Indexes of earlier versions have `APIs` as `ap`.
+            let cut = whole.as_ref().filter(|_| parts.len() == 1);
+            let earlier = cut.and_then(|whole| whole.get(..whole.len() - 2));
+            let earlier = earlier.filter(|cut| cut.len() > 1);
+            for word in parts {
+                // A word that says nothing in one language may be a name in another one.
+                let spoken = languages.iter().filter(|language| !language.is_empty_word(&word));
+                let spellings =
+                    || [word.as_str()].into_iter().chain(whole.as_deref()).chain(earlier);
+                let mut terms: Vec<String> = spoken
+                    .flat_map(|language| {
+                        spellings().map(move |one| clip(stem::stem(one, *language)))
+                    })
+                    .collect();
+                terms.sort();
+                terms.dedup();
+                if terms.is_empty() {
+                    continue;
+                }
+                if let Some(at) = places.get(&terms) {
+                    wanted[*at].weight += weight;
+                } else if wanted.len() < WANTED_WORDS {
+                    places.insert(terms.clone(), wanted.len());
+                    wanted.push(QueryTerm { word, terms, weight: *weight });
+                }
             }
         }
     }
@@ -96,6 +115,48 @@ mod tests {
         let asked = wanted(&[(1.0, "flow over a flow"), (0.5, "flows")], &[Language::English]);
         let flow = asked.iter().find(|one| one.word == "flow").unwrap();
         assert_eq!(flow.weight, 2.5);
+    }
+
+    #[test]
+    fn a_word_with_humps_is_found_by_its_whole_and_a_plural_by_its_abbreviation() {
+        for (stored, asked) in [
+            ("GitHub", "github"),
+            ("github", "GitHub"),
+            ("GitHub", "hub"),
+            ("JavaScript", "javascript"),
+            ("McDonald", "mcdonald"),
+            ("parseHTTPHeader", "header"),
+            ("toDo", "todo"),
+            ("todo", "toDo"),
+            ("APIs", "API"),
+            ("APIs", "apis"),
+            ("API", "APIs"),
+            ("GPUs", "gpu"),
+            ("GPUs", "gpus"),
+            ("gpus", "GPUs"),
+            ("listAPIs", "api"),
+            ("PCs", "pc"),
+            ("Daten\u{ad}schutz", "Datenschutz"),
+            ("Datenschutz", "Daten\u{ad}schutz"),
+            // As indexes of earlier versions have them.
+            ("git hub", "GitHub"),
+            ("ap", "APIs"),
+        ] {
+            for language in [Language::English, Language::German] {
+                let terms = terms(stored, language);
+                let asked = wanted(&[(1.0, asked)], &[language]);
+                let is_found = |word: &QueryTerm| word.terms.iter().any(|one| terms.contains(one));
+                assert!(asked.iter().any(is_found), "{stored}: {terms:?}, {asked:?}");
+            }
+        }
+    }
+
+    #[test]
+    fn a_whole_is_another_spelling_of_each_part_and_no_further_word() {
+        let asked = wanted(&[(1.0, "GitHub")], &[Language::English]);
+        assert_eq!(asked.iter().map(|one| one.weight).collect::<Vec<_>>(), [1.0, 1.0]);
+        assert_eq!(asked[0].terms, ["git", "github"]);
+        assert_eq!(asked[1].terms, ["github", "hub"]);
     }
 
     #[test]

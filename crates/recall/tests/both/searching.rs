@@ -63,6 +63,7 @@ async fn every_script_is_found_by_its_words() {
             ("ru", "Проверить заказы клиента"),
             ("de", "Die Rechnungen des Kunden sind nicht bezahlt"),
             ("ident", "parseHTTPHeader list_open_issues"),
+            ("names", "Daten\u{ad}schutz bei GitHub: APIs"),
         ];
         let items = texts.map(|(id, text)| Item::new(id, text));
         index.put(&scope(), "note", &items).await.unwrap();
@@ -74,6 +75,9 @@ async fn every_script_is_found_by_its_words() {
             ("Rechnung", "de"),
             ("http header", "ident"),
             ("openIssue", "ident"),
+            ("github", "names"),
+            ("api", "names"),
+            ("Datenschutz", "names"),
             ("票", "zh"),
         ] {
             let found = index.search(&Search::new(&scope(), "note", asked)).await.unwrap();
