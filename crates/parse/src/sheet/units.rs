@@ -106,7 +106,7 @@ impl Unit {
                 // The sign of an exponent.
                 'E' | 'e' => {
                     is_filled = false;
-                    drop(rest.next());
+                    rest.next();
                 }
                 '"' => literal.extend(rest.by_ref().take_while(|sign| *sign != '"')),
                 '\\' => literal.extend(rest.next()),
