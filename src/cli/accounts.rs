@@ -93,6 +93,10 @@ async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<()> {
                 Until::At(at) => Some(at),
                 Until::In(age) => age.after(now),
             });
+            let user = match user {
+                Some(typed) => Some(accounts.user_meant(&typed).await?),
+                None => None,
+            };
             let new = NewKey {
                 name: &name,
                 user: user.as_deref(),
