@@ -89,6 +89,10 @@ async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<()> {
     let now = clock::now();
     match command {
         KeyCommand::Create { name, scopes, expires, user } => {
+            let user = match user {
+                Some(typed) => Some(accounts.user_meant(&typed).await?),
+                None => None,
+            };
             let new = NewKey {
                 name: &name,
                 user: user.as_deref(),

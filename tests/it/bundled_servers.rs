@@ -339,7 +339,29 @@ async fn the_notes_server_writes_each_call_unless_it_detects_repeats() {
     assert_eq!(lines(&file), 3);
     let notes = data(&careful, "list_notes", json!({})).await;
     assert_eq!(notes["notes"][2], json!({"key": "key-2", "text": "more"}));
+    std::fs::write(&file, "one\n".repeat(502)).unwrap();
+    let listed = call(&careful, "list_notes", json!({})).await;
+    assert!(text(&listed).starts_with("(the first 2 notes are not listed)\n3. one\n"));
     careful.cancel().await.unwrap();
+}
+
+#[tokio::test]
+async fn an_export_that_the_limits_cut_is_reported_as_incomplete() {
+    let (home, demo) = demo().await;
+    let database = demo.database.to_str().unwrap();
+    let directory = home.path().to_str().unwrap();
+    let arguments = ["sql", "--database", database, "--export-dir", directory, "--max-rows", "10"];
+    let client = start(&arguments).await;
+    for (rows, is_whole) in [(11, false), (10, true)] {
+        let sql = format!("SELECT name FROM zones LIMIT {rows}");
+        let name = format!("zones-{rows}");
+        let input = json!({ "sql": sql, "format": "csv", "name": name });
+        let written = call(&client, "export", input).await;
+        let text = text(&written);
+        assert!(text.starts_with("10 rows in "), "{text}");
+        assert_eq!(text.contains("truncated"), !is_whole, "{text}");
+    }
+    client.cancel().await.unwrap();
 }
 
 #[tokio::test]

@@ -137,6 +137,7 @@ async fn a_manager_adds_users_with_their_own_scopes_at_most(served: Served) {
         (&boss, "bob", json!(["read"]), 404),
         (&theirs, "ann", json!(["read"]), 404),
         (&boss, "boss", json!(["read"]), 409),
+        (&boss, "Boss", json!(["read"]), 409),
     ] {
         let (code, why) = change(by, name, scopes).await;
         assert_eq!(code, refused, "{name} {why}");

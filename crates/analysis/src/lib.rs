@@ -16,15 +16,7 @@ pub mod linking;
 mod literals;
 pub mod numbers;
 
-/// Returns the candidate most like `wrong`, if any is alike enough to be worth suggesting.
-fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    candidates
-        .into_iter()
-        .map(|candidate| (strsim::jaro_winkler(wrong, candidate), candidate))
-        .filter(|(score, _)| *score > 0.75)
-        .max_by(|a, b| a.0.total_cmp(&b.0))
-        .map(|(_, candidate)| candidate)
-}
+use perihelion_settings::config::strict::nearest;
 
 /// Returns the end of a message about an unknown name: the candidate most like it, if any is alike enough.
 pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {

@@ -23,5 +23,5 @@ pub use compose::{Attachment, Compose};
 pub use error::Error;
 pub(crate) use error::Result;
 pub use mailbox::Mailbox;
-pub use message::{Message, Shown, Summary};
+pub use message::{Message, Messages, Shown, Summary};
 pub use sent::{Sent, SentState};

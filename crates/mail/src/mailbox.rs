@@ -7,7 +7,7 @@ use crate::imap::ImapMailbox;
 use crate::jmap::JmapMailbox;
 use crate::message::bracketed;
 use crate::written::Draft;
-use crate::{Account, Compose, Error, Message, Sent, Shown, Summary, compose};
+use crate::{Account, Compose, Error, Message, Messages, Sent, Shown, Summary, compose};
 
 pub struct Mailbox {
     way: Way,
@@ -84,24 +84,24 @@ impl Mailbox {
         query: &str,
         folder: &str,
         limit: usize,
-    ) -> Result<Vec<Summary>, Error> {
+    ) -> Result<Messages<Summary>, Error> {
         match &self.way {
             Way::Imap(imap) => imap.search(query, folder, limit).await,
             Way::Jmap(jmap) => jmap.search(query, folder, limit).await,
         }
     }
 
-    /// Reads the messages of a thread, oldest first, from all folders.
+    /// Reads the newest messages of a thread and the named one, oldest first, from all folders.
     ///
     /// # Errors
     /// [`Error::BadId`], [`Error::NoMessage`], or the server's error.
-    pub async fn thread(&self, id: &str) -> Result<Vec<Message>, Error> {
-        let mut messages = match &self.way {
+    pub async fn thread(&self, id: &str) -> Result<Messages<Message>, Error> {
+        let mut thread = match &self.way {
             Way::Imap(imap) => imap.thread(id).await,
             Way::Jmap(jmap) => jmap.thread(id).await,
         }?;
-        messages.iter_mut().for_each(Message::clip);
-        Ok(messages)
+        thread.messages.iter_mut().for_each(Message::clip);
+        Ok(thread)
     }
 
     /// Keeps a new message as a draft and returns it.

@@ -52,6 +52,14 @@ pub struct Message {
     pub(crate) reply_to: Vec<String>,
 }
 
+/// Messages of a search, newest first, or of a thread, oldest first.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
+pub struct Messages<T> {
+    pub messages: Vec<T>,
+    /// There are more; these are the newest.
+    pub truncated: bool,
+}
+
 /// Reads a message; broken parts are left out.
 pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
     parse(bytes, folder, format!("uid:{uid}:{folder}"))
@@ -120,6 +128,19 @@ impl Message {
 /// Puts messages into the order in which they were sent; those without a date come first.
 pub fn oldest_first(messages: &mut [Message]) {
     messages.sort_by_key(|message| message.sent_at);
+}
+
+/// Returns the newest messages of a thread and the one that was asked for, oldest first.
+pub fn newest(mut messages: Vec<Message>, asked: &str, most: usize) -> Messages<Message> {
+    oldest_first(&mut messages);
+    let mut excess = messages.len().saturating_sub(most);
+    let truncated = excess > 0;
+    messages.retain(|message| {
+        let is_left_out = excess > 0 && message.id != asked;
+        excess -= usize::from(is_left_out);
+        !is_left_out
+    });
+    Messages { messages, truncated }
 }
 
 pub fn bracketed(id: &str) -> String {

@@ -17,7 +17,8 @@ enum Term {
 /// Reads words, and `from:`, `to:`, `subject:`, `since:`, `before:`, `unread`, `flagged`; words in quotes belong together.
 fn terms(query: &str) -> Result<Vec<Term>> {
     let term = |word: String| {
-        Ok(match word.split_once(':') {
+        let field = word.split_once(':').map(|(field, value)| (field.to_ascii_lowercase(), value));
+        Ok(match field.as_ref().map(|(field, value)| (field.as_str(), *value)) {
             Some(("from", value)) => Term::Field("from", value.to_owned()),
             Some(("to", value)) => Term::Field("to", value.to_owned()),
             Some(("cc", value)) => Term::Field("cc", value.to_owned()),
@@ -40,7 +41,7 @@ pub fn imap_key(query: &str) -> Result<String> {
     let key = |term: Term| {
         Ok(match term {
             Term::Field(name, text) => {
-                format!("{} {}", name.to_uppercase(), quoted("a search", &text)?)
+                format!("{} {}", name.to_uppercase(), searched(&text)?)
             }
             Term::Since(date) => format!("SINCE {}", date.format("%-d-%b-%Y")),
             Term::Before(date) => format!("BEFORE {}", date.format("%-d-%b-%Y")),
@@ -77,6 +78,12 @@ pub fn quoted(what: &'static str, text: &str) -> Result<String> {
         return Err(Error::Control { what });
     }
     Ok(in_quotes(text))
+}
+
+/// Writes a text to search for: a quoted one is ASCII, any other is a literal.
+fn searched(text: &str) -> Result<String> {
+    let quoted = quoted("a search", text)?;
+    Ok(if text.is_ascii() { quoted } else { format!("{{{}}}\r\n{text}", text.len()) })
 }
 
 fn in_quotes(text: &str) -> String {
@@ -128,9 +135,13 @@ mod tests {
             "SUBJECT \"a b\" SINCE 1-May-2024"
         );
         assert_eq!(imap_key(" ").unwrap(), "ALL");
-        assert_eq!(imap_key("grüße").unwrap(), "CHARSET UTF-8 TEXT \"grüße\"");
+        assert_eq!(imap_key("grüße").unwrap(), "CHARSET UTF-8 TEXT {7}\r\ngrüße");
+        assert_eq!(
+            imap_key("From:ann Subject:ö").unwrap(),
+            "CHARSET UTF-8 FROM \"ann\" SUBJECT {2}\r\nö"
+        );
         assert_eq!(imap_key("a\\b").unwrap(), "TEXT \"a\\\\b\"");
-        assert!(imap_key("\"x\r\nA1 LOGOUT\"").is_err());
+        assert!(imap_key("\"x\r\nA1 LOGOUT\"").is_err() && imap_key("\"ü\r\nA1 LOGOUT\"").is_err());
         assert!(imap_key("\"x").is_err() && imap_key("since:yesterday").is_err());
     }
 

@@ -2,6 +2,7 @@
 
 use std::collections::HashMap;
 
+use perihelion_settings::config::strict::nearest;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -158,11 +159,9 @@ impl Catalogue {
         if let Some(operation) = exact.and_then(|index| self.operations.get(*index)) {
             return Ok(operation);
         }
-        let ids = self.operations.iter().map(|one| (strsim::jaro_winkler(name, &one.id), &one.id));
-        let best = ids.max_by(|a, b| a.0.total_cmp(&b.0)).filter(|(likeness, _)| *likeness > 0.7);
-        let hint = best.map_or_else(
+        let hint = nearest(name, self.operations.iter().map(|one| one.id.as_str())).map_or_else(
             || "; find_operations lists those that fit a question".to_owned(),
-            |(_, id)| format!("; did you mean {id}?"),
+            |id| format!("; did you mean {id}?"),
         );
         Err(Error::UnknownOperation { name: name.to_owned(), hint })
     }

@@ -158,15 +158,16 @@ impl<'a> Change<'a> {
         self.give_scopes(User { scopes: scopes.to_vec(), ..user }).await
     }
 
-    /// Disables a user, with all sessions; the name stays in use, so that no other person gets it.
+    /// Disables a user, with all sessions, and returns the stored name; it stays in use, so that no other person gets it.
     ///
     /// A disabled user stays so, since the time of the first call.
     ///
     /// # Errors
     /// [`Error::Unknown`](crate::Error::Unknown).
-    pub async fn disable_user(&mut self, name: &str) -> Result<()> {
-        users::disable(&mut self.transaction, self.tenant, name, self.now).await?;
-        self.note("user.disabled", name).await
+    pub async fn disable_user(&mut self, name: &str) -> Result<String> {
+        let name = users::disable(&mut self.transaction, self.tenant, name, self.now).await?;
+        self.note("user.disabled", &name).await?;
+        Ok(name)
     }
 
     async fn note(&mut self, action: &str, subject: &str) -> Result<()> {

@@ -8,7 +8,7 @@ use uuid::Uuid;
 use crate::principal::{Principal, ProvedBy, Scope};
 use crate::secret::{Secret, digest};
 use crate::sign_on::NO_ROLE;
-use crate::users::{read_scopes, write_scopes};
+use crate::users::{normal_name, read_scopes, write_scopes};
 use crate::{Error, People, Result};
 
 const DISABLED: Error = Error::NotAccepted("the user was disabled");
@@ -124,7 +124,14 @@ impl People {
         if key.expires_at.is_some_and(|end| end <= now) {
             return Err(Error::NotAccepted("the key has expired"));
         }
-        if let Some(left) = scopes_left(&row, 9)? {
+        let mut left = scopes_left(&row, 9)?;
+        // A name in other letter case may be that of a user here, who limits the key then.
+        if left.is_none()
+            && let Some(user) = key.user.as_ref().filter(|user| normal_name(user) != **user)
+        {
+            left = self.scopes_of(&key.tenant, user).await?;
+        }
+        if let Some(left) = left {
             key.scopes.retain(|scope| left.contains(scope));
         }
         Ok(key)
@@ -135,16 +142,20 @@ impl People {
         let find = query(
             "SELECT disabled_at IS NOT NULL, subject IS NOT NULL, scopes FROM person WHERE tenant = $1 AND name = $2",
         );
-        let row = self.of(tenant).fetch_optional(&find.binds((tenant, name))).await?;
+        let row = self.of(tenant).fetch_optional(&find.binds((tenant, normal_name(name)))).await?;
         row.map_or(Ok(None), |row| scopes_left(&row, 0))
     }
 
-    /// Returns whether a user of this name was disabled; users of other issuers are unknown here.
+    /// Returns whether a user of this name, in any letter case, was disabled; users of other issuers are unknown here.
     pub async fn is_disabled(&self, tenant: &str, name: &str) -> Result<bool> {
         let find = query(
             "SELECT 1 FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NOT NULL",
         );
-        Ok(self.of(tenant).fetch_optional(&find.bind(tenant).bind(name)).await?.is_some())
+        Ok(self
+            .of(tenant)
+            .fetch_optional(&find.binds((tenant, normal_name(name))))
+            .await?
+            .is_some())
     }
 
     /// Returns an earlier caller with the scopes that they still have, as known here: tokens of other issuers end there.

@@ -27,7 +27,7 @@ pub use secret::Secret;
 pub use sessions::Session;
 pub use sign_on::{Identity, IdentityRules, LoginAttempt};
 pub use spending::{EndedRun, SPENDING_DAYS, Taken, TenantUsage};
-pub use users::{NewUser, User};
+pub use users::{NewUser, User, normal_name};
 
 use perihelion_database::Database;
 

@@ -65,11 +65,15 @@ impl People {
         insert.repeatable()
     }
 
-    /// Forgets what runs took 40 days ago and earlier.
+    /// Forgets what runs took 40 days ago and earlier, except for threads whose work goes on: it is counted with theirs.
     pub async fn forget_taken(&self, now: DateTime<Utc>) -> Result<()> {
         let kept = Days::new(SPENDING_DAYS.into());
         let oldest = now.date_naive().checked_sub_days(kept).unwrap_or_default();
-        let forget = query("DELETE FROM spending WHERE day < $1").bind(day(oldest));
+        let forget = query(
+            "DELETE FROM spending WHERE day < $1 AND NOT EXISTS \
+             (SELECT 1 FROM thread WHERE thread.id = spending.thread_id AND thread.status <> 'idle')",
+        );
+        let forget = forget.bind(day(oldest));
         self.of_all().execute(&forget).await?;
         Ok(())
     }

@@ -74,7 +74,7 @@ impl People {
             "SELECT id, name, scopes, created_at, password FROM person WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
         )
         .bind(tenant)
-        .bind(name.trim().to_lowercase());
+        .bind(normal_name(name));
         let row = self.of(tenant).fetch_optional(&found).await?;
         let stored = row.as_ref().map(|row| row.get::<String>(4)).transpose()?;
         let stored = stored.filter(|hash| !hash.is_empty());
@@ -153,7 +153,7 @@ pub(crate) async fn by_name(
         "SELECT id, name, scopes, created_at, subject IS NOT NULL FROM person \
          WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
     );
-    let row = transaction.fetch_optional(&find.binds((tenant, name))).await?;
+    let row = transaction.fetch_optional(&find.binds((tenant, normal_name(name)))).await?;
     let row = row.ok_or_else(|| Error::Unknown { what: "user", name: name.to_owned() })?;
     Ok((read(&row, tenant)?, row.get(4)?))
 }
@@ -168,28 +168,35 @@ pub(crate) async fn give_scopes(transaction: &mut Transaction<'_>, user: &User) 
     Ok(())
 }
 
+/// Disables a user, and returns their name as it is stored.
 pub(crate) async fn disable(
     transaction: &mut Transaction<'_>,
     tenant: &str,
     name: &str,
     now: DateTime<Utc>,
-) -> Result<()> {
+) -> Result<String> {
+    let stored = normal_name(name);
     let disable = query(
         "UPDATE person SET disabled_at = COALESCE(disabled_at, $3) WHERE tenant = $1 AND name = $2",
     )
-    .binds((tenant, name, now));
+    .binds((tenant, &stored, now));
     if transaction.execute(&disable).await? == 0 {
         return Err(Error::Unknown { what: "user", name: name.to_owned() });
     }
     let end = query("DELETE FROM session WHERE tenant = $1 AND person IN (SELECT id FROM person WHERE tenant = $1 AND name = $2)")
         .bind(tenant)
-        .bind(name);
+        .bind(&stored);
     transaction.execute(&end).await?;
-    Ok(())
+    Ok(stored)
+}
+
+/// Returns a typed name as names of users are stored. Other issuers' names have no such form.
+pub fn normal_name(name: &str) -> String {
+    name.trim().to_lowercase()
 }
 
 pub(crate) fn fit_name(name: &str) -> Result<String> {
-    let name = name.trim().to_lowercase();
+    let name = normal_name(name);
     let fits = |c: char| c.is_alphanumeric() || "._-@+".contains(c);
     if name.is_empty() || name.chars().count() > LONGEST || !name.chars().all(fits) {
         return Err(Error::Unfit(format!(

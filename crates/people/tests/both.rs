@@ -35,11 +35,26 @@ async fn create(people: &People, tenant: &str, new: NewKey<'_>) -> Result<Create
     people.change(tenant, "boss", now(), async |change| change.create_key(new).await).await
 }
 
+/// Executes a statement about a thread.
+async fn on_thread(people: &People, statement: &'static str, thread: Uuid) {
+    let statement = query(statement).bind(thread).bind(now());
+    let done = people.change("acme", "boss", now(), async |change| {
+        change.transaction().execute(&statement).await
+    });
+    done.await.unwrap();
+}
+
+async fn add_thread(people: &People, thread: Uuid) {
+    let insert = "INSERT INTO thread (id, created_at, updated_at, graph, namespace, tenant) \
+                  VALUES ($1, $2, $2, 'swarm', '', 'acme')";
+    on_thread(people, insert, thread).await;
+}
+
 async fn revoke(people: &People, name: &str) -> Result<(), Error> {
     people.change("acme", "boss", now(), async |change| change.revoke_key(name).await).await
 }
 
-async fn disable(people: &People, name: &str) -> Result<(), Error> {
+async fn disable(people: &People, name: &str) -> Result<String, Error> {
     people.change("acme", "boss", now(), async |change| change.disable_user(name).await).await
 }
 
@@ -105,6 +120,34 @@ async fn a_user_logs_in_by_password_within_the_tenant_alone() {
         {
             let unfit = people.register("acme", name, password, &scopes, now()).await;
             assert!(matches!(unfit, Err(Error::Unfit(_))), "{name}");
+        }
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_user_is_the_same_in_any_letter_case() {
+    on_both(|people| async move {
+        for (typed, stored) in [("Ada", "ada"), (" ÄNNE ", "änne")] {
+            let read = [Scope::Read];
+            let all = [Scope::Read, Scope::Approve];
+            people.register("acme", typed, "correct horse battery", &all, now()).await.unwrap();
+            // A key whose user's name was stored as another issuer writes it.
+            let new = NewKey { user: Some(typed.trim()), scopes: &all, ..key(stored) };
+            let secret = create(&people, "acme", new).await.unwrap().secret;
+            let change = people.change("acme", "boss", now(), async |change| {
+                change.change_scopes(typed, &read).await
+            });
+            assert_eq!(change.await.unwrap().name, stored);
+            let who = people.by_key(secret.expose(), now()).await.unwrap();
+            assert_eq!(who.scopes, read, "{typed}");
+            let token = Principal { proved_by: ProvedBy::Token, ..who };
+            assert!(people.still(token.clone(), now()).await.is_ok());
+            assert_eq!(disable(&people, typed).await.unwrap(), stored);
+            assert!(people.by_key(secret.expose(), now()).await.is_err(), "{typed}");
+            assert!(people.still(token, now()).await.is_err(), "{typed}");
+            let noted = people.audit("acme", &AuditQuery::default()).await.unwrap();
+            assert_eq!((&*noted[0].action, &*noted[0].subject), ("user.disabled", stored));
         }
     })
     .await;
@@ -317,15 +360,7 @@ async fn the_audit_log_is_read_page_by_page_without_a_gap() {
 async fn a_decision_in_time_replaces_a_mark_that_the_request_has_expired() {
     on_both(|people| async move {
         let thread = Uuid::now_v7();
-        let insert = query(
-            "INSERT INTO thread (id, created_at, updated_at, graph, namespace, tenant) \
-             VALUES ($1, $2, $2, 'swarm', '', 'acme')",
-        );
-        let insert = insert.bind(thread).bind(now());
-        let made = people.change("acme", "boss", now(), async |change| {
-            change.transaction().execute(&insert).await
-        });
-        made.await.unwrap();
+        add_thread(&people, thread).await;
         let asked = ApprovalRequest {
             id: Uuid::now_v7(),
             tenant: "acme".to_owned(),
@@ -396,6 +431,33 @@ async fn a_key_is_revoked_with_the_key_that_made_it_and_no_other() {
         let fourth = create(&people, "acme", new).await.unwrap();
         revoke(&people, "first").await.unwrap();
         assert!(!lets_in(&fourth).await && lets_in(&other).await);
+    })
+    .await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn work_that_pauses_for_longer_than_usage_is_stored_is_counted_once() {
+    on_both(|people| async move {
+        let thread = Uuid::now_v7();
+        add_thread(&people, thread).await;
+        let set = "UPDATE thread SET status = 'interrupted', updated_at = $2 WHERE id = $1";
+        on_thread(&people, set, thread).await;
+        let later = now() + Duration::days(45);
+        let note = async |run: u128, at: DateTime<Utc>, tokens: u64| {
+            let tenant = "acme".to_owned();
+            let run = EndedRun { tenant, thread, part: 1, run: Uuid::from_u128(run), at };
+            people.note_taken(&run, Taken { tokens, ..Taken::default() }).await.unwrap();
+            people.taken_on("acme", at.date_naive()).await.unwrap().tokens
+        };
+        assert_eq!(note(1, now(), 100).await, 100);
+        people.forget_taken(later).await.unwrap();
+        assert_eq!(note(2, later, 150).await, 50);
+        let set = "UPDATE thread SET status = 'idle', updated_at = $2 WHERE id = $1";
+        on_thread(&people, set, thread).await;
+        people.forget_taken(later).await.unwrap();
+        let taken = async |at: DateTime<Utc>| people.taken_on("acme", at.date_naive()).await;
+        assert_eq!(taken(now()).await.unwrap().tokens, 0);
+        assert_eq!(taken(later).await.unwrap().tokens, 50);
     })
     .await;
 }

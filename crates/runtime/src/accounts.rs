@@ -1,7 +1,9 @@
 //! Users and keys of a tenant, for their administrator.
 
 use perihelion_database::Database;
-use perihelion_people::{ApiKey, Change, CreatedKey, NewKey, NewUser, People, Scope, User};
+use perihelion_people::{
+    ApiKey, Change, CreatedKey, NewKey, NewUser, People, Scope, User, normal_name,
+};
 use perihelion_service_rows::Kept;
 
 use super::Error;
@@ -56,6 +58,13 @@ impl Accounts {
         Ok(self.people.users(&self.tenant).await?)
     }
 
+    /// Returns the user's name that a person means: that of a user here in any letter case, or another issuer's as typed.
+    pub async fn user_meant(&self, typed: &str) -> Result<String, Error> {
+        let name = normal_name(typed);
+        let is_here = self.users().await?.iter().any(|user| user.name == name);
+        Ok(if is_here { name } else { typed.trim().to_owned() })
+    }
+
     /// Adds a user who can log in with a password.
     ///
     /// # Errors
@@ -88,8 +97,8 @@ impl Accounts {
         let Self { people, tenant, actor, .. } = self;
         let now = clock::now();
         let disabled = people.change(tenant, actor, now, async |change| {
-            change.disable_user(name).await?;
-            Ok(Kept::end_runs_of_user(change.transaction(), tenant, name, now).await?)
+            let name = change.disable_user(name).await?;
+            Ok(Kept::end_runs_of_user(change.transaction(), tenant, &name, now).await?)
         });
         disabled.await
     }

@@ -142,10 +142,11 @@ impl Server {
             first = notes.len().saturating_sub(MAX_LISTED);
             Notes { notes: notes.split_off(first), truncated: first > 0 }
         });
-        respond(newest, |Notes { notes, .. }| {
+        respond(newest, |Notes { notes, truncated }| {
+            let older = truncated.then(|| format!("(the first {first} notes are not listed)"));
             let numbered = (first + 1..).zip(notes);
             let numbered = numbered.map(|(line, note)| format!("{line}. {}", note.text));
-            lines(numbered, "\n", "No notes yet.")
+            lines(older.into_iter().chain(numbered), "\n", "No notes yet.")
         })
     }
 }

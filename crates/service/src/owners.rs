@@ -8,6 +8,7 @@ use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
+use perihelion_people::normal_name;
 use perihelion_runtime::Served;
 use serde_json::{Value, json};
 use std::sync::Arc;
@@ -139,15 +140,15 @@ impl Service {
 
     /// Refuses a run of a thread whose user was disabled; `user` is the one who owns it from this run on.
     pub(super) async fn check_owner(&self, target: &RunTarget, user: Option<&str>) -> Result<()> {
-        let is_disabled = match (&target.user, user) {
-            (Some(_), _) => target.is_disabled,
-            (None, Some(user)) => self.people().is_disabled(self.tenant(), user).await?,
-            (None, None) => false,
+        let Some(owner) = target.user.as_deref().or(user) else { return Ok(()) };
+        // What was read with the thread is about a user of exactly this name.
+        let is_known = target.user.is_some() && normal_name(owner) == owner;
+        let is_disabled = if is_known {
+            target.is_disabled
+        } else {
+            self.people().is_disabled(self.tenant(), owner).await?
         };
-        match target.user.as_deref().or(user).filter(|_| is_disabled) {
-            Some(user) => Err(Error::UserDisabled(user.to_owned())),
-            None => Ok(()),
-        }
+        if is_disabled { Err(Error::UserDisabled(owner.to_owned())) } else { Ok(()) }
     }
 
     /// Checks at the start of a run that its thread did not get another owner while it waited.

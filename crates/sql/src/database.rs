@@ -78,8 +78,17 @@ impl Database {
         self.options.profile
     }
 
-    /// Returns the tables that may be read, with their columns and keys.
+    /// Returns the tables that may be read, with their columns and keys; none that shows a filtered table's other rows.
     pub async fn catalogue(&self) -> Result<Catalogue> {
+        let mut catalogue = self.named().await?;
+        for (bypass, _) in self.bypasses().await? {
+            catalogue.tables.retain(|table| table.name != bypass);
+        }
+        Ok(catalogue)
+    }
+
+    /// Returns the tables that the operator permits.
+    async fn named(&self) -> Result<Catalogue> {
         let mut catalogue = self.everything().await?;
         let wanted = &self.options.tables;
         let names: Vec<String> = wanted.iter().map(|table| table.trim().to_owned()).collect();
@@ -94,6 +103,27 @@ impl Database {
             }
         }
         Ok(catalogue)
+    }
+
+    /// Returns relations without a filter that show rows of a filtered one, or may, each with a filter that they bypass.
+    async fn bypasses(&self) -> Result<Vec<(TableName, &Filter)>> {
+        if self.filters.is_empty() {
+            return Ok(Vec::new());
+        }
+        let sources = match &self.engine {
+            Engine::Sqlite(workers) => match workers.ask(&Question::Sources).await? {
+                Reply::Sources(sources) => sources,
+                other => return Err(out_of_turn(&other)),
+            },
+            Engine::Postgres(postgres) => postgres.sources().await?,
+        };
+        let bypassed = |read: Option<TableName>| {
+            // An unknown source may be any table.
+            let is_read = |name| read.as_ref().is_none_or(|read| self.means(read, name));
+            self.filters.iter().find(|filter| is_read(&filter.table))
+        };
+        let bare = sources.into_iter().filter(|(shows, _)| self.filter(shows).is_none());
+        Ok(bare.filter_map(|(shows, read)| Some((shows, bypassed(read)?))).collect())
     }
 
     /// Returns the tables that may be read, by name.
@@ -204,9 +234,7 @@ impl Database {
                 let question = Question::Run { sql, limits };
                 match workers.ask(&question).await? {
                     Reply::Answer(answer) => Ok(answer),
-                    other => {
-                        Err(Error::Worker(format!("it answered out of turn: {other:?}").into()))
-                    }
+                    other => Err(out_of_turn(&other)),
                 }
             }
             Engine::Postgres(postgres) => postgres.run(statement, limits).await,
@@ -217,7 +245,7 @@ impl Database {
         match &self.engine {
             Engine::Sqlite(workers) => match workers.ask(&Question::Catalogue).await? {
                 Reply::Catalogue(catalogue) => Ok(catalogue),
-                other => Err(Error::Worker(format!("it answered out of turn: {other:?}").into())),
+                other => Err(out_of_turn(&other)),
             },
             Engine::Postgres(postgres) => postgres.catalogue().await,
         }
@@ -265,22 +293,38 @@ impl Database {
                 return Err(Error::NoSuchTableOption { name, hint: hint(wanted) });
             }
         }
-        let catalogue = self.catalogue().await?;
+        let catalogue = self.named().await?;
         let policy = self.policy(&catalogue);
+        let unusable = |filter: &Filter, reason: &dyn Display| {
+            let reason = reason.to_string();
+            Error::UnusableFilter { table: filter.table.clone(), reason }
+        };
         for filter in &self.filters {
             let found = catalogue.tables.iter().find(|t| self.means(&t.name, &filter.table));
-            let unusable = |reason: &dyn Display| {
-                let reason = reason.to_string();
-                Error::UnusableFilter { table: filter.table.clone(), reason }
-            };
+            let unusable = |reason: &dyn Display| unusable(filter, reason);
             let Some(found) = found else {
                 return Err(unusable(&format_args!("no such table{}", hint(&filter.table))));
             };
             let probe = format!("SELECT 1 FROM {}", quoted(&found.name));
             guard(&probe, self.dialect(), &policy).map_err(|error| unusable(&error))?;
         }
-        Ok(())
+        let mut bypasses = self.bypasses().await?.into_iter();
+        match bypasses.find(|(bypass, _)| catalogue.table(bypass).is_some()) {
+            Some((bypass, filter)) => {
+                let name = bypass.shown();
+                let reason = format!(
+                    "{name} can show its other rows; give {name} a filter of its own ({name}:true shows all of it), or \
+                     list the tables to read without it in --tables"
+                );
+                Err(unusable(filter, &reason))
+            }
+            None => Ok(()),
+        }
     }
+}
+
+fn out_of_turn(reply: &Reply) -> Error {
+    Error::Worker(format!("it answered out of turn: {reply:?}").into())
 }
 
 /// Returns the table that a model means, or an error with the nearest.

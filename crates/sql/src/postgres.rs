@@ -16,6 +16,7 @@ use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
 use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
 
 use crate::answer::{Answer, Collector, Limits};
+use crate::worker::Sources;
 use crate::{Error, Result};
 
 mod columns;
@@ -77,10 +78,15 @@ impl Postgres {
         let rows = sqlx::query(
             "SELECT n.nspname::text, c.relname::text, c.relkind IN ('v', 'm'), pg_table_is_visible(c.oid), \
                     obj_description(c.oid, 'pg_class'), a.attname::text, \
-                    format_type(a.atttypid, a.atttypmod), NOT a.attnotnull, \
+                    format_type(a.atttypid, a.atttypmod) || CASE WHEN t.oid < 16384 THEN '' ELSE \
+                        CASE t.typcategory WHEN 'S' THEN ' (text)' WHEN 'E' THEN ' (enum)' WHEN 'N' THEN ' (number)' \
+                        WHEN 'D' THEN ' (date)' WHEN 'B' THEN ' (bool)' ELSE '' END END, \
+                    NOT a.attnotnull, \
                     col_description(c.oid, a.attnum::int) \
              FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
              LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
+               AND has_column_privilege(c.oid, a.attnum, 'SELECT') \
+             LEFT JOIN pg_type t ON t.oid = a.atttypid \
              WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition \
                AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' \
                AND has_schema_privilege(n.oid, 'USAGE') \
@@ -147,6 +153,24 @@ impl Postgres {
             key(catalogue, row).map_err(database_error)?;
         }
         Ok(())
+    }
+
+    /// Returns what shows rows of what: views, parents of their children, and a table's children and partitions of it.
+    /// What a function reads is unknown.
+    pub async fn sources(&self) -> Result<Sources> {
+        let rows: Vec<(String, String, bool, Option<String>, Option<String>, Option<bool>)> =
+            sqlx::query_as(include_str!("postgres/sources.sql"))
+                .fetch_all(&self.pool)
+                .await
+                .map_err(database_error)?;
+        let name = |schema, name, unqualified| TableName { schema, name, unqualified };
+        let sources =
+            rows.into_iter().map(|(schema, table, is_visible, of, read, read_visible)| {
+                let read = of.zip(read).zip(read_visible);
+                let read = read.map(|((of, read), is_visible)| name(of, read, is_visible));
+                (name(schema, table, is_visible), read)
+            });
+        Ok(sources.collect())
     }
 
     /// Returns the server's estimates of a statement's cost and rows.
@@ -346,6 +370,9 @@ fn key(catalogue: &mut Catalogue, row: &PgRow) -> Result<(), sqlx::Error> {
     let found =
         catalogue.tables.iter_mut().find(|t| t.name.schema == schema && t.name.name == name);
     let Some(owner) = found else { return Ok(()) };
+    if !columns.iter().all(|column| owner.column(column).is_some()) {
+        return Ok(());
+    }
     match target {
         Some((table, to)) => owner.foreign_keys.push(ForeignKey { columns, table, to }),
         None if kind == "p" => owner.primary_key = columns,

@@ -64,6 +64,9 @@ pub struct Description {
     pub is_sample: bool,
     /// The first few rows.
     pub sample: Answer,
+    /// Why there are no first rows, if they could not be read.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub problem: Option<String>,
 }
 
 impl Database {
@@ -78,13 +81,16 @@ impl Database {
         let limits = Limits { max_rows: SAMPLE_ROWS, ..self.limits() };
         let look = Limits { max_rows: 1, timeout: limits.timeout.min(LOOK_LIMIT), ..limits };
         let count = self.own(&format!("SELECT count(*) FROM {from}"), &catalogue, look).await;
-        let row_count = match count {
-            Ok(answer) => answer.rows.first().and_then(|row| row.first()?.as_i64()),
-            Err(Error::Timeout { .. }) => None,
-            Err(error) => return Err(error),
+        let (count, _) = or_problem(count)?;
+        let row_count = count.rows.first().and_then(|row| row.first()?.as_i64());
+        // A role may not be permitted to read every column.
+        let readable = table.columns.iter().map(|column| self.dialect().quote(&column.name));
+        let names = match self.dialect() {
+            Dialect::Postgres => readable.collect::<Vec<_>>().join(", "),
+            _ => "*".to_owned(),
         };
-        let sample = format!("SELECT * FROM {from} LIMIT {SAMPLE_ROWS}");
-        let sample = self.own(&sample, &catalogue, limits).await?;
+        let sample = format!("SELECT {names} FROM {from} LIMIT {SAMPLE_ROWS}");
+        let (sample, problem) = or_problem(self.own(&sample, &catalogue, limits).await)?;
         let mut columns: Vec<Column> = table
             .columns
             .iter()
@@ -98,7 +104,8 @@ impl Database {
             })
             .collect();
         if self.profiles() {
-            self.profile(&from, &catalogue, &mut columns).await;
+            let rows = format!("(SELECT {names} FROM {from} LIMIT {PROFILED_ROWS}) AS p");
+            self.profile(&rows, &catalogue, &mut columns).await;
         }
         let all = self.tables().await?;
         let shown = table.name.shown();
@@ -112,11 +119,12 @@ impl Database {
             row_count,
             is_sample: row_count.is_none_or(|count| count > PROFILED_ROWS as i64),
             sample,
+            problem,
         })
     }
 
-    /// Adds ranges and frequent values; those that take too long are left out.
-    async fn profile(&self, from: &str, catalogue: &Catalogue, columns: &mut [Column]) {
+    /// Adds ranges and frequent values of rows; those that take too long are left out.
+    async fn profile(&self, rows: &str, catalogue: &Catalogue, columns: &mut [Column]) {
         let limits = Limits {
             max_rows: FREQUENT,
             max_columns: PROFILED_COLUMNS * 3,
@@ -137,7 +145,6 @@ impl Database {
         if items.is_empty() {
             return;
         }
-        let rows = format!("(SELECT * FROM {from} LIMIT {PROFILED_ROWS}) AS p");
         let sql = format!("SELECT {} FROM {rows}", items.join(", "));
         let Ok(answer) = self.own(&sql, catalogue, limits).await else { return };
         let Some(cells) = answer.rows.first() else { return };
@@ -161,16 +168,28 @@ impl Database {
     }
 }
 
+/// Returns what was read, or nothing with the problem if the database could not read it.
+fn or_problem(read: Result<Answer>) -> Result<(Answer, Option<String>)> {
+    match read {
+        Ok(answer) => Ok((answer, None)),
+        Err(error @ (Error::Database { .. } | Error::Timeout { .. })) => {
+            Ok((Answer::default(), Some(error.to_string())))
+        }
+        Err(error) => Err(error),
+    }
+}
+
 /// Returns whether values of a type have an order.
 fn is_ordered(data_type: &str, dialect: Dialect) -> bool {
     let data_type = data_type.to_ascii_lowercase();
     match dialect {
         Dialect::Postgres => {
-            ["char", "text", "int", "numeric", "double", "real", "date", "time"]
+            // A type of the database's own ends in its kind: `mood (enum)`.
+            let kind = data_type.rsplit_once(" (").map_or(&*data_type, |(_, kind)| kind);
+            ["char", "text", "enum", "int", "num", "double", "real", "date", "time"]
                 .iter()
-                .any(|part| data_type.contains(part))
-                && !data_type.contains("[]")
-                && !data_type.contains("point")
+                .any(|part| kind.contains(part))
+                && !["[]", "point", "range"].iter().any(|part| kind.contains(part))
         }
         _ => !data_type.contains("blob"),
     }

@@ -71,8 +71,10 @@ pub fn of_description(description: &Description) -> String {
             key.to.join(", ")
         ));
     }
-    text.push_str("first rows:\n");
-    text.push_str(&rows(&description.sample));
+    match &description.problem {
+        Some(problem) => text.push_str(&format!("The first rows cannot be shown: {problem}\n")),
+        None => text.push_str(&format!("first rows:\n{}", rows(&description.sample))),
+    }
     text
 }
 

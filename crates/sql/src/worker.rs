@@ -10,6 +10,7 @@ use std::process::Stdio;
 use std::time::Duration;
 
 use perihelion_analysis::Catalogue;
+use perihelion_analysis::guard::TableName;
 use serde::{Deserialize, Serialize};
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
@@ -25,10 +26,14 @@ const CATALOGUE_LIMIT: Duration = Duration::from_secs(30);
 /// Processes that read one database at a time.
 const AT_ONCE: usize = 2;
 
+/// Relations that show rows of others, each with one of these; `None` if they may be of any.
+pub type Sources = Vec<(TableName, Option<TableName>)>;
+
 #[derive(Debug, Serialize, Deserialize)]
 pub enum Question {
     Open { path: String, only: Vec<String> },
     Catalogue,
+    Sources,
     Run { sql: String, limits: Limits },
 }
 
@@ -36,6 +41,7 @@ pub enum Question {
 pub enum Reply {
     Opened,
     Catalogue(Catalogue),
+    Sources(Sources),
     Answer(Answer),
     /// The database's own words.
     Failed(String),
@@ -168,6 +174,7 @@ async fn answer(reader: &mut Option<sqlite::Reader>, question: Question) -> Repl
             Err(error) => Err(error),
         },
         (Question::Catalogue, Some(reader)) => reader.catalogue().await.map(Reply::Catalogue),
+        (Question::Sources, Some(reader)) => reader.sources().await.map(Reply::Sources),
         (Question::Run { sql, limits }, Some(reader)) => {
             reader.run(&sql, limits).await.map(Reply::Answer)
         }

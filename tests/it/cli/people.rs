@@ -48,7 +48,12 @@ async fn the_password_of_a_user_is_read_from_standard_input() {
     world.run_with_input(&add, "correct horse battery\n").await.code(2).says("taken");
     let listed = world.run(&["users", "list"]).await.code(0);
     assert!(listed.stdout.starts_with("ada  read,run,approve"), "{listed:?}");
-    world.run(&["users", "disable", "ada"]).await.code(0);
+    // Names are read in any letter case; those of other issuers stay as they are.
+    for (name, user, stored) in [("laptop", "Ada", "ada"), ("other", "Bob|x", "Bob|x")] {
+        let create = ["keys", "create", name, "--user", user, "--json"];
+        assert_eq!(world.run(&create).await.code(0).json()["user"], stored);
+    }
+    world.run(&["users", "disable", "Ada"]).await.code(0);
     world.run(&["users", "list"]).await.code(0).says("no users yet");
 }
 

@@ -83,15 +83,25 @@ async fn threads(
         let reply = stage.follow_all("read", [json!({ "id": mail.id })]).await?.pop();
         read += 1;
         let thread = Mail::all_of(reply.as_ref().and_then(|reply| reply.structured.as_ref()));
-        for mut mail in thread? {
-            if !messages.iter().any(|known| known.id == mail.id) {
-                mail.text = clip(&mail.text, SHOWN);
-                messages.push(mail);
-            }
+        let mut thread = thread?;
+        thread.retain(|one| !messages.iter().any(|known| known.id == one.id));
+        for mut one in newest(thread, &mail.id, MESSAGES - messages.len()) {
+            one.text = clip(&one.text, SHOWN);
+            messages.push(one);
         }
     }
-    messages.truncate(MESSAGES);
     Ok(messages)
+}
+
+/// Returns the last messages of a thread and the one that was found.
+fn newest(mut thread: Vec<Mail>, found: &str, most: usize) -> Vec<Mail> {
+    let mut excess = thread.len().saturating_sub(most);
+    thread.retain(|one| {
+        let is_left_out = excess > 0 && one.id != found;
+        excess -= usize::from(is_left_out);
+        !is_left_out
+    });
+    thread
 }
 
 /// Reads drafts completely, because sent text is shown completely.
@@ -152,4 +162,20 @@ pub async fn plan(stage: Stage<Letter>) -> StageResult<Letter> {
     let plan: Plan = stage.ask(ask).await?;
     let update = LetterUpdate::new().plan(plan).messages(Vec::new()).draft(None).wanted(None);
     Ok(Step::next(update.problem(None).writes(0)))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn of_a_long_thread_the_newest_messages_and_the_found_one_are_read() {
+        let thread = || (1..=20).map(|id| Mail { id: id.to_string(), ..Mail::default() }).collect();
+        let read = |found: &str| -> Vec<String> {
+            newest(thread(), found, MESSAGES).into_iter().map(|mail| mail.id).collect()
+        };
+        let last = |from: u32| (from..=20).map(|id| id.to_string());
+        assert_eq!(read("20"), last(9).collect::<Vec<_>>());
+        assert_eq!(read("3"), std::iter::once("3".to_owned()).chain(last(10)).collect::<Vec<_>>());
+    }
 }

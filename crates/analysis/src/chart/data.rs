@@ -128,10 +128,18 @@ fn in_order(labels: &mut [String], points: &[Point]) {
     }
 }
 
-/// Returns whether a text is a year, month or day as databases write them, which sort as texts.
+/// Returns whether a text is a year, quarter, month, week or day in a form that sorts as text; `2024-Jan` does not.
 fn is_date(text: &str) -> bool {
-    let year = text.bytes().take_while(u8::is_ascii_digit).count();
-    year == 4 && (text.len() == 4 || text.as_bytes().get(4) == Some(&b'-'))
+    let digits =
+        |text: &str, most| text.len() == most && text.bytes().all(|byte| byte.is_ascii_digit());
+    let after = |text: &str, letter, most| {
+        text.strip_prefix(letter).is_some_and(|number| digits(number, most))
+    };
+    let is_part = |part: &str| digits(part, 2) || after(part, 'Q', 1) || after(part, 'W', 2);
+    let mut parts = text.splitn(3, '-');
+    parts.next().is_some_and(|year| digits(year, 4))
+        && parts.next().is_none_or(is_part)
+        && parts.next().is_none_or(|day| day.get(..2).is_some_and(|day| digits(day, 2)))
 }
 
 /// Makes one slice of the smallest, if there are too many.

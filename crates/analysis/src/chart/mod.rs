@@ -216,6 +216,16 @@ mod tests {
                 }
             }
         }
+        // Names of months and unpadded numbers do not sort as texts.
+        for x in [["2024-Jan", "2024-Feb", "2024-Mar"], ["2024-8", "2024-9", "2024-10"]] {
+            let rows = x.map(|at| [json!(at), json!(1), json!("a")]).into();
+            let drawn = drawn(Kind::Line, None, rows).unwrap().vega_lite;
+            let values = drawn["data"]["values"].as_array().unwrap();
+            assert_eq!(values.iter().map(|one| &one["month"]).collect::<Vec<_>>(), x);
+        }
+        let rows = ["2024-W10", "2024-W09"].map(|at| [json!(at), json!(1), json!("a")]).into();
+        let weeks = drawn(Kind::Line, None, rows).unwrap().vega_lite;
+        assert_eq!(weeks["data"]["values"][0]["month"], "2024-W09");
         // The order of a ranking is that of its rows.
         let ranking = vec![
             [json!("2024-02"), json!(9), json!("a")],

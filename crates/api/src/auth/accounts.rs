@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::{Path, State};
 use axum::http::StatusCode;
 use chrono::{DateTime, Utc};
-use perihelion_people::{ApiKey, AuditQuery, NewKey, Principal, ProvedBy, Scope};
+use perihelion_people::{ApiKey, AuditQuery, NewKey, Principal, ProvedBy, Scope, normal_name};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::json;
@@ -144,7 +144,8 @@ pub(super) async fn change_user(
     body: Body,
 ) -> JsonResult {
     service.permit(Scope::Manage)?;
-    if service.who().user == name {
+    let name = normal_name(&name);
+    if normal_name(&service.who().user) == name {
         let why = "you cannot change your own scopes; ask another user with the scope manage";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }
@@ -163,7 +164,7 @@ pub(super) async fn disable_user(
     Path(name): Path<String>,
 ) -> StatusResult {
     service.permit(Scope::Manage)?;
-    if service.who().user == name {
+    if normal_name(&service.who().user) == normal_name(&name) {
         let why = "you cannot disable yourself; ask another user with the scope manage";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }

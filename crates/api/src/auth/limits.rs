@@ -18,6 +18,7 @@ use parking_lot::Mutex;
 
 use crate::http::Refusal;
 use perihelion_engine::clock::Rate;
+use perihelion_people::normal_name;
 use perihelion_service::Service;
 
 /// The keys for counting requests and logins.
@@ -209,7 +210,7 @@ impl Logins {
 
     /// Counts one more of a name, and returns how it is refused if it is one too many.
     pub(super) fn refusal(&self, tenant: &str, name: &str) -> Option<Response> {
-        let place = self.secret.hash_one((tenant, name.trim().to_lowercase())) % COUNTERS;
+        let place = self.secret.hash_one((tenant, normal_name(name))) % COUNTERS;
         let of_one = usize::try_from(place).ok().and_then(|place| self.of_one.get(place));
         // In this order, so that who guesses at one name takes nothing from the others.
         let seconds = of_one.and_then(early).or_else(|| early(&self.of_all))?;

@@ -3,6 +3,7 @@
 use imap_proto::{MailboxDatum, NameAttribute, Response};
 
 use super::session::Imap;
+use super::utf7::decoded;
 use crate::{Error, Result};
 
 #[derive(Clone, Debug, Default)]
@@ -21,7 +22,7 @@ impl Folders {
             if found.name_attributes.contains(&NameAttribute::NoSelect) {
                 continue;
             }
-            let text = found.name.into_owned();
+            let text = decoded(&found.name);
             for attribute in found.name_attributes {
                 match attribute {
                     NameAttribute::Sent => folders.sent = Some(text.clone()),
@@ -47,16 +48,15 @@ impl Folders {
     }
 
     pub fn named(&self, name: &str) -> Result<String> {
-        let wanted = name.trim().to_ascii_lowercase();
+        let wanted = decoded(name.trim()).to_lowercase();
         let special = match wanted.as_str() {
             "" | "inbox" => Some("INBOX".to_owned()),
             "sent" => self.sent.clone(),
             "drafts" | "draft" => self.drafts.clone(),
             _ => None,
         };
-        let found = special.or_else(|| {
-            self.all.iter().find(|known| known.to_ascii_lowercase() == wanted).cloned()
-        });
+        let found = special
+            .or_else(|| self.all.iter().find(|known| known.to_lowercase() == wanted).cloned());
         found.ok_or_else(|| Error::NoFolder { name: name.to_owned(), known: self.all.join(", ") })
     }
 }

@@ -12,7 +12,7 @@ use crate::compose::Written;
 use crate::message::{self, bracketed};
 use crate::query::{imap_key, quoted};
 use crate::written::Draft;
-use crate::{Account, Error, Message, Result, Summary};
+use crate::{Account, Error, Message, Messages, Result, Summary};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
@@ -52,7 +52,12 @@ impl ImapMailbox {
     }
 
     /// Finds messages in a folder, newest first.
-    pub async fn search(&self, query: &str, folder: &str, limit: usize) -> Result<Vec<Summary>> {
+    pub async fn search(
+        &self,
+        query: &str,
+        folder: &str,
+        limit: usize,
+    ) -> Result<Messages<Summary>> {
         let key = imap_key(query)?;
         let mut imap = self.log_in().await?;
         let found = within(async {
@@ -61,28 +66,31 @@ impl ImapMailbox {
             imap.examine(&folder).await?;
             let mut uids: Vec<u32> = imap.search(&key).await?;
             uids.sort_unstable_by(|a, b| b.cmp(a));
+            let truncated = uids.len() > limit;
             uids.truncate(limit);
             let mut found = Vec::new();
             for (uid, is_unread, bytes) in fetch(&mut imap, &uids, HEADERS).await? {
                 found.push((uid, message::read(&bytes, &folder, uid).summary(is_unread)));
             }
             found.sort_by_key(|(uid, _)| std::cmp::Reverse(*uid));
-            Ok(found.into_iter().map(|(_, summary)| summary).collect())
+            let messages = found.into_iter().map(|(_, summary)| summary).collect();
+            Ok(Messages { messages, truncated })
         })
         .await;
         imap.log_out().await;
         found
     }
 
-    /// Reads the messages of a thread, oldest first, from all folders.
-    pub async fn thread(&self, id: &str) -> Result<Vec<Message>> {
+    /// Reads the newest messages of a thread and the named one, oldest first, from all folders.
+    pub async fn thread(&self, id: &str) -> Result<Messages<Message>> {
         let mut imap = self.log_in().await?;
         let read = within(async {
             let folders = Folders::read(&mut imap).await?;
             let (first, _) = self.message(&mut imap, &folders, id).await?;
             let mut wanted: BTreeSet<String> = first.references.iter().cloned().collect();
             wanted.extend(first.in_reply_to.clone());
-            wanted.insert(first.id.clone());
+            let asked = first.id.clone();
+            wanted.insert(asked.clone());
             let mut messages = vec![first];
             for folder in &folders.all {
                 if imap.examine(folder).await.is_err() {
@@ -94,16 +102,16 @@ impl ImapMailbox {
                     let key = format!("OR OR HEADER MESSAGE-ID {id} HEADER REFERENCES {id} HEADER IN-REPLY-TO {id}");
                     uids.extend(imap.search(&key).await?);
                 }
-                let uids: Vec<u32> = uids.into_iter().take(THREAD).collect();
+                // One more than is shown, so that it is known that there are more.
+                let uids: Vec<u32> = uids.into_iter().rev().take(THREAD + 1).collect();
                 for (uid, _, bytes) in fetch(&mut imap, &uids, WHOLE).await? {
                     let read = message::read(&bytes, folder, uid);
-                    if messages.len() < THREAD && !messages.iter().any(|known| known.id == read.id) {
+                    if !messages.iter().any(|known| known.id == read.id) {
                         messages.push(read);
                     }
                 }
             }
-            message::oldest_first(&mut messages);
-            Ok(messages)
+            Ok(message::newest(messages, &asked, THREAD))
         })
         .await;
         imap.log_out().await;

@@ -8,5 +8,6 @@ mod session;
 mod smtp;
 #[cfg(test)]
 mod tests;
+mod utf7;
 
 pub use mailbox::ImapMailbox;

@@ -3,6 +3,7 @@
 use imap_proto::{MailboxDatum, Response, Status};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
+use super::utf7::encoded;
 use crate::account::GOODBYE;
 use crate::query::quoted;
 use crate::{Error, Result};
@@ -54,10 +55,9 @@ impl<S: Stream> Imap<S> {
         self.ask(command).await?.succeeded()
     }
 
-    /// Runs a command, whatever it is answered.
+    /// Runs a command, whatever it is answered; its literals stand after their lengths on lines of their own.
     pub async fn ask(&mut self, command: &str) -> Result<Answer> {
-        let tag = self.send(command).await?;
-        self.answer(&tag).await
+        self.ask_in_parts(command.split("\r\n").map(str::as_bytes)).await
     }
 
     /// Opens a folder for changes.
@@ -86,20 +86,8 @@ impl<S: Stream> Imap<S> {
 
     pub async fn append(&mut self, folder: &str, flags: &str, bytes: &[u8]) -> Result<()> {
         let command = format!("APPEND {} ({flags}) {{{}}}", name(folder)?, bytes.len());
-        let tag = self.send(&command).await?;
-        let mut responses = Vec::new();
-        loop {
-            match self.response().await? {
-                (Response::Continue(_), _) => break,
-                (Response::Done { status, .. }, line) => {
-                    return Answer { responses, status, line }.succeeded().map(drop);
-                }
-                (other, _) => responses.push(other),
-            }
-        }
-        self.write(bytes).await?;
-        self.write(b"\r\n").await?;
-        self.answer(&tag).await?.succeeded().map(drop)
+        let answer = self.ask_in_parts([command.as_bytes(), bytes].into_iter()).await?;
+        answer.succeeded().map(drop)
     }
 
     /// Ends the session, whatever the server answers.
@@ -107,28 +95,29 @@ impl<S: Stream> Imap<S> {
         let _ = tokio::time::timeout(GOODBYE, self.run("LOGOUT")).await;
     }
 
-    async fn send(&mut self, command: &str) -> Result<String> {
+    /// Runs a command; each part after the first is sent when the server asks for it.
+    async fn ask_in_parts(&mut self, parts: impl Iterator<Item = &[u8]> + Send) -> Result<Answer> {
         self.commands += 1;
         let tag = format!("P{}", self.commands);
-        self.write(format!("{tag} {command}\r\n").as_bytes()).await?;
-        Ok(tag)
-    }
-
-    async fn write(&mut self, bytes: &[u8]) -> Result<()> {
-        self.stream.write_all(bytes).await.map_err(Error::Broken)?;
-        self.stream.flush().await.map_err(Error::Broken)
-    }
-
-    async fn answer(&mut self, tag: &str) -> Result<Answer> {
         let mut responses = Vec::new();
-        loop {
-            match self.response().await? {
-                (Response::Done { tag: ended, status, .. }, line) if ended.0 == tag => {
-                    return Ok(Answer { responses, status, line });
+        let mut sent = format!("{tag} ").into_bytes();
+        for part in parts {
+            sent.extend(part);
+            sent.extend(b"\r\n");
+            self.stream.write_all(&sent).await.map_err(Error::Broken)?;
+            self.stream.flush().await.map_err(Error::Broken)?;
+            sent.clear();
+            loop {
+                match self.response().await? {
+                    (Response::Done { tag: ended, status, .. }, line) if ended.0 == tag => {
+                        return Ok(Answer { responses, status, line });
+                    }
+                    (Response::Continue(_), _) => break,
+                    (other, _) => responses.push(other),
                 }
-                (other, _) => responses.push(other),
             }
         }
+        Err(Error::Server("it asks for more than the command".to_owned()))
     }
 
     /// Reads one response; with its line if it ends a command.
@@ -167,7 +156,7 @@ impl Answer {
 }
 
 fn name(folder: &str) -> Result<String> {
-    quoted("the name of a folder", folder)
+    quoted("the name of a folder", folder).map(|name| encoded(&name))
 }
 
 #[cfg(test)]
@@ -191,7 +180,11 @@ mod tests {
             ("P4 APPEND \"x\" (\\Seen) {2}\r\n", "+ ready\r\n"),
             ("hi\r\n", "P4 NO [TRYCREATE] no such folder\r\n"),
             ("P5 APPEND \"x\" () {2}\r\n", "P5 BAD too large\r\n"),
-            ("P6 LOGOUT\r\n", "* BYE bye\r\nP6 OK done\r\n"),
+            ("P6 CREATE \"Entw&APw-rfe\"\r\n", "P6 OK done\r\n"),
+            ("P7 UID SEARCH TEXT {7}\r\n", "* 3 EXISTS\r\n+ ready\r\n"),
+            ("grüße FROM {2}\r\n", "+ ready\r\n"),
+            ("ä\r\n", "* SEARCH 4\r\nP7 OK done\r\n"),
+            ("P8 LOGOUT\r\n", "* BYE bye\r\nP8 OK done\r\n"),
         ];
         for piece in [1, 2, 3, 7, 1_000] {
             let (ours, theirs) = tokio::io::duplex(1_000);
@@ -205,6 +198,9 @@ mod tests {
                 assert!(refused.ends_with(": NO [TRYCREATE] no such folder"), "{refused}");
                 let refused = imap.append("x", "", b"hi").await.unwrap_err().to_string();
                 assert!(refused.ends_with(": BAD too large"), "{refused}");
+                imap.create("Entwürfe").await.unwrap();
+                let key = "TEXT {7}\r\ngrüße FROM {2}\r\nä";
+                assert_eq!(imap.search(key).await.unwrap(), [4]);
                 assert!(imap.create("a\r\nP9 LOGOUT").await.is_err(), "no second command");
                 imap.log_out().await;
             };

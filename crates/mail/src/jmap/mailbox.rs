@@ -10,7 +10,7 @@ use crate::compose::{self, Written};
 use crate::message::{self, bracketed};
 use crate::query::jmap_conditions;
 use crate::written::Draft;
-use crate::{Account, Error, Message, Result, Summary};
+use crate::{Account, Error, Message, Messages, Result, Summary};
 
 /// Most messages of a thread that are read.
 const THREAD: usize = 50;
@@ -54,16 +54,23 @@ impl JmapMailbox {
             .ok_or_else(|| Error::Server("this account may not send".to_owned()))
     }
 
-    pub async fn search(&self, query: &str, folder: &str, limit: usize) -> Result<Vec<Summary>> {
+    pub async fn search(
+        &self,
+        query: &str,
+        folder: &str,
+        limit: usize,
+    ) -> Result<Messages<Summary>> {
         let mut conditions = jmap_conditions(query)?;
         let (path, folder) = Folders::read(&self.client).await?.named(folder)?;
         conditions.push(json!({ "inMailbox": folder }));
-        let (ids, got) = self.query(conditions, limit).await?;
+        // One more shows that there are more.
+        let (ids, got) = self.query(conditions, limit + 1).await?;
         let found = ids.iter().filter_map(|id| got.list.iter().find(|email| email.id == *id));
-        Ok(found.map(|email| email.summary(&path)).collect())
+        let messages = found.take(limit).map(|email| email.summary(&path)).collect();
+        Ok(Messages { messages, truncated: ids.len() > limit })
     }
 
-    pub async fn thread(&self, id: &str) -> Result<Vec<Message>> {
+    pub async fn thread(&self, id: &str) -> Result<Messages<Message>> {
         let folders = Folders::read(&self.client).await?;
         let first = self.locate(id).await?.email;
         let back = |call: &str, name: &str, path: &str| json!({ "resultOf": call, "name": name, "path": path });
@@ -79,15 +86,17 @@ impl JmapMailbox {
             ])
             .await?;
         let got: Got<Email> = answers.get(2)?;
-        let mut messages: Vec<Message> = Vec::new();
-        for email in got.list.iter().take(THREAD) {
+        let mut messages = vec![self.read(&first, &folders).await?.0];
+        let asked = messages[0].id.clone();
+        // A server lists a thread oldest first.
+        let others = got.list.iter().rev().filter(|email| email.id != first.id);
+        for email in others.take(THREAD) {
             let read = self.read(email, &folders).await?.0;
             if !messages.iter().any(|known| known.id == read.id) {
                 messages.push(read);
             }
         }
-        message::oldest_first(&mut messages);
-        Ok(messages)
+        Ok(message::newest(messages, &asked, THREAD))
     }
 
     pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message> {

@@ -47,6 +47,7 @@ async fn correspond(cyrus: &Cyrus, bo: &Mailbox, ann: &Mailbox, subject: &str) {
     let again = bo.draft(&compose("Ann <ann@a.test>", subject), &unique).await.unwrap();
     assert_eq!((again.id.as_str(), again.folder), (draft.id.as_str(), draft.folder));
     let kept = bo.search("", "drafts", 10).await.unwrap();
+    let kept = kept.messages;
     assert_eq!((kept.len(), kept[0].unread), (1, false), "a repeated call keeps no second draft");
     let shown = Shown { subject: "Another".into(), ..Shown::default() };
     let changed = bo.send(&draft.id, Some(&shown), false).await;
@@ -55,13 +56,14 @@ async fn correspond(cyrus: &Cyrus, bo: &Mailbox, ann: &Mailbox, subject: &str) {
     let sent = bo.send(&draft.id, None, false).await.unwrap();
     assert_eq!((sent.state, sent.recipients.len()), (SentState::Sent, 2));
     assert_eq!(bo.send(&draft.id, None, false).await.unwrap().state, SentState::AlreadySent);
-    assert_eq!(bo.search("", "drafts", 10).await.unwrap(), []);
+    assert_eq!(bo.search("", "drafts", 10).await.unwrap().messages, []);
     assert_eq!(cyrus.arrived("ann", subject), 1);
     cyrus.index("ann");
 
     let found = ann.search(&format!("subject:{subject} from:bo unread"), "inbox", 9).await.unwrap();
+    let found = found.messages;
     assert_eq!((found.len(), found[0].id.as_str(), found[0].unread), (1, draft.id.as_str(), true));
-    let received = ann.thread(&draft.id).await.unwrap();
+    let received = ann.thread(&draft.id).await.unwrap().messages;
     assert_eq!(received[0].text.trim_end(), "Grüße, with a line.\n.and a dot");
     assert_eq!((received[0].bcc.len(), received[0].attachments.len()), (0, 1), "{received:?}");
 
@@ -70,7 +72,7 @@ async fn correspond(cyrus: &Cyrus, bo: &Mailbox, ann: &Mailbox, subject: &str) {
     ann.send(&answer.id, None, false).await.unwrap();
     cyrus.deliver();
     let thread = bo.thread(&answer.id).await.unwrap();
-    let ids: Vec<&str> = thread.iter().map(|message| message.id.as_str()).collect();
+    let ids: Vec<&str> = thread.messages.iter().map(|message| message.id.as_str()).collect();
     assert_eq!(ids.len(), 2, "{ids:?}");
     assert!(ids.contains(&draft.id.as_str()) && ids.contains(&answer.id.as_str()), "{ids:?}");
 
@@ -79,7 +81,7 @@ async fn correspond(cyrus: &Cyrus, bo: &Mailbox, ann: &Mailbox, subject: &str) {
     assert_eq!((handed.in_reply_to, handed.attachments.len()), (None, 1));
     ann.send(&handed.id, None, false).await.unwrap();
     let sent = ann.search("", "sent", 9).await.unwrap();
-    assert!(sent.iter().any(|found| found.id == handed.id), "{sent:?}");
+    assert!(sent.messages.iter().any(|found| found.id == handed.id), "{sent:?}");
     assert!(matches!(bo.thread("<nobody@b.test>").await, Err(Error::NoMessage(_))));
     assert!(matches!(bo.search("x", "Nowhere", 9).await, Err(Error::NoFolder { .. })));
     assert!(matches!(bo.send("<never@b.test>", None, false).await, Err(Error::NoDraft(_))));
@@ -102,6 +104,29 @@ async fn two_people_write_to_each_other_by_either_protocol() {
     assert_eq!((sent.as_deref(), drafts.as_deref()), (Some("Sent"), Some("Drafts")));
     jmap.check_outgoing().await.unwrap();
     imap.check_outgoing().await.unwrap();
+}
+
+#[tokio::test]
+#[ignore = "needs Cyrus with OpenSMTPD: make test-mail"]
+async fn of_a_long_thread_the_newest_messages_are_read_by_either_protocol() {
+    let Some(cyrus) = cyrus("long") else { return };
+    let jmap = by_jmap(&cyrus, "bo").await;
+    let first = jmap.draft(&compose("ann@a.test", "Plan"), "m1").await.unwrap();
+    for number in 2..=60 {
+        jmap.reply(&first.id, "Yes.", &format!("m{number}")).await.unwrap();
+    }
+    let last = "<m60.perihelion@b.test>";
+    for mailbox in [jmap, by_imap(&cyrus, "bo").await] {
+        for asked in [first.id.as_str(), last] {
+            let thread = mailbox.thread(asked).await.unwrap();
+            let ids: Vec<&str> = thread.messages.iter().map(|one| one.id.as_str()).collect();
+            assert_eq!((ids.len(), thread.truncated), (50, true));
+            assert!(ids.contains(&asked) && ids.contains(&last), "{asked}: {ids:?}");
+        }
+        let found = mailbox.search("", "drafts", 50).await.unwrap();
+        assert_eq!((found.messages.len(), found.truncated), (50, true));
+        assert!(!mailbox.search("", "drafts", 60).await.unwrap().truncated);
+    }
 }
 
 /// S3.07: of many senders of one draft, one sends it, by either protocol.
@@ -143,7 +168,7 @@ async fn a_refused_message_stays_a_draft_and_a_wrong_login_is_refused() {
             let refused = mailbox.send(&draft.id, None, false).await;
             assert!(matches!(refused, Err(Error::Refused(_))), "{refused:?}");
         }
-        assert_eq!(mailbox.search("", "drafts", 9).await.unwrap().len(), number + 1);
+        assert_eq!(mailbox.search("", "drafts", 9).await.unwrap().messages.len(), number + 1);
     }
     let wrong = Account { password: "wrong".to_owned().into(), ..account("bo") };
     let host = format!("127.0.0.1:{}", cyrus.http);

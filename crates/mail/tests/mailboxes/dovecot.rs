@@ -35,11 +35,12 @@ async fn mail_is_searched_read_and_answered_in_its_thread() {
     mailbox.draft(&compose("Something else"), "two").await.unwrap();
     mailbox.draft(&compose("Quarterly report"), "one").await.unwrap();
     assert_eq!(
-        mailbox.search("", "drafts", 10).await.unwrap().len(),
+        mailbox.search("", "drafts", 10).await.unwrap().messages.len(),
         2,
         "a repeated call keeps no second draft"
     );
     let found = mailbox.search("subject:\"quarterly report\" grüße", "Drafts", 10).await.unwrap();
+    let found = found.messages;
     assert_eq!((found.len(), found[0].id.as_str()), (1, first.id.as_str()));
     let answer = mailbox.reply(&first.id, "Thanks.", "three").await.unwrap();
     assert_eq!(
@@ -47,13 +48,48 @@ async fn mail_is_searched_read_and_answered_in_its_thread() {
         ("Re: Quarterly report", Some(first.id.as_str()))
     );
     let thread = mailbox.thread(&answer.id).await.unwrap();
-    let mut ids: Vec<&str> = thread.iter().map(|message| message.id.as_str()).collect();
+    let mut ids: Vec<&str> = thread.messages.iter().map(|message| message.id.as_str()).collect();
     ids.sort_unstable();
     assert_eq!(ids, [first.id.as_str(), "<three.perihelion@b.test>"]);
     assert!(matches!(mailbox.thread("<nobody@b.test>").await, Err(Error::NoMessage(_))));
     assert!(matches!(mailbox.search("x", "Nowhere", 9).await, Err(Error::NoFolder { .. })));
     let wrong = Account { password: "wrong".to_owned().into(), ..account("bo") };
     assert!(matches!(Mailbox::open(wrong, servers(dovecot.port, 1)).await, Err(Error::Login)));
+}
+
+#[tokio::test]
+async fn of_a_long_thread_the_newest_messages_are_read_and_the_rest_is_reported() {
+    let Some(dovecot) = dovecot("long") else { return };
+    let mailbox = Mailbox::open(account("bo"), servers(dovecot.port, 1)).await.unwrap();
+    let first = mailbox.draft(&compose("Plan"), "m1").await.unwrap();
+    for number in 2..=60 {
+        mailbox.reply(&first.id, "Yes.", &format!("m{number}")).await.unwrap();
+    }
+    let id = |number: u32| format!("<m{number}.perihelion@b.test>");
+    for asked in [1, 5, 60] {
+        let thread = mailbox.thread(&id(asked)).await.unwrap();
+        let ids: Vec<&str> = thread.messages.iter().map(|message| message.id.as_str()).collect();
+        assert_eq!((ids.len(), thread.truncated), (50, true));
+        assert!(ids.contains(&&*id(asked)) && ids.contains(&&*id(60)), "{asked}: {ids:?}");
+    }
+    let found = mailbox.search("plan", "drafts", 50).await.unwrap();
+    assert_eq!((found.messages.len(), found.truncated), (50, true));
+    assert_eq!(found.messages[0].id, id(60));
+    assert!(!mailbox.search("plan", "drafts", 60).await.unwrap().truncated);
+}
+
+#[tokio::test]
+async fn a_folder_is_named_as_people_write_it() {
+    let Some(dovecot) = dovecot("named") else { return };
+    let mailbox = Mailbox::open(account("bo"), servers(dovecot.port, 1)).await.unwrap();
+    dovecot.file("bo", ".Entw&APw-rfe", "Message-ID: <g@b.test>\r\nSubject: Grüße\r\n\r\nt\r\n");
+    for name in ["Entwürfe", "ENTWÜRFE", "Entw&APw-rfe"] {
+        let found = mailbox.search("subject:grüße", name, 9).await.unwrap().messages;
+        assert_eq!((found.len(), found[0].folder.as_str()), (1, "Entwürfe"), "{name}");
+    }
+    let unknown = mailbox.search("", "Nowhere", 9).await.unwrap_err().to_string();
+    assert!(unknown.contains("Entwürfe"), "{unknown}");
+    assert_eq!(mailbox.thread("<g@b.test>").await.unwrap().messages[0].folder, "Entwürfe");
 }
 
 /// S3.07: a draft is sent once, to the hidden recipients too, whose names stay hidden.
@@ -74,8 +110,8 @@ async fn a_draft_is_sent_once_and_stored_in_sent() {
         "{}",
         taken[0].1
     );
-    assert_eq!(mailbox.search("", "drafts", 9).await.unwrap(), []);
-    assert_eq!(mailbox.search("", "sent", 9).await.unwrap()[0].id, draft.id);
+    assert_eq!(mailbox.search("", "drafts", 9).await.unwrap().messages, []);
+    assert_eq!(mailbox.search("", "sent", 9).await.unwrap().messages[0].id, draft.id);
     assert!(matches!(mailbox.send("<never@b.test>", None, false).await, Err(Error::NoDraft(_))));
 }
 

@@ -9,6 +9,7 @@ mod path;
 mod value;
 mod xml;
 
+use perihelion_settings::config::strict::nearest;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -188,15 +189,10 @@ fn check_names(catalogue: &Catalogue, operation: &Operation, arguments: &Argumen
             {
                 continue;
             }
-            let nearest = known.iter().max_by(|a, b| {
-                strsim::jaro_winkler(a, name).total_cmp(&strsim::jaro_winkler(b, name))
-            });
-            let hint = match nearest {
-                Some(best) if strsim::jaro_winkler(best, name) > 0.75 => {
-                    format!("; did you mean {best}?")
-                }
-                Some(_) => format!("; it takes {}", known.join(", ")),
-                None => "; it takes none".to_owned(),
+            let hint = match nearest(name, known.iter().copied()) {
+                Some(best) => format!("; did you mean {best}?"),
+                None if known.is_empty() => "; it takes none".to_owned(),
+                None => format!("; it takes {}", known.join(", ")),
             };
             return Err(Error::UnknownParameter {
                 operation: operation.id.clone(),

@@ -9,7 +9,7 @@ use perihelion_engine::clock;
 
 /// Longest piece of a line that is shown, in bytes.
 const MAX_LINE_BYTES: usize = 400;
-/// Bytes of a line that are searched; the rest is skipped.
+/// Bytes of a line in which an expression is searched for; the rest is skipped.
 const MAX_SEARCHED: usize = 16 * 1024;
 /// Bound on the memory of a compiled expression.
 const MAX_REGEX_BYTES: usize = 300_000;
@@ -27,14 +27,16 @@ pub struct Hit {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Search {
     pub hits: Vec<Hit>,
-    /// There are more matching lines than are shown, or more files than were searched.
+    /// There are more matching lines than are shown, or more files or longer lines than were searched.
     pub truncated: bool,
     /// Number of text files that were looked through.
     pub files_searched: usize,
+    /// Number of files that were not: they are no text, too large or not readable.
+    pub files_skipped: usize,
 }
 
 impl Tree {
-    /// Searches the text files below a path; binary and oversized files are passed over.
+    /// Searches the text files below a path; binary and oversized files are skipped and counted.
     ///
     /// # Errors
     /// When the query is empty or not an expression, or the path is not inside the directory.
@@ -42,18 +44,23 @@ impl Tree {
         let pattern = pattern(query, is_regex)?;
         let begun = clock::monotonic();
         let (files, truncated) = self.files(path)?;
-        let mut found = Search { hits: Vec::new(), truncated, files_searched: 0 };
+        let mut found = Search { hits: Vec::new(), truncated, files_searched: 0, files_skipped: 0 };
         let mut bytes = 0;
         for path in files {
-            let Ok(text) = self.text(&path) else { continue };
+            let Ok(text) = self.text(&path) else {
+                found.files_skipped += 1;
+                continue;
+            };
             found.files_searched += 1;
             for (index, line) in text.lines().enumerate() {
                 if begun.elapsed() > self.search_time {
                     return Err(Error::TooLong(self.search_time.as_secs_f64()));
                 }
-                // A line that is no line of text would be searched for minutes, and nothing can stop that.
-                let Some(place) = pattern.find(&line[..line.floor_char_boundary(MAX_SEARCHED)])
+                // An expression would be searched for in a very long line for minutes, and nothing can stop that.
+                let most_bytes = if is_regex { MAX_SEARCHED } else { line.len() };
+                let Some(place) = pattern.find(&line[..line.floor_char_boundary(most_bytes)])
                 else {
+                    found.truncated |= line.len() > most_bytes;
                     continue;
                 };
                 if found.hits.len() == most || bytes > self.max_bytes {
@@ -138,7 +145,14 @@ mod tests {
         let options = Options { root: root.path().into(), max_bytes: 16_777_216 };
         let mut tree = Tree::open(&options).unwrap();
         let found = tree.search("(.*?,){12}z|(a+)+b", true, "long.txt", 10);
-        assert!(found.is_ok_and(|found| found.hits.is_empty()));
+        assert!(found.is_ok_and(|found| found.hits.is_empty() && found.truncated));
+        let mut line = "a".repeat(3_000_000);
+        line.push_str(", item 7999");
+        std::fs::write(root.path().join("item.txt"), line).unwrap();
+        let found = tree.search("ITEM 7999", false, "", 10).unwrap();
+        assert_eq!((found.hits.len(), found.truncated), (1, false));
+        let found = tree.search("item [0-9]+", true, "item.txt", 10).unwrap();
+        assert!(found.hits.is_empty() && found.truncated, "{found:?}");
         tree.search_time = std::time::Duration::ZERO;
         assert!(matches!(tree.search("z", true, "lines.txt", 10), Err(Error::TooLong(_))));
     }

@@ -132,8 +132,12 @@ fn excerpt_text(excerpt: &Excerpt) -> String {
     for (number, line) in (*start_line..).zip(excerpt.text.lines()) {
         text.push_str(&format!("{number:>5}  {line}\n"));
     }
-    if excerpt.truncated {
+    if end_line < total_lines {
         text.push_str(&format!("(truncated: continue with start_line = {})", end_line + 1));
+    } else if excerpt.truncated {
+        text.push_str(
+            "(truncated: a line is longer than can be shown; search finds words in the rest of it)",
+        );
     }
     text
 }
@@ -148,7 +152,15 @@ fn search_text(found: &Search, query: &str) -> String {
         );
     }
     if found.truncated {
-        text.push_str("\n(truncated: there are more hits or files; narrow the query or the path)");
+        text.push_str(
+            "\n(truncated: there are more hits, files or long lines; narrow the query or the path, or search for plain text)",
+        );
+    }
+    if found.files_skipped > 0 {
+        text.push_str(&format!(
+            "\n({} files are no text, too large or not readable)",
+            found.files_skipped
+        ));
     }
     text
 }

@@ -46,9 +46,9 @@ pub struct Excerpt {
     /// Number of the last line shown.
     pub end_line: usize,
     pub total_lines: usize,
-    /// The file continues after the last line shown.
+    /// The file continues after the last line shown, or that line after its last character shown.
     pub truncated: bool,
-    /// The lines, without numbers.
+    /// The lines, without numbers; one that is longer than can be shown ends in `…`.
     pub text: String,
 }
 
@@ -101,12 +101,14 @@ impl Tree {
         }
         let mut shown = String::new();
         let mut end = start - 1;
+        let mut is_cut = false;
         for line in lines.iter().skip(start - 1).take(max_lines.max(1)) {
             if end >= start && shown.len() + line.len() > self.max_bytes {
                 break;
             }
+            is_cut |= line.len() > self.max_bytes;
             shown.push_str(&line[..line.floor_char_boundary(self.max_bytes)]);
-            shown.push('\n');
+            shown.push_str(if is_cut { "…\n" } else { "\n" });
             end += 1;
         }
         Ok(Excerpt {
@@ -114,7 +116,7 @@ impl Tree {
             start_line: start,
             end_line: end,
             total_lines: lines.len(),
-            truncated: end < lines.len(),
+            truncated: end < lines.len() || is_cut,
             text: shown,
         })
     }
@@ -154,10 +156,15 @@ impl Tree {
         }
         let mut content = Vec::new();
         file.take(MAX_FILE_BYTES).read_to_end(&mut content).map_err(explain)?;
-        if content.contains(&0) {
+        let is_utf16 = content.starts_with(&[0xff, 0xfe]) || content.starts_with(&[0xfe, 0xff]);
+        if content.contains(&0) && !is_utf16 {
             return Err(Error::Binary(path.to_owned()));
         }
-        String::from_utf8(content).map_err(|_| Error::Binary(path.to_owned()))
+        String::from_utf8(content).or_else(|error| {
+            let text = perihelion_mime::decoded(error.as_bytes(), None);
+            let is_odd = |c: char| c.is_control() && !c.is_whitespace() && c != '\u{1b}';
+            if text.contains(is_odd) { Err(Error::Binary(path.to_owned())) } else { Ok(text) }
+        })
     }
 
     fn walk(
@@ -336,6 +343,31 @@ mod tests {
         assert!(matches!(tree.read("pipe", 1, 1), Err(Error::Binary(_))), "nobody writes into it");
         let error = tree.read("c.md", 1, 1).unwrap_err();
         assert_eq!(error.to_string(), "no such file or directory: c.md; did you mean sub/c.md?");
+    }
+
+    #[test]
+    fn a_line_that_is_cut_is_reported() {
+        let (home, tree) = tree();
+        std::fs::write(home.path().join("root/one.json"), "x".repeat(3_000)).unwrap();
+        let read = tree.read("one.json", 1, 9).unwrap();
+        assert_eq!((read.end_line, read.total_lines, read.text.len()), (1, 1, 1_004));
+        assert!(read.truncated);
+    }
+
+    #[test]
+    fn texts_of_other_character_sets_are_read() {
+        let (home, tree) = tree();
+        let root = home.path().join("root");
+        std::fs::write(root.join("latin.txt"), b"gr\xfc\xdfe aus M\xfcnchen, needle").unwrap();
+        let wide = "\u{feff}grüße, needle".encode_utf16().flat_map(u16::to_le_bytes);
+        std::fs::write(root.join("wide.txt"), wide.collect::<Vec<u8>>()).unwrap();
+        for path in ["latin.txt", "wide.txt"] {
+            assert!(tree.read(path, 1, 1).unwrap().text.starts_with("grüße"), "{path}");
+        }
+        std::fs::write(root.join("odd"), b"needle \xff\x01\x02\x8f").unwrap();
+        let found = tree.search("needle", false, "", 9).unwrap();
+        assert_eq!((found.hits.len(), found.files_skipped), (2, 2));
+        assert!(!tree.search("needle", false, "latin.txt", 9).unwrap().truncated);
     }
 
     #[test]

@@ -172,9 +172,19 @@ impl Server {
         annotations(title = "Export a result", read_only_hint = false, destructive_hint = false, idempotent_hint = false, open_world_hint = false)
     )]
     async fn export(&self, Parameters(input): Parameters<Export>) -> CallToolResult {
-        let text = |written: &Exported| format!("{} rows in {}", written.row_count, written.path);
-        respond(self.write(&input).await, text)
+        respond(self.write(&input).await, exported_text)
     }
+}
+
+fn exported_text(written: &Exported) -> String {
+    let mut text = format!("{} rows in {}", written.row_count, written.path);
+    if written.truncated {
+        text.push_str(
+            "; truncated: the result has more rows or columns, or longer cells, than the operator permits (--max-rows, \
+             --max-columns, --max-cell-bytes)",
+        );
+    }
+    text
 }
 
 impl Server {

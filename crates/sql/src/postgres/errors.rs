@@ -11,6 +11,7 @@ use sqlx::postgres::PgDatabaseError;
 use crate::{Error, hint};
 
 const QUERY_CANCELED: &str = "57014";
+const PERMISSION_DENIED: &str = "42501";
 
 #[derive(Debug)]
 pub enum Failure {
@@ -33,6 +34,10 @@ impl Failure {
         let code = error.as_database_error().and_then(|error| error.code());
         if code.as_deref() == Some(QUERY_CANCELED) {
             return Error::Timeout { limit };
+        }
+        if code.as_deref() == Some(PERMISSION_DENIED) {
+            let hint = "; instead of *, list columns that describe_table shows".to_owned();
+            return Error::Database { message: "permission denied".to_owned(), hint };
         }
         match self {
             Self::Reading(error) => database_error(error),
@@ -104,7 +109,6 @@ const KINDS: &[(&str, &str)] = &[
     ("25006", "the transaction is read-only"),
     ("40", "the server asks to try again"),
     ("42", "a text that cannot be read as a name, pattern, path or search of the kind asked for"),
-    ("42501", "permission denied"),
     ("53", "the server lacks memory, disk space or connections"),
     ("54", "a limit of the server is exceeded"),
     ("55", "something that the statement needs is in another state"),

@@ -94,6 +94,9 @@ pub fn inside_view(handle: &mut LockedSqliteHandle<'_>, view: &str) -> HashSet<(
     // SAFETY: the lock keeps sqlx's worker away; `found` outlives the authorizer, which is taken off before
     // it goes; the statement is compiled and not run.
     unsafe {
+        // A view can call whatever a statement can.
+        super::functions::define(raw);
+        super::percentile::define(raw);
         let data = (&raw mut found).cast::<c_void>();
         ffi::sqlite3_set_authorizer(raw, Some(record), data);
         let mut statement = std::ptr::null_mut();

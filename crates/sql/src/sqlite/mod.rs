@@ -8,6 +8,7 @@ mod functions;
 mod names;
 mod percentile;
 mod reader;
+mod sources;
 
 pub use authorizer::contain_process;
 pub use reader::Reader;

@@ -58,7 +58,7 @@ const MESSAGES: &[&str] = &[
 
 pub struct Reader {
     /// Runs this program's own statements about the schema.
-    catalogue: SqlitePool,
+    pub(super) catalogue: SqlitePool,
     /// Runs models' statements.
     guarded: SqlitePool,
     only: HashSet<String>,
@@ -349,7 +349,7 @@ fn connect(error: sqlx::Error) -> Error {
     Error::Connect(error.to_string())
 }
 
-fn database_error(error: sqlx::Error) -> Error {
+pub(super) fn database_error(error: sqlx::Error) -> Error {
     let message = match error {
         sqlx::Error::Database(error) => plain(error.message()),
         other => other.to_string(),

@@ -4,6 +4,7 @@
 #![expect(clippy::print_stderr, reason = "says why nothing was tested")]
 
 mod catalog;
+mod filters;
 mod hidden;
 mod ordinary;
 mod postgres;

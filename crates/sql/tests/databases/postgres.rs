@@ -89,6 +89,63 @@ async fn rows_of_other_tenants_are_invisible_to_every_statement() {
 }
 
 #[tokio::test]
+async fn a_role_with_grants_of_columns_sees_those_columns_alone() {
+    let schema = "
+        CREATE TABLE people (id int PRIMARY KEY, secret text UNIQUE, name text, born date);
+        INSERT INTO people VALUES (1, 'hush', 'Ada', '1990-01-01'), (2, 'hush!', 'Bob', '1991-01-01');
+        GRANT SELECT (id, name, born) ON people TO {role};";
+    let Some(server) = Server::with(schema).await else { return };
+    let database = server.open().await;
+    let listed = database.tables().await.unwrap();
+    assert_eq!(listed[0].columns, ["id", "name", "born"]);
+    let described = database.describe("people").await.unwrap();
+    assert_eq!((described.row_count, described.sample.columns.len()), (Some(2), 3));
+    assert_eq!(described.columns[2].min, Some(json!("1990-01-01")), "{described:?}");
+    let found = database.find_values("ada", None, None).await.unwrap();
+    assert_eq!((found.values.len(), found.incomplete), (1, false));
+    let error = database.query("SELECT * FROM people", None).await.unwrap_err().to_string();
+    assert!(
+        error.ends_with("permission denied; instead of *, list columns that describe_table shows"),
+        "{error}"
+    );
+    drop(database);
+    server.drop().await;
+}
+
+#[tokio::test]
+async fn values_of_enums_and_domains_are_found_and_described() {
+    let schema = "
+        CREATE TYPE mood AS ENUM ('calm', 'cheerful'); CREATE DOMAIN label AS varchar(20); CREATE DOMAIN tag AS label;
+        CREATE DOMAIN price AS int; CREATE DOMAIN state AS mood;
+        CREATE TABLE things (mood mood, label label, tag tag, price price, state state, span int4range);
+        INSERT INTO things VALUES ('cheerful', 'Cheerful', 'cheerful', 3, 'cheerful', '[1,2)'), ('calm', 'b', 'c', 4, 'calm', NULL);
+        GRANT SELECT ON things TO {role};";
+    let Some(server) = Server::with(schema).await else { return };
+    let database = server.open().await;
+    let found = database.find_values("cheerful", None, None).await.unwrap();
+    let mut columns: Vec<&str> = found.values.iter().map(|value| value.column.as_str()).collect();
+    columns.sort_unstable();
+    assert_eq!((columns, found.incomplete), (vec!["label", "mood", "state", "tag"], false));
+    let described = database.describe("things").await.unwrap();
+    let types: Vec<&str> = described.columns.iter().map(|one| one.data_type.as_str()).collect();
+    assert_eq!(
+        types,
+        [
+            "mood (enum)",
+            "label (text)",
+            "tag (text)",
+            "price (number)",
+            "state (enum)",
+            "int4range"
+        ]
+    );
+    let frequent = &described.columns[0].frequent;
+    assert_eq!(frequent.len(), 2, "{described:?}");
+    drop(database);
+    server.drop().await;
+}
+
+#[tokio::test]
 async fn a_query_over_the_cost_limit_does_not_run() {
     let Some(server) = Server::with(SCHEMA).await else { return };
     let cheap = Options { max_cost: Some(1_000.0), ..options(&server.url) };

@@ -174,3 +174,24 @@ async fn a_description_marks_what_it_read_of_the_first_rows_only() {
         assert_eq!(text.contains("those of the first 10000 rows"), is_sample, "{text}");
     }
 }
+
+#[tokio::test]
+async fn a_table_is_described_though_a_row_of_it_cannot_be_read() {
+    let file = File::with(
+        "CREATE TABLE docs (id INTEGER PRIMARY KEY, title TEXT, scan BLOB);
+         INSERT INTO docs (title, scan) VALUES ('plan', zeroblob(3000000));
+         CREATE VIEW gone AS SELECT x FROM missing;",
+    )
+    .await;
+    let database = file.open().await;
+    let described = database.describe("docs").await.unwrap();
+    assert_eq!((described.columns.len(), described.row_count), (3, Some(1)));
+    let text = perihelion_sql::text::of_description(&described);
+    assert!(text.contains("- title: TEXT"), "{text}");
+    assert!(
+        text.contains("The first rows cannot be shown: the database says: string or blob too big"),
+        "{text}"
+    );
+    let described = database.describe("gone").await.unwrap();
+    assert!(described.problem.unwrap().contains("missing"));
+}

@@ -26,6 +26,19 @@ impl Drop for Dovecot {
     }
 }
 
+impl Dovecot {
+    /// Puts a message into a folder by the name that it has on the server.
+    pub fn file(&self, user: &str, folder: &str, message: &str) {
+        let folder = self.home.join("mail").join(user).join(folder);
+        for part in ["cur", "new", "tmp"] {
+            std::fs::create_dir_all(folder.join(part)).unwrap();
+        }
+        std::fs::write(folder.join("cur/1.1.test:2,"), message).unwrap();
+        let owned = Command::new("chown").args(["-R", "nobody"]).arg(&folder).status();
+        assert!(owned.unwrap().success());
+    }
+}
+
 fn free_port() -> u16 {
     TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port()
 }

@@ -1,0 +1,60 @@
+//! Which views and virtual tables show rows of other tables.
+
+use std::collections::{BTreeMap, BTreeSet};
+
+use perihelion_analysis::guard::TableName;
+
+use super::authorizer::inside_view;
+use super::reader::{Reader, database_error};
+use crate::Result;
+use crate::worker::Sources;
+
+impl Reader {
+    /// Returns what shows rows of what: views, and virtual tables whose definition names a table, such as a full-text
+    /// index over its contents.
+    pub async fn sources(&self) -> Result<Sources> {
+        let all: Vec<(String, String, bool, bool)> = sqlx::query_as(
+            "SELECT name, lower(sql), type = 'view', sql LIKE 'CREATE VIRTUAL%' FROM sqlite_schema \
+             WHERE type IN ('table', 'view')",
+        )
+        .fetch_all(&self.catalogue)
+        .await
+        .map_err(database_error)?;
+        let mut connection = self.catalogue.acquire().await.map_err(database_error)?;
+        let mut direct: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
+        for (name, sql, is_view, is_virtual) in &all {
+            let read = direct.entry(name.to_ascii_lowercase()).or_default();
+            if *is_view {
+                let mut handle = connection.lock_handle().await.map_err(database_error)?;
+                read.extend(inside_view(&mut handle, name).into_iter().map(|(_, table)| table));
+            } else if *is_virtual {
+                let others = all.iter().map(|(other, ..)| other.to_ascii_lowercase());
+                read.extend(others.filter(|other| names(sql, other)));
+            }
+        }
+        let own = |name: &str| TableName {
+            schema: "main".to_owned(),
+            name: name.to_owned(),
+            unqualified: true,
+        };
+        let mut sources = Sources::new();
+        for (name, ..) in &all {
+            let mut shown = BTreeSet::new();
+            let mut ahead = vec![name.to_ascii_lowercase()];
+            while let Some(next) = ahead.pop() {
+                let read = direct.get(&next).into_iter().flatten();
+                ahead.extend(read.filter(|read| shown.insert((*read).clone())).cloned());
+            }
+            sources.extend(shown.iter().map(|read| (own(name), Some(own(read)))));
+        }
+        Ok(sources)
+    }
+}
+
+/// Returns whether a definition has a name as a word; both are in lower case.
+fn names(sql: &str, name: &str) -> bool {
+    let is_part = |c: char| c.is_alphanumeric() || c == '_';
+    sql.match_indices(name).any(|(at, _)| {
+        !sql[..at].ends_with(is_part) && !sql[at + name.len()..].starts_with(is_part)
+    })
+}
