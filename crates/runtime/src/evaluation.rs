@@ -51,7 +51,7 @@ impl Runtime {
         // Before the first run, which costs money: a refused question ends the evaluation.
         for case in &suite.cases {
             for question in case.questions() {
-                self.check_request(self.runner().tenant(), request(case, question)).await?;
+                self.check_request(&self.runner().tenant, request(case, question)).await?;
             }
         }
         let mut cases = Vec::new();

@@ -158,19 +158,23 @@ impl Postgres {
     /// Returns what shows rows of what: views, parents of their children, and a table's children and partitions of it.
     /// What a function reads is unknown.
     pub async fn sources(&self) -> Result<Sources> {
-        let rows: Vec<(String, String, bool, Option<String>, Option<String>, Option<bool>)> =
-            sqlx::query_as(include_str!("postgres/sources.sql"))
-                .fetch_all(&self.pool)
-                .await
-                .map_err(database_error)?;
-        let name = |schema, name, unqualified| TableName { schema, name, unqualified };
-        let sources =
-            rows.into_iter().map(|(schema, table, is_visible, of, read, read_visible)| {
-                let read = of.zip(read).zip(read_visible);
-                let read = read.map(|((of, read), is_visible)| name(of, read, is_visible));
-                (name(schema, table, is_visible), read)
-            });
-        Ok(sources.collect())
+        type Named = (String, String, bool);
+        type NamedIfKnown = (Option<String>, Option<String>, Option<bool>);
+        let rows: Vec<PgRow> = sqlx::query(include_str!("postgres/sources.sql"))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(database_error)?;
+        let name = |(schema, name, unqualified): Named| TableName { schema, name, unqualified };
+        let source = |row: &PgRow| -> std::result::Result<_, sqlx::Error> {
+            let shows: Named = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
+            let read: NamedIfKnown = (row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
+            let read = read.0.zip(read.1).zip(read.2);
+            Ok((
+                name(shows),
+                read.map(|((schema, table), is_visible)| name((schema, table, is_visible))),
+            ))
+        };
+        rows.iter().map(source).collect::<std::result::Result<_, _>>().map_err(database_error)
     }
 
     /// Returns the server's estimates of a statement's cost and rows.

@@ -22,7 +22,10 @@ fn decode(name: &str) -> Option<String> {
             .map(|unit| u16::from_be_bytes([unit[0], *unit.get(1).unwrap_or(&0)]))
             .collect();
         text.push_str(before);
-        text.push_str(if coded.is_empty() { "&" } else { &String::from_utf16(&units).ok()? });
+        match coded {
+            "" => text.push('&'),
+            _ => text.push_str(&String::from_utf16(&units).ok()?),
+        }
         rest = after;
     }
     text.push_str(rest);
