@@ -158,19 +158,22 @@ impl Postgres {
     /// Returns what shows rows of what: views, parents of their children, and a table's children and partitions of it.
     /// What a function reads is unknown.
     pub async fn sources(&self) -> Result<Sources> {
-        let rows: Vec<(String, String, bool, Option<String>, Option<String>, Option<bool>)> =
-            sqlx::query_as(include_str!("postgres/sources.sql"))
-                .fetch_all(&self.pool)
-                .await
-                .map_err(database_error)?;
-        let name = |schema, name, unqualified| TableName { schema, name, unqualified };
-        let sources =
-            rows.into_iter().map(|(schema, table, is_visible, of, read, read_visible)| {
-                let read = of.zip(read).zip(read_visible);
-                let read = read.map(|((of, read), is_visible)| name(of, read, is_visible));
-                (name(schema, table, is_visible), read)
-            });
-        Ok(sources.collect())
+        let rows = sqlx::query(include_str!("postgres/sources.sql"))
+            .fetch_all(&self.pool)
+            .await
+            .map_err(database_error)?;
+        let name = |row: &PgRow, first: usize| -> Result<TableName, sqlx::Error> {
+            Ok(TableName {
+                schema: row.try_get(first)?,
+                name: row.try_get(first + 1)?,
+                unqualified: row.try_get(first + 2)?,
+            })
+        };
+        let source = |row: &PgRow| -> Result<_, sqlx::Error> {
+            let is_known = row.try_get::<Option<String>, _>(3)?.is_some();
+            Ok((name(row, 0)?, is_known.then(|| name(row, 3)).transpose()?))
+        };
+        rows.iter().map(source).collect::<Result<Sources, _>>().map_err(database_error)
     }
 
     /// Returns the server's estimates of a statement's cost and rows.
