@@ -158,23 +158,22 @@ impl Postgres {
     /// Returns what shows rows of what: views, parents of their children, and a table's children and partitions of it.
     /// What a function reads is unknown.
     pub async fn sources(&self) -> Result<Sources> {
-        type Named = (String, String, bool);
-        type NamedIfKnown = (Option<String>, Option<String>, Option<bool>);
-        let rows: Vec<PgRow> = sqlx::query(include_str!("postgres/sources.sql"))
+        let rows = sqlx::query(include_str!("postgres/sources.sql"))
             .fetch_all(&self.pool)
             .await
             .map_err(database_error)?;
-        let name = |(schema, name, unqualified): Named| TableName { schema, name, unqualified };
-        let source = |row: &PgRow| -> std::result::Result<_, sqlx::Error> {
-            let shows: Named = (row.try_get(0)?, row.try_get(1)?, row.try_get(2)?);
-            let read: NamedIfKnown = (row.try_get(3)?, row.try_get(4)?, row.try_get(5)?);
-            let read = read.0.zip(read.1).zip(read.2);
-            Ok((
-                name(shows),
-                read.map(|((schema, table), is_visible)| name((schema, table, is_visible))),
-            ))
+        let name = |row: &PgRow, first: usize| -> Result<TableName, sqlx::Error> {
+            Ok(TableName {
+                schema: row.try_get(first)?,
+                name: row.try_get(first + 1)?,
+                unqualified: row.try_get(first + 2)?,
+            })
         };
-        rows.iter().map(source).collect::<std::result::Result<_, _>>().map_err(database_error)
+        let source = |row: &PgRow| -> Result<_, sqlx::Error> {
+            let is_known = row.try_get::<Option<String>, _>(3)?.is_some();
+            Ok((name(row, 0)?, is_known.then(|| name(row, 3)).transpose()?))
+        };
+        rows.iter().map(source).collect::<Result<Sources, _>>().map_err(database_error)
     }
 
     /// Returns the server's estimates of a statement's cost and rows.

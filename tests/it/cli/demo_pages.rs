@@ -34,7 +34,7 @@ fn masked(text: &str) -> String {
 fn shown(page: &str) -> Vec<&str> {
     let mut all = Vec::new();
     for marked in page.split(BEGIN).skip(1) {
-        let (marked, _) = marked.split_once(END).expect("a mark of the end");
+        let (marked, _) = marked.split_once(END).unwrap();
         let fenced = marked.split("```").skip(1).step_by(2);
         let lines = fenced.flat_map(|block| block.lines().skip(1));
         let is_timing = |line: &&str| {

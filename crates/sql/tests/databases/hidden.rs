@@ -129,7 +129,7 @@ async fn no_error_of_sqlite_reveals_a_row() {
         }
     }
     let every = file.open().await;
-    let filters = ["notes:tenant = 'a'", "mine:true"].map(|one| one.parse().unwrap()).into();
+    let filters = vec!["notes:tenant = 'a'".parse().unwrap(), "mine:true".parse().unwrap()];
     let filtered = Database::open(Options { filters, ..options(&file.path) }).await.unwrap();
     let only_view = file.open_only(&["mine", "papers"]).await;
     let mut seen = Seen::default();
@@ -150,7 +150,7 @@ async fn no_error_of_sqlite_reveals_a_row() {
 async fn no_error_of_postgres_reveals_a_row() {
     let Some(server) = Server::with(POSTGRES_SCHEMA).await else { return };
     let every = server.open().await;
-    let filters = ["notes:tenant = 'a'", "mine:true"].map(|one| one.parse().unwrap()).into();
+    let filters = vec!["notes:tenant = 'a'".parse().unwrap(), "mine:true".parse().unwrap()];
     let filtered = Database::open(Options { filters, ..options(&server.url) }).await.unwrap();
     let mut owner = server.owner().await;
     let mut uses: Vec<String> = [
