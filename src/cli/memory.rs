@@ -47,7 +47,7 @@ enum Command {
     Set {
         key: String,
         value: String,
-        /// Kind: fact or preference. By default, known keys such as tone and language are preferences
+        /// Kind: fact or preference. By default, known keys such as `tone` are preferences
         #[arg(long, value_name = "KIND", value_parser = kind)]
         kind: Option<MemoryKind>,
     },

@@ -88,7 +88,8 @@ pub(super) fn warn(added: &AddedDocument) {
 
 /// Shows why a document was not added, and returns that as JSON.
 pub(super) fn refused(path: &Path, error: &Error) -> Value {
-    let (code, error) = (error.code(), error.to_string());
+    let code = error.code();
+    let error = error.to_string();
     output::coded_error(&code, &error);
     json!({ "path": path.display().to_string(), "error": error, "code": code })
 }

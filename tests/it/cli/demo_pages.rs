@@ -88,9 +88,9 @@ async fn pages_show_what_the_demo_prints() {
         let lines = shown(&text);
         assert!(lines.len() >= 10, "{page}: {lines:?}");
         for line in lines {
-            let masked = masked(line.trim_end_matches('…'));
-            if !printed.contains(masked.trim()) {
-                let is_figure = shape(&printed).contains(shape(masked.trim()).as_str());
+            let wanted = masked(line.trim_end_matches('…'));
+            if !printed.contains(wanted.trim()) {
+                let is_figure = shape(&printed).contains(shape(wanted.trim()).as_str());
                 let what = if is_figure { "another figure is printed" } else { "not printed" };
                 problems.push(format!("{page}: {what}: {line}"));
             }

@@ -209,7 +209,7 @@ async fn calls_of_a_tool_are_allowed_all_at_once_on_the_terminal() {
         "{output:?}"
     );
     assert_eq!(world.read("notes.jsonl").lines().count(), 2, "{output:?}");
-    // What a person decides while a run goes on is written down, too.
+    // What a person decides during a run is in the audit log, too.
     let options = SqliteConnectOptions::new().filename(world.path("data/perihelion/perihelion.db"));
     let count = sqlx::query_scalar("SELECT COUNT(*) FROM audit WHERE action = 'approval.approved'");
     let count: i64 = count.fetch_one(&mut options.connect().await.unwrap()).await.unwrap();

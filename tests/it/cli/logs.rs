@@ -38,7 +38,7 @@ async fn each_json_line_of_a_run_names_the_trace_and_the_span_that_the_viewers_h
 
 /// X6: text of people, models and tools is in lines for people alone, which are told apart by their target.
 #[tokio::test]
-async fn json_lines_for_people_have_a_target_of_their_own_and_logs_have_no_text_of_a_run() {
+async fn json_lines_for_people_have_their_own_target_and_logs_have_no_text_of_a_run() {
     let mut world = World::new(reading()).await;
     world.set("PERIHELION_LOG_FORMAT", "json");
     world.set("PERIHELION_LOG", "perihelion=trace");
