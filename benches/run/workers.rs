@@ -6,7 +6,7 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use perihelion::ids::ThreadId;
-use perihelion::runtime::Runtime;
+use perihelion::runtime::{LOCAL_TENANT, Runtime};
 use serde_json::json;
 use sqlx::{Connection as _, PgConnection, Row as _};
 use tokio::process::{Child, Command};
@@ -24,7 +24,7 @@ const WAITS: &str = "SELECT COALESCE(wait_event_type || ': ' || wait_event, 'non
 pub async fn measure(runtime: &Arc<Runtime>, workers: usize, database: &str, model: &str) {
     for _ in 0..workers * EACH {
         let request = super::request(super::model::SHORT);
-        runtime.submit(ThreadId::new(), None, request).await.unwrap();
+        runtime.submit(LOCAL_TENANT, ThreadId::new(), None, request).await.unwrap();
     }
     let home = tempfile::tempdir().unwrap();
     std::fs::write(home.path().join("mcp-servers.toml"), "").unwrap();

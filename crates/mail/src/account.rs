@@ -10,7 +10,7 @@ use crate::{Error, Result};
 
 /// Longest exchange with a server; shorter in unit tests.
 pub const LIMIT: Duration = Duration::from_secs(if cfg!(test) { 1 } else { 30 });
-/// Longest wait for the answer to a goodbye, on which nothing depends.
+/// Longest wait for the answer to LOGOUT; its absence is ignored.
 pub const GOODBYE: Duration = Duration::from_secs(2);
 
 #[derive(Clone, Debug)]

@@ -200,7 +200,7 @@ pub fn address(text: &str) -> Result<Address> {
     Ok(named(text)?.1)
 }
 
-/// Reads an address with the name before it, which need not be quoted.
+/// Reads an address with the name before it, quoted or not.
 fn named(text: &str) -> Result<(Option<String>, Address)> {
     if text.chars().any(char::is_control) {
         return Err(Error::Control { what: "an address" });

@@ -11,7 +11,7 @@ use crate::{Error, Result};
 /// Most characters of a message's text that are shown; a longer text is not sent.
 const TEXT: usize = 40_000;
 
-/// What a list shows of a message.
+/// A message in a list.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Summary {
     /// Names it: its Message-ID.
@@ -33,13 +33,13 @@ pub struct Message {
     pub from: String,
     pub to: Vec<String>,
     pub cc: Vec<String>,
-    /// Hidden recipients; a draft has them, what was received does not.
+    /// Hidden recipients; drafts have them, received messages do not.
     pub bcc: Vec<String>,
     pub subject: String,
     pub date: Option<String>,
     /// Its text; of one that is HTML alone, the text in it.
     pub text: String,
-    /// Names and sizes of what is attached.
+    /// Names and sizes of the attachments.
     pub attachments: Vec<String>,
     /// The Message-ID of the message that it answers.
     pub in_reply_to: Option<String>,
@@ -104,7 +104,7 @@ impl Message {
         self.id.starts_with('<')
     }
 
-    /// Cuts the text to what is shown of a message that was received.
+    /// Cuts the text of a received message to the shown length.
     pub(crate) fn clip(&mut self) {
         if let Some((end, _)) = self.text.char_indices().nth(TEXT) {
             self.text.truncate(end);
@@ -130,7 +130,7 @@ pub fn oldest_first(messages: &mut [Message]) {
     messages.sort_by_key(|message| message.sent_at);
 }
 
-/// Returns the newest messages of a thread and the one that was asked for, oldest first.
+/// Returns the newest messages of a thread and the requested message, oldest first.
 pub fn newest(mut messages: Vec<Message>, asked: &str, most: usize) -> Messages<Message> {
     oldest_first(&mut messages);
     let mut excess = messages.len().saturating_sub(most);

@@ -8,7 +8,7 @@ use crate::Result;
 /// Marks a draft whose sending began, by either protocol.
 pub const SENDING: &str = "$perihelionsending";
 
-/// What became of a draft.
+/// The outcome of a draft.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, JsonSchema)]
 pub struct Sent {
     /// Its Message-ID.

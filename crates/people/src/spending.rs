@@ -65,7 +65,7 @@ impl People {
         insert.repeatable()
     }
 
-    /// Forgets what runs took 40 days ago and earlier, except for threads whose work goes on: it is counted with theirs.
+    /// Forgets what runs took 40 days ago and earlier, except by threads that are not idle, whose later runs are counted with it.
     pub async fn forget_taken(&self, now: DateTime<Utc>) -> Result<()> {
         let kept = Days::new(SPENDING_DAYS.into());
         let oldest = now.date_naive().checked_sub_days(kept).unwrap_or_default();

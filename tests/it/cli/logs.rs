@@ -39,12 +39,14 @@ async fn each_json_line_of_a_run_names_the_trace_and_the_span_that_the_viewers_h
 /// X6: text of people, models and tools is in lines for people alone, which are told apart by their target.
 #[tokio::test]
 async fn json_lines_for_people_have_their_own_target_and_logs_have_no_text_of_a_run() {
-    let mut world = World::new(reading()).await;
-    world.set("PERIHELION_LOG_FORMAT", "json");
-    world.set("PERIHELION_LOG", "perihelion=trace");
     let texts = ["What is it?", "The answer is 42", "a.txt says 42"];
     let has_text = |line: &&Value| texts.iter().any(|text| line.to_string().contains(text));
     for quiet in [false, true] {
+        let refused = Rule::new(Reply::status(503, "busy")).role(Role::Agent).nth(1);
+        let mut world = World::new(first(refused, reading())).await;
+        world.set("PERIHELION_LOG_FORMAT", "json");
+        world.set("PERIHELION_LOG", "perihelion=trace");
+        world.set("PERIHELION_MODELS_MAX_RETRIES", "1");
         let args = ["run", "What is it?", "-q"];
         let run = world.run(if quiet { &args } else { &args[..2] }).await.code(0);
         let lines: Vec<Value> =

@@ -271,11 +271,9 @@ async fn a_connection_to_a_server_that_only_reads_is_not_used_again() {
     let database = server().await.fresh().await;
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url).await.unwrap());
     let mut writer = Writer::with_steps(&store, 1).await;
-    let mut admin = database.connect().await;
-    let name = &database.name;
-    let mut alter = async |change: &str| {
-        let alter = format!("ALTER DATABASE {name} {change}");
-        sqlx::raw_sql(sqlx::AssertSqlSafe(alter)).execute(&mut admin).await.unwrap();
+    let alter = async |change: &str| {
+        let alter = sqlx::AssertSqlSafe(format!("ALTER DATABASE {} {change}", database.name));
+        sqlx::raw_sql(alter).execute(&mut database.connect().await).await.unwrap();
     };
     alter("SET default_transaction_read_only = on").await;
     end_all_connections(&database).await;

@@ -55,7 +55,7 @@ impl<S: Stream> Imap<S> {
         self.ask(command).await?.succeeded()
     }
 
-    /// Runs a command, whatever it is answered; its literals stand after their lengths on lines of their own.
+    /// Runs a command and returns every answer; literals are separate lines after their lengths.
     pub async fn ask(&mut self, command: &str) -> Result<Answer> {
         self.ask_in_parts(command.split("\r\n").map(str::as_bytes)).await
     }

@@ -6,7 +6,7 @@ use base64::engine::general_purpose::{GeneralPurpose, NO_PAD};
 
 const CODE: GeneralPurpose = GeneralPurpose::new(&IMAP_MUTF7, NO_PAD);
 
-/// Reads a name; one that is not encoded stays as it is.
+/// Reads a name; an unencoded name stays as it is.
 pub fn decoded(name: &str) -> String {
     decode(name).unwrap_or_else(|| name.to_owned())
 }

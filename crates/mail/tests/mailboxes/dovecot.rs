@@ -5,7 +5,7 @@
 use perihelion_mail::{Account, Compose, Error, Mailbox, SentState};
 
 use crate::servers;
-use crate::support::{Mood, dovecot, outgoing};
+use crate::support::{Dovecot, Mood, dovecot, outgoing};
 
 fn account(user: &str) -> Account {
     Account {
@@ -82,7 +82,7 @@ async fn of_a_long_thread_the_newest_messages_are_read_and_the_rest_is_reported(
 async fn a_folder_is_named_as_people_write_it() {
     let Some(dovecot) = dovecot("named") else { return };
     let mailbox = Mailbox::open(account("bo"), servers(dovecot.port, 1)).await.unwrap();
-    dovecot.file("bo", ".Entw&APw-rfe", "Message-ID: <g@b.test>\r\nSubject: Grüße\r\n\r\nt\r\n");
+    put(&dovecot, "bo", ".Entw&APw-rfe", "Message-ID: <g@b.test>\r\nSubject: Grüße\r\n\r\nt\r\n");
     for name in ["Entwürfe", "ENTWÜRFE", "Entw&APw-rfe"] {
         let found = mailbox.search("subject:grüße", name, 9).await.unwrap().messages;
         assert_eq!((found.len(), found[0].folder.as_str()), (1, "Entwürfe"), "{name}");
@@ -136,4 +136,15 @@ async fn a_refused_draft_stays_and_an_unknown_outcome_waits_for_a_person() {
     assert_eq!(outgoing.taken.lock().unwrap().len(), 1);
     assert_eq!(mailbox.send(&draft.id, None, true).await.unwrap().state, SentState::Sent);
     assert_eq!(outgoing.taken.lock().unwrap().len(), 2);
+}
+
+/// Puts a message into a folder by the name that it has on the server.
+fn put(dovecot: &Dovecot, user: &str, folder: &str, message: &str) {
+    let folder = dovecot.home.join("mail").join(user).join(folder);
+    for part in ["cur", "new", "tmp"] {
+        std::fs::create_dir_all(folder.join(part)).unwrap();
+    }
+    std::fs::write(folder.join("cur/1.1.test:2,"), message).unwrap();
+    let owned = std::process::Command::new("chown").args(["-R", "nobody"]).arg(&folder).status();
+    assert!(owned.unwrap().success());
 }

@@ -11,7 +11,7 @@ use std::sync::{Arc, Mutex};
 pub struct Dovecot {
     child: Child,
     pub port: u16,
-    home: std::path::PathBuf,
+    pub home: std::path::PathBuf,
 }
 
 impl Drop for Dovecot {
@@ -23,19 +23,6 @@ impl Drop for Dovecot {
             .output();
         let _ = self.child.wait();
         let _ = std::fs::remove_dir_all(&self.home);
-    }
-}
-
-impl Dovecot {
-    /// Puts a message into a folder by the name that it has on the server.
-    pub fn file(&self, user: &str, folder: &str, message: &str) {
-        let folder = self.home.join("mail").join(user).join(folder);
-        for part in ["cur", "new", "tmp"] {
-            std::fs::create_dir_all(folder.join(part)).unwrap();
-        }
-        std::fs::write(folder.join("cur/1.1.test:2,"), message).unwrap();
-        let owned = Command::new("chown").args(["-R", "nobody"]).arg(&folder).status();
-        assert!(owned.unwrap().success());
     }
 }
 
