@@ -148,8 +148,9 @@ async fn lists_leave_archived_threads_where_they_are(served: Served) {
     assert_eq!(all_runs().await, runs);
     assert!(runs["runs"][0]["number"].as_u64().is_some() || runs[0]["number"].is_u64(), "{runs}");
     assert_eq!(served.post("/threads/count", &json!({})).await, count);
-    assert_eq!(served.program(&["threads", "list", "--json"]).await, list);
-    assert_eq!(served.program(&["threads", "show", &thread, "--json"]).await, show);
+    let as_archived = |json: &str| json.replace("\"archived\":false", "\"archived\":true");
+    assert_eq!(served.program(&["threads", "list", "--json"]).await, as_archived(&list));
+    assert_eq!(served.program(&["threads", "show", &thread, "--json"]).await, as_archived(&show));
     let doctor = served.command(&["doctor"]).output().await.unwrap();
     let doctor = String::from_utf8(doctor.stdout).unwrap();
     assert!(doctor.contains("archive:") && doctor.contains("is writable"), "{doctor}");

@@ -139,7 +139,10 @@ impl Database {
             .iter()
             .map(|at| {
                 let name = self.dialect().quote(&columns[*at].name);
-                format!("min({name}), max({name}), count(DISTINCT {name})")
+                // Postgres has no smallest value of a domain of an enumeration.
+                let is_enum = columns[*at].data_type.ends_with("(enum)");
+                let value = if is_enum { format!("{name}::text") } else { name };
+                format!("min({value}), max({value}), count(DISTINCT {value})")
             })
             .collect();
         if items.is_empty() {
