@@ -236,6 +236,18 @@ pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, E
     }
 }
 
+/// Returns the settings for a command that creates no database: in place of a missing default one, they name an empty one
+/// in memory.
+///
+/// # Errors
+/// As [`database_exists`].
+pub fn to_read(mut settings: Settings) -> Result<Settings, Error> {
+    if !database_exists(&settings)? {
+        settings.store.database = DatabaseUrl::in_memory();
+    }
+    Ok(settings)
+}
+
 /// Returns whether the database of the settings exists.
 ///
 /// A missing default database counts as empty; any other missing one is a mistyped name.
