@@ -201,8 +201,8 @@ pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<()> {
     let removal = if args.force { Removal::Forced } else { Removal::AtRest };
     Threads::check_removal(&info, removal)?;
     if !args.yes && !wanted(&info)? {
-        output::note("the thread was not deleted");
-        return Ok(());
+        let shown = json!({ "thread_id": info.id, "deleted": false });
+        return output::done(args.json, &shown, "the thread was not deleted");
     }
     threads.remove(&info, removal).await?;
     let shown = json!({ "thread_id": info.id, "deleted": true });
