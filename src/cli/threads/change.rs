@@ -168,7 +168,7 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// Refuses a node that no supervisor graph has. The one that is read here has an agent under every name.
+/// Rejects a node that the supervisor graph cannot have. The graph that is opened offline accepts any agent.
 fn check_node(graph: &dyn Served, node: &str) -> Result<()> {
     let mut nodes = graph.drawing().nodes;
     nodes.extend([INPUT, END, ARCHITECT].map(str::to_owned));
