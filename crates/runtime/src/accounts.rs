@@ -33,9 +33,6 @@ impl Accounts {
     }
 
     /// Opens the database as [`Accounts::open`] does, but creates none: a missing default one counts as empty.
-    ///
-    /// # Errors
-    /// As [`Accounts::open`] and [`database_exists`].
     pub async fn open_to_read(
         settings: &Settings,
         tenant: &str,
@@ -103,7 +100,7 @@ impl Accounts {
         self.change(async |change| change.change_scopes(name, scopes).await).await
     }
 
-    /// Shuts a user out: ends their sessions and the runs of their threads, all in one transaction. Returns the stored name.
+    /// Shuts a user out: ends their sessions and the runs of their threads, all in one transaction. Returns the name.
     ///
     /// A repeated call ends later sessions, too.
     ///

@@ -236,11 +236,7 @@ pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, E
     }
 }
 
-/// Returns the settings for a command that creates no database: in place of a missing default one, they name an empty one
-/// in memory.
-///
-/// # Errors
-/// As [`database_exists`].
+/// Returns settings that create no database: an empty one in memory takes the place of a missing default one.
 pub fn to_read(mut settings: Settings) -> Result<Settings, Error> {
     if !database_exists(&settings)? {
         settings.store.database = DatabaseUrl::in_memory();

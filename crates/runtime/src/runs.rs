@@ -183,7 +183,8 @@ impl Runtime {
         self.report(outcome).await
     }
 
-    /// Turns a request into the input of a thread, which will be the tenant's if it is new. Also returns whether the thread exists.
+    /// Turns a request into the input of a thread, which will be the tenant's if it is new. Also returns whether the
+    /// thread exists.
     async fn input(
         &self,
         tenant: &str,
