@@ -12,7 +12,7 @@ pub fn path() -> PathBuf {
         .join("perihelion");
     assert!(
         program.exists(),
-        "{} is missing; build it first: cargo build --release",
+        "{} is missing; build it first, with the profile of this benchmark",
         program.display()
     );
     program

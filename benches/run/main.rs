@@ -5,7 +5,7 @@
 //! whole ones, `--database URL` on Postgres, SQLite in a directory of its own by default. Prints JSON lines: wall and processor time a
 //! run and a super-step, threads a second, the bytes of prompts by role, and the tokens (four characters each) of six tasks of one plan.
 //!
-//! `--workers N` on Postgres leaves 64 short threads for each of N worker processes of 64 threads, and measures nothing else.
+//! `--workers N` on Postgres leaves 64 short threads for each of N worker processes, which drive 64 at a time, and measures nothing else.
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
 #![expect(clippy::disallowed_methods, reason = "it measures itself")]
 

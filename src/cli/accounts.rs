@@ -8,9 +8,7 @@ use serde_json::json;
 
 use super::{Error, Exit, Result, environment, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{
-    Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission, User, database_exists,
-};
+use perihelion_runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission, User};
 use perihelion_settings::config::{Age, Settings};
 
 #[derive(Debug, clap::Args)]
@@ -75,10 +73,10 @@ pub(super) fn actor() -> String {
 }
 
 pub(super) async fn keys(settings: Settings, args: KeysArgs) -> Result<Exit> {
-    if !matches!(args.command, KeyCommand::Create { .. }) {
-        database_exists(&settings)?;
-    }
-    let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
+    let accounts = match args.command {
+        KeyCommand::Create { .. } => Accounts::open(&settings, &args.tenant, &actor()).await?,
+        _ => Accounts::open_to_read(&settings, &args.tenant, &actor()).await?,
+    };
     let done = of_keys(&accounts, args).await;
     accounts.close().await;
     done.map(|()| Exit::Done)
@@ -187,10 +185,10 @@ fn user_scope(word: &str) -> Result<Permission, &'static str> {
 }
 
 pub(super) async fn users(settings: Settings, args: UsersArgs) -> Result<Exit> {
-    if !matches!(args.command, UserCommand::Add { .. }) {
-        database_exists(&settings)?;
-    }
-    let accounts = Accounts::open(&settings, &args.tenant, &actor()).await?;
+    let accounts = match args.command {
+        UserCommand::Add { .. } => Accounts::open(&settings, &args.tenant, &actor()).await?,
+        _ => Accounts::open_to_read(&settings, &args.tenant, &actor()).await?,
+    };
     let done = of_users(&accounts, args).await;
     accounts.close().await;
     done.map(|()| Exit::Done)
@@ -213,7 +211,7 @@ async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<()> {
             output::listed(json, &users, none, || output::lines(&users, user_line))
         }
         UserCommand::Disable { name } => {
-            accounts.disable_user(&name).await?;
+            let name = accounts.disable_user(&name).await?;
             let shown = json!({ "name": name, "disabled": true });
             output::done(json, &shown, &format!("disabled: {name}"))
         }
@@ -224,7 +222,7 @@ async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<()> {
 fn password() -> Result<String> {
     let input = std::io::stdin();
     if input.is_terminal() {
-        output::note("type the password, and press Enter. It is shown as you type");
+        output::note("type the password and press Enter; it is visible as you type");
     }
     let mut line = String::new();
     input.lock().take(INPUT_BYTES).read_line(&mut line).map_err(Error::Input)?;

@@ -71,7 +71,7 @@ pub struct Args {
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let suite = args.suite()?;
     let baseline = args.baseline.as_deref().map(read_evaluation).transpose()?;
-    // An unusable place for the results shows before the runs, which cost money.
+    // A directory that cannot be made shows before the runs, which cost money.
     for path in args.save.iter().chain(&args.junit) {
         files::make_directory_of(path)?;
     }
@@ -79,10 +79,12 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let evaluation = evaluate(globals, settings, &args, &suite, &signals).await?;
     let Some(evaluation) = evaluation else { return Ok(Exit::Aborted) };
     let baseline = baseline.as_ref();
-    output::either(args.json, &evaluation, || drawn(&evaluation, baseline))?;
+    // Results that cannot be shown are still written to the files.
+    let shown = output::either(args.json, &evaluation, || drawn(&evaluation, baseline));
     let mut written = Vec::new();
     if let Some(path) = &args.save {
-        written.push(files::replace_text(path, &output::pretty(&evaluation)?));
+        let text = output::pretty(&evaluation);
+        written.push(text.and_then(|text| files::write(path, &text)));
     }
     if let Some(path) = &args.junit {
         written.push(files::write(path, &junit(&evaluation.suite, &evaluation.records)));
@@ -92,6 +94,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         output::coded_error(&error.code(), &error.to_string());
         is_written = false;
     }
+    shown?;
     let is_worse = evaluation.records.iter().any(|record| {
         let mut changes = record.cases.iter().filter_map(|case| change(case, record, baseline));
         changes.any(|change| change.is_worse())

@@ -162,8 +162,10 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
                 tell_as_json("failed", Some(error.code()), &error.to_string(), Some(thread));
             }
             output::note(&match runtime.store().info(thread).await {
-                Ok(_) => show.way_on(thread),
-                Err(_) => "there is no thread to continue".to_owned(),
+                Err(checkpoint::Error::UnknownThread(_)) => {
+                    "there is no thread to continue".to_owned()
+                }
+                _ => show.way_on(thread),
             });
             return Ok(Exit::Failed);
         }

@@ -93,13 +93,11 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
         None => None,
     };
     let text = local.as_ref().map_or_else(|| SETTINGS.to_owned(), settings_of);
-    let given = |option: &Option<PathBuf>, variable: &str| {
-        let set = || environment(variable).filter(|path| !path.is_empty()).map(PathBuf::from);
-        option.clone().or_else(set)
-    };
-    let settings = given(&globals.config, "PERIHELION_CONFIG");
+    let settings = Settings::file(globals.config.as_deref(), &environment);
     let settings = settings.unwrap_or_else(|| PathBuf::from("perihelion.toml"));
-    let (servers, named) = match given(&globals.servers, "PERIHELION_SERVERS") {
+    let set = || environment("PERIHELION_SERVERS").filter(|path| !path.is_empty());
+    let given = globals.servers.clone().or_else(|| set().map(PathBuf::from));
+    let (servers, named) = match given {
         None => (settings.with_file_name(SERVERS_FILE), PathBuf::from(SERVERS_FILE)),
         Some(path) if settings.parent() == Some(Path::new("")) => (path.clone(), path),
         // The settings read a relative path from their own directory.

@@ -6,7 +6,7 @@ use serde_json::json;
 use super::{Error, Exit, Result, output};
 use perihelion_engine::clock;
 use perihelion_runtime::{
-    LOCAL_TENANT, MemoryEntry, MemoryKind, Scope, UserMemory, database_exists, open_memory,
+    LOCAL_TENANT, MemoryEntry, MemoryKind, Scope, UserMemory, open_memory, to_read,
 };
 use perihelion_settings::config::Settings;
 
@@ -64,9 +64,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let user = args.user.as_deref().ok_or(Error::NoUser)?;
     let scope = Scope::new(&args.tenant, user).map_err(perihelion_runtime::Error::from)?;
     let command = args.command.unwrap_or(Command::List { all: false });
-    if !matches!(command, Command::Set { .. }) {
-        database_exists(&settings)?;
-    }
+    let creates = matches!(command, Command::Set { .. });
+    let settings = if creates { settings } else { to_read(settings)? };
     let memory = open_memory(&settings).await?;
     let done = perform(&memory, &scope, command, args.json).await;
     memory.index().database().close().await;

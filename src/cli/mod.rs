@@ -151,7 +151,7 @@ fn tell_as_json(kind: &str, code: Option<String>, message: &str, thread: Option<
     if let Some(thread) = thread {
         shown["thread_id"] = thread.to_string().into();
     }
-    let _ = output::json(&shown);
+    let _ = output::json_line(&shown);
 }
 
 /// The options of this process, which replace the environment variables that they name.

@@ -7,7 +7,7 @@ use serde_json::json;
 
 use super::{Exit, Result, files, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{LOCAL_TENANT, Skill, Skills, database_exists, open_skills};
+use perihelion_runtime::{LOCAL_TENANT, Skill, Skills, open_skills, to_read};
 use perihelion_settings::config::Settings;
 
 /// Skills that a search shows.
@@ -56,9 +56,8 @@ enum Command {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let Args { command, tenant, json } = args;
     let command = command.unwrap_or(Command::List);
-    if !matches!(command, Command::Import { .. }) {
-        database_exists(&settings)?;
-    }
+    let creates = matches!(command, Command::Import { .. });
+    let settings = if creates { settings } else { to_read(settings)? };
     let skills = open_skills(&settings).await?;
     let done = perform(&skills, &tenant, command, json).await;
     skills.index().database().close().await;

@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use super::{Error, Exit, Globals, Result, environment, files, opening, output, run};
 use perihelion_runtime::{
     Error as RuntimeError, KeptTeam, LOCAL_TENANT, Runtime, Team, TeamDesign, TeamMember,
-    TeamStore, database_exists, find_team, import_team, open_team_store, star_as_team,
+    TeamStore, find_team, import_team, open_team_store, star_as_team, to_read,
 };
 use perihelion_settings::config::Settings;
 
@@ -68,9 +68,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             run::run(globals, settings, *args).await
         }
         other => {
-            if !matches!(other, Command::Import { .. }) {
-                database_exists(&settings)?;
-            }
+            let creates = matches!(other, Command::Import { .. });
+            let settings = if creates { settings } else { to_read(settings)? };
             let kept = open_team_store(&settings).await?.for_tenant(&tenant);
             let done = perform(&kept, &settings, other, json).await;
             kept.close().await;

@@ -63,6 +63,10 @@ impl Shelf {
     }
 
     async fn perihelion(&self, arguments: &[&str]) -> Output {
+        self.perihelion_to(Stdio::piped(), arguments).await
+    }
+
+    async fn perihelion_to(&self, stdout: Stdio, arguments: &[&str]) -> Output {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         command
             .args(["--database", &self.database])
@@ -75,7 +79,8 @@ impl Shelf {
             .env("OPENAI_MODEL", "m")
             .env("PERIHELION_MODELS_MAX_RETRIES", "0")
             .env("PERIHELION_MODELS_PROTOCOL", "full")
-            .stdin(Stdio::null());
+            .stdin(Stdio::null())
+            .stdout(stdout);
         tokio::task::spawn_blocking(move || command.output().unwrap()).await.unwrap()
     }
 }
@@ -187,4 +192,10 @@ async fn a_result_is_shown_even_if_its_files_cannot_be_written() {
     for path in ["cannot write shelf:", "cannot write .:"] {
         assert!(words(&output).contains(path), "{path}: {}", words(&output));
     }
+    // Nor does an output that is full take the files away.
+    let full = std::fs::File::options().write(true).open("/dev/full").unwrap();
+    let arguments = ["eval", "suite.yaml", "--save", "base.json", "--json"];
+    let output = shelf.perihelion_to(full.into(), &arguments).await;
+    assert!(!output.status.success(), "{}", words(&output));
+    assert!(shelf.path("base.json").exists(), "{}", words(&output));
 }

@@ -43,10 +43,10 @@ pub struct Query {
     is_several: bool,
 }
 
-/// For how long a connection keeps a statement's plan.
+/// When a connection keeps a statement's plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Plan {
-    /// For all executions, if no value is a list.
+    /// Unless a value is a list.
     WithoutLists,
     Always,
     Never,
@@ -91,7 +91,7 @@ impl Query {
         Self { plan: Plan::Never, ..self }
     }
 
-    /// Says that the best plan is the same for each list, however long, as where its values become rows.
+    /// Says that one plan is best for lists of any length, as for a list that is only turned into rows.
     #[must_use]
     pub fn planned_once(self) -> Self {
         Self { plan: Plan::Always, ..self }

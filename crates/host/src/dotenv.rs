@@ -25,8 +25,10 @@ pub(crate) fn variables(text: &str) -> Result<BTreeMap<String, String>, usize> {
                 next = after.split_once('\n').map_or("", |(_, next)| next);
                 value
             } else {
-                let plain = plain.trim().split(" #").next().unwrap_or_default();
-                plain.trim().to_owned()
+                let plain = plain.trim();
+                let mut marks = plain.match_indices('#').map(|(at, _)| at);
+                let end = marks.find(|at| plain[..*at].ends_with([' ', '\t']));
+                plain[..end.unwrap_or(plain.len())].trim().to_owned()
             };
             found.insert(name.trim().to_owned(), filled(&value, &found));
         }
@@ -82,6 +84,8 @@ mod tests {
     fn values_are_read_as_python_dotenv_reads_them() {
         for (text, value) in [
             ("A=1 # one\n", "1"),
+            ("A=1\t# one", "1"),
+            ("A=1#2", "1#2"),
             ("# a key\n\nexport A=\"a b\" # mine", "a b"),
             ("A = 'it' # mine", "it"),
             (r#"A="-----BEGIN\nabc\n""#, "-----BEGIN\nabc\n"),

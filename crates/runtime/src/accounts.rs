@@ -6,9 +6,9 @@ use perihelion_people::{
 };
 use perihelion_service_rows::Kept;
 
-use super::Error;
+use super::{Error, database_exists};
 use perihelion_engine::clock;
-use perihelion_settings::config::Settings;
+use perihelion_settings::config::{DatabaseUrl, Settings};
 
 /// The users and keys of the settings' database; each change is in the audit log, or has not happened.
 pub struct Accounts {
@@ -30,6 +30,19 @@ impl Accounts {
     pub async fn open(settings: &Settings, tenant: &str, actor: &str) -> Result<Self, Error> {
         let people = People::new(open_database(settings).await?);
         Ok(Self::new(people, tenant, actor))
+    }
+
+    /// Opens the database as [`Accounts::open`] does, but creates none: a missing default one counts as empty.
+    pub async fn open_to_read(
+        settings: &Settings,
+        tenant: &str,
+        actor: &str,
+    ) -> Result<Self, Error> {
+        if database_exists(settings)? {
+            return Self::open(settings, tenant, actor).await;
+        }
+        let empty = Database::open(DatabaseUrl::in_memory().expose()).await?;
+        Ok(Self::new(People::new(empty), tenant, actor))
     }
 
     /// Lists the keys, newest first, the revoked ones too.
@@ -87,18 +100,19 @@ impl Accounts {
         self.change(async |change| change.change_scopes(name, scopes).await).await
     }
 
-    /// Shuts a user out: ends their sessions and the runs of their threads, all in one transaction.
+    /// Shuts a user out: ends their sessions and the runs of their threads, all in one transaction. Returns the name.
     ///
     /// A repeated call ends later sessions, too.
     ///
     /// # Errors
     /// [`Error::People`] when there is no user of this name.
-    pub async fn disable_user(&self, name: &str) -> Result<(), Error> {
+    pub async fn disable_user(&self, name: &str) -> Result<String, Error> {
         let Self { people, tenant, actor, .. } = self;
         let now = clock::now();
         let disabled = people.change(tenant, actor, now, async |change| {
             let name = change.disable_user(name).await?;
-            Ok(Kept::end_runs_of_user(change.transaction(), tenant, &name, now).await?)
+            Kept::end_runs_of_user(change.transaction(), tenant, &name, now).await?;
+            Ok(name)
         });
         disabled.await
     }

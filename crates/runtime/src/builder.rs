@@ -236,6 +236,14 @@ pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, E
     }
 }
 
+/// Returns settings that create no database: an empty one in memory takes the place of a missing default one.
+pub fn to_read(mut settings: Settings) -> Result<Settings, Error> {
+    if !database_exists(&settings)? {
+        settings.store.database = DatabaseUrl::in_memory();
+    }
+    Ok(settings)
+}
+
 /// Returns whether the database of the settings exists.
 ///
 /// A missing default database counts as empty; any other missing one is a mistyped name.

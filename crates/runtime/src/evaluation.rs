@@ -48,7 +48,7 @@ impl Runtime {
         mut progress: impl FnMut(&Case, u32, &RunRecord),
     ) -> Result<Record, Error> {
         let suite = evaluator.suite;
-        // Before the first run, which costs money: a refused question ends the evaluation.
+        // Runs cost money, so all questions are checked before the first.
         for case in &suite.cases {
             for question in case.questions() {
                 self.check_request(&self.runner().tenant, request(case, question)).await?;

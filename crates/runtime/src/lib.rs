@@ -44,7 +44,7 @@ pub use assemble::Runtime;
 pub use audit::{Audit, approval_request};
 pub use builder::{
     Builder, Companions, DEMO_TENANT, Stage, database_exists, keyring, open_store,
-    open_store_to_read,
+    open_store_to_read, to_read,
 };
 pub use conversation_words::conversation_words;
 pub use data_set::open_rows;

@@ -11,7 +11,7 @@ use perihelion_engine::checkpoint::{
     self, EffectKind, EffectRow, EffectStatus, ThreadInfo, ThreadStatus,
 };
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_engine::runner::{self, RunOptions};
+use perihelion_engine::runner::RunOptions;
 use perihelion_mcp::agent_name;
 use perihelion_star::{GRAPH, GraphState, GraphUpdate, Request};
 use serde_json::Value;
@@ -174,8 +174,8 @@ impl Runtime {
         request: Request,
         options: RunOptions<GraphState>,
     ) -> Result<RunReport, Error> {
-        let (input, is_known) = self.input(tenant, thread, request).await?;
-        let outcome = if is_known {
+        let (input, exists) = self.input(tenant, thread, request).await?;
+        let outcome = if exists {
             self.runner().start(thread, input, options).await?
         } else {
             self.runner().start_new(tenant, thread, title, input, options).await?
@@ -183,7 +183,8 @@ impl Runtime {
         self.report(outcome).await
     }
 
-    /// Makes a request the input of a thread, which is the tenant's if it is new; returns whether it is known.
+    /// Turns a request into the input of a thread, which will be the tenant's if it is new. Also returns whether the
+    /// thread exists.
     async fn input(
         &self,
         tenant: &str,
@@ -270,13 +271,9 @@ impl Runtime {
         title: Option<String>,
         request: Request,
     ) -> Result<RunReport, Error> {
-        let (input, is_known) = self.input(tenant, thread, request).await?;
-        if !is_known {
-            match self.runner().create_for(tenant, thread, title).await {
-                // Another process has made it since.
-                Err(runner::Error::Store(checkpoint::Error::ThreadExists(_))) => {}
-                made => drop(made?),
-            }
+        let (input, exists) = self.input(tenant, thread, request).await?;
+        if !exists {
+            self.runner().make_or_read(tenant, thread, title).await?;
         }
         let run = self.runner().submit(thread, input).await?;
         Ok(RunReport::of(thread, run.to_string(), RunStatusView::Queued, &GraphState::default()))

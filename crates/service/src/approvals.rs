@@ -36,7 +36,7 @@ impl Service {
         }
     }
 
-    /// Lists the requests of the tenant, or of one of its threads, newest first; withdrawn ones are marked before they are shown.
+    /// Lists the requests of the tenant or of one of its threads, newest first. Withdrawn ones are marked first.
     ///
     /// # Errors
     /// [`Error::People`].

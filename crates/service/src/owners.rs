@@ -1,4 +1,4 @@
-//! To which graph and to whom threads belong: read once for a request, with what else a run of the thread depends on.
+//! Which graph and which user a thread belongs to, read once for a request with all else that its run depends on.
 //!
 //! A thread always belongs to the user who created it or asked the first question in it. Memories about a user are
 //! shown to runs of their threads, so only this user can run or change them.
@@ -50,6 +50,7 @@ impl Service {
         Err(Error::OtherGraph { thread, graph: target.graph.clone() })
     }
 
+    /// Stores the graph and the assistant of a thread in its metadata.
     pub async fn note_assistant(
         &self,
         thread: ThreadId,

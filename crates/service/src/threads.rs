@@ -12,7 +12,6 @@ use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::{self, RunStatus, ThreadInfo, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
-use perihelion_engine::runner;
 use perihelion_runtime::{self as runtime, InterruptView, Removal, ThreadState};
 use perihelion_star::Artifact;
 
@@ -92,10 +91,7 @@ impl Service {
     ) -> Result<T> {
         use checkpoint::Error::ThreadExists;
         match made {
-            Err(
-                runtime::Error::Store(ThreadExists(_))
-                | runtime::Error::Run(runner::Error::Store(ThreadExists(_))),
-            ) => {
+            Err(runtime::Error::Store(ThreadExists(_))) => {
                 self.info(thread).await?;
                 Err(checkpoint::Error::ThreadExists(thread).into())
             }

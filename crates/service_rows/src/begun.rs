@@ -111,6 +111,8 @@ impl Kept {
 
     /// Ends the runs of a user's threads, as part of a transaction: pending ones at once, and active ones by a request
     /// to their services.
+    ///
+    /// Owners in any letter case are the same person.
     pub async fn end_runs_of_user(
         transaction: &mut Transaction<'_>,
         tenant: &str,
@@ -123,14 +125,14 @@ impl Kept {
                 first_event = (SELECT events FROM thread WHERE id = service_run.thread_id), \
                 last_event = (SELECT events FROM thread WHERE id = service_run.thread_id) \
              WHERE tenant = $1 AND status = 'pending' \
-               AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND user_id = $2)",
+               AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND lower(user_id) = lower($2))",
         );
         transaction.execute(&end.binds((tenant, user, now))).await?;
         // One that began in the meantime is among them.
         let ask = query(
             "UPDATE service_run SET cancel = CASE WHEN cancel = 'rollback' THEN cancel ELSE $3 END \
              WHERE tenant = $1 AND status IN ('pending', 'running') \
-               AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND user_id = $2)",
+               AND thread_id IN (SELECT thread_id FROM service_thread WHERE tenant = $1 AND lower(user_id) = lower($2))",
         );
         transaction.execute(&ask.binds((tenant, user, Cancel::Interrupt))).await?;
         Ok(())

@@ -37,6 +37,8 @@ async fn the_runs_of_a_user_end_with_the_transaction_or_continue(database: Datab
     let of_acme = database.of_tenant("acme");
     let kept = Kept::new(database.clone(), "acme");
     let anns = thread_of(&kept, &of_acme, "ann").await;
+    // As a key or a token names its user.
+    let written_large = thread_of(&kept, &of_acme, "Ann").await;
     let bobs = thread_of(&kept, &of_acme, "bob").await;
     let untouched = (None, RunStatus::Pending);
 
@@ -48,7 +50,9 @@ async fn the_runs_of_a_user_end_with_the_transaction_or_continue(database: Datab
     let mut transaction = of_acme.begin().await.unwrap();
     Kept::end_runs_of_user(&mut transaction, "acme", "ann", now()).await.unwrap();
     transaction.commit().await.unwrap();
-    assert_eq!(status(&kept, anns).await, (Some(Cancel::Interrupt), RunStatus::Interrupted));
+    for of_ann in [anns, written_large] {
+        assert_eq!(status(&kept, of_ann).await, (Some(Cancel::Interrupt), RunStatus::Interrupted));
+    }
     assert_eq!(status(&kept, bobs).await, untouched);
     database.close().await;
 }

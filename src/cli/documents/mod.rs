@@ -9,7 +9,7 @@ mod watch;
 use clap::builder::NonEmptyStringValueParser;
 
 use super::{Exit, Result, output};
-use perihelion_runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT, database_exists};
+use perihelion_runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT, to_read};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
@@ -64,9 +64,8 @@ enum Command {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let max_age = settings.documents.max_age;
     let command = args.command.unwrap_or(Command::List(args.place));
-    if !matches!(command, Command::Add(_)) {
-        database_exists(&settings)?;
-    }
+    let creates = matches!(command, Command::Add(_));
+    let settings = if creates { settings } else { to_read(settings)? };
     let documents = Documents::open(&settings).await?.for_tenant(&args.tenant)?;
     let json = args.json;
     let done = match command {

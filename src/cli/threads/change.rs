@@ -168,7 +168,7 @@ pub(super) async fn update(
     Ok(())
 }
 
-/// Refuses a node that no supervisor graph has. The one that is read here has an agent under every name.
+/// Rejects a node that the supervisor graph cannot have. The graph that is opened offline accepts any agent.
 fn check_node(graph: &dyn Served, node: &str) -> Result<()> {
     let mut nodes = graph.drawing().nodes;
     nodes.extend([INPUT, END, ARCHITECT].map(str::to_owned));
@@ -201,8 +201,8 @@ pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<()> {
     let removal = if args.force { Removal::Forced } else { Removal::AtRest };
     Threads::check_removal(&info, removal)?;
     if !args.yes && !wanted(&info)? {
-        output::note("the thread was not deleted");
-        return Ok(());
+        let shown = json!({ "thread_id": info.id, "deleted": false });
+        return output::done(args.json, &shown, "the thread was not deleted");
     }
     threads.remove(&info, removal).await?;
     let shown = json!({ "thread_id": info.id, "deleted": true });

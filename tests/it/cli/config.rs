@@ -90,7 +90,7 @@ async fn an_unreachable_database_is_named_without_its_password() {
 #[tokio::test]
 async fn commands_that_only_read_create_no_database() {
     let world = World::new(answering()).await;
-    for args in [
+    let all = [
         &["threads"][..],
         &["threads", "show", "x"],
         &["trace", "x"],
@@ -106,7 +106,8 @@ async fn commands_that_only_read_create_no_database() {
         &["teams"],
         &["teams", "show", "x"],
         &["memory", "--user", "ada"],
-    ] {
+    ];
+    for args in all {
         let args = [args, &["--database", "sqlite:typo/x.db"]].concat();
         world.run(&args).await.code(2).says("there is no database at sqlite:typo/x.db");
         assert!(!world.path("typo").exists());
@@ -114,7 +115,12 @@ async fn commands_that_only_read_create_no_database() {
     let doctor = world.run(&["doctor", "--database", "sqlite:typo/x.db"]).await.code(0);
     let missing = "! database: sqlite:typo/x.db does not exist yet";
     assert!(doctor.stdout.contains(missing) && !world.path("typo").exists(), "{doctor:?}");
+    for args in all {
+        world.run(args).await;
+        assert!(!world.path("data/perihelion/perihelion.db").exists(), "{args:?}");
+    }
     world.run(&["threads"]).await.code(0).says("no threads yet");
+    world.run(&["keys", "list"]).await.code(0).says("no keys yet");
     world.run(&["threads", "show", "x"]).await.code(2).says("unknown thread: x");
     assert!(!world.path("data/perihelion").exists(), "nor does it make the usual one");
 }

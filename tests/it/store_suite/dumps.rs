@@ -126,6 +126,12 @@ async fn a_truncated_thread_travels_with_its_oldest_snapshot(on: &Fixture) {
     assert_eq!(loaded.snapshot, Some(writer.snapshot(3)));
     assert_eq!(seqs(&loaded.steps), [4, 5]);
     assert!(on.store.load(writer.thread, Some(2)).await.is_err());
+    // The state of a whole thread is what its steps make; only an archive has another snapshot of it.
+    let whole = Writer::with_steps(&on.store, 2).await;
+    let dump = on.store.export(whole.thread).await.unwrap();
+    on.store.delete(whole.thread).await.unwrap();
+    let refused = on.store.import(&ThreadDump { returned: vec![whole.snapshot(2)], ..dump }).await;
+    assert!(matches!(refused, Err(Error::Import(_))), "{refused:?}");
 }
 
 async fn importing_an_existing_thread_is_refused_without_a_change(on: &Fixture) {

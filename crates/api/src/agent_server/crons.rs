@@ -148,7 +148,8 @@ fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DateTime<Utc>>, D
     let plain = || text.parse().map(|time: NaiveDateTime| time.and_utc());
     let time = text.parse().or_else(|_| plain());
     let unread = Unexpected::Str(&text);
-    time.map(Some).map_err(|_| D::Error::invalid_value(unread, &"a time such as 2026-12-31T18:00Z"))
+    time.map(Some)
+        .map_err(|_| D::Error::invalid_value(unread, &"an end_time such as 2026-12-31T18:00:00Z"))
 }
 
 fn with_cron(config: Option<&Value>, id: Uuid) -> Value {

@@ -137,6 +137,11 @@ pub(super) struct ChangeUser {
     scopes: Vec<Scope>,
 }
 
+/// Returns whether a name is the caller's, in any letter case.
+fn is_self(service: &Service, name: &str) -> bool {
+    normal_name(&service.who().user) == normal_name(name)
+}
+
 /// Changes the scopes of a user; scopes that the user has and the caller lacks can stay.
 pub(super) async fn change_user(
     service: State<Service>,
@@ -145,7 +150,7 @@ pub(super) async fn change_user(
 ) -> JsonResult {
     service.permit(Scope::Manage)?;
     let name = normal_name(&name);
-    if normal_name(&service.who().user) == name {
+    if is_self(&service, &name) {
         let why = "you cannot change your own scopes; ask another user with the scope manage";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }
@@ -164,7 +169,7 @@ pub(super) async fn disable_user(
     Path(name): Path<String>,
 ) -> StatusResult {
     service.permit(Scope::Manage)?;
-    if normal_name(&service.who().user) == normal_name(&name) {
+    if is_self(&service, &name) {
         let why = "you cannot disable yourself; ask another user with the scope manage";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }

@@ -314,8 +314,8 @@ pub fn code(error: &sqlx::Error) -> Option<&str> {
     Some(database.code())
 }
 
-/// Returns whether the connection is gone, so that it is unknown what became of the statement, or no longer leads to a
-/// server that writes.
+/// Returns whether a connection is of no more use: it is gone, and with it the answer to the statement, or its server
+/// only reads.
 pub fn is_broken(error: &sqlx::Error) -> bool {
     match code(error) {
         // Connection exceptions; shutdown, crash, start-up of the server; a transaction that it gave up; a server that

@@ -140,6 +140,6 @@ fn put(path: &Path, dump: &ThreadDump) -> Result<(), Cause> {
 
 fn get(path: &Path) -> Result<ThreadDump, Cause> {
     let dump = read_as(Form::Archive, BufReader::new(zstd::Decoder::new(File::open(path)?)?))?;
-    chain::verify(&dump)?;
+    chain::verify_as(Form::Archive, &dump)?;
     Ok(dump)
 }

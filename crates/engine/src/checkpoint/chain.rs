@@ -3,6 +3,7 @@
 use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 
+use super::dump::Form;
 use super::{Codec, Error, Result, SnapshotRow, StepKind, StepRow, ThreadDump, blobs};
 use crate::ids::ThreadId;
 
@@ -27,11 +28,16 @@ pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8])
 /// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
 /// then taken as given. Of encrypted steps only the order is seen; anyone who encrypted them checks first.
 pub(super) fn verify(dump: &ThreadDump) -> Result<()> {
-    verify_rows(dump)?;
+    verify_as(Form::Thread, dump)
+}
+
+/// Checks a dump as [`verify`] does; that of an archive may also have the newest snapshot of a whole thread.
+pub(super) fn verify_as(form: Form, dump: &ThreadDump) -> Result<()> {
+    verify_rows(form, dump)?;
     blobs::verify(dump)
 }
 
-fn verify_rows(dump: &ThreadDump) -> Result<()> {
+fn verify_rows(form: Form, dump: &ThreadDump) -> Result<()> {
     let thread = dump.info.id;
     let base = dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
     let mut prev = (base == 0).then_some([0; 32]);
@@ -59,7 +65,8 @@ fn verify_rows(dump: &ThreadDump) -> Result<()> {
         let message = format!("the thread {thread} was claimed {} times", dump.info.fence);
         return Err(Error::Import(message));
     }
-    let is_in_place = |row: &&SnapshotRow| row.seq > base && row.seq <= dump.info.head;
+    let has_place = base > 0 || form == Form::Archive;
+    let is_in_place = |row: &&SnapshotRow| has_place && row.seq > base && row.seq <= dump.info.head;
     if let Some(stray) = dump.returned.iter().find(|row| !is_in_place(row)) {
         let seq = stray.seq;
         let message = format!("a snapshot of step {seq} has no place in the thread {thread}");
@@ -71,7 +78,7 @@ fn verify_rows(dump: &ThreadDump) -> Result<()> {
     once(thread, "effect", dump.effects.iter().map(|row| (row.step, row.task, &row.key)))?;
     once(thread, "run", dump.runs.iter().map(|row| row.number))?;
     once(thread, "run", dump.runs.iter().map(|row| row.id))?;
-    dump.children.iter().try_for_each(verify_rows)
+    dump.children.iter().try_for_each(|child| verify_rows(form, child))
 }
 
 /// Checks that a step follows another one, by its hash; encrypted steps are checked only by readers with the key.

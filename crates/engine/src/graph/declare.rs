@@ -41,7 +41,7 @@
 ///
 /// When a field is renamed or changes its type, raise the version and name a function that rewrites
 /// older stored forms (states and updates alike): `version 2, upcast path`, with
-/// `fn(version: u32, stored: serde_json::Value) -> Result<serde_json::Value, E>` of any error.
+/// `fn(version: u32, stored: serde_json::Value) -> Result<serde_json::Value, E>`, where `E` is any error or a text.
 ///
 /// List the fields that can contain a [`Blob`](crate::graph::Blob), so that its text is stored next to the state:
 /// `version 1, blobs [papers]`.

@@ -27,7 +27,7 @@ pub trait State:
     /// Rewrites a stored state or update of an older schema version into the present form.
     ///
     /// # Errors
-    /// A sentence with the reason why the data cannot be migrated.
+    /// The reason why the data cannot be migrated.
     fn upcast(version: u32, stored: Value) -> Result<Value, Cause>;
 
     /// Calls a function with each [`Blob`] of the state; the default has no blobs.

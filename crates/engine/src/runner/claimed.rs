@@ -104,8 +104,7 @@ impl<S: State> Runner<S> {
 
     /// Claims a thread and starts a run, unless another process claimed it since it was `seen`.
     ///
-    /// That its holder is dead, which this machine may know, does not become untrue; that its lease has run
-    /// out is asked of the database.
+    /// A holder that this machine knows to be dead stays dead. Whether a lease has run out, only the database says.
     async fn begin_run(
         &self,
         guard: &LeaseGuard,
@@ -177,11 +176,14 @@ impl<S: State> Runner<S> {
         Ok(wrap(Point::RunEnd, ended).await?)
     }
 
-    /// Gives a thread back that has work left.
+    /// Refuses an input for a thread that has work left, and gives it back.
     ///
     /// # Errors
     /// [`Error::Unfinished`].
-    pub(super) async fn at_rest(&self, claimed: ClaimedThread<S>) -> Result<ClaimedThread<S>> {
+    pub(super) async fn refuse_unfinished(
+        &self,
+        claimed: ClaimedThread<S>,
+    ) -> Result<ClaimedThread<S>> {
         if claimed.restored.frontier.tasks.is_empty() {
             return Ok(claimed);
         }

@@ -58,19 +58,40 @@ impl<S: State> Runner<S> {
         Ok(())
     }
 
+    /// Makes a thread, or reads the one that another process has made meanwhile for the same tenant.
+    ///
+    /// # Errors
+    /// [`StoreError::ThreadExists`] for a thread of another tenant.
+    pub async fn make_or_read(
+        &self,
+        tenant: &str,
+        thread: ThreadId,
+        title: Option<String>,
+    ) -> Result<Restored<S>> {
+        match self.create_for(tenant, thread, title).await {
+            Err(Error::Store(exists @ StoreError::ThreadExists(_))) => {
+                let read = self.read(thread).await?;
+                if read.info.tenant == tenant { Ok(read) } else { Err(exists.into()) }
+            }
+            made => Ok(Restored::of_new(made?)),
+        }
+    }
+
+    /// Claims a thread without remaining work, as it was read or as it is; makes a missing one.
     pub(super) async fn claim_finished(
         &self,
         thread: ThreadId,
+        mut known: Option<Restored<S>>,
         cancel: &CancellationToken,
     ) -> Result<ClaimedThread<S>> {
         loop {
-            let read = match self.read(thread).await {
+            let read = match known.take() {
+                Some(read) => Ok(read),
+                None => self.read(thread).await,
+            };
+            let read = match read {
                 Err(Error::Store(StoreError::UnknownThread(_))) => {
-                    match self.create(thread, None).await {
-                        // Another process has made it since.
-                        Err(Error::Store(StoreError::ThreadExists(_))) => continue,
-                        made => Restored::of_new(made?),
-                    }
+                    self.make_or_read(&self.tenant, thread, None).await?
                 }
                 read => read?,
             };
@@ -93,7 +114,7 @@ impl<S: State> Runner<S> {
             } else {
                 self.claim(read, cancel).await?
             };
-            return self.at_rest(claimed).await;
+            return self.refuse_unfinished(claimed).await;
         }
     }
 
@@ -105,8 +126,9 @@ impl<S: State> Runner<S> {
     /// # Errors
     /// As [`Runner::start`].
     pub async fn submit(&self, thread: ThreadId, input: S::Update) -> Result<RunId> {
-        let claimed = self.claim_finished(thread, &CancellationToken::new()).await?;
-        let (mut writer, mut snapshots, mut position) = self.begin(&claimed, Durability::Sync);
+        let claimed = self.claim_finished(thread, None, &CancellationToken::new()).await?;
+        let (mut writer, mut snapshots, mut position) =
+            self.parts_of_run(&claimed, Durability::Sync);
         let restored = &claimed.restored;
         let taken =
             self.take_input(restored, &mut position, input, &mut writer, &mut snapshots).await;

@@ -15,8 +15,8 @@ use super::task::{Listeners, RunContext, Spans};
 use super::writer::{Snapshots, Writer};
 use crate::bus::{Publisher, RunToPublish};
 use crate::checkpoint::{
-    Error as StoreError, Fence, NewThread, Restored, RunEnd, RunStatus, Store, ThreadInfo,
-    ThreadStatus, restore,
+    Error as StoreError, Fence, NewThread, RunEnd, RunStatus, Store, ThreadInfo, ThreadStatus,
+    restore,
 };
 use crate::failpoint::{Point, wrap};
 use crate::graph::{Engine, EngineError, Graph, Position, State};
@@ -129,16 +129,9 @@ impl<S: State> Runner<S> {
         input: S::Update,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>> {
-        let made = match self.create_for(tenant, thread, title).await {
-            // Another process has made it since.
-            Err(Error::Store(StoreError::ThreadExists(_))) => {
-                return self.start(thread, input, options).await;
-            }
-            made => made?,
-        };
-        let claimed = self.claim(Restored::of_new(made), &options.cancel).await?;
-        // Another process may have given it an input in between.
-        self.drive(self.at_rest(claimed).await?, Some(input), options).await
+        let read = self.make_or_read(tenant, thread, title).await?;
+        let claimed = self.claim_finished(thread, Some(read), &options.cancel).await?;
+        self.drive(claimed, Some(input), options).await
     }
 
     /// Gives a thread a new input and runs it to its end or its next interrupt; creates the thread if it does not
@@ -155,7 +148,7 @@ impl<S: State> Runner<S> {
         input: S::Update,
         options: RunOptions<S>,
     ) -> Result<RunOutcome<S>> {
-        let claimed = self.claim_finished(thread, &options.cancel).await?;
+        let claimed = self.claim_finished(thread, None, &options.cancel).await?;
         self.drive(claimed, Some(input), options).await
     }
 
@@ -268,8 +261,8 @@ impl<S: State> Runner<S> {
         Ok(outcome)
     }
 
-    /// Makes what writes a claimed thread, and the position at which its run begins.
-    pub(super) fn begin(
+    /// Returns what a run on a claimed thread writes with, and where it begins.
+    pub(super) fn parts_of_run(
         &self,
         claimed: &ClaimedThread<S>,
         durability: Durability,
@@ -297,7 +290,8 @@ impl<S: State> Runner<S> {
         let restored = &claimed.restored;
         let thread = restored.info.id;
         let fence = Fence::from(&restored.info);
-        let (mut writer, mut snapshots, mut position) = self.begin(claimed, options.durability);
+        let (mut writer, mut snapshots, mut position) =
+            self.parts_of_run(claimed, options.durability);
         let has_pending = !position.done.is_empty();
         let continues = input.is_none();
         let mut recorded = BTreeMap::new();

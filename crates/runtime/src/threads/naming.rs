@@ -112,7 +112,7 @@ impl Threads {
     /// question makes the thread that it names.
     ///
     /// # Errors
-    /// [`Error::ManyThreads`] if several IDs have this short form; a missing database is none.
+    /// [`Error::ManyThreads`] if several IDs have this short form, and [`Error::Store`]. A missing database is no error.
     pub async fn to_ask(
         settings: &Settings,
         tenant: &str,

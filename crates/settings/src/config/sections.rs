@@ -238,6 +238,11 @@ impl DatabaseUrl {
         self.0.starts_with("postgres")
     }
 
+    /// Returns the address of an empty database that lasts as long as its user.
+    pub fn in_memory() -> Self {
+        Self("memory:".to_owned())
+    }
+
     /// Returns the address of the usual file, under the user's data directory.
     pub fn in_data_directory() -> Self {
         Self(format!("sqlite:{}", data_directory().join("perihelion.db").display()))

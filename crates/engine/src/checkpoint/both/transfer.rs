@@ -42,7 +42,7 @@ pub(super) async fn export(
     let mut transaction = store.database().begin_reading().await?;
     let dump = ThreadAccess { transaction: &mut transaction, thread }.read_family(form).await;
     let dump = transaction.settle(dump).await?;
-    chain::verify(&dump)?;
+    chain::verify_as(form, &dump)?;
     family::check_family(store, &family::members(&dump)).await?;
     Ok(dump)
 }
