@@ -29,7 +29,7 @@ pub struct Table {
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Column {
     pub name: String,
-    /// As the database declares it; a type of its own with its kind: `mood (enum)`.
+    /// As the database declares it. A user-defined type has its kind in parentheses: `mood (enum)`.
     pub data_type: String,
     pub nullable: bool,
     pub comment: Option<String>,

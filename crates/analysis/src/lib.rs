@@ -16,13 +16,6 @@ pub mod linking;
 mod literals;
 pub mod numbers;
 
-use perihelion_settings::config::strict::nearest;
-
-/// Returns the end of a message about an unknown name: the candidate most like it, if any is alike enough.
-pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
-    nearest(wrong, candidates).map_or_else(String::new, |best| format!("; did you mean {best}?"))
-}
-
 /// Bytes of the large stack; only the used part becomes memory.
 const SIZE: usize = 128 << 20;
 
@@ -46,3 +39,4 @@ mod syntax;
 pub use catalogue::{Catalogue, Column, ForeignKey, Table};
 pub use dialect::Dialect;
 pub use knowledge::{Fitting, Freshness, Knowledge, Metric, VerifiedQuery};
+pub use perihelion_settings::config::strict::suggestion;

@@ -2,7 +2,7 @@
 
 use std::collections::HashMap;
 
-use perihelion_settings::config::strict::nearest;
+use perihelion_settings::config::strict::suggestion;
 use serde::Deserialize;
 use serde_json::Value;
 
@@ -159,10 +159,8 @@ impl Catalogue {
         if let Some(operation) = exact.and_then(|index| self.operations.get(*index)) {
             return Ok(operation);
         }
-        let hint = nearest(name, self.operations.iter().map(|one| one.id.as_str())).map_or_else(
-            || "; find_operations lists those that fit a question".to_owned(),
-            |id| format!("; did you mean {id}?"),
-        );
+        let hint = suggestion(name, self.operations.iter().map(|one| one.id.as_str()))
+            .unwrap_or_else(|| "; find_operations lists those that fit a question".to_owned());
         Err(Error::UnknownOperation { name: name.to_owned(), hint })
     }
 

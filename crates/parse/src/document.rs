@@ -109,7 +109,7 @@ pub enum Warning {
     #[error("damaged parts, left out: {}", .parts.join(", "))]
     PartsUnread { parts: Vec<String> },
     /// Parts of the file are longer than what is read of them.
-    #[error("too long, the end left out: {}", .parts.join(", "))]
+    #[error("cut because they are too long: {}", .parts.join(", "))]
     PartsCut { parts: Vec<String> },
     /// Files attached to a mail, which are not read.
     #[error("attachments, not read: {}", .names.join(", "))]

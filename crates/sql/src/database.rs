@@ -78,9 +78,10 @@ impl Database {
         self.options.profile
     }
 
-    /// Returns the tables that may be read, with their columns and keys; none that shows a filtered table's other rows.
+    /// Returns the tables that may be read, with their columns and keys, without relations that show hidden
+    /// rows of a filtered table.
     pub async fn catalogue(&self) -> Result<Catalogue> {
-        let mut catalogue = self.named().await?;
+        let mut catalogue = self.permitted().await?;
         for (bypass, _) in self.bypasses().await? {
             catalogue.tables.retain(|table| table.name != bypass);
         }
@@ -88,7 +89,7 @@ impl Database {
     }
 
     /// Returns the tables that the operator permits.
-    async fn named(&self) -> Result<Catalogue> {
+    async fn permitted(&self) -> Result<Catalogue> {
         let mut catalogue = self.everything().await?;
         let wanted = &self.options.tables;
         let names: Vec<String> = wanted.iter().map(|table| table.trim().to_owned()).collect();
@@ -105,7 +106,7 @@ impl Database {
         Ok(catalogue)
     }
 
-    /// Returns relations without a filter that show rows of a filtered one, or may, each with a filter that they bypass.
+    /// Returns relations without a filter that can show rows of a filtered table, each with that table's filter.
     async fn bypasses(&self) -> Result<Vec<(TableName, &Filter)>> {
         if self.filters.is_empty() {
             return Ok(Vec::new());
@@ -293,7 +294,7 @@ impl Database {
                 return Err(Error::NoSuchTableOption { name, hint: hint(wanted) });
             }
         }
-        let catalogue = self.named().await?;
+        let catalogue = self.permitted().await?;
         let policy = self.policy(&catalogue);
         let unusable = |filter: &Filter, reason: &dyn Display| {
             let reason = reason.to_string();

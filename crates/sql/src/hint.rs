@@ -1,6 +1,6 @@
 //! A hint for the writer of a rejected statement: the nearest real name after an unknown one, without data of rows.
 
-use perihelion_analysis::{Catalogue, Table, did_you_mean};
+use perihelion_analysis::{Catalogue, Table, suggestion};
 
 use crate::Error;
 
@@ -46,7 +46,7 @@ pub fn for_message(message: &str, statement: &str, catalogue: &Catalogue) -> Str
     let name = name.rsplit('.').next().unwrap_or_default();
     if !is_column {
         let names: Vec<String> = catalogue.tables.iter().map(|table| table.name.shown()).collect();
-        return did_you_mean(name, names.iter().map(String::as_str));
+        return suggestion(name, names.iter().map(String::as_str)).unwrap_or_default();
     }
     let text = statement.to_lowercase();
     let mentioned: Vec<&Table> = catalogue
@@ -55,7 +55,7 @@ pub fn for_message(message: &str, statement: &str, catalogue: &Catalogue) -> Str
         .filter(|table| text.contains(&table.name.name.to_lowercase()))
         .collect();
     let columns = mentioned.iter().flat_map(|table| table.columns.iter().map(|c| c.name.as_str()));
-    let mut hint = did_you_mean(name, columns);
+    let mut hint = suggestion(name, columns).unwrap_or_default();
     for table in mentioned.iter().take(4) {
         let separator = if hint.is_empty() { ";" } else { "" };
         let names: Vec<&str> = table.columns.iter().map(|column| column.name.as_str()).collect();

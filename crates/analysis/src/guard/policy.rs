@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 use sqlparser::ast::Ident;
 
-use crate::{Dialect, did_you_mean};
+use crate::{Dialect, suggestion};
 
 /// A table or view that exists and may be read.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Hash, PartialOrd, Ord, Serialize, Deserialize)]
@@ -68,7 +68,7 @@ pub fn table_hint<'a>(wrong: &str, tables: impl Iterator<Item = &'a TableName>) 
     if names.is_empty() {
         return "; there is no table to read".to_owned();
     }
-    let nearest = did_you_mean(wrong, names.iter().map(String::as_str));
+    let nearest = suggestion(wrong, names.iter().map(String::as_str)).unwrap_or_default();
     let listed = names[..names.len().min(MOST)].join(", ");
     let more = match names.len().saturating_sub(MOST) {
         0 => String::new(),

@@ -55,7 +55,7 @@ impl<S: Stream> Imap<S> {
         self.ask(command).await?.succeeded()
     }
 
-    /// Runs a command and returns every answer; literals are separate lines after their lengths.
+    /// Runs a command and returns any answer. Each literal is on a new line after its length.
     pub async fn ask(&mut self, command: &str) -> Result<Answer> {
         self.ask_in_parts(command.split("\r\n").map(str::as_bytes)).await
     }
@@ -117,7 +117,7 @@ impl<S: Stream> Imap<S> {
                 }
             }
         }
-        Err(Error::Server("it asks for more than the command".to_owned()))
+        Err(Error::Server("it asked for data that the command does not have".to_owned()))
     }
 
     /// Reads one response; with its line if it ends a command.

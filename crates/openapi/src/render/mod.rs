@@ -9,7 +9,7 @@ mod path;
 mod value;
 mod xml;
 
-use perihelion_settings::config::strict::nearest;
+use perihelion_settings::config::strict::suggestion;
 use serde_json::{Map, Value};
 use url::Url;
 
@@ -189,8 +189,8 @@ fn check_names(catalogue: &Catalogue, operation: &Operation, arguments: &Argumen
             {
                 continue;
             }
-            let hint = match nearest(name, known.iter().copied()) {
-                Some(best) => format!("; did you mean {best}?"),
+            let hint = match suggestion(name, known.iter().copied()) {
+                Some(alike) => alike,
                 None if known.is_empty() => "; it takes none".to_owned(),
                 None => format!("; it takes {}", known.join(", ")),
             };

@@ -53,6 +53,8 @@ pub(super) struct Painted<'n, 'd> {
     pub names: &'n mut Names<'d>,
     strings: usize,
     count: usize,
+    /// The page has letters beyond the limit, which are not read.
+    has_more: bool,
     pub pictures: usize,
     /// The area of the pictures, in square points; those under others count, too.
     covered: f64,
@@ -78,6 +80,7 @@ pub(super) fn paint<'a, 'n, 'd>(
         names,
         strings: 0,
         count: 0,
+        has_more: false,
         pictures: 0,
         covered: 0.0,
         kept,
@@ -102,7 +105,7 @@ impl Painted<'_, '_> {
 
     /// Returns whether the page has more letters than are read.
     pub fn is_cut(&self) -> bool {
-        self.count >= MOST_LETTERS
+        self.has_more
     }
 
     /// Returns the letters by the direction of their lines, the most frequent first; letters that were painted twice
@@ -163,6 +166,7 @@ impl<'a> Device<'a> for Painted<'_, '_> {
         self.strings += 1;
         for glyph in run.glyphs() {
             if self.count >= MOST_LETTERS {
+                self.has_more = true;
                 return;
             }
             let (advance, unit) = match &**glyph {

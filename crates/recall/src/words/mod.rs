@@ -18,7 +18,7 @@ pub use stem::related;
 
 use std::collections::BTreeMap;
 
-/// The version of the terms that a text gives; who stores a text again gets those of this one.
+/// The version of the analyser. A text that is stored again gets the terms of this version.
 pub const ANALYSER: u32 = 2;
 
 /// Distinct words of a query that count; a longer query is a document, whose first words give its subject.

@@ -65,7 +65,8 @@ fn humps(run: &str) -> Vec<&str> {
 }
 
 fn singular(part: &str) -> &str {
-    let is_abbreviation = |word: &&str| word.len() > 1 && word.chars().all(char::is_uppercase);
+    let is_abbreviation =
+        |word: &&str| word.chars().nth(1).is_some() && word.chars().all(char::is_uppercase);
     part.strip_suffix('s').filter(is_abbreviation).unwrap_or(part)
 }
 
@@ -108,6 +109,7 @@ mod tests {
             split("listAPIs of GPUsUsed"),
             ["list", "api", "listapis", "of", "gpu", "used", "gpusused"]
         );
+        assert_eq!(split("Os Ös ÄÖs"), ["os", "ös", "äö", "äös"]);
         assert_eq!(split("list_open-issues/v2"), ["list", "open", "issues", "v2"]);
         assert_eq!(split("Größe, ЗаказыКлиента"), ["größe", "заказы", "клиента", "заказыклиента"]);
         assert_eq!(split("未付发票API"), ["未付", "付发", "发票", "api"]);

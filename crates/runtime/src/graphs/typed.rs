@@ -17,7 +17,7 @@ use perihelion_engine::ids::{RunId, ThreadId};
 use perihelion_engine::runner::{
     self, AfterEdit, INPUT, ReplayReport, RunOptions, RunOutcome, Runner, compact,
 };
-use perihelion_settings::config::strict::nearest;
+use perihelion_settings::config::strict::suggestion;
 
 type ReadInput<S> = dyn Fn(Value) -> serde_json::Result<<S as State>::Update> + Send + Sync;
 
@@ -87,8 +87,7 @@ pub(super) fn read_update<S: State>(given: &Value) -> Result<S::Update, Error> {
         let wrong = given.as_object().into_iter().flat_map(Map::keys);
         let wrong = wrong.into_iter().find(|field| known.get(field.as_str()).is_none());
         let known = known.as_object().into_iter().flat_map(Map::keys).map(String::as_str);
-        let near = wrong.and_then(|wrong| nearest(wrong, known));
-        let hint = near.map_or_else(String::new, |near| format!("; did you mean {near}?"));
+        let hint = wrong.and_then(|wrong| suggestion(wrong, known)).unwrap_or_default();
         Error::Change(format!("{error}{hint}").into())
     })
 }

@@ -31,7 +31,7 @@ pub struct Search {
     pub truncated: bool,
     /// Number of text files that were looked through.
     pub files_searched: usize,
-    /// Number of files that were not: they are no text, too large or not readable.
+    /// Number of files that were not searched: they are not text, are too large or cannot be read.
     pub files_skipped: usize,
 }
 

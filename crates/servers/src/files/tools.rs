@@ -147,7 +147,7 @@ fn search_text(found: &Search, query: &str) -> String {
     let mut text = lines.collect::<Vec<_>>().join("\n");
     if found.hits.is_empty() {
         text = format!(
-            "No line in {} files contains: {query}\nTry one distinctive word, or a regular expression.",
+            "No line contains: {query} (files searched: {})\nTry one distinctive word, or a regular expression.",
             found.files_searched
         );
     }
@@ -158,7 +158,7 @@ fn search_text(found: &Search, query: &str) -> String {
     }
     if found.files_skipped > 0 {
         text.push_str(&format!(
-            "\n({} files are no text, too large or not readable)",
+            "\n(files not searched, because they are not text, are too large or cannot be read: {})",
             found.files_skipped
         ));
     }

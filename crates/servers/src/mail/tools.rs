@@ -110,7 +110,7 @@ impl Server {
         };
         let found = self.mailbox.search(&input.query, &input.folder, FOUND).await;
         respond(found.map_err(named), |found| {
-            let more = found.truncated.then(|| "(truncated: there are older ones)".to_owned());
+            let more = found.truncated.then(|| "(truncated: there are older messages)".to_owned());
             lines(found.messages.iter().map(line).chain(more), "\n", "No message fits.")
         })
     }

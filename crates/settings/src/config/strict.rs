@@ -147,6 +147,14 @@ fn nearest_hint(message: &str) -> String {
     nearest(wrong, quoted).map_or_else(String::new, |best| format!("; did you mean `{best}`?"))
 }
 
+/// Returns the end of a message about an unknown name, with the candidate most similar to `wrong`, if there is one.
+pub fn suggestion<'a>(
+    wrong: &str,
+    candidates: impl IntoIterator<Item = &'a str>,
+) -> Option<String> {
+    nearest(wrong, candidates).map(|best| format!("; did you mean {best}?"))
+}
+
 /// Suggests in parentheses the candidate most similar to `wrong`; empty without a similar one.
 pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> String {
     nearest(wrong, candidates).map_or_else(String::new, |best| format!(" (did you mean {best}?)"))

@@ -2,7 +2,7 @@
 
 use super::models::{RoleSettings, Roles};
 use super::settings::Settings;
-use super::strict::{Error, nearest};
+use super::strict::{Error, suggestion};
 
 const PREFIX: &str = "PERIHELION_";
 
@@ -38,14 +38,9 @@ pub fn check(names: impl Iterator<Item = String>, texts: &[String]) -> Result<()
             || texts.iter().any(|text| text.contains(name.as_str()))
     };
     let Some(variable) = names.iter().find(|name| !is_fine(name)) else { return Ok(()) };
-    let near = nearest(variable, known.iter().map(String::as_str));
-    let hint = near.map_or_else(
-        || {
-            "; unset it, or rename it: names that begin with PERIHELION_ are this program's"
-                .to_owned()
-        },
-        |near| format!("; did you mean {near}?"),
-    );
+    let hint = suggestion(variable, known.iter().map(String::as_str)).unwrap_or_else(|| {
+        "; unset it, or rename it: names that begin with PERIHELION_ are this program's".to_owned()
+    });
     Err(Error::UnknownVariable { variable: variable.clone(), hint })
 }
 

@@ -22,13 +22,13 @@ export interface ThreadQuery {
 /** What lists show: states stay where they are. */
 const HEAD = ["thread_id", "created_at", "updated_at", "status", "title", "metadata"];
 
-/** How a thread stands, without its title, for which the server may have to read its state. */
-const STANDING = ["thread_id", "updated_at", "status", "metadata", "interrupts", "error"];
+/** The status of a thread, without its title, for which the server may have to read its state. */
+const STATUS = ["thread_id", "updated_at", "status", "metadata", "interrupts", "error"];
 
 /** What of a run's events is shown. */
 const MODES = ["messages-tuple", "custom", "updates"];
 
-/** Returns the modes of a graph: how updates change the state of one that the program brought along, the page does not know. */
+/** Returns the stream modes for a graph. The page can apply the updates of the supervisor graph; of a program's own graph it needs whole states. */
 const modesOf = (graph: unknown) => (isOwn(graph) ? ["values", "tasks", ...MODES] : MODES);
 
 const at = (thread: string) => `threads/${encodeURIComponent(thread)}`;
@@ -54,8 +54,8 @@ export const threads = {
   },
   /** A thread as lists show it; none where there is no such thread. */
   head: async (thread: string) => (await json<ThreadHead[]>("threads/search", { ids: [thread], select: HEAD, limit: 1 }))[0],
-  /** How a thread stands, without its state; none where there is no such thread. */
-  standing: async (thread: string) => (await json<Omit<Thread, "values">[]>("threads/search", { ids: [thread], select: STANDING, limit: 1 }))[0],
+  /** The status of a thread, without its state; undefined if there is no such thread. */
+  status: async (thread: string) => (await json<Omit<Thread, "values">[]>("threads/search", { ids: [thread], select: STATUS, limit: 1 }))[0],
   /** Creates a thread; with an id, once at most. */
   create: (metadata: Json = {}, id?: string) => json<Thread>("threads", { metadata, ...(id && { thread_id: id, if_exists: "do_nothing" }) }),
   rename: (thread: string, title: string) => threads.annotate(thread, { title }),

@@ -132,7 +132,7 @@ export class Conversation {
   async look() {
     if (this.run.value || this.loading.value || this.closed.signal.aborted) return;
     if (this.unread.value) return this.open();
-    const now = await threads.standing(this.thread);
+    const now = await threads.status(this.thread);
     if (now?.updated_at === this.readAt && now?.status !== "busy") return;
     await this.join();
     if (!this.run.value) await this.read();
@@ -141,7 +141,7 @@ export class Conversation {
   /** Reads the thread, without its state where that is known, and returns how it stands. */
   private async read(values?: Values | null): Promise<ThreadStatus | null> {
     const before = this.run.value;
-    const thread: Thread | Omit<Thread, "values"> = (values && (await threads.standing(this.thread))) || (await threads.get(this.thread));
+    const thread: Thread | Omit<Thread, "values"> = (values && (await threads.status(this.thread))) || (await threads.get(this.thread));
     // A run that began meanwhile knows more.
     if (this.closed.signal.aborted || this.run.value !== before) return null;
     const open = Object.values(thread.interrupts ?? {}).flat().filter(({ id }) => !this.answered.has(id));

@@ -44,7 +44,7 @@ export function FeedbackButtons({ thread, turn, answer, all, onChange }: Props) 
   async function keep(feedback: Feedback) {
     return attempt(async () => {
       // Others rate too, and the server replaces the feedback of all turns.
-      const next = { ...feedbackOf((await threads.get(thread)).metadata), [turn]: { ...feedback, ...(answer && { answer }) } };
+      const next = { ...feedbackOf((await threads.status(thread))?.metadata ?? null), [turn]: { ...feedback, ...(answer && { answer }) } };
       await threads.annotate(thread, { [KEY]: next as unknown as Json });
       onChange(next);
     });

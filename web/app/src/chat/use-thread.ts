@@ -12,7 +12,7 @@ export function useThread<T>(thread: string, read: (before: T | undefined) => Pr
   const last = useRef<{ of: string; value: T } | null>(null);
   const loaded = useLoad(
     async () => {
-      const head = await threads.standing(thread);
+      const head = await threads.status(thread);
       const of = `${thread} ${head?.updated_at} ${head?.status}`;
       if (head && last.current?.of === of) return last.current.value;
       const before = last.current?.of.startsWith(thread) ? last.current.value : undefined;

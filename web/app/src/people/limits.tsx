@@ -1,5 +1,6 @@
 /** What a tenant may use, and what it has used of that. */
 
+import { dollars } from "../parts/money.ts";
 import { count } from "../parts/time.tsx";
 
 export interface Limit {
@@ -19,8 +20,8 @@ const BOUNDS: { [setting: string]: string } = {
   max_daily_seconds: "Seconds of work today (UTC)",
 };
 
-/** Writes an amount of what a limit is of. */
-export const amount = (name: string, value: number) => (name.endsWith("nano_usd") ? (value / 1e9).toFixed(2) : count(value));
+/** Writes an amount in the unit of a limit. */
+export const amount = (name: string, value: number) => (name.endsWith("nano_usd") ? dollars(value) : count(value));
 
 /** From this share on, little is left. */
 const NEARLY = 0.8;

@@ -11,7 +11,7 @@ use sqlparser::ast::{
 
 use super::super::{caps, functions};
 use super::{Binder, Bound, Columns, Refusal, Relation};
-use crate::{Dialect, nearest};
+use crate::{Dialect, suggestion};
 
 impl Binder<'_> {
     pub(super) fn expressions(&mut self, list: &mut [Expr]) -> Bound<()> {
@@ -108,8 +108,8 @@ impl Binder<'_> {
             Some(Relation { columns: Some(columns), .. })
                 if strict && !columns.contains(&column) =>
             {
-                let best = nearest(&column, columns.iter().map(String::as_str))
-                    .map_or_else(String::new, |best| format!("; did you mean {best}?"));
+                let best =
+                    suggestion(&column, columns.iter().map(String::as_str)).unwrap_or_default();
                 let hint = format!("{best} Columns: {}", columns.join(", "));
                 return Err(Refusal::Column { name: shown, hint });
             }
