@@ -7,7 +7,8 @@ use perihelion_mime::{EBCDIC, joined, named_in_page, named_or_guessed, unshifted
 
 use crate::{Error, Warning};
 
-/// Signs without a look that stand within words: a possible hyphen, and no place for a line to end.
+/// Signs without a look that stand within words: a possible hyphen, and no place for a line to end. Crate `recall`
+/// leaves them out of words, too (`words/split.rs`).
 pub(crate) const UNSEEN: [char; 3] = ['\u{00AD}', '\u{2060}', '\u{FEFF}'];
 
 /// Unifies the ends of lines, and removes characters that are not seen.
