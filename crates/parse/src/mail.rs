@@ -164,7 +164,7 @@ impl Writer {
 /// Splits at a sign that stands outside quotes.
 fn unquoted(text: &str, sign: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
-    text.split(move |c| {
+    text.split(move |c: char| {
         is_quoted ^= c == '"';
         c == sign && !is_quoted
     })
