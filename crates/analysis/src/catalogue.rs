@@ -44,6 +44,14 @@ pub struct ForeignKey {
     pub to: Vec<String>,
 }
 
+/// Returns the kind of a type of the database's own, such as `enum` of `mood (enum)`; of others, the type.
+pub fn kind_of(data_type: &str) -> &str {
+    let kind = data_type.rsplit_once(" (").and_then(|(_, kind)| kind.strip_suffix(')'));
+    // Others have their length there, such as `varchar (20)`.
+    kind.filter(|kind| ["text", "enum", "number", "date", "bool"].contains(kind))
+        .unwrap_or(data_type)
+}
+
 impl Catalogue {
     pub fn table(&self, name: &TableName) -> Option<&Table> {
         self.tables

@@ -36,7 +36,7 @@ pub(crate) fn on_large_stack<T: Send>(work: impl Fn() -> T + Sync) -> T {
 mod sample;
 mod syntax;
 
-pub use catalogue::{Catalogue, Column, ForeignKey, Table};
+pub use catalogue::{Catalogue, Column, ForeignKey, Table, kind_of};
 pub use dialect::Dialect;
 pub use knowledge::{Fitting, Freshness, Knowledge, Metric, VerifiedQuery};
 pub use perihelion_settings::config::strict::suggestion;

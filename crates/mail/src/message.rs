@@ -130,7 +130,8 @@ pub fn oldest_first(messages: &mut [Message]) {
     messages.sort_by_key(|message| message.sent_at);
 }
 
-/// Returns the newest messages of a thread and the requested message, oldest first.
+/// Returns the newest messages of a thread and the requested message, oldest first. Crate `agents` shortens its reply
+/// by the same rule (`mail/look.rs`).
 pub fn newest(mut messages: Vec<Message>, asked: &str, most: usize) -> Messages<Message> {
     oldest_first(&mut messages);
     let mut excess = messages.len().saturating_sub(most);

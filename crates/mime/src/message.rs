@@ -166,15 +166,21 @@ pub fn body_parts<'m>(message: &'m Message<'_>) -> Vec<&'m MessagePart<'m>> {
     };
     let letters = |text: &str| text.chars().filter(|c| c.is_alphanumeric()).count();
     let plain: Vec<_> = message.text_bodies().collect();
-    let html: Vec<_> = message.html_bodies().collect();
     let hint = text_of(&plain);
-    let whole = text_of(&html);
     let few = letters(&hint);
+    if few >= HINT {
+        return plain;
+    }
+    let html: Vec<_> = message.html_bodies().collect();
+    let whole = text_of(&html);
     let many = letters(&whole);
-    // An alternative has the same words.
-    let others = hint.split_whitespace().filter(|word| !whole.contains(*word)).count();
-    let is_other = others * 2 > hint.split_whitespace().count();
-    let is_hint = few < HINT && many > few && (is_other || many > few * TIMES);
+    // An alternative has the same words. Each has a letter, so that there are fewer than `HINT`.
+    let is_other = || {
+        let words = hint.split_whitespace().filter(|word| word.contains(char::is_alphanumeric));
+        let words: Vec<&str> = words.collect();
+        words.iter().filter(|word| !whole.contains(**word)).count() * 2 > words.len()
+    };
+    let is_hint = many > few && (many > few * TIMES || is_other());
     if is_hint { html } else { plain }
 }
 

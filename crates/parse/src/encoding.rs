@@ -7,7 +7,8 @@ use perihelion_mime::{EBCDIC, joined, named_in_page, named_or_guessed, unshifted
 
 use crate::{Error, Warning};
 
-/// Invisible characters within words: soft hyphen, word joiner, byte order mark.
+/// Invisible characters within words: soft hyphen, word joiner, byte order mark. Crate `recall` leaves them out of words,
+/// too (`words/split.rs`).
 pub(crate) const UNSEEN: [char; 3] = ['\u{00AD}', '\u{2060}', '\u{FEFF}'];
 
 /// Unifies the ends of lines, and removes characters that are not seen.

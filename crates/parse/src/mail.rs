@@ -137,17 +137,19 @@ impl Writer {
         const FIELDS: [&str; 7] =
             ["SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "ATTENDEE", "DESCRIPTION"];
         /// What is shown behind a value: its time zone, and whether somebody comes.
-        const PARAMETERS: [&str; 3] = ["TZID=", "CN=", "PARTSTAT="];
+        const PARAMETERS: [&str; 3] = ["TZID", "CN", "PARTSTAT"];
         let text = unfolded(text);
         let mut lines = Vec::new();
         let event = text.split("BEGIN:VEVENT").skip(1);
         for line in event.flat_map(str::lines).take_while(|line| *line != "END:VCALENDAR") {
-            let Some((field, value)) = line.split_once(':') else { continue };
-            let mut parts = field.split(';');
+            let field = unquoted(line, ':').next().unwrap_or_default();
+            let Some(value) = line.get(field.len() + 1..) else { continue };
+            let mut parts = unquoted(field, ';');
             let name = parts.next().filter(|name| FIELDS.contains(name));
-            let kept = parts.filter(|one| PARAMETERS.iter().any(|known| one.starts_with(known)));
-            let kept: Vec<&str> =
-                kept.filter_map(|one| Some(one.split_once('=')?.1.trim_matches('"'))).collect();
+            let kept = parts.filter_map(|one| one.split_once('=')).filter(|(name, _)| {
+                PARAMETERS.iter().any(|known| known.eq_ignore_ascii_case(name))
+            });
+            let kept: Vec<&str> = kept.map(|(_, value)| value.trim_matches('"')).collect();
             lines.extend(name.map(|name| {
                 let kept =
                     if kept.is_empty() { String::new() } else { format!(" ({})", kept.join(", ")) };
@@ -157,4 +159,13 @@ impl Writer {
         self.builder.paragraph(&lines.join("\n"));
         !lines.is_empty()
     }
+}
+
+/// Splits at a sign that stands outside quotes.
+fn unquoted(text: &str, sign: char) -> impl Iterator<Item = &str> {
+    let mut is_quoted = false;
+    text.split(move |c: char| {
+        is_quoted ^= c == '"';
+        c == sign && !is_quoted
+    })
 }

@@ -56,18 +56,18 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
         if painted.unknown > painted.known {
             unread.push(number);
         } else if painted.is_scan() {
-            let is_ready = recognition.is_ready();
-            let pictures = is_ready.then(picture::Pictures::default);
+            let pictures = recognition.is_ready().then(picture::Pictures::default);
             let seen = pictures.and_then(|kept| {
                 page::paint(page, document.xref(), &cache, painted.names, Some(kept)).kept
             });
             let shades = seen.and_then(|pictures| pictures.page(page.render_dimensions()));
+            let is_read = shades.is_some();
             let text =
                 shades.and_then(|(shades, dpi)| recognition.read(shades, Some(dpi)).remove(&1));
             match text {
                 Some(text) => drop(recognized.insert(number, text)),
                 // A picture under a short text can be one without words.
-                None if painted.known >= FEWEST && is_ready && recognition.found_nothing() => {}
+                None if painted.known >= FEWEST && is_read && recognition.found_nothing() => {}
                 None => bare.push(number),
             }
         } else if painted.unknown * MOST_UNKNOWN > painted.known {

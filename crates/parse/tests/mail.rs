@@ -48,6 +48,13 @@ fn html_is_read_where_the_plain_text_is_missing_or_a_mere_hint() {
     for text in of_alternatives(&story, &long.repeat(9)) {
         assert!(text.contains("PLAIN"), "a long plain text is no hint: {text}");
     }
+    // Every text is compared in time that grows with its length.
+    let words: String = (0..100_000).map(|word| format!("w{word} .\r\n")).collect();
+    for (plain, part) in [(&words, "w99999"), (&". .\r\n".repeat(100_000), "950 euros")] {
+        for text in of_alternatives(plain, &long.repeat(100)) {
+            assert!(text.contains(part), "{part}");
+        }
+    }
 }
 
 #[test]
@@ -55,12 +62,16 @@ fn an_invitation_names_its_time_zone_and_who_comes() {
     let text = read(
         "From: a@x.test\r\nSubject: Meeting\r\nMIME-Version: 1.0\r\nContent-Type: text/calendar; method=REQUEST\r\n\r\n\
          BEGIN:VCALENDAR\r\nBEGIN:VEVENT\r\nSUMMARY:Budget\r\nDTSTART;TZID=America/New_York:20240105T090000\r\n\
-         ATTENDEE;CN=\"Bea Brook\";RSVP=TRUE;PARTSTAT=DECLINED:mailto:bea@x.test\r\nDTEND:20240105T100000Z\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
+         ATTENDEE;CN=\"Bea Brook\";RSVP=TRUE;PARTSTAT=DECLINED:mailto:bea@x.test\r\n\
+         ATTENDEE;cn=\"Brook; Cy\";RSVP=TRUE:mailto:cy@x.test\r\n\
+         DTSTART;TZID=\"(UTC+01:00) Amsterdam, Berlin\":20240105T150000\r\nDTEND:20240105T100000Z\r\nEND:VEVENT\r\nEND:VCALENDAR\r\n",
     );
     for line in [
         "SUMMARY: Budget\n",
         "DTSTART: 20240105T090000 (America/New_York)\n",
         "ATTENDEE: mailto:bea@x.test (Bea Brook, DECLINED)\n",
+        "ATTENDEE: mailto:cy@x.test (Brook; Cy)\n",
+        "DTSTART: 20240105T150000 ((UTC+01:00) Amsterdam, Berlin)\n",
         "DTEND: 20240105T100000Z\n",
     ] {
         assert!(text.contains(line), "{text}");

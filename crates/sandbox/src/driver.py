@@ -351,9 +351,11 @@ def plain(value, budget, depth):
     if isinstance(value, float):
         value = float(value)
         return value if value - value == 0 else repr(value)
-    if budget[0] < 0 or depth > 24:
-        return text_of(value)
     name = kind.__name__
+    if budget[0] < 0 or depth > 24:
+        if isinstance(value, (dict, list, tuple, set, frozenset)) or name in ("DataFrame", "Series", "ndarray"):
+            budget[1:] = [True]
+        return text_of(value)
     if isinstance(value, dict):
         made = {}
         for key, item in value.items():
@@ -381,7 +383,8 @@ def plain(value, budget, depth):
         columns, rows = framed(value)
         return plain([dict(zip(columns, row)) for row in rows], budget, depth + 1)
     if name == "Series" and not only_counts(value.index):
-        if not value.index.is_unique:
+        # Keys become texts.
+        if len({str(key) for key in value.index}) < len(value.index):
             return plain(value.to_frame(), budget, depth)
         return plain(dict(zip(value.index, value.tolist())), budget, depth + 1)
     if name == "Series" or name == "ndarray":

@@ -231,6 +231,9 @@ fn a_result_that_is_cut_off_says_so() {
     assert_eq!(outcome.result.as_array().unwrap().len(), 200_000);
     assert_eq!(outcome.stdout, "The result is cut off after 200000 values.\n");
     assert_eq!(run("list(range(100_000))").stdout, "");
+    let outcome = run("list(range(199_999)) + [[1]]");
+    assert_eq!(outcome.stdout, "The result is cut off after 200000 values.\n");
+    assert_eq!(run("list(range(199_998)) + [[]]").stdout, "");
 }
 
 #[test]

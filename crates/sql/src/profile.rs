@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perihelion_analysis::{Catalogue, Dialect};
+use perihelion_analysis::{Catalogue, Dialect, kind_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -58,13 +58,13 @@ pub struct Description {
     pub comment: Option<String>,
     pub columns: Vec<Column>,
     pub foreign_keys: Vec<Reference>,
-    /// Number of rows; absent where counting took too long.
+    /// Number of rows; absent if they could not be counted.
     pub row_count: Option<i64>,
     /// Ranges and frequent values are those of the first rows only; others may be in the rest.
     pub is_sample: bool,
     /// The first few rows.
     pub sample: Answer,
-    /// Why there are no first rows, if they could not be read.
+    /// Why the rows could not be counted or read.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub problem: Option<String>,
 }
@@ -81,7 +81,7 @@ impl Database {
         let limits = Limits { max_rows: SAMPLE_ROWS, ..self.limits() };
         let look = Limits { max_rows: 1, timeout: limits.timeout.min(LOOK_LIMIT), ..limits };
         let count = self.own(&format!("SELECT count(*) FROM {from}"), &catalogue, look).await;
-        let (count, _) = or_problem(count)?;
+        let (count, uncounted) = or_problem(count)?;
         let row_count = count.rows.first().and_then(|row| row.first()?.as_i64());
         // A role may not be permitted to read every column.
         let readable = table.columns.iter().map(|column| self.dialect().quote(&column.name));
@@ -119,7 +119,7 @@ impl Database {
             row_count,
             is_sample: row_count.is_none_or(|count| count > PROFILED_ROWS as i64),
             sample,
-            problem,
+            problem: problem.or(uncounted),
         })
     }
 
@@ -184,16 +184,14 @@ fn or_problem(read: Result<Answer>) -> Result<(Answer, Option<String>)> {
 
 /// Returns whether values of a type have an order.
 fn is_ordered(data_type: &str, dialect: Dialect) -> bool {
-    let data_type = data_type.to_ascii_lowercase();
+    let kind = kind_of(data_type).to_ascii_lowercase();
     match dialect {
         Dialect::Postgres => {
-            // A type of the database's own ends in its kind: `mood (enum)`.
-            let kind = data_type.rsplit_once(" (").map_or(&*data_type, |(_, kind)| kind);
             ["char", "text", "enum", "int", "num", "double", "real", "date", "time"]
                 .iter()
                 .any(|part| kind.contains(part))
                 && !["[]", "point", "range"].iter().any(|part| kind.contains(part))
         }
-        _ => !data_type.contains("blob"),
+        _ => !kind.contains("blob"),
     }
 }

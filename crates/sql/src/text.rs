@@ -72,8 +72,10 @@ pub fn of_description(description: &Description) -> String {
         ));
     }
     match &description.problem {
-        Some(problem) => text.push_str(&format!("The first rows cannot be shown: {problem}\n")),
-        None => text.push_str(&format!("first rows:\n{}", rows(&description.sample))),
+        Some(problem) if description.sample.columns.is_empty() => {
+            text.push_str(&format!("The first rows cannot be shown: {problem}\n"));
+        }
+        _ => text.push_str(&format!("first rows:\n{}", rows(&description.sample))),
     }
     text
 }

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use perihelion_analysis::Dialect;
+use perihelion_analysis::{Dialect, kind_of};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -116,7 +116,7 @@ fn contains(column: &str, text: &str, dialect: Dialect) -> String {
 }
 
 fn is_text(data_type: &str) -> bool {
-    let data_type = data_type.to_ascii_lowercase();
+    let data_type = kind_of(data_type).to_ascii_lowercase();
     data_type.is_empty()
         || ["char", "text", "clob", "enum", "string"].iter().any(|part| data_type.contains(part))
 }

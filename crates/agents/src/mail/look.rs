@@ -93,7 +93,7 @@ async fn threads(
     Ok(messages)
 }
 
-/// Returns the last messages of a thread and the one that was found.
+/// Returns the newest messages of a thread and the one that was found, as the server does for a whole thread.
 fn newest(mut thread: Vec<Mail>, found: &str, most: usize) -> Vec<Mail> {
     let mut excess = thread.len().saturating_sub(most);
     thread.retain(|one| {

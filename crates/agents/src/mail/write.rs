@@ -102,29 +102,34 @@ async fn wanted(stage: &Stage<Letter>, draft: Draft) -> Result<DraftCall, StageE
             unfit(format!("`message` must be the number of one of the {all} messages"))
         })
     };
-    let (role, arguments) = match stage.state().plan.action {
-        Action::Reply => ("reply", json!({ "id": named()?, "text": draft.text })),
+    let action = stage.state().plan.action;
+    let role = match action {
+        Action::Reply => "reply",
+        Action::Forward => "forward",
+        _ => "draft",
+    };
+    if !stage.has_tool(role) {
+        return Err(unfit(format!("this server has no tool to {role}; write a new message")));
+    }
+    let arguments = match action {
+        Action::Reply => json!({ "id": named()?, "text": draft.text }),
         Action::Forward => {
             if draft.to.is_empty() {
                 return Err(unfit("`to` must name whom it is handed on to"));
             }
-            ("forward", json!({ "id": named()?, "to": draft.to, "text": draft.text }))
+            json!({ "id": named()?, "to": draft.to, "text": draft.text })
         }
         _ => {
             if draft.to.is_empty() && draft.cc.is_empty() && draft.bcc.is_empty() {
                 return Err(unfit("the message needs a recipient in `to`, or a `question`"));
             }
             let files = attached(stage, &draft.attachments).await?;
-            let arguments = json!({
+            json!({
                 "to": draft.to, "cc": draft.cc, "bcc": draft.bcc, "subject": draft.subject,
                 "text": draft.text, "attachments": files,
-            });
-            ("draft", arguments)
+            })
         }
     };
-    if !stage.has_tool(role) {
-        return Err(unfit(format!("this server has no tool to {role}; write a new message")));
-    }
     Ok(DraftCall { role: role.to_owned(), arguments })
 }
 

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use super::Edge;
-use crate::Catalogue;
+use crate::{Catalogue, kind_of};
 
 /// Adds keys that a column's name and type suggest: `orders.customer_id` refers to `customers.id`.
 pub fn infer(catalogue: &Catalogue, edges: &mut Vec<Edge>) {
@@ -61,7 +61,7 @@ fn singular(name: &str) -> String {
 }
 
 pub fn type_class(data_type: &str) -> &'static str {
-    let data_type = data_type.to_ascii_lowercase();
+    let data_type = kind_of(data_type).to_ascii_lowercase();
     let has = |parts: &[&str]| parts.iter().any(|part| data_type.contains(part));
     if has(&["int", "serial", "numeric", "decimal", "number", "real", "double", "float", "money"]) {
         "number"

@@ -55,6 +55,8 @@ fn tables_between_those_asked_for_are_named_and_inferred_keys_are_marked() {
     let graph = JoinGraph::new(&catalogue);
     let way = &graph.paths(&[name("customers"), name("products")]).paths[0];
     assert_eq!(way.tables, ["customers", "orders", "lines", "products"]);
+    assert_eq!(type_class("point_label (text)"), type_class("varchar (20)"));
+    assert_eq!(type_class("text_length (number)"), type_class("int4"));
     let inferred: Vec<bool> = way.joins.iter().map(|join| join.inferred).collect();
     assert_eq!(inferred, [false, false, true]);
     let none = graph.paths(&[name("customers"), name("notes")]);

@@ -3,7 +3,7 @@
 use imap_proto::{MailboxDatum, NameAttribute, Response};
 
 use super::session::Imap;
-use super::utf7::decoded;
+use super::utf7::{decoded, encoded};
 use crate::{Error, Result};
 
 #[derive(Clone, Debug, Default)]
@@ -17,12 +17,16 @@ impl Folders {
     /// Asks the server; missing roles are guessed from the usual names.
     pub async fn read(imap: &mut Imap) -> Result<Self> {
         let mut folders = Self::default();
-        for response in imap.run("LIST \"\" \"*\"").await? {
+        let responses = imap.run("LIST \"\" \"*\"").await?;
+        for response in responses {
             let Response::MailboxData(MailboxDatum::List(found)) = response else { continue };
             if found.name_attributes.contains(&NameAttribute::NoSelect) {
                 continue;
             }
             let text = decoded(&found.name);
+            if encoded(&text) != *found.name {
+                imap.unencoded.insert(text.clone(), found.name.to_string());
+            }
             for attribute in found.name_attributes {
                 match attribute {
                     NameAttribute::Sent => folders.sent = Some(text.clone()),

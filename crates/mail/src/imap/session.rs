@@ -1,5 +1,7 @@
 //! A session with an IMAP server: commands, and the answer to each.
 
+use std::collections::BTreeMap;
+
 use imap_proto::{MailboxDatum, Response, Status};
 use tokio::io::{AsyncRead, AsyncReadExt as _, AsyncWrite, AsyncWriteExt as _};
 
@@ -23,6 +25,8 @@ pub struct Imap<S = Box<dyn Stream>> {
     stream: S,
     unread: Vec<u8>,
     commands: u32,
+    /// The server's own names of folders that it does not encode as the standard says.
+    pub unencoded: BTreeMap<String, String>,
 }
 
 /// The responses to a command, and the line that ended it without its tag.
@@ -41,7 +45,7 @@ impl<S: Stream> Imap<S> {
 
     /// Continues a session whose server has sent its greeting.
     pub fn greeted(stream: S) -> Self {
-        Self { stream, unread: Vec::new(), commands: 0 }
+        Self { stream, unread: Vec::new(), commands: 0, unencoded: BTreeMap::new() }
     }
 
     /// Returns the stream. Bytes after the last answer are dropped, because before encryption any host could have sent
@@ -62,16 +66,19 @@ impl<S: Stream> Imap<S> {
 
     /// Opens a folder for changes.
     pub async fn select(&mut self, folder: &str) -> Result<Vec<Response<'static>>> {
-        self.run(&format!("SELECT {}", name(folder)?)).await
+        let name = self.name(folder)?;
+        self.run(&format!("SELECT {name}")).await
     }
 
     /// Opens a folder for reading.
     pub async fn examine(&mut self, folder: &str) -> Result<()> {
-        self.run(&format!("EXAMINE {}", name(folder)?)).await.map(drop)
+        let name = self.name(folder)?;
+        self.run(&format!("EXAMINE {name}")).await.map(drop)
     }
 
     pub async fn create(&mut self, folder: &str) -> Result<()> {
-        self.run(&format!("CREATE {}", name(folder)?)).await.map(drop)
+        let name = self.name(folder)?;
+        self.run(&format!("CREATE {name}")).await.map(drop)
     }
 
     /// Returns the numbers of the messages in the open folder that match a key.
@@ -85,7 +92,7 @@ impl<S: Stream> Imap<S> {
     }
 
     pub async fn append(&mut self, folder: &str, flags: &str, bytes: &[u8]) -> Result<()> {
-        let command = format!("APPEND {} ({flags}) {{{}}}", name(folder)?, bytes.len());
+        let command = format!("APPEND {} ({flags}) {{{}}}", self.name(folder)?, bytes.len());
         let answer = self.ask_in_parts([command.as_bytes(), bytes].into_iter()).await?;
         answer.succeeded().map(drop)
     }
@@ -93,6 +100,13 @@ impl<S: Stream> Imap<S> {
     /// Ends the session, whatever the server answers.
     pub async fn log_out(mut self) {
         let _ = tokio::time::timeout(GOODBYE, self.run("LOGOUT")).await;
+    }
+
+    /// Returns the name of a folder as a command writes it.
+    fn name(&self, folder: &str) -> Result<String> {
+        let name = self.unencoded.get(folder).map_or(folder, String::as_str);
+        let quoted = quoted("the name of a folder", name)?;
+        Ok(if self.unencoded.contains_key(folder) { quoted } else { encoded(&quoted) })
     }
 
     /// Runs a command; each part after the first is sent when the server asks for it.
@@ -153,10 +167,6 @@ impl Answer {
     pub fn succeeded(self) -> Result<Vec<Response<'static>>> {
         if self.status == Status::Ok { Ok(self.responses) } else { Err(Error::Server(self.line)) }
     }
-}
-
-fn name(folder: &str) -> Result<String> {
-    quoted("the name of a folder", folder).map(|name| encoded(&name))
 }
 
 #[cfg(test)]

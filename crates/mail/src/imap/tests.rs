@@ -101,16 +101,23 @@ async fn a_failure_after_a_draft_may_have_left_is_no_failure_of_the_sending() {
 async fn a_folder_that_cannot_be_opened_does_not_hide_the_messages_of_others() {
     let talk = [
         ("", "* OK hello\r\n"),
-        ("P1 EXAMINE \"shared\"\r\n", "P1 NO [NOPERM] not yours\r\n"),
-        ("P2 EXAMINE \"work\"\r\n", "P2 OK done\r\n"),
-        ("P3 UID SEARCH HEADER MESSAGE-ID \"<a@b.test>\"\r\n", "* SEARCH 5\r\nP3 OK done\r\n"),
+        (
+            "P1 LIST \"\" \"*\"\r\n",
+            "* LIST () \"/\" \"shared\"\r\n* LIST () \"/\" \"R&-D\"\r\n* LIST () \"/\" \"A&B\"\r\nP1 OK done\r\n",
+        ),
+        ("P2 EXAMINE \"shared\"\r\n", "P2 NO [NOPERM] not yours\r\n"),
+        ("P3 EXAMINE \"R&-D\"\r\n", "P3 OK done\r\n"),
+        ("P4 UID SEARCH HEADER MESSAGE-ID \"<a@b.test>\"\r\n", "* SEARCH\r\nP4 OK done\r\n"),
+        // A server that does not encode names knows this one as it wrote it.
+        ("P5 EXAMINE \"A&B\"\r\n", "P5 OK done\r\n"),
+        ("P6 UID SEARCH HEADER MESSAGE-ID \"<a@b.test>\"\r\n", "* SEARCH 5\r\nP6 OK done\r\n"),
     ];
     let (ours, theirs) = tokio::io::duplex(1_000);
     let finding = async {
         let mut imap = Imap::begin(Box::new(ours) as Box<dyn Stream>).await.unwrap();
-        let folders = Folders { all: vec!["shared".into(), "work".into()], ..Folders::default() };
+        let folders = Folders::read(&mut imap).await.unwrap();
         locate(&mut imap, &folders, "<a@b.test>").await.unwrap()
     };
     let (found, ()) = tokio::join!(finding, serve(theirs, 1_000, &talk));
-    assert_eq!((found.folder.as_str(), found.uid), ("work", 5));
+    assert_eq!((found.folder.as_str(), found.uid), ("A&B", 5));
 }

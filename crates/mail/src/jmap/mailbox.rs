@@ -89,14 +89,20 @@ impl JmapMailbox {
         let mut messages = vec![self.read(&first, &folders).await?.0];
         let asked = messages[0].id.clone();
         // A server lists a thread oldest first.
-        let others = got.list.iter().rev().filter(|email| email.id != first.id);
-        for email in others.take(THREAD) {
+        let mut others = got.list.iter().rev().filter(|email| email.id != first.id);
+        // A message can be in several folders, so that more are read than are shown.
+        for email in others.by_ref().take(4 * THREAD) {
+            if messages.len() > THREAD {
+                break;
+            }
             let read = self.read(email, &folders).await?.0;
             if !messages.iter().any(|known| known.id == read.id) {
                 messages.push(read);
             }
         }
-        Ok(message::newest(messages, &asked, THREAD))
+        let mut newest = message::newest(messages, &asked, THREAD);
+        newest.truncated |= others.next().is_some();
+        Ok(newest)
     }
 
     pub async fn draft(&self, draft: Draft<'_>, id: &str) -> Result<Message> {

@@ -155,7 +155,14 @@ impl Walk<'_> {
             if child.has_name("li") && !is_hidden(child) {
                 number = number_in(child, "value").unwrap_or(number);
                 let shown = u32::try_from(number).ok().filter(|number| *number > 0);
-                let shown = shown.map_or_else(|| number.to_string(), |one| numbered(one, format));
+                let shown = shown.map_or_else(
+                    || number.to_string(),
+                    |one| match format {
+                        "lowerLetter" => letters(one),
+                        "upperLetter" => letters(one).to_uppercase(),
+                        _ => numbered(one, format),
+                    },
+                );
                 let marker = if counted { format!("{shown}.") } else { "-".to_owned() };
                 number = number.saturating_add(if is_reversed { -1 } else { 1 });
                 self.item = Some(Item { depth: lists, marker: Some(marker) });
@@ -185,6 +192,17 @@ impl Walk<'_> {
             None => self.builder.paragraph(&text),
         }
     }
+}
+
+/// Counts by letters as a browser does: `aa` and `ab` come after `z`, where an office program repeats letters.
+fn letters(mut number: u32) -> String {
+    let mut text = String::new();
+    while number > 0 {
+        number -= 1;
+        text.extend(('a'..='z').nth((number % 26) as usize));
+        number /= 26;
+    }
+    text.chars().rev().collect()
 }
 
 /// Collapses space as a browser does; only line breaks of the page stay.
@@ -289,6 +307,8 @@ mod tests {
     fn items_have_the_numbers_that_a_browser_shows_and_deleted_text_is_left_out() {
         for (list, expected) in [
             ("<ol type=a><li>x<li>y</ol>", "a. x\nb. y\n"),
+            ("<ol type=a start=27><li>x<li>y</ol>", "aa. x\nab. y\n"),
+            ("<ol type=A start=702><li>x<li>y</ol>", "ZZ. x\nAAA. y\n"),
             ("<ol type=I start=4><li>x<li>y</ol>", "IV. x\nV. y\n"),
             ("<ol><li value=7>x<li>y<li value=2>z</ol>", "7. x\n8. y\n2. z\n"),
             ("<ol reversed><li>x<li>y<li>z</ol>", "3. x\n2. y\n1. z\n"),

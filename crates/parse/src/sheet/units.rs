@@ -68,7 +68,8 @@ impl Shape {
         let positive = Unit::of(&mut rest);
         let words = positive.as_ref().map(Unit::words).unwrap_or_default();
         // One that differs by its sign or its color alone says what the number's own sign says.
-        let negative = Unit::of(&mut rest).filter(|unit| unit.words() != words);
+        let negative =
+            Unit::of(&mut rest).filter(|unit| !unit.words().is_empty() && unit.words() != words);
         let shape = Self { positive: positive.filter(Unit::says), negative };
         (shape.positive.is_some() || shape.negative.is_some()).then_some(shape)
     }
@@ -150,17 +151,18 @@ impl Unit {
     }
 
     fn with(&self, number: f64) -> String {
-        let number = if self.is_percent { number * 100.0 } else { number };
-        let mut text = number_text(number);
+        let mut text = number_text(if self.is_percent { number * 100.0 } else { number });
         let places = self.places();
         let mut first = text.len();
         if places > 1 {
-            // Parts of a whole have no place there.
-            if !text.bytes().all(|digit| digit.is_ascii_digit()) {
-                return text;
+            let runs = self.slots.split(Option::is_some).filter(|run| !run.is_empty()).count();
+            if text.bytes().all(|digit| digit.is_ascii_digit()) {
+                text = format!("{text:0>places$}");
+                first = text.len() - places + 1;
+            } else if runs > 1 {
+                // Parts of a whole have no place between signs.
+                return number_text(number);
             }
-            text = format!("{text:0>places$}");
-            first = text.len() - places + 1;
         }
         let mut digits = text.chars();
         let mut written = String::new();
@@ -208,6 +210,11 @@ mod tests {
             ("00000", 1_234_567.0, Some("1234567")),
             ("00000", -12.0, Some("-12")),
             ("00000", 1.5, Some("1.5")),
+            ("00%", 0.125, Some("12.5%")),
+            ("00%", -0.05, Some("-5%")),
+            ("00\" kg\"", 1.5, Some("1.5 kg")),
+            ("0\" kg\";0", -5.0, Some("-5 kg")),
+            ("000-00-0000", -1.5, Some("-1.5")),
             ("000-00-0000", 12_345_678.0, Some("012-34-5678")),
             ("(000) 000-0000", 5_551_234_567.0, Some("(555) 123-4567")),
             ("\"Q\"0", 3.0, Some("Q3")),

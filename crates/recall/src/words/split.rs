@@ -16,6 +16,7 @@ pub fn split(text: &str) -> Vec<String> {
 }
 
 pub(super) fn runs(text: &str) -> Vec<Run> {
+    // `UNSEEN` of crate `parse`, which is not a dependency.
     let is_shown = |letter: &char| !matches!(letter, '\u{ad}' | '\u{2060}' | '\u{feff}');
     let normal: String =
         if text.is_ascii() { text.to_owned() } else { text.nfkc().filter(is_shown).collect() };

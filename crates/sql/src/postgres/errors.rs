@@ -35,9 +35,16 @@ impl Failure {
         if code.as_deref() == Some(QUERY_CANCELED) {
             return Error::Timeout { limit };
         }
-        if code.as_deref() == Some(PERMISSION_DENIED) {
-            let hint = "; instead of *, list columns that describe_table shows".to_owned();
-            return Error::Database { message: "permission denied".to_owned(), hint };
+        if code.as_deref() == Some(PERMISSION_DENIED) && matches!(self, Self::Running(_)) {
+            let text = error.as_database_error().map_or("", |error| error.message());
+            let kinds = ["table", "view"].map(|kind| format!("permission denied for {kind} "));
+            let hint = if kinds.iter().any(|kind| text.starts_with(kind)) {
+                "; instead of *, list columns that describe_table shows"
+            } else {
+                "; read only tables that list_tables shows, and call no other functions"
+            };
+            let message = "permission denied".to_owned();
+            return Error::Database { message, hint: hint.to_owned() };
         }
         match self {
             Self::Reading(error) => database_error(error),

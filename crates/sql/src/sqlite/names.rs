@@ -42,6 +42,14 @@ pub fn defined(sql: &str) -> HashSet<String> {
     names
 }
 
+/// Returns the lower-case words, names and texts of a statement.
+pub fn words(sql: &str) -> impl Iterator<Item = String> {
+    tokens(sql).into_iter().filter_map(|token| match token {
+        Token::Word(word) => Some(word),
+        Token::Open | Token::Close | Token::Other => None,
+    })
+}
+
 /// Returns whether parentheses contain a query, directly or within further ones.
 fn is_query(tokens: &[Token]) -> bool {
     let inside = tokens.iter().find(|token| **token != Token::Open);

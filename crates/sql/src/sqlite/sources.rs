@@ -5,13 +5,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use perihelion_analysis::guard::TableName;
 
 use super::authorizer::inside_view;
+use super::names::words;
 use super::reader::{Reader, database_error};
 use crate::Result;
 use crate::worker::Sources;
 
 impl Reader {
-    /// Returns what shows rows of what: views, and virtual tables whose definition names a table, such as a full-text
-    /// index over its contents.
+    /// Returns what shows rows of what: views and virtual tables whose definition names a table. A virtual one can be a
+    /// full-text index over its contents.
     pub async fn sources(&self) -> Result<Sources> {
         let all: Vec<(String, String, bool, bool)> = sqlx::query_as(
             "SELECT name, lower(sql), type = 'view', sql LIKE 'CREATE VIRTUAL%' FROM sqlite_schema \
@@ -21,15 +22,18 @@ impl Reader {
         .await
         .map_err(database_error)?;
         let mut connection = self.catalogue.acquire().await.map_err(database_error)?;
+        let known: BTreeSet<String> =
+            all.iter().map(|(name, ..)| name.to_ascii_lowercase()).collect();
         let mut direct: BTreeMap<String, BTreeSet<String>> = BTreeMap::new();
         for (name, sql, is_view, is_virtual) in &all {
             let read = direct.entry(name.to_ascii_lowercase()).or_default();
             if *is_view {
                 let mut handle = connection.lock_handle().await.map_err(database_error)?;
                 read.extend(inside_view(&mut handle, name).into_iter().map(|(_, table)| table));
+                // SQLite does not report a table that only counts rows or joins by USING, but each is named.
+                read.extend(words(sql).filter(|word| known.contains(word)));
             } else if *is_virtual {
-                let others = all.iter().map(|(other, ..)| other.to_ascii_lowercase());
-                read.extend(others.filter(|other| names(sql, other)));
+                read.extend(known.iter().filter(|other| names(sql, other)).cloned());
             }
         }
         let own = |name: &str| TableName {

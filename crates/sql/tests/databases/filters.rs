@@ -12,6 +12,15 @@ const SQLITE_SCHEMA: &str = "
     CREATE VIEW listed AS SELECT tenant FROM order_list;
     CREATE VIEW matching AS SELECT median(1) AS one, tenant FROM orders WHERE note REGEXP 'x';
     CREATE VIEW by_subquery AS SELECT 'b' AS tenant, (SELECT count(*) FROM Orders) AS n;
+    CREATE VIEW constant AS SELECT 'b' AS tenant FROM orders;
+    CREATE VIEW counting AS SELECT 'b' AS tenant, n FROM (SELECT count(*) AS n FROM [Orders]);
+    CREATE TABLE sellers (tenant TEXT, note TEXT); INSERT INTO sellers VALUES ('a', 'xy');
+    CREATE VIEW existing AS SELECT tenant FROM sellers WHERE EXISTS (SELECT 1 FROM \"orders\");
+    CREATE VIEW joined AS SELECT sellers.tenant FROM sellers JOIN orders USING (note);
+    CREATE VIEW natural_join AS SELECT 'b' AS tenant FROM sellers NATURAL LEFT JOIN main.'orders';
+    CREATE VIEW over_join AS SELECT 'b' AS tenant FROM sellers NATURAL JOIN joined;
+    CREATE VIEW selling AS SELECT tenant FROM sellers -- without orders
+    ;
     CREATE VIRTUAL TABLE texts USING fts5(tenant, note, content='Orders', content_rowid='id');
     INSERT INTO texts (texts) VALUES ('rebuild');
     CREATE VIEW found AS SELECT tenant FROM texts;
@@ -84,11 +93,17 @@ async fn each_view_and_index_over_a_filtered_table_of_sqlite_needs_a_filter() {
         demanded,
         [
             "by_subquery",
+            "constant",
+            "counting",
             "deep",
+            "existing",
             "found",
+            "joined",
             "listed",
             "matching",
+            "natural_join",
             "order_list",
+            "over_join",
             "over_view",
             "plain",
             "texts"
