@@ -17,7 +17,6 @@ pub enum Exit {
     Done,
     Failed,
     Usage,
-    /// The run waits for a person.
     Waiting,
     /// Ended at once by a second signal.
     Aborted,

@@ -164,7 +164,6 @@ fn bound_arms(query: &mut Query, most: usize) -> bool {
 enum Own {
     Rows(usize),
     Unlimited,
-    /// It is computed.
     Unknown,
 }
 

@@ -33,7 +33,6 @@ pub(crate) fn content_words(text: &str) -> Vec<String> {
 
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Linked {
-    /// Its place in the catalogue.
     pub table: usize,
     pub score: f64,
     /// Words of the question that were found there.

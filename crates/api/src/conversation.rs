@@ -28,7 +28,6 @@ pub(crate) struct Outcome {
     pub usage: Usage,
     /// Whether the text is only the beginning of an answer, because the model stopped early.
     pub is_cut: bool,
-    /// When the run ended.
     pub ended_at: Option<DateTime<Utc>>,
 }
 
@@ -60,7 +59,6 @@ pub(crate) struct Conversation {
     state: Option<ThreadState>,
     questions: Vec<InterruptView>,
     sent: SentText,
-    /// When the run ended.
     ended_at: Option<DateTime<Utc>>,
     ready: VecDeque<AnswerPart>,
     is_over: bool,
@@ -76,7 +74,6 @@ pub(crate) struct Begin {
     pub metadata: Value,
     /// Whether the thread is deleted after the run.
     pub temporary: bool,
-    /// The messages at its end.
     pub deliveries: Vec<NewDelivery>,
 }
 

@@ -16,7 +16,6 @@ const KILOBYTE: usize = 1024;
 /// An attachment of a message: a reference, and during a model call its content.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Attached {
-    /// Key of the artifact that keeps it.
     pub artifact: String,
     pub name: String,
     pub media_type: String,

@@ -13,7 +13,6 @@ pub struct Base {
 /// The possible sources of a base address, in the order of precedence.
 #[derive(Clone, Debug, Default)]
 pub struct BaseChoice<'a> {
-    /// Of the request's context.
     pub context: Option<&'a str>,
     pub environment: Option<&'a str>,
     pub configured: Option<&'a str>,

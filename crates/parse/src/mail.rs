@@ -44,7 +44,6 @@ pub(crate) fn parse(bytes: &[u8], limits: &Limits) -> Result<Parsed, Error> {
 
 struct Writer {
     builder: Builder,
-    /// Names of attachments.
     unread: Vec<String>,
     /// Characters that are broken.
     broken: usize,

@@ -16,7 +16,6 @@ pub struct Taken {
     /// Billionths of a US dollar.
     pub nano_usd: u64,
     pub tool_calls: u64,
-    /// Super-steps.
     pub steps: u64,
     pub millis: u64,
 }

@@ -26,7 +26,6 @@ pub enum RunStatusView {
     Failed,
     /// Stopped before its end; it can continue.
     Stopped,
-    /// Left to the workers.
     Queued,
 }
 

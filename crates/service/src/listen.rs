@@ -60,7 +60,6 @@ pub struct Listener {
     state: ThreadState,
     /// The state as clients see it, with a message that the next step takes in.
     shown: ThreadState,
-    /// The step that the state is of.
     step: u64,
     ids: Option<CheckpointIds>,
     /// Whether no event of the run was sent yet.

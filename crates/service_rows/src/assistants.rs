@@ -8,7 +8,6 @@ use uuid::Uuid;
 use crate::{Kept, Result};
 
 stored_row! {
-    /// A version of an assistant.
     #[derive(Clone, Debug)]
     pub struct Assistant {
         pub id: Uuid,

@@ -49,7 +49,6 @@ pub enum AgentEvent {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         call_id: Option<String>,
     },
-    /// A recorded call is read back.
     ToolRecorded {
         agent: String,
         tool: String,

@@ -24,7 +24,6 @@ pub struct ToolRole {
 
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Profile {
-    /// The display name of the server.
     pub server: &'static str,
     /// Role and tool; the profile fits a server that has all of these tools.
     pub tools: Vec<(&'static str, &'static str)>,
@@ -36,7 +35,6 @@ pub struct Job {
     pub agent: String,
     pub server: Arc<ServerInfo>,
     pub assignment: Assignment,
-    /// Role to tool.
     pub tools: BTreeMap<String, ToolDefinition>,
 }
 
@@ -111,7 +109,6 @@ pub enum KindError {
 }
 
 impl Kinds {
-    /// Knows the plain kind alone.
     pub fn new(plain: Arc<dyn Kind>) -> Self {
         Self { plain, others: BTreeMap::new() }
     }

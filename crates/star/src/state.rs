@@ -86,7 +86,6 @@ pub struct Preferences {
     /// A person waits in front of it, so requests for approval expire soon.
     #[serde(default, skip_serializing_if = "crate::is_default")]
     pub interactive: bool,
-    /// The context of the request.
     #[serde(default, skip_serializing_if = "Vec::is_empty")]
     pub attached: Vec<Attached>,
     /// The id under which its client knows the message that is the request.

@@ -11,13 +11,11 @@ use perihelion_analysis::numbers::Number;
 use perihelion_analysis::{Catalogue, Dialect};
 
 perihelion_engine::graph_state! {
-    /// The state of the analyst.
     pub struct Turn, update TurnUpdate, version 1 {
         survey: Option<Survey> => overwrite,
         intent: Option<Intent> => overwrite,
         /// The user's answers, in all rounds.
         answers: Vec<Answered> => overwrite,
-        /// Number of rounds of questions.
         rounds: usize => overwrite,
         assumptions: Vec<String> => overwrite,
         pack: Option<Pack> => overwrite,
@@ -45,7 +43,6 @@ pub struct Answered {
     pub answer: String,
 }
 
-/// The context of a statement.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Pack {
     pub table_docs: Vec<Doc>,
@@ -85,7 +82,6 @@ pub struct Newest {
 /// A statement that passed the guard.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
-    /// As it is sent.
     pub sql: String,
     /// As the guard wrote it, without a bound on its rows.
     pub guarded: String,

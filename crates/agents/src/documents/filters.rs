@@ -9,7 +9,6 @@ use crate::pipeline::Entity;
 
 const MOST_SIDES: usize = 4;
 
-/// A separate search.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub(super) struct Side {
     /// Its difference from the other sides, for reports; empty without a comparison.
@@ -32,7 +31,6 @@ struct EntityFilter {
 }
 
 impl Filters {
-    /// Searches everything.
     pub fn none() -> Self {
         Self { sides: vec![Side::default()], remarks: Vec::new() }
     }

@@ -30,7 +30,6 @@ perihelion_engine::graph_state! {
         answers: Vec<String> => append,
         /// Why the last text did not do.
         problem: Option<String> => overwrite,
-        /// Texts that were written.
         writes: u32 => overwrite,
         /// The sent messages: a second round sends none.
         sent: Option<String> => overwrite,

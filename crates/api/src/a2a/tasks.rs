@@ -17,7 +17,6 @@ use perihelion_service::kept::{Cancel, Multitask, Run};
 use perihelion_service::{Accept, Asked, Error, Order, Service, assistant_of};
 use perihelion_star::Request;
 
-/// A turn of a thread.
 #[derive(Clone, Debug)]
 pub(super) struct Task {
     pub id: Uuid,

@@ -110,7 +110,6 @@ fn until_end(
     part.map(Some).chain(stream::once(async { None })).boxed()
 }
 
-/// The events that a client has.
 #[derive(Clone, Copy)]
 struct After {
     id: (u64, u32),

@@ -300,7 +300,6 @@ impl DerefMut for Borrowed<'_> {
     }
 }
 
-/// The commands of a server.
 pub trait Answer<T>: Future<Output = Result<T, sqlx::Error>> {}
 
 impl<T, F: Future<Output = Result<T, sqlx::Error>>> Answer<T> for F {}

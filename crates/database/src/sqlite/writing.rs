@@ -43,7 +43,6 @@ pub(super) struct Writing {
     is_in_memory: bool,
 }
 
-/// Where the connection is.
 pub(super) struct WriterState {
     /// Empty until the first write, while it is replaced, and after the last opener.
     connection: Option<SqliteConnection>,

@@ -52,7 +52,6 @@ pub struct Abilities {
     pub streams: bool,
     /// Tokens are counted, in whole and in streamed answers.
     pub counts: bool,
-    /// Images are accepted.
     pub sees: bool,
     /// Tokens of question and answer together, where the endpoint says.
     pub window: Option<u32>,

@@ -109,7 +109,6 @@ fn keeps_marks(opened: &[Response<'_>]) -> bool {
     })
 }
 
-/// Reads a draft with its mark.
 async fn whole(imap: &mut Imap, uid: u32) -> Result<(Vec<u8>, bool)> {
     let fetched = fetch(imap, &[uid], "(UID FLAGS BODY.PEEK[])").await?.into_iter().next();
     let (_, _, bytes) = fetched.ok_or_else(|| Error::NoDraft(uid.to_string()))?;

@@ -64,13 +64,11 @@ impl<S: Stream> Imap<S> {
         self.ask_in_parts(command.split("\r\n").map(str::as_bytes)).await
     }
 
-    /// Opens a folder for changes.
     pub async fn select(&mut self, folder: &str) -> Result<Vec<Response<'static>>> {
         let name = self.name(folder)?;
         self.run(&format!("SELECT {name}")).await
     }
 
-    /// Opens a folder for reading.
     pub async fn examine(&mut self, folder: &str) -> Result<()> {
         let name = self.name(folder)?;
         self.run(&format!("EXAMINE {name}")).await.map(drop)

@@ -32,7 +32,6 @@ fn decode(name: &str) -> Option<String> {
     Some(text)
 }
 
-/// Writes a name.
 pub fn encoded(name: &str) -> String {
     let mut text = String::new();
     let is_plain = |c: &char| matches!(c, ' '..='~');

@@ -55,7 +55,6 @@ impl Failure {
 
 #[derive(Debug, Deserialize)]
 pub struct Got<T> {
-    /// State of all objects of that type.
     #[serde(default)]
     pub state: String,
     pub list: Vec<T>,

@@ -104,7 +104,6 @@ pub enum Transport {
         /// `None`: the current directory of this process.
         cwd: Option<String>,
     },
-    /// Streamable HTTP.
     Http {
         url: String,
         bearer_token: Option<String>,

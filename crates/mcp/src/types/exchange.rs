@@ -26,9 +26,14 @@ pub enum CallRound {
     },
     /// Waits until a task ends, or asks a question that was not `answered`; it changes nothing outside, so it can be
     /// repeated.
-    Wait { task: TaskHandle, answered: BTreeSet<String> },
-    /// Answers the questions of a task.
-    Tell { task: TaskHandle, answers: Answers },
+    Wait {
+        task: TaskHandle,
+        answered: BTreeSet<String>,
+    },
+    Tell {
+        task: TaskHandle,
+        answers: Answers,
+    },
 }
 
 impl CallRound {
@@ -143,7 +148,6 @@ pub struct Progress {
     pub done: f64,
     /// The final value of `done`, if it is known.
     pub total: Option<f64>,
-    /// One short line.
     pub message: String,
 }
 

@@ -137,7 +137,6 @@ impl Writer<'_> {
     }
 }
 
-/// Returns where sentences end.
 fn cuts(text: &str) -> Vec<usize> {
     let mut cuts = Vec::new();
     let mut chars = text.char_indices().peekable();

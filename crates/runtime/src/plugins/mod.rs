@@ -47,7 +47,6 @@ pub(super) struct Plugins {
     warnings: RwLock<Vec<Warning>>,
     life: Life,
     sources: RwLock<Vec<PathBuf>>,
-    /// One reload at a time.
     turn: tokio::sync::Mutex<()>,
 }
 

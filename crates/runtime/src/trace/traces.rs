@@ -157,7 +157,6 @@ const ANALYSIS: &str = "/analysis.json";
 pub struct Analysis {
     pub result: String,
     pub agent: String,
-    /// The artifact that holds it whole.
     pub artifact: String,
     pub panels: Value,
 }

@@ -130,9 +130,13 @@ pub enum Outcome {
     #[default]
     Working,
     /// A stage has found something, which is still to be judged.
-    Found { finding: Finding },
-    /// The finding stands.
-    Judged { finding: Finding, reflection: ReflectionVerdict },
+    Found {
+        finding: Finding,
+    },
+    Judged {
+        finding: Finding,
+        reflection: ReflectionVerdict,
+    },
     /// The agent failed; `finding` is its partial result.
     Failed {
         error: AgentError,

@@ -28,7 +28,6 @@ pub enum EventKind {
     Tool,
     Message,
     Result,
-    /// Any of these failed.
     Error,
 }
 

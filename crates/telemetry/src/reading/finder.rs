@@ -33,7 +33,6 @@ const ID_RUNS: usize = 10_000;
 /// The search: traces with a span that meets all conditions.
 #[derive(Clone, Debug, Default)]
 pub struct Query {
-    /// Name of the span.
     pub operation: Option<String>,
     /// Attributes as they are exported; `error=true` finds spans that failed.
     pub tags: Vec<(String, String)>,

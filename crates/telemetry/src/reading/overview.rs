@@ -32,7 +32,6 @@ pub struct AgentShare {
     pub failed: u32,
     pub judged: u32,
     pub rejected: u32,
-    /// Tool calls that were sent.
     pub tool_calls: u32,
     /// Time it worked, its turns added up.
     pub milliseconds: i64,
