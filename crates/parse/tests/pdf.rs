@@ -442,8 +442,8 @@ fn a_short_page_of_text_is_no_scan() {
 
 #[test]
 fn a_page_with_more_letters_than_are_read_is_reported() {
-    let words = "letters ".repeat(1_200);
-    let lines = (0..25).map(|n| format!("BT /F 1 Tf 72 {} Td ({words}) Tj ET\n", 780 - 30 * n));
+    let words = "letters ".repeat(125);
+    let lines = (0..240).map(|n| format!("BT /F 1 Tf 72 {} Td ({words}) Tj ET\n", 780 - 3 * n));
     let long: String = lines.collect();
     let parsed = read(&[&line(72, 700, 10, "A page of words."), &long]);
     assert_eq!(parsed.warnings, [Warning::PartsCut { parts: vec!["page 2".to_owned()] }]);

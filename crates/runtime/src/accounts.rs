@@ -6,8 +6,8 @@ use perihelion_people::{
 };
 use perihelion_service_rows::Kept;
 
-use super::{Error, database_exists};
-use perihelion_engine::clock;
+use super::Error;
+use perihelion_engine::{checkpoint, clock};
 use perihelion_settings::config::{DatabaseUrl, Settings};
 
 /// The users and keys of the settings' database; each change is in the audit log, or has not happened.
@@ -135,6 +135,30 @@ pub async fn is_anybody_known(settings: &Settings) -> Result<bool, Error> {
     let known = People::new(database.clone()).is_anybody_known().await;
     database.close().await;
     Ok(known?)
+}
+
+/// Returns settings that create no database: an empty one in memory takes the place of a missing default one.
+pub fn to_read(mut settings: Settings) -> Result<Settings, Error> {
+    if !database_exists(&settings)? {
+        settings.store.database = DatabaseUrl::in_memory();
+    }
+    Ok(settings)
+}
+
+/// Returns whether the database of the settings exists.
+///
+/// A missing default database counts as empty; any other missing one is a mistyped name.
+///
+/// # Errors
+/// [`checkpoint::Error::NoDatabase`] for a missing one that is not the default.
+pub fn database_exists(settings: &Settings) -> Result<bool, Error> {
+    let url = settings.store.database.expose();
+    let exists = checkpoint::is_there(url).map_err(checkpoint::Error::from)?;
+    if !exists && settings.store.database != DatabaseUrl::in_data_directory() {
+        let url = checkpoint::redact_url(url);
+        return Err(checkpoint::Error::NoDatabase { url }.into());
+    }
+    Ok(exists)
 }
 
 /// Opens the database of the settings, which is to outlive the program.

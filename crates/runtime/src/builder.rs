@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use tokio::sync::watch;
 
+use super::accounts::database_exists;
 use super::assemble::Parts;
 use super::plugins::Source;
 use super::{Error, Graphs, Runtime};
@@ -11,7 +12,7 @@ use perihelion_engine::checkpoint::{self, Archive, Keyring, MemoryStore, Store, 
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::{self as llm, ChatModel, OpenAiModel, Role};
 use perihelion_mcp::{DiscoveryProgress, Pool, PoolOptions, ServersFile};
-use perihelion_settings::config::{DatabaseUrl, Settings};
+use perihelion_settings::config::Settings;
 use perihelion_star::Kinds;
 use perihelion_telemetry::ContinuedRuns;
 use std::any::Any;
@@ -234,30 +235,6 @@ pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, E
     } else {
         Ok(Arc::new(MemoryStore::new()))
     }
-}
-
-/// Returns settings that create no database: an empty one in memory takes the place of a missing default one.
-pub fn to_read(mut settings: Settings) -> Result<Settings, Error> {
-    if !database_exists(&settings)? {
-        settings.store.database = DatabaseUrl::in_memory();
-    }
-    Ok(settings)
-}
-
-/// Returns whether the database of the settings exists.
-///
-/// A missing default database counts as empty; any other missing one is a mistyped name.
-///
-/// # Errors
-/// [`checkpoint::Error::NoDatabase`] for a missing one that is not the default.
-pub fn database_exists(settings: &Settings) -> Result<bool, Error> {
-    let url = settings.store.database.expose();
-    let exists = checkpoint::is_there(url).map_err(checkpoint::Error::from)?;
-    if !exists && settings.store.database != DatabaseUrl::in_data_directory() {
-        let url = checkpoint::redact_url(url);
-        return Err(checkpoint::Error::NoDatabase { url }.into());
-    }
-    Ok(exists)
 }
 
 /// The tenant of the demo's threads, which no worker continues.

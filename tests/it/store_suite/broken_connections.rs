@@ -272,7 +272,10 @@ async fn a_connection_to_a_server_that_only_reads_is_not_used_again() {
     let store: Arc<dyn Store> = Arc::new(PostgresStore::open(&database.url).await.unwrap());
     let mut writer = Writer::with_steps(&store, 1).await;
     let alter = async |change: &str| {
-        let alter = sqlx::AssertSqlSafe(format!("ALTER DATABASE {} {change}", database.name));
+        let alter = sqlx::AssertSqlSafe(format!(
+            "BEGIN READ WRITE; ALTER DATABASE {} {change}; COMMIT",
+            database.name
+        ));
         sqlx::raw_sql(alter).execute(&mut database.connect().await).await.unwrap();
     };
     alter("SET default_transaction_read_only = on").await;
