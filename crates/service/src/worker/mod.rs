@@ -6,7 +6,7 @@
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use tokio::task::{JoinError, JoinSet};
 use tokio_util::sync::CancellationToken;
@@ -52,15 +52,8 @@ pub struct Worked {
     pub left: usize,
 }
 
-/// How the attempt at one thread ended: the runs that it made, or whether trying again soon may help.
-type Attempt = (ThreadId, Result<u64, Hope>);
-
-/// Whether a thread that could not be continued with may be soon.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Hope {
-    Soon,
-    None,
-}
+/// How the attempt at one thread ended: the runs that it made, or when to try again, if that may help.
+type Attempt = (ThreadId, Result<u64, Option<Instant>>);
 
 pub struct Worker {
     runtime: Arc<Runtime>,
@@ -102,6 +95,8 @@ impl Worker {
                 }
                 continue;
             }
+            // The look finds threads that were left alone until now, unless another process has continued them.
+            let has_hope = account.has_hope();
             let next = tokio::select! {
                 () = stop.cancelled() => break,
                 next = dispatcher.next() => next,
@@ -123,12 +118,15 @@ impl Worker {
                             listener(WorkerEvent::Failed(wake.thread, &error));
                             let pause = if error.is_lasting() { ASIDE } else { PATIENCE };
                             dispatcher.set_aside(&wake, pause);
-                            if error.is_passing() { Hope::Soon } else { Hope::None }
+                            error.is_passing().then(|| clock::monotonic() + pause)
                         });
                         (wake.thread, ended)
                     });
                 }
-                Ok(None) if self.drains && runs.is_empty() && !account.has_hope() => break,
+                Ok(None) if self.drains && runs.is_empty() && !has_hope => {
+                    account.failed.retain(|_, again| again.is_none());
+                    break;
+                }
                 Ok(None) => {
                     tokio::select! {
                         () = stop.cancelled() => break,
@@ -179,7 +177,8 @@ async fn drive(
 #[derive(Default)]
 struct Account {
     driven: u64,
-    failed: BTreeMap<ThreadId, Hope>,
+    /// Threads that could not be continued, and when to try again.
+    failed: BTreeMap<ThreadId, Option<Instant>>,
 }
 
 impl Account {
@@ -189,8 +188,8 @@ impl Account {
                 self.driven += runs;
                 self.failed.remove(&thread);
             }
-            Ok((thread, Err(hope))) => {
-                self.failed.insert(thread, hope);
+            Ok((thread, Err(again))) => {
+                self.failed.insert(thread, again);
             }
             Err(error) => {
                 tracing::error!(%error, "a run of this worker panicked; another run continues its thread");
@@ -199,6 +198,7 @@ impl Account {
     }
 
     fn has_hope(&self) -> bool {
-        self.failed.values().any(|hope| *hope == Hope::Soon)
+        let now = clock::monotonic();
+        self.failed.values().flatten().any(|again| now < *again)
     }
 }
