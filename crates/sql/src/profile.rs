@@ -140,7 +140,7 @@ impl Database {
             .map(|at| {
                 let name = self.dialect().quote(&columns[*at].name);
                 // Postgres has no smallest value of a domain of an enumeration.
-                let is_enum = columns[*at].data_type.ends_with("(enum)");
+                let is_enum = kind_of(&columns[*at].data_type) == "enum";
                 let value = if is_enum { format!("{name}::text") } else { name };
                 format!("min({value}), max({value}), count(DISTINCT {value})")
             })

@@ -5,7 +5,7 @@ use std::path::Path;
 use perihelion::llm::scripted::Script;
 use regex::Regex;
 
-use super::world::{Ended, World};
+use super::world::{Ended, World, masked};
 
 const PAGES: [&str; 3] = ["README.md", "docs/guides/history.md", "docs/guides/traces.md"];
 const BEGIN: &str = "<!-- demo output -->";
@@ -15,7 +15,7 @@ const END: &str = "<!-- end of demo output -->";
 const PRICES: &str = "[models.prices.scripted]\ninput_per_mtok = 2.0\noutput_per_mtok = 8.0\n";
 
 /// Replaces what differs from run to run, and joins the columns of tables.
-fn masked(text: &str) -> String {
+fn steady(text: &str) -> String {
     let rules = [
         (r"[0-9a-f]{8}-[0-9a-f-]{27}", "ID"),
         // The bytes of a step contain measured times.
@@ -24,10 +24,7 @@ fn masked(text: &str) -> String {
         (r"[+-]?\b\d+(\.\d+)? ?(ms|s)\b", "SPAN"),
         (r"\s+", " "),
     ];
-    let mask = |text: String, (pattern, name): &(&str, &str)| {
-        Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned()
-    };
-    rules.iter().fold(text.to_owned(), mask)
+    masked(text, &rules)
 }
 
 /// Returns the lines of output between the marks of a page, without commands and without what depends on timing.
@@ -78,7 +75,7 @@ async fn pages_show_what_the_demo_prints() {
         .await
         .code(1));
 
-    let printed = masked(&printed);
+    let printed = steady(&printed);
     let numbers = Regex::new(r"[\d.]+").unwrap();
     let shape = |text: &str| numbers.replace_all(text, "N").into_owned();
     let mut problems = Vec::new();
@@ -88,7 +85,7 @@ async fn pages_show_what_the_demo_prints() {
         let lines = shown(&text);
         assert!(lines.len() >= 10, "{page}: {lines:?}");
         for line in lines {
-            let wanted = masked(line.trim_end_matches('…'));
+            let wanted = steady(line.trim_end_matches('…'));
             if !printed.contains(wanted.trim()) {
                 let is_figure = shape(&printed).contains(shape(wanted.trim()).as_str());
                 let what = if is_figure { "another figure is printed" } else { "not printed" };

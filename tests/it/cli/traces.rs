@@ -2,7 +2,7 @@
 
 use perihelion::llm::scripted::Script;
 
-use super::world::{World, reading};
+use super::world::{World, masked, reading};
 use crate::telemetry::receiver::{Collector, Manner};
 
 /// Takes out what differs from run to run: ids, durations, token counts of prompts with dates in them.
@@ -13,9 +13,7 @@ fn redacted(text: &str) -> String {
         (r"\b\d+ ms\b|\b\d+\.\d s\b", "TIME"),
         (r"\d+ → \d+( tokens)?", "TOKENS"),
     ];
-    let text = rules.iter().fold(text.to_owned(), |text, (pattern, name)| {
-        regex::Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned()
-    });
+    let text = masked(text, &rules);
     // The table's columns are as wide as what stood in them.
     let (tree, table) = text.split_once("NODE").unwrap();
     let table: Vec<_> =

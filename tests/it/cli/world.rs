@@ -264,3 +264,10 @@ pub fn answering() -> Script {
 pub fn first(rule: Rule, script: Script) -> Script {
     script.rules.into_iter().fold(Script::new().rule(rule), Script::rule)
 }
+
+/// Replaces what patterns match by their names, in the order of the rules.
+pub fn masked(text: &str, rules: &[(&str, &str)]) -> String {
+    rules.iter().fold(text.to_owned(), |text, (pattern, name)| {
+        regex::Regex::new(pattern).unwrap().replace_all(&text, *name).into_owned()
+    })
+}

@@ -102,9 +102,9 @@ impl<S: Stream> Imap<S> {
 
     /// Returns the name of a folder as a command writes it.
     fn name(&self, folder: &str) -> Result<String> {
-        let name = self.unencoded.get(folder).map_or(folder, String::as_str);
-        let quoted = quoted("the name of a folder", name)?;
-        Ok(if self.unencoded.contains_key(folder) { quoted } else { encoded(&quoted) })
+        let own = self.unencoded.get(folder);
+        let quoted = quoted("the name of a folder", own.map_or(folder, String::as_str))?;
+        Ok(if own.is_some() { quoted } else { encoded(&quoted) })
     }
 
     /// Runs a command; each part after the first is sent when the server asks for it.
