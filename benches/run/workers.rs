@@ -17,7 +17,7 @@ const EACH: usize = 64;
 /// How often the sessions are looked at.
 const EVERY: Duration = Duration::from_millis(100);
 
-/// What active sessions wait for; `none` for those that compute.
+/// Wait events of active sessions; `none` if a session computes.
 const WAITS: &str = "SELECT COALESCE(wait_event_type || ': ' || wait_event, 'none'), count(*) FROM pg_stat_activity
      WHERE state = 'active' AND pid <> pg_backend_pid() AND datname = current_database() GROUP BY 1";
 

@@ -164,6 +164,7 @@ fn bound_arms(query: &mut Query, most: usize) -> bool {
 enum Own {
     Rows(usize),
     Unlimited,
+    /// It is computed.
     Unknown,
 }
 

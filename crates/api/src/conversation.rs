@@ -302,7 +302,7 @@ impl Conversation {
         // An answer in place of the words that were sent leaves these cut.
         let is_cut = end == Some(FinishReason::Truncated)
             || end.is_some() && self.sent.is_replaced_by(&text);
-        // What was not sent piece by piece: a question, or the end of an answer.
+        // The unsent rest: a question, or the end of an answer.
         self.ready.extend(self.sent.rest(&text).map(AnswerPart::Piece));
         self.close(Outcome { text, ending, usage, is_cut, ended_at: self.ended_at });
     }

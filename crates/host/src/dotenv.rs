@@ -14,7 +14,7 @@ pub(crate) fn variables(text: &str) -> Result<BTreeMap<String, String>, usize> {
         let line = line.trim();
         let named = line.strip_prefix("export ").unwrap_or(line).split_once('=');
         if let Some((name, plain)) = named.filter(|_| !line.starts_with('#')) {
-            // The value as it stands in the text, because a quoted one can continue after this line.
+            // Read from the whole text, because a quoted value can continue after this line.
             let value = rest.split_once('=').map_or("", |(_, value)| value);
             let value = value.trim_start_matches([' ', '\t']);
             let quote = ['"', '\''].into_iter().find(|quote| value.starts_with(*quote));

@@ -33,6 +33,7 @@ pub struct DocumentThreads {
 
 #[derive(Clone, Debug)]
 pub struct NewDocument {
+    /// As errors name it.
     pub shown: String,
     /// The same for the same document each time.
     pub name: String,

@@ -3,6 +3,7 @@
 /// The part that a mark begins or ends.
 #[derive(Clone, Copy)]
 pub(super) enum Mark {
+    /// Reasoning up to the given mark.
     Reasoning(&'static str),
     /// The end of reasoning whose beginning the chat template wrote into the prompt. Each end of [`Mark::Reasoning`] is
     /// one.

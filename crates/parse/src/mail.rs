@@ -135,7 +135,7 @@ impl Writer {
     fn calendar(&mut self, text: &str) -> bool {
         const FIELDS: [&str; 7] =
             ["SUMMARY", "DTSTART", "DTEND", "LOCATION", "ORGANIZER", "ATTENDEE", "DESCRIPTION"];
-        /// What is shown behind a value: its time zone, and whether somebody comes.
+        /// Parameters shown after a value: its time zone, a name, and whether the person attends.
         const PARAMETERS: [&str; 3] = ["TZID", "CN", "PARTSTAT"];
         let text = unfolded(text);
         let mut lines = Vec::new();
@@ -160,7 +160,7 @@ impl Writer {
     }
 }
 
-/// Splits at a sign that stands outside quotes.
+/// Splits at a character outside quotes.
 fn unquoted(text: &str, sign: char) -> impl Iterator<Item = &str> {
     let mut is_quoted = false;
     text.split(move |c: char| {

@@ -26,6 +26,7 @@ pub enum RunStatusView {
     Failed,
     /// Stopped before its end; it can continue.
     Stopped,
+    /// Left to the workers.
     Queued,
 }
 

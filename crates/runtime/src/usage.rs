@@ -89,6 +89,7 @@ pub async fn usage(
 /// The part of a turn that the newest run of a thread belongs to: since the turn began, or since the thread returned into
 /// it or was copied in it. What was done before the return was done in another part, and counts as well.
 struct Part {
+    /// The step with which it began.
     pub since: u64,
     /// The state at that step; `None` at the beginning of the turn.
     pub before: Option<ThreadState>,

@@ -39,6 +39,7 @@ enum Decided {
     Written(Afterwards),
     Open {
         end: End,
+        /// How it is cancelled.
         asked: Option<Cancel>,
         /// Whether its thread may contain a part of it.
         has_moved: bool,

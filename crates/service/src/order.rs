@@ -34,8 +34,10 @@ pub struct Order {
     pub durability: Option<String>,
     #[serde(default)]
     pub max_steps: Option<u64>,
+    /// Who asked for it.
     #[serde(default)]
     pub by: Option<String>,
+    /// In whose name it is done.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Whether it is permitted only in a thread of its own user, or in one without a user.
@@ -92,25 +94,16 @@ pub struct Along {
 #[serde(rename_all = "snake_case")]
 #[expect(clippy::large_enum_variant, reason = "one is made for a run, and nothing keeps many")]
 pub enum Asked {
+    /// A turn of the conversation.
     Turn(Request),
     /// Answers to open questions, as the client wrote them.
     Resume(Value),
     /// The answer to one open question; a question that is closed by then keeps the answer that it has.
-    Answer {
-        question: Uuid,
-        answer: Answer,
-    },
+    Answer { question: Uuid, answer: Answer },
     /// An input of a graph of the program's own.
-    Input {
-        graph: String,
-        input: Value,
-    },
+    Input { graph: String, input: Value },
     /// An edit of the state, from which the thread continues.
-    Edit {
-        update: Value,
-        as_node: Option<String>,
-        goto: Vec<Value>,
-    },
+    Edit { update: Value, as_node: Option<String>, goto: Vec<Value> },
     /// Continues from the thread's last step.
     #[serde(rename = "go_on")]
     Continue,

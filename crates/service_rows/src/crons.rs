@@ -31,6 +31,7 @@ stored_row! {
         pub maker: Option<Json>,
         /// Why it does not run any longer.
         pub paused: Option<String>,
+        /// As its client is shown it.
         pub payload: Json,
         /// The request with which its run is accepted.
         pub work: Json,

@@ -36,6 +36,7 @@ pub struct ApprovalAnswer {
     /// Why, or a word for the agent.
     #[serde(default, deserialize_with = "or_default")]
     pub reason: Option<String>,
+    /// Replaces the arguments that were shown.
     #[serde(default, deserialize_with = "or_default", skip_serializing_if = "Option::is_none")]
     pub arguments: Option<Map<String, Value>>,
     /// By the store's clock.

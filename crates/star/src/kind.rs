@@ -35,6 +35,7 @@ pub struct Job {
     pub agent: String,
     pub server: Arc<ServerInfo>,
     pub assignment: Assignment,
+    /// Role to tool.
     pub tools: BTreeMap<String, ToolDefinition>,
 }
 
@@ -109,6 +110,7 @@ pub enum KindError {
 }
 
 impl Kinds {
+    /// Knows the plain kind alone.
     pub fn new(plain: Arc<dyn Kind>) -> Self {
         Self { plain, others: BTreeMap::new() }
     }

@@ -84,6 +84,7 @@ impl AgentResult {
 pub struct Table {
     pub columns: Vec<String>,
     pub rows: Vec<Vec<Value>>,
+    /// Rows of the whole table.
     pub row_count: u64,
     /// Whether the table is only a part of the requested data.
     #[serde(default)]

@@ -25,6 +25,7 @@ const TASK: usize = 240;
 pub(super) enum Shape {
     /// A plan, and any number of tasks.
     Full,
+    /// One agent and its task.
     Choice,
     /// No model is asked: the only agent gets the request.
     Direct,

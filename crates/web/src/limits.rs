@@ -16,6 +16,7 @@ pub struct Limits {
     pub pause: Duration,
     /// How long a page is cached.
     pub keep: Duration,
+    /// Pages kept.
     pub pages: usize,
 }
 

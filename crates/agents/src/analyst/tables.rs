@@ -161,6 +161,7 @@ fn numbered(text: &str) -> Option<Table> {
     Some(table)
 }
 
+/// Reads a value that lost its type.
 fn plain(text: &str) -> Value {
     match text {
         "NULL" | "None" => Value::Null,

@@ -82,6 +82,7 @@ pub struct Newest {
 /// A statement that passed the guard.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Checked {
+    /// As it is sent.
     pub sql: String,
     /// As the guard wrote it, without a bound on its rows.
     pub guarded: String,

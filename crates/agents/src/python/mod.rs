@@ -16,6 +16,7 @@ perihelion_engine::graph_state! {
     /// The state that the stages pass on.
     pub struct Computation, update ComputationUpdate, version 1 {
         code: String => overwrite,
+        /// A table is wanted.
         table: bool => overwrite,
         runs: u32 => overwrite,
         /// Why the last one failed, or the changes that a person wants.

@@ -215,6 +215,7 @@ fn same_kind(one: &Place, other: &Place, items: &[Item<'_>]) -> bool {
     }
 }
 
+/// Returns the name that an expression is.
 pub fn parts(expr: &Expr) -> Option<Vec<Ident>> {
     match expr {
         Expr::Identifier(ident) => Some(vec![ident.clone()]),

@@ -152,6 +152,7 @@ struct Following {
     service: Service,
     listener: Listener,
     modes: Modes,
+    /// The events that the client has.
     after: Option<(u64, u32)>,
     ready: VecDeque<Bytes>,
     guard: Option<StopWithClient>,

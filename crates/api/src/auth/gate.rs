@@ -52,7 +52,7 @@ pub(crate) struct Gate {
     kept: Mutex<HashMap<String, Router>>,
 }
 
-/// What the process of hosted graphs found out about a caller.
+/// The decision of the process of hosted graphs about a caller.
 #[derive(Default)]
 struct Known {
     /// The caller, if that process decided who it is.

@@ -9,7 +9,7 @@ const BETWEEN: &str = "\n\n";
 pub(crate) struct Paged {
     pub text: Vec<u8>,
     pages: Vec<Page>,
-    /// What the parser says about the parts that it did not read.
+    /// The parser's errors about parts that it did not read.
     pub unread: Vec<String>,
 }
 

@@ -358,7 +358,7 @@ pub async fn fork(
     store.fork(thread, at, new).await
 }
 
-/// Refuses a step beyond the head, or one that was dropped: then nobody knows any more what ran next.
+/// Refuses a step beyond the head, or a dropped step: which nodes ran after it is unknown.
 async fn check_step(store: &dyn Store, info: &ThreadInfo, at: u64) -> Result<(), StoreError> {
     let row = store.history(info.id, Some(at.saturating_add(1)), 1).await?.pop();
     if at == 0 || row.is_some_and(|row| row.seq == at) {

@@ -26,6 +26,7 @@ pub struct Imported {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     pub server: String,
+    /// Where it stood.
     pub key: String,
     /// The environment variable that is referred to instead, and must be set.
     pub variable: String,

@@ -148,6 +148,7 @@ pub struct Progress {
     pub done: f64,
     /// The final value of `done`, if it is known.
     pub total: Option<f64>,
+    /// One short line.
     pub message: String,
 }
 

@@ -84,6 +84,7 @@ fn size(value: &Value) -> u64 {
 #[derive(Clone, Copy, Default)]
 struct Sum {
     steps: u64,
+    /// Schemas within schemas.
     height: usize,
 }
 

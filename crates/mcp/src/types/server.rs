@@ -8,6 +8,7 @@ use super::{error::Result, tool::ToolDefinition};
 
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Knowledge {
+    /// As written in the servers file.
     pub file: String,
     pub content: serde_json::Value,
 }
@@ -37,6 +38,7 @@ pub struct ServerInfo {
     pub name: String,
     /// The operator's description, else the server's instructions or title; may be empty.
     pub description: String,
+    /// Name and version that the server reported.
     pub server_version: String,
     pub protocol_version: String,
     pub tools: Vec<ToolDefinition>,

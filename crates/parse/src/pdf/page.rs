@@ -31,6 +31,7 @@ pub(super) struct Letter {
     pub size: f64,
     /// The font size in horizontal direction: less than `size` for condensed letters.
     pub em: f64,
+    /// The string that it was painted with.
     pub string: usize,
     /// A space was painted before it.
     pub is_apart: bool,
@@ -60,6 +61,7 @@ pub(super) struct Painted<'n, 'd> {
     pub kept: Option<Pictures>,
     /// Letters whose font does not name them.
     pub unknown: usize,
+    /// Letters and digits.
     pub known: usize,
 }
 

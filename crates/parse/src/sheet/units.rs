@@ -15,13 +15,13 @@ pub(super) struct Units {
     styles: BTreeMap<(u32, u32), usize>,
 }
 
-/// What a format writes for numbers that are positive, or negative and written differently.
+/// The texts that a format adds to positive numbers, and to negative ones if they have a section of their own.
 struct Shape {
     positive: Option<Unit>,
     negative: Option<Unit>,
 }
 
-/// What stands before, between and after the digits of a number.
+/// The text before, between and after the digits of a number.
 #[derive(Default)]
 struct Unit {
     /// Signs, and places of digits: one for the whole number, or several for one that is filled with zeros.

@@ -11,6 +11,7 @@ pub enum LiveStatus {
     New,
     /// Its last run ended with an answer.
     Done,
+    /// It is left to the workers.
     Queued,
     Busy,
     Interrupted,

@@ -25,6 +25,7 @@ use host::Host;
 pub struct Interpreter {
     engine: Engine,
     instance: InstancePre<Host>,
+    /// The driver as the interpreter compiled it.
     driver: Arc<Vec<u8>>,
 }
 

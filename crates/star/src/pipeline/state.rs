@@ -130,13 +130,9 @@ pub enum Outcome {
     #[default]
     Working,
     /// A stage has found something, which is still to be judged.
-    Found {
-        finding: Finding,
-    },
-    Judged {
-        finding: Finding,
-        reflection: ReflectionVerdict,
-    },
+    Found { finding: Finding },
+    /// The finding stands.
+    Judged { finding: Finding, reflection: ReflectionVerdict },
     /// The agent failed; `finding` is its partial result.
     Failed {
         error: AgentError,

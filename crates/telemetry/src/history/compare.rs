@@ -61,8 +61,10 @@ pub enum Aspect {
     Call,
     /// A request to a model, a tool or a person.
     Request,
+    /// What came back.
     Result,
     State,
+    /// What runs next.
     Next,
 }
 

@@ -28,6 +28,7 @@ pub enum EventKind {
     Tool,
     Message,
     Result,
+    /// Any of these failed.
     Error,
 }
 

@@ -69,6 +69,7 @@ pub(crate) fn value(question: &InterruptView) -> Value {
 /// A call that a page for approvals shows, with the decisions that it offers.
 struct Review {
     name: String,
+    /// An object.
     arguments: Value,
     description: String,
     allowed: &'static [&'static str],
