@@ -75,7 +75,7 @@ impl Library {
         let database = self.database();
         let mut transaction = database.begin().await?;
         StoredIndex::remove_parent_in(&mut transaction, &self.scope, KIND, id).await?;
-        StoredIndex::give_up_in(&mut transaction, &self.scope, id).await?;
+        StoredIndex::give_up_in(&mut transaction, &self.scope, id, &[]).await?;
         self.count_out(&mut transaction, id).await?;
         let columns = format!("DELETE FROM document {OF_DOCUMENT} RETURNING {}", record::COLUMNS);
         let document = self.gone(&mut transaction, id, columns).await?;

@@ -1,9 +1,9 @@
 //! The embedding models of a tenant: the one in use, and one that is being built.
 
-use perihelion_database::{Query, Value, query};
+use perihelion_database::{Dialect, Query, Value, query};
 use sqlx::AssertSqlSafe;
 
-use super::lists::{parts, with_cast_rows};
+use super::lists::{parts, with_cast_rows, with_rows};
 use super::put::hex;
 use super::{StoredIndex, pgvector, vectors};
 use crate::{ContentHash, Error, Result, Scope, vector};
@@ -120,7 +120,7 @@ impl StoredIndex {
         );
         transaction.execute(&mark.bind(scope.tenant()).bind(model)).await?;
         for part in parts(vectors) {
-            let mut insert = insert_of(part.len(), with_column);
+            let mut insert = insert_of(transaction.dialect(), part.len(), with_column);
             for (hash, values) in part {
                 let unit = vector::unit(values);
                 insert = insert.bind(scope.tenant()).bind(model).bind(hex(hash));
@@ -172,9 +172,10 @@ impl StoredIndex {
 }
 
 /// Begins the statement that stores a number of vectors, also in the extension's column if it exists.
-fn insert_of(rows: usize, with_column: bool) -> Query {
+fn insert_of(dialect: Dialect, rows: usize, with_column: bool) -> Query {
     if with_column {
         with_cast_rows(
+            dialect,
             "INSERT INTO recall_vector (tenant, model, hash, body, embedding) VALUES ",
             rows,
             &["", "", "", "", "::vector"],
@@ -182,10 +183,11 @@ fn insert_of(rows: usize, with_column: bool) -> Query {
                 DO UPDATE SET body = excluded.body, embedding = excluded.embedding",
         )
     } else {
-        with_cast_rows(
+        with_rows(
+            dialect,
             "INSERT INTO recall_vector (tenant, model, hash, body) VALUES ",
             rows,
-            &[""; 4],
+            4,
             " ON CONFLICT (tenant, model, hash) DO UPDATE SET body = excluded.body",
         )
     }

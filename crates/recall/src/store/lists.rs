@@ -2,7 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_database::{Query, Row, Transaction, query};
+use perihelion_database::{Dialect, Query, Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use crate::bm25::Posting;
@@ -32,16 +32,20 @@ impl<'a> Lists<'a> {
         terms: &[String],
         (least, most): (u64, u64),
     ) -> Result<()> {
-        let each = transaction.dialect().pick(
-            "SELECT value AS term FROM json_each($2)",
-            "SELECT term FROM unnest($2) AS listed (term)",
-        );
-        let sql = format!(
-            "SELECT p.term, p.first, p.body FROM ({each}) w CROSS JOIN recall_posting p
-             WHERE p.space = $1 AND p.term = w.term AND p.first <= $4 AND p.first >= coalesce((
+        let blocks = "p.space = $1 AND p.term = w.term AND p.first <= $4 AND p.first >= coalesce((
                 SELECT max(q.first) FROM recall_posting q
-                WHERE q.space = $1 AND q.term = w.term AND q.first <= $3), 0)"
-        );
+                WHERE q.space = $1 AND q.term = w.term AND q.first <= $3), 0)";
+        let sql = match transaction.dialect() {
+            Dialect::Sqlite => format!(
+                "SELECT p.term, p.first, p.body FROM (SELECT value AS term FROM json_each($2)) w
+                 CROSS JOIN recall_posting p WHERE {blocks}"
+            ),
+            // OFFSET makes it look up each term. Otherwise it reads the whole space, until it knows how large that is.
+            Dialect::Postgres => format!(
+                "SELECT w.term, p.first, p.body FROM unnest($2) AS w (term) CROSS JOIN LATERAL
+                 (SELECT p.first, p.body FROM recall_posting p WHERE {blocks} OFFSET 0) p"
+            ),
+        };
         for terms in terms.chunks(TERMS) {
             let read = query(AssertSqlSafe(sql.clone())).binds((
                 self.space,
@@ -102,10 +106,12 @@ impl<'a> Lists<'a> {
 
     /// Writes changed blocks; empty ones are deleted.
     pub(super) async fn write(self, transaction: &mut Transaction<'_>) -> Result<()> {
+        let dialect = transaction.dialect();
         let is_empty = |key: &&(String, u64)| self.blocks.get(*key).is_none_or(Vec::is_empty);
         let (empty, full): (Vec<_>, Vec<_>) = self.changed.iter().partition(|key| is_empty(key));
         for part in parts(&empty) {
             let mut delete = with_rows(
+                dialect,
                 "DELETE FROM recall_posting WHERE (space, term, first) IN (VALUES ",
                 part.len(),
                 3,
@@ -118,6 +124,7 @@ impl<'a> Lists<'a> {
         }
         for part in parts(&full) {
             let mut upsert = with_rows(
+                dialect,
                 "INSERT INTO recall_posting (space, term, first, body) VALUES ",
                 part.len(),
                 4,
@@ -150,15 +157,31 @@ pub(super) fn parts<T>(mut list: &[T]) -> Vec<&[T]> {
 }
 
 /// Begins a statement with rows of placeholders: `{before}($1, $2), ($3, $4){after}`.
-pub(super) fn with_rows(before: &str, rows: usize, columns: usize, after: &str) -> Query {
-    with_cast_rows(before, rows, &vec![""; columns], after)
+pub(super) fn with_rows(
+    dialect: Dialect,
+    before: &str,
+    rows: usize,
+    columns: usize,
+    after: &str,
+) -> Query {
+    with_cast_rows(dialect, before, rows, &vec![""; columns], after)
 }
 
 /// Like [`with_rows`], with a suffix for the placeholder of each column: `::vector`, or empty.
-pub(super) fn with_cast_rows(before: &str, rows: usize, casts: &[&str], after: &str) -> Query {
+pub(super) fn with_cast_rows(
+    dialect: Dialect,
+    before: &str,
+    rows: usize,
+    casts: &[&str],
+    after: &str,
+) -> Query {
     let row = |number: usize| {
         let places = casts.iter().zip(1..);
-        let places = places.map(|(cast, at)| format!("${}{cast}", number * casts.len() + at));
+        let places = places.map(|(cast, at)| match dialect {
+            // A number is a name to SQLite, which looks it up among those of all placeholders.
+            Dialect::Sqlite => "?".to_owned(),
+            Dialect::Postgres => format!("${}{cast}", number * casts.len() + at),
+        });
         format!("({})", places.collect::<Vec<_>>().join(", "))
     };
     let rows: Vec<String> = (0..rows).map(row).collect();

@@ -91,10 +91,11 @@ const SMALL_SHARE: usize = 16;
 /// in the database 5, comparison here less than 1.
 const READ_AFTER: u32 = 4;
 
-/// Items of a space ($3) of a tenant ($1), with their vectors by a model ($2) if they have one.
-const FROM: &str = "SELECT i.number, v.body FROM recall_item i
-     LEFT JOIN recall_vector v ON v.tenant = $1 AND v.model = $2 AND v.hash = i.hash
-     WHERE i.space = $3";
+/// Items of a space ($3) of a tenant ($1), with their vectors by a model ($2) if they have one. Each vector is looked up:
+/// with a join, Postgres may read all of the tenant for a few new items.
+const FROM: &str = "SELECT i.number, (SELECT v.body FROM recall_vector v
+        WHERE v.tenant = $1 AND v.model = $2 AND v.hash = i.hash) AS body
+     FROM recall_item i WHERE i.space = $3";
 
 /// Vectors of spaces that were searched last.
 pub(super) struct Cache {

@@ -140,6 +140,7 @@ impl StoredIndex {
 async fn insert(transaction: &mut Transaction<'_>, space: &Space, new: &[New<'_>]) -> Result<()> {
     for part in parts(new) {
         let mut insert = with_rows(
+            transaction.dialect(),
             "INSERT INTO recall_item (space, number, id, parent, attributes, at, payload, meaning, hash, terms,
                 length, changed) VALUES ",
             part.len(),

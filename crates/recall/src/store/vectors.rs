@@ -16,16 +16,21 @@ impl StoredIndex {
         model: &str,
         hashes: &[ContentHash],
     ) -> Result<Vec<ContentHash>> {
-        let one_of = self.database.dialect().one_of("$3");
+        let listed = self
+            .database
+            .dialect()
+            .pick("(SELECT value AS hash FROM json_each($3)) w", "unnest($3) AS w (hash)");
+        // Each is looked up: Postgres may read all vectors of the tenant for a condition with a list.
         let sql = format!(
-            "SELECT hash FROM recall_vector WHERE tenant = $1 AND model = $2 AND hash {one_of}"
+            "SELECT (SELECT v.hash FROM recall_vector v
+                WHERE v.tenant = $1 AND v.model = $2 AND v.hash = w.hash) FROM {listed}"
         );
         let asked: Vec<String> = hashes.iter().map(hex).collect();
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(model).bind(asked);
         let rows = self.database_of(scope).fetch_all(&read).await?;
-        let found =
-            rows.iter().map(|row| row.get::<String>(0)).collect::<Result<BTreeSet<_>, _>>()?;
-        Ok(hashes.iter().filter(|hash| found.contains(&hex(hash))).copied().collect())
+        let found = rows.iter().map(|row| row.get::<Option<String>>(0));
+        let found: BTreeSet<Option<String>> = found.collect::<Result<_, _>>()?;
+        Ok(hashes.iter().filter(|hash| found.contains(&Some(hex(hash)))).copied().collect())
     }
 
     /// Stores the vectors of texts before an item has them, until the holder releases or replaces the claim.
@@ -53,16 +58,19 @@ impl StoredIndex {
 
     /// Releases the claims of a holder, in the transaction of the caller, who calls
     /// [`Database::scrub`](perihelion_database::Database::scrub) after it; returns the number of deleted vectors, which
-    /// no item had.
+    /// no item had. Those of `stored` texts, which the holder's items have, need no search for other users.
     pub async fn give_up_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,
         holder: &str,
+        stored: &[ContentHash],
     ) -> Result<u64> {
         let delete =
             query("DELETE FROM recall_claim WHERE tenant = $1 AND holder = $2 RETURNING hash");
         let rows = transaction.fetch_all(&delete.bind(scope.tenant()).bind(holder)).await?;
-        let known = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<String>, _>>()?;
+        let mut known = rows.iter().map(|row| row.get(0)).collect::<Result<Vec<String>, _>>()?;
+        let stored: BTreeSet<String> = stored.iter().map(hex).collect();
+        known.retain(|hash| !stored.contains(hash));
         if known.is_empty() { Ok(0) } else { forget_unused(transaction, scope, known).await }
     }
 }

@@ -80,7 +80,7 @@ async fn vectors_belong_to_the_process_that_claims_their_texts_until_it_releases
         let database = index.database_of(&scope());
         for (holder, left) in [("a", &hashes[..2]), ("b", &hashes[..1])] {
             let mut transaction = database.begin().await.unwrap();
-            StoredIndex::give_up_in(&mut transaction, &scope(), holder).await.unwrap();
+            StoredIndex::give_up_in(&mut transaction, &scope(), holder, &[]).await.unwrap();
             transaction.commit().await.unwrap();
             assert_eq!(kept().await, left, "an item has the first");
         }

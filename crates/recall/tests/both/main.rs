@@ -12,6 +12,7 @@ mod generations;
 mod kept;
 mod merging;
 mod pgvector;
+mod reads;
 mod reference;
 mod scopes;
 mod searching;
