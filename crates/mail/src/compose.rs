@@ -117,7 +117,9 @@ pub fn write(
 /// Makes a Message-ID of the account's own domain.
 pub fn own_id(account: &Account, unique: &str) -> Result<String> {
     let address = plain_address(&account.from)?;
-    let domain = address.rsplit('@').next().unwrap_or("localhost");
+    // Servers find no other ID.
+    let domain = address.rsplit('@').next().filter(|domain| domain.is_ascii());
+    let domain = domain.unwrap_or("localhost");
     let plain: String =
         unique.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(80).collect();
     if plain.is_empty() {
