@@ -1,9 +1,9 @@
 //! Fetches a page: public, allowed, in turn, within bounds.
 
-use std::iter::successors;
 use std::sync::Arc;
 
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use perihelion_http::reach::{cause, unpacked};
+use reqwest::header::{CONTENT_TYPE, LOCATION};
 use url::Url;
 
 use crate::cache::Cache;
@@ -137,7 +137,7 @@ impl Web {
                 None => Err(Error::Media { address, media }),
             };
         }
-        let read = bounded(&mut answer, self.limits.bytes).await;
+        let read = unpacked(&mut answer, self.limits.bytes).await;
         let (bytes, is_cut) = read.map_err(|error| self.failed(url, &error))?;
         let parameter = media.split(';').find_map(|part| part.trim().strip_prefix("charset="));
         let charset = parameter.map(|name| name.trim_matches(['"', '\'', ' ']));
@@ -168,7 +168,7 @@ impl Web {
         let address = url.to_string();
         let most = self.limits.document_bytes;
         let (bytes, is_cut) =
-            bounded(answer, most).await.map_err(|error| self.failed(url, &error))?;
+            unpacked(answer, most).await.map_err(|error| self.failed(url, &error))?;
         if is_cut {
             return Err(Error::TooLarge { address, most });
         }
@@ -207,7 +207,7 @@ impl Web {
                 continue;
             }
             let status = answer.status().as_u16();
-            return Ok(match bounded(&mut answer, ROBOTS).await {
+            return Ok(match unpacked(&mut answer, ROBOTS).await {
                 Ok((text, _)) => Rules::read(status, &text),
                 Err(_) => Rules::Closed,
             });
@@ -220,9 +220,8 @@ impl Web {
         if error.is_timeout() {
             return Error::Timeout { address, seconds: self.limits.time.as_secs() };
         }
-        let causes = successors(std::error::Error::source(error), |error| error.source());
-        let innermost = causes.last().map(ToString::to_string);
-        let reason = innermost.unwrap_or_else(|| "it cannot be reached".to_owned());
+        let reason = std::error::Error::source(error).map(cause);
+        let reason = reason.unwrap_or_else(|| "it cannot be reached".to_owned());
         if reason.contains("no public address") {
             Error::NotPublic(address)
         } else {
@@ -234,24 +233,4 @@ impl Web {
 fn redirection(answer: &reqwest::Response) -> Option<&str> {
     let target = answer.headers().get(LOCATION)?.to_str().ok()?;
     answer.status().is_redirection().then_some(target)
-}
-
-/// Reads and unpacks at most so many bytes of a body, and returns whether there were more.
-pub(crate) async fn bounded(
-    answer: &mut reqwest::Response,
-    limit: usize,
-) -> Result<(Vec<u8>, bool), reqwest::Error> {
-    let mut bytes = Vec::new();
-    let mut is_cut = false;
-    while !is_cut && let Some(chunk) = answer.chunk().await? {
-        let room = limit.saturating_sub(bytes.len());
-        bytes.extend(chunk.iter().take(room));
-        is_cut = chunk.len() > room;
-    }
-    let [encoding, media] = [CONTENT_ENCODING, CONTENT_TYPE].map(|name| {
-        let value = answer.headers().get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_ascii_lowercase()
-    });
-    let (bytes, is_more) = perihelion_mime::unpacked(bytes, &encoding, &media, limit);
-    Ok((bytes, is_cut || is_more))
 }

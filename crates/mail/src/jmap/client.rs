@@ -1,5 +1,6 @@
 //! The exchange with a JMAP server.
 
+use perihelion_http::reach::bounded;
 use reqwest::redirect::Policy;
 use reqwest::{Client, RequestBuilder, StatusCode};
 use secrecy::ExposeSecret;
@@ -164,12 +165,9 @@ async fn taken(answer: reqwest::Response) -> Result<Vec<u8>> {
 }
 
 async fn body(mut answer: reqwest::Response) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    while let Some(piece) = answer.chunk().await? {
-        if bytes.len() + piece.len() > LARGEST {
-            return Err(Error::Server(format!("more than {LARGEST} bytes")));
-        }
-        bytes.extend_from_slice(&piece);
+    let (bytes, is_cut) = bounded(&mut answer, LARGEST).await?;
+    if is_cut {
+        return Err(Error::Server(format!("more than {LARGEST} bytes")));
     }
     Ok(bytes)
 }
