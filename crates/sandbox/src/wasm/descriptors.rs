@@ -28,7 +28,12 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         seek(guest, fd, by, from, at)
     });
     wasi!(linker, "fd_tell", |guest, fd: u32, at: u32| seek(guest, fd, 0, 1, at));
-    wasi!(linker, "fd_close", |guest, fd: u32| guest.host.open.close(fd));
+    wasi!(linker, "fd_close", |guest, fd: u32| {
+        if let Open::File(file) = guest.host.open.close(fd)? {
+            guest.host.files.close(file.inode);
+        }
+        Ok(())
+    });
     wasi!(linker, "fd_readdir", |guest, fd: u32, at: u32, size: u32, cookie: u64, used: u32| {
         list(guest, fd, (at, size), cookie, used)
     });

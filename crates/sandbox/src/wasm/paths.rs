@@ -192,7 +192,9 @@ fn open(host: &mut Host, fd: u32, path: &str, wanted: &OpenMode) -> Result<u32, 
         appends: wanted.appends,
         may_write: may_write && wanted.writes,
     };
-    host.open.add(Open::File(file))
+    let opened = host.open.add(Open::File(file))?;
+    host.files.open(inode);
+    Ok(opened)
 }
 
 fn is_scratch_path(path: &str) -> bool {
