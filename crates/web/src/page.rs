@@ -175,8 +175,10 @@ fn links(base: &Url, text: &str, most: usize) -> Vec<Link> {
     let lower = text.to_ascii_lowercase();
     let mut links: Vec<Link> = Vec::new();
     let mut at = 0;
-    while let Some(start) = lower.get(at..).and_then(|rest| rest.find("<a ")) {
-        let start = at + start;
+    for (start, _) in lower.match_indices("<a") {
+        if start < at || name_of(&lower, start + 1) != "a" {
+            continue;
+        }
         let Some(end) = text.get(start..).and_then(|rest| rest.find('>')).map(|end| start + end)
         else {
             break;
@@ -208,11 +210,17 @@ fn links(base: &Url, text: &str, most: usize) -> Vec<Link> {
 
 fn attribute(tag: &str, name: &str) -> Option<String> {
     let lower = tag.to_ascii_lowercase();
-    let start = lower.find(&format!("{name}="))? + name.len() + 1;
-    let rest = tag.get(start..)?;
+    let mut values = lower.match_indices(name).filter_map(|(at, _)| {
+        // Not the end of a longer name, such as `data-href`.
+        let is_whole =
+            lower[..at].ends_with(|c: char| c.is_ascii_whitespace() || "\"'".contains(c));
+        let value = tag.get(at + name.len()..)?.trim_start().strip_prefix('=')?;
+        is_whole.then(|| value.trim_start())
+    });
+    let rest = values.next()?;
     let value = match rest.chars().next()? {
         quote @ ('"' | '\'') => rest.get(1..)?.split(quote).next()?,
-        _ => rest.split([' ', '>', '\t', '\n']).next()?,
+        _ => rest.split(|c: char| c.is_ascii_whitespace() || c == '>').next()?,
     };
     Some(value.replace("&amp;", "&").trim().to_owned())
 }
@@ -262,6 +270,16 @@ mod tests {
             assert_eq!(page.links[0].url, moon, "{head}");
             assert!(page.text.contains(&format!("({moon})")), "{head}: {}", page.text);
         }
+    }
+
+    #[test]
+    fn links_are_found_however_their_tags_are_written() {
+        let url = Url::parse("https://sea.test/a").unwrap();
+        let text = "<p><a\n  data-href='/no' class=x\n  href = \"/one\">One</a> <A HREF=/two>Two</A> <abbr href=/no>no</abbr></p>";
+        let page = read(&url, "text/html", text, &Limits::default());
+        let links: Vec<(&str, &str)> =
+            page.links.iter().map(|link| (link.url.as_str(), link.text.as_str())).collect();
+        assert_eq!(links, [("https://sea.test/one", "One"), ("https://sea.test/two", "Two")]);
     }
 
     #[test]
