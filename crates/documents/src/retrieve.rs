@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_recall::{EmbeddingError, EmbeddingModel, Hit, Index as _, QueryVector, Search};
+use perihelion_recall::{EmbeddingError, EmbeddingModel, Hit, QueryVector, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;

@@ -1,31 +1,10 @@
-//! The interface of every index: queries and results.
+//! Queries, and what they find.
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::{Error, Item, Scope};
-
-/// Keeps items and finds them again; the same items give the same list in each implementation.
-#[async_trait]
-pub trait Index: Send + Sync {
-    /// Stores items, each replacing the one with its ID; all of them or none.
-    ///
-    /// # Errors
-    /// [`Error::Unnamed`] for an item without an id, [`Error::Database`].
-    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error>;
-
-    /// Finds matching items, best first; equal ones in the order in which they were stored.
-    async fn search(&self, search: &Search) -> Result<Found, Error>;
-
-    /// Removes items by ID and returns how many there were; after it returns they cannot be found.
-    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error>;
-
-    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error>;
-
-    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error>;
-}
+use crate::Scope;
 
 #[derive(Clone, Debug)]
 pub struct Search {

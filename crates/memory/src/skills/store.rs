@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Row, query};
-use perihelion_recall::{Hit, Index as _, QueryVector, Scope, Search, StoredIndex};
+use perihelion_recall::{Hit, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
 
 use super::{Step, likeness::likeness};

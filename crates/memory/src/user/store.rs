@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Query, Row, Transaction, query};
-use perihelion_recall::{Index as _, Item, QueryVector, Scope, Search, StoredIndex};
+use perihelion_recall::{Item, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::AssertSqlSafe;

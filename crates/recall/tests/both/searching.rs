@@ -1,10 +1,11 @@
 //! What is found, and by what.
 
 use chrono::{DateTime, Utc};
-use perihelion_recall::{Filter, Index as _, Item, QueryVector, Scope, Search, content_hash};
+use perihelion_recall::{Filter, Item, QueryVector, Scope, Search, content_hash};
 use serde_json::json;
 
 use crate::databases::on_each;
+use crate::index::Index as _;
 
 fn scope() -> Scope {
     Scope::new("acme", "ada").unwrap()
