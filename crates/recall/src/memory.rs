@@ -36,7 +36,7 @@ impl WordIndex {
 
     /// Ranks the texts that share words with a question, given in weighted parts.
     pub fn rank(&self, question: &[(f64, &str)]) -> Vec<Scored> {
-        rank(self.statistics, &self.occurrences(question), |_| true)
+        rank(self.statistics, &self.occurrences(question), |_| true, usize::MAX)
     }
 
     pub fn len(&self) -> usize {

@@ -12,7 +12,7 @@ use super::nearest::{self, Cache};
 use super::pgvector::Pgvector;
 use super::recent::{Terms, Waiting};
 use super::space::{self, Space};
-use crate::bm25::{Occurrences, Posting, Scored, best, join};
+use crate::bm25::{Occurrences, Posting, Scored, join, rank};
 use crate::memory::RELATED;
 use crate::words::{Language, QueryTerm, beginning, related, wanted};
 use crate::{Found, Hit, Result, Scope, Search, fuse};
@@ -53,7 +53,7 @@ pub(super) async fn search(
         let passes =
             |number: u64| passing.as_ref().is_none_or(|all| all.binary_search(&number).is_ok());
         let words = occurrences(&database, &space, search).await?;
-        for one in best(space.statistics, &words, passes, depth) {
+        for one in rank(space.statistics, &words, passes, depth) {
             by_words.push(((at, one.item), one.score));
             known.entry((at, one.item)).or_default().words = Some(one);
         }
