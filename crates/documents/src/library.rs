@@ -135,16 +135,8 @@ impl Library {
         );
         let read = self.query(AssertSqlSafe(sql)).bind(given);
         let rows = self.database().fetch_all(&read).await?;
-        let mut found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
-        match found.len() {
-            1 if !given.is_empty() => Ok(found.remove(0)),
-            0 | 1 => Err(Error::Unknown(given.to_owned())),
-            _ => {
-                let candidates: Vec<String> =
-                    found.iter().take(5).map(|one| format!("{} ({})", one.id, one.title)).collect();
-                Err(Error::Ambiguous { given: given.to_owned(), candidates: candidates.join(", ") })
-            }
-        }
+        let found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
+        only(given, found, |one| format!("{} ({})", one.id, one.title))
     }
 
     /// Reads a part of a document's text; from its beginning to its end by default.
@@ -222,6 +214,18 @@ impl Library {
 
     pub async fn close(&self) {
         self.index.database().close().await;
+    }
+}
+
+/// Returns the only one that was found by a text; the error shows some if there are several.
+pub(crate) fn only<T>(given: &str, mut found: Vec<T>, shown: impl Fn(&T) -> String) -> Result<T> {
+    match found.len() {
+        1 if !given.is_empty() => Ok(found.remove(0)),
+        0 | 1 => Err(Error::Unknown(given.to_owned())),
+        _ => {
+            let candidates: Vec<String> = found.iter().take(5).map(shown).collect();
+            Err(Error::Ambiguous { given: given.to_owned(), candidates: candidates.join(", ") })
+        }
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::json;
 
 use crate::library::{KIND, check_collection};
 use crate::question::{IS, person_keys};
-use crate::segments::Places;
+use crate::segments::{Places, Range};
 use crate::{Error, Library};
 use perihelion_parse::Parsed;
 use perihelion_parse::chunk::{Chunks, Options, chunk};
@@ -64,6 +64,12 @@ pub(crate) struct Payload {
     /// As in [`crate::Source`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recognized: Option<u8>,
+}
+
+impl Payload {
+    pub fn range(&self) -> Range {
+        Range { document: self.document.clone(), start: self.start, end: self.end }
+    }
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> String {

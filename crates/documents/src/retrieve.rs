@@ -221,21 +221,16 @@ impl Library {
         });
         let by_words_only = failed.or(unknown);
         let titles = self.titles(&hits).await?;
-        let ranges = hits.iter().map(|(_, payload)| Range {
-            document: payload.document.clone(),
-            start: payload.start,
-            end: payload.end,
-        });
+        let ranges = hits.iter().map(|(_, payload)| payload.range());
         let quotes = self.texts(&ranges.collect::<Vec<_>>()).await?;
         let candidates = hits.into_iter().zip(quotes).filter_map(|((hit, payload), quote)| {
             let title = titles.get(&payload.document)?.clone();
-            Some(candidate(&hit, payload, quote?, title))
+            let Hit { score, coverage, similarity, .. } = hit;
+            Some(Candidate { payload, score, coverage, similarity, quote: quote?, title })
         });
         let mut best: Vec<Candidate> = candidates.collect();
-        let quotes = best.iter().filter(|one| one.payload.page.is_some()).map(|one| {
-            let Payload { document, start, end, .. } = &one.payload;
-            (Range { document: document.clone(), start: *start, end: *end }, one.quote.as_str())
-        });
+        let quotes = best.iter().filter(|one| one.payload.page.is_some());
+        let quotes = quotes.map(|one| (one.payload.range(), one.quote.as_str()));
         let pages = self.pages_of_matches(&asked.text, &quotes.collect::<Vec<_>>()).await?;
         let paged = best.iter_mut().filter(|one| one.payload.page.is_some());
         for (candidate, page) in paged.zip(pages) {
@@ -285,17 +280,6 @@ async fn vector(model: &dyn EmbeddingModel, text: &str) -> Result<QueryVector, E
     let none = || EmbeddingError::Failed("the endpoint answered without a vector".to_owned());
     let values = vectors.into_iter().next().ok_or_else(none)?;
     Ok(QueryVector { model: model.model().to_owned(), values })
-}
-
-fn candidate(hit: &Hit, payload: Payload, quote: String, title: String) -> Candidate {
-    Candidate {
-        payload,
-        score: hit.score,
-        coverage: hit.coverage,
-        similarity: hit.similarity,
-        quote,
-        title,
-    }
 }
 
 fn source(candidate: &Candidate) -> Source {

@@ -168,16 +168,11 @@ impl DocumentThreads {
         Ok(())
     }
 
-    /// Returns every addition of a document, including failed ones.
-    pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
-        Ok(self.library.attempts(given).await?)
-    }
-
     /// Deletes a document, and every thread that added it or one of its versions; also the remains of a failed
     /// addition.
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
         // The threads first: without the document nobody would find them.
-        let attempts = self.begun(given).await?;
+        let attempts = self.library.attempts(given).await?;
         self.forget(&attempts).await?;
         Ok(self.library.delete(given).await?)
     }

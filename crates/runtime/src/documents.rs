@@ -176,7 +176,7 @@ impl Documents {
 
     /// Returns every addition of a document, including failed ones.
     pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
-        Ok(self.threads.begun(given).await?)
+        Ok(self.threads.library.attempts(given).await?)
     }
 
     /// Deletes a document, and every thread that added it or one of its versions; also the remains of a failed
