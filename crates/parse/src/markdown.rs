@@ -25,7 +25,7 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
 }
 
 /// Finds the headings (without ends) and tables of a Markdown text.
-pub(crate) fn structure(text: &str) -> (Vec<Section>, Vec<Table>) {
+fn structure(text: &str) -> (Vec<Section>, Vec<Table>) {
     let options = Options::ENABLE_TABLES | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     let mut sections = Vec::new();
     let mut tables: Vec<Table> = Vec::new();

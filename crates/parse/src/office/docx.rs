@@ -104,8 +104,6 @@ struct Reader {
 struct Inline<'a, 'i> {
     text: String,
     boxes: Vec<Node<'a, 'i>>,
-    /// All of it is one formula.
-    formulas: usize,
 }
 
 impl Reader {
@@ -271,12 +269,8 @@ fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize
                 for formula in formulas {
                     inline.text.push_str(&format!("\n$${}$$\n", math::latex(formula)));
                 }
-                inline.formulas += 1;
             }
-            "oMath" => {
-                inline.text.push_str(&format!(" ${}$ ", math::latex(child)));
-                inline.formulas += 1;
-            }
+            "oMath" => inline.text.push_str(&format!(" ${}$ ", math::latex(child))),
             "txbxContent" => inline.boxes.push(child),
             "AlternateContent" => {
                 if let Some(choice) = choice(child) {
