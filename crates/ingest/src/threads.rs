@@ -1,12 +1,11 @@
 //! Documents that are added and deleted with the threads that do it, for all who let people or programs do so.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use perihelion_documents::{
     Attempt, Deleted, Document, EmbeddingModel, Library, Scope, stored_title,
 };
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::adding::{Listener, Parts, Reading, failure, run};
@@ -109,8 +108,7 @@ impl DocumentThreads {
         // Before there is a thread, so that what is left of it is found by the document.
         self.library.begin(&collection, &name, &hash, clock::now()).await?;
         let documents = self.clone();
-        let kept = Mutex::new(HashMap::new());
-        let parts = Parts { documents, read, listener, thread, kept };
+        let parts = Parts { documents, read, listener, thread, prepared: OnceCell::new() };
         let input = WorkUpdate::new()
             .path(name.clone())
             .collection(collection)
