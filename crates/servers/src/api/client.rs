@@ -88,7 +88,7 @@ impl Client {
 
     /// Returns whether requests contain anything that only the operator's addresses may see.
     pub fn has_secrets(&self) -> bool {
-        !self.fixed.is_empty() || !self.credentials.is_empty()
+        !self.fixed.is_empty() || !self.credentials.config.is_empty()
     }
 
     /// Sends a request; renews a rejected token once, and waits if the server requests it.
@@ -202,7 +202,7 @@ impl Client {
             self.fixed.iter().any(|(fixed, _)| fixed.eq_ignore_ascii_case(name))
                 && !name.starts_with("accept")
         };
-        let mut shown = self.credentials.redact(text);
+        let mut shown = self.credentials.config.redact(text);
         for (name, value) in &request.headers {
             let secret = value.rsplit(' ').next().unwrap_or_default();
             // A year or another short word is no secret.

@@ -9,14 +9,9 @@ mod answers;
 mod tools;
 
 use std::path::PathBuf;
-use std::sync::Arc;
-
-use perihelion_database::Database;
-use perihelion_documents::{EmbeddingModel, Library, Scope};
 
 use perihelion_engine::checkpoint;
-use perihelion_ingest::{self as ingest, OWNER, TENANT, embeddings, library_of};
-use perihelion_settings::config::{Overrides, Settings};
+use perihelion_ingest::{self as ingest, OWNER};
 pub use tools::Server;
 
 /// The field in which a call names its tenant.
@@ -74,22 +69,3 @@ pub enum Error {
 }
 
 type Result<T, E = Error> = std::result::Result<T, E>;
-
-struct Opened {
-    library: Library,
-    embeddings: Option<Arc<dyn EmbeddingModel>>,
-    settings: Settings,
-}
-
-async fn open(options: &Options) -> Result<Opened> {
-    let env = |name: &str| std::env::var(name).ok();
-    let overrides = Overrides { database: options.database.clone(), ..Overrides::default() };
-    let file = Settings::file(None, &env);
-    let settings = Settings::load(overrides, file.as_deref(), &env)?;
-    let database = Database::open(settings.store.database.expose()).await?;
-    let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
-    let embeddings = if options.words_only { None } else { embeddings(&settings)? };
-    let library = library_of(&settings, database, scope)?;
-    let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-    Ok(Opened { library, embeddings, settings })
-}

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use perihelion_database::Database;
 use perihelion_documents::{
     COLLECTION, EmbeddingModel, Library, Limits, Query, Read, Scope, Source,
 };
@@ -15,10 +16,11 @@ use super::answers::{
     AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hit, Hits, Listed,
     ReadDocument, SearchDocuments,
 };
-use super::{Error, Opened, Options, Result, TENANT_META};
+use super::{Error, Options, Result, TENANT_META};
 use crate::root::Root;
 use perihelion_engine::checkpoint::{self, Archive, Keyring};
-use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
+use perihelion_ingest::{DocumentThreads, NewDocument, TENANT, embeddings, library_of, summarizer};
+use perihelion_settings::config::{Overrides, Settings};
 use perihelion_toolbox::prelude::*;
 use perihelion_toolbox::{Serving, config, lines, respond};
 
@@ -35,7 +37,9 @@ const NO_MODEL: &str = "this server has no model for descriptions; set models.ur
 const NO_ANSWER: &str = "the model did not describe the document; see the log of this server";
 
 pub struct Server {
-    opened: Opened,
+    library: Library,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+    settings: Settings,
     /// Whether documents are added without descriptions.
     undescribed: bool,
     /// Opened for an addition or a deletion: searches need neither threads nor their keys.
@@ -54,8 +58,18 @@ impl Server {
             let opened = Root::open(path).map(Arc::new);
             opened.map_err(|source| Error::Root { path: path.clone(), source })
         };
+        let env = |name: &str| std::env::var(name).ok();
+        let overrides = Overrides { database: options.database.clone(), ..Overrides::default() };
+        let file = Settings::file(None, &env);
+        let settings = Settings::load(overrides, file.as_deref(), &env)?;
+        let database = Database::open(settings.store.database.expose()).await?;
+        let scope =
+            Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
+        let embeddings = if options.words_only { None } else { embeddings(&settings)? };
         let server = Self {
-            opened: super::open(options).await?,
+            library: library_of(&settings, database, scope)?,
+            embeddings: embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>),
+            settings,
             undescribed: options.undescribed,
             threads: OnceCell::new(),
             believes_callers,
@@ -175,21 +189,21 @@ impl Server {
 
 impl Server {
     fn model(&self) -> Option<&dyn EmbeddingModel> {
-        self.opened.embeddings.as_deref()
+        self.embeddings.as_deref()
     }
 
     async fn threads(&self, meta: &RequestMetaObject) -> Result<DocumentThreads> {
         let open = async || {
-            let settings = &self.opened.settings;
+            let settings = &self.settings;
             let model = if self.undescribed { None } else { summarizer(&settings.models)? };
             let keys = Keyring::of_found(settings.encryption.exposed())?;
             let url = settings.store.database.expose();
             let archive = settings.archive.dir.clone().map(Archive::new);
             Ok::<_, Error>(DocumentThreads {
-                library: self.opened.library.clone(),
+                library: self.library.clone(),
                 store: checkpoint::open_with(url, keys, archive).await?,
                 model,
-                embeddings: self.opened.embeddings.clone(),
+                embeddings: self.embeddings.clone(),
                 stop: CancellationToken::new(),
             })
         };
@@ -200,10 +214,10 @@ impl Server {
     fn library(&self, meta: &RequestMetaObject) -> Result<Library> {
         let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
         let Some(tenant) = tenant.filter(|_| self.believes_callers) else {
-            return Ok(self.opened.library.clone());
+            return Ok(self.library.clone());
         };
-        let scope = Scope::new(tenant, self.opened.library.scope().owner());
-        Ok(self.opened.library.within(&scope.map_err(perihelion_documents::Error::from)?))
+        let scope = Scope::new(tenant, self.library.scope().owner());
+        Ok(self.library.within(&scope.map_err(perihelion_documents::Error::from)?))
     }
 
     async fn list(&self, meta: &RequestMetaObject) -> Result<Documents> {
