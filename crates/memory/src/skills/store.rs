@@ -71,7 +71,7 @@ pub struct Match {
 
 #[derive(Clone)]
 pub struct Skills {
-    pub(super) index: StoredIndex,
+    pub index: StoredIndex,
 }
 
 const COLUMNS: &str =
@@ -79,14 +79,6 @@ const COLUMNS: &str =
      made_at, used_at";
 
 impl Skills {
-    pub fn new(index: StoredIndex) -> Self {
-        Self { index }
-    }
-
-    pub fn index(&self) -> &StoredIndex {
-        &self.index
-    }
-
     /// Returns usable skills that are like a task, best first; those whose tools changed become stale.
     pub async fn recall(
         &self,

@@ -30,7 +30,7 @@ pub struct Entry {
 /// The memories of a database; the scope is the tenant and the user.
 #[derive(Clone)]
 pub struct UserMemory {
-    index: StoredIndex,
+    pub index: StoredIndex,
 }
 
 const COLUMNS: &str = "kind, name, value, since, until, source";
@@ -47,14 +47,6 @@ const NOTE_FORGOTTEN: &str =
      WHERE excluded.at > user_forgotten.at";
 
 impl UserMemory {
-    pub fn new(index: StoredIndex) -> Self {
-        Self { index }
-    }
-
-    pub fn index(&self) -> &StoredIndex {
-        &self.index
-    }
-
     /// Stores a value from now on; an earlier one gets an end and stays. The same value again has no effect.
     ///
     /// # Errors
