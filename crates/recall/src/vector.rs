@@ -55,9 +55,6 @@ pub trait EmbeddingModel: Send + Sync {
     /// Returns the model's name, the key of its vectors.
     fn model(&self) -> &str;
 
-    /// Returns the length of its vectors, if it is configured.
-    fn dimension(&self) -> Option<usize>;
-
     /// Returns the maximum number of texts in one request.
     fn batch(&self) -> usize {
         64

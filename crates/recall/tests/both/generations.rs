@@ -23,10 +23,6 @@ impl EmbeddingModel for Lengths {
         self.model
     }
 
-    fn dimension(&self) -> Option<usize> {
-        Some(self.dimension)
-    }
-
     fn batch(&self) -> usize {
         4
     }
@@ -89,10 +85,6 @@ struct Picky {
 impl EmbeddingModel for Picky {
     fn model(&self) -> &str {
         "picky"
-    }
-
-    fn dimension(&self) -> Option<usize> {
-        Some(2)
     }
 
     fn batch(&self) -> usize {
