@@ -101,8 +101,10 @@ impl ImapMailbox {
                     uids.extend(imap.search(&key).await?);
                 }
                 // One more than is shown, so that it is known that there are more.
-                let uids: Vec<u32> = uids.into_iter().rev().take(THREAD + 1).collect();
-                for (uid, _, bytes) in fetch(&mut imap, &uids, WHOLE).await? {
+                for uid in uids.into_iter().rev().take(THREAD + 1) {
+                    // One at a time, because each can have large attachments.
+                    let fetched = fetch(&mut imap, &[uid], WHOLE).await?.into_iter().next();
+                    let Some((uid, _, bytes)) = fetched else { continue };
                     let read = message::read(&bytes, folder, uid);
                     if !messages.iter().any(|known| known.id == read.id) {
                         messages.push(read);

@@ -65,6 +65,7 @@ impl Options {
         match Mailbox::open_jmap(self.account(token)?, &server).await {
             Err(
                 error @ (perihelion_mail::Error::NoJmap(_)
+                | perihelion_mail::Error::Timeout(_)
                 | perihelion_mail::Error::Unreachable { .. }),
             ) if self.imap.is_some() => {
                 tracing::warn!("using IMAP: {error}");
