@@ -46,12 +46,8 @@ impl Library {
              ON CONFLICT (tenant, owner, id, hash) DO UPDATE SET collection = excluded.collection,
                 path = excluded.path, began_at = excluded.began_at",
         );
-        let insert = insert
-            .bind(prepare::id(&self.scope, collection, path))
-            .bind(hash)
-            .bind(collection)
-            .bind(path)
-            .bind(now);
+        let id = prepare::id(&self.scope, collection, path);
+        let insert = insert.binds((id, hash, collection, path, now));
         self.database().execute(&insert).await?;
         Ok(())
     }

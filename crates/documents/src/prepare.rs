@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::library::{KIND, check_collection};
 use crate::question::{IS, person_keys};
@@ -42,14 +42,6 @@ pub struct Prepared {
     pub parsed: Parsed,
     pub chunks: Chunks,
     pub now: DateTime<Utc>,
-}
-
-/// A parent's range in characters.
-pub(crate) struct ParentRange {
-    pub first: usize,
-    pub past: usize,
-    pub page: Option<u32>,
-    pub section: Vec<String>,
 }
 
 #[derive(Clone, Debug, Serialize, Deserialize)]
@@ -177,15 +169,15 @@ impl Prepared {
         items.collect()
     }
 
-    pub(crate) fn parents(&self) -> Vec<ParentRange> {
+    /// Returns the parents as rows, which count in characters.
+    pub(crate) fn parents(&self) -> Vec<Json> {
         let mut places = Places::new(&self.parsed.text);
-        let ranges = self.chunks.parents.iter().map(|parent| ParentRange {
-            first: places.character(parent.start),
-            past: places.character(parent.end),
-            page: parent.page,
-            section: parent.section.clone(),
+        let rows = self.chunks.parents.iter().enumerate().map(|(number, parent)| {
+            let first = places.character(parent.start);
+            let past = places.character(parent.end);
+            json!({ "number": number, "first": first, "past": past, "page": parent.page, "section": parent.section })
         });
-        ranges.collect()
+        rows.collect()
     }
 }
 
