@@ -10,8 +10,7 @@ mod tools;
 
 use std::path::PathBuf;
 
-use perihelion_engine::checkpoint;
-use perihelion_ingest::{self as ingest, OWNER};
+use perihelion_ingest::OWNER;
 pub use tools::Server;
 
 /// The field in which a call names its tenant.
@@ -43,23 +42,13 @@ pub struct Options {
     pub read_only: bool,
 }
 
-/// Why documents cannot be served, or a call failed.
+/// Why documents cannot be served, or a call failed, for a reason of this server's own.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(transparent)]
-    Documents(#[from] perihelion_documents::Error),
-    #[error(transparent)]
-    Database(#[from] perihelion_database::Error),
-    #[error(transparent)]
-    Threads(#[from] checkpoint::Error),
-    #[error(transparent)]
-    Adding(#[from] ingest::Error),
-    #[error(transparent)]
-    Settings(#[from] perihelion_settings::config::Error),
     #[error("cannot serve the directory {}: {source}", path.display())]
     Root { path: PathBuf, source: std::io::Error },
     #[error("no HTTP client can be made for the embeddings endpoint and the parser: {0}")]
-    Client(#[from] reqwest::Error),
+    Client(#[source] reqwest::Error),
     #[error("pass either `path` or `text`")]
     PathOrText,
     #[error("cannot read {path}: {source}")]
@@ -68,4 +57,4 @@ pub enum Error {
     ReadOnly,
 }
 
-type Result<T, E = Error> = std::result::Result<T, E>;
+type Result<T, E = crate::Cause> = std::result::Result<T, E>;

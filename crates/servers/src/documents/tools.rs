@@ -17,6 +17,7 @@ use super::answers::{
     ReadDocument, SearchDocuments,
 };
 use super::{Error, Options, Result, TENANT_META};
+use crate::Cause;
 use crate::root::Root;
 use perihelion_engine::checkpoint::{self, Archive, Keyring};
 use perihelion_ingest::{DocumentThreads, NewDocument, TENANT, embeddings, library_of, summarizer};
@@ -63,11 +64,11 @@ impl Server {
         let file = Settings::file(None, &env);
         let settings = Settings::load(overrides, file.as_deref(), &env)?;
         let database = Database::open(settings.store.database.expose()).await?;
-        let scope =
-            Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
-        let embeddings = if options.words_only { None } else { embeddings(&settings)? };
+        let scope = Scope::new(TENANT, &options.owner)?;
+        let embeddings = if options.words_only { Ok(None) } else { embeddings(&settings) };
+        let embeddings = embeddings.map_err(Error::Client)?;
         let server = Self {
-            library: library_of(&settings, database, scope)?,
+            library: library_of(&settings, database, scope).map_err(Error::Client)?,
             embeddings: embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>),
             settings,
             undescribed: options.undescribed,
@@ -199,7 +200,7 @@ impl Server {
             let keys = Keyring::of_found(settings.encryption.exposed())?;
             let url = settings.store.database.expose();
             let archive = settings.archive.dir.clone().map(Archive::new);
-            Ok::<_, Error>(DocumentThreads {
+            Ok::<_, Cause>(DocumentThreads {
                 library: self.library.clone(),
                 store: checkpoint::open_with(url, keys, archive).await?,
                 model,
@@ -216,8 +217,7 @@ impl Server {
         let Some(tenant) = tenant.filter(|_| self.believes_callers) else {
             return Ok(self.library.clone());
         };
-        let scope = Scope::new(tenant, self.library.scope().owner());
-        Ok(self.library.within(&scope.map_err(perihelion_documents::Error::from)?))
+        Ok(self.library.within(&Scope::new(tenant, self.library.scope().owner())?))
     }
 
     async fn list(&self, meta: &RequestMetaObject) -> Result<Documents> {
@@ -237,7 +237,7 @@ impl Server {
 
     async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<DeletedDocument> {
         if self.read_only {
-            return Err(Error::ReadOnly);
+            return Err(Error::ReadOnly.into());
         }
         let gone = self.threads(meta).await?.delete(document).await?;
         let title = gone.title().to_owned();
@@ -246,7 +246,7 @@ impl Server {
 
     async fn add(&self, meta: &RequestMetaObject, asked: AddDocument) -> Result<AddedDocument> {
         if self.read_only {
-            return Err(Error::ReadOnly);
+            return Err(Error::ReadOnly.into());
         }
         let (path, bytes) = match (asked.path, asked.text) {
             (Some(path), None) => {
@@ -267,7 +267,7 @@ impl Server {
                 };
                 (name, text.into_bytes())
             }
-            _ => return Err(Error::PathOrText),
+            _ => return Err(Error::PathOrText.into()),
         };
         let place = NewDocument {
             shown: path.clone(),
