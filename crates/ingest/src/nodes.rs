@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{ModelDescriber, adding::Parts};
+use crate::{DocumentModel, adding::Parts};
 use perihelion_documents::{Input, Prepared, Step};
 use perihelion_engine::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, NodeError, NodeOutput, Outcome,
@@ -79,7 +79,7 @@ pub(super) async fn describe(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
     };
     (parts.listener)(Step::Describe);
     let prepared = prepared(&parts, &ctx).await?;
-    let describer = ModelDescriber { model, thread: parts.thread.to_string() };
+    let describer = DocumentModel { model, thread: parts.thread.to_string() };
     // The request names the document and does not hold it: what a thread keeps outlives a deleted document.
     let request = EffectRequest {
         class: EffectClass::Inquiry,
