@@ -232,7 +232,7 @@ impl Library {
             let payload = serde_json::from_value::<Payload>(payload).ok();
             ranges.extend(payload.map(|payload| (payload.start, payload.end)));
         }
-        // In their order, so that the text is gone through once.
+        // In their order, so that the text is read once.
         ranges.sort_unstable();
         let mut places = Places::new(&body);
         let pieces = ranges.into_iter().filter_map(|(start, end)| places.part(start, end));

@@ -39,7 +39,7 @@ fn parser_with(tesseract: Option<Tesseract>) -> Parser {
     arguments.push("--".into());
     match std::env::current_exe() {
         Ok(program) => Parser::Process { program, arguments, limits: Limits::default(), timeout },
-        // Without a name of its own the program cannot start itself.
+        // The program cannot start itself without the path of its executable.
         Err(_) => Parser::Here(Limits { tesseract, ..Limits::default() }),
     }
 }

@@ -169,7 +169,7 @@ impl DocumentThreads {
     /// Deletes a document, and every thread that added it or one of its versions; also the remains of a failed
     /// addition.
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
-        // The threads first: without the document nobody would find them.
+        // The threads first: they are found by the document.
         let attempts = self.library.attempts(given).await?;
         self.forget(&attempts).await?;
         Ok(self.library.delete(given).await?)

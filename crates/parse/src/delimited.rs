@@ -17,7 +17,7 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     let decoded = crate::encoding::decode(bytes)?;
     limits.check_text(decoded.text.len())?;
     let text = decoded.text.as_str();
-    // Excel is told the delimiter in a line of its own.
+    // Files for Excel can name the delimiter in a separate line.
     let (first, after) = text.split_once('\n').unwrap_or((text, ""));
     let first = first.trim_start_matches([' ', '"']);
     let is_declared = first.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("sep="));
@@ -84,7 +84,7 @@ fn unescaped(text: &str, delimiter: u8) -> Cow<'_, str> {
     Cow::Owned(doubled)
 }
 
-/// Reads the records, and counts the lines whose quotation mark takes those below them for its own.
+/// Reads the records, and counts the lines with a quotation mark that is closed in a later line by mistake.
 fn records(text: &str, delimiter: u8) -> Result<(Vec<Vec<String>>, usize), Error> {
     let broken = |error| Error::broken(Format::Csv, error);
     let fields = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect();
@@ -187,7 +187,7 @@ fn delimiter(text: &str) -> u8 {
     best.1
 }
 
-/// Returns whether each comma of the first records stands in a number.
+/// Returns whether each comma of the first records is part of a number.
 fn is_decimal_comma(text: &str) -> bool {
     text.lines().take(SAMPLE).all(|line| {
         let parts: Vec<&str> = line.split(',').collect();

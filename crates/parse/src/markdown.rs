@@ -54,7 +54,7 @@ fn structure(text: &str) -> (Vec<Section>, Vec<Table>) {
             }
             Event::End(TagEnd::TableHead) => header_end = range.end,
             Event::End(TagEnd::Table) => {
-                // The rule stands on the line below the header.
+                // The rule is on the line below the header.
                 let rest = &text[header_end..range.end];
                 let rule = rest.trim_start_matches('\n').split('\n').next().unwrap_or_default();
                 let skipped = rest.len() - rest.trim_start_matches('\n').len();

@@ -339,7 +339,7 @@ impl Reader<'_> {
         let text = std::mem::take(&mut self.text);
         let marker = crate::builder::one_line(&std::mem::take(&mut self.marker));
         let level = self.headings.get(&self.group.style).copied().or(self.group.level);
-        // The signs of lists are letters of fonts that hold nothing but signs.
+        // The signs of lists are letters of fonts that consist of signs.
         let is_sign = !marker.is_empty() && !marker.chars().any(char::is_alphanumeric);
         let marker = if is_sign { "-".to_owned() } else { marker };
         match level {

@@ -10,7 +10,7 @@ use crate::{Error, Item, Result};
 /// The weight of an occurrence of a related word.
 pub(crate) const RELATED: f64 = 0.5;
 
-/// Texts by number, findable by their words: one space of an index, without scopes, for who holds it alone.
+/// Texts by number, findable by their words: one space of an index, without scopes, for one owner.
 #[derive(Clone, Debug, Default)]
 pub struct WordIndex {
     statistics: Statistics,

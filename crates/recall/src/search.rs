@@ -115,7 +115,7 @@ impl Search {
 pub struct Found {
     /// Best first.
     pub hits: Vec<Hit>,
-    /// Whether meaning had a part in it; false without a vector, or when the index holds no vectors of that model.
+    /// Whether vectors were used; false without a vector, or if the index has no vectors of that model.
     pub by_meaning: bool,
 }
 

@@ -41,7 +41,7 @@ impl Web {
         let client = reqwest::Client::builder()
             // Decided at the connection: a name that was public a moment ago need not be so now.
             .dns_resolver(Arc::new(addresses.clone()))
-            // A proxy would connect for us, and ask nobody.
+            // A proxy would connect without this check.
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(limits.time)

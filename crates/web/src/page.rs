@@ -64,7 +64,7 @@ fn bounded(mut page: Page, url: &Url, limits: &Limits) -> Page {
 const DEEPEST: usize = 512;
 
 fn html(url: &Url, text: &str, limits: &Limits) -> Page {
-    // What scripts compare looks like tags. The readers get what was found not to be too deep, and nothing else.
+    // Comparisons in scripts look like tags. The readers get only a text that is not too deep.
     let stripped = is_too_deep(text).then(|| without_scripts(text, |script| script.contains('<')));
     let read = stripped.as_deref().unwrap_or(text);
     if stripped.is_some() && is_too_deep(read) {

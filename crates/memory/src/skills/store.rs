@@ -108,7 +108,7 @@ impl Skills {
                 matches.push((worth, Match { skill, likeness }));
             }
         }
-        // Stable: of equal ones the index's order stands.
+        // Stable: equal ones stay in the order of the index.
         matches.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         matches.truncate(question.limit);
         Ok(matches.into_iter().map(|(_, one)| one).collect())

@@ -236,7 +236,7 @@ async fn set_in(
     );
     let read = read.bind(scope.tenant()).bind(scope.owner()).bind(&name);
     let known = transaction.fetch_optional(&read).await?;
-    // Time stands still within an answer, and clocks disagree: an end is never before its beginning.
+    // All operations of an answer have one time, and clocks differ: an end is never before its beginning.
     let mut now = now;
     if let Some(row) = known {
         if row.get::<String>(0)? == value && row.get::<String>(1)? == kind.as_str() {
@@ -298,7 +298,7 @@ async fn forget_in(
     Ok(transaction.execute(&delete).await?)
 }
 
-/// Returns the trace of a forgotten name: it tells whether a name is this one, and no more.
+/// Returns the hash of a forgotten name, which only shows whether another name is equal.
 fn hash_of(scope: &Scope, name: &str) -> String {
     let name = json!([scope.tenant(), scope.owner(), name]).to_string();
     blake3::hash(name.as_bytes()).to_hex().to_string()

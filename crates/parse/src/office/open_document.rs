@@ -149,7 +149,7 @@ impl Reader<'_> {
             for child in item.children().filter(Node::is_element) {
                 match child.tag_name().name() {
                     "list" if depth < DEEPEST => self.list(child, depth + 1, style),
-                    // A list may do no more than count headings.
+                    // Some lists only count headings.
                     "h" => self.blocks(item, depth),
                     _ => {
                         let text = self.text(child);

@@ -45,7 +45,7 @@ pub struct Server {
     undescribed: bool,
     /// Opened for an addition or a deletion: searches need neither threads nor their keys.
     threads: OnceCell<DocumentThreads>,
-    /// Whether callers may say whose call it is: those alone that started this process.
+    /// Whether calls can name their tenant: only if the caller started this process.
     believes_callers: bool,
     collection: Option<String>,
     root: Option<Arc<Root>>,
@@ -53,7 +53,7 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the database and the directory, and makes the tools; `believes_callers` lets each call say whose it is.
+    /// Opens the database and the directory, and makes the tools; with `believes_callers`, each call can name its tenant.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Serving> {
         let open = |path: &PathBuf| {
             let opened = Root::open(path).map(Arc::new);

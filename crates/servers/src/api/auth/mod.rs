@@ -135,7 +135,7 @@ impl Credentials {
             return false;
         }
         let mut kept = self.kept.lock().await;
-        // Somebody else may have fetched a newer one meanwhile.
+        // Another task may have fetched a newer one.
         if let Some(token) = kept.as_mut().filter(|token| token.number == number) {
             token.is_refused = true;
         }
