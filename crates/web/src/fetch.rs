@@ -220,7 +220,7 @@ impl Web {
         if error.is_timeout() {
             return Error::Timeout { address, seconds: self.limits.time.as_secs() };
         }
-        let reason = std::error::Error::source(error).map(|source| cause(source));
+        let reason = std::error::Error::source(error).map(cause);
         let reason = reason.unwrap_or_else(|| "it cannot be reached".to_owned());
         if reason.contains("no public address") {
             Error::NotPublic(address)
