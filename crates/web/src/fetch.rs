@@ -81,7 +81,7 @@ impl Web {
     /// Fetches a page and reads it.
     ///
     /// # Errors
-    /// As [`Addresses::check`] for the address and each redirect; [`Error::Robots`], [`Error::Status`], [`Error::Timeout`],
+    /// As [`Addresses::check`] for the address and each redirect; [`Error::Robots`], [`Error::NoRobots`], [`Error::Status`], [`Error::Timeout`],
     /// [`Error::Unreachable`], [`Error::Redirects`] and [`Error::Media`] on the way.
     pub async fn fetch(&self, address: &str) -> Result<Page, Error> {
         let mut url = self.addresses.check(address)?;
@@ -99,7 +99,9 @@ impl Web {
             };
             let rules = rules.map_err(late)??;
             if !rules.allow(&url) {
-                return Err(Error::Robots(url.into()));
+                let is_closed = matches!(rules, Rules::Closed);
+                let refused = if is_closed { Error::NoRobots } else { Error::Robots };
+                return Err(refused(url.into()));
             }
             deadline += self.sites.turn(&site, self.limits.pause, &rules).await;
             let left = deadline.saturating_duration_since(clock::monotonic());
@@ -187,7 +189,10 @@ impl Web {
         }
         // A site that cannot be reached at all is that, and not one that refuses.
         let rules = self.read_rules(url).await.map_err(|error| self.failed(url, &error))?;
-        self.sites.keep(site, rules.clone());
+        // The next fetch asks again for rules that were not available.
+        if !matches!(rules, Rules::Closed) {
+            self.sites.keep(site, rules.clone());
+        }
         Ok(rules)
     }
 
