@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::builder::{Builder, Grid};
+use crate::builder::Builder;
 use crate::{Error, Format, Limits, Parsed, Warning};
 
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -32,9 +32,8 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     };
     let text = unspaced(text, delimiter);
     let (rows, lone) = records(&unescaped(&text, delimiter), delimiter)?;
-    let grid = Grid { rows };
-    let width = grid.rows.first().map_or(0, Vec::len);
-    let uneven = grid.rows.iter().filter(|row| row.len() != width).count();
+    let width = rows.first().map_or(0, Vec::len);
+    let uneven = rows.iter().filter(|row| row.len() != width).count();
     let mut builder = Builder::new(Format::Csv);
     builder.warnings.extend(decoded.warnings);
     if uneven > 0 {
@@ -43,7 +42,7 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     if lone > 0 {
         builder.warnings.push(Warning::LoneQuotes { count: lone });
     }
-    builder.table(&grid);
+    builder.table(&rows);
     Ok(builder.finish())
 }
 

@@ -269,7 +269,7 @@ impl Reader<'_> {
                 let marker = std::mem::take(&mut self.marker);
                 self.row.push(crate::builder::one_line(&format!("{marker} {text}")));
             }
-            "row" if !self.row.is_empty() => self.grid.rows.push(std::mem::take(&mut self.row)),
+            "row" if !self.row.is_empty() => self.grid.push(std::mem::take(&mut self.row)),
             "nestcell" | "tab" => self.push('\t'),
             "nestrow" => self.push('\n'),
             "emdash" => self.push('—'),
@@ -351,7 +351,7 @@ impl Reader<'_> {
 
     fn end_table(&mut self) {
         if !self.row.is_empty() {
-            self.grid.rows.push(std::mem::take(&mut self.row));
+            self.grid.push(std::mem::take(&mut self.row));
         }
         let grid = std::mem::take(&mut self.grid);
         self.builder.table(&grid);

@@ -213,13 +213,13 @@ impl Reader {
                 let continues =
                     merge.is_some_and(|merge| xml::attribute(merge, "val") != Some("restart"));
                 // A merged cell says in every row what it says in the first.
-                let text = match grid.rows.last().filter(|_| continues) {
+                let text = match grid.last().filter(|_| continues) {
                     Some(above) => above.get(texts.len()).cloned().unwrap_or_default(),
                     None => self.cell(cell, depth + 1),
                 };
                 texts.extend(std::iter::repeat_n(text, wide));
             }
-            grid.rows.push(texts);
+            grid.push(texts);
         }
         self.builder.table(&grid);
     }
