@@ -13,6 +13,8 @@ use crate::search::Provider;
 use crate::{Addresses, Error, Hit, Kind, Limits, Page, ReadDocument, clock, document, page};
 
 const REDIRECTS: usize = 8;
+/// Most bytes of a document, which is read whole or not at all.
+const DOCUMENT: usize = 32 << 20;
 /// Most bytes of a robots.txt, as its standard asks for.
 const ROBOTS: usize = 512 << 10;
 
@@ -86,7 +88,7 @@ impl Web {
     pub async fn fetch(&self, address: &str) -> Result<Page, Error> {
         let mut url = self.addresses.check(address)?;
         let asked = url.to_string();
-        if let Some(page) = self.cache.get(&asked, &self.limits) {
+        if let Some(page) = self.cache.get(&asked) {
             return Ok(page);
         }
         let mut deadline = clock::monotonic() + self.limits.time;
@@ -113,7 +115,7 @@ impl Web {
                 continue;
             }
             let page = self.read(&url, answer).await?;
-            self.cache.put(&asked, &page, &self.limits);
+            self.cache.put(&asked, &page);
             return Ok(page);
         }
         Err(Error::Redirects { address: asked, most: REDIRECTS })
@@ -168,11 +170,10 @@ impl Web {
         documents: &dyn ReadDocument,
     ) -> Result<Page, Error> {
         let address = url.to_string();
-        let most = self.limits.document_bytes;
-        let (bytes, is_cut) =
-            unpacked(answer, most).await.map_err(|error| self.failed(url, &error))?;
+        let read = unpacked(answer, DOCUMENT).await;
+        let (bytes, is_cut) = read.map_err(|error| self.failed(url, &error))?;
         if is_cut {
-            return Err(Error::TooLarge { address, most });
+            return Err(Error::TooLarge { address, most: DOCUMENT });
         }
         match documents.read(name, &bytes).await {
             Ok(document) => Ok(page::of_document(url, document, &self.limits)),

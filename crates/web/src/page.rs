@@ -38,11 +38,8 @@ pub struct Link {
 pub fn read(url: &Url, media: &str, text: &str, limits: &Limits) -> Page {
     let is_html =
         media.contains("html") || (media.is_empty() && text.trim_start().starts_with('<'));
-    let page = if is_html {
-        html(url, text, limits)
-    } else {
-        Page { text: text.to_owned(), ..Page::default() }
-    };
+    let page =
+        if is_html { html(url, text) } else { Page { text: text.to_owned(), ..Page::default() } };
     bounded(page, url, limits)
 }
 
@@ -62,8 +59,10 @@ fn bounded(mut page: Page, url: &Url, limits: &Limits) -> Page {
 
 /// Elements within each other.
 const DEEPEST: usize = 512;
+/// Most links listed of a page.
+const LINKS: usize = 100;
 
-fn html(url: &Url, text: &str, limits: &Limits) -> Page {
+fn html(url: &Url, text: &str) -> Page {
     // Comparisons in scripts look like tags. The readers get only a text that is not too deep.
     let stripped = is_too_deep(text).then(|| without_scripts(text, |script| script.contains('<')));
     let read = stripped.as_deref().unwrap_or(text);
@@ -72,7 +71,7 @@ fn html(url: &Url, text: &str, limits: &Limits) -> Page {
     }
     let page = dom_query::Document::from(read);
     let base = base_of(url, &page);
-    let links = links(&base, &page, limits.links);
+    let links = links(&base, &page);
     let MainText { text: body, metadata } = main_text(&base, &page);
     Page {
         title: metadata.title,
@@ -165,7 +164,7 @@ fn base_of(url: &Url, page: &dom_query::Document) -> Url {
 }
 
 /// Lists the links of a document with their texts, each address once.
-fn links(base: &Url, page: &dom_query::Document, most: usize) -> Vec<Link> {
+fn links(base: &Url, page: &dom_query::Document) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
     for link in page.select("a[href]").nodes() {
         let Ok(mut target) = base.join(&link.attr_or("href", "")) else { continue };
@@ -176,7 +175,7 @@ fn links(base: &Url, page: &dom_query::Document, most: usize) -> Vec<Link> {
             let text = squeezed(&link.text()).chars().take(120).collect();
             links.push(Link { url: target.into(), text });
         }
-        if links.len() >= most {
+        if links.len() >= LINKS {
             break;
         }
     }
