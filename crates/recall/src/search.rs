@@ -123,14 +123,9 @@ pub struct Found {
 pub struct Hit {
     pub scope: Scope,
     pub id: String,
-    pub parent: Option<String>,
     pub payload: serde_json::Value,
-    pub attributes: BTreeMap<String, String>,
-    pub at: Option<DateTime<Utc>>,
     /// Fused rank; comparable within one answer only.
     pub score: f64,
-    /// BM25, when words led here.
-    pub words: Option<f64>,
     /// The share of the query words' weight that the item contains, from 0 to 1.
     pub coverage: f64,
     /// Cosine similarity, when vectors were compared.

@@ -57,12 +57,8 @@ impl Reference {
                 Hit {
                     scope: scope.clone(),
                     id: item.id,
-                    parent: item.parent,
                     payload: item.payload,
-                    attributes: item.attributes,
-                    at: item.at,
                     score: one.score,
-                    words: Some(one.score),
                     coverage: one.coverage,
                     similarity: None,
                 }
