@@ -62,13 +62,6 @@ pub struct Question<'a> {
     pub limit: usize,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Match {
-    pub skill: Skill,
-    /// How like it is, 0 to 1, by words or by meaning.
-    pub likeness: f64,
-}
-
 #[derive(Clone)]
 pub struct Skills {
     pub index: StoredIndex,
@@ -85,11 +78,11 @@ impl Skills {
         scope: &Scope,
         question: Question<'_>,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Match>> {
+    ) -> Result<Vec<Skill>> {
         let search =
             Search::new(scope, KIND, question.task).with_vector(question.vector).limit(CANDIDATES);
         let found = self.index.search(&search).await?;
-        let mut matches: Vec<(f64, Match)> = Vec::new();
+        let mut matches: Vec<(f64, Skill)> = Vec::new();
         for (hit, mut skill) in self.of_hits(scope.tenant(), found.hits).await? {
             let by_words = likeness(&skill.task, question.task);
             let by_meaning = hit.similarity.unwrap_or(0.0);
@@ -103,9 +96,7 @@ impl Skills {
                 skill.is_stale = is_stale;
             }
             if skill.is_usable(now) {
-                let likeness = by_words.max(by_meaning);
-                let worth = likeness * skill.score(now);
-                matches.push((worth, Match { skill, likeness }));
+                matches.push((by_words.max(by_meaning) * skill.score(now), skill));
             }
         }
         // Stable: equal ones stay in the order of the index.

@@ -44,7 +44,7 @@ fn scope() -> Scope {
 async fn asked(skills: &Skills, scope: &Scope, task: &str, tools: &ToolHashes) -> Vec<String> {
     let question = Question { task, tools, vector: None, limit: 3 };
     let found = skills.recall(scope, question, now()).await.unwrap();
-    found.into_iter().map(|one| one.skill.task).collect()
+    found.into_iter().map(|skill| skill.task).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]

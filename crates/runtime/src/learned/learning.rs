@@ -35,7 +35,7 @@ impl MemoryService {
             id: skill.id,
             task: skill.task,
         };
-        Ok(found.into_iter().map(|one| shown(one.skill)).collect())
+        Ok(found.into_iter().map(shown).collect())
     }
 
     /// Stores the lessons of work in a separate task: no run waits for it.
