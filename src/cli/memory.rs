@@ -68,7 +68,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let settings = if creates { settings } else { to_read(settings)? };
     let memory = open_memory(&settings).await?;
     let done = perform(&memory, &scope, command, args.json).await;
-    memory.index().database().close().await;
+    memory.index.database().close().await;
     done.map(|()| Exit::Done)
 }
 

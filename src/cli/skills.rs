@@ -60,7 +60,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let settings = if creates { settings } else { to_read(settings)? };
     let skills = open_skills(&settings).await?;
     let done = perform(&skills, &tenant, command, json).await;
-    skills.index().database().close().await;
+    skills.index.database().close().await;
     done.map(|()| Exit::Done)
 }
 

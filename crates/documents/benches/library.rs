@@ -34,10 +34,6 @@ impl EmbeddingModel for Drawn {
         "drawn"
     }
 
-    fn dimension(&self) -> Option<usize> {
-        Some(DIMENSION)
-    }
-
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         let vector = |text: &String| {
             let mut digits = vec![0_u8; DIMENSION];

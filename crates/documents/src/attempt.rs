@@ -4,6 +4,7 @@ use chrono::{DateTime, Utc};
 use perihelion_database::Row;
 use sqlx::AssertSqlSafe;
 
+use crate::library::only;
 use crate::{Error, Library, Result, prepare};
 
 /// An adding that was begun; it is remembered until the document is deleted.
@@ -45,12 +46,8 @@ impl Library {
              ON CONFLICT (tenant, owner, id, hash) DO UPDATE SET collection = excluded.collection,
                 path = excluded.path, began_at = excluded.began_at",
         );
-        let insert = insert
-            .bind(prepare::id(&self.scope, collection, path))
-            .bind(hash)
-            .bind(collection)
-            .bind(path)
-            .bind(now);
+        let id = prepare::id(&self.scope, collection, path);
+        let insert = insert.binds((id, hash, collection, path, now));
         self.database().execute(&insert).await?;
         Ok(())
     }
@@ -60,11 +57,7 @@ impl Library {
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`].
     pub async fn attempts(&self, given: &str) -> Result<Vec<Attempt>> {
-        let id = match self.find(given).await {
-            Ok(document) => document.id,
-            Err(Error::Unknown(_)) => self.unfinished(given).await?,
-            Err(error) => return Err(error),
-        };
+        let id = self.id_of(given).await?;
         let sql = format!(
             "SELECT {COLUMNS} FROM document_attempt WHERE tenant = $1 AND owner = $2 AND id = $3 ORDER BY began_at, hash"
         );
@@ -90,8 +83,12 @@ impl Library {
         self.database().fetch_all(&read).await?.iter().map(self::read).collect()
     }
 
-    /// Finds the one document that was begun and is not there.
-    pub(crate) async fn unfinished(&self, given: &str) -> Result<String> {
+    /// Returns the ID of a document, or of the one that was begun and is not there.
+    pub(crate) async fn id_of(&self, given: &str) -> Result<String> {
+        match self.find(given).await {
+            Err(Error::Unknown(_)) => {}
+            found => return Ok(found?.id),
+        }
         let sql = format!(
             "SELECT DISTINCT id, path FROM document_attempt a WHERE tenant = $1 AND owner = $2
                 AND (path = $3 OR substr(id, 1, length($3)) = $3) AND {NOT_THERE} ORDER BY id"
@@ -100,15 +97,7 @@ impl Library {
         let rows = self.database().fetch_all(&read).await?;
         let found = rows.iter().map(|row| Ok((row.get(0)?, row.get(1)?)));
         let found = found.collect::<Result<Vec<(String, String)>>>()?;
-        match found.as_slice() {
-            [(id, _)] if !given.is_empty() => Ok(id.clone()),
-            [] | [_] => Err(Error::Unknown(given.to_owned())),
-            several => {
-                let shown = several.iter().take(5).map(|(id, path)| format!("{id} ({path})"));
-                let candidates = shown.collect::<Vec<_>>().join(", ");
-                Err(Error::Ambiguous { given: given.to_owned(), candidates })
-            }
-        }
+        Ok(only(given, found, |(id, path)| format!("{id} ({path})"))?.0)
     }
 }
 

@@ -45,11 +45,8 @@ impl Parser {
     /// Has another parser read a document, and parses the Markdown that it writes.
     async fn parse_by(&self, by: &External, path: &str, bytes: &[u8]) -> Result<Parsed> {
         let limits = self.limits();
-        if bytes.len() > limits.input_bytes {
-            let source =
-                perihelion_parse::Error::TooLarge { bytes: bytes.len(), most: limits.input_bytes };
-            return Err(Error::Parse { path: path.to_owned(), source });
-        }
+        let refused = |source| Error::Parse { path: path.to_owned(), source };
+        limits.check_input(bytes.len()).map_err(refused)?;
         let read = by.read(path, bytes, limits.text_bytes).await?;
         let mut parsed = match self.parse_alone("text.md", &read.text).await {
             Err(Error::Parse { source, .. }) => {
@@ -65,9 +62,9 @@ impl Parser {
         Ok(parsed)
     }
 
-    fn limits(&self) -> Limits {
+    fn limits(&self) -> &Limits {
         match self {
-            Self::Here(limits) | Self::Process { limits, .. } => limits.clone(),
+            Self::Here(limits) | Self::Process { limits, .. } => limits,
             Self::Helped { own, .. } => own.limits(),
         }
     }
@@ -79,13 +76,7 @@ impl Parser {
             // One that is helped is not put into another.
             Self::Helped { own, .. } => Box::pin(own.parse_alone(path, bytes)).await,
             Self::Process { program, arguments, limits, timeout } => {
-                if bytes.len() > limits.input_bytes {
-                    let most = limits.input_bytes;
-                    return Err(failed(perihelion_parse::Error::TooLarge {
-                        bytes: bytes.len(),
-                        most,
-                    }));
-                }
+                limits.check_input(bytes.len()).map_err(failed)?;
                 let mut command = Command::new(program);
                 let passed = PASSED_TO_TESSERACT
                     .iter()

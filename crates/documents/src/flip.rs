@@ -88,18 +88,14 @@ impl Library {
          VALUES ($1, $2, $3, $4, $5, $6, $7)
          ON CONFLICT (tenant, owner, id, hash) DO UPDATE SET description = NULL",
         );
-        let attempt = attempt
-            .bind(&prepared.id)
-            .bind(&prepared.hash)
-            .bind(&prepared.collection)
-            .bind(&prepared.path)
-            .bind(prepared.now);
+        let Prepared { id, hash, collection, path, now, .. } = prepared;
+        let attempt = attempt.binds((id, hash, collection, path, *now));
         transaction.execute(&attempt).await?;
         let others = self.query(
             "UPDATE document_attempt SET description = NULL
          WHERE tenant = $1 AND owner = $2 AND id = $3 AND description IS NOT NULL",
         );
-        let others = others.bind(&prepared.id);
+        let others = others.bind(id);
         Ok(transaction.execute(&others).await?)
     }
 
@@ -123,22 +119,14 @@ impl Library {
             warnings = excluded.warnings, changed_at = excluded.changed_at,
             authors = excluded.authors, text_bytes = excluded.text_bytes",
     );
+        let characters = count(parsed.text.chars().count());
+        let chunks = count(prepared.chunks.children.len());
+        let description = Value::Json(description.map(|description| json!(description)));
         let insert = insert
-            .bind(&prepared.id)
-            .bind(&prepared.collection)
-            .bind(&prepared.path)
-            .bind(&prepared.title)
-            .bind(parsed.format.as_str())
-            .bind(&prepared.hash)
-            .bind(i64::try_from(prepared.version).unwrap_or(i64::MAX))
-            .bind(i64::try_from(prepared.bytes).unwrap_or(i64::MAX))
-            .bind(count(parsed.text.chars().count()))
-            .bind(count(prepared.chunks.children.len()))
-            .bind(Value::Json(description.map(|description| json!(description))))
-            .bind(json!(warnings))
-            .bind(prepared.now)
-            .bind(json!(parsed.authors))
-            .bind(count(parsed.text.len()));
+            .binds((&prepared.id, &prepared.collection, &prepared.path, &prepared.title))
+            .binds((parsed.format.as_str(), &prepared.hash, prepared.version, prepared.bytes))
+            .binds((characters, chunks, description, json!(warnings)))
+            .binds((prepared.now, json!(parsed.authors), count(parsed.text.len())));
         transaction.execute(&insert).await?;
         self.write_segments(transaction, &prepared.id, &parsed.text).await?;
         self.write_pages(transaction, prepared).await?;
@@ -155,16 +143,7 @@ impl Library {
             self.query("DELETE FROM document_parent WHERE tenant = $1 AND owner = $2 AND id = $3");
         let delete = delete.bind(&prepared.id);
         transaction.execute(&delete).await?;
-        let parents = prepared.parents().into_iter().enumerate().map(|(number, parent)| {
-            json!({
-                "number": number,
-                "first": parent.first,
-                "past": parent.past,
-                "page": parent.page,
-                "section": parent.section,
-            })
-        });
-        let parents: Vec<Json> = parents.collect();
+        let parents = prepared.parents();
         let sql = transaction.dialect().pick(
         "INSERT INTO document_parent (tenant, owner, id, number, first, past, page, section)
          SELECT $1, $2, $3, value ->> 'number', value ->> 'first', value ->> 'past', value ->> 'page', value -> 'section'

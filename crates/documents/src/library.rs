@@ -84,14 +84,17 @@ impl Library {
         query(sql).bind(self.scope.tenant()).bind(self.scope.owner())
     }
 
+    /// Begins a statement that reads documents of the scope.
+    fn documents(&self, which: &str) -> database::Query {
+        let columns = record::COLUMNS;
+        let sql =
+            format!("SELECT {columns} FROM document WHERE tenant = $1 AND owner = $2 {which}");
+        self.query(AssertSqlSafe(sql))
+    }
+
     /// Returns the documents by their titles; of all collections by default.
     pub async fn list(&self, collection: Option<&str>) -> Result<Vec<Document>> {
-        let sql = format!(
-            "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND collection = coalesce($3, collection) \
-             ORDER BY title, id",
-            record::COLUMNS
-        );
-        let read = self.query(AssertSqlSafe(sql));
+        let read = self.documents("AND collection = coalesce($3, collection) ORDER BY title, id");
         let read = read.bind(collection.map(str::to_owned));
         self.database().fetch_all(&read).await?.iter().map(record::read).collect()
     }
@@ -111,11 +114,7 @@ impl Library {
     }
 
     pub(crate) async fn by_id(&self, id: &str) -> Result<Option<Document>> {
-        let sql = format!(
-            "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 AND id = $3",
-            record::COLUMNS
-        );
-        let read = self.query(AssertSqlSafe(sql)).bind(id);
+        let read = self.documents("AND id = $3").bind(id);
         self.database().fetch_optional(&read).await?.as_ref().map(record::read).transpose()
     }
 
@@ -128,23 +127,13 @@ impl Library {
         if let Some(document) = self.by_id(given).await? {
             return Ok(document);
         }
-        let sql = format!(
-            "SELECT {} FROM document WHERE tenant = $1 AND owner = $2 \
-             AND (path = $3 OR (length($3) >= {SHORTEST} AND substr(id, 1, length($3)) = $3)) ORDER BY id",
-            record::COLUMNS
+        let which = format!(
+            "AND (path = $3 OR (length($3) >= {SHORTEST} AND substr(id, 1, length($3)) = $3)) ORDER BY id"
         );
-        let read = self.query(AssertSqlSafe(sql)).bind(given);
+        let read = self.documents(&which).bind(given);
         let rows = self.database().fetch_all(&read).await?;
-        let mut found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
-        match found.len() {
-            1 if !given.is_empty() => Ok(found.remove(0)),
-            0 | 1 => Err(Error::Unknown(given.to_owned())),
-            _ => {
-                let candidates: Vec<String> =
-                    found.iter().take(5).map(|one| format!("{} ({})", one.id, one.title)).collect();
-                Err(Error::Ambiguous { given: given.to_owned(), candidates: candidates.join(", ") })
-            }
-        }
+        let found = rows.iter().map(record::read).collect::<Result<Vec<_>, _>>()?;
+        only(given, found, |one| format!("{} ({})", one.id, one.title))
     }
 
     /// Reads a part of a document's text; from its beginning to its end by default.
@@ -222,6 +211,18 @@ impl Library {
 
     pub async fn close(&self) {
         self.index.database().close().await;
+    }
+}
+
+/// Returns the only one that was found by a text; the error shows some if there are several.
+pub(crate) fn only<T>(given: &str, mut found: Vec<T>, shown: impl Fn(&T) -> String) -> Result<T> {
+    match found.len() {
+        1 if !given.is_empty() => Ok(found.remove(0)),
+        0 | 1 => Err(Error::Unknown(given.to_owned())),
+        _ => {
+            let candidates: Vec<String> = found.iter().take(5).map(shown).collect();
+            Err(Error::Ambiguous { given: given.to_owned(), candidates: candidates.join(", ") })
+        }
     }
 }
 

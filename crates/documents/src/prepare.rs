@@ -4,11 +4,11 @@ use std::collections::{BTreeSet, HashMap, HashSet};
 
 use chrono::{DateTime, Utc};
 use serde::{Deserialize, Serialize};
-use serde_json::json;
+use serde_json::{Value as Json, json};
 
 use crate::library::{KIND, check_collection};
 use crate::question::{IS, person_keys};
-use crate::segments::Places;
+use crate::segments::{Places, Range};
 use crate::{Error, Library};
 use perihelion_parse::Parsed;
 use perihelion_parse::chunk::{Chunks, Options, chunk};
@@ -44,14 +44,6 @@ pub struct Prepared {
     pub now: DateTime<Utc>,
 }
 
-/// A parent's range in characters.
-pub(crate) struct ParentRange {
-    pub first: usize,
-    pub past: usize,
-    pub page: Option<u32>,
-    pub section: Vec<String>,
-}
-
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub(crate) struct Payload {
     pub document: String,
@@ -64,6 +56,12 @@ pub(crate) struct Payload {
     /// As in [`crate::Source`].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub recognized: Option<u8>,
+}
+
+impl Payload {
+    pub fn range(&self) -> Range {
+        Range { document: self.document.clone(), start: self.start, end: self.end }
+    }
 }
 
 pub(crate) fn hash(bytes: &[u8]) -> String {
@@ -171,15 +169,15 @@ impl Prepared {
         items.collect()
     }
 
-    pub(crate) fn parents(&self) -> Vec<ParentRange> {
+    /// Returns the parents as rows, which count in characters.
+    pub(crate) fn parents(&self) -> Vec<Json> {
         let mut places = Places::new(&self.parsed.text);
-        let ranges = self.chunks.parents.iter().map(|parent| ParentRange {
-            first: places.character(parent.start),
-            past: places.character(parent.end),
-            page: parent.page,
-            section: parent.section.clone(),
+        let rows = self.chunks.parents.iter().enumerate().map(|(number, parent)| {
+            let first = places.character(parent.start);
+            let past = places.character(parent.end);
+            json!({ "number": number, "first": first, "past": past, "page": parent.page, "section": parent.section })
         });
-        ranges.collect()
+        rows.collect()
     }
 }
 
@@ -234,7 +232,7 @@ impl Library {
             let payload = serde_json::from_value::<Payload>(payload).ok();
             ranges.extend(payload.map(|payload| (payload.start, payload.end)));
         }
-        // In their order, so that the text is gone through once.
+        // In their order, so that the text is read once.
         ranges.sort_unstable();
         let mut places = Places::new(&body);
         let pieces = ranges.into_iter().filter_map(|(start, end)| places.part(start, end));

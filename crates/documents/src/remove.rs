@@ -33,11 +33,7 @@ impl Library {
     /// # Errors
     /// [`Error::Unknown`], [`Error::Ambiguous`], [`Error::Database`].
     pub async fn delete(&self, given: &str) -> Result<Deleted> {
-        let id = match self.find(given).await {
-            Ok(document) => document.id,
-            Err(Error::Unknown(_)) => self.unfinished(given).await?,
-            Err(error) => return Err(error),
-        };
+        let id = self.id_of(given).await?;
         let deleted = self.remove(&id, None).await?;
         deleted.ok_or_else(|| Error::Unknown(given.to_owned()))
     }

@@ -3,7 +3,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_recall::{EmbeddingError, EmbeddingModel, Hit, Index as _, QueryVector, Search};
+use perihelion_recall::{EmbeddingError, EmbeddingModel, Hit, QueryVector, Search};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use sqlx::AssertSqlSafe;
@@ -54,7 +54,6 @@ pub struct Retrieved {
     /// ones.
     pub confidence: f64,
     pub by_meaning: bool,
-    pub reranked: bool,
     /// Why only words counted: the embedding model did not answer, or made no document's vector. `None` if neither is
     /// so, or if there is no model.
     pub by_words_only: Option<String>,
@@ -144,7 +143,6 @@ impl Library {
             Some(reranker) if texts.len() > 1 => reranker.rank(&asked.text, &texts).await,
             _ => None,
         };
-        let reranked = ranking.is_some();
         let mut order = reordered(ranking, texts.len());
         order.extend(texts.len()..candidates.len());
         let confidence = confidence(&candidates, &order);
@@ -160,7 +158,7 @@ impl Library {
             text: texts.remove(&candidate.parent()).unwrap_or_else(|| candidate.quote.clone()),
         });
         let passages = passages.collect();
-        Ok(Retrieved { passages, confidence, by_meaning, reranked, by_words_only })
+        Ok(Retrieved { passages, confidence, by_meaning, by_words_only })
     }
 
     /// Finds pieces by words and meaning, without rerank; the hits of a search that a person or a tool asks for.
@@ -221,21 +219,16 @@ impl Library {
         });
         let by_words_only = failed.or(unknown);
         let titles = self.titles(&hits).await?;
-        let ranges = hits.iter().map(|(_, payload)| Range {
-            document: payload.document.clone(),
-            start: payload.start,
-            end: payload.end,
-        });
+        let ranges = hits.iter().map(|(_, payload)| payload.range());
         let quotes = self.texts(&ranges.collect::<Vec<_>>()).await?;
         let candidates = hits.into_iter().zip(quotes).filter_map(|((hit, payload), quote)| {
             let title = titles.get(&payload.document)?.clone();
-            Some(candidate(&hit, payload, quote?, title))
+            let Hit { score, coverage, similarity, .. } = hit;
+            Some(Candidate { payload, score, coverage, similarity, quote: quote?, title })
         });
         let mut best: Vec<Candidate> = candidates.collect();
-        let quotes = best.iter().filter(|one| one.payload.page.is_some()).map(|one| {
-            let Payload { document, start, end, .. } = &one.payload;
-            (Range { document: document.clone(), start: *start, end: *end }, one.quote.as_str())
-        });
+        let quotes = best.iter().filter(|one| one.payload.page.is_some());
+        let quotes = quotes.map(|one| (one.payload.range(), one.quote.as_str()));
         let pages = self.pages_of_matches(&asked.text, &quotes.collect::<Vec<_>>()).await?;
         let paged = best.iter_mut().filter(|one| one.payload.page.is_some());
         for (candidate, page) in paged.zip(pages) {
@@ -285,17 +278,6 @@ async fn vector(model: &dyn EmbeddingModel, text: &str) -> Result<QueryVector, E
     let none = || EmbeddingError::Failed("the endpoint answered without a vector".to_owned());
     let values = vectors.into_iter().next().ok_or_else(none)?;
     Ok(QueryVector { model: model.model().to_owned(), values })
-}
-
-fn candidate(hit: &Hit, payload: Payload, quote: String, title: String) -> Candidate {
-    Candidate {
-        payload,
-        score: hit.score,
-        coverage: hit.coverage,
-        similarity: hit.similarity,
-        quote,
-        title,
-    }
 }
 
 fn source(candidate: &Candidate) -> Source {

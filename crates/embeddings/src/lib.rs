@@ -94,10 +94,6 @@ impl EmbeddingModel for Endpoint {
         &self.settings.model
     }
 
-    fn dimension(&self) -> Option<usize> {
-        self.settings.dimension
-    }
-
     fn batch(&self) -> usize {
         self.settings.batch
     }

@@ -42,7 +42,8 @@ pub fn is_loopback(url: &str) -> bool {
     reqwest::Url::parse(url).is_ok_and(|url| url.host_str().is_some_and(is_loopback_host))
 }
 
-pub(crate) fn is_loopback_host(host: &str) -> bool {
+/// Returns whether a host is this machine, by name or address.
+pub fn is_loopback_host(host: &str) -> bool {
     let address = host.trim_matches(['[', ']']).parse::<IpAddr>();
     host.eq_ignore_ascii_case("localhost") || address.is_ok_and(|address| address.is_loopback())
 }
@@ -135,18 +136,28 @@ pub fn with_causes(error: &(dyn std::error::Error + 'static)) -> String {
     all.map(ToString::to_string).collect::<Vec<_>>().join(": ")
 }
 
-/// Reads a body up to a number of bytes.
+/// Reads a body as text, up to a number of bytes.
 ///
 /// # Errors
 /// When the connection breaks before.
 pub async fn read_up_to(mut response: Response, limit: usize) -> reqwest::Result<String> {
-    let [encoding, media] = [CONTENT_ENCODING, CONTENT_TYPE].map(|name| {
-        let value = response.headers().get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_ascii_lowercase()
-    });
-    let (body, _) = bounded(&mut response, limit).await?;
-    let (body, _) = perihelion_mime::unpacked(body, &encoding, &media, limit);
+    let (body, _) = unpacked(&mut response, limit).await?;
     Ok(String::from_utf8_lossy(&body).into_owned())
+}
+
+/// Reads and unpacks a body up to a number of bytes; returns whether there are more.
+///
+/// # Errors
+/// When the connection breaks before.
+pub async fn unpacked(response: &mut Response, limit: usize) -> reqwest::Result<(Vec<u8>, bool)> {
+    let [encodings, media] = [CONTENT_ENCODING, CONTENT_TYPE].map(|name| {
+        let values = response.headers().get_all(name).iter();
+        let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
+        values.join(",").to_ascii_lowercase()
+    });
+    let (body, is_cut) = bounded(response, limit).await?;
+    let (body, is_more) = perihelion_mime::unpacked(body, &encodings, &media, limit);
+    Ok((body, is_cut || is_more))
 }
 
 /// Reads the bytes of a body as they were sent, up to a number of them; returns whether there are more.

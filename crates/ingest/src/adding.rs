@@ -1,9 +1,8 @@
 //! The graph that adds a document, and the thread that drives it.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
+use tokio::sync::OnceCell;
 
 use crate::nodes::{self, WorkUpdate};
 use crate::{DocumentThreads, Error, Work};
@@ -23,25 +22,8 @@ pub(super) struct Parts {
     pub read: Reading,
     pub listener: Listener,
     pub thread: ThreadId,
-    /// The documents that this process has parsed, so that each is parsed once.
-    pub kept: Mutex<HashMap<String, Arc<Prepared>>>,
-}
-
-impl Parts {
-    pub(super) fn prepared(&self, hash: &str) -> Option<Arc<Prepared>> {
-        self.kept.lock().get(hash).cloned()
-    }
-
-    pub(super) fn remember(&self, hash: &str, prepared: Prepared) -> Arc<Prepared> {
-        let prepared = Arc::new(prepared);
-        let mut kept = self.kept.lock();
-        kept.insert(hash.to_owned(), Arc::clone(&prepared));
-        prepared
-    }
-
-    pub(super) fn forget(&self, hash: &str) {
-        self.kept.lock().remove(hash);
-    }
+    /// The document, which this process parses once.
+    pub prepared: OnceCell<Prepared>,
 }
 
 /// Adds a document on its thread, or continues the work of an earlier process.

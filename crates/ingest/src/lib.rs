@@ -11,7 +11,7 @@ mod opening;
 mod threads;
 
 pub use adding::{Listener, Reading};
-pub use models::{ModelDescriber, ModelReranker, summarizer};
+pub use models::{DocumentModel, summarizer};
 pub use nodes::{Document, Work};
 pub use opening::{OWNER, TENANT, embeddings, library_of, parser};
 pub use threads::{AddedDocument, DocumentThreads, Error, NewDocument};

@@ -6,7 +6,7 @@ use futures::future::BoxFuture;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
-use crate::{ModelDescriber, adding::Parts};
+use crate::{DocumentModel, adding::Parts};
 use perihelion_documents::{Input, Prepared, Step};
 use perihelion_engine::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, NodeError, NodeOutput, Outcome,
@@ -43,27 +43,27 @@ fn refused(error: &perihelion_documents::Error) -> NodeError {
 }
 
 /// Returns the document's chunks: from this process, or parsed again.
-async fn prepared(parts: &Parts, ctx: &Context<Work>) -> Result<Arc<Prepared>, NodeError> {
-    let state = ctx.state();
-    if let Some(prepared) = parts.prepared(&state.hash) {
-        return Ok(prepared);
-    }
-    let bytes = (parts.read)(&state.path).map_err(|error| {
-        NodeError::failed("file", format!("cannot read {}: {error}", state.path))
-    })?;
-    if blake3::hash(&bytes).to_hex().as_str() != state.hash {
-        let text = format!("the file has changed since it was added; add it again: {}", state.path);
-        return Err(NodeError::failed("changed", text));
-    }
-    let input = Input {
-        path: state.path.clone(),
-        bytes,
-        collection: state.collection.clone(),
-        title: state.title.clone(),
-        now: ctx.now().await?,
+async fn prepared<'p>(parts: &'p Parts, ctx: &Context<Work>) -> Result<&'p Prepared, NodeError> {
+    let prepare = async || {
+        let state = ctx.state();
+        let bytes = (parts.read)(&state.path).map_err(|error| {
+            NodeError::failed("file", format!("cannot read {}: {error}", state.path))
+        })?;
+        if blake3::hash(&bytes).to_hex().as_str() != state.hash {
+            let text =
+                format!("the file has changed since it was added; add it again: {}", state.path);
+            return Err(NodeError::failed("changed", text));
+        }
+        let input = Input {
+            path: state.path.clone(),
+            bytes,
+            collection: state.collection.clone(),
+            title: state.title.clone(),
+            now: ctx.now().await?,
+        };
+        parts.documents.library.prepare(input).await.map_err(|error| refused(&error))
     };
-    let prepared = parts.documents.library.prepare(input).await.map_err(|e| refused(&e))?;
-    Ok(parts.remember(&state.hash, prepared))
+    parts.prepared.get_or_try_init(prepare).await
 }
 
 pub(super) async fn parse(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
@@ -79,7 +79,7 @@ pub(super) async fn describe(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
     };
     (parts.listener)(Step::Describe);
     let prepared = prepared(&parts, &ctx).await?;
-    let describer = ModelDescriber { model, thread: parts.thread.to_string() };
+    let describer = DocumentModel { model, thread: parts.thread.to_string() };
     // The request names the document and does not hold it: what a thread keeps outlives a deleted document.
     let request = EffectRequest {
         class: EffectClass::Inquiry,
@@ -91,7 +91,7 @@ pub(super) async fn describe(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
             request,
             Box::new(|_| {
                 Box::pin(async {
-                    let described = parts.documents.library.describe(&prepared, &describer).await;
+                    let described = parts.documents.library.describe(prepared, &describer).await;
                     match described {
                         Ok(described) => Ok(json!({ "described": described })),
                         Err(error) => Err(EffectFailure::NoEffect(error.to_string())),
@@ -113,7 +113,7 @@ pub(super) async fn embed(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
     };
     let failed = |error: perihelion_documents::Error| refused(&error);
     let prepared = prepared(&parts, &ctx).await?;
-    parts.documents.library.stage(&prepared).await.map_err(failed)?;
+    parts.documents.library.stage(prepared).await.map_err(failed)?;
     // All of them, so that a re-run makes the same batches and reads its records back.
     let meanings = prepared.meanings();
     let mut embedded = 0;
@@ -153,9 +153,7 @@ pub(super) async fn embed(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
 pub(super) async fn keep(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
     (parts.listener)(Step::Keep);
     let prepared = prepared(&parts, &ctx).await?;
-    let document =
-        parts.documents.library.flip(&prepared).await.map_err(|error| refused(&error))?;
-    parts.forget(&ctx.state().hash);
+    let document = parts.documents.library.flip(prepared).await.map_err(|error| refused(&error))?;
     let document = Document { id: document.id, version: document.version };
     Ok(NodeOutput::update(WorkUpdate::new().document(Some(document))))
 }

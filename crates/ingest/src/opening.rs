@@ -8,6 +8,7 @@ use perihelion_documents::{
     Docling, External, Library, Limits, Parser, Quotas, Reader, Scope, Tesseract, Weights,
 };
 use perihelion_embeddings::Endpoint;
+use perihelion_http::reach::client;
 use perihelion_settings::config::{OtherParser, Settings};
 
 pub const OWNER: &str = "local";
@@ -38,7 +39,7 @@ fn parser_with(tesseract: Option<Tesseract>) -> Parser {
     arguments.push("--".into());
     match std::env::current_exe() {
         Ok(program) => Parser::Process { program, arguments, limits: Limits::default(), timeout },
-        // Without a name of its own the program cannot start itself.
+        // The program cannot start itself without the path of its executable.
         Err(_) => Parser::Here(Limits { tesseract, ..Limits::default() }),
     }
 }
@@ -50,7 +51,8 @@ fn parser_of(settings: &Settings) -> Result<Parser, reqwest::Error> {
         None => return Ok(parser_with(tesseract(settings))),
         Some(OtherParser::Program(program)) => Reader::Program(program.clone()),
         Some(OtherParser::Docling(url)) => {
-            let http = client().connect_timeout(CONNECTING).build()?;
+            perihelion_settings::config::tls::install();
+            let http = client(CONNECTING, url)?;
             Reader::Docling(Docling::new(http, url, settings.documents_parser_key.clone()))
         }
     };
@@ -74,15 +76,6 @@ fn tesseract(settings: &Settings) -> Option<Tesseract> {
 fn is_installed() -> bool {
     let paths = std::env::var_os("PATH").unwrap_or_default();
     std::env::split_paths(&paths).any(|path| path.join("tesseract").is_file())
-}
-
-/// Begins a client of an address that the operator named.
-fn client() -> reqwest::ClientBuilder {
-    perihelion_settings::config::tls::install();
-    reqwest::Client::builder()
-        // A redirect would carry texts to a host that nobody configured.
-        .redirect(reqwest::redirect::Policy::none())
-        .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
 }
 
 pub fn embeddings(settings: &Settings) -> Result<Option<Endpoint>, reqwest::Error> {

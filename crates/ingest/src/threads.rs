@@ -1,12 +1,11 @@
 //! Documents that are added and deleted with the threads that do it, for all who let people or programs do so.
 
-use std::collections::HashMap;
 use std::sync::Arc;
 
-use parking_lot::Mutex;
 use perihelion_documents::{
     Attempt, Deleted, Document, EmbeddingModel, Library, Scope, stored_title,
 };
+use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
 use super::adding::{Listener, Parts, Reading, failure, run};
@@ -109,8 +108,7 @@ impl DocumentThreads {
         // Before there is a thread, so that what is left of it is found by the document.
         self.library.begin(&collection, &name, &hash, clock::now()).await?;
         let documents = self.clone();
-        let kept = Mutex::new(HashMap::new());
-        let parts = Parts { documents, read, listener, thread, kept };
+        let parts = Parts { documents, read, listener, thread, prepared: OnceCell::new() };
         let input = WorkUpdate::new()
             .path(name.clone())
             .collection(collection)
@@ -168,16 +166,11 @@ impl DocumentThreads {
         Ok(())
     }
 
-    /// Returns every addition of a document, including failed ones.
-    pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
-        Ok(self.library.attempts(given).await?)
-    }
-
     /// Deletes a document, and every thread that added it or one of its versions; also the remains of a failed
     /// addition.
     pub async fn delete(&self, given: &str) -> Result<Deleted, Error> {
-        // The threads first: without the document nobody would find them.
-        let attempts = self.begun(given).await?;
+        // The threads first: they are found by the document.
+        let attempts = self.library.attempts(given).await?;
         self.forget(&attempts).await?;
         Ok(self.library.delete(given).await?)
     }

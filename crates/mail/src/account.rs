@@ -3,6 +3,7 @@
 use std::fmt;
 use std::time::Duration;
 
+use perihelion_http::reach::is_loopback_host;
 use secrecy::SecretString;
 use url::Url;
 
@@ -53,7 +54,7 @@ pub enum Security {
 
 impl Endpoint {
     pub fn is_local(&self) -> bool {
-        is_local(&self.host)
+        is_loopback_host(&self.host)
     }
 }
 
@@ -79,10 +80,6 @@ impl JmapServer {
 
 /// Returns whether credentials may be sent there.
 pub fn is_protected(url: &Url) -> bool {
-    url.scheme() == "https" || (url.scheme() == "http" && url.host_str().is_some_and(is_local))
-}
-
-fn is_local(host: &str) -> bool {
-    let ip = host.trim_matches(['[', ']']).parse::<std::net::IpAddr>();
-    host == "localhost" || ip.is_ok_and(|ip| ip.is_loopback())
+    url.scheme() == "https"
+        || (url.scheme() == "http" && url.host_str().is_some_and(is_loopback_host))
 }

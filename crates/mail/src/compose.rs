@@ -20,6 +20,10 @@ pub struct Compose {
     pub attachments: Vec<Attachment>,
     /// The attachments of a forwarded message, unchanged.
     pub forwarded: Vec<Part>,
+    /// The Message-ID of the message that it answers.
+    pub in_reply_to: Option<String>,
+    /// The thread up to the message that it answers or forwards.
+    pub references: Vec<String>,
 }
 
 /// The attachments of a message, unchanged.
@@ -28,15 +32,6 @@ pub struct Part {
     pub name: String,
     pub content_type: String,
     pub bytes: Vec<u8>,
-}
-
-#[derive(Clone, Copy)]
-pub enum Follows<'a> {
-    Nothing,
-    /// Answers it: `In-Reply-To` and `References`.
-    Answer(&'a Message),
-    /// Hands it on: `References` alone.
-    Forward(&'a Message),
 }
 
 /// A file to be attached.
@@ -53,12 +48,7 @@ pub struct Written {
     pub bytes: Vec<u8>,
 }
 
-pub fn write(
-    account: &Account,
-    compose: &Compose,
-    follows: Follows<'_>,
-    id: String,
-) -> Result<Written> {
+pub fn write(account: &Account, compose: &Compose, id: String) -> Result<Written> {
     let from = header(&account.from)?;
     let read =
         |list: &[String]| list.iter().map(|text| header(text)).collect::<Result<Vec<_>, _>>();
@@ -86,16 +76,11 @@ pub fn write(
     if !bcc.is_empty() {
         builder = builder.bcc(bcc);
     }
-    if let Follows::Answer(message) = follows
-        && message.has_id()
-    {
-        builder = builder.in_reply_to(plain(&message.id).to_owned());
+    if let Some(id) = &compose.in_reply_to {
+        builder = builder.in_reply_to(id.clone());
     }
-    if let Follows::Answer(message) | Follows::Forward(message) = follows {
-        let references = references(message);
-        if !references.is_empty() {
-            builder = builder.references(MessageId::from(references));
-        }
+    if !compose.references.is_empty() {
+        builder = builder.references(MessageId::from(compose.references.clone()));
     }
     for attachment in &compose.attachments {
         if attachment.name.chars().any(char::is_control) {
@@ -117,7 +102,9 @@ pub fn write(
 /// Makes a Message-ID of the account's own domain.
 pub fn own_id(account: &Account, unique: &str) -> Result<String> {
     let address = plain_address(&account.from)?;
-    let domain = address.rsplit('@').next().unwrap_or("localhost");
+    // Servers find no other ID.
+    let domain = address.rsplit('@').next().filter(|domain| domain.is_ascii());
+    let domain = domain.unwrap_or("localhost");
     let plain: String =
         unique.chars().filter(|c| c.is_ascii_alphanumeric() || *c == '-').take(80).collect();
     if plain.is_empty() {
@@ -167,8 +154,14 @@ pub fn forward(message: &Message, mut forwarded: Vec<Part>, to: &[String], text:
         message.to.join(", "),
         quoted
     );
-    let subject = subject.replace(char::is_control, " ");
-    Compose { to: to.to_vec(), subject, text, forwarded, ..Compose::default() }
+    Compose {
+        to: to.to_vec(),
+        subject: subject.replace(char::is_control, " "),
+        text,
+        forwarded,
+        references: references(message),
+        ..Compose::default()
+    }
 }
 
 pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compose> {
@@ -189,7 +182,14 @@ pub fn answer(account: &Account, answered: &Message, text: &str) -> Result<Compo
     let quoted: String = quoted.lines().take(200).map(|line| format!("> {line}\n")).collect();
     let when = answered.date.as_deref().map(|date| format!("On {date}, ")).unwrap_or_default();
     let text = format!("{}\n\n{when}{} wrote:\n{quoted}", text.trim_end(), answered.from);
-    Ok(Compose { to, subject: subject.replace(char::is_control, " "), text, ..Compose::default() })
+    Ok(Compose {
+        to,
+        subject: subject.replace(char::is_control, " "),
+        text,
+        in_reply_to: answered.has_id().then(|| plain(&answered.id).to_owned()),
+        references: references(answered),
+        ..Compose::default()
+    })
 }
 
 pub fn plain_address(text: &str) -> Result<String> {
@@ -274,8 +274,7 @@ mod tests {
             (compose.to[0].as_str(), compose.subject.as_str()),
             ("Ann, A. <ann@a.test>", "Re: Grüße")
         );
-        let written =
-            write(&account(), &compose, Follows::Answer(&asked), "<three@b.test>".into()).unwrap();
+        let written = write(&account(), &compose, "<three@b.test>".into()).unwrap();
         let read = message::read(&written.bytes, "Drafts", 1);
         assert_eq!(read.id, "<three@b.test>");
         assert_eq!(read.in_reply_to.as_deref(), Some("<two@a.test>"));
@@ -309,8 +308,7 @@ mod tests {
         let asked = message::read(b"From: a@a.test\r\n\r\nt", "INBOX", 5);
         assert_eq!(asked.id, "uid:5:INBOX");
         let compose = answer(&account(), &asked, "Well.").unwrap();
-        let written =
-            write(&account(), &compose, Follows::Answer(&asked), "<n@b.test>".into()).unwrap();
+        let written = write(&account(), &compose, "<n@b.test>".into()).unwrap();
         let raw = String::from_utf8(written.bytes).unwrap();
         assert!(!raw.contains("In-Reply-To") && !raw.contains("References"), "{raw}");
     }
@@ -325,8 +323,7 @@ mod tests {
         };
         let compose = forward(&asked, vec![part.clone()], &["cy@c.test".into()], "Look.");
         assert_eq!(compose.subject, "Fwd: Grüße");
-        let written =
-            write(&account(), &compose, Follows::Forward(&asked), "<f@b.test>".into()).unwrap();
+        let written = write(&account(), &compose, "<f@b.test>".into()).unwrap();
         let read = message::read(&written.bytes, "Drafts", 1);
         assert_eq!(read.in_reply_to, None);
         assert_eq!(read.references.last().unwrap(), "<two@a.test>");
@@ -340,8 +337,7 @@ mod tests {
         let mut asked = message::read(ASKED.as_bytes(), "INBOX", 7);
         asked.text = format!("{}Größe", "a long line of the message\n".repeat(2_000));
         let compose = forward(&asked, Vec::new(), &["cy@c.test".into()], "Look.");
-        let written =
-            write(&account(), &compose, Follows::Forward(&asked), "<f@b.test>".into()).unwrap();
+        let written = write(&account(), &compose, "<f@b.test>".into()).unwrap();
         let read = message::read(&written.bytes, "Drafts", 1);
         assert!(read.text.contains("attached as message.txt"), "{}", read.text);
         let attached = message::parts(&written.bytes);
@@ -349,7 +345,7 @@ mod tests {
         assert!(answer(&account(), &asked, "Well.").unwrap().text.len() < 30_000);
         let to = vec!["a@a.test".into()];
         let long = Compose { to, text: asked.text.clone(), ..Compose::default() };
-        let refused = write(&account(), &long, Follows::Nothing, "<l@b.test>".into());
+        let refused = write(&account(), &long, "<l@b.test>".into());
         assert!(matches!(refused, Err(Error::TooLong { characters: 54_005, most: 40_000 })));
 
         // A draft of another program is read whole, and shown in a thread as far as a message is.
@@ -366,8 +362,7 @@ mod tests {
     #[test]
     fn headers_cannot_be_smuggled_in() {
         let write = |compose: Compose| {
-            super::write(&account(), &compose, Follows::Nothing, "<x@b.test>".into())
-                .map(|written| written.id)
+            super::write(&account(), &compose, "<x@b.test>".into()).map(|written| written.id)
         };
         let plain =
             Compose { to: vec!["a@a.test".into()], subject: "s".into(), ..Compose::default() };

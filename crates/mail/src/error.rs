@@ -1,4 +1,4 @@
-use std::iter::successors;
+use perihelion_http::reach::cause;
 
 /// Why mail was not read, kept or sent.
 #[derive(Debug, thiserror::Error)]
@@ -90,8 +90,6 @@ impl From<reqwest::Error> for Error {
         let server = error
             .url()
             .map_or_else(String::new, |url| url.host_str().unwrap_or_default().to_owned());
-        let causes = successors(Some(&error as &dyn std::error::Error), |error| error.source());
-        let innermost = causes.last().map(ToString::to_string).unwrap_or_default();
-        Self::Unreachable { server, reason: innermost.into() }
+        Self::Unreachable { server, reason: cause(&error).into() }
     }
 }

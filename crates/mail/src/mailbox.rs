@@ -46,7 +46,7 @@ impl Mailbox {
     pub fn server(&self) -> String {
         match &self.way {
             Way::Imap(imap) => imap.servers.imap.to_string(),
-            Way::Jmap(jmap) => format!("{} (JMAP)", jmap.host()),
+            Way::Jmap(jmap) => format!("{} (JMAP)", jmap.client.host()),
         }
     }
 

@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 use crate::compose::Part;
 use crate::{Error, Result};
 
+/// Most messages of a thread that are read.
+pub const THREAD: usize = 50;
+
 /// Most characters of a message's text that are shown; a longer text is not sent.
 const TEXT: usize = 40_000;
 
@@ -65,7 +68,7 @@ pub fn read(bytes: &[u8], folder: &str, uid: u32) -> Message {
     parse(bytes, folder, format!("uid:{uid}:{folder}"))
 }
 
-/// Reads a message; one without a Message-ID gets the name that is given.
+/// Reads a message; one without a Message-ID that servers find gets the name that is given.
 pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
     let bytes = repaired(bytes);
     let Some(parsed) = MessageParser::default().parse(bytes.as_ref()) else {
@@ -81,7 +84,7 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
     });
     let date = parsed.date().filter(|date| date.is_valid());
     Message {
-        id: parsed.message_id().map_or(fallback, bracketed),
+        id: parsed.message_id().map(bracketed).filter(|id| is_searchable(id)).unwrap_or(fallback),
         folder: folder.to_owned(),
         from: addresses(parsed.from()).join(", "),
         to: addresses(parsed.to()),
@@ -132,9 +135,9 @@ pub fn oldest_first(messages: &mut [Message]) {
 
 /// Returns the newest messages of a thread and the requested message, oldest first. Crate `agents` shortens its reply
 /// by the same rule (`mail/look.rs`).
-pub fn newest(mut messages: Vec<Message>, asked: &str, most: usize) -> Messages<Message> {
+pub fn newest(mut messages: Vec<Message>, asked: &str) -> Messages<Message> {
     oldest_first(&mut messages);
-    let mut excess = messages.len().saturating_sub(most);
+    let mut excess = messages.len().saturating_sub(THREAD);
     let truncated = excess > 0;
     messages.retain(|message| {
         let is_left_out = excess > 0 && message.id != asked;
@@ -148,12 +151,18 @@ pub fn bracketed(id: &str) -> String {
     format!("<{}>", id.trim().trim_matches(['<', '>']))
 }
 
+/// Returns whether servers find a message by this Message-ID: of signs that every search can contain.
+pub fn is_searchable(id: &str) -> bool {
+    id.len() >= 5 && id.chars().all(|c| c.is_ascii_graphic())
+}
+
 fn ids(value: &HeaderValue<'_>) -> Vec<String> {
-    match value {
+    let ids = match value {
         HeaderValue::Text(id) => vec![bracketed(id)],
         HeaderValue::TextList(list) => list.iter().map(|id| bracketed(id)).collect(),
         _ => Vec::new(),
-    }
+    };
+    ids.into_iter().filter(|id| is_searchable(id)).collect()
 }
 
 /// Rejects a text that is too long to be shown whole before it is sent.

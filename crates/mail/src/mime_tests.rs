@@ -343,6 +343,17 @@ fn a_thread_is_in_the_order_of_time_in_all_zones() {
     }
 }
 
+/// One such ID made a server refuse the search for the whole thread.
+#[test]
+fn a_message_with_an_id_that_no_server_finds_is_named_by_its_place() {
+    for id in ["<a b@x.test>", "<ü@x.test>", "<a\u{1}b@x.test>", "<a>"] {
+        let head = format!("Message-ID: {id}\r\nReferences: <one@a.test> {id}");
+        let message = read(format!("{head}\r\nFrom: a@a.test\r\n\r\nt").as_bytes());
+        assert_eq!(message.id, "uid:1:INBOX", "{id}");
+        assert_eq!(message.references, ["<one@a.test>"], "{id}");
+    }
+}
+
 #[test]
 fn a_header_made_to_be_slow_or_endless_is_read() {
     for header in [

@@ -1,6 +1,6 @@
 //! Writes the drafts that both protocols keep.
 
-use crate::compose::{self, Compose, Follows, Written};
+use crate::compose::{self, Compose, Written};
 use crate::message::{self, Message};
 use crate::{Account, Error, Result};
 
@@ -30,14 +30,13 @@ impl Draft<'_> {
     ) -> Result<Written> {
         let id = compose::own_id(account, unique)?;
         match (self, followed) {
-            (Self::New(compose), _) => compose::write(account, compose, Follows::Nothing, id),
+            (Self::New(compose), _) => compose::write(account, compose, id),
             (Self::Answer { text, .. }, Some((message, _))) => {
-                let answer = compose::answer(account, message, text)?;
-                compose::write(account, &answer, Follows::Answer(message), id)
+                compose::write(account, &compose::answer(account, message, text)?, id)
             }
             (Self::Forward { to, text, .. }, Some((message, bytes))) => {
                 let forward = compose::forward(message, message::parts(bytes), to, text);
-                compose::write(account, &forward, Follows::Forward(message), id)
+                compose::write(account, &forward, id)
             }
             (Self::Answer { message, .. } | Self::Forward { message, .. }, None) => {
                 Err(Error::NoMessage((*message).to_owned()))

@@ -13,6 +13,6 @@ mod user;
 pub use error::Error;
 pub(crate) use error::Result;
 pub use skills::{
-    Call, KIND as SKILL_KIND, Lesson, Match, Question, Skill, Skills, Step, ToolHashes, distil,
+    Call, KIND as SKILL_KIND, Lesson, Question, Skill, Skills, Step, ToolHashes, distil,
 };
 pub use user::{Entry, EntryKind, Operation, Operations, UserMemory, Verb};

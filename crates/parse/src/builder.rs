@@ -3,11 +3,8 @@
 use crate::encoding::UNSEEN;
 use crate::{Format, Page, Parsed, Section, Table, Warning};
 
-/// A table before it is written.
-#[derive(Clone, Debug, Default)]
-pub(crate) struct Grid {
-    pub rows: Vec<Vec<String>>,
-}
+/// A table before it is written: the texts of its rows.
+pub(crate) type Grid = Vec<Vec<String>>;
 
 /// The previous block, which decides the separator before the next one.
 #[derive(Clone, Copy, Default, PartialEq)]
@@ -95,16 +92,16 @@ impl Builder {
     }
 
     /// Writes a table whose first row is its header.
-    pub fn table(&mut self, grid: &Grid) {
-        let width = grid.rows.iter().map(Vec::len).max().unwrap_or(0);
+    pub fn table(&mut self, grid: &[Vec<String>]) {
+        let width = grid.iter().map(Vec::len).max().unwrap_or(0);
         let filled = |row: &Vec<String>| row.iter().any(|cell| !cell.trim().is_empty());
-        if width == 0 || !grid.rows.iter().any(filled) {
+        if width == 0 || !grid.iter().any(filled) {
             return;
         }
         self.separate(Last::Block);
         let start = self.text.len();
         let mut header_end = start;
-        for (index, row) in grid.rows.iter().enumerate() {
+        for (index, row) in grid.iter().enumerate() {
             if index > 0 {
                 self.text.push('\n');
             }

@@ -1,7 +1,7 @@
 //! Parsing in a separate process: a document can harm only that process.
 //!
 //! The process that parses reads the document from standard input and writes one line of JSON to standard
-//! output. It bounds itself first, so that memory and time have an end whatever the document holds.
+//! output. It bounds itself first, so that any document has limits on memory and time.
 
 use std::io::{Read, Write};
 

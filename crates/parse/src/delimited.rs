@@ -2,7 +2,7 @@
 
 use std::borrow::Cow;
 
-use crate::builder::{Builder, Grid};
+use crate::builder::Builder;
 use crate::{Error, Format, Limits, Parsed, Warning};
 
 const DELIMITERS: [u8; 4] = [b',', b';', b'\t', b'|'];
@@ -17,7 +17,7 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     let decoded = crate::encoding::decode(bytes)?;
     limits.check_text(decoded.text.len())?;
     let text = decoded.text.as_str();
-    // Excel is told the delimiter in a line of its own.
+    // Files for Excel can name the delimiter in a separate line.
     let (first, after) = text.split_once('\n').unwrap_or((text, ""));
     let first = first.trim_start_matches([' ', '"']);
     let is_declared = first.get(..4).is_some_and(|word| word.eq_ignore_ascii_case("sep="));
@@ -32,9 +32,8 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     };
     let text = unspaced(text, delimiter);
     let (rows, lone) = records(&unescaped(&text, delimiter), delimiter)?;
-    let grid = Grid { rows };
-    let width = grid.rows.first().map_or(0, Vec::len);
-    let uneven = grid.rows.iter().filter(|row| row.len() != width).count();
+    let width = rows.first().map_or(0, Vec::len);
+    let uneven = rows.iter().filter(|row| row.len() != width).count();
     let mut builder = Builder::new(Format::Csv);
     builder.warnings.extend(decoded.warnings);
     if uneven > 0 {
@@ -43,7 +42,7 @@ pub(crate) fn parse(bytes: &[u8], name: &str, limits: &Limits) -> Result<Parsed,
     if lone > 0 {
         builder.warnings.push(Warning::LoneQuotes { count: lone });
     }
-    builder.table(&grid);
+    builder.table(&rows);
     Ok(builder.finish())
 }
 
@@ -84,7 +83,7 @@ fn unescaped(text: &str, delimiter: u8) -> Cow<'_, str> {
     Cow::Owned(doubled)
 }
 
-/// Reads the records, and counts the lines whose quotation mark takes those below them for its own.
+/// Reads the records, and counts the lines with a quotation mark that is closed in a later line by mistake.
 fn records(text: &str, delimiter: u8) -> Result<(Vec<Vec<String>>, usize), Error> {
     let broken = |error| Error::broken(Format::Csv, error);
     let fields = |record: &csv::StringRecord| record.iter().map(str::to_owned).collect();
@@ -187,7 +186,7 @@ fn delimiter(text: &str) -> u8 {
     best.1
 }
 
-/// Returns whether each comma of the first records stands in a number.
+/// Returns whether each comma of the first records is part of a number.
 fn is_decimal_comma(text: &str) -> bool {
     text.lines().take(SAMPLE).all(|line| {
         let parts: Vec<&str> = line.split(',').collect();

@@ -36,7 +36,11 @@ impl Default for Limits {
 }
 
 impl Limits {
-    pub(crate) fn check_input(&self, bytes: usize) -> Result<(), Error> {
+    /// Checks the size of a document.
+    ///
+    /// # Errors
+    /// [`Error::Empty`], [`Error::TooLarge`].
+    pub fn check_input(&self, bytes: usize) -> Result<(), Error> {
         match bytes {
             0 => Err(Error::Empty),
             bytes if bytes > self.input_bytes => {

@@ -25,7 +25,7 @@ pub(crate) fn parse(decoded: Decoded, limits: &Limits) -> Result<Parsed, Error> 
 }
 
 /// Finds the headings (without ends) and tables of a Markdown text.
-pub(crate) fn structure(text: &str) -> (Vec<Section>, Vec<Table>) {
+fn structure(text: &str) -> (Vec<Section>, Vec<Table>) {
     let options = Options::ENABLE_TABLES | Options::ENABLE_YAML_STYLE_METADATA_BLOCKS;
     let mut sections = Vec::new();
     let mut tables: Vec<Table> = Vec::new();
@@ -54,7 +54,7 @@ pub(crate) fn structure(text: &str) -> (Vec<Section>, Vec<Table>) {
             }
             Event::End(TagEnd::TableHead) => header_end = range.end,
             Event::End(TagEnd::Table) => {
-                // The rule stands on the line below the header.
+                // The rule is on the line below the header.
                 let rest = &text[header_end..range.end];
                 let rule = rest.trim_start_matches('\n').split('\n').next().unwrap_or_default();
                 let skipped = rest.len() - rest.trim_start_matches('\n').len();

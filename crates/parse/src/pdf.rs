@@ -146,7 +146,7 @@ fn refusal(error: LoadPdfError) -> Error {
 
 fn title(document: &Pdf) -> Option<String> {
     let title = property_text(document.metadata().title.as_deref()?);
-    // What programs put there when nobody said anything.
+    // Defaults of programs.
     let is_file = title.contains(".doc") || title.contains(".tex") || title.contains(".indd");
     let is_stated = title.chars().filter(|c| c.is_alphabetic()).count() > 2;
     (is_stated && !is_file && !title.eq_ignore_ascii_case("untitled")).then_some(title)

@@ -269,7 +269,7 @@ impl Reader<'_> {
                 let marker = std::mem::take(&mut self.marker);
                 self.row.push(crate::builder::one_line(&format!("{marker} {text}")));
             }
-            "row" if !self.row.is_empty() => self.grid.rows.push(std::mem::take(&mut self.row)),
+            "row" if !self.row.is_empty() => self.grid.push(std::mem::take(&mut self.row)),
             "nestcell" | "tab" => self.push('\t'),
             "nestrow" => self.push('\n'),
             "emdash" => self.push('—'),
@@ -339,7 +339,7 @@ impl Reader<'_> {
         let text = std::mem::take(&mut self.text);
         let marker = crate::builder::one_line(&std::mem::take(&mut self.marker));
         let level = self.headings.get(&self.group.style).copied().or(self.group.level);
-        // The signs of lists are letters of fonts that hold nothing but signs.
+        // The signs of lists are letters of fonts that consist of signs.
         let is_sign = !marker.is_empty() && !marker.chars().any(char::is_alphanumeric);
         let marker = if is_sign { "-".to_owned() } else { marker };
         match level {
@@ -351,7 +351,7 @@ impl Reader<'_> {
 
     fn end_table(&mut self) {
         if !self.row.is_empty() {
-            self.grid.rows.push(std::mem::take(&mut self.row));
+            self.grid.push(std::mem::take(&mut self.row));
         }
         let grid = std::mem::take(&mut self.grid);
         self.builder.table(&grid);

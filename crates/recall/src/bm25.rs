@@ -41,19 +41,10 @@ pub struct Scored {
     pub coverage: f64,
 }
 
-/// Scores the items that contain the words, best first; of equal ones the earlier item first.
+/// Scores the items that contain the words and returns the first ones, best first; of equal ones the earlier item first.
 ///
 /// `passes` decides which items are ranked; statistics are those of the whole space in either case.
 pub fn rank(
-    statistics: Statistics,
-    words: &[Occurrences],
-    passes: impl Fn(u64) -> bool,
-) -> Vec<Scored> {
-    best(statistics, words, passes, usize::MAX)
-}
-
-/// Returns the first ones of [`rank`], without sorting the rest.
-pub fn best(
     statistics: Statistics,
     words: &[Occurrences],
     passes: impl Fn(u64) -> bool,
@@ -173,7 +164,7 @@ mod tests {
         let statistics = Statistics { items: 10, length: 400 };
         let common = word(&[(1, 4), (2, 4), (3, 4), (4, 4)]);
         let rare = word(&[(3, 4)]);
-        let ranked = rank(statistics, &[common, rare], |_| true);
+        let ranked = rank(statistics, &[common, rare], |_| true, usize::MAX);
         let order: Vec<u64> = ranked.iter().map(|one| one.item).collect();
         assert_eq!(order, [3, 1, 2, 4]);
         assert!((ranked[0].coverage - 1.0).abs() < 1e-9 && ranked[1].coverage < 0.5);
@@ -186,9 +177,9 @@ mod tests {
             let postings: Vec<(u64, u32)> =
                 (0..1_000_u64).map(|n| (7 + n * step, 1 + (n * 37 % 11) as u32)).collect();
             let words = [word(&postings), word(&postings[300..400])];
-            let all = rank(statistics, &words, |item| item % 3 != 0);
+            let all = rank(statistics, &words, |item| item % 3 != 0, usize::MAX);
             for most in [0, 1, 50, 10_000] {
-                let some = best(statistics, &words, |item| item % 3 != 0, most);
+                let some = rank(statistics, &words, |item| item % 3 != 0, most);
                 assert_eq!(some, all[..most.min(all.len())]);
             }
             assert!(
@@ -201,7 +192,7 @@ mod tests {
     #[test]
     fn the_reference_value_is_met() {
         let statistics = Statistics { items: 2, length: 2 * 40 };
-        let ranked = rank(statistics, &[word(&[(1, 4)])], |_| true);
+        let ranked = rank(statistics, &[word(&[(1, 4)])], |_| true, usize::MAX);
         // One item of mean length with one occurrence: the fraction is 1, the logarithm that of 2.
         assert!((ranked[0].score - 2_f64.ln()).abs() < 1e-6);
     }
@@ -209,8 +200,8 @@ mod tests {
     #[test]
     fn filtered_items_are_not_ranked_and_do_not_change_other_scores() {
         let statistics = Statistics { items: 10, length: 400 };
-        let all = rank(statistics, &[word(&[(1, 4), (2, 8)])], |_| true);
-        let some = rank(statistics, &[word(&[(1, 4), (2, 8)])], |item| item == 1);
+        let all = rank(statistics, &[word(&[(1, 4), (2, 8)])], |_| true, usize::MAX);
+        let some = rank(statistics, &[word(&[(1, 4), (2, 8)])], |item| item == 1, usize::MAX);
         assert_eq!(some, [all[1]]);
     }
 }

@@ -1,7 +1,7 @@
 //! One index for everything that is looked up by words or by meaning: tools, endpoints, schemas, skills, memories,
 //! documents.
 //!
-//! Enter at [`StoredIndex`], the [`Index`] in the database, and at [`WordIndex`] for texts in memory. Both read text
+//! Enter at [`StoredIndex`], the index in the database, and at [`WordIndex`] for texts in memory. Both read text
 //! with the same analyser ([`words`]), count with the same BM25 ([`bm25`]) and so give the same list. An [`Item`] is
 //! text with attributes. Its [`Scope`] (tenant, owner) and kind are its place, and items are put, found or removed only
 //! with one. Vector search needs vectors: the caller asks an [`EmbeddingModel`] and passes them in, so that the request
@@ -27,7 +27,7 @@ pub(crate) use error::Result;
 pub use fuse::fuse;
 pub use item::{Field, Item, Scope};
 pub use memory::WordIndex;
-pub use search::{Filter, Found, Hit, Index, QueryVector, Search, Weights};
+pub use search::{Filter, Found, Hit, QueryVector, Search, Weights};
 pub use store::{Generation, Kept, Pending, StoredIndex};
 pub use vector::{
     ContentHash, EmbeddingError, EmbeddingModel, content_hash, cosine, embed_each, embed_pending,

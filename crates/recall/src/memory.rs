@@ -10,7 +10,7 @@ use crate::{Error, Item, Result};
 /// The weight of an occurrence of a related word.
 pub(crate) const RELATED: f64 = 0.5;
 
-/// Texts by number, findable by their words: one space of an index, without scopes, for who holds it alone.
+/// Texts by number, findable by their words: one space of an index, without scopes, for one owner.
 #[derive(Clone, Debug, Default)]
 pub struct WordIndex {
     statistics: Statistics,
@@ -36,7 +36,7 @@ impl WordIndex {
 
     /// Ranks the texts that share words with a question, given in weighted parts.
     pub fn rank(&self, question: &[(f64, &str)]) -> Vec<Scored> {
-        rank(self.statistics, &self.occurrences(question), |_| true)
+        rank(self.statistics, &self.occurrences(question), |_| true, usize::MAX)
     }
 
     pub fn len(&self) -> usize {

@@ -1,31 +1,10 @@
-//! The interface of every index: queries and results.
+//! Queries, and what they find.
 
 use std::collections::BTreeMap;
 
-use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 
-use crate::{Error, Item, Scope};
-
-/// Keeps items and finds them again; the same items give the same list in each implementation.
-#[async_trait]
-pub trait Index: Send + Sync {
-    /// Stores items, each replacing the one with its ID; all of them or none.
-    ///
-    /// # Errors
-    /// [`Error::Unnamed`] for an item without an id, [`Error::Database`].
-    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error>;
-
-    /// Finds matching items, best first; equal ones in the order in which they were stored.
-    async fn search(&self, search: &Search) -> Result<Found, Error>;
-
-    /// Removes items by ID and returns how many there were; after it returns they cannot be found.
-    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error>;
-
-    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error>;
-
-    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error>;
-}
+use crate::Scope;
 
 #[derive(Clone, Debug)]
 pub struct Search {
@@ -136,7 +115,7 @@ impl Search {
 pub struct Found {
     /// Best first.
     pub hits: Vec<Hit>,
-    /// Whether meaning had a part in it; false without a vector, or when the index holds no vectors of that model.
+    /// Whether vectors were used; false without a vector, or if the index has no vectors of that model.
     pub by_meaning: bool,
 }
 
@@ -144,14 +123,9 @@ pub struct Found {
 pub struct Hit {
     pub scope: Scope,
     pub id: String,
-    pub parent: Option<String>,
     pub payload: serde_json::Value,
-    pub attributes: BTreeMap<String, String>,
-    pub at: Option<DateTime<Utc>>,
     /// Fused rank; comparable within one answer only.
     pub score: f64,
-    /// BM25, when words led here.
-    pub words: Option<f64>,
     /// The share of the query words' weight that the item contains, from 0 to 1.
     pub coverage: f64,
     /// Cosine similarity, when vectors were compared.

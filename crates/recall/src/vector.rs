@@ -55,9 +55,6 @@ pub trait EmbeddingModel: Send + Sync {
     /// Returns the model's name, the key of its vectors.
     fn model(&self) -> &str;
 
-    /// Returns the length of its vectors, if it is configured.
-    fn dimension(&self) -> Option<usize>;
-
     /// Returns the maximum number of texts in one request.
     fn batch(&self) -> usize {
         64
@@ -80,7 +77,7 @@ pub enum EmbeddingError {
     Refused(String),
 }
 
-/// Turns texts into vectors, in their order; of texts that are refused together, each half by itself.
+/// Turns texts into vectors, in their order; texts that are rejected together are sent again in halves.
 ///
 /// A text that is refused alone gets a vector of zeros, which is like no other, so that it stops no other text.
 ///

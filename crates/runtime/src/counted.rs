@@ -22,10 +22,6 @@ impl EmbeddingModel for Counted<'_> {
         self.model.model()
     }
 
-    fn dimension(&self) -> Option<usize> {
-        self.model.dimension()
-    }
-
     fn batch(&self) -> usize {
         self.model.batch()
     }

@@ -17,7 +17,7 @@ use super::counted::{Counted, Counting};
 use super::{Error, Folders, open_store};
 use chrono::{DateTime, Utc};
 use perihelion_ingest::{
-    AddedDocument, DocumentThreads, Listener, ModelReranker, NewDocument, OWNER, Reading, TENANT,
+    AddedDocument, DocumentModel, DocumentThreads, Listener, NewDocument, OWNER, Reading, TENANT,
     embeddings, library_of, summarizer,
 };
 use perihelion_settings::config::Settings;
@@ -176,7 +176,7 @@ impl Documents {
 
     /// Returns every addition of a document, including failed ones.
     pub async fn begun(&self, given: &str) -> Result<Vec<Attempt>, Error> {
-        Ok(self.threads.begun(given).await?)
+        Ok(self.threads.library.attempts(given).await?)
     }
 
     /// Deletes a document, and every thread that added it or one of its versions; also the remains of a failed
@@ -210,8 +210,8 @@ impl Documents {
         Ok(self.threads.library.evaluate(judgements, asking).await?)
     }
 
-    fn reranker(&self) -> Option<ModelReranker> {
-        self.threads.model.clone().map(|model| ModelReranker { model, thread: String::new() })
+    fn reranker(&self) -> Option<DocumentModel> {
+        self.threads.model.clone().map(|model| DocumentModel { model, thread: String::new() })
     }
 
     pub async fn close(self) {

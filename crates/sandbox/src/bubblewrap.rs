@@ -50,7 +50,7 @@ impl Bubblewrap {
         self.words.extend(words.into_iter().map(Into::into));
     }
 
-    /// Mounts an empty directory in memory that holds at most `bytes`; without a bound, half of the machine's memory.
+    /// Mounts an empty directory in memory for at most `bytes`; without a bound, half of the machine's memory.
     pub fn scratch(&mut self, path: &Path, bytes: Option<u64>) {
         if let Some(bytes) = bytes {
             // The size applies to the next directory only.

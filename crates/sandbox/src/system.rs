@@ -141,7 +141,7 @@ fn collect(stream: Option<impl Read + Send + 'static>, limit: usize) -> Collecte
                 kept.0.extend(buffer.iter().take(count.min(room)));
             }
         }
-        // Nobody listens any more where the run was given up.
+        // There is no receiver after the time limit.
         let _ = sender.send(());
     });
     Collected { kept, ended }
@@ -157,7 +157,7 @@ fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<Ke
     report
 }
 
-/// Returns what ended a run without a report. What stands there may be the program's own words, so it is its failure.
+/// Returns what ended a run without a report: a failure of the program, which can have written that text.
 fn unreported(bytes: &[u8]) -> Fault {
     let output_text = String::from_utf8_lossy(bytes);
     let last = output_text.lines().last().unwrap_or_default();

@@ -134,6 +134,16 @@ fn printed_and_written_output_is_bounded() {
     assert_eq!(many.files.len(), 3);
 }
 
+/// `tempfile` removes a file as soon as it is open.
+#[test]
+fn an_open_file_is_used_without_its_name() {
+    let code = "import os\nwith open('a', 'w+') as file:\n    os.remove('a')\n    file.write('text')\n    file.seek(0)\n\
+                    content = file.read()\n[content, os.listdir()]";
+    let outcome = run(code);
+    assert_eq!(outcome.error, None);
+    assert_eq!(outcome.result, json!(["text", []]));
+}
+
 #[test]
 fn equal_runs_give_equal_bytes() {
     let code = "import random, time, os, datetime, uuid, hashlib\n\

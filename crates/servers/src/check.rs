@@ -7,7 +7,7 @@ use perihelion_sandbox::{Program, Python, Tier};
 use perihelion_web::Kind;
 
 use super::web::{SEARCH_KEY, SEARCH_URL, WireName};
-use super::{Bundled, Error, api, documents, files, mail, notes, python, sql, web};
+use super::{Bundled, Cause, api, mail, python, web};
 
 /// Longest wait for the host of an API.
 const REACHING: Duration = Duration::from_secs(10);
@@ -68,32 +68,21 @@ impl Bundled {
 
     /// Checks the requirements of the server: what it opens can be opened, and what it needs besides works.
     pub async fn check(self) -> Vec<Finding> {
-        let opened = |()| vec![Finding::Good("it can be started".to_owned())];
-        let found = match self {
-            Self::Python(options) => of_python(&options).await.map_err(Error::from),
-            Self::Api(options) => of_api(&options).await.map_err(Error::from),
-            Self::Web(options) => of_web(&options).await.map_err(Error::from),
-            Self::Mail(options) => of_mail(&options).await.map_err(Error::from),
-            Self::Sql(options) => {
-                sql::Server::open(&options).await.map(drop).map(opened).map_err(Error::from)
-            }
-            Self::Files(options) => {
-                files::Server::open(&options).map(drop).map(opened).map_err(Error::from)
-            }
-            Self::Documents(options) => {
-                let server = documents::Server::open(&options, false).await;
-                server.map(drop).map(opened).map_err(Error::from)
-            }
-            Self::Notes(options) => {
-                notes::Server::open(&options).map(drop).map(opened).map_err(Error::from)
-            }
-            Self::SqlWorker => Ok(Vec::new()),
+        let found = match &self {
+            Self::Python(options) => of_python(options).await,
+            Self::Api(options) => of_api(options).await,
+            Self::Web(options) => of_web(options).await,
+            Self::Mail(options) => of_mail(options).await,
+            _ => self.open(false).await.map(|opened| {
+                let started = |_| Finding::Good("it can be started".to_owned());
+                opened.into_iter().map(started).collect()
+            }),
         };
         found.unwrap_or_else(|error| vec![Finding::bad(&error)])
     }
 }
 
-async fn of_python(options: &python::Options) -> Result<Vec<Finding>, python::Error> {
+async fn of_python(options: &python::Options) -> Result<Vec<Finding>, Cause> {
     let tier = options.tier();
     let limits = options.limits();
     let packages = options.site_packages.clone();
@@ -113,7 +102,7 @@ async fn of_python(options: &python::Options) -> Result<Vec<Finding>, python::Er
 }
 
 /// Reads the description, and asks the host of its base address for an answer of any kind.
-async fn of_api(options: &api::Options) -> Result<Vec<Finding>, api::Error> {
+async fn of_api(options: &api::Options) -> Result<Vec<Finding>, Cause> {
     let api = api::Api::open(options)?;
     let operations = &api.catalogue.operations;
     let path = options.spec.display();
@@ -144,7 +133,7 @@ async fn reach(base: &str) -> Result<Finding, api::Error> {
 }
 
 /// Sends the search provider a request, if that is free.
-async fn of_web(options: &web::Options) -> Result<Vec<Finding>, web::Error> {
+async fn of_web(options: &web::Options) -> Result<Vec<Finding>, Cause> {
     let web = options.open()?;
     let is_set = |text: &str| !text.trim().is_empty();
     let has_url = options.search_url.as_deref().is_some_and(is_set);
@@ -168,7 +157,7 @@ async fn of_web(options: &web::Options) -> Result<Vec<Finding>, web::Error> {
 }
 
 /// Logs in to the mail store and the outgoing server, and lists the folders.
-async fn of_mail(options: &mail::Options) -> Result<Vec<Finding>, mail::Error> {
+async fn of_mail(options: &mail::Options) -> Result<Vec<Finding>, Cause> {
     let mailbox = options.open().await?;
     let login = Finding::Good(format!("{} takes the login", mailbox.server()));
     let folders = match mailbox.special_folders().await {

@@ -34,7 +34,7 @@ pub async fn serve<H: ServerHandler + Clone>(
     let listen = |source| Error::Listen { addr, source };
     let listener = TcpListener::bind(addr).await.map_err(listen)?;
     let addr = listener.local_addr().map_err(listen)?;
-    // Other pages of this machine are strangers too: anyone who develops one there did not write all of it.
+    // Other pages on this machine are rejected too: their developers did not write all of their code.
     let origins = HOSTS.map(|host| {
         if host.contains(':') {
             format!("http://[{host}]:{}", addr.port())

@@ -48,25 +48,14 @@ pub enum Bundled {
     Web(web::Options),
 }
 
+type Cause = Box<dyn std::error::Error + Send + Sync>;
+
 /// Why a bundled server could not start or ended early.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
+    /// The server's own error.
     #[error(transparent)]
-    Sql(#[from] sql::Error),
-    #[error(transparent)]
-    Files(#[from] files::Error),
-    #[error(transparent)]
-    Documents(#[from] documents::Error),
-    #[error(transparent)]
-    Notes(#[from] notes::Error),
-    #[error(transparent)]
-    Api(Box<api::Error>),
-    #[error(transparent)]
-    Mail(#[from] mail::Error),
-    #[error(transparent)]
-    Python(#[from] python::Error),
-    #[error(transparent)]
-    Web(#[from] web::Error),
+    Unopened(Cause),
     /// The client went away or spoke no MCP before the session was open.
     #[error("no MCP session was opened on standard input: {0}")]
     Session(Box<rmcp::service::ServerInitializeError>),
@@ -81,12 +70,6 @@ pub enum Error {
     /// The session's task was aborted.
     #[error("the MCP session ended abnormally: {0}")]
     Ended(#[from] tokio::task::JoinError),
-}
-
-impl From<api::Error> for Error {
-    fn from(error: api::Error) -> Self {
-        Self::Api(Box::new(error))
-    }
 }
 
 impl Bundled {
@@ -110,23 +93,29 @@ impl Bundled {
     }
 
     async fn serve(self, over: Over) -> Result<(), Error> {
-        match self {
-            Self::Sql(options) => over.serve(sql::Server::open(&options).await?).await,
+        let believes_callers = matches!(over, Over::Pipes);
+        match self.open(believes_callers).await.map_err(Error::Unopened)? {
+            Some(tools) => over.serve(tools).await,
             // It answers on the standard streams until they close, on a thread with its own runtime.
-            Self::SqlWorker => tokio::task::spawn_blocking(perihelion_sql::serve_worker)
+            None => tokio::task::spawn_blocking(perihelion_sql::serve_worker)
                 .await?
                 .map_err(Error::Worker),
-            Self::Files(options) => over.serve(files::Server::open(&options)?).await,
-            Self::Documents(options) => {
-                let believes_callers = matches!(over, Over::Pipes);
-                over.serve(documents::Server::open(&options, believes_callers).await?).await
-            }
-            Self::Notes(options) => over.serve(notes::Server::open(&options)?).await,
-            Self::Api(options) => over.serve(api::Server::open(&options)?).await,
-            Self::Mail(options) => over.serve(mail::Server::open(&options).await?).await,
-            Self::Python(options) => over.serve(python::Server::open(&options)?).await,
-            Self::Web(options) => over.serve(web::Server::open(&options)?).await,
         }
+    }
+
+    /// Opens what is served; `None` for a worker, which serves no MCP.
+    async fn open(&self, believes_callers: bool) -> Result<Option<Serving>, Cause> {
+        Ok(Some(match self {
+            Self::Sql(options) => sql::Server::open(options).await?,
+            Self::SqlWorker => return Ok(None),
+            Self::Files(options) => files::Server::open(options)?,
+            Self::Documents(options) => documents::Server::open(options, believes_callers).await?,
+            Self::Notes(options) => notes::Server::open(options)?,
+            Self::Api(options) => api::Server::open(options)?,
+            Self::Mail(options) => mail::Server::open(options).await?,
+            Self::Python(options) => python::Server::open(options)?,
+            Self::Web(options) => web::Server::open(options)?,
+        }))
     }
 }
 

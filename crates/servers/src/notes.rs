@@ -202,7 +202,7 @@ impl Options {
     }
 }
 
-/// Reads the lines. One that is not ours (a torn write, an edit by hand) is shown as it stands.
+/// Reads the lines. A line in another format (a torn write, an edit by hand) is shown unchanged.
 fn notes(bytes: &[u8]) -> Vec<Note> {
     let text = String::from_utf8_lossy(bytes);
     let read = |line: &str| {

@@ -90,7 +90,7 @@ impl Root {
         for entry in Dir::from_fd(directory.try_clone()?.into())?.iter() {
             let entry = entry?;
             let name = entry.file_name();
-            // One that cannot be looked at any more was removed since.
+            // An entry without metadata was removed in the meantime.
             let found = fstatat(&directory, name, AtFlags::AT_SYMLINK_NOFOLLOW);
             if let Ok(found) = found
                 && name != c"."

@@ -141,7 +141,7 @@ fn drop_judged(region: &NodeRef<'_>, is_unwanted: impl Fn(&NodeRef<'_>) -> bool)
             unwanted.push(node);
         }
     }
-    // Rules that leave next to nothing do not fit the page.
+    // The rules do not fit a page if they remove nearly all of it.
     if before.saturating_sub(taken) > before / 7 {
         unwanted.iter().for_each(|node| node.remove_from_parent());
     }

@@ -10,6 +10,10 @@ pub enum Error {
     Credentials(String),
     #[error("the site's robots.txt does not allow this page: {0}")]
     Robots(String),
+    #[error(
+        "the site's robots.txt cannot be read, so the page is not fetched; try again later: {0}"
+    )]
+    NoRobots(String),
     #[error("{address} answered with status {status}")]
     Status { address: String, status: u16 },
     #[error("cannot fetch {address}: {reason}")]

@@ -1,9 +1,9 @@
 //! Fetches a page: public, allowed, in turn, within bounds.
 
-use std::iter::successors;
 use std::sync::Arc;
 
-use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, LOCATION};
+use perihelion_http::reach::{cause, unpacked};
+use reqwest::header::{CONTENT_TYPE, LOCATION};
 use url::Url;
 
 use crate::cache::Cache;
@@ -13,6 +13,8 @@ use crate::search::Provider;
 use crate::{Addresses, Error, Hit, Kind, Limits, Page, ReadDocument, clock, document, page};
 
 const REDIRECTS: usize = 8;
+/// Most bytes of a document, which is read whole or not at all.
+const DOCUMENT: usize = 32 << 20;
 /// Most bytes of a robots.txt, as its standard asks for.
 const ROBOTS: usize = 512 << 10;
 
@@ -41,7 +43,7 @@ impl Web {
         let client = reqwest::Client::builder()
             // Decided at the connection: a name that was public a moment ago need not be so now.
             .dns_resolver(Arc::new(addresses.clone()))
-            // A proxy would connect for us, and ask nobody.
+            // A proxy would connect without this check.
             .no_proxy()
             .redirect(reqwest::redirect::Policy::none())
             .timeout(limits.time)
@@ -81,12 +83,12 @@ impl Web {
     /// Fetches a page and reads it.
     ///
     /// # Errors
-    /// As [`Addresses::check`] for the address and each redirect; [`Error::Robots`], [`Error::Status`], [`Error::Timeout`],
+    /// As [`Addresses::check`] for the address and each redirect; [`Error::Robots`], [`Error::NoRobots`], [`Error::Status`], [`Error::Timeout`],
     /// [`Error::Unreachable`], [`Error::Redirects`] and [`Error::Media`] on the way.
     pub async fn fetch(&self, address: &str) -> Result<Page, Error> {
         let mut url = self.addresses.check(address)?;
         let asked = url.to_string();
-        if let Some(page) = self.cache.get(&asked, &self.limits) {
+        if let Some(page) = self.cache.get(&asked) {
             return Ok(page);
         }
         let mut deadline = clock::monotonic() + self.limits.time;
@@ -99,7 +101,9 @@ impl Web {
             };
             let rules = rules.map_err(late)??;
             if !rules.allow(&url) {
-                return Err(Error::Robots(url.into()));
+                let is_closed = matches!(rules, Rules::Closed);
+                let refused = if is_closed { Error::NoRobots } else { Error::Robots };
+                return Err(refused(url.into()));
             }
             deadline += self.sites.turn(&site, self.limits.pause, &rules).await;
             let left = deadline.saturating_duration_since(clock::monotonic());
@@ -111,7 +115,7 @@ impl Web {
                 continue;
             }
             let page = self.read(&url, answer).await?;
-            self.cache.put(&asked, &page, &self.limits);
+            self.cache.put(&asked, &page);
             return Ok(page);
         }
         Err(Error::Redirects { address: asked, most: REDIRECTS })
@@ -137,7 +141,7 @@ impl Web {
                 None => Err(Error::Media { address, media }),
             };
         }
-        let read = bounded(&mut answer, self.limits.bytes).await;
+        let read = unpacked(&mut answer, self.limits.bytes).await;
         let (bytes, is_cut) = read.map_err(|error| self.failed(url, &error))?;
         let parameter = media.split(';').find_map(|part| part.trim().strip_prefix("charset="));
         let charset = parameter.map(|name| name.trim_matches(['"', '\'', ' ']));
@@ -166,11 +170,10 @@ impl Web {
         documents: &dyn ReadDocument,
     ) -> Result<Page, Error> {
         let address = url.to_string();
-        let most = self.limits.document_bytes;
-        let (bytes, is_cut) =
-            bounded(answer, most).await.map_err(|error| self.failed(url, &error))?;
+        let read = unpacked(answer, DOCUMENT).await;
+        let (bytes, is_cut) = read.map_err(|error| self.failed(url, &error))?;
         if is_cut {
-            return Err(Error::TooLarge { address, most });
+            return Err(Error::TooLarge { address, most: DOCUMENT });
         }
         match documents.read(name, &bytes).await {
             Ok(document) => Ok(page::of_document(url, document, &self.limits)),
@@ -187,7 +190,10 @@ impl Web {
         }
         // A site that cannot be reached at all is that, and not one that refuses.
         let rules = self.read_rules(url).await.map_err(|error| self.failed(url, &error))?;
-        self.sites.keep(site, rules.clone());
+        // The next fetch asks again for rules that were not available.
+        if !matches!(rules, Rules::Closed) {
+            self.sites.keep(site, rules.clone());
+        }
         Ok(rules)
     }
 
@@ -207,7 +213,7 @@ impl Web {
                 continue;
             }
             let status = answer.status().as_u16();
-            return Ok(match bounded(&mut answer, ROBOTS).await {
+            return Ok(match unpacked(&mut answer, ROBOTS).await {
                 Ok((text, _)) => Rules::read(status, &text),
                 Err(_) => Rules::Closed,
             });
@@ -220,9 +226,8 @@ impl Web {
         if error.is_timeout() {
             return Error::Timeout { address, seconds: self.limits.time.as_secs() };
         }
-        let causes = successors(std::error::Error::source(error), |error| error.source());
-        let innermost = causes.last().map(ToString::to_string);
-        let reason = innermost.unwrap_or_else(|| "it cannot be reached".to_owned());
+        let reason = std::error::Error::source(error).map(cause);
+        let reason = reason.unwrap_or_else(|| "it cannot be reached".to_owned());
         if reason.contains("no public address") {
             Error::NotPublic(address)
         } else {
@@ -234,24 +239,4 @@ impl Web {
 fn redirection(answer: &reqwest::Response) -> Option<&str> {
     let target = answer.headers().get(LOCATION)?.to_str().ok()?;
     answer.status().is_redirection().then_some(target)
-}
-
-/// Reads and unpacks at most so many bytes of a body, and returns whether there were more.
-pub(crate) async fn bounded(
-    answer: &mut reqwest::Response,
-    limit: usize,
-) -> Result<(Vec<u8>, bool), reqwest::Error> {
-    let mut bytes = Vec::new();
-    let mut is_cut = false;
-    while !is_cut && let Some(chunk) = answer.chunk().await? {
-        let room = limit.saturating_sub(bytes.len());
-        bytes.extend(chunk.iter().take(room));
-        is_cut = chunk.len() > room;
-    }
-    let [encoding, media] = [CONTENT_ENCODING, CONTENT_TYPE].map(|name| {
-        let value = answer.headers().get(name).and_then(|value| value.to_str().ok());
-        value.unwrap_or_default().to_ascii_lowercase()
-    });
-    let (bytes, is_more) = perihelion_mime::unpacked(bytes, &encoding, &media, limit);
-    Ok((bytes, is_cut || is_more))
 }

@@ -4,7 +4,7 @@
 //! [`crate::boilerplate`]); the other one scores the tree for one article (Mozilla's Readability). If the first one
 //! finds no region, little text, or no paragraphs, the second one counts. If both find little, the page's metadata for
 //! search engines counts, with all paragraphs. If that is a small part of a page that is not an article, the page
-//! counts, without its navigation. Invariant: the page is parsed once.
+//! counts, without its navigation. Invariant: the page is not parsed again.
 
 use dom_query::Document;
 use dom_smoothie::{Metadata, Readability};
@@ -47,10 +47,9 @@ impl Found {
     }
 }
 
-pub fn main_text(url: &Url, html: &str) -> MainText {
-    let page = Document::from(html);
-    let says = Says::of(&page);
-    let is_forum = is_forum(&page);
+pub fn main_text(url: &Url, page: &Document) -> MainText {
+    let says = Says::of(page);
+    let is_forum = is_forum(page);
     let whole = page.clone();
     if !is_forum {
         drop_comments(&whole);
@@ -79,7 +78,7 @@ pub fn main_text(url: &Url, html: &str) -> MainText {
     drop_empty_titles(&found.document.root());
     let mut text = markdown(&found.document, url);
     let plain = squeezed(&found.document.root().text());
-    let lead = metadata.excerpt.as_deref().and_then(|about| lead(&page, about));
+    let lead = metadata.excerpt.as_deref().and_then(|about| lead(page, about));
     // An article tells of itself, and of several things the first is the one that the page is about.
     let about = says.descriptions.into_iter().filter(|_| says.kind != "article").take(1);
     for part in lead.into_iter().chain(about) {
@@ -145,7 +144,7 @@ fn everything(document: Document, is_forum: bool) -> Document {
     document.body().map_or_else(|| Document::fragment(""), |body| body.to_fragment())
 }
 
-fn squeezed(text: &str) -> String {
+pub fn squeezed(text: &str) -> String {
     text.split_whitespace().collect::<Vec<_>>().join(" ")
 }
 

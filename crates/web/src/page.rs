@@ -4,7 +4,7 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use url::Url;
 
-use crate::main_text::{MainText, main_text};
+use crate::main_text::{MainText, main_text, squeezed};
 use crate::{Document, Limits};
 
 /// What was read of a page.
@@ -38,11 +38,8 @@ pub struct Link {
 pub fn read(url: &Url, media: &str, text: &str, limits: &Limits) -> Page {
     let is_html =
         media.contains("html") || (media.is_empty() && text.trim_start().starts_with('<'));
-    let page = if is_html {
-        html(url, text, limits)
-    } else {
-        Page { text: text.to_owned(), ..Page::default() }
-    };
+    let page =
+        if is_html { html(url, text) } else { Page { text: text.to_owned(), ..Page::default() } };
     bounded(page, url, limits)
 }
 
@@ -62,20 +59,20 @@ fn bounded(mut page: Page, url: &Url, limits: &Limits) -> Page {
 
 /// Elements within each other.
 const DEEPEST: usize = 512;
+/// Most links listed of a page.
+const LINKS: usize = 100;
 
-/// Bytes behind the beginning of a link in which its text is looked for.
-const LABEL: usize = 2_000;
-
-fn html(url: &Url, text: &str, limits: &Limits) -> Page {
-    let base = base_of(url, text);
-    let links = links(&base, text, limits.links);
-    // What scripts compare looks like tags. The readers get what was found not to be too deep, and nothing else.
+fn html(url: &Url, text: &str) -> Page {
+    // Comparisons in scripts look like tags. The readers get only a text that is not too deep.
     let stripped = is_too_deep(text).then(|| without_scripts(text, |script| script.contains('<')));
     let read = stripped.as_deref().unwrap_or(text);
     if stripped.is_some() && is_too_deep(read) {
-        return Page { text: plain(text), links, ..Page::default() };
+        return Page { text: plain(text), ..Page::default() };
     }
-    let MainText { text: body, metadata } = main_text(&base, read);
+    let page = dom_query::Document::from(read);
+    let base = base_of(url, &page);
+    let links = links(&base, &page);
+    let MainText { text: body, metadata } = main_text(&base, &page);
     Page {
         title: metadata.title,
         // A page that is all navigation still says something.
@@ -98,7 +95,7 @@ fn plain(text: &str) -> String {
         rest = tag.split_once('>').map_or("", |(_, behind)| behind);
     }
     made.push_str(rest);
-    made.split_whitespace().collect::<Vec<_>>().join(" ")
+    squeezed(&made)
 }
 
 /// Leaves out those scripts and styles of whose text it `is_unwanted`.
@@ -159,62 +156,30 @@ fn is_too_deep(text: &str) -> bool {
 }
 
 /// Returns the address that a page's links are relative to: its own, or the one that its first `base` names.
-fn base_of(url: &Url, text: &str) -> Url {
-    let lower = text.to_ascii_lowercase();
-    let tags = lower.match_indices("<base").filter(|(at, _)| name_of(&lower, at + 1) == "base");
-    let mut named = tags.filter_map(|(at, _)| {
-        let tag = text.get(at..)?.split('>').next()?;
-        url.join(&attribute(tag, "href")?).ok()
-    });
-    let base = named.next().filter(|base| matches!(base.scheme(), "http" | "https"));
+fn base_of(url: &Url, page: &dom_query::Document) -> Url {
+    let bases = page.select("base[href]");
+    let named = bases.nodes().iter().find_map(|base| url.join(&base.attr_or("href", "")).ok());
+    let base = named.filter(|base| matches!(base.scheme(), "http" | "https"));
     base.unwrap_or_else(|| url.clone())
 }
 
 /// Lists the links of a document with their texts, each address once.
-fn links(base: &Url, text: &str, most: usize) -> Vec<Link> {
-    let lower = text.to_ascii_lowercase();
+fn links(base: &Url, page: &dom_query::Document) -> Vec<Link> {
     let mut links: Vec<Link> = Vec::new();
-    let mut at = 0;
-    while let Some(start) = lower.get(at..).and_then(|rest| rest.find("<a ")) {
-        let start = at + start;
-        let Some(end) = text.get(start..).and_then(|rest| rest.find('>')).map(|end| start + end)
-        else {
-            break;
-        };
-        at = end;
-        let tag = text.get(start..end).unwrap_or_default();
-        let Some(target) = attribute(tag, "href").and_then(|target| base.join(&target).ok()) else {
-            continue;
-        };
-        let window = lower.floor_char_boundary(end.saturating_add(LABEL));
-        let close = lower
-            .get(end..window)
-            .and_then(|rest| rest.find("</a"))
-            .map_or(window, |close| end + close);
-        let label = plain(text.get(end + 1..close).unwrap_or_default());
-        let mut target = target;
+    for link in page.select("a[href]").nodes() {
+        let Ok(mut target) = base.join(&link.attr_or("href", "")) else { continue };
         target.set_fragment(None);
         let is_new = matches!(target.scheme(), "http" | "https")
             && !links.iter().any(|link| link.url == target.as_str());
         if is_new {
-            links.push(Link { url: target.into(), text: label.chars().take(120).collect() });
+            let text = squeezed(&link.text()).chars().take(120).collect();
+            links.push(Link { url: target.into(), text });
         }
-        if links.len() >= most {
+        if links.len() >= LINKS {
             break;
         }
     }
     links
-}
-
-fn attribute(tag: &str, name: &str) -> Option<String> {
-    let lower = tag.to_ascii_lowercase();
-    let start = lower.find(&format!("{name}="))? + name.len() + 1;
-    let rest = tag.get(start..)?;
-    let value = match rest.chars().next()? {
-        quote @ ('"' | '\'') => rest.get(1..)?.split(quote).next()?,
-        _ => rest.split([' ', '>', '\t', '\n']).next()?,
-    };
-    Some(value.replace("&amp;", "&").trim().to_owned())
 }
 
 #[cfg(test)]
@@ -262,6 +227,16 @@ mod tests {
             assert_eq!(page.links[0].url, moon, "{head}");
             assert!(page.text.contains(&format!("({moon})")), "{head}: {}", page.text);
         }
+    }
+
+    #[test]
+    fn links_are_found_however_their_tags_are_written() {
+        let url = Url::parse("https://sea.test/a").unwrap();
+        let text = "<p><a\n  data-href='/no' class=x\n  href = \"/one\">One</a> <A HREF=/two>Two</A> <abbr href=/no>no</abbr></p>";
+        let page = read(&url, "text/html", text, &Limits::default());
+        let links: Vec<(&str, &str)> =
+            page.links.iter().map(|link| (link.url.as_str(), link.text.as_str())).collect();
+        assert_eq!(links, [("https://sea.test/one", "One"), ("https://sea.test/two", "Two")]);
     }
 
     #[test]

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use perihelion_http::reach::unpacked;
 use schemars::JsonSchema;
 use secrecy::{ExposeSecret, SecretString};
 use serde::{Deserialize, Serialize};
@@ -9,7 +10,6 @@ use serde_json::{Value, json};
 use url::Url;
 
 use crate::Error;
-use crate::fetch::bounded;
 
 /// Longest search.
 const LIMIT: Duration = Duration::from_secs(20);
@@ -87,7 +87,7 @@ impl Provider {
             };
             return Err(Error::Search(format!("status {}{hint}", status.as_u16()).into()));
         }
-        let (bytes, _) = bounded(&mut answer, ANSWER).await.map_err(failed)?;
+        let (bytes, _) = unpacked(&mut answer, ANSWER).await.map_err(failed)?;
         let body: Value = serde_json::from_slice(&bytes)
             .map_err(|_| Error::Search("its answer is no JSON".into()))?;
         let hits = self.hits(&body, kind);

@@ -189,10 +189,6 @@ impl perihelion_documents::EmbeddingModel for Waiting {
         self.endpoint.model()
     }
 
-    fn dimension(&self) -> Option<usize> {
-        self.endpoint.dimension()
-    }
-
     async fn embed(
         &self,
         texts: &[String],

@@ -187,10 +187,6 @@ impl EmbeddingModel for Endpoint {
         self.model
     }
 
-    fn dimension(&self) -> Option<usize> {
-        Some(self.numbers)
-    }
-
     async fn embed(&self, texts: &[String]) -> Result<Vec<Vec<f32>>, EmbeddingError> {
         if self.requests.fetch_add(1, Ordering::SeqCst) >= self.most {
             return Err(EmbeddingError::Failed("status 503".to_owned()));

@@ -23,14 +23,11 @@ pub async fn within<T>(exchange: impl Future<Output = Result<T>>) -> Result<T> {
 }
 
 async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap> {
-    let server = format!("{}:{}", endpoint.host, endpoint.port);
     if endpoint.security == Security::Plain && !endpoint.is_local() {
-        return Err(Error::Unprotected(server));
+        return Err(Error::Unprotected(endpoint.to_string()));
     }
-    let unreachable =
-        |error: std::io::Error| Error::Unreachable { server: server.clone(), reason: error.into() };
     let address = (endpoint.host.trim_matches(['[', ']']), endpoint.port);
-    let stream = TcpStream::connect(address).await.map_err(unreachable)?;
+    let stream = TcpStream::connect(address).await.map_err(|error| unreachable(endpoint, error))?;
     let mut session = match endpoint.security {
         Security::Plain => Imap::begin(Box::new(stream) as Box<dyn Stream>).await?,
         Security::Tls => {
@@ -54,18 +51,25 @@ async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<Imap> {
 }
 
 async fn encrypted(endpoint: &Endpoint, stream: TcpStream) -> Result<TlsStream<TcpStream>> {
-    let server = format!("{}:{}", endpoint.host, endpoint.port);
-    let failed = |reason| Error::Unreachable { server: server.clone(), reason };
     let provider = Arc::new(tokio_rustls::rustls::crypto::ring::default_provider());
     let roots = RootCertStore { roots: webpki_roots::TLS_SERVER_ROOTS.to_vec() };
     let config = ClientConfig::builder_with_provider(provider)
         .with_safe_default_protocol_versions()
-        .map_err(|error| failed(error.into()))?
+        .map_err(|error| unreachable(endpoint, error))?
         .with_root_certificates(roots)
         .with_no_client_auth();
-    let name = ServerName::try_from(endpoint.host.clone()).map_err(|error| failed(error.into()))?;
+    let name = ServerName::try_from(endpoint.host.clone());
+    let name = name.map_err(|error| unreachable(endpoint, error))?;
     TlsConnector::from(Arc::new(config))
         .connect(name, stream)
         .await
-        .map_err(|error| failed(error.into()))
+        .map_err(|error| unreachable(endpoint, error))
+}
+
+/// Says that a server cannot be reached, and why.
+pub fn unreachable(
+    endpoint: &Endpoint,
+    reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,
+) -> Error {
+    Error::Unreachable { server: endpoint.to_string(), reason: reason.into() }
 }

@@ -9,13 +9,11 @@ use super::folders::{Folders, ensure};
 use super::session::Imap;
 use crate::account::Servers;
 use crate::compose::Written;
-use crate::message::{self, bracketed};
+use crate::message::{self, THREAD, bracketed, is_searchable};
 use crate::query::{imap_key, quoted};
 use crate::written::Draft;
 use crate::{Account, Error, Message, Messages, Result, Summary};
 
-/// Most messages of a thread that are read.
-const THREAD: usize = 50;
 /// The fields of a message for a list.
 const HEADERS: &str = "(UID FLAGS BODY.PEEK[HEADER])";
 /// A whole message, left as unread as it was.
@@ -103,15 +101,17 @@ impl ImapMailbox {
                     uids.extend(imap.search(&key).await?);
                 }
                 // One more than is shown, so that it is known that there are more.
-                let uids: Vec<u32> = uids.into_iter().rev().take(THREAD + 1).collect();
-                for (uid, _, bytes) in fetch(&mut imap, &uids, WHOLE).await? {
+                for uid in uids.into_iter().rev().take(THREAD + 1) {
+                    // One at a time, because each can have large attachments.
+                    let fetched = fetch(&mut imap, &[uid], WHOLE).await?.into_iter().next();
+                    let Some((uid, _, bytes)) = fetched else { continue };
                     let read = message::read(&bytes, folder, uid);
                     if !messages.iter().any(|known| known.id == read.id) {
                         messages.push(read);
                     }
                 }
             }
-            Ok(message::newest(messages, &asked, THREAD))
+            Ok(message::newest(messages, &asked))
         })
         .await;
         imap.log_out().await;
@@ -184,7 +184,7 @@ pub async fn locate(imap: &mut Imap, folders: &Folders, id: &str) -> Result<Mess
 /// Finds a message in one folder by its Message-ID, and leaves the folder open for reading.
 pub async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>> {
     let id = bracketed(id);
-    if id.len() < 5 || id.chars().any(char::is_whitespace) {
+    if !is_searchable(&id) {
         return Err(Error::BadId(id));
     }
     imap.examine(folder).await?;

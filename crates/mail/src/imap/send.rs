@@ -3,7 +3,7 @@
 //! | ended | what the next call finds |
 //! |---|---|
 //! | before the mark | a plain draft: it sends |
-//! | after the mark, before or while handing over | a marked draft that is not in Sent: nobody knows; a person decides |
+//! | after the mark, before or while handing over | a marked draft that is not in Sent: the outcome is unknown; a person decides |
 //! | after handing over, before Sent | the same |
 //! | after Sent, before the draft is removed | it is in Sent: it removes the draft and says so |
 //! | after all | it is in Sent: it says so |

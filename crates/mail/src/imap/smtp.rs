@@ -9,7 +9,7 @@ use lettre::transport::smtp::client::{AsyncSmtpConnection, TlsParameters};
 use lettre::transport::smtp::extension::ClientId;
 use secrecy::ExposeSecret;
 
-use super::connection::within;
+use super::connection::{unreachable, within};
 use crate::account::{GOODBYE, LIMIT};
 use crate::{Account, Endpoint, Error, Result, Security};
 
@@ -31,7 +31,7 @@ pub async fn hand_over(
         }
         // A refused message did not leave; anything else may have.
         Err(error) if is_refusal(&error) => Err(Error::Refused(error.to_string())),
-        Err(error) => Err(unreachable(endpoint, &error)),
+        Err(error) => Err(unreachable(endpoint, error)),
     }
 }
 
@@ -45,7 +45,7 @@ pub async fn connect(endpoint: &Endpoint, account: &Account) -> Result<AsyncSmtp
 }
 
 async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<AsyncSmtpConnection> {
-    let lost = |error: SmtpError| unreachable(endpoint, &error);
+    let lost = |error: SmtpError| unreachable(endpoint, error);
     let tls = || TlsParameters::new(endpoint.host.clone()).map_err(lost);
     let wrapper = match endpoint.security {
         Security::Tls => Some(tls()?),
@@ -80,10 +80,6 @@ async fn log_in(endpoint: &Endpoint, account: &Account) -> Result<AsyncSmtpConne
 /// Returns whether the server said no, or the client did before its first command.
 fn is_refusal(error: &SmtpError) -> bool {
     error.is_permanent() || error.is_transient() || error.is_client()
-}
-
-fn unreachable(endpoint: &Endpoint, error: &SmtpError) -> Error {
-    Error::Unreachable { server: endpoint.to_string(), reason: error.to_string().into() }
 }
 
 #[cfg(test)]

@@ -1,7 +1,11 @@
 //! The exchange with a JMAP server.
 
+use base64::Engine as _;
+use base64::prelude::BASE64_STANDARD;
+use perihelion_http::reach::bounded;
+use reqwest::header::{AUTHORIZATION, HeaderMap, HeaderValue};
 use reqwest::redirect::Policy;
-use reqwest::{Client, RequestBuilder, StatusCode};
+use reqwest::{Client, StatusCode};
 use secrecy::ExposeSecret;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
@@ -18,17 +22,11 @@ const HOPS: usize = 5;
 
 pub struct JmapClient {
     http: Client,
-    login: Login,
     api: Url,
     download: String,
     upload: String,
     base: Url,
     account: String,
-}
-
-enum Login {
-    Token(secrecy::SecretString),
-    Password { username: String, password: secrecy::SecretString },
 }
 
 impl JmapClient {
@@ -43,17 +41,12 @@ impl JmapClient {
                 attempt.follow()
             }
         });
-        let http = Client::builder().timeout(LIMIT).redirect(policy);
+        let headers = HeaderMap::from_iter([(AUTHORIZATION, authorization(account, server)?)]);
+        let http = Client::builder().timeout(LIMIT).redirect(policy).default_headers(headers);
         // A proxy does not know this machine.
         let http = if server.session.scheme() == "http" { http.no_proxy() } else { http };
         let http = http.build()?;
-        let password = account.password.clone();
-        let login = if server.is_token {
-            Login::Token(password)
-        } else {
-            Login::Password { username: account.username.clone(), password }
-        };
-        let answer = login.on(http.get(server.session.clone())).send().await?;
+        let answer = http.get(server.session.clone()).send().await?;
         let status = answer.status();
         let base = answer.url().clone();
         let lacking = |what: &str| Error::NoJmap(format!("{} {what}", server.session));
@@ -76,7 +69,6 @@ impl JmapClient {
         let account = own.clone();
         Ok(Self {
             http,
-            login,
             api,
             download: session.download_url,
             upload: session.upload_url,
@@ -103,7 +95,7 @@ impl JmapClient {
             })
             .collect();
         let request = json!({ "using": [CORE, MAIL, SUBMISSION], "methodCalls": calls });
-        let answer = self.login.on(self.http.post(self.api.clone())).json(&request).send().await?;
+        let answer = self.http.post(self.api.clone()).json(&request).send().await?;
         let bytes = taken(answer).await?;
         let response: Response = serde_json::from_slice(&bytes)?;
         Ok(Answers(response.method_responses))
@@ -113,7 +105,7 @@ impl JmapClient {
     pub async fn upload(&self, bytes: Vec<u8>) -> Result<String> {
         let url = self.url(&self.upload, &[])?;
         let request = self.http.post(url).header("content-type", "message/rfc822").body(bytes);
-        let bytes = taken(self.login.on(request).send().await?).await?;
+        let bytes = taken(request.send().await?).await?;
         let uploaded: Uploaded = serde_json::from_slice(&bytes)?;
         Ok(uploaded.blob_id)
     }
@@ -121,7 +113,7 @@ impl JmapClient {
     pub async fn download(&self, blob: &str) -> Result<Vec<u8>> {
         let fields = [("blobId", blob), ("name", "message.eml"), ("type", "message/rfc822")];
         let url = self.url(&self.download, &fields)?;
-        taken(self.login.on(self.http.get(url)).send().await?).await
+        taken(self.http.get(url).send().await?).await
     }
 
     fn url(&self, template: &str, fields: &[(&str, &str)]) -> Result<Url> {
@@ -136,15 +128,16 @@ impl JmapClient {
     }
 }
 
-impl Login {
-    fn on(&self, request: RequestBuilder) -> RequestBuilder {
-        match self {
-            Self::Token(token) => request.bearer_auth(token.expose_secret()),
-            Self::Password { username, password } => {
-                request.basic_auth(username, Some(password.expose_secret()))
-            }
-        }
-    }
+fn authorization(account: &Account, server: &JmapServer) -> Result<HeaderValue> {
+    let secret = account.password.expose_secret();
+    let text = if server.is_token {
+        format!("Bearer {secret}")
+    } else {
+        format!("Basic {}", BASE64_STANDARD.encode(format!("{}:{secret}", account.username)))
+    };
+    let mut value = HeaderValue::try_from(text).map_err(|_| Error::Login)?;
+    value.set_sensitive(true);
+    Ok(value)
 }
 
 fn protected(url: &Url) -> Result<()> {
@@ -164,12 +157,9 @@ async fn taken(answer: reqwest::Response) -> Result<Vec<u8>> {
 }
 
 async fn body(mut answer: reqwest::Response) -> Result<Vec<u8>> {
-    let mut bytes = Vec::new();
-    while let Some(piece) = answer.chunk().await? {
-        if bytes.len() + piece.len() > LARGEST {
-            return Err(Error::Server(format!("more than {LARGEST} bytes")));
-        }
-        bytes.extend_from_slice(&piece);
+    let (bytes, is_cut) = bounded(&mut answer, LARGEST).await?;
+    if is_cut {
+        return Err(Error::Server(format!("more than {LARGEST} bytes")));
     }
     Ok(bytes)
 }

@@ -7,13 +7,10 @@ use super::folders::Folders;
 use super::wire::{Changed, EMAIL, Email, Failure, Got, Identity, Queried};
 use crate::account::JmapServer;
 use crate::compose::{self, Written};
-use crate::message::{self, bracketed};
+use crate::message::{self, THREAD, bracketed, is_searchable};
 use crate::query::jmap_conditions;
 use crate::written::Draft;
 use crate::{Account, Error, Message, Messages, Result, Summary};
-
-/// Most messages of a thread that are read.
-const THREAD: usize = 50;
 
 pub struct JmapMailbox {
     pub account: Account,
@@ -30,10 +27,6 @@ impl JmapMailbox {
     pub async fn open(account: Account, server: &JmapServer) -> Result<Self> {
         let client = JmapClient::open(&account, server).await?;
         Ok(Self { account, client })
-    }
-
-    pub fn host(&self) -> String {
-        self.client.host()
     }
 
     pub async fn special_folders(&self) -> Result<(Option<String>, Option<String>)> {
@@ -100,7 +93,7 @@ impl JmapMailbox {
                 messages.push(read);
             }
         }
-        let mut newest = message::newest(messages, &asked, THREAD);
+        let mut newest = message::newest(messages, &asked);
         newest.truncated |= others.next().is_some();
         Ok(newest)
     }
@@ -161,7 +154,7 @@ impl JmapMailbox {
     /// Finds a message by its Message-ID, in one folder or in all.
     pub async fn find(&self, folder: Option<&str>, id: &str) -> Result<Option<Found>> {
         let id = bracketed(id);
-        if id.len() < 5 || id.chars().any(|c| c.is_whitespace() || c.is_control()) {
+        if !is_searchable(&id) {
             return Err(Error::BadId(id));
         }
         let mut conditions = vec![json!({ "header": ["Message-ID", id] })];

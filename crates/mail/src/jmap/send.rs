@@ -3,7 +3,7 @@
 //! | ended | what the next call finds |
 //! |---|---|
 //! | before the mark | a plain draft: it sends |
-//! | after the mark, before the server files it | a marked draft that is not in Sent: nobody knows; a person decides |
+//! | after the mark, before the server files it | a marked draft that is not in Sent: the outcome is unknown; a person decides |
 //! | after the server filed it | it is in Sent: it says so |
 //!
 //! The server files the sent message in the same request. The mark is set only if the draft is unchanged since it was

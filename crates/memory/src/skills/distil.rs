@@ -13,7 +13,7 @@ const TEXT_CHARS: usize = 1_500;
 
 const TASK_CHARS: usize = 600;
 
-/// Letters of a value below which it is not looked for in texts: everything holds an `a`.
+/// Values with fewer letters are not searched in texts: every text contains an `a`.
 const SHORT: usize = 2;
 
 #[derive(Clone, Debug, PartialEq)]

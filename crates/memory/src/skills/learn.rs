@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Transaction, query};
-use perihelion_recall::{Index as _, Item, Scope, Search, StoredIndex};
+use perihelion_recall::{Item, Scope, Search, StoredIndex};
 use serde_json::json;
 
 use super::{KIND, Skill, Skills, likeness::likeness};

@@ -11,4 +11,4 @@ mod secret;
 mod store;
 
 pub use distil::{Call, Lesson, Step, distil};
-pub use store::{KIND, Match, Question, Skill, Skills, ToolHashes};
+pub use store::{KIND, Question, Skill, Skills, ToolHashes};

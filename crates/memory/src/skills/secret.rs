@@ -1,6 +1,6 @@
 //! Values that must never become part of a skill.
 
-/// Names of arguments whose values are secret whatever they are.
+/// Names of arguments whose values are always secret.
 const NAMES: [&str; 11] = [
     "password",
     "passwd",

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Row, query};
-use perihelion_recall::{Hit, Index as _, QueryVector, Scope, Search, StoredIndex};
+use perihelion_recall::{Hit, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
 
 use super::{Step, likeness::likeness};
@@ -62,16 +62,9 @@ pub struct Question<'a> {
     pub limit: usize,
 }
 
-#[derive(Clone, Debug, PartialEq)]
-pub struct Match {
-    pub skill: Skill,
-    /// How like it is, 0 to 1, by words or by meaning.
-    pub likeness: f64,
-}
-
 #[derive(Clone)]
 pub struct Skills {
-    pub(super) index: StoredIndex,
+    pub index: StoredIndex,
 }
 
 const COLUMNS: &str =
@@ -79,25 +72,17 @@ const COLUMNS: &str =
      made_at, used_at";
 
 impl Skills {
-    pub fn new(index: StoredIndex) -> Self {
-        Self { index }
-    }
-
-    pub fn index(&self) -> &StoredIndex {
-        &self.index
-    }
-
     /// Returns usable skills that are like a task, best first; those whose tools changed become stale.
     pub async fn recall(
         &self,
         scope: &Scope,
         question: Question<'_>,
         now: DateTime<Utc>,
-    ) -> Result<Vec<Match>> {
+    ) -> Result<Vec<Skill>> {
         let search =
             Search::new(scope, KIND, question.task).with_vector(question.vector).limit(CANDIDATES);
         let found = self.index.search(&search).await?;
-        let mut matches: Vec<(f64, Match)> = Vec::new();
+        let mut matches: Vec<(f64, Skill)> = Vec::new();
         for (hit, mut skill) in self.of_hits(scope.tenant(), found.hits).await? {
             let by_words = likeness(&skill.task, question.task);
             let by_meaning = hit.similarity.unwrap_or(0.0);
@@ -111,12 +96,10 @@ impl Skills {
                 skill.is_stale = is_stale;
             }
             if skill.is_usable(now) {
-                let likeness = by_words.max(by_meaning);
-                let worth = likeness * skill.score(now);
-                matches.push((worth, Match { skill, likeness }));
+                matches.push((by_words.max(by_meaning) * skill.score(now), skill));
             }
         }
-        // Stable: of equal ones the index's order stands.
+        // Stable: equal ones stay in the order of the index.
         matches.sort_by(|(one, _), (other, _)| other.total_cmp(one));
         matches.truncate(question.limit);
         Ok(matches.into_iter().map(|(_, one)| one).collect())

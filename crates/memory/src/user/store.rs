@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
 use perihelion_database::{Query, Row, Transaction, query};
-use perihelion_recall::{Index as _, Item, QueryVector, Scope, Search, StoredIndex};
+use perihelion_recall::{Item, QueryVector, Scope, Search, StoredIndex};
 use serde::{Deserialize, Serialize};
 use serde_json::json;
 use sqlx::AssertSqlSafe;
@@ -30,7 +30,7 @@ pub struct Entry {
 /// The memories of a database; the scope is the tenant and the user.
 #[derive(Clone)]
 pub struct UserMemory {
-    index: StoredIndex,
+    pub index: StoredIndex,
 }
 
 const COLUMNS: &str = "kind, name, value, since, until, source";
@@ -47,14 +47,6 @@ const NOTE_FORGOTTEN: &str =
      WHERE excluded.at > user_forgotten.at";
 
 impl UserMemory {
-    pub fn new(index: StoredIndex) -> Self {
-        Self { index }
-    }
-
-    pub fn index(&self) -> &StoredIndex {
-        &self.index
-    }
-
     /// Stores a value from now on; an earlier one gets an end and stays. The same value again has no effect.
     ///
     /// # Errors
@@ -244,7 +236,7 @@ async fn set_in(
     );
     let read = read.bind(scope.tenant()).bind(scope.owner()).bind(&name);
     let known = transaction.fetch_optional(&read).await?;
-    // Time stands still within an answer, and clocks disagree: an end is never before its beginning.
+    // All operations of an answer have one time, and clocks differ: an end is never before its beginning.
     let mut now = now;
     if let Some(row) = known {
         if row.get::<String>(0)? == value && row.get::<String>(1)? == kind.as_str() {
@@ -306,7 +298,7 @@ async fn forget_in(
     Ok(transaction.execute(&delete).await?)
 }
 
-/// Returns the trace of a forgotten name: it tells whether a name is this one, and no more.
+/// Returns the hash of a forgotten name, which only shows whether another name is equal.
 fn hash_of(scope: &Scope, name: &str) -> String {
     let name = json!([scope.tenant(), scope.owner(), name]).to_string();
     blake3::hash(name.as_bytes()).to_hex().to_string()

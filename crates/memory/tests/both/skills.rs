@@ -44,13 +44,13 @@ fn scope() -> Scope {
 async fn asked(skills: &Skills, scope: &Scope, task: &str, tools: &ToolHashes) -> Vec<String> {
     let question = Question { task, tools, vector: None, limit: 3 };
     let found = skills.recall(scope, question, now()).await.unwrap();
-    found.into_iter().map(|one| one.skill.task).collect()
+    found.into_iter().map(|skill| skill.task).collect()
 }
 
 #[tokio::test(flavor = "multi_thread")]
 async fn a_task_similar_to_a_solved_one_gets_its_method_and_another_task_does_not() {
     on_each(|index| async move {
-        let skills = Skills::new(index);
+        let skills = Skills { index };
         let skill = learned("How many orders came from Berlin?", "Berlin", "t1");
         skills.learn(skill, "acme", now()).await.unwrap();
         let found = asked(&skills, &scope(), "How many orders came from Lisbon?", &tools()).await;
@@ -73,7 +73,7 @@ async fn a_task_similar_to_a_solved_one_gets_its_method_and_another_task_does_no
 #[tokio::test(flavor = "multi_thread")]
 async fn near_duplicates_become_one_skill_and_the_same_work_teaches_once() {
     on_each(|index| async move {
-        let skills = Skills::new(index);
+        let skills = Skills { index };
         for (city, source) in [("Berlin", "t1"), ("Paris", "t2"), ("Paris", "t2")] {
             let task = format!("How many orders came from {city}?");
             skills.learn(learned(&task, city, source), "acme", now()).await.unwrap();
@@ -100,7 +100,7 @@ async fn near_duplicates_become_one_skill_and_the_same_work_teaches_once() {
 #[tokio::test(flavor = "multi_thread")]
 async fn failures_take_a_skill_out_of_use_and_so_does_a_changed_tool() {
     on_each(|index| async move {
-        let skills = Skills::new(index);
+        let skills = Skills { index };
         let task = "How many orders came from Berlin?";
         let kept = skills.learn(learned(task, "Berlin", "t1"), "acme", now()).await.unwrap();
         let changed: ToolHashes = [("query".to_owned(), "another".to_owned())].into();
@@ -129,7 +129,7 @@ async fn failures_take_a_skill_out_of_use_and_so_does_a_changed_tool() {
 #[tokio::test(flavor = "multi_thread")]
 async fn skills_are_listed_searched_exported_imported_and_deleted() {
     on_each(|index| async move {
-        let skills = Skills::new(index);
+        let skills = Skills { index };
         skills
             .learn(learned("How many orders came from Berlin?", "Berlin", "t1"), "acme", now())
             .await

@@ -17,7 +17,7 @@ fn ada() -> Scope {
 #[tokio::test(flavor = "multi_thread")]
 async fn a_new_value_ends_the_old_value_which_keeps_its_dates() {
     on_each(|index| async move {
-        let memory = UserMemory::new(index);
+        let memory = UserMemory { index };
         let company = |value| (EntryKind::Fact, "Company name", value);
         memory.set(&ada(), company("Acme"), "cli", at(0)).await.unwrap();
         memory.set(&ada(), company("Acme"), "cli", at(1)).await.unwrap();
@@ -40,7 +40,7 @@ async fn a_new_value_ends_the_old_value_which_keeps_its_dates() {
 #[tokio::test(flavor = "multi_thread")]
 async fn extracted_memories_are_applied_and_deleted_ones_are_gone() {
     on_each(|index| async move {
-        let memory = UserMemory::new(index);
+        let memory = UserMemory { index };
         let set = |key: &str, value: &str| Operation {
             op: Verb::Set,
             kind: EntryKind::Preference,
@@ -79,7 +79,7 @@ async fn extracted_memories_are_applied_and_deleted_ones_are_gone() {
 /// S3.03: constant at 10,000 facts.
 async fn a_prompt_stays_bounded_and_contains_the_memories_that_match_the_question() {
     on_each(|index| async move {
-        let memory = UserMemory::new(index);
+        let memory = UserMemory { index };
         memory.set(&ada(), (EntryKind::Fact, "name", "Ada"), "cli", at(0)).await.unwrap();
         memory
             .set(&ada(), (EntryKind::Fact, "car", "a red convertible"), "cli", at(0))
@@ -120,7 +120,7 @@ async fn a_prompt_stays_bounded_and_contains_the_memories_that_match_the_questio
 #[tokio::test(flavor = "multi_thread")]
 async fn a_forgotten_memory_does_not_return_by_an_older_statement() {
     on_each(|index| async move {
-        let memory = UserMemory::new(index);
+        let memory = UserMemory { index };
         let operation = |op, key: &str| {
             let value = Some("Acme".to_owned()).filter(|_| op == Verb::Set);
             Operation { op, kind: EntryKind::Fact, key: key.to_owned(), value }
@@ -150,7 +150,7 @@ async fn a_forgotten_memory_does_not_return_by_an_older_statement() {
 #[tokio::test(flavor = "multi_thread")]
 async fn an_older_statement_replaces_no_newer_one_and_two_at_once_are_both_stored() {
     on_each(|index| async move {
-        let memory = UserMemory::new(index);
+        let memory = UserMemory { index };
         let operation = |op, value: &str| {
             let key = "city".to_owned();
             let value = Some(value.to_owned()).filter(|_| op == Verb::Set);

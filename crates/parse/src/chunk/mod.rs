@@ -74,7 +74,7 @@ pub fn chunk(parsed: &Parsed, title: &str, options: Options, before: &HashSet<St
         let (Some(first), Some(last)) = (atoms.get(group.start), atoms.get(group.end - 1)) else {
             continue;
         };
-        // A heading is read with what stands under it: the section is that of the first words.
+        // A heading is read with the text below it: the section is that of the first words.
         let says = atoms[group.clone()].iter().find(|atom| !atom.heading).unwrap_or(first);
         let section: Vec<String> =
             parsed.section_path(says.start).into_iter().map(str::to_owned).collect();

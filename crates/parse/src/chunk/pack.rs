@@ -95,7 +95,7 @@ pub(super) fn parents(parsed: &Parsed, children: &mut [Child], options: Options)
     parents
 }
 
-/// Letters of a word that one token holds, on average of common vocabularies.
+/// Letters of a word per token, on average of common vocabularies.
 const LETTERS: usize = 5;
 
 /// Estimates the tokens of a text, rather too many than too few; no model's vocabulary is right for all.

@@ -46,7 +46,7 @@ pub(super) fn grid(table: NodeRef<'_>) -> Option<Grid> {
     }
     let rows =
         placed.into_iter().map(|row| row.into_iter().map(Option::unwrap_or_default).collect());
-    Some(Grid { rows: rows.filter(|row: &Vec<String>| !row.is_empty()).collect() })
+    Some(rows.filter(|row: &Vec<String>| !row.is_empty()).collect())
 }
 
 fn rows(table: NodeRef<'_>) -> Vec<NodeRef<'_>> {

@@ -25,10 +25,10 @@ pub(super) fn write(root: Node<'_, '_>, builder: &mut Builder) {
     let rows = values.iter().map(Vec::len).chain([labels.len()]).max().unwrap_or(0);
     let names =
         series.iter().map(|one| xml::child(*one, "tx").map(points).unwrap_or_default().join(" "));
-    let mut grid = Grid { rows: vec![[String::new()].into_iter().chain(names).collect()] };
+    let mut grid: Grid = vec![[String::new()].into_iter().chain(names).collect()];
     for row in 0..rows.min(MOST_POINTS) {
         let cell = |column: &Vec<String>| column.get(row).cloned().unwrap_or_default();
-        grid.rows.push([cell(&labels)].into_iter().chain(values.iter().map(cell)).collect());
+        grid.push([cell(&labels)].into_iter().chain(values.iter().map(cell)).collect());
     }
     builder.table(&grid);
     if rows > MOST_POINTS {

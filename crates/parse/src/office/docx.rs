@@ -104,8 +104,6 @@ struct Reader {
 struct Inline<'a, 'i> {
     text: String,
     boxes: Vec<Node<'a, 'i>>,
-    /// All of it is one formula.
-    formulas: usize,
 }
 
 impl Reader {
@@ -215,13 +213,13 @@ impl Reader {
                 let continues =
                     merge.is_some_and(|merge| xml::attribute(merge, "val") != Some("restart"));
                 // A merged cell says in every row what it says in the first.
-                let text = match grid.rows.last().filter(|_| continues) {
+                let text = match grid.last().filter(|_| continues) {
                     Some(above) => above.get(texts.len()).cloned().unwrap_or_default(),
                     None => self.cell(cell, depth + 1),
                 };
                 texts.extend(std::iter::repeat_n(text, wide));
             }
-            grid.rows.push(texts);
+            grid.push(texts);
         }
         self.builder.table(&grid);
     }
@@ -271,12 +269,8 @@ fn collect<'a, 'i>(node: Node<'a, 'i>, inline: &mut Inline<'a, 'i>, depth: usize
                 for formula in formulas {
                     inline.text.push_str(&format!("\n$${}$$\n", math::latex(formula)));
                 }
-                inline.formulas += 1;
             }
-            "oMath" => {
-                inline.text.push_str(&format!(" ${}$ ", math::latex(child)));
-                inline.formulas += 1;
-            }
+            "oMath" => inline.text.push_str(&format!(" ${}$ ", math::latex(child))),
             "txbxContent" => inline.boxes.push(child),
             "AlternateContent" => {
                 if let Some(choice) = choice(child) {

@@ -44,7 +44,8 @@ fn one(node: Node<'_, '_>, depth: usize) -> String {
         },
         "nary" => {
             let sign = property(&["naryPr", "chr"]).unwrap_or("∫");
-            let sign = operator(sign).map_or_else(|| sign.to_owned(), str::to_owned);
+            let name = name(OPERATORS, sign);
+            let sign = name.map_or_else(|| sign.to_owned(), |name| format!("\\{name}"));
             format!("{sign}_{{{}}}^{{{}}}{}", part("sub"), part("sup"), part("e"))
         }
         "d" => {
@@ -90,68 +91,34 @@ fn fence(sign: &str) -> String {
     }
 }
 
-fn operator(sign: &str) -> Option<&'static str> {
-    Some(match sign {
-        "∑" => "\\sum",
-        "∏" => "\\prod",
-        "∐" => "\\coprod",
-        "∫" => "\\int",
-        "∬" => "\\iint",
-        "∭" => "\\iiint",
-        "∮" => "\\oint",
-        "∯" => "\\oiint",
-        "∰" => "\\oiiint",
-        "⋃" => "\\bigcup",
-        "⋂" => "\\bigcap",
-        "⋀" => "\\bigwedge",
-        "⋁" => "\\bigvee",
-        _ => return None,
-    })
+/// Signs of large operators, each with its name.
+const OPERATORS: &str = "∑ sum ∏ prod ∐ coprod ∫ int ∬ iint ∭ iiint ∮ oint ∯ oiint ∰ oiiint ⋃ bigcup ⋂ bigcap ⋀ bigwedge ⋁ bigvee";
+
+/// Letters and other signs, each with its name.
+const SYMBOLS: &str = "α alpha 𝛼 alpha β beta 𝛽 beta γ gamma 𝛾 gamma δ delta 𝛿 delta ε epsilon 𝜀 epsilon θ theta 𝜃 theta \
+    λ lambda 𝜆 lambda μ mu 𝜇 mu π pi 𝜋 pi ρ rho 𝜌 rho σ sigma 𝜎 sigma τ tau 𝜏 tau φ varphi 𝜑 varphi ω omega \
+    𝜔 omega Δ Delta Σ Sigma Ω Omega ∞ infty × times ± pm · cdot ⋅ cdot ≤ leq ≥ geq ≠ neq ≈ approx \
+    → rightarrow ∈ in ∂ partial ∩ cap ∪ cup";
+
+/// Returns the name of a sign in a list.
+fn name(list: &'static str, sign: &str) -> Option<&'static str> {
+    let mut words = list.split(' ');
+    while let Some(known) = words.next() {
+        let name = words.next();
+        if known == sign {
+            return name;
+        }
+    }
+    None
 }
 
 fn symbols(text: &str) -> String {
     let mut latex = String::new();
     for c in text.chars() {
-        match symbol(c) {
+        match name(SYMBOLS, c.encode_utf8(&mut [0; 4])) {
             Some(name) => latex.push_str(&format!(" \\{name} ")),
             None => latex.push(c),
         }
     }
     latex
-}
-
-fn symbol(c: char) -> Option<&'static str> {
-    Some(match c {
-        'α' | '𝛼' => "alpha",
-        'β' | '𝛽' => "beta",
-        'γ' | '𝛾' => "gamma",
-        'δ' | '𝛿' => "delta",
-        'ε' | '𝜀' => "epsilon",
-        'θ' | '𝜃' => "theta",
-        'λ' | '𝜆' => "lambda",
-        'μ' | '𝜇' => "mu",
-        'π' | '𝜋' => "pi",
-        'ρ' | '𝜌' => "rho",
-        'σ' | '𝜎' => "sigma",
-        'τ' | '𝜏' => "tau",
-        'φ' | '𝜑' => "varphi",
-        'ω' | '𝜔' => "omega",
-        'Δ' => "Delta",
-        'Σ' => "Sigma",
-        'Ω' => "Omega",
-        '∞' => "infty",
-        '×' => "times",
-        '±' => "pm",
-        '·' | '⋅' => "cdot",
-        '≤' => "leq",
-        '≥' => "geq",
-        '≠' => "neq",
-        '≈' => "approx",
-        '→' => "rightarrow",
-        '∈' => "in",
-        '∂' => "partial",
-        '∩' => "cap",
-        '∪' => "cup",
-        _ => return None,
-    })
 }

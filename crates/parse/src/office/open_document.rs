@@ -61,7 +61,8 @@ impl Reader<'_> {
             let first = style.children().find(Node::is_element);
             first.is_some_and(|level| xml::is(level, "list-level-style-number"))
         });
-        self.counted = counted.filter_map(|style| named(style, "name")).collect();
+        let names = counted.filter_map(|style| xml::attribute(style, "name"));
+        self.counted = names.map(str::to_owned).collect();
         let body = xml::child(root, "body")
             .and_then(|body| body.children().find(Node::is_element))
             .ok_or_else(|| Error::broken(self.builder.format(), "it has no body"))?;
@@ -110,14 +111,15 @@ impl Reader<'_> {
         for child in node.children().filter(Node::is_element) {
             match child.tag_name().name() {
                 "h" => {
-                    let level = named(child, "outline-level").and_then(|level| level.parse().ok());
+                    let level =
+                        xml::attribute(child, "outline-level").and_then(|level| level.parse().ok());
                     let title = self.text(child);
                     self.builder.heading(level.unwrap_or(1), &title);
                 }
                 "p" => self.paragraph(child, depth),
                 "list" => self.list(child, 0, None),
                 "table" => self.table(child),
-                "frame" if named(child, "class").is_some_and(|class| class == "title") => {
+                "frame" if xml::attribute(child, "class") == Some("title") => {
                     let title = self.text(child);
                     self.builder.heading(1, &title);
                 }
@@ -138,8 +140,7 @@ impl Reader<'_> {
     }
 
     fn list(&mut self, node: Node<'_, '_>, depth: usize, style: Option<&str>) {
-        let own = named(node, "style-name");
-        let style = own.as_deref().or(style);
+        let style = xml::attribute(node, "style-name").or(style);
         let is_counted = style.is_some_and(|style| self.counted.contains(style));
         let mut number: usize = 0;
         for item in node.children().filter(Node::is_element) {
@@ -148,7 +149,7 @@ impl Reader<'_> {
             for child in item.children().filter(Node::is_element) {
                 match child.tag_name().name() {
                     "list" if depth < DEEPEST => self.list(child, depth + 1, style),
-                    // A list may do no more than count headings.
+                    // Some lists only count headings.
                     "h" => self.blocks(item, depth),
                     _ => {
                         let text = self.text(child);
@@ -279,22 +280,18 @@ impl Reader<'_> {
         let count = xml::children(body, "table").count();
         self.limits.check_pages(count)?;
         for (table, number) in xml::children(body, "table").zip(1u32..) {
-            let name = named(table, "name").unwrap_or_default();
+            let name = xml::attribute(table, "name").unwrap_or_default();
             self.builder.page(number);
-            self.builder.heading(2, &name);
+            self.builder.heading(2, name);
             let before = self.builder.len();
             let mut sheet = Sheet::default();
             self.cells(table, &mut sheet);
-            sheet.write(&name, &mut self.builder, self.limits)?;
+            sheet.write(name, &mut self.builder, self.limits)?;
             self.write_notes();
             self.is_empty &= self.builder.len() == before;
         }
         Ok(())
     }
-}
-
-fn named(node: Node<'_, '_>, name: &str) -> Option<String> {
-    xml::attribute(node, name).map(str::to_owned)
 }
 
 fn count(node: Node<'_, '_>, name: &str) -> u32 {

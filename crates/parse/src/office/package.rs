@@ -53,7 +53,7 @@ impl<'a> Package<'a> {
             Err(zip::result::ZipError::FileNotFound) => return Ok(None),
             Err(error) => return Err(Error::broken(format, error)),
         };
-        // What the archive says of sizes may be a lie: the bound is held while reading.
+        // The sizes in an archive can be wrong: the limit is checked while reading.
         let most = (self.limits.unpacked_bytes as u64).saturating_sub(self.unpacked) + 1;
         let mut bytes = Vec::new();
         file.take(most).read_to_end(&mut bytes).map_err(|error| Error::broken(format, error))?;

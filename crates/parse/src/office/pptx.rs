@@ -189,7 +189,7 @@ fn grid(table: Node<'_, '_>) -> Grid {
             let text = if merged("hMerge") {
                 texts.last().cloned()
             } else if merged("vMerge") {
-                grid.rows.last().and_then(|above: &Vec<String>| above.get(place).cloned())
+                grid.last().and_then(|above: &Vec<String>| above.get(place).cloned())
             } else {
                 None
             };
@@ -199,7 +199,7 @@ fn grid(table: Node<'_, '_>) -> Grid {
                 words.collect::<Vec<_>>().join(" ")
             }));
         }
-        grid.rows.push(texts);
+        grid.push(texts);
     }
     grid
 }

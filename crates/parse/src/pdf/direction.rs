@@ -1,4 +1,4 @@
-//! Writing from right to left: a page holds it as it is painted, which is not the order of reading.
+//! Writing from right to left: a page has it in the order of painting, which is not the order of reading.
 
 use unicode_normalization::UnicodeNormalization as _;
 use unicode_normalization::char::is_combining_mark;

@@ -126,7 +126,7 @@ fn table(rows: &[Row], at: usize, builder: &mut Builder) -> Option<usize> {
             }
             cells[column].push_str(&piece.text);
         }
-        grid.rows.push(cells);
+        grid.push(cells);
     }
     builder.table(&grid);
     Some(end)

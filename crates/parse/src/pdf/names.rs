@@ -82,7 +82,7 @@ fn entries(text: &str) -> Map {
         let ends = text.split(&format!("begin{kind}")).skip(1).collect::<Vec<_>>();
         ends.into_iter().filter_map(|body| body.split(&format!("end{kind}")).next()).collect()
     };
-    // What stands in angle brackets, and what follows it.
+    // Each text in angle brackets, and the text behind it.
     let parts = |body: &'_ str| -> Vec<(String, String)> {
         let parts = body.split('<').skip(1).filter_map(|part| part.split_once('>'));
         parts.map(|(hex, after)| (hex.split_whitespace().collect(), after.to_owned())).collect()

@@ -190,7 +190,7 @@ impl<'a> Device<'a> for Painted<'_, '_> {
                 },
             };
             let text = super::direction::painted(&text);
-            // What lies far beyond the page is not seen.
+            // Letters far beyond the page are not visible.
             let near = self.bounds.inflate(self.bounds.width(), self.bounds.height());
             if text.is_empty() || !size.is_finite() || size < 0.5 || !near.contains(origin) {
                 continue;

@@ -37,7 +37,7 @@ impl Row {
         texts.join(" ")
     }
 
-    /// Returns how many bytes of text it holds.
+    /// Returns the bytes of its text.
     pub fn len(&self) -> usize {
         self.pieces.iter().map(|piece| piece.text.len()).sum()
     }
@@ -204,7 +204,7 @@ fn piece(letters: Vec<Letter>, space: f64) -> Option<Piece> {
 
 /// Drops rows at the top and bottom that most pages have: page numbers, and all but the first of running titles.
 pub(super) fn drop_running_titles(pages: &mut [Vec<Row>]) {
-    /// Where running titles stand.
+    /// The share of a page that running titles can be in.
     const EDGE: f64 = 0.09;
     /// Letters and digits of words around a page's number, such as `Page # of 12`, at most.
     const WORDS: usize = 12;

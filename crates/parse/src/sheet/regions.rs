@@ -109,8 +109,8 @@ impl Sheet {
         let cell = |y, x| self.cells.get(&(y, x)).cloned().unwrap_or_default();
         let rows = (region.top..=region.bottom)
             .map(|y| (region.left..=region.right).map(|x| cell(y, x)).collect::<Vec<_>>());
-        let grid = Grid { rows: rows.collect() };
-        match grid.rows.as_slice() {
+        let grid: Grid = rows.collect();
+        match grid.as_slice() {
             [row] if row.len() == 1 => builder.paragraph(&row[0]),
             _ => builder.table(&grid),
         }

@@ -4,8 +4,7 @@ use std::collections::BTreeMap;
 
 use perihelion_embeddings::Endpoint;
 use perihelion_recall::{
-    EmbeddingModel as _, Index, QueryVector, Search, StoredIndex, Weights, cosine, embed_pending,
-    fuse,
+    EmbeddingModel as _, QueryVector, Search, StoredIndex, Weights, cosine, embed_pending, fuse,
 };
 
 use crate::lsa::Lsa;
@@ -91,7 +90,7 @@ async fn by_words(collection: &Collection, memory: &Reference) -> Ranks {
     let mut ranks = Ranks::new();
     for (question, text) in &collection.questions {
         let search = Search::new(&collection.scope(), collection.name, text);
-        let found = memory.search(&search.limit(collection.items.len())).await.unwrap();
+        let found = memory.search(&search.limit(collection.items.len()));
         let list = found.hits.iter().map(|hit| numbers[hit.id.as_str()]).collect();
         ranks.insert(*question, list);
     }

@@ -20,7 +20,7 @@ use std::path::Path;
 use std::time::{Duration, Instant};
 
 use perihelion_database::{Database, query};
-use perihelion_recall::{Index, Item, QueryVector, Scope, Search, StoredIndex, content_hash};
+use perihelion_recall::{Found, Item, QueryVector, Scope, Search, StoredIndex, content_hash};
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
 use self::{
@@ -53,12 +53,23 @@ fn scope() -> Scope {
     Scope::new("bench", "bench").unwrap()
 }
 
-async fn ask(index: &dyn Index, collection: &Collection, depth: usize) -> (Lists, Duration) {
+async fn put(store: &StoredIndex, scope: &Scope, kind: &str, items: &[Item]) {
+    let database = store.database_of(scope);
+    let mut transaction = database.begin().await.unwrap();
+    StoredIndex::put_in(&mut transaction, scope, kind, items).await.unwrap();
+    transaction.commit().await.unwrap();
+}
+
+async fn ask(
+    index: impl AsyncFn(&Search) -> Found,
+    collection: &Collection,
+    depth: usize,
+) -> (Lists, Duration) {
     let mut lists = Lists::new();
     let began = Instant::now();
     for (number, text) in &collection.questions {
         let search = Search::new(&collection.scope(), collection.name, text).limit(depth);
-        let found = index.search(&search).await.unwrap();
+        let found = index(&search).await;
         lists.insert(*number, found.hits.into_iter().map(|hit| hit.id).collect());
     }
     (lists, began.elapsed() / collection.questions.len() as u32)
@@ -76,8 +87,9 @@ fn measure(collection: &Collection, lists: &Lists) -> (f64, f64) {
 
 async fn judged(collection: &Collection, stores: &[(&str, StoredIndex)]) -> bool {
     let memory = Reference::default();
-    memory.put(&collection.scope(), collection.name, &collection.items).await.unwrap();
-    let (lists, took) = ask(&memory, collection, 1000).await;
+    memory.put(&collection.scope(), collection.name, &collection.items);
+    let in_memory = async |search: &Search| memory.search(search);
+    let (lists, took) = ask(in_memory, collection, 1000).await;
     let (map, gain) = measure(collection, &lists);
     let is_good = map >= collection.least.0 && gain >= collection.least.1;
     println!(
@@ -88,15 +100,16 @@ async fn judged(collection: &Collection, stores: &[(&str, StoredIndex)]) -> bool
         collection.least.0,
         collection.least.1
     );
-    let (expected, _) = ask(&memory, collection, 100).await;
+    let (expected, _) = ask(in_memory, collection, 100).await;
     let mut is_equal = true;
     for (name, store) in stores {
         let began = Instant::now();
         for part in collection.items.chunks(200) {
-            store.put(&collection.scope(), collection.name, part).await.unwrap();
+            put(store, &collection.scope(), collection.name, part).await;
         }
         let kept = began.elapsed();
-        let (lists, took) = ask(store, collection, 100).await;
+        let stored = async |search: &Search| store.search(search).await.unwrap();
+        let (lists, took) = ask(stored, collection, 100).await;
         let same = lists == expected;
         is_equal &= same;
         println!("  {name}: kept in {kept:?}, {took:?} a question, the same top 100: {same}");
@@ -125,7 +138,7 @@ async fn speed(stores: &[(&str, StoredIndex)]) {
     for (name, store) in stores {
         let began = Instant::now();
         for part in items.chunks(500) {
-            store.put(&scope(), "many", part).await.unwrap();
+            put(store, &scope(), "many", part).await;
         }
         println!("20,000 texts on {name}: kept in {:?}", began.elapsed());
         let mut times = Vec::new();

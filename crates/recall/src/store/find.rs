@@ -3,7 +3,6 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use perihelion_database::{Database, Row, query};
-use serde_json::Value as Json;
 use sqlx::AssertSqlSafe;
 
 use super::filters::Filters;
@@ -12,7 +11,7 @@ use super::nearest::{self, Cache};
 use super::pgvector::Pgvector;
 use super::recent::{Terms, Waiting};
 use super::space::{self, Space};
-use crate::bm25::{Occurrences, Posting, Scored, best, join};
+use crate::bm25::{Occurrences, Posting, join, rank};
 use crate::memory::RELATED;
 use crate::words::{Language, QueryTerm, beginning, related, wanted};
 use crate::{Found, Hit, Result, Scope, Search, fuse};
@@ -29,7 +28,7 @@ type Key = (usize, u64);
 /// The facts about a hit before its row is read.
 #[derive(Default)]
 struct Known {
-    words: Option<Scored>,
+    coverage: f64,
     similarity: Option<f64>,
 }
 
@@ -53,9 +52,9 @@ pub(super) async fn search(
         let passes =
             |number: u64| passing.as_ref().is_none_or(|all| all.binary_search(&number).is_ok());
         let words = occurrences(&database, &space, search).await?;
-        for one in best(space.statistics, &words, passes, depth) {
+        for one in rank(space.statistics, &words, passes, depth) {
             by_words.push(((at, one.item), one.score));
-            known.entry((at, one.item)).or_default().words = Some(one);
+            known.entry((at, one.item)).or_default().coverage = one.coverage;
         }
         if let Some(vector) = &search.vector {
             let place = (scope, &space);
@@ -176,7 +175,7 @@ async fn read_hits(
     let Some((database, ..)) = spaces.first() else { return Ok(Vec::new()) };
     let one_of = database.dialect().one_of("$2");
     let sql = format!(
-        "SELECT number, id, parent, payload, attributes, at FROM recall_item
+        "SELECT number, id, payload FROM recall_item
          WHERE space = $1 AND number {one_of}"
     );
     let best = ranked.get(..limit).unwrap_or(ranked);
@@ -196,18 +195,12 @@ async fn read_hits(
         // What was removed in this moment has no row any more.
         let (Some(row), Some((_, scope, _))) = (rows.get(key), spaces.get(key.0)) else { continue };
         let known = known.get(key);
-        let words = known.and_then(|known| known.words);
-        let attributes: Json = row.get(4)?;
         hits.push(Hit {
             scope: (*scope).clone(),
             id: row.get(1)?,
-            parent: row.get(2)?,
-            payload: row.get(3)?,
-            attributes: serde_json::from_value(attributes).unwrap_or_default(),
-            at: row.get(5)?,
+            payload: row.get(2)?,
             score: *score,
-            words: words.map(|one| one.score),
-            coverage: words.map_or(0.0, |one| one.coverage),
+            coverage: known.map_or(0.0, |known| known.coverage),
             similarity: known.and_then(|known| known.similarity),
         });
     }

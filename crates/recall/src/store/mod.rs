@@ -20,13 +20,12 @@ mod vectors;
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
-use perihelion_database::{Database, Transaction};
+use perihelion_database::Database;
 
 pub use self::generation::{Generation, Pending};
 pub use self::put::Kept;
 use self::{filters::Filters, nearest::Cache, pgvector::Pgvector};
-use crate::{Found, Index, Item, Result, Scope, Search};
+use crate::{Found, Result, Scope, Search};
 
 /// An index in a database; cheap to clone.
 #[derive(Clone)]
@@ -59,43 +58,9 @@ impl StoredIndex {
         self.database.of_tenant(scope.tenant())
     }
 
-    /// Ends a removal, after which no byte of the removed data remains.
-    async fn settle(&self, transaction: Transaction<'_>, removed: Result<u64>) -> Result<u64> {
-        let removed = transaction.settle(removed).await?;
-        self.database.scrub().await?;
-        Ok(removed)
-    }
-}
-
-#[async_trait]
-impl Index for StoredIndex {
-    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<()> {
-        let database = self.database_of(scope);
-        let mut transaction = database.begin().await?;
-        Self::put_in(&mut transaction, scope, kind, items).await?;
-        Ok(transaction.commit().await?)
-    }
-
-    async fn search(&self, search: &Search) -> Result<Found> {
-        find::search(&self.database, (&self.vectors, &self.pgvector, &self.filters), search).await
-    }
-
-    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64> {
-        let database = self.database_of(scope);
-        let mut transaction = database.begin().await?;
-        let removed = Self::remove_in(&mut transaction, scope, kind, ids).await;
-        self.settle(transaction, removed).await
-    }
-
-    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64> {
-        let database = self.database_of(scope);
-        let mut transaction = database.begin().await?;
-        let removed = Self::remove_parent_in(&mut transaction, scope, kind, parent).await;
-        self.settle(transaction, removed).await
-    }
-
-    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64> {
-        let space = space::read(&self.database_of(scope), scope, kind).await?;
-        Ok(space.map_or(0, |space| space.statistics.items))
+    /// Finds matching items, best first; equal ones in the order in which they were stored.
+    pub async fn search(&self, search: &Search) -> Result<Found> {
+        let stands = (&*self.vectors, &*self.pgvector, &*self.filters);
+        Box::pin(find::search(&self.database, stands, search)).await
     }
 }

@@ -36,7 +36,10 @@ struct New<'a> {
 }
 
 impl StoredIndex {
-    /// Stores items as [`Index::put`](crate::Index::put) does, in the caller's transaction, together with its own rows.
+    /// Stores items in the caller's transaction, together with its own rows; each replaces the one with its ID.
+    ///
+    /// # Errors
+    /// [`Error::Unnamed`](crate::Error::Unnamed) for an item without an id, [`Error::Database`](crate::Error::Database).
     pub async fn put_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,

@@ -22,8 +22,8 @@ pub(super) struct Placed {
 }
 
 impl StoredIndex {
-    /// Removes items as [`Index::remove`](crate::Index::remove) does, in a transaction of the caller's, who calls
-    /// [`Database::scrub`](perihelion_database::Database::scrub) after it.
+    /// Removes items by ID in the transaction of the caller, who calls
+    /// [`Database::scrub`](perihelion_database::Database::scrub) after it; returns how many there were.
     pub async fn remove_in(
         transaction: &mut Transaction<'_>,
         scope: &Scope,

@@ -38,7 +38,7 @@ pub fn terms(text: &str, language: Language) -> Vec<String> {
 pub struct QueryTerm {
     /// The word as it was written, normalised.
     pub word: String,
-    /// The terms that it may stand under, one for each language of the index and each spelling; without doubles.
+    /// Its possible terms, one for each language of the index and each spelling; without duplicates.
     pub terms: Vec<String>,
     /// How often it was said, or how much it counts.
     pub weight: f64,
@@ -59,7 +59,7 @@ pub fn wanted(fields: &[(f64, &str)], languages: &[Language]) -> Vec<QueryTerm> 
             let earlier = cut.and_then(|whole| whole.get(..whole.len() - 2));
             let earlier = earlier.filter(|cut| cut.len() > 1);
             for word in parts {
-                // A word that says nothing in one language may be a name in another one.
+                // A stop word of one language can be a name in another one.
                 let spoken = languages.iter().filter(|language| !language.is_empty_word(&word));
                 let spellings =
                     || [word.as_str()].into_iter().chain(whole.as_deref()).chain(earlier);

@@ -27,8 +27,8 @@ static STEMMERS: LazyLock<Vec<(Language, Stemmer)>> = LazyLock::new(|| {
     all.map(|language| (*language, Stemmer::create(language.algorithm()))).collect()
 });
 
-/// Tells whether a term is near a word that is looked for and stands nowhere: they begin alike for most of
-/// their length, or the word is one letter of a script whose terms are pairs.
+/// Returns whether a term is near a searched word that no text contains: most of their first letters are equal, or
+/// the word is one letter of a script whose terms are pairs.
 pub fn related(wanted: &str, term: &str) -> bool {
     let mut letters = wanted.chars();
     if let (Some(only), None) = (letters.next(), letters.next())

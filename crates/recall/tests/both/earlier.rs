@@ -1,9 +1,10 @@
 //! Programs of an earlier version beside this one.
 
 use perihelion_database::query;
-use perihelion_recall::{Index as _, Item, Scope, Search};
+use perihelion_recall::{Item, Scope, Search};
 
 use crate::databases::on_each;
+use crate::index::Index as _;
 
 /// How programs from before migration 0028 read a space, before they change or search anything in it.
 const READS: &str =

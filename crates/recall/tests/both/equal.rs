@@ -1,9 +1,10 @@
 //! The same items give the same list, wherever they are kept.
 
 use perihelion_database::Database;
-use perihelion_recall::{Index, Item, Scope, Search, StoredIndex};
+use perihelion_recall::{Item, Scope, Search, StoredIndex};
 use perihelion_test_database::TestDatabase;
 
+use super::index::Index;
 use super::reference::Reference;
 
 const WORDS: [&str; 24] = [

@@ -1,9 +1,10 @@
 //! What is removed is gone.
 
 use perihelion_database::Database;
-use perihelion_recall::{Index as _, Item, Scope, Search, StoredIndex, content_hash};
+use perihelion_recall::{Item, Scope, Search, StoredIndex, content_hash};
 
 use crate::databases::on_each;
+use crate::index::Index as _;
 
 fn scope() -> Scope {
     Scope::new("acme", "ada").unwrap()

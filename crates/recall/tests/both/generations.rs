@@ -4,11 +4,11 @@ use std::sync::atomic::{AtomicUsize, Ordering};
 
 use async_trait::async_trait;
 use perihelion_recall::{
-    EmbeddingError, EmbeddingModel, Error, Index as _, Item, QueryVector, Scope, Search,
-    embed_pending,
+    EmbeddingError, EmbeddingModel, Error, Item, QueryVector, Scope, Search, embed_pending,
 };
 
 use crate::databases::on_each;
+use crate::index::Index as _;
 
 /// Places texts by their length; fails after so many requests.
 struct Lengths {
@@ -21,10 +21,6 @@ struct Lengths {
 impl EmbeddingModel for Lengths {
     fn model(&self) -> &str {
         self.model
-    }
-
-    fn dimension(&self) -> Option<usize> {
-        Some(self.dimension)
     }
 
     fn batch(&self) -> usize {
@@ -89,10 +85,6 @@ struct Picky {
 impl EmbeddingModel for Picky {
     fn model(&self) -> &str {
         "picky"
-    }
-
-    fn dimension(&self) -> Option<usize> {
-        Some(2)
     }
 
     fn batch(&self) -> usize {

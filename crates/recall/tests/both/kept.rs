@@ -2,12 +2,11 @@
 
 use chrono::DateTime;
 use perihelion_database::query;
-use perihelion_recall::{
-    Filter, Index as _, Item, QueryVector, Scope, Search, StoredIndex, content_hash,
-};
+use perihelion_recall::{Filter, Item, QueryVector, Scope, Search, StoredIndex, content_hash};
 use serde_json::json;
 
 use crate::databases::on_each;
+use crate::index::Index as _;
 
 const MODEL: &str = "m";
 

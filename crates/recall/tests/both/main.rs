@@ -9,6 +9,7 @@ mod earlier;
 mod equal;
 mod forgetting;
 mod generations;
+mod index;
 mod kept;
 mod merging;
 mod pgvector;

@@ -4,9 +4,10 @@ use std::collections::BTreeSet;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
 
 use perihelion_database::query;
-use perihelion_recall::{Index as _, Item, Scope, Search, StoredIndex};
+use perihelion_recall::{Item, Scope, Search, StoredIndex};
 
 use crate::databases::on_each;
+use crate::index::Index as _;
 
 const ITEMS: usize = 150;
 

@@ -5,11 +5,11 @@
 use std::collections::BTreeMap;
 
 use perihelion_database::Database;
-use perihelion_recall::{
-    Filter, Index as _, Item, QueryVector, Scope, Search, StoredIndex, content_hash,
-};
+use perihelion_recall::{Filter, Item, QueryVector, Scope, Search, StoredIndex, content_hash};
 use perihelion_test_database::TestDatabase;
 use sqlx::{AssertSqlSafe, PgConnection};
+
+use crate::index::Index as _;
 
 const DIMENSION: usize = 24;
 

@@ -3,17 +3,17 @@
 use std::collections::BTreeMap;
 use std::sync::Mutex;
 
-use perihelion_recall::{Error, Found, Hit, Index, Item, Scope, Search, WordIndex};
+use perihelion_recall::{Found, Hit, Item, Scope, Search, WordIndex};
 
 /// Items by scope and kind; filters and vectors are left out.
 #[derive(Default)]
 pub struct Reference(Mutex<BTreeMap<(Scope, String), Space>>);
 
 #[derive(Default)]
-struct Space {
+pub struct Space {
     words: WordIndex,
     /// By their numbers in `words`.
-    items: Vec<Item>,
+    pub items: Vec<Item>,
 }
 
 impl Space {
@@ -25,7 +25,7 @@ impl Space {
     }
 
     /// Leaves items out and numbers the others again; returns how many went.
-    fn drop_those(&mut self, goes: impl Fn(&Item) -> bool) -> u64 {
+    pub fn drop_those(&mut self, goes: impl Fn(&Item) -> bool) -> u64 {
         let before = self.items.len();
         if self.items.iter().any(&goes) {
             let items = std::mem::take(self).items;
@@ -36,23 +36,19 @@ impl Space {
 }
 
 impl Reference {
-    fn within<T>(&self, scope: &Scope, kind: &str, work: impl FnOnce(&mut Space) -> T) -> T {
+    pub fn within<T>(&self, scope: &Scope, kind: &str, work: impl FnOnce(&mut Space) -> T) -> T {
         let mut spaces = self.0.lock().unwrap();
         work(spaces.entry((scope.clone(), kind.to_owned())).or_default())
     }
-}
 
-#[async_trait::async_trait]
-impl Index for Reference {
-    async fn put(&self, scope: &Scope, kind: &str, items: &[Item]) -> Result<(), Error> {
+    pub fn put(&self, scope: &Scope, kind: &str, items: &[Item]) {
         self.within(scope, kind, |space| {
             space.drop_those(|known| items.iter().any(|item| item.id == known.id));
             items.iter().for_each(|item| space.add(item.clone()));
         });
-        Ok(())
     }
 
-    async fn search(&self, search: &Search) -> Result<Found, Error> {
+    pub fn search(&self, search: &Search) -> Found {
         let scope = &search.scopes[0];
         let hits = self.within(scope, &search.kind, |space| {
             let ranked = space.words.rank(&[(1.0, &search.text)]).into_iter().take(search.limit);
@@ -61,31 +57,14 @@ impl Index for Reference {
                 Hit {
                     scope: scope.clone(),
                     id: item.id,
-                    parent: item.parent,
                     payload: item.payload,
-                    attributes: item.attributes,
-                    at: item.at,
                     score: one.score,
-                    words: Some(one.score),
                     coverage: one.coverage,
                     similarity: None,
                 }
             };
             ranked.map(hit).collect()
         });
-        Ok(Found { hits, by_meaning: false })
-    }
-
-    async fn remove(&self, scope: &Scope, kind: &str, ids: &[String]) -> Result<u64, Error> {
-        Ok(self.within(scope, kind, |space| space.drop_those(|item| ids.contains(&item.id))))
-    }
-
-    async fn remove_parent(&self, scope: &Scope, kind: &str, parent: &str) -> Result<u64, Error> {
-        let is_of = |item: &Item| item.parent.as_deref() == Some(parent);
-        Ok(self.within(scope, kind, |space| space.drop_those(is_of)))
-    }
-
-    async fn count(&self, scope: &Scope, kind: &str) -> Result<u64, Error> {
-        Ok(self.within(scope, kind, |space| space.items.len() as u64))
+        Found { hits, by_meaning: false }
     }
 }

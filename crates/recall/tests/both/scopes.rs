@@ -1,8 +1,9 @@
 //! Nobody finds, counts or feels what others keep.
 
-use perihelion_recall::{Error, Index as _, Item, Scope, Search};
+use perihelion_recall::{Error, Item, Scope, Search};
 
 use crate::databases::on_each;
+use crate::index::Index as _;
 
 #[tokio::test(flavor = "multi_thread")]
 async fn items_of_other_tenants_and_owners_do_not_appear_or_change_a_score() {

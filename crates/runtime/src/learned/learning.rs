@@ -35,7 +35,7 @@ impl MemoryService {
             id: skill.id,
             task: skill.task,
         };
-        Ok(found.into_iter().map(|one| shown(one.skill)).collect())
+        Ok(found.into_iter().map(shown).collect())
     }
 
     /// Stores the lessons of work in a separate task: no run waits for it.
@@ -48,7 +48,7 @@ impl MemoryService {
                 tracing::warn!(%error, "{NOTHING_LEARNED}");
             }
         });
-        let index = self.skills.index().clone();
+        let index = self.skills.index.clone();
         let shared = Arc::clone(&self.shared);
         self.tasks.spawn(async move {
             kept.await;
@@ -161,7 +161,7 @@ async fn remember(
     let source = format!("thread {} turn {}", heard.thread, heard.turn);
     let done = shared.memory.apply(scope, &answer.value, &source, at).await?;
     if done > 0 {
-        embed(shared.memory.index(), shared.embeddings.as_ref(), scope).await?;
+        embed(&shared.memory.index, shared.embeddings.as_ref(), scope).await?;
     }
     Ok(())
 }

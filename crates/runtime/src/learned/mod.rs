@@ -72,8 +72,8 @@ pub struct Models {
 impl MemoryService {
     pub fn new(database: Database, models: Models) -> Self {
         let index = StoredIndex::new(database);
-        let skills = Skills::new(index.clone());
-        let memory = UserMemory::new(index);
+        let skills = Skills { index: index.clone() };
+        let memory = UserMemory { index };
         let Models { chat, prompts, embeddings } = models;
         let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
         let tasks = TaskTracker::new();
@@ -99,7 +99,7 @@ impl MemoryService {
     /// Returns the vector of a question; `None` without a model, or if it fails: keyword search finds much alone.
     async fn vector(&self, scope: &Scope, text: &str) -> Option<QueryVector> {
         let model = self.shared.embeddings.as_ref()?;
-        let generations = self.skills.index().generations(scope).await.ok()?;
+        let generations = self.skills.index.generations(scope).await.ok()?;
         generations.iter().find(|one| one.is_active && one.model == model.model())?;
         match model.embed(&[text.to_owned()]).await {
             Ok(vectors) => {
@@ -183,11 +183,11 @@ impl Experience for MemoryService {
 pub const LOCAL_TENANT: &str = "default";
 
 pub async fn open_skills(settings: &Settings) -> Result<Skills, crate::Error> {
-    Ok(Skills::new(index(settings).await?))
+    Ok(Skills { index: index(settings).await? })
 }
 
 pub async fn open_memory(settings: &Settings) -> Result<UserMemory, crate::Error> {
-    Ok(UserMemory::new(index(settings).await?))
+    Ok(UserMemory { index: index(settings).await? })
 }
 
 async fn index(settings: &Settings) -> Result<StoredIndex, crate::Error> {

@@ -10,7 +10,7 @@ use crate::{Bubblewrap, Limits};
 
 /// The loader's cache, without which each library is searched for.
 const LOADER_CACHE: &str = "/etc/ld.so.cache";
-/// The working directory, which holds the directory for temporary files as well: one bound counts for both.
+/// The working directory, which contains the directory for temporary files: one limit applies to both.
 const WORK: &str = "/work";
 /// The share of the file limit that threads' semaphores get, and their share of a small one.
 const SHARED_BYTES: u64 = 1 << 20;
@@ -28,7 +28,7 @@ const ENVIRONMENT: [(&str, &str); 12] = [
     ("TZ", "UTC"),
     ("PYTHONHASHSEED", "0"),
     ("PYTHONDONTWRITEBYTECODE", "1"),
-    // Each thread of the linear algebra library reserves memory of its own.
+    // Each thread of the linear algebra library reserves separate memory.
     ("OPENBLAS_NUM_THREADS", "1"),
     ("OMP_NUM_THREADS", "1"),
     // Charts are files, and the fonts that were found are not among them.
@@ -50,7 +50,7 @@ impl Interpreter {
         command
     }
 
-    /// Writes the arguments of bubblewrap; all that can be written holds `bytes` together.
+    /// Writes the arguments of bubblewrap; all writable directories together have space for `bytes`.
     fn confinement(&self, bytes: u64) -> Vec<OsString> {
         let shared = (bytes / SHARED_PART).min(SHARED_BYTES);
         let mut line = Bubblewrap::new(Some(shared));

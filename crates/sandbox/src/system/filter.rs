@@ -63,7 +63,7 @@ pub fn program() -> Result<Vec<u8>, Error> {
 /// Combines two filters: if the first one permits a call, the second one decides.
 fn joined(first: &BpfProgram, second: &BpfProgram) -> Vec<u8> {
     let mut bytes = Vec::new();
-    // Each call has a second number where the kernel knows x32, and no list of numbers holds both.
+    // Each call has a second number if the kernel supports x32, and a list contains only one of them.
     const X32: u32 = 0x4000_0000;
     const MISSING: u32 = 0x0005_0026;
     push(&mut bytes, 0x20, 0, 0, 0);

@@ -28,7 +28,12 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         seek(guest, fd, by, from, at)
     });
     wasi!(linker, "fd_tell", |guest, fd: u32, at: u32| seek(guest, fd, 0, 1, at));
-    wasi!(linker, "fd_close", |guest, fd: u32| guest.host.open.close(fd));
+    wasi!(linker, "fd_close", |guest, fd: u32| {
+        if let Open::File(file) = guest.host.open.close(fd)? {
+            guest.host.files.close(file.inode);
+        }
+        Ok(())
+    });
     wasi!(linker, "fd_readdir", |guest, fd: u32, at: u32, size: u32, cookie: u64, used: u32| {
         list(guest, fd, (at, size), cookie, used)
     });
@@ -41,9 +46,7 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
             Open::Folder { .. } => FOLDER,
             Open::File(_) => REGULAR_FILE,
         };
-        guest.put(at, &[0; 24])?;
-        guest.put(at, &[kind])?;
-        guest.put(at.saturating_add(8), &[0xff; 16])
+        guest.put(at, &numbers([kind.into(), u64::MAX, u64::MAX]))
     });
     wasi!(linker, "fd_filestat_get", |guest, fd: u32, at: u32| {
         let inode = match guest.host.open.get(fd)? {
@@ -84,16 +87,12 @@ pub fn describe(guest: &mut Guest<'_>, inode: Option<Inode>, at: u32) -> Result<
         },
     };
     let time = u64::try_from(guest.host.started.as_nanos()).unwrap_or(u64::MAX);
-    guest.put(at, &[0; 64])?;
-    guest.put_u64(at, 1)?;
-    guest.put_u64(at.saturating_add(8), inode.unwrap_or(0))?;
-    guest.put(at.saturating_add(16), &[kind])?;
-    guest.put_u64(at.saturating_add(24), 1)?;
-    guest.put_u64(at.saturating_add(32), size)?;
-    for field in [40, 48, 56] {
-        guest.put_u64(at.saturating_add(field), time)?;
-    }
-    Ok(())
+    guest.put(at, &numbers([1, inode.unwrap_or(0), kind.into(), 1, size, time, time, time]))
+}
+
+/// Returns the bytes of a record whose fields are padded to eight each.
+fn numbers<const N: usize>(fields: [u64; N]) -> Vec<u8> {
+    fields.map(u64::to_le_bytes).concat()
 }
 
 fn read(

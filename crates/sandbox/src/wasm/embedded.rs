@@ -41,7 +41,7 @@ pub fn settings() -> Config {
 pub fn load(engine: &Engine) -> Result<Module, Error> {
     let failed = |error: wasmtime::Error| Error::Interpreter(error.into());
     if let Some(file) = cache().and_then(|folder| kept(&folder).or_else(|| keep(&folder))) {
-        // SAFETY: the open file holds the bytes that the build compiled for this engine; its folder belongs to this user alone.
+        // SAFETY: the open file has the bytes that the build compiled for this engine; only this user can write to its folder.
         return unsafe { Module::deserialize_open_file(engine, file) }.map_err(failed);
     }
     let code = unpacked()?;

@@ -51,6 +51,14 @@ pub struct Files {
     slots: usize,
     /// The file with a separate size limit.
     report: Option<Inode>,
+    opened: BTreeMap<Inode, Opened>,
+}
+
+/// The number of an open file's descriptors, and whether the file has lost its name.
+#[derive(Default)]
+struct Opened {
+    count: usize,
+    is_unnamed: bool,
 }
 
 const REPORT_BYTES: usize = 16 << 20;
@@ -63,6 +71,7 @@ impl Files {
             room: usize::MAX,
             slots: usize::MAX,
             report: None,
+            opened: BTreeMap::new(),
         };
         files.nodes.insert(ROOT, Node::Folder(BTreeMap::new()));
         let library = LIBRARY_PATH.trim_start_matches('/');
@@ -98,7 +107,7 @@ impl Files {
     }
 
     pub fn node(&self, inode: Inode) -> Result<&Node, Errno> {
-        // A file that was removed while it was open.
+        // A folder that was removed while it was open.
         self.nodes.get(&inode).ok_or(Errno::BadFile)
     }
 
@@ -129,21 +138,47 @@ impl Files {
         Ok(self.add(folder, name, node))
     }
 
+    /// Removes an entry; an open file exists without its name until it is closed.
     pub fn remove(&mut self, folder: Inode, name: &str, is_folder: bool) -> Result<(), Errno> {
         let inode = self.child(folder, name)?;
-        let freed = match self.node(inode)? {
+        match self.node(inode)? {
             Node::Folder(_) if !is_folder => return Err(Errno::IsFolder),
             Node::Folder(entries) if !entries.is_empty() => return Err(Errno::NotEmpty),
-            Node::Folder(_) => 0,
-            _ if is_folder => return Err(Errno::NotFolder),
-            Node::Fixed(_) => 0,
-            Node::Data(bytes) => bytes.len(),
-        };
-        self.nodes.remove(&inode);
+            Node::Fixed(_) | Node::Data(_) if is_folder => return Err(Errno::NotFolder),
+            _ => {}
+        }
         self.unlink(folder, name);
-        self.room = self.room.saturating_add(freed);
-        self.slots = self.slots.saturating_add(1);
+        match self.opened.get_mut(&inode) {
+            Some(opened) => opened.is_unnamed = true,
+            None => self.drop_node(inode),
+        }
         Ok(())
+    }
+
+    /// Notes that a file was opened once more.
+    pub fn open(&mut self, inode: Inode) {
+        self.opened.entry(inode).or_default().count += 1;
+    }
+
+    /// Notes that a descriptor of a file was closed.
+    pub fn close(&mut self, inode: Inode) {
+        let Some(opened) = self.opened.get_mut(&inode) else { return };
+        opened.count -= 1;
+        if opened.count == 0 {
+            let is_unnamed = opened.is_unnamed;
+            self.opened.remove(&inode);
+            if is_unnamed {
+                self.drop_node(inode);
+            }
+        }
+    }
+
+    /// Drops a node without a name, and gives its space back.
+    fn drop_node(&mut self, inode: Inode) {
+        if let Some(Node::Data(bytes)) = self.nodes.remove(&inode) {
+            self.room = self.room.saturating_add(bytes.len());
+        }
+        self.slots = self.slots.saturating_add(1);
     }
 
     /// Moves an entry, replacing a file of that name.
@@ -277,6 +312,22 @@ mod tests {
         let c = files.make(work, "c", data("")).unwrap();
         files.write(c, 3, b"1234567").unwrap();
         assert_eq!(files.bytes(c).unwrap(), b"\0\0\x001234567");
+    }
+
+    #[test]
+    fn an_open_file_exists_without_its_name_until_it_is_closed() {
+        let mut files = Files::new(10, 1);
+        let work = files.child(ROOT, WORK).unwrap();
+        let a = files.make(work, "a", data("")).unwrap();
+        files.open(a);
+        files.remove(work, "a", false).unwrap();
+        files.write(a, 0, b"12345678").unwrap();
+        assert_eq!(files.bytes(a).unwrap(), b"12345678");
+        assert_eq!(files.make(work, "b", data("")), Err(Errno::NoSpace));
+        files.close(a);
+        let b = files.make(work, "b", data("")).unwrap();
+        files.write(b, 0, b"1234567890").unwrap();
+        assert_eq!(files.bytes(a), Err(Errno::BadFile));
     }
 
     #[test]

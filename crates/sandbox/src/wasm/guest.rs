@@ -59,7 +59,7 @@ impl<'a> Guest<'a> {
 
     /// Reads a list of buffers as (address, length).
     pub fn buffers(&self, at: u32, count: u32) -> Result<Vec<(u32, u32)>, Errno> {
-        // As many as POSIX asks of any system; each is read from the guest, so no more are believed.
+        // The number that POSIX requires; the guest chooses the count, so it is limited.
         if count > 1024 {
             return Err(Errno::Invalid);
         }

@@ -149,7 +149,7 @@ fn link_network(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
         Errno::NotSupported as u32
     })?;
     linker.func_wrap(WASI, "sock_shutdown", |_: u32, _: u32| Errno::NotSupported as u32)?;
-    // The interpreter's own way out to HTTP: it is told that the network cannot be reached, and nothing is asked of it.
+    // The interpreter's own function for HTTP: it returns that the network cannot be reached.
     linker.func_wrap(
         "bashkit",
         "http_request",

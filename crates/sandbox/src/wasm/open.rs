@@ -71,8 +71,8 @@ impl OpenFiles {
         u32::try_from(free).map_err(|_| Errno::NoSpace)
     }
 
-    pub fn close(&mut self, descriptor: u32) -> Result<(), Errno> {
+    pub fn close(&mut self, descriptor: u32) -> Result<Open, Errno> {
         let place = self.0.get_mut(descriptor as usize).ok_or(Errno::BadFile)?;
-        place.take().map(|_| ()).ok_or(Errno::BadFile)
+        place.take().ok_or(Errno::BadFile)
     }
 }

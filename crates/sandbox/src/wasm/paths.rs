@@ -64,7 +64,7 @@ pub fn link(linker: &mut Linker<Host>) -> wasmtime::Result<()> {
     linker.func_wrap(WASI, "path_link", link)?;
     let symlink = move |_: u32, _: u32, _: u32, _: u32, _: u32| refused;
     linker.func_wrap(WASI, "path_symlink", symlink)?;
-    // There are no links, so nothing that is there is one.
+    // There are no links.
     let readlink = |_: u32, _: u32, _: u32, _: u32, _: u32, _: u32| Errno::Invalid as u32;
     linker.func_wrap(WASI, "path_readlink", readlink)?;
     Ok(())
@@ -101,7 +101,7 @@ fn find(host: &Host, fd: u32, path: &str) -> Result<PathTarget, Errno> {
         let (folder, area) = steps.last().copied().unwrap_or((ROOT, Area::Fixed));
         if part == ".." {
             match steps.len() {
-                // Above the root is the root; above an open folder is nobody's business.
+                // The parent of the root is the root; the parent of an open folder is not accessible.
                 1 if folder != ROOT => return Err(Errno::Access),
                 1 => {}
                 _ => drop(steps.pop()),
@@ -150,7 +150,7 @@ fn refuse(host: &mut Host, path: &str) -> Errno {
 fn open(host: &mut Host, fd: u32, path: &str, wanted: &OpenMode) -> Result<u32, Errno> {
     let place = match find(host, fd, path) {
         Ok(place) => place,
-        // Whatever this host may have there, the guest has nothing.
+        // The guest sees no file of the host.
         Err(Errno::NoEntry | Errno::NotFolder) if !is_scratch_path(path) => {
             return Err(refuse(host, path));
         }
@@ -192,7 +192,9 @@ fn open(host: &mut Host, fd: u32, path: &str, wanted: &OpenMode) -> Result<u32, 
         appends: wanted.appends,
         may_write: may_write && wanted.writes,
     };
-    host.open.add(Open::File(file))
+    let opened = host.open.add(Open::File(file))?;
+    host.files.open(inode);
+    Ok(opened)
 }
 
 fn is_scratch_path(path: &str) -> bool {

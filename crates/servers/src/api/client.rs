@@ -5,7 +5,7 @@ use std::time::Duration;
 use perihelion_http::reach::{self, with_causes};
 use perihelion_openapi::{Base, Operation, Request, Scheme};
 use reqwest::StatusCode;
-use reqwest::header::{CONTENT_ENCODING, HeaderMap, LOCATION};
+use reqwest::header::{HeaderMap, LOCATION};
 use serde_json::{Map, Value};
 
 use super::auth::Credentials;
@@ -88,7 +88,7 @@ impl Client {
 
     /// Returns whether requests contain anything that only the operator's addresses may see.
     pub fn has_secrets(&self) -> bool {
-        !self.fixed.is_empty() || !self.credentials.is_empty()
+        !self.fixed.is_empty() || !self.credentials.config.is_empty()
     }
 
     /// Sends a request; renews a rejected token once, and waits if the server requests it.
@@ -168,7 +168,8 @@ impl Client {
         let status = answer.status().as_u16();
         let mut headers = Map::new();
         for name in SHOWN {
-            let values = texts(answer.headers(), name);
+            let values = answer.headers().get_all(name).iter();
+            let values: Vec<&str> = values.filter_map(|value| value.to_str().ok()).collect();
             if !values.is_empty() {
                 let shown = self.redact(request, &values.join(", "));
                 headers.insert(name.to_owned(), Value::from(shown));
@@ -176,12 +177,10 @@ impl Client {
         }
         let media = headers.get("content-type").and_then(Value::as_str).unwrap_or_default();
         let media = media.to_owned();
-        let read = reach::bounded(&mut answer, self.max_body).await;
+        let read = reach::unpacked(&mut answer, self.max_body).await;
         let (bytes, is_cut) = read.map_err(|error| self.error(request, &error))?;
-        let encodings = texts(answer.headers(), CONTENT_ENCODING.as_str()).join(",");
-        let (bytes, is_more) = perihelion_mime::unpacked(bytes, &encodings, &media, self.max_body);
         let size = bytes.len();
-        Ok(Answer { status, headers, body: body(&bytes, &media), is_cut: is_cut || is_more, size })
+        Ok(Answer { status, headers, body: body(&bytes, &media), is_cut, size })
     }
 
     fn error(&self, request: &Request, error: &reqwest::Error) -> Error {
@@ -203,7 +202,7 @@ impl Client {
             self.fixed.iter().any(|(fixed, _)| fixed.eq_ignore_ascii_case(name))
                 && !name.starts_with("accept")
         };
-        let mut shown = self.credentials.redact(text);
+        let mut shown = self.credentials.config.redact(text);
         for (name, value) in &request.headers {
             let secret = value.rsplit(' ').next().unwrap_or_default();
             // A year or another short word is no secret.
@@ -221,10 +220,6 @@ impl Client {
             reason: reason.to_owned(),
         }
     }
-}
-
-fn texts<'a>(headers: &'a HeaderMap, name: &str) -> Vec<&'a str> {
-    headers.get_all(name).iter().filter_map(|value| value.to_str().ok()).collect()
 }
 
 /// Shows an address without its query, which can contain keys.

@@ -2,7 +2,7 @@
 //!
 //! Enter at [`Server::open`]. Three tools cover any number of operations: find, describe, call. Invariant: no request
 //! leaves the origin and prefix of the API's base address, and no credential goes to an address that the operator did
-//! not name. Deliberately absent: one tool per operation, which no model's window holds.
+//! not name. Deliberately absent: one tool per operation, because they exceed the context window of any model.
 
 mod adjust;
 mod auth;

@@ -91,7 +91,7 @@ pub(super) struct CharRange {
 }
 
 impl Hit {
-    /// Reads where a passage lies from the quote in it; none where the quote stands in it twice.
+    /// Finds the range of a passage by its quote; `None` if the passage contains the quote twice.
     pub fn of_passage(passage: Passage) -> Self {
         let Passage { source, text, .. } = passage;
         let mut found = text.match_indices(&source.quote).map(|(at, _)| at);

@@ -9,14 +9,8 @@ mod answers;
 mod tools;
 
 use std::path::PathBuf;
-use std::sync::Arc;
 
-use perihelion_database::Database;
-use perihelion_documents::{EmbeddingModel, Library, Scope};
-
-use perihelion_engine::checkpoint;
-use perihelion_ingest::{self as ingest, OWNER, TENANT, embeddings, library_of};
-use perihelion_settings::config::{Overrides, Settings};
+use perihelion_ingest::OWNER;
 pub use tools::Server;
 
 /// The field in which a call names its tenant.
@@ -48,23 +42,13 @@ pub struct Options {
     pub read_only: bool,
 }
 
-/// Why documents cannot be served, or a call failed.
+/// Why documents cannot be served, or a call failed, for a reason of this server's own.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error(transparent)]
-    Documents(#[from] perihelion_documents::Error),
-    #[error(transparent)]
-    Database(#[from] perihelion_database::Error),
-    #[error(transparent)]
-    Threads(#[from] checkpoint::Error),
-    #[error(transparent)]
-    Adding(#[from] ingest::Error),
-    #[error(transparent)]
-    Settings(#[from] perihelion_settings::config::Error),
     #[error("cannot serve the directory {}: {source}", path.display())]
     Root { path: PathBuf, source: std::io::Error },
     #[error("no HTTP client can be made for the embeddings endpoint and the parser: {0}")]
-    Client(#[from] reqwest::Error),
+    Client(#[source] reqwest::Error),
     #[error("pass either `path` or `text`")]
     PathOrText,
     #[error("cannot read {path}: {source}")]
@@ -73,23 +57,4 @@ pub enum Error {
     ReadOnly,
 }
 
-type Result<T, E = Error> = std::result::Result<T, E>;
-
-struct Opened {
-    library: Library,
-    embeddings: Option<Arc<dyn EmbeddingModel>>,
-    settings: Settings,
-}
-
-async fn open(options: &Options) -> Result<Opened> {
-    let env = |name: &str| std::env::var(name).ok();
-    let overrides = Overrides { database: options.database.clone(), ..Overrides::default() };
-    let file = Settings::file(None, &env);
-    let settings = Settings::load(overrides, file.as_deref(), &env)?;
-    let database = Database::open(settings.store.database.expose()).await?;
-    let scope = Scope::new(TENANT, &options.owner).map_err(perihelion_documents::Error::from)?;
-    let embeddings = if options.words_only { None } else { embeddings(&settings)? };
-    let library = library_of(&settings, database, scope)?;
-    let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-    Ok(Opened { library, embeddings, settings })
-}
+type Result<T, E = crate::Cause> = std::result::Result<T, E>;

@@ -5,6 +5,7 @@ use std::io::Read as _;
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use perihelion_database::Database;
 use perihelion_documents::{
     COLLECTION, EmbeddingModel, Library, Limits, Query, Read, Scope, Source,
 };
@@ -15,10 +16,12 @@ use super::answers::{
     AddDocument, AddedDocument, DeleteDocument, DeletedDocument, Documents, Hit, Hits, Listed,
     ReadDocument, SearchDocuments,
 };
-use super::{Error, Opened, Options, Result, TENANT_META};
+use super::{Error, Options, Result, TENANT_META};
+use crate::Cause;
 use crate::root::Root;
 use perihelion_engine::checkpoint::{self, Archive, Keyring};
-use perihelion_ingest::{DocumentThreads, NewDocument, summarizer};
+use perihelion_ingest::{DocumentThreads, NewDocument, TENANT, embeddings, library_of, summarizer};
+use perihelion_settings::config::{Overrides, Settings};
 use perihelion_toolbox::prelude::*;
 use perihelion_toolbox::{Serving, config, lines, respond};
 
@@ -35,12 +38,14 @@ const NO_MODEL: &str = "this server has no model for descriptions; set models.ur
 const NO_ANSWER: &str = "the model did not describe the document; see the log of this server";
 
 pub struct Server {
-    opened: Opened,
+    library: Library,
+    embeddings: Option<Arc<dyn EmbeddingModel>>,
+    settings: Settings,
     /// Whether documents are added without descriptions.
     undescribed: bool,
     /// Opened for an addition or a deletion: searches need neither threads nor their keys.
     threads: OnceCell<DocumentThreads>,
-    /// Whether callers may say whose call it is: those alone that started this process.
+    /// Whether calls can name their tenant: only if the caller started this process.
     believes_callers: bool,
     collection: Option<String>,
     root: Option<Arc<Root>>,
@@ -48,14 +53,24 @@ pub struct Server {
 }
 
 impl Server {
-    /// Opens the database and the directory, and makes the tools; `believes_callers` lets each call say whose it is.
+    /// Opens the database and the directory, and makes the tools; with `believes_callers`, each call can name its tenant.
     pub async fn open(options: &Options, believes_callers: bool) -> Result<Serving> {
         let open = |path: &PathBuf| {
             let opened = Root::open(path).map(Arc::new);
             opened.map_err(|source| Error::Root { path: path.clone(), source })
         };
+        let env = |name: &str| std::env::var(name).ok();
+        let overrides = Overrides { database: options.database.clone(), ..Overrides::default() };
+        let file = Settings::file(None, &env);
+        let settings = Settings::load(overrides, file.as_deref(), &env)?;
+        let database = Database::open(settings.store.database.expose()).await?;
+        let scope = Scope::new(TENANT, &options.owner)?;
+        let embeddings = if options.words_only { Ok(None) } else { embeddings(&settings) };
+        let embeddings = embeddings.map_err(Error::Client)?;
         let server = Self {
-            opened: super::open(options).await?,
+            library: library_of(&settings, database, scope).map_err(Error::Client)?,
+            embeddings: embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>),
+            settings,
             undescribed: options.undescribed,
             threads: OnceCell::new(),
             believes_callers,
@@ -175,21 +190,21 @@ impl Server {
 
 impl Server {
     fn model(&self) -> Option<&dyn EmbeddingModel> {
-        self.opened.embeddings.as_deref()
+        self.embeddings.as_deref()
     }
 
     async fn threads(&self, meta: &RequestMetaObject) -> Result<DocumentThreads> {
         let open = async || {
-            let settings = &self.opened.settings;
+            let settings = &self.settings;
             let model = if self.undescribed { None } else { summarizer(&settings.models)? };
             let keys = Keyring::of_found(settings.encryption.exposed())?;
             let url = settings.store.database.expose();
             let archive = settings.archive.dir.clone().map(Archive::new);
-            Ok::<_, Error>(DocumentThreads {
-                library: self.opened.library.clone(),
+            Ok::<_, Cause>(DocumentThreads {
+                library: self.library.clone(),
                 store: checkpoint::open_with(url, keys, archive).await?,
                 model,
-                embeddings: self.opened.embeddings.clone(),
+                embeddings: self.embeddings.clone(),
                 stop: CancellationToken::new(),
             })
         };
@@ -200,10 +215,9 @@ impl Server {
     fn library(&self, meta: &RequestMetaObject) -> Result<Library> {
         let tenant = meta.get(TENANT_META).and_then(|tenant| tenant.as_str());
         let Some(tenant) = tenant.filter(|_| self.believes_callers) else {
-            return Ok(self.opened.library.clone());
+            return Ok(self.library.clone());
         };
-        let scope = Scope::new(tenant, self.opened.library.scope().owner());
-        Ok(self.opened.library.within(&scope.map_err(perihelion_documents::Error::from)?))
+        Ok(self.library.within(&Scope::new(tenant, self.library.scope().owner())?))
     }
 
     async fn list(&self, meta: &RequestMetaObject) -> Result<Documents> {
@@ -223,7 +237,7 @@ impl Server {
 
     async fn delete(&self, meta: &RequestMetaObject, document: &str) -> Result<DeletedDocument> {
         if self.read_only {
-            return Err(Error::ReadOnly);
+            return Err(Error::ReadOnly.into());
         }
         let gone = self.threads(meta).await?.delete(document).await?;
         let title = gone.title().to_owned();
@@ -232,7 +246,7 @@ impl Server {
 
     async fn add(&self, meta: &RequestMetaObject, asked: AddDocument) -> Result<AddedDocument> {
         if self.read_only {
-            return Err(Error::ReadOnly);
+            return Err(Error::ReadOnly.into());
         }
         let (path, bytes) = match (asked.path, asked.text) {
             (Some(path), None) => {
@@ -253,7 +267,7 @@ impl Server {
                 };
                 (name, text.into_bytes())
             }
-            _ => return Err(Error::PathOrText),
+            _ => return Err(Error::PathOrText.into()),
         };
         let place = NewDocument {
             shown: path.clone(),

@@ -56,7 +56,7 @@ impl Tree {
                 if begun.elapsed() > self.search_time {
                     return Err(Error::TooLong(self.search_time.as_secs_f64()));
                 }
-                // An expression would be searched for in a very long line for minutes, and nothing can stop that.
+                // An expression can take minutes on a very long line, and the search cannot be cancelled.
                 let most_bytes = if is_regex { MAX_SEARCHED } else { line.len() };
                 let Some(place) = pattern.find(&line[..line.floor_char_boundary(most_bytes)])
                 else {

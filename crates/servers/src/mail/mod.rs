@@ -11,7 +11,7 @@ pub use tools::Server;
 
 /// The environment variable with the password; there is no option for it, because options are public.
 const PASSWORD: &str = "PERIHELION_MAIL_PASSWORD";
-/// The environment variable that holds a bearer token for JMAP in place of a password.
+/// The environment variable with a bearer token for JMAP instead of a password.
 const TOKEN: &str = "PERIHELION_MAIL_TOKEN";
 
 /// Options of `perihelion mcp mail`. The password comes from PERIHELION_MAIL_PASSWORD, a token for JMAP from PERIHELION_MAIL_TOKEN.
@@ -65,6 +65,7 @@ impl Options {
         match Mailbox::open_jmap(self.account(token)?, &server).await {
             Err(
                 error @ (perihelion_mail::Error::NoJmap(_)
+                | perihelion_mail::Error::Timeout(_)
                 | perihelion_mail::Error::Unreachable { .. }),
             ) if self.imap.is_some() => {
                 tracing::warn!("using IMAP: {error}");

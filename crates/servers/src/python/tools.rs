@@ -33,22 +33,18 @@ struct Run {
     timeout_sec: Option<f64>,
 }
 
-struct Workshop {
-    python: Python,
+pub struct Server {
+    python: Arc<Python>,
     options: Options,
     runs: Arc<Semaphore>,
-}
-
-pub struct Server {
-    workshop: Arc<Workshop>,
 }
 
 impl Server {
     pub fn open(options: &Options) -> Result<Serving, Error> {
         let tier = options.tier();
-        let python = Python::open(tier, &options.site_packages)?;
+        let python = Arc::new(Python::open(tier, &options.site_packages)?);
         let runs = Arc::new(Semaphore::new(RUNS));
-        let workshop = Workshop { python, options: options.clone(), runs };
+        let server = Self { python, options: options.clone(), runs };
         let packages = match tier {
             Tier::Wasm => {
                 "the standard library (with sqlite3, decimal, statistics), no numpy or pandas"
@@ -58,20 +54,18 @@ impl Server {
         let text = format!(
             "Runs Python programs for calculation and data: {packages}. Nothing is kept between runs; there is no network."
         );
-        let server = Self { workshop: Arc::new(workshop) };
         Ok(Serving::fixed(server, Self::tool_router(), config("python", "Python", text)))
     }
 
-    async fn run(&self, input: Run, meta: &RequestMetaObject) -> Result<(Outcome, Program), Error> {
+    async fn run(&self, input: Run, meta: &RequestMetaObject) -> Result<CallToolResult, Error> {
         let number = |name| meta.get(name).and_then(Value::as_u64);
-        let options = &self.workshop.options;
-        let clock = match (number(CLOCK), options.clock) {
-            (Some(clock), _) => clock,
-            (None, Some(clock)) => u64::try_from(clock.timestamp_millis()).unwrap_or(0),
-            (None, None) => {
-                u64::try_from(perihelion_engine::clock::now().timestamp_millis()).unwrap_or(0)
-            }
-        };
+        let options = &self.options;
+        let clock = number(CLOCK).unwrap_or_else(|| {
+            let fixed = options.clock.map(|clock| clock.to_utc());
+            let clock = fixed.unwrap_or_else(perihelion_engine::clock::now);
+            u64::try_from(clock.timestamp_millis()).unwrap_or(0)
+        });
+        let seed = number(SEED).unwrap_or(options.seed);
         if input.code.len() > MAX_CODE_BYTES {
             return Err(Error::TooLong(input.code.len()));
         }
@@ -80,18 +74,23 @@ impl Server {
             code: input.code,
             inputs: input.inputs.unwrap_or_default(),
             clock: Duration::from_millis(clock),
-            seed: number(SEED).unwrap_or(options.seed),
+            seed,
         };
-        let workshop = Arc::clone(&self.workshop);
+        let python = Arc::clone(&self.python);
         // The semaphore is never closed; without a place the run would only be slower.
-        let place = Arc::clone(&workshop.runs).acquire_owned().await.ok();
-        let asked = program.clone();
+        let place = Arc::clone(&self.runs).acquire_owned().await.ok();
         let running = tokio::task::spawn_blocking(move || {
             // A run outlives a caller that stops waiting, and keeps its place until then.
             let _place = place;
-            workshop.python.run(&program, &limits)
+            python.run(&program, &limits)
         });
-        Ok((running.await??, asked))
+        let outcome = running.await??;
+        let mut result = answer(&outcome, text(&outcome));
+        let mut meta = rmcp::model::MetaObject::default();
+        meta.insert(CLOCK.into(), clock.into());
+        meta.insert(SEED.into(), seed.into());
+        result.meta = Some(meta);
+        Ok(result)
     }
 }
 
@@ -107,18 +106,7 @@ impl Server {
         meta: RequestMetaObject,
         Parameters(input): Parameters<Run>,
     ) -> CallToolResult {
-        match self.run(input, &meta).await {
-            Ok((outcome, program)) => {
-                let mut result = answer(&outcome, text(&outcome));
-                let clock = u64::try_from(program.clock.as_millis()).unwrap_or(0);
-                let mut meta = rmcp::model::MetaObject::default();
-                meta.insert(CLOCK.into(), clock.into());
-                meta.insert(SEED.into(), program.seed.into());
-                result.meta = Some(meta);
-                result
-            }
-            Err(error) => failure(&error),
-        }
+        self.run(input, &meta).await.unwrap_or_else(|error| failure(&error))
     }
 }
 

@@ -219,12 +219,16 @@ impl Server {
         let path = directory.join(format!("{}.{}", input.name, format.ending()));
         let mut options = tokio::fs::OpenOptions::new();
         let file = options.write(true).create_new(true).open(&path).await;
+        let mut file = file.map_err(Error::Export)?;
         let written = async {
-            let mut file = file?;
             file.write_all(&bytes).await?;
             file.flush().await
         };
-        written.await.map_err(Error::Export)?;
+        if let Err(error) = written.await {
+            // A part of it would take its name.
+            let _ = tokio::fs::remove_file(&path).await;
+            return Err(Error::Export(error));
+        }
         Ok(Exported {
             path: path.display().to_string(),
             row_count: rows.row_count,

@@ -12,6 +12,7 @@ use perihelion_documents::Parser;
 use perihelion_ingest::parser;
 use perihelion_web::{Addresses, Document, Limits, Provider, ReadDocument, Reading, Web, Wire};
 
+pub use perihelion_web::Error;
 pub use tools::Server;
 
 /// Environment variables with the provider's address and key.
@@ -87,8 +88,3 @@ impl ReadDocument for Parsing {
         })
     }
 }
-
-/// Why the server could not start.
-#[derive(Debug, thiserror::Error)]
-#[error(transparent)]
-pub struct Error(#[from] perihelion_web::Error);

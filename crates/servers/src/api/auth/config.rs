@@ -32,7 +32,7 @@ pub struct Config {
     pub(super) schemes: BTreeMap<String, SchemeConfig>,
 }
 
-/// A request whose answer holds a token.
+/// A request whose response contains a token.
 #[derive(Clone, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Login {
@@ -71,7 +71,7 @@ pub struct SchemeConfig {
 }
 
 impl Login {
-    /// Returns a login without fields, whose answer is as OAuth has it.
+    /// Returns a login without fields, with a response as in OAuth.
     pub(super) fn at(url: &str) -> Self {
         Self {
             url: url.to_owned(),

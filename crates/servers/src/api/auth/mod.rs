@@ -36,7 +36,7 @@ enum Credential {
 }
 
 pub struct Credentials {
-    config: Config,
+    pub config: Config,
     client: reqwest::Client,
     /// The holder of this lock requests a token; other tasks wait and then find it.
     kept: tokio::sync::Mutex<Option<Token>>,
@@ -45,10 +45,6 @@ pub struct Credentials {
 impl Credentials {
     pub fn open(config: Config, client: reqwest::Client) -> Self {
         Self { config, client, kept: tokio::sync::Mutex::new(None) }
-    }
-
-    pub fn is_empty(&self) -> bool {
-        self.config.is_empty()
     }
 
     /// Puts credentials on a request; returns the number of the token that was used, if one was.
@@ -139,15 +135,11 @@ impl Credentials {
             return false;
         }
         let mut kept = self.kept.lock().await;
-        // Somebody else may have fetched a newer one meanwhile.
+        // Another task may have fetched a newer one.
         if let Some(token) = kept.as_mut().filter(|token| token.number == number) {
             token.is_refused = true;
         }
         true
-    }
-
-    pub fn redact(&self, text: &str) -> String {
-        self.config.redact(text)
     }
 
     async fn token(&self) -> Result<Option<Token>, Error> {

@@ -27,7 +27,7 @@ impl Token {
         Self { value, number, expires, is_refused: false }
     }
 
-    /// Reads a token file: the token alone, or a JSON object that holds it under a usual name.
+    /// Reads a token file: the token alone, or a JSON object with one of the usual fields.
     pub fn from_file(text: &str, number: u64) -> Self {
         let text = text.trim();
         let object: Option<Value> = serde_json::from_str(text).ok().filter(Value::is_object);
