@@ -1,9 +1,11 @@
 //! How many rows Postgres reads while it knows nothing yet about the sizes of its tables.
 
 use perihelion_database::Database;
-use perihelion_recall::{Index as _, Item, QueryVector, Scope, Search, StoredIndex, content_hash};
+use perihelion_recall::{Item, QueryVector, Scope, Search, StoredIndex, content_hash};
 use perihelion_test_database::TestDatabase;
 use sqlx::PgConnection;
+
+use crate::index::Index as _;
 
 const ITEMS: usize = 1_100;
 
