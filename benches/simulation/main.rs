@@ -4,7 +4,7 @@
 #![expect(clippy::unwrap_used, clippy::print_stdout, reason = "a tool that is only run by hand")]
 #![expect(clippy::disallowed_methods, reason = "it measures itself")]
 
-#[path = "../../tests/it/simulation/mod.rs"]
+#[path = "../../crates/engine/tests/it/simulation/mod.rs"]
 mod simulation;
 
 use std::collections::BTreeMap;

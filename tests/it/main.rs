@@ -6,11 +6,9 @@
 )]
 
 mod bundled_servers;
-mod bus;
 mod cli;
 mod dispatch;
 mod examples;
-mod golden;
 mod mcp_dialects;
 mod mcp_excess;
 mod mcp_http;
@@ -30,10 +28,6 @@ mod own_nodes;
 mod parallel_tasks;
 mod rolling_upgrade;
 mod runner;
-mod simulation;
-#[path = "simulation/cases.rs"]
-mod simulation_cases;
-mod store_model;
 mod store_suite;
 mod support;
 mod swarm;

@@ -7,10 +7,6 @@
     reason = "clippy exempts only the test functions themselves, not what they share"
 )]
 
-#[path = "../it/support/postgres.rs"]
-#[expect(dead_code, reason = "shared with the other tests, which use more of it")]
-mod postgres;
-
 #[path = "../../examples/librarian.rs"]
 #[expect(dead_code, reason = "an example is a program of its own")]
 mod librarian;
@@ -20,3 +16,5 @@ mod kinds;
 mod library;
 mod questions;
 mod results;
+
+use perihelion_test_database::postgres;

@@ -40,14 +40,8 @@ mod page;
 mod passed_over;
 mod pauses;
 mod people;
-#[path = "../it/support/postgres.rs"]
-#[expect(dead_code, reason = "the support of all tests; these use a part of it")]
-mod postgres;
 mod probes;
 mod protocol;
-#[path = "../it/support/proxy.rs"]
-#[expect(dead_code, reason = "the support of all tests; these use a part of it")]
-mod proxy;
 mod receiver;
 mod recorded;
 mod replayed;
@@ -69,6 +63,8 @@ mod unheeded;
 mod users;
 mod waits;
 mod withdrawn;
+
+use perihelion_test_database::{postgres, proxy};
 
 use serde_json::{Value, json};
 

@@ -9,10 +9,6 @@
 #[expect(dead_code, reason = "shared with the other tests, which use more of it")]
 mod hostile;
 
-#[path = "../it/support/postgres.rs"]
-#[expect(dead_code, reason = "shared with the other tests, which use more of it")]
-mod postgres;
-
 #[path = "../it/cli/world.rs"]
 #[expect(dead_code, reason = "shared with the other tests, which use more of it")]
 mod world;
@@ -27,3 +23,5 @@ mod office;
 mod questions;
 mod runs;
 mod served;
+
+use perihelion_test_database::postgres;

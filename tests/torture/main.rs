@@ -33,9 +33,6 @@ mod oracle;
 mod place;
 mod plan;
 mod points;
-#[expect(dead_code, reason = "shared with the tests of the stores, which use more of it")]
-#[path = "../it/support/proxy.rs"]
-mod proxy;
 mod random;
 mod receiver;
 mod sabotage;
@@ -43,6 +40,8 @@ mod storm;
 mod summary;
 mod traces;
 mod turns;
+
+use perihelion_test_database::proxy;
 
 use std::path::{Path, PathBuf};
 use std::process::ExitCode;

@@ -4,6 +4,9 @@
 //! production. If the server's user cannot create roles, the databases are its own.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 
+pub mod postgres;
+pub mod proxy;
+
 use std::str::FromStr as _;
 
 use sqlx::postgres::PgConnectOptions;

@@ -1,8 +1,8 @@
-//! What several subjects need: a Postgres server, a proxy that cuts connections to it, a hostile MCP server, and many;
-//! an endpoint with other wires than a scripted model.
+//! What several subjects need: hostile MCP servers, a large catalogue, and an endpoint with other wires than a scripted
+//! model.
 
 pub mod catalogue;
 pub mod gateway;
 pub mod hostile;
-pub mod postgres;
-pub mod proxy;
+
+pub use perihelion_test_database::{postgres, proxy};

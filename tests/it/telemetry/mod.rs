@@ -1,6 +1,7 @@
 //! Traces of real runs: the demo's star on its bundled servers, projected, sent and drawn.
 
 mod calls;
+mod clocks;
 mod collectors;
 mod jaeger;
 mod kept;

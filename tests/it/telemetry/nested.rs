@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use futures::FutureExt as _;
-use perihelion::checkpoint::Store;
+use perihelion::checkpoint::{Error, Store};
 use perihelion::config::TraceScope;
 use perihelion::graph::{Context, EffectClass, Graph, GraphBuilder, Node, Outcome, node_fn};
 use perihelion::ids::ThreadId;
@@ -13,8 +13,8 @@ use perihelion::telemetry::{About, Parents, Span, TraceId, View, Which, project,
 use serde_json::json;
 
 use super::assert_whole;
-use crate::runner::world::*;
-use crate::store_suite::{on_every_store, stores::Fixture};
+use crate::runner::{damage, world::*};
+use crate::store_suite::{on_durable_stores, on_every_store, stores::Fixture};
 
 on_every_store!(
     spans_of_a_subgraph_are_children_of_the_node_that_ran_it,
@@ -22,6 +22,8 @@ on_every_store!(
     a_crash_inside_a_subgraph_leaves_one_whole_trace,
     a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole,
 );
+
+on_durable_stores!(a_family_of_which_a_member_names_another_root_has_no_trace);
 
 fn within(
     name: &str,
@@ -263,4 +265,16 @@ async fn a_call_in_a_subgraph_knows_its_span_in_the_trace_of_the_whole(on: &Fixt
     assert_eq!(call.trace_id, TraceId::of_run(thread, 1));
     let expected = format!("00-{}-{}-01", call.trace_id, call.span_id);
     assert_eq!(world.count(&expected), 1, "{expected} in {:?}", world.seen());
+}
+
+/// A team's own thread whose row names another root would be left out without a word.
+async fn a_family_of_which_a_member_names_another_root_has_no_trace(on: &Fixture) {
+    let (_, thread) = damage::four_steps(on, false).await;
+    let child = damage::below(on, thread, "a:2:0").await;
+    let trace = || read(on.store.as_ref(), thread, Which::Newest);
+    assert_eq!(trace().await.unwrap().0.children.len(), 1);
+    damage::sql(on, child, "UPDATE thread SET root_id = NULL WHERE id = {thread}").await;
+    let refused = trace().await;
+    let Err(perihelion::telemetry::Error::Store(error)) = refused else { panic!("{refused:?}") };
+    assert!(matches!(error, Error::Corrupt { thread: it, .. } if it == thread), "{error:?}");
 }

@@ -153,14 +153,22 @@ fn tests_of_one_name_are_distinguished() {
         let running = Running::read(line).unwrap();
         places.of(file).iter().any(|place| running.is(place, "it_holds", has_attribute))
     };
-    assert!(is("perihelion::it runner::replay::it_holds", "tests/it/runner/replay.rs", true));
-    assert!(is("it runner::replay::it_holds", "tests/it/runner/replay.rs", true));
     assert!(is(
-        "perihelion::it runner::replay::sqlite::it_holds",
-        "tests/it/runner/replay.rs",
+        "perihelion-engine::it runner::replay::it_holds",
+        "crates/engine/tests/it/runner/replay.rs",
         true
     ));
-    assert!(is("perihelion::it runner::sqlite::it_holds", "tests/it/runner/replay.rs", false));
+    assert!(is("it runner::replay::it_holds", "crates/engine/tests/it/runner/replay.rs", true));
+    assert!(is(
+        "perihelion-engine::it runner::replay::sqlite::it_holds",
+        "crates/engine/tests/it/runner/replay.rs",
+        true
+    ));
+    assert!(is(
+        "perihelion-engine::it runner::sqlite::it_holds",
+        "crates/engine/tests/it/runner/replay.rs",
+        false
+    ));
     assert!(is(
         "perihelion-recall::both merging::it_holds",
         "crates/recall/tests/both/merging.rs",
@@ -174,12 +182,22 @@ fn tests_of_one_name_are_distinguished() {
         true
     ));
     assert!(is("perihelion-llm prompts::tests::it_holds", "crates/llm/src/prompts_tests.rs", true));
-    assert!(is("perihelion::it simulation_cases::it_holds", "tests/it/simulation/cases.rs", true));
+    assert!(is(
+        "perihelion-engine::it simulation_cases::it_holds",
+        "crates/engine/tests/it/simulation/cases.rs",
+        true
+    ));
     for (line, file) in [
-        ("perihelion::it runner::limits::it_holds", "tests/it/runner/replay.rs"),
-        ("perihelion::service runner::replay::it_holds", "tests/it/runner/replay.rs"),
+        (
+            "perihelion-engine::it runner::limits::it_holds",
+            "crates/engine/tests/it/runner/replay.rs",
+        ),
+        ("perihelion::service runner::replay::it_holds", "crates/engine/tests/it/runner/replay.rs"),
         ("perihelion-memory::both merging::it_holds", "crates/recall/tests/both/merging.rs"),
-        ("perihelion::it runner::replay::it_holds_too", "tests/it/runner/replay.rs"),
+        (
+            "perihelion-engine::it runner::replay::it_holds_too",
+            "crates/engine/tests/it/runner/replay.rs",
+        ),
     ] {
         assert!(!is(line, file, true), "{line} {file}");
     }
