@@ -150,7 +150,7 @@ fn tables_of_codex_keep_their_comments_and_leave_the_rest_behind() {
     );
     assert_eq!(imported.file, format!("{OURS}\n{}", imported.tables));
     let tools = &parsed(&imported.file).get("docs").unwrap().tools.clone();
-    assert_eq!(tools.approvals.get("search"), Some(&ApprovalMode::Prompt));
+    assert_eq!(tools.by_name["search"].approval_mode, Some(ApprovalMode::Prompt));
 }
 
 #[test]

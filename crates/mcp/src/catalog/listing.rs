@@ -1,6 +1,7 @@
 //! Reads a server's list, tool by tool, with the valid tools and a report on invalid ones; an open session with it.
 
 use std::collections::{HashMap, HashSet};
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
@@ -68,7 +69,7 @@ impl Listing {
     pub fn of(definitions: Definitions, config: &ServerConfig, before: Option<&Self>) -> Self {
         let Identity { name, version, .. } = &definitions.identity;
         let open_world = config.tools.open_world == Some(true);
-        // What anybody may have written stays out of the supervisor's menu.
+        // Text that anyone may have written stays out of the supervisor's menu.
         let is_strangers =
             open_world || (config.tools.open_world.is_none() && is_hinted(&definitions));
         let words = definitions.own_words().filter(|_| !is_strangers);
@@ -232,11 +233,12 @@ fn read(
     };
     let title = hints["title"].as_str().map(str::to_owned);
     let call_policy = CallPolicy::of(policy, &tool.name, &annotations);
+    let own = policy.by_name.get(&tool.name);
     let description = text::cut(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_CHARS);
     let definition = ToolDefinition {
         repeatable: call_policy.repeatable,
         needs_approval: call_policy.needs_approval,
-        approval_timeout_sec: policy.approval_timeouts.get(&tool.name).copied(),
+        approval_timeout_sec: own.and_then(|own| own.approval_timeout_sec).map(NonZeroU32::get),
         approved_in_advance: call_policy.approved_in_advance,
         read_only: call_policy.read_only,
         open_world: call_policy.open_world,
