@@ -62,7 +62,7 @@ fn servers_of_claude_become_tables_and_their_secrets_references() {
         secrets(&imported),
         [
             ("env.GITHUB_TOKEN", "GITHUB_TOKEN"),
-            ("args", "GITHUB_TOKEN"),
+            ("args", "GITHUB_TOKEN_2"),
             ("http_headers.Authorization", "MY_DOCS_AUTHORIZATION"),
         ]
     );
@@ -79,7 +79,7 @@ fn servers_of_claude_become_tables_and_their_secrets_references() {
     let Transport::Stdio { args, env, .. } = &file.get("github").unwrap().transport else {
         panic!()
     };
-    assert_eq!(args[2], "--token=value-of-GITHUB_TOKEN");
+    assert_eq!(args[2], "--token=value-of-GITHUB_TOKEN_2");
     assert_eq!(env["GITHUB_TOKEN"], "value-of-GITHUB_TOKEN");
     assert_eq!((&*env["MODE"], &*env["HOST"]), ("fast", "value-of-GH_HOST"));
     assert!(!file.get("My-Docs").unwrap().enabled);
@@ -122,6 +122,21 @@ fn an_import_copies_no_secret_and_loses_no_server() {
     assert_eq!(url, "https://example.org/mcp?region=eu&api_key=value-of-GH_DOCKER_2_API_KEY");
     assert_eq!(headers["X-Forward"], "Basic value-of-GH_DOCKER_2_X_FORWARD");
     assert!(file.warnings.is_empty(), "{:?}", file.warnings);
+}
+
+/// The name of one server is in the variable of another one.
+#[test]
+fn different_secrets_get_different_variables_and_equal_secrets_share_one() {
+    let servers = r#"{"mcpServers": {
+      "github": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_first"}},
+      "git": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_second"}, "args": ["--github-token=ghp_first"]}}}"#;
+    let imported = taken(".mcp.json", servers);
+    let variables: Vec<&str> = secrets(&imported).iter().map(|(_, variable)| *variable).collect();
+    assert_eq!(variables, ["GITHUB_TOKEN", "GITHUB_TOKEN_2", "GITHUB_TOKEN"]);
+    let file = parsed(&imported.file);
+    let Transport::Stdio { args, env, .. } = &file.get("git").unwrap().transport else { panic!() };
+    assert_eq!(env["GITHUB_TOKEN"], "value-of-GITHUB_TOKEN_2");
+    assert_eq!(args[0], "--github-token=value-of-GITHUB_TOKEN");
 }
 
 #[test]
