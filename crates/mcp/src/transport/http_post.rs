@@ -17,12 +17,12 @@ use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpError,
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError,
     StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
 
-use super::messages;
+use super::{delivery::Failure, messages};
 use crate::types::text;
 use perihelion_clock as clock;
 use perihelion_http::reach;
@@ -37,7 +37,6 @@ const SHOWN_CHARS: usize = 300;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const WAITS: u32 = 3;
 
-type Failure = StreamableHttpError<reqwest::Error>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 pub(super) struct Post<'a> {
@@ -248,7 +247,7 @@ fn bounded_events(response: reqwest::Response, most: usize) -> Events {
     SseStream::from_bytes_stream(bytes).boxed()
 }
 
-/// Repairs the messages in events; an event under a name of the server's own counts if it holds one.
+/// Repairs the messages in events; an event with the server's own name counts if it contains one.
 pub(super) fn repaired_events(events: Events) -> Events {
     let repaired = |event: Result<Sse, SseError>| {
         let Ok(event) = event else { return vec![event] };
