@@ -77,7 +77,7 @@ pub(crate) fn complete(
             "the server did not answer with the result of a tool: {tool}: {words}"
         ));
     }
-    // A tool that failed gives nobody the structure of a success.
+    // A failure need not have the structure of a success.
     if !is_error && let Some(output) = output {
         let complaint = match &structured {
             Some(structured) => output.check(structured).err().map(|_| {

@@ -142,7 +142,7 @@ fn needs_a_visit(reason: &Failure, secrets: &Secrets) -> Option<Asked> {
         return None;
     }
     let asked = elicitation::required_urls(error.data.as_ref(), secrets)?;
-    let broken_off = Some(secrets.redact(&text::one_line(&error.message)));
+    let broken_off = Some(text::one_line(&secrets.redact(&error.message)));
     Some(Asked { broken_off, ..asked })
 }
 
