@@ -145,7 +145,7 @@ pub enum SchemeKind {
     Other(String),
 }
 
-/// An operation, and the values that a name held for the parameters of its path.
+/// An operation, and the values that its name has for the parameters of its path.
 type Matched<'a> = (&'a Operation, Vec<(String, String)>);
 
 impl Catalogue {

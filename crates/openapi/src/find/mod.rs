@@ -79,8 +79,8 @@ impl Finder {
         }
         if has_names(question) {
             let lookups = LOOKUPS.min(limit / 4);
-            for index in self.yields.lookups().take(lookups) {
-                want(index, "id", yielding + lookups);
+            for index in self.yields.lookups.iter().take(lookups) {
+                want(*index, "id", yielding + lookups);
             }
         }
         // One that was found keeps its place; only the others take the places of the last.
