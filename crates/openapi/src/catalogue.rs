@@ -11,8 +11,6 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     pub title: String,
-    pub version: String,
-    pub description: String,
     pub servers: Vec<Server>,
     pub operations: Vec<Operation>,
     pub schemes: Vec<Scheme>,

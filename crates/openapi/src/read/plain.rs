@@ -22,8 +22,6 @@ pub fn read(document: Value) -> Catalogue {
     let base = base.into_iter().find(|url| url.contains("://"));
     let mut catalogue = Catalogue {
         title: first_text(&document, &["title", "name"]).unwrap_or_default(),
-        version: text(&document, "version"),
-        description: text(&document, "description"),
         servers: base.map(|url| Server { url, variables: Vec::new() }).into_iter().collect(),
         is_loose: true,
         ..Catalogue::default()
