@@ -41,6 +41,10 @@ pub(crate) enum Era {
 }
 
 impl Era {
+    pub fn of(version: &ProtocolVersion) -> Self {
+        if version.has_initialize() { Self::Legacy } else { Self::Modern }
+    }
+
     fn lifecycle(self) -> ClientLifecycleMode {
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         match self {
@@ -85,11 +89,7 @@ pub(crate) async fn connect(
 }
 
 fn learnt(era: Era, session: &Session) -> Era {
-    match session.peer.peer_info() {
-        Some(info) if info.protocol_version.has_initialize() => Era::Legacy,
-        Some(_) => Era::Modern,
-        None => era,
-    }
+    session.peer.peer_info().map_or(era, |info| Era::of(&info.protocol_version))
 }
 
 /// A failed attempt, and how to try again where another greeting may succeed.

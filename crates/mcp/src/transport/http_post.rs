@@ -55,7 +55,10 @@ impl Post<'_> {
                 return Err(Failure::UnexpectedServerResponse("the message cannot be sent".into()));
             };
             let response = request.header(ACCEPT, &accepted).json(self.message).send().await?;
-            match retry_after(&response).filter(|wait| *wait <= LONGEST_WAIT && waits < WAITS) {
+            // It accepts no more messages for now.
+            let is_full = response.status() == StatusCode::TOO_MANY_REQUESTS;
+            let wait = is_full.then(|| reach::retry_after(response.headers())).flatten();
+            match wait.filter(|wait| *wait <= LONGEST_WAIT && waits < WAITS) {
                 Some(wait) => {
                     tracing::debug!(?wait, "an MCP server asks to wait");
                     clock::sleep(wait).await;
@@ -167,12 +170,6 @@ impl Post<'_> {
         let reason = format!("HTTP {status}: {}", shown(&body));
         Err(Failure::UnexpectedServerResponse(reason.into()))
     }
-}
-
-/// Returns how long to wait for a server that accepts no more messages.
-fn retry_after(response: &reqwest::Response) -> Option<Duration> {
-    let is_asked = response.status() == StatusCode::TOO_MANY_REQUESTS;
-    is_asked.then(|| reach::retry_after(response.headers())).flatten()
 }
 
 fn header(response: &reqwest::Response, name: &str) -> Option<String> {
