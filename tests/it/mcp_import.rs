@@ -62,7 +62,7 @@ fn servers_of_claude_become_tables_and_their_secrets_references() {
         secrets(&imported),
         [
             ("env.GITHUB_TOKEN", "GITHUB_TOKEN"),
-            ("args", "GITHUB_TOKEN"),
+            ("args", "GITHUB_TOKEN_2"),
             ("http_headers.Authorization", "MY_DOCS_AUTHORIZATION"),
         ]
     );
@@ -79,7 +79,7 @@ fn servers_of_claude_become_tables_and_their_secrets_references() {
     let Transport::Stdio { args, env, .. } = &file.get("github").unwrap().transport else {
         panic!()
     };
-    assert_eq!(args[2], "--token=value-of-GITHUB_TOKEN");
+    assert_eq!(args[2], "--token=value-of-GITHUB_TOKEN_2");
     assert_eq!(env["GITHUB_TOKEN"], "value-of-GITHUB_TOKEN");
     assert_eq!((&*env["MODE"], &*env["HOST"]), ("fast", "value-of-GH_HOST"));
     assert!(!file.get("My-Docs").unwrap().enabled);
@@ -124,6 +124,21 @@ fn an_import_copies_no_secret_and_loses_no_server() {
     assert!(file.warnings.is_empty(), "{:?}", file.warnings);
 }
 
+/// The name of one server is in the variable of another one.
+#[test]
+fn different_secrets_get_different_variables_and_equal_secrets_share_one() {
+    let servers = r#"{"mcpServers": {
+      "github": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_first"}},
+      "git": {"command": "x", "env": {"GITHUB_TOKEN": "ghp_second"}, "args": ["--github-token=ghp_first"]}}}"#;
+    let imported = taken(".mcp.json", servers);
+    let variables: Vec<&str> = secrets(&imported).iter().map(|(_, variable)| *variable).collect();
+    assert_eq!(variables, ["GITHUB_TOKEN", "GITHUB_TOKEN_2", "GITHUB_TOKEN"]);
+    let file = parsed(&imported.file);
+    let Transport::Stdio { args, env, .. } = &file.get("git").unwrap().transport else { panic!() };
+    assert_eq!(env["GITHUB_TOKEN"], "value-of-GITHUB_TOKEN_2");
+    assert_eq!(args[0], "--github-token=value-of-GITHUB_TOKEN");
+}
+
 #[test]
 fn servers_of_vs_code_are_imported_with_their_inputs_as_variables() {
     let imported = taken("/srv/project/.vscode/mcp.json", VS_CODE);
@@ -150,7 +165,7 @@ fn tables_of_codex_keep_their_comments_and_leave_the_rest_behind() {
     );
     assert_eq!(imported.file, format!("{OURS}\n{}", imported.tables));
     let tools = &parsed(&imported.file).get("docs").unwrap().tools.clone();
-    assert_eq!(tools.approvals.get("search"), Some(&ApprovalMode::Prompt));
+    assert_eq!(tools.by_name["search"].approval_mode, Some(ApprovalMode::Prompt));
 }
 
 #[test]

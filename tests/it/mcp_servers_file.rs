@@ -56,7 +56,7 @@ fn a_table_written_for_codex_is_understood_unchanged() {
     assert_eq!((docs.startup_timeout.as_secs_f64(), docs.max_concurrent_calls), (10.5, 1));
     assert!(docs.required && docs.tools.refusal("open").is_some());
     assert!(docs.tools.refusal("search").is_none() && docs.tools.refusal("other").is_some());
-    assert_eq!(docs.tools.approvals.get("search"), Some(&ApprovalMode::Approve));
+    assert_eq!(docs.tools.by_name["search"].approval_mode, Some(ApprovalMode::Approve));
     assert_eq!(docs.tools.default_approval, ApprovalMode::Prompt);
     let Transport::Http { bearer_token, headers, .. } = &file.get("cloud").unwrap().transport
     else {

@@ -16,8 +16,8 @@ mod types;
 pub use call::form::{FormError, fill_form};
 pub use configuration::{
     ApprovalMode, BreakerPolicy, Effect, Format, Grant, Imported, LeftOut, OAuth, Origin,
-    RateLimit, Sandbox, ServerConfig, ServersFile, ToolPolicy, Transport, Unusable, Warning,
-    import, redact::redact_log, schema,
+    RateLimit, Sandbox, ServerConfig, ServersFile, ToolPolicy, ToolTable, Transport, Unusable,
+    Warning, import, redact::redact_log, schema,
 };
 pub use pool::{Absent, DiscoveryProgress, Pool, PoolOptions, Reloaded, agent_name, menu_line};
 pub use transport::oauth::{LoggedIn, LoggedOut, Login, Logins};

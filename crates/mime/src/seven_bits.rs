@@ -2,6 +2,8 @@
 //!
 //! Each but the last is written as the eight-bit encoding of the same letters, which then is decoded.
 
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD_NO_PAD;
 use encoding_rs::{EUC_KR, Encoding, GBK};
 
 /// The beginning and the end of two-byte letters in HZ.
@@ -148,19 +150,10 @@ pub fn from_utf_7(text: &str) -> String {
 
 /// Decodes letters of UTF-16 that are written in base64 without padding.
 fn from_base64(text: &str) -> Option<String> {
-    const DIGITS: &[u8] = b"ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789+/";
-    let mut units = Vec::new();
-    let mut bits: usize = 0;
-    let mut count = 0;
-    for byte in text.bytes() {
-        bits = (bits << 6 | DIGITS.iter().position(|digit| *digit == byte)?) & 0xFF_FFFF;
-        count += 6;
-        if count >= 16 {
-            count -= 16;
-            units.push((bits >> count) as u16);
-        }
-    }
-    let is_whole = count < 6 && bits.trailing_zeros() >= count && !units.is_empty();
+    let bytes = STANDARD_NO_PAD.decode(text).ok()?;
+    let (units, rest) = bytes.as_chunks::<2>();
+    let units: Vec<u16> = units.iter().map(|unit| u16::from_be_bytes(*unit)).collect();
+    let is_whole = rest.is_empty() && !units.is_empty();
     is_whole.then(|| String::from_utf16(&units).ok()).flatten()
 }
 

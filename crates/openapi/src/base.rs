@@ -22,10 +22,10 @@ pub struct BaseChoice<'a> {
 }
 
 impl Base {
-    /// Reads an absolute address.
+    /// Reads an absolute address, without its query.
     ///
     /// # Errors
-    /// [`Error::BadBase`] for anything but http and https with a host, or with credentials, a query or a fragment in it.
+    /// [`Error::BadBase`] for anything but http and https with a host, or with credentials or a fragment in it.
     pub fn parse(text: &str) -> Result<Self> {
         let bad = || Error::BadBase(shown(text));
         let mut url = Url::parse(text.trim()).map_err(|_| bad())?;

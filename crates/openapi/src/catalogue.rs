@@ -11,8 +11,6 @@ use crate::{Error, Result};
 #[derive(Clone, Debug, Default)]
 pub struct Catalogue {
     pub title: String,
-    pub version: String,
-    pub description: String,
     pub servers: Vec<Server>,
     pub operations: Vec<Operation>,
     pub schemes: Vec<Scheme>,
@@ -145,7 +143,7 @@ pub enum SchemeKind {
     Other(String),
 }
 
-/// An operation, and the values that a name held for the parameters of its path.
+/// An operation, and the values that its name has for the parameters of its path.
 type Matched<'a> = (&'a Operation, Vec<(String, String)>);
 
 impl Catalogue {

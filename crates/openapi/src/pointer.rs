@@ -17,7 +17,7 @@ pub fn resolved<'a>(document: &'a Value, value: &'a Value) -> &'a Value {
     value
 }
 
-pub fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
+fn target<'a>(document: &'a Value, reference: &str) -> Option<&'a Value> {
     let pointer = reference.strip_prefix('#')?;
     if let Some(found) = document.pointer(pointer) {
         return Some(found);

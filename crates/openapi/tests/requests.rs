@@ -51,6 +51,7 @@ fn every_style_of_a_path_parameter_is_rendered_as_the_specification_has_it() {
         ("simple", false, list.clone(), "3,4,a%2Fb"),
         ("simple", false, object.clone(), "r,100,g,200"),
         ("simple", true, object.clone(), "r=100,g=200"),
+        ("simple", false, json!({"r": 100, "none": null}), "r,100"),
         ("label", false, json!(5), ".5"),
         ("label", true, list.clone(), ".3.4.a%2Fb"),
         ("label", true, object.clone(), ".r=100.g=200"),

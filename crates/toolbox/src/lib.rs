@@ -141,7 +141,7 @@ impl ServerHandler for Serving {
 /// Answers with structured data and the text that says the same to a model.
 pub fn answer<T: Serialize>(data: &T, text: String) -> CallToolResult {
     let mut result = CallToolResult::success(vec![ContentBlock::text(text)]);
-    // Our own types hold nothing that JSON cannot carry; without data the text still answers.
+    // Our own types always fit into JSON; without data the text still answers.
     result.structured_content = serde_json::to_value(data).ok();
     result
 }

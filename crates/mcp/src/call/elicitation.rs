@@ -1,7 +1,7 @@
 //! Reads the questions of servers to people, and answers those that come during a call.
 //!
 //! Before protocol 2026-07-28 a question comes as a request while the call waits. A person may take days, so the
-//! question is never held open. Without an answer the server gets `cancel` and the call ends. The question is stored,
+//! question is never kept open. Without an answer the server gets `cancel` and the call ends. The question is stored,
 //! and the repeated call finds its answers here.
 
 use parking_lot::Mutex;
@@ -30,7 +30,7 @@ pub(crate) enum Unaskable {
     NoMethod,
     #[error("its request state is longer than {MAX_STATE_BYTES} bytes")]
     LongState,
-    #[error("its request state holds a secret of its configuration")]
+    #[error("its request state contains a secret of its configuration")]
     Secret,
     #[error("it asked no question")]
     Nothing,

@@ -2,7 +2,7 @@
 //!
 //! Enter at [`round::send`] and [`task::TaskCall`]. Invariant: "not sent" is reported only for a call that certainly
 //! did not run. Deliberately absent: the server's life cycle; a round returns its findings as a value
-//! ([`round::Health`]).
+//! ([`round::RoundOutcome`]).
 
 pub(super) mod elicitation;
 pub(super) mod form;

@@ -1,18 +1,16 @@
-//! Reads the answer to a tool call: text, structured content, and their problems; classifies a failed call.
+//! Reads the answer to a tool call: text, structured content, and their problems.
 
 use std::fmt::Display;
 
+use rmcp::ErrorData;
 use rmcp::model::{ErrorCode, ServerResult};
 use serde_json::Value;
 
 use super::elicitation;
 use crate::configuration::ServerConfig;
-use crate::transport::delivery::{self, Delivery};
 use crate::transport::oauth::Access;
-use crate::transport::session::{Failure, Session};
 use crate::types::{Error, Reason, Reply, Result, TaskHandle, ToolOutcome, text};
 use crate::{configuration::redact::Secrets, trust::hidden, types::schema::Checker};
-use rmcp::{ErrorData, ServiceError};
 use tokio_util::sync::CancellationToken;
 
 /// Reads an answer, bounded, validated, and free of the server's own secrets.
@@ -77,7 +75,7 @@ pub(crate) fn complete(
             "the server did not answer with the result of a tool: {tool}: {words}"
         ));
     }
-    // A tool that failed gives nobody the structure of a success.
+    // A failure need not have the structure of a success.
     if !is_error && let Some(output) = output {
         let complaint = match &structured {
             Some(structured) => output.check(structured).err().map(|_| {
@@ -173,7 +171,7 @@ impl Call<'_> {
         Error::Unknown { server, tool, reason }
     }
 
-    fn refused(&self, reason: &str) -> Error {
+    pub fn refused(&self, reason: &str) -> Error {
         let (server, tool, reason) = self.parts(reason);
         Error::Refused { server, tool, reason }
     }
@@ -187,54 +185,8 @@ impl Call<'_> {
     }
 }
 
-/// Returns whether the server itself refused or answered a request, which shows that it responds.
-pub(super) fn is_response(failure: &Failure) -> bool {
-    match failure {
-        Failure::Service(ServiceError::McpError(_)) => true,
-        Failure::Service(ServiceError::TransportSend(error)) => {
-            matches!(delivery::of(error.error.as_ref()), Delivery::Refused | Delivery::TooLong(_))
-        }
-        _ => false,
-    }
-}
-
-/// Turns the failure of a request into the outcome or the error of the call.
-pub(super) async fn judge(
-    call: &Call<'_>,
-    failure: Failure,
-    session: &Session,
-) -> Result<ToolOutcome> {
-    Err(match failure {
-        Failure::NotHandedOver => call.not_sent("the connection is closed"),
-        Failure::TimedOut(limit) => {
-            call.unknown(&format!("no answer within {} s", limit.as_secs_f64()))
-        }
-        Failure::Closed => {
-            let end = session.why_ended().await;
-            call.unknown(&format!("the server went away before it answered: {end}"))
-        }
-        Failure::Service(ServiceError::McpError(error)) => return rpc_error(call, &error),
-        Failure::Service(ServiceError::TransportSend(error)) => {
-            let wants_login = call.access.filter(|_| delivery::wants_token(error.error.as_ref()));
-            let reason = wants_login
-                .and_then(Access::failure)
-                .unwrap_or_else(|| delivery::chain(error.error.as_ref()));
-            match delivery::of(error.error.as_ref()) {
-                Delivery::NotSent => call.not_sent(&reason),
-                Delivery::Refused => call.refused(&reason),
-                Delivery::TooLong(bytes) => {
-                    let size = format!("more than {bytes}");
-                    return Ok(too_large(call.tool, size, call.config.max_result_bytes));
-                }
-                Delivery::Unknown => call.unknown(&reason),
-            }
-        }
-        Failure::Service(other) => call.unknown(&delivery::chain(&other)),
-    })
-}
-
 /// An error that rejects the request itself means that the tool did not run; any other is the tool's own.
-fn rpc_error(call: &Call<'_>, error: &ErrorData) -> Result<ToolOutcome> {
+pub(super) fn rpc_error(call: &Call<'_>, error: &ErrorData) -> Result<ToolOutcome> {
     let message = text::one_line(&error.message);
     let rejects = matches!(
         error.code,

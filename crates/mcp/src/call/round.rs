@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use rmcp::{
-    ServiceError,
+    ErrorData, ServiceError,
     model::{CallToolRequest, CallToolRequestParams, ClientRequest, ErrorCode, RequestMetaObject},
 };
 use serde_json::{Map, Value, json};
@@ -13,8 +13,9 @@ use super::outcome::{self, Call};
 use crate::catalog::listing::Opened;
 use crate::configuration::redact::Secrets;
 use crate::transport::delivery::{self, Delivery};
+use crate::transport::oauth::Access;
 use crate::transport::open_calls::Reports;
-use crate::transport::session::{self, Answer, Bounds, Failure};
+use crate::transport::session::{self, Answer, Bounds, Failure, Session};
 use crate::types::{
     Answers, Asked, CONTEXT_META, CallContext, Error, Reply, Result, TENANT_META, ToolOutcome, text,
 };
@@ -42,6 +43,13 @@ pub(crate) struct RoundOutcome {
     pub verdict: Option<Verdict>,
     /// The connection was lost before the call was handed to it.
     pub is_connection_lost: bool,
+}
+
+impl RoundOutcome {
+    /// Makes the outcome of a round in which the server itself responded, if only with a refusal.
+    fn well(reply: Result<Reply>) -> Self {
+        Self { reply, verdict: Some(Verdict::Well), is_connection_lost: false }
+    }
 }
 
 impl From<Error> for RoundOutcome {
@@ -86,12 +94,8 @@ pub(crate) async fn send(
         sent = session::send_and_report(session, request, meta, bounds, reports) => sent,
     };
     let outcome = match sent {
-        Ok(answer) => RoundOutcome {
-            reply: Ok(read(call, opened, answer)),
-            verdict: Some(Verdict::Well),
-            is_connection_lost: false,
-        },
-        Err(reason) => failed(call, reason, opened).await,
+        Ok(answer) => RoundOutcome::well(Ok(read(call, opened, answer))),
+        Err(failure) => failed(call, failure, session).await,
     };
     RoundOutcome { reply: broken_off(outcome.reply, &open_call), ..outcome }
 }
@@ -109,40 +113,63 @@ fn read(call: &Call<'_>, opened: &Opened, answer: Answer) -> Reply {
 }
 
 /// Interprets a call without a proper answer.
-async fn failed(call: &Call<'_>, reason: Failure, opened: &Opened) -> RoundOutcome {
-    let is_response = outcome::is_response(&reason);
-    let is_gone = matches!(reason, Failure::NotHandedOver | Failure::Closed);
-    let is_connection_lost = match &reason {
-        Failure::NotHandedOver => !opened.session.is_open(),
-        // A pipe that broke before the whole line was written.
-        Failure::Service(ServiceError::TransportSend(error)) => {
-            opened.session.is_child() && delivery::of(error.error.as_ref()) == Delivery::NotSent
+async fn failed(call: &Call<'_>, failure: Failure, session: &Session) -> RoundOutcome {
+    let mut is_gone = false;
+    let mut is_connection_lost = false;
+    let error = match failure {
+        Failure::NotHandedOver => {
+            is_gone = true;
+            is_connection_lost = !session.is_open();
+            call.not_sent("the connection is closed")
         }
-        _ => false,
+        Failure::Closed => {
+            is_gone = true;
+            let end = session.why_ended().await;
+            call.unknown(&format!("the server went away before it answered: {end}"))
+        }
+        Failure::TimedOut(limit) => {
+            call.unknown(&format!("no answer within {} s", limit.as_secs_f64()))
+        }
+        Failure::Service(ServiceError::McpError(error)) => {
+            return RoundOutcome::well(match needs_a_visit(&error, &call.config.secrets) {
+                Some(asked) => Ok(Reply::Asked { asked }),
+                None => outcome::rpc_error(call, &error).map(Reply::Done),
+            });
+        }
+        Failure::Service(ServiceError::TransportSend(error)) => {
+            let error = error.error.as_ref();
+            let login = call.access.filter(|_| delivery::wants_token(error));
+            let reason = login.and_then(Access::failure);
+            let reason = reason.unwrap_or_else(|| delivery::chain(error));
+            match delivery::of(error) {
+                Delivery::NotSent => {
+                    // A pipe that broke before the whole line was written.
+                    is_connection_lost = session.is_child();
+                    call.not_sent(&reason)
+                }
+                Delivery::Refused => return RoundOutcome::well(Err(call.refused(&reason))),
+                Delivery::TooLong(bytes) => {
+                    let size = format!("more than {bytes}");
+                    let outcome = outcome::too_large(call.tool, size, call.config.max_result_bytes);
+                    return RoundOutcome::well(Ok(Reply::Done(outcome)));
+                }
+                Delivery::Unknown => call.unknown(&reason),
+            }
+        }
+        Failure::Service(other) => call.unknown(&delivery::chain(&other)),
     };
-    if let Some(asked) = needs_a_visit(&reason, &call.config.secrets) {
-        let verdict = Some(Verdict::Well);
-        return RoundOutcome { reply: Ok(Reply::Asked { asked }), verdict, is_connection_lost };
-    }
-    let judged = outcome::judge(call, reason, &opened.session).await;
-    let verdict = if is_response {
-        Some(Verdict::Well)
-    } else {
-        let words = judged.as_ref().err().map(Error::reason).unwrap_or_default();
-        let is_news = !is_gone || opened.session.is_first_loss();
-        is_news.then(|| Verdict::Failed(words.to_owned()))
-    };
-    RoundOutcome { reply: judged.map(Reply::Done), verdict, is_connection_lost }
+    let is_news = !is_gone || session.is_first_loss();
+    let verdict = is_news.then(|| Verdict::Failed(error.reason().to_owned()));
+    RoundOutcome { reply: Err(error), verdict, is_connection_lost }
 }
 
 /// Returns the addresses to visit before the call is repeated, if it failed for that reason.
-fn needs_a_visit(reason: &Failure, secrets: &Secrets) -> Option<Asked> {
-    let Failure::Service(ServiceError::McpError(error)) = reason else { return None };
+fn needs_a_visit(error: &ErrorData, secrets: &Secrets) -> Option<Asked> {
     if error.code != URL_ELICITATION_REQUIRED {
         return None;
     }
     let asked = elicitation::required_urls(error.data.as_ref(), secrets)?;
-    let broken_off = Some(secrets.redact(&text::one_line(&error.message)));
+    let broken_off = Some(text::one_line(&secrets.redact(&error.message)));
     Some(Asked { broken_off, ..asked })
 }
 

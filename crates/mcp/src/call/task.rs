@@ -127,7 +127,7 @@ impl<S: Connects> TaskCall<'_, S> {
                     asked.questions.retain(|question| !answered.contains(&question.key));
                     asked.settled.retain(|key, _| !answered.contains(key));
                     if asked.questions.is_empty() && asked.settled.is_empty() {
-                        // It was told, and has not taken notice yet.
+                        // It has the answers and does not use them yet.
                         return Ok(TaskProgress::Working { interval: None });
                     }
                     asked.task = Some(task.clone());
@@ -145,7 +145,7 @@ impl<S: Connects> TaskCall<'_, S> {
             }
             Some("failed") => {
                 let words = answer.pointer("/error/message").and_then(Value::as_str);
-                let words = secrets.redact(&text::one_line(words.unwrap_or("no reason given")));
+                let words = text::one_line(&secrets.redact(words.unwrap_or("no reason given")));
                 done(ToolOutcome::failed(format!("the task of {} failed: {words}", call.tool)))
             }
             Some("cancelled") => {
@@ -163,7 +163,7 @@ impl<S: Connects> TaskCall<'_, S> {
         let request = ClientRequest::UpdateTaskRequest(UpdateTaskRequest::new(params));
         let sent = send(&opened, request, Bounds::of_calls(call.config)).await;
         match sent.map_err(silence) {
-            // A refusal too: the task was told before, or is over, which the next wait shows.
+            // A refusal too: the task has the answers already, or is over, which the next wait shows.
             Ok(_) | Err(Silence::ForGood(_)) => Ok(Reply::Task { task: task.clone() }),
             Err(Silence::Now(reason)) => Err(call.unknown(&reason)),
         }

@@ -18,9 +18,10 @@ const FORMAT: u32 = 1;
 /// Files that were not written for this long belong to unused or changed servers.
 const KEPT: Duration = Duration::from_secs(30 * 86_400);
 
-#[derive(Clone, Debug)]
 pub(crate) struct Cache {
     directory: PathBuf,
+    /// This program, of which bundled servers are a part.
+    executable: Option<PathBuf>,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -30,28 +31,19 @@ struct Entry {
 }
 
 impl Cache {
-    pub fn new(directory: PathBuf) -> Self {
-        Self { directory }
+    pub fn new(directory: PathBuf, executable: Option<PathBuf>) -> Self {
+        Self { directory, executable }
     }
 
     /// Returns a server's definitions as last listed, fresh or not.
-    pub async fn load(
-        &self,
-        config: &ServerConfig,
-        executable: Option<&Path>,
-    ) -> Option<Definitions> {
-        let bytes = tokio::fs::read(self.path(config, executable)).await.ok()?;
+    pub async fn load(&self, config: &ServerConfig) -> Option<Definitions> {
+        let bytes = tokio::fs::read(self.path(config)).await.ok()?;
         let entry: Entry = serde_json::from_slice(&bytes).ok()?;
         (entry.format == FORMAT).then_some(entry.definitions)
     }
 
-    pub async fn store(
-        &self,
-        config: &ServerConfig,
-        executable: Option<&Path>,
-        definitions: &Definitions,
-    ) {
-        let path = self.path(config, executable);
+    pub async fn store(&self, config: &ServerConfig, definitions: &Definitions) {
+        let path = self.path(config);
         let entry = Entry { format: FORMAT, definitions: definitions.clone() };
         let written = async {
             let bytes = serde_json::to_vec(&entry)?;
@@ -70,9 +62,9 @@ impl Cache {
         }
     }
 
-    pub async fn remove(&self, config: &ServerConfig, executable: Option<&Path>) {
-        // What is not there is forgotten already.
-        let _ = tokio::fs::remove_file(self.path(config, executable)).await;
+    pub async fn remove(&self, config: &ServerConfig) {
+        // A missing file needs no removal.
+        let _ = tokio::fs::remove_file(self.path(config)).await;
     }
 
     /// Removes files that were not written for long.
@@ -87,7 +79,7 @@ impl Cache {
         Ok(())
     }
 
-    fn path(&self, config: &ServerConfig, executable: Option<&Path>) -> PathBuf {
+    fn path(&self, config: &ServerConfig) -> PathBuf {
         let mut digest = blake3::Hasher::new();
         digest.update(config.fingerprint.as_bytes());
         if let Transport::Stdio { command, env, cwd, .. } = &config.transport {
@@ -95,7 +87,7 @@ impl Cache {
             let place = cwd.as_ref().map_or(here.clone(), |cwd| here.join(cwd));
             digest.update(place.as_os_str().as_encoded_bytes());
             let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-            let program = match config.own_program(executable) {
+            let program = match config.own_program(self.executable.as_deref()) {
                 Some(own) => Some(own.to_owned()),
                 None => find_program(command.as_ref(), path, &place),
             };

@@ -104,11 +104,8 @@ impl Definitions {
 
     pub fn era(&self) -> Era {
         let version = Value::from(self.protocol_version.as_str());
-        match serde_json::from_value::<ProtocolVersion>(version) {
-            Ok(version) if version.has_initialize() => Era::Legacy,
-            Ok(_) => Era::Modern,
-            Err(_) => Era::Unknown,
-        }
+        let version = serde_json::from_value::<ProtocolVersion>(version);
+        version.map_or(Era::Unknown, |version| Era::of(&version))
     }
 }
 

@@ -1,6 +1,7 @@
 //! Reads a server's list, tool by tool, with the valid tools and a report on invalid ones; an open session with it.
 
-use std::collections::{HashMap, HashSet};
+use std::collections::HashMap;
+use std::num::NonZeroU32;
 use std::sync::Arc;
 
 use serde::{Deserialize, Deserializer};
@@ -68,7 +69,7 @@ impl Listing {
     pub fn of(definitions: Definitions, config: &ServerConfig, before: Option<&Self>) -> Self {
         let Identity { name, version, .. } = &definitions.identity;
         let open_world = config.tools.open_world == Some(true);
-        // What anybody may have written stays out of the supervisor's menu.
+        // Text that anyone may have written stays out of the supervisor's menu.
         let is_strangers =
             open_world || (config.tools.open_world.is_none() && is_hinted(&definitions));
         let words = definitions.own_words().filter(|_| !is_strangers);
@@ -85,9 +86,8 @@ impl Listing {
         let instructions = definitions.left_out();
         let tools = definitions.tools.clone();
         let mut listing = Self { info, outputs: HashMap::new(), definitions };
-        let mut names = HashSet::new();
         for tool in tools {
-            listing.add(tool, &config.tools, &mut names, before);
+            listing.add(tool, &config.tools, before);
         }
         if let Some(reason) = listing.definitions.incomplete.clone() {
             listing.info.rejected_tools.push(("(further pages)".into(), reason));
@@ -114,21 +114,14 @@ impl Listing {
         self.outputs.get(tool).filter(|known| known.schema() == schema).cloned()
     }
 
-    fn add(
-        &mut self,
-        tool: Value,
-        policy: &ToolPolicy,
-        names: &mut HashSet<String>,
-        before: Option<&Self>,
-    ) {
+    fn add(&mut self, tool: Value, policy: &ToolPolicy, before: Option<&Self>) {
         let name = tool.get("name").and_then(Value::as_str).unwrap_or("(without a name)");
+        let is_known = self.tool(name).is_some();
         let name = text::cut(&text::one_line(name), MAX_NAME_CHARS);
-        let read =
-            if names.contains(&name) { Err(Rejected::Twice) } else { read(tool, policy, before) };
+        let read = if is_known { Err(Rejected::Twice) } else { read(tool, policy, before) };
         match read {
             Ok((definition, output)) => {
                 self.outputs.extend(output.map(|output| (definition.name.clone(), output)));
-                names.insert(name);
                 self.info.tools.push(definition);
             }
             Err(reason) => self.info.rejected_tools.push((name, reason.to_string())),
@@ -137,16 +130,14 @@ impl Listing {
 
     /// Reports names in the servers file that the server does not list: misspelt, or gone.
     fn report_missing(&mut self, policy: &ToolPolicy) {
-        let info = &mut self.info;
-        let listed = info.tools.iter().map(|tool| tool.name.clone());
-        let known: HashSet<String> =
-            listed.chain(info.rejected_tools.iter().map(|(name, _)| name.clone())).collect();
-        for name in policy.named() {
-            if !known.contains(name) {
-                let reason = "named in the servers file, but the server does not list it";
-                info.rejected_tools.push((name.to_owned(), reason.to_owned()));
-            }
-        }
+        let mut missing = policy.named();
+        missing.retain(|name| {
+            let mut rejected = self.info.rejected_tools.iter();
+            self.tool(name).is_none() && rejected.all(|(known, _)| known != name)
+        });
+        let reason = "named in the servers file, but the server does not list it";
+        let missing = missing.into_iter().map(|name| (name.to_owned(), reason.to_owned()));
+        self.info.rejected_tools.extend(missing);
     }
 }
 
@@ -232,11 +223,12 @@ fn read(
     };
     let title = hints["title"].as_str().map(str::to_owned);
     let call_policy = CallPolicy::of(policy, &tool.name, &annotations);
+    let own = policy.by_name.get(&tool.name);
     let description = text::cut(&tool.description.unwrap_or_default(), MAX_DESCRIPTION_CHARS);
     let definition = ToolDefinition {
         repeatable: call_policy.repeatable,
         needs_approval: call_policy.needs_approval,
-        approval_timeout_sec: policy.approval_timeouts.get(&tool.name).copied(),
+        approval_timeout_sec: own.and_then(|own| own.approval_timeout_sec).map(NonZeroU32::get),
         approved_in_advance: call_policy.approved_in_advance,
         read_only: call_policy.read_only,
         open_world: call_policy.open_world,

@@ -26,7 +26,20 @@ pub(super) fn expand(
     env: Environment<'_>,
     secrets: &mut Secrets,
 ) -> Result<String, Unexpanded> {
-    expand_within(text, env, secrets, DEEPEST)
+    let mut unset = Vec::new();
+    let expanded = expand_within(text, env, secrets, &mut unset, DEEPEST)?;
+    match unset.into_iter().next() {
+        Some(name) => Err(Unexpanded::Unset(name)),
+        None => Ok(expanded),
+    }
+}
+
+/// Lists the variables that `text` needs and that are not set.
+pub(super) fn missing(text: &str, env: Environment<'_>) -> Vec<String> {
+    let mut unset = Vec::new();
+    // Anything else that is wrong with the text is reported when it is expanded.
+    let _ = expand_within(text, env, &mut Secrets::default(), &mut unset, DEEPEST);
+    unset
 }
 
 #[derive(Debug, PartialEq, Eq, thiserror::Error)]
@@ -61,10 +74,12 @@ impl EntryLocation<'_> {
     }
 }
 
+/// Expands a text, and lists the unset variables, which leave nothing in their places.
 fn expand_within(
     text: &str,
     env: Environment<'_>,
     secrets: &mut Secrets,
+    unset: &mut Vec<String>,
     levels: usize,
 ) -> Result<String, Unexpanded> {
     let mut expanded = String::with_capacity(text.len());
@@ -74,7 +89,10 @@ fn expand_within(
         let (reference, tail) =
             reference(after).ok_or_else(|| Unexpanded::Open(text.to_owned()))?;
         rest = tail;
-        let (name, default) = parts(reference);
+        let (name, default) = match reference.split_once(":-") {
+            Some((name, default)) => (name, Some(default)),
+            None => (reference, None),
+        };
         if !is_variable_name(name) {
             return Err(Unexpanded::Name(name.to_owned()));
         }
@@ -87,39 +105,13 @@ fn expand_within(
                 return Err(Unexpanded::Deep(text.to_owned()));
             }
             (None, Some(default)) => {
-                expanded.push_str(&expand_within(default, env, secrets, levels - 1)?);
+                expanded.push_str(&expand_within(default, env, secrets, unset, levels - 1)?);
             }
-            (None, None) => return Err(Unexpanded::Unset(name.to_owned())),
+            (None, None) => unset.push(name.to_owned()),
         }
     }
     expanded.push_str(rest);
     Ok(expanded)
-}
-
-/// Lists the variables that `text` needs and that are not set.
-pub(super) fn missing(text: &str, env: Environment<'_>) -> Vec<String> {
-    let mut names = Vec::new();
-    let mut rest = text;
-    while let Some((_, after)) = rest.split_once("${") {
-        let Some((reference, tail)) = reference(after) else { break };
-        rest = tail;
-        let (name, default) = parts(reference);
-        let found = env(name).filter(|value| !value.is_empty() || default.is_none());
-        match (found, default) {
-            (Some(_), _) => {}
-            (None, Some(default)) => names.extend(missing(default, env)),
-            (None, None) if is_variable_name(name) => names.push(name.to_owned()),
-            (None, None) => {}
-        }
-    }
-    names
-}
-
-fn parts(reference: &str) -> (&str, Option<&str>) {
-    match reference.split_once(":-") {
-        Some((name, default)) => (name, Some(default)),
-        None => (reference, None),
-    }
 }
 
 fn reference(text: &str) -> Option<(&str, &str)> {

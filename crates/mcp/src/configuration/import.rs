@@ -1,5 +1,6 @@
 //! Turns the servers of another program's file into tables of the servers file, secrets left out.
 
+use std::collections::HashMap;
 use std::ops::Range;
 use std::path::Path;
 
@@ -55,7 +56,7 @@ pub fn import(
         Format::Codex => import.codex(path, text)?,
         Format::Claude | Format::VsCode => import.json(foreign::read(path, text, format)?),
     };
-    let Import { names, secrets, notes } = import;
+    let Import { names, secrets, notes, .. } = import;
     let known: File = strict::parse(servers.0, servers.1)?;
     if let Some(taken) = names.iter().find(|name| known.mcp_servers.contains_key(*name)) {
         let reason = format!(
@@ -79,6 +80,8 @@ pub fn import(
 struct Import {
     names: Vec<String>,
     secrets: Vec<LeftOut>,
+    /// The secret that each variable stands for.
+    values: HashMap<String, String>,
     notes: Vec<(String, String)>,
 }
 
@@ -134,13 +137,7 @@ impl Import {
         for key in ["env", "http_headers"] {
             let pairs = table.get_mut(key).and_then(Item::as_table_like_mut);
             for (name, item) in pairs.into_iter().flat_map(TableLike::iter_mut) {
-                let name = name.get().to_owned();
-                let found = item.as_str().map(|text| (text, secret::in_value(&name, text)));
-                let Some((text, parts)) = found.filter(|(_, parts)| !parts.is_empty()) else {
-                    continue;
-                };
-                let key = format!("{key}.{name}");
-                *item = value(self.refer_to(server, &key, text, parts));
+                self.replace(server, &format!("{key}.{}", name.get()), name.get(), item);
             }
         }
         if let Some(args) = table.get_mut("args").and_then(Item::as_array_mut) {
@@ -156,10 +153,16 @@ impl Import {
             }
         }
         if let Some(item) = table.get_mut("url") {
-            let found = item.as_str().map(|text| (text, secret::in_value("url", text)));
-            if let Some((text, parts)) = found.filter(|(_, parts)| !parts.is_empty()) {
-                *item = value(self.refer_to(server, "url", text, parts));
-            }
+            self.replace(server, "url", "url", item);
+        }
+    }
+
+    /// Writes references in the place of the secrets in an item.
+    fn replace(&mut self, server: &str, key: &str, name: &str, item: &mut Item) {
+        let Some(text) = item.as_str() else { return };
+        let parts = secret::in_value(name, text);
+        if !parts.is_empty() {
+            *item = value(self.refer_to(server, key, text, parts));
         }
     }
 
@@ -173,7 +176,8 @@ impl Import {
         let mut written = String::with_capacity(text.len());
         let mut end = 0;
         for (part, name) in parts {
-            let variable = self.refer(server, key, &name);
+            let secret = text.get(part.clone()).unwrap_or_default();
+            let variable = self.refer(server, key, &name, secret);
             written.push_str(text.get(end..part.start).unwrap_or_default());
             written.push_str(&format!("${{{variable}}}"));
             end = part.end;
@@ -195,11 +199,18 @@ impl Import {
         free
     }
 
-    /// Notes a secret and returns the variable that replaces it, named after the server.
-    fn refer(&mut self, server: &str, key: &str, name: &str) -> String {
+    /// Notes a secret and returns the variable that replaces it, named after the server; other secrets get other ones.
+    fn refer(&mut self, server: &str, key: &str, name: &str, secret: &str) -> String {
         let own = variable(server);
         let name = variable(name);
-        let variable = if name.contains(&own) { name } else { format!("{own}_{name}") };
+        let stem = if name.contains(&own) { name } else { format!("{own}_{name}") };
+        let mut variable = stem.clone();
+        let mut number = 1;
+        while self.values.get(&variable).is_some_and(|known| known != secret) {
+            number += 1;
+            variable = format!("{stem}_{number}");
+        }
+        self.values.insert(variable.clone(), secret.to_owned());
         let server = server.to_owned();
         let key = key.to_owned();
         self.secrets.push(LeftOut { server, key, variable: variable.clone() });

@@ -25,6 +25,6 @@ pub use http::OAuth;
 pub use import::{Imported, LeftOut, import};
 use redact::Secrets;
 pub use server::{BreakerPolicy, RateLimit, ServerConfig, ToolPolicy, Transport, Warning};
-pub use table::{ApprovalMode, Effect, Grant, schema};
+pub use table::{ApprovalMode, Effect, Grant, ToolTable, schema};
 
 type Result<T, E = Error> = std::result::Result<T, E>;

@@ -7,6 +7,8 @@ use base64::engine::general_purpose::STANDARD_NO_PAD;
 use parking_lot::Mutex;
 use serde_json::Value;
 
+use crate::types::text;
+
 pub(crate) const REDACTED: &str = "[redacted]";
 /// Shorter values would blot out ordinary words.
 const SHORTEST: usize = 6;
@@ -98,18 +100,7 @@ impl Secrets {
     }
 
     pub fn redact_json(&self, value: Value) -> Value {
-        match value {
-            Value::String(text) => Value::String(self.redact(&text)),
-            Value::Array(items) => {
-                Value::Array(items.into_iter().map(|item| self.redact_json(item)).collect())
-            }
-            Value::Object(map) => Value::Object(
-                map.into_iter()
-                    .map(|(key, item)| (self.redact(&key), self.redact_json(item)))
-                    .collect(),
-            ),
-            other => other,
-        }
+        text::map_texts(value, &|text: &str| self.redact(text))
     }
 }
 

@@ -273,23 +273,16 @@ fn knowledge(place: &EntryLocation<'_>, file: &str) -> Result<Knowledge> {
 }
 
 fn policy(table: &Table, is_bundled: bool) -> ToolPolicy {
-    let mut effects: BTreeMap<String, Effect> =
-        table.repeatable.iter().map(|tool| (tool.clone(), Effect::Idempotent)).collect();
-    let mut approvals = BTreeMap::new();
-    let mut approval_timeouts = BTreeMap::new();
-    for (name, tool) in &table.tools {
-        effects.extend(tool.effect.map(|effect| (name.clone(), effect)));
-        approvals.extend(tool.approval_mode.map(|mode| (name.clone(), mode)));
-        approval_timeouts.extend(tool.approval_timeout_sec.map(|sec| (name.clone(), sec.get())));
+    let mut by_name = table.tools.clone();
+    for tool in &table.repeatable {
+        by_name.entry(tool.clone()).or_default().effect.get_or_insert(Effect::Idempotent);
     }
     ToolPolicy {
         enabled: table.enabled_tools.clone(),
         disabled: table.disabled_tools.clone(),
         default_effect: table.default_tools_effect.unwrap_or_default(),
         default_approval: table.default_tools_approval_mode.unwrap_or_default(),
-        effects,
-        approvals,
-        approval_timeouts,
+        by_name,
         is_bundled,
         trust_annotations: table.trust_annotations,
         open_world: table.open_world,

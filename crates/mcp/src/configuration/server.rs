@@ -1,12 +1,12 @@
 //! One server as the operator configured it.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 use std::num::NonZeroU32;
 use std::path::Path;
 use std::time::Duration;
 
 use super::confinement::{Origin, Sandbox};
-use super::table::{ApprovalMode, Effect};
+use super::table::{ApprovalMode, Effect, ToolTable};
 use super::{http::OAuth, redact::Secrets};
 use crate::types::AgentBinding;
 
@@ -120,10 +120,8 @@ pub struct ToolPolicy {
     pub disabled: Vec<String>,
     pub default_effect: Effect,
     pub default_approval: ApprovalMode,
-    pub effects: BTreeMap<String, Effect>,
-    pub approvals: BTreeMap<String, ApprovalMode>,
-    /// Seconds for which a call's approval can be given, by tool.
-    pub approval_timeouts: BTreeMap<String, u32>,
+    /// Settings of individual tools; those listed in `repeatable` have an effect here.
+    pub by_name: BTreeMap<String, ToolTable>,
     /// The server is a bundled one, whose read-only claims are trusted.
     pub is_bundled: bool,
     /// The server's hints may make rules milder, and not only stricter.
@@ -144,19 +142,9 @@ impl ToolPolicy {
         }
     }
 
-    pub fn named(&self) -> impl Iterator<Item = &str> {
-        let mut names: Vec<&str> = self
-            .enabled
-            .iter()
-            .flatten()
-            .chain(self.effects.keys())
-            .chain(self.approvals.keys())
-            .chain(self.approval_timeouts.keys())
-            .map(String::as_str)
-            .collect();
-        names.sort_unstable();
-        names.dedup();
-        names.into_iter()
+    pub fn named(&self) -> BTreeSet<&str> {
+        let names = self.enabled.iter().flatten().chain(self.by_name.keys());
+        names.map(String::as_str).collect()
     }
 }
 

@@ -181,9 +181,9 @@ impl Table {
 }
 
 /// `[mcp_servers.<name>.tools.<tool>]`.
-#[derive(Deserialize, JsonSchema)]
+#[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize, JsonSchema)]
 #[serde(deny_unknown_fields)]
-pub(super) struct ToolTable {
+pub struct ToolTable {
     /// Whether a person is asked before a call.
     pub approval_mode: Option<ApprovalMode>,
     /// The effect of a call.

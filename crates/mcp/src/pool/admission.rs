@@ -1,7 +1,6 @@
 //! Admits calls to one server: a few at a time, at its rate, and none while its circuit breaker is open.
 
 use std::collections::HashMap;
-use std::fmt;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::{Duration, Instant};
 
@@ -168,23 +167,15 @@ pub(super) struct Breaker {
 }
 
 /// Why a call is refused, without the server's text, because prompts of other threads contain it.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error(
+    "its circuit breaker is open after {failures} failures in a row; it is tried again in {} s",
+    .again_in.as_secs_f64().ceil().max(1.0)
+)]
 pub(super) struct Open {
     failures: usize,
     last: String,
     again_in: Duration,
-}
-
-impl fmt::Display for Open {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let Self { failures, again_in, .. } = self;
-        let seconds = again_in.as_secs_f64().ceil().max(1.0);
-        write!(
-            f,
-            "its circuit breaker is open after {failures} failures in a row; it is tried again in \
-             {seconds} s"
-        )
-    }
 }
 
 impl Open {

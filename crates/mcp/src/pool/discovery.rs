@@ -33,13 +33,14 @@ impl Server {
             return Ok(listing.info.clone());
         }
         if !self.config.required
-            && let Some(definitions) = self.remembered().await
+            && !self.context.options.refresh
+            && let Some(definitions) = self.on_disk().await
         {
             let listing = Arc::new(Listing::of(definitions, &self.config, shown.as_deref()));
             // Of what differs from its pin the server itself is asked: it may have been fixed since.
             let is_as_pinned = self.judge(&listing).is_ok();
             let is_fresh = is_fresh(&&listing);
-            // No call goes out before the server has said the same again.
+            // No call is sent before the server has listed the same tools again.
             let may_be_old = self.context.options.refresh_beside && self.is_vouched_for();
             if is_as_pinned && (is_fresh || may_be_old) {
                 self.change(|view| view.remember(listing.clone()));
@@ -83,18 +84,10 @@ impl Server {
         }
     }
 
-    /// Returns the tools on disk, unless they must not be trusted.
-    async fn remembered(&self) -> Option<Definitions> {
-        if self.context.options.refresh { None } else { self.on_disk().await }
-    }
-
     pub async fn on_disk(&self) -> Option<Definitions> {
-        let cache = self.context.cache.as_ref()?;
-        cache.load(&self.config, self.context.options.executable.as_deref()).await
+        self.context.cache.as_ref()?.load(&self.config).await
     }
-}
 
-impl Server {
     /// Begins a login, after asking the server for its requirements if they are unknown.
     pub async fn log_in(&self) -> Result<Login> {
         let access = self.accessible()?;
@@ -113,7 +106,7 @@ impl Server {
         let done = self.accessible()?.log_out().await?;
         self.part(&mut *self.link.lock().await, self.context.options.patience).await;
         if let Some(cache) = &self.context.cache {
-            cache.remove(&self.config, self.context.options.executable.as_deref()).await;
+            cache.remove(&self.config).await;
         }
         Ok(done)
     }

@@ -76,7 +76,7 @@ async fn watch(server: Weak<Server>, session: Weak<Session>, era: Era) {
             let quiet = quiet_until.saturating_duration_since(clock::monotonic());
             tokio::select! {
                 () = clock::sleep(quiet) => {}
-                // What is said meanwhile is one more reason for the same look.
+                // Further changes until then are reasons for the same check.
                 () = overhear(&changes, &mut subscription) => {}
             }
             quiet_until = clock::monotonic() + AFTER_CHANGE;
@@ -163,7 +163,7 @@ impl Server {
             return CheckResult::Well;
         }
         drop(link);
-        // Calls continue meanwhile.
+        // Calls continue during the request.
         match pages::fetch(session, &self.config).await {
             Ok(definitions) => self.list_again(session, definitions).await,
             Err(reason) => {

@@ -3,9 +3,9 @@
 //! The states of a connection, and the moves between them:
 //!
 //! ```text
-//! closed or failed ── greeted ──> greeted ── told ──> open ── told ──> open
-//!        ^                           │                  │
-//!        └────── close, leave ───────┴──────────────────┘
+//! closed or failed ── greeted ──> greeted ── listed ──> open ── listed ──> open
+//!        ^                           │                    │
+//!        └────── close, leave ───────┴────────────────────┘
 //! ```
 
 use std::sync::Arc;
@@ -153,9 +153,7 @@ impl Server {
     /// Definitions that differ from the pin are stored too, so that the next start knows of them, but are never shown.
     pub async fn learn(&self, definitions: Definitions) -> Result<Arc<Listing>> {
         if let Some(cache) = &self.context.cache {
-            cache
-                .store(&self.config, self.context.options.executable.as_deref(), &definitions)
-                .await;
+            cache.store(&self.config, &definitions).await;
         }
         let before = self.view().own_tools().cloned();
         let listing = Arc::new(Listing::of(definitions, &self.config, before.as_deref()));

@@ -13,8 +13,6 @@ use crate::trust::Pins;
 /// How the pool handles processes, and its initial knowledge of them.
 #[derive(Clone, Debug)]
 pub struct PoolOptions {
-    /// Servers started at once during a scan; more would only slow each other down.
-    pub scan_parallelism: usize,
     /// How long a process has to end after its stdin was closed, and once more after SIGTERM.
     pub patience: Duration,
     /// The program for `command = "perihelion"`; this executable by default.
@@ -37,7 +35,6 @@ pub struct PoolOptions {
 impl Default for PoolOptions {
     fn default() -> Self {
         Self {
-            scan_parallelism: 16,
             patience: Duration::from_millis(1500),
             executable: std::env::current_exe().ok(),
             cache: None,
@@ -65,7 +62,8 @@ pub(super) struct PoolContext {
 
 impl PoolContext {
     pub fn new(options: PoolOptions) -> Self {
-        let cache = options.cache.clone().map(Cache::new);
+        let cache = |directory| Cache::new(directory, options.executable.clone());
+        let cache = options.cache.clone().map(cache);
         Self { options, cache, changes: watch::Sender::default() }
     }
 

@@ -34,18 +34,15 @@ impl Pool {
         let gone: Vec<Arc<Server>> = {
             let mut servers = self.servers.write();
             let after = self.prepare(file, &servers);
-            let find = |list: &[Arc<Server>], name: &str| {
-                list.iter().find(|server| server.config.name == name).cloned()
-            };
-            for new in &after {
+            let before = std::mem::replace(&mut *servers, after);
+            for new in servers.iter() {
                 let name = new.config.name.clone();
-                match find(&servers, &name) {
+                match before.iter().find(|old| old.config.name == name) {
                     None => reloaded.added.push(name),
-                    Some(old) if Arc::ptr_eq(&old, new) => reloaded.kept.push(name),
+                    Some(old) if Arc::ptr_eq(old, new) => reloaded.kept.push(name),
                     Some(_) => reloaded.replaced.push(name),
                 }
             }
-            let before = std::mem::replace(&mut *servers, after);
             let stays = |old: &Arc<Server>| servers.iter().any(|new| Arc::ptr_eq(old, new));
             before.into_iter().filter(|old| !stays(old)).collect()
         };

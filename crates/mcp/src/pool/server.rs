@@ -34,7 +34,7 @@ const ATTEMPTS: u32 = 3;
 pub(super) struct Server {
     pub config: ServerConfig,
     pub context: Arc<PoolContext>,
-    /// Held by a task that opens, closes or lists.
+    /// Locked by a task that opens, closes or lists.
     pub link: Mutex<Link>,
     /// The source of tokens, if none is configured.
     pub access: Option<Arc<Access>>,
@@ -251,7 +251,7 @@ impl Server {
     pub async fn drain(&self) {
         let limit = self.config.tool_total_timeout + DRAIN_SLACK;
         loop {
-            // Held until the end: a call that waited behind would else be sent and then cut off.
+            // Kept until the end: otherwise a waiting call would be sent and then cut off.
             let none = self.admission.none(limit).await;
             if !self.admission.has_tasks() {
                 return self.close().await;

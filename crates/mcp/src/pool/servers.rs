@@ -19,6 +19,9 @@ use crate::types::{
 };
 use perihelion_settings::metrics;
 
+/// Servers asked at once; more would only slow each other down.
+const SCANS: usize = 16;
+
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Absent {
     pub server: String,
@@ -123,7 +126,7 @@ impl Pool {
             metrics::server_retried(&server.config.name, outcome.is_ok());
             ServerStatus { name: server.config.name.clone(), outcome }
         });
-        stream::iter(scans).buffered(self.context.options.scan_parallelism.max(1)).collect().await
+        stream::iter(scans).buffered(SCANS).collect().await
     }
 
     /// Returns for each server whether its connection is open, if an attempt was made.
@@ -168,8 +171,7 @@ impl Pool {
             }
             ServerStatus { name: server.config.name.clone(), outcome }
         });
-        let scans = stream::iter(scans).buffered(self.context.options.scan_parallelism.max(1));
-        let mut found: Vec<ServerStatus> = scans.collect().await;
+        let mut found: Vec<ServerStatus> = stream::iter(scans).buffered(SCANS).collect().await;
         let unusable = self.unusable.read();
         found.extend(unusable.iter().cloned().map(|Unusable { server, reason, .. }| {
             ServerStatus {

@@ -12,12 +12,10 @@ use serde_json::Value;
 use tokio::time::timeout;
 
 use super::delivery::{self, ConnectError, Delivery};
-use super::process::{Process, Program};
-use super::sandbox::{self, Confined};
 use super::session::{DESCRIBE, Kind, Listener, Session};
 use super::{
     http_session, line_sanitizer::LineSanitizer, oauth::Access, open_calls::MessageFilter,
-    stderr::Tail,
+    process::Process, program::Program, sandbox, stderr::Tail,
 };
 use crate::configuration::{ServerConfig, Transport};
 use crate::types::text;
@@ -43,6 +41,10 @@ pub(crate) enum Era {
 }
 
 impl Era {
+    pub fn of(version: &ProtocolVersion) -> Self {
+        if version.has_initialize() { Self::Legacy } else { Self::Modern }
+    }
+
     fn lifecycle(self) -> ClientLifecycleMode {
         let preferred_versions = vec![ProtocolVersion::V_2026_07_28];
         match self {
@@ -87,11 +89,7 @@ pub(crate) async fn connect(
 }
 
 fn learnt(era: Era, session: &Session) -> Era {
-    match session.peer.peer_info() {
-        Some(info) if info.protocol_version.has_initialize() => Era::Legacy,
-        Some(_) => Era::Modern,
-        None => era,
-    }
+    session.peer.peer_info().map_or(era, |info| Era::of(&info.protocol_version))
 }
 
 /// A failed attempt, and how to try again where another greeting may succeed.
@@ -121,25 +119,19 @@ async fn attempt(
                 return Err(ConnectError::Cwd(cwd.clone()).into());
             }
             let own = config.own_program(executable.map(PathBuf::as_path));
-            let program = own.unwrap_or(Path::new(command));
-            let confined = match &config.sandbox {
-                Some(sandbox) => Some(sandbox.confine(program, args, env, cwd.as_deref())?),
-                None => None,
-            };
-            let memory_mb = config.memory_mb;
-            let program = match &confined {
-                Some(Confined { program, args }) => {
-                    Program { program, args, env, cwd: None, memory_mb }
-                }
-                None => Program { program, args, env, cwd: cwd.as_deref(), memory_mb },
+            let program = own.unwrap_or(Path::new(command)).to_owned();
+            let server = Program { program, args: args.clone(), env, cwd: cwd.as_deref() };
+            let program = match &config.sandbox {
+                Some(sandbox) => sandbox.confine(server)?,
+                None => server,
             };
             let tail = Tail::new(&config.name, config.secrets.clone());
-            let spawned = Process::spawn(&program, tail);
-            let (process, pipes) = spawned
+            let spawned = Process::spawn(program, config.memory_mb, tail);
+            let (process, stdin, stdout) = spawned
                 .map_err(|source| ConnectError::Spawn { command: command.clone(), source })?;
-            let stdout = LineSanitizer::new(pipes.stdout, max_message);
+            let stdout = LineSanitizer::new(stdout, max_message);
             let transport =
-                AsyncRwTransport::new_client(stdout, pipes.stdin).with_max_line_length(max_message);
+                AsyncRwTransport::new_client(stdout, stdin).with_max_line_length(max_message);
             let changes = listener.changes.clone();
             let transport = MessageFilter::new(transport, changes, limit / 2);
             let greeting = listener.serve_with_lifecycle(transport, era.lifecycle());
@@ -149,7 +141,8 @@ async fn attempt(
                     if failed.retry.is_none() {
                         let end = process.describe_end(DESCRIBE).await;
                         let words = process.last_words();
-                        let way_out = confined.and_then(|_| sandbox::way_out(words.as_deref()?));
+                        let confined = words.as_deref().filter(|_| config.sandbox.is_some());
+                        let way_out = confined.and_then(sandbox::way_out);
                         let known = [end, words, way_out.map(str::to_owned)];
                         let known: Vec<String> = known.into_iter().flatten().collect();
                         if !known.is_empty() {

@@ -18,7 +18,7 @@ pub(crate) enum Delivery {
     Unknown,
 }
 
-type Failure = StreamableHttpError<reqwest::Error>;
+pub(super) type Failure = StreamableHttpError<reqwest::Error>;
 
 /// Reads a transport error; one without HTTP, a broken pipe, means that no full line was sent.
 pub(crate) fn of(error: &(dyn StdError + Send + Sync + 'static)) -> Delivery {
@@ -58,11 +58,7 @@ pub(crate) fn wants_token(error: &(dyn StdError + Send + Sync + 'static)) -> boo
     let failure = error.downcast_ref::<Failure>();
     matches!(
         failure,
-        Some(
-            StreamableHttpError::AuthRequired(_)
-                | StreamableHttpError::InsufficientScope(_)
-                | StreamableHttpError::Auth(_)
-        )
+        Some(Failure::AuthRequired(_) | Failure::InsufficientScope(_) | Failure::Auth(_))
     )
 }
 
@@ -84,7 +80,7 @@ pub(crate) fn chain(error: &(dyn StdError + 'static)) -> String {
 /// Returns the cause of an error; for the client's own failure, rmcp shows the text and hides the causes.
 fn behind<'a>(error: &'a (dyn StdError + 'static)) -> Option<&'a (dyn StdError + 'static)> {
     match error.downcast_ref::<Failure>() {
-        Some(StreamableHttpError::Client(error)) => error.source(),
+        Some(Failure::Client(error)) => error.source(),
         _ => error.source(),
     }
 }

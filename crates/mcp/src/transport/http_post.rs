@@ -17,12 +17,12 @@ use rmcp::transport::common::http_header::{
     EVENT_STREAM_MIME_TYPE, HEADER_SESSION_ID, JSON_MIME_TYPE,
 };
 use rmcp::transport::streamable_http_client::{
-    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError, StreamableHttpError,
+    AuthRequiredError, HttpStatusError, InsufficientScopeError, SseError,
     StreamableHttpPostResponse,
 };
 use sse_stream::{Sse, SseStream};
 
-use super::messages;
+use super::{delivery::Failure, messages};
 use crate::types::text;
 use perihelion_clock as clock;
 use perihelion_http::reach;
@@ -37,7 +37,6 @@ const SHOWN_CHARS: usize = 300;
 const LONGEST_WAIT: Duration = Duration::from_secs(60);
 const WAITS: u32 = 3;
 
-type Failure = StreamableHttpError<reqwest::Error>;
 type Events = BoxStream<'static, Result<Sse, SseError>>;
 
 pub(super) struct Post<'a> {
@@ -56,7 +55,10 @@ impl Post<'_> {
                 return Err(Failure::UnexpectedServerResponse("the message cannot be sent".into()));
             };
             let response = request.header(ACCEPT, &accepted).json(self.message).send().await?;
-            match retry_after(&response).filter(|wait| *wait <= LONGEST_WAIT && waits < WAITS) {
+            // It accepts no more messages for now.
+            let is_full = response.status() == StatusCode::TOO_MANY_REQUESTS;
+            let wait = is_full.then(|| reach::retry_after(response.headers())).flatten();
+            match wait.filter(|wait| *wait <= LONGEST_WAIT && waits < WAITS) {
                 Some(wait) => {
                     tracing::debug!(?wait, "an MCP server asks to wait");
                     clock::sleep(wait).await;
@@ -170,12 +172,6 @@ impl Post<'_> {
     }
 }
 
-/// Returns how long to wait for a server that accepts no more messages.
-fn retry_after(response: &reqwest::Response) -> Option<Duration> {
-    let is_asked = response.status() == StatusCode::TOO_MANY_REQUESTS;
-    is_asked.then(|| reach::retry_after(response.headers())).flatten()
-}
-
 fn header(response: &reqwest::Response, name: &str) -> Option<String> {
     response.headers().get(name)?.to_str().ok().map(str::to_owned)
 }
@@ -248,7 +244,7 @@ fn bounded_events(response: reqwest::Response, most: usize) -> Events {
     SseStream::from_bytes_stream(bytes).boxed()
 }
 
-/// Repairs the messages in events; an event under a name of the server's own counts if it holds one.
+/// Repairs the messages in events; an event with the server's own name counts if it contains one.
 pub(super) fn repaired_events(events: Events) -> Events {
     let repaired = |event: Result<Sse, SseError>| {
         let Ok(event) = event else { return vec![event] };

@@ -15,14 +15,14 @@ use rmcp::transport::auth::AuthError;
 use rmcp::transport::common::http_header::HEADER_SESSION_ID;
 use rmcp::transport::streamable_http_client::{
     AuthRequiredError, SseError, StreamableHttpClient, StreamableHttpClientTransportConfig,
-    StreamableHttpError, StreamableHttpPostResponse,
+    StreamableHttpPostResponse,
 };
 use secrecy::{ExposeSecret as _, SecretString};
 use sse_stream::Sse;
 
-use super::delivery::{self, ConnectError};
+use super::delivery::{self, ConnectError, Failure};
 use super::http_post::{self, Post};
-use super::oauth::{Access, Refusal};
+use super::oauth::Access;
 use super::open_calls::ListChanges;
 use perihelion_http::reach;
 use perihelion_settings::config::tls;
@@ -58,7 +58,6 @@ pub(super) struct Client {
     pub access: Option<Arc<Access>>,
 }
 
-type Failure = StreamableHttpError<reqwest::Error>;
 type Headers = HashMap<HeaderName, HeaderValue>;
 
 impl Client {
@@ -82,28 +81,11 @@ impl Client {
         {
             sent = request(Some(expose(&fresh))).await.map_err(refused_plainly);
         }
-        if sent.is_ok() {
-            access.accepted();
-        }
-        if let Some(refusal) = sent.as_ref().err().and_then(Refusal::of) {
-            access.refused(refusal).await;
+        match &sent {
+            Ok(_) => access.accepted(),
+            Err(failure) => access.refused(failure).await,
         }
         sent
-    }
-}
-
-impl Refusal {
-    fn of(failure: &Failure) -> Option<Self> {
-        match failure {
-            Failure::AuthRequired(error) => {
-                Some(Self { challenge: error.www_authenticate_header.clone(), lacks: None })
-            }
-            Failure::InsufficientScope(error) => {
-                let lacks = Some(error.required_scope.clone().unwrap_or_default());
-                Some(Self { challenge: error.www_authenticate_header.clone(), lacks })
-            }
-            _ => None,
-        }
     }
 }
 
@@ -128,106 +110,84 @@ impl StreamableHttpClient for Client {
         &self,
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
-        custom_headers: Headers,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
     ) -> Result<StreamableHttpPostResponse, Failure> {
         let most = http_post::BODY_BYTES;
-        self.post_message_with_max_sse_event_size(
-            uri,
-            message,
-            session_id,
-            auth_header,
-            custom_headers,
-            most,
-        )
-        .await
+        self.post_message_with_max_sse_event_size(uri, message, session, token, headers, most).await
     }
 
     async fn post_message_with_max_sse_event_size(
         &self,
         uri: Arc<str>,
         message: ClientJsonRpcMessage,
-        session_id: Option<Arc<str>>,
-        auth_header: Option<String>,
-        custom_headers: Headers,
-        max_sse_event_size: usize,
+        session: Option<Arc<str>>,
+        token: Option<String>,
+        headers: Headers,
+        most: usize,
     ) -> Result<StreamableHttpPostResponse, Failure> {
-        self.session.note(session_id.as_ref());
+        self.session.note(session.as_ref());
         let request = |token: Option<String>| {
-            let mut request =
-                self.inner.post(uri.as_ref()).headers(HeaderMap::from_iter(custom_headers.clone()));
+            let headers = HeaderMap::from_iter(headers.clone());
+            let mut request = self.inner.post(uri.as_ref()).headers(headers);
             if let Some(token) = token {
                 request = request.bearer_auth(token);
             }
-            if let Some(session) = &session_id {
+            if let Some(session) = &session {
                 request = request.header(HEADER_SESSION_ID, session.as_ref());
             }
-            let post = Post {
-                request,
-                message: &message,
-                has_session: session_id.is_some(),
-                max_event_bytes: max_sse_event_size,
-            };
+            let has_session = session.is_some();
+            let post = Post { request, message: &message, has_session, max_event_bytes: most };
             async move { post.send().await }
         };
-        self.send(auth_header, request).await
+        self.send(token, request).await
     }
 
     async fn delete_session(
         &self,
         uri: Arc<str>,
-        session_id: Arc<str>,
-        auth_header: Option<String>,
-        custom_headers: Headers,
+        session: Arc<str>,
+        token: Option<String>,
+        headers: Headers,
     ) -> Result<(), Failure> {
-        let request = |token| {
-            let uri = uri.clone();
-            let headers = custom_headers.clone();
-            self.inner.delete_session(uri, session_id.clone(), token, headers)
-        };
-        self.send(auth_header, request).await
+        let request =
+            |token| self.inner.delete_session(uri.clone(), session.clone(), token, headers.clone());
+        self.send(token, request).await
     }
 
     async fn get_stream(
         &self,
         uri: Arc<str>,
-        session_id: Option<Arc<str>>,
-        last_event_id: Option<String>,
-        auth_header: Option<String>,
-        custom_headers: Headers,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        token: Option<String>,
+        headers: Headers,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
-        self.get_stream_with_max_sse_event_size(
-            uri,
-            session_id,
-            last_event_id,
-            auth_header,
-            custom_headers,
-            http_post::BODY_BYTES,
-        )
-        .await
+        let most = http_post::BODY_BYTES;
+        self.get_stream_with_max_sse_event_size(uri, session, last, token, headers, most).await
     }
 
     async fn get_stream_with_max_sse_event_size(
         &self,
         uri: Arc<str>,
-        session_id: Option<Arc<str>>,
-        last_event_id: Option<String>,
-        auth_header: Option<String>,
-        custom_headers: Headers,
-        max_sse_event_size: usize,
+        session: Option<Arc<str>>,
+        last: Option<String>,
+        token: Option<String>,
+        headers: Headers,
+        most: usize,
     ) -> Result<BoxStream<'static, Result<Sse, SseError>>, Failure> {
         let request = |token| {
             self.inner.get_stream_with_max_sse_event_size(
                 uri.clone(),
-                session_id.clone(),
-                last_event_id.clone(),
+                session.clone(),
+                last.clone(),
                 token,
-                custom_headers.clone(),
-                max_sse_event_size,
+                headers.clone(),
+                most,
             )
         };
-        self.send(auth_header, request).await.map(http_post::repaired_events)
+        self.send(token, request).await.map(http_post::repaired_events)
     }
 }
 

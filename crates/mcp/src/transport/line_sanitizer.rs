@@ -38,7 +38,7 @@ impl<R: AsyncRead + Unpin> LineSanitizer<R> {
         }
     }
 
-    /// Accepts a complete line: passes on the message that it is or ends, and holds back the beginning of one.
+    /// Accepts a complete line: passes on the message that it is or ends, and keeps the beginning of one.
     fn end_line(&mut self) {
         // A whole message is one, whatever came before it.
         if self.begun.is_empty() || messages::is_message(&self.line) {

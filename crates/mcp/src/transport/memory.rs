@@ -1,16 +1,15 @@
 //! Bounds the memory of a server: each process by its own limit, the whole tree by a cgroup if possible.
 //!
 //! The limit counts used memory (`RLIMIT_DATA`), not reserved memory, so that runtimes that reserve much still run. A
-//! shell sets it and becomes the program: the limit holds from its first instruction on, for all that it starts, and
+//! shell sets it and becomes the program: the limit applies from its first instruction on, for all that it starts, and
 //! cannot be raised again.
 
-use std::collections::BTreeMap;
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use uuid::Uuid;
 
-use perihelion_sandbox::find_program;
+use super::program::Program;
 
 /// The shell that sets the limits; it has no other part in what runs.
 const SHELL: &str = "/bin/sh";
@@ -39,11 +38,6 @@ pub(super) struct Bound {
     group: Option<PathBuf>,
 }
 
-pub(super) struct Launched {
-    pub program: PathBuf,
-    pub args: Vec<String>,
-}
-
 impl Bound {
     /// Makes the bound, and a cgroup for the server's processes if this process has the permission.
     pub fn new(megabytes: u64) -> Self {
@@ -52,23 +46,16 @@ impl Bound {
         Self { megabytes, group }
     }
 
-    pub fn launch(
-        &self,
-        program: &Path,
-        args: &[String],
-        env: &BTreeMap<String, String>,
-        cwd: Option<&str>,
-    ) -> Result<Launched, std::io::Error> {
-        let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-        let found = find_program(program, path, Path::new(cwd.unwrap_or_default()))
-            .ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))?;
+    pub fn launch<'a>(&self, program: Program<'a>) -> Result<Program<'a>, std::io::Error> {
+        let found = program.find();
+        let found = found.ok_or_else(|| std::io::Error::from(std::io::ErrorKind::NotFound))?;
         let group = self.group.as_ref().map(|group| group.display().to_string());
         let kilobytes = (self.megabytes * 1024).to_string();
         let shell = ["-c", LAUNCH, "sh", &kilobytes, &group.unwrap_or_default()];
         let mut line: Vec<String> = shell.iter().map(|word| (*word).to_owned()).collect();
         line.push(found.display().to_string());
-        line.extend(args.iter().cloned());
-        Ok(Launched { program: SHELL.into(), args: line })
+        line.extend(program.args);
+        Ok(Program { program: SHELL.into(), args: line, ..program })
     }
 
     /// Explains, after a server's end, that it had too little memory; `None` if that is unknown.

@@ -14,6 +14,7 @@ mod messages;
 pub(super) mod oauth;
 pub(super) mod open_calls;
 mod process;
+mod program;
 mod sandbox;
 pub(super) mod session;
 #[cfg(test)]

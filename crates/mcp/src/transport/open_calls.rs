@@ -1,7 +1,6 @@
-//! Routes a server's messages: changes of its tools, questions to their call, progress to each call.
+//! Routes a server's messages: changes of its tools, questions to their call, progress to its caller.
 
 use std::borrow::Cow;
-use std::collections::HashMap;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::{Arc, OnceLock};
 use std::time::{Duration, Instant};
@@ -10,11 +9,11 @@ use parking_lot::Mutex;
 use rmcp::RoleClient;
 use rmcp::model::{
     ClientRequest, ElicitRequestParams, ElicitResult, ElicitationAction, ErrorCode, ErrorData,
-    JsonRpcMessage, ProgressNotificationParam, ProgressToken, RequestId, ServerNotification,
+    JsonRpcMessage, ProgressNotificationParam, RequestId, ServerNotification,
 };
 use rmcp::service::{RxJsonRpcMessage, TxJsonRpcMessage};
 use rmcp::transport::Transport;
-use tokio::sync::{Notify, mpsc, watch};
+use tokio::sync::{Notify, mpsc};
 
 use crate::types::{Progress, text};
 use crate::{configuration::redact::Secrets, trust::hidden};
@@ -81,49 +80,6 @@ const MESSAGE_CHARS: usize = 200;
 /// People read no faster.
 const PAUSE: Duration = Duration::from_millis(400);
 
-/// The calls of one session that wait for an answer.
-#[derive(Default)]
-pub(super) struct ProgressBoard(Mutex<HashMap<ProgressToken, watch::Sender<Progress>>>);
-
-impl ProgressBoard {
-    /// Wakes the call that the progress is about, if it still waits.
-    pub fn note(&self, words: ProgressNotificationParam) {
-        if let Some(waiting) = self.0.lock().get(&words.progress_token) {
-            let message = words.message.unwrap_or_default();
-            waiting.send_replace(Progress { done: words.progress, total: words.total, message });
-        }
-    }
-
-    /// Starts to watch the progress of a call until the watch is dropped.
-    pub fn watch(self: &Arc<Self>, token: ProgressToken) -> Watch {
-        let (sender, changes) = watch::channel(Progress::default());
-        self.0.lock().insert(token.clone(), sender);
-        Watch { board: self.clone(), token, changes }
-    }
-}
-
-pub(super) struct Watch {
-    board: Arc<ProgressBoard>,
-    token: ProgressToken,
-    changes: watch::Receiver<Progress>,
-}
-
-impl Watch {
-    pub async fn progress(&mut self) -> Progress {
-        if self.changes.changed().await.is_err() {
-            // Another call took the token over: nothing more is heard of this one.
-            std::future::pending::<()>().await;
-        }
-        self.changes.borrow_and_update().clone()
-    }
-}
-
-impl Drop for Watch {
-    fn drop(&mut self) {
-        self.board.0.lock().remove(&self.token);
-    }
-}
-
 /// Passes progress on to the caller, at the caller's speed.
 pub(crate) struct Reports<'a> {
     to: Option<mpsc::Sender<Progress>>,
@@ -141,16 +97,16 @@ impl<'a> Reports<'a> {
     }
 
     /// Reports a progress, as one short line without secrets.
-    pub fn tell(&mut self, progress: Progress) {
+    pub fn tell(&mut self, progress: ProgressNotificationParam) {
         let (Some(to), Some(secrets)) = (&self.to, self.secrets) else { return };
         if self.last.is_some_and(|last| last.elapsed() < PAUSE) {
             return;
         }
         self.last = Some(clock::monotonic());
-        let message = text::one_line(&hidden::shown(&secrets.redact(&progress.message)));
-        let message = text::cut(&message, MESSAGE_CHARS);
-        // Nobody waits for the one who does not listen.
-        let _ = to.try_send(Progress { message, ..progress });
+        let message = secrets.redact(&progress.message.unwrap_or_default());
+        let message = text::cut(&text::one_line(&hidden::shown(&message)), MESSAGE_CHARS);
+        // A caller that does not read its reports misses some.
+        let _ = to.try_send(Progress { done: progress.progress, total: progress.total, message });
     }
 }
 

@@ -5,23 +5,21 @@
 //!
 //! Invariant: anyone who drops a [`Process`] kills all that descends from it, at once and without a runtime.
 
-use std::collections::BTreeMap;
 use std::convert::Infallible;
 use std::os::fd::{AsFd, OwnedFd};
-use std::path::Path;
 use std::process::{ExitStatus, Stdio};
 use std::sync::{Arc, Once};
 use std::time::Duration;
 
-use nix::sys::signal::{Signal, killpg};
+use nix::sys::signal::{Signal, kill, killpg};
 use nix::unistd::Pid;
 use tokio::net::unix::pipe;
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::Mutex;
-use tokio::task::JoinHandle;
 use tokio::time::timeout;
+use tokio_util::task::AbortOnDropHandle;
 
-use super::{memory::Bound, stderr::Tail};
+use super::{memory::Bound, program::Program, stderr::Tail};
 
 /// How long a killed process may take to be reaped; it cannot refuse, only be stuck in the kernel.
 const REAP: Duration = Duration::from_secs(1);
@@ -29,40 +27,34 @@ const REAP: Duration = Duration::from_secs(1);
 /// Remains of earlier processes are searched for once.
 static ORPHANS: Once = Once::new();
 
-pub(crate) struct Program<'a> {
-    pub program: &'a Path,
-    pub args: &'a [String],
-    pub env: &'a BTreeMap<String, String>,
-    pub cwd: Option<&'a str>,
-    /// Maximum megabytes of memory; `None` means the machine's.
-    pub memory_mb: Option<u64>,
-}
-
 /// A running child, leader of its own process group.
 pub(super) struct Process {
     group: Mutex<Group>,
     tail: Arc<Tail>,
-    drain: JoinHandle<()>,
+    drain: AbortOnDropHandle<()>,
     /// Dropped after the group, whose processes are in it.
     bound: Option<Bound>,
 }
 
 impl Process {
     /// Starts a program in a new process group, with only the given environment and a mark.
-    pub fn spawn(program: &Program<'_>, tail: Tail) -> std::io::Result<(Self, Pipes)> {
+    ///
+    /// It has at most `memory_mb` megabytes of memory; `None` means the machine's.
+    pub fn spawn(
+        program: Program<'_>,
+        memory_mb: Option<u64>,
+        tail: Tail,
+    ) -> std::io::Result<(Self, ChildStdin, ChildStdout)> {
         ORPHANS.call_once(kill_orphans);
         let mark = ProcessTag::new();
-        let bound = program.memory_mb.map(Bound::new);
-        let launch =
-            |bound: &Bound| bound.launch(program.program, program.args, program.env, program.cwd);
-        let launched = bound.as_ref().map(launch).transpose()?;
-        let (path, args) = match &launched {
-            Some(launched) => (launched.program.as_path(), launched.args.as_slice()),
-            None => (program.program, program.args),
+        let bound = memory_mb.map(Bound::new);
+        let program = match &bound {
+            Some(bound) => bound.launch(program)?,
+            None => program,
         };
-        let mut command = Command::new(path);
+        let mut command = Command::new(&program.program);
         command
-            .args(args)
+            .args(&program.args)
             .env_clear()
             .envs(program.env)
             .env(VARIABLE, mark.value())
@@ -84,8 +76,8 @@ impl Process {
         };
         group.rest = Some(stdout.as_fd().try_clone_to_owned()?);
         let tail = Arc::new(tail);
-        let drain = tokio::spawn(tail.clone().drain(stderr));
-        Ok((Self { group: Mutex::new(group), tail, drain, bound }, Pipes { stdin, stdout }))
+        let drain = AbortOnDropHandle::new(tokio::spawn(tail.clone().drain(stderr)));
+        Ok((Self { group: Mutex::new(group), tail, drain, bound }, stdin, stdout))
     }
 
     /// Returns the last lines that the child wrote to stderr, without secrets; `None` if it was silent.
@@ -100,7 +92,7 @@ impl Process {
         let ended = timeout(patience, group.child.wait()).await.ok()?.ok();
         group.kill();
         // The last words may still be in the pipe when the exit is seen.
-        let _ = timeout(patience, self.tail.ended()).await;
+        let _ = timeout(patience, self.tail.ended.cancelled()).await;
         let ended = ended.map(describe)?;
         let memory = self.bound.as_ref().and_then(|bound| bound.explain(&self.tail.text()));
         Some(match memory {
@@ -122,17 +114,6 @@ impl Process {
         }
         self.drain.abort();
     }
-}
-
-impl Drop for Process {
-    fn drop(&mut self) {
-        self.drain.abort();
-    }
-}
-
-pub(super) struct Pipes {
-    pub stdin: ChildStdin,
-    pub stdout: ChildStdout,
 }
 
 struct Group {
@@ -187,7 +168,7 @@ impl Drop for Group {
 /// Reads a pipe until all writers have closed it, and then waits forever.
 async fn read_out(pipe: Option<OwnedFd>) -> Infallible {
     if let Some(Ok(mut pipe)) = pipe.map(pipe::Receiver::from_owned_fd) {
-        // What fails to be read is what nobody is waiting for.
+        // No caller waits for this output, so errors do not matter.
         let _ = tokio::io::copy(&mut pipe, &mut tokio::io::sink()).await;
     }
     std::future::pending().await
@@ -206,7 +187,6 @@ fn describe(status: ExitStatus) -> String {
 pub(super) const VARIABLE: &str = "PERIHELION_MCP_PROCESS";
 
 /// Rounds of searching, for processes that start other ones while they are being ended.
-#[cfg(target_os = "linux")]
 const ROUNDS: usize = 5;
 
 pub(super) struct ProcessTag(String);
@@ -224,34 +204,24 @@ impl ProcessTag {
 
     /// Kills every process that carries the mark. Without `/proc`, none can be found.
     pub fn kill_carriers(&self) {
-        #[cfg(target_os = "linux")]
         for _ in 0..ROUNDS {
-            let carriers = self.carriers();
+            let mut carriers = marked();
+            carriers.retain(|(_, marks)| marks.contains(&self.0));
             if carriers.is_empty() {
                 break;
             }
-            for carrier in carriers {
-                // Gone meanwhile is as good.
-                let _ = nix::sys::signal::kill(carrier, nix::sys::signal::Signal::SIGKILL);
+            for (carrier, _) in carriers {
+                // A process that has ended by now needs no signal.
+                let _ = kill(carrier, Signal::SIGKILL);
             }
         }
-    }
-
-    #[cfg(target_os = "linux")]
-    fn carriers(&self) -> Vec<nix::unistd::Pid> {
-        marked()
-            .into_iter()
-            .filter(|(_, marks)| marks.contains(&self.0))
-            .map(|(id, _)| id)
-            .collect()
     }
 }
 
 /// Kills remaining servers of processes that died before they could end them.
 ///
 /// A process of another namespace is left alone, because the status of its owner is unknown here.
-#[cfg(target_os = "linux")]
-pub(super) fn kill_orphans() {
+fn kill_orphans() {
     for (id, marks) in marked() {
         let is_orphaned = |mark: &String| {
             let Some((_, owner)) = mark.split_once('.') else { return false };
@@ -261,20 +231,15 @@ pub(super) fn kill_orphans() {
         };
         if marks.iter().any(is_orphaned) {
             tracing::info!(process = %id, "ending an MCP server process whose owner died");
-            // Gone meanwhile is as good.
-            let _ = nix::sys::signal::kill(id, nix::sys::signal::Signal::SIGKILL);
+            let _ = kill(id, Signal::SIGKILL);
         }
     }
 }
 
-/// Without `/proc` none can be found.
-#[cfg(not(target_os = "linux"))]
-pub(super) fn kill_orphans() {}
-
 /// Identifies a process while the machine runs: its number, its start time, and its PID namespace.
 fn owner(process: u32) -> Option<String> {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).ok()?;
-    // The program's name stands in parentheses and may hold anything.
+    // The program's name is in parentheses and may contain any character.
     let began = stat.rsplit_once(')')?.1.split_whitespace().nth(19)?;
     Some(format!("{process}.{began}.{}", namespace()))
 }
@@ -284,8 +249,8 @@ fn namespace() -> String {
     link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
 }
 
-#[cfg(target_os = "linux")]
-fn marked() -> Vec<(nix::unistd::Pid, Vec<String>)> {
+/// Lists the processes that carry marks, with these; none without `/proc`.
+fn marked() -> Vec<(Pid, Vec<String>)> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());
     ids.filter_map(|id: i32| {
@@ -295,7 +260,7 @@ fn marked() -> Vec<(nix::unistd::Pid, Vec<String>)> {
             .split(|byte| *byte == 0)
             .find_map(|variable| variable.strip_prefix(VARIABLE.as_bytes())?.strip_prefix(b"="))?;
         let marks = String::from_utf8_lossy(value).split('/').map(str::to_owned).collect();
-        Some((nix::unistd::Pid::from_raw(id), marks))
+        Some((Pid::from_raw(id), marks))
     })
     .collect()
 }

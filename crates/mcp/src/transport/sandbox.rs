@@ -2,10 +2,10 @@
 //!
 //! The server sees only listed paths. Without the sandbox, the server is not started.
 
-use std::collections::BTreeMap;
 use std::ffi::{OsStr, OsString};
 use std::path::{Path, PathBuf};
 
+use super::program::Program;
 use crate::configuration::Sandbox;
 use perihelion_sandbox::{Bubblewrap, find_program};
 
@@ -15,11 +15,6 @@ const ETC: &str = "alternatives ca-certificates group hosts ld.so.cache ld.so.co
 
 /// The directory in which a confined server starts, unless `cwd` names another: empty, private, in memory.
 const SCRATCH: &str = "/tmp";
-
-pub(super) struct Confined {
-    pub program: PathBuf,
-    pub args: Vec<String>,
-}
 
 /// Why a server cannot be confined, and the way out.
 #[derive(Debug, thiserror::Error)]
@@ -40,20 +35,12 @@ impl Sandbox {
     ///
     /// The environment is not passed in the arguments, which are public: bubblewrap passes on its own, which is only
     /// the server's allow-list.
-    pub(super) fn confine(
-        &self,
-        program: &Path,
-        args: &[String],
-        env: &BTreeMap<String, String>,
-        cwd: Option<&str>,
-    ) -> Result<Confined, Unconfined> {
+    pub(super) fn confine<'a>(&self, server: Program<'a>) -> Result<Program<'a>, Unconfined> {
         let find = |path: OsString| find_program("bwrap".as_ref(), &path, "".as_ref());
         let bwrap = std::env::var_os("PATH").and_then(find);
         let bwrap = bwrap.ok_or(Unconfined::NoBubblewrap)?;
-        let path = env.get("PATH").map(AsRef::as_ref).unwrap_or_default();
-        let program = find_program(program, path, Path::new(cwd.unwrap_or_default()))
-            .ok_or_else(|| Unconfined::NoProgram(program.to_owned()))?;
-        let start = match cwd {
+        let program = server.find().ok_or_else(|| Unconfined::NoProgram(server.program.clone()))?;
+        let start = match server.cwd {
             // Inside, a relative one would start at the root.
             Some(cwd) => std::path::absolute(cwd)
                 .map_err(|source| Unconfined::Cwd { cwd: cwd.to_owned(), source })?,
@@ -67,7 +54,7 @@ impl Sandbox {
         }
         // Later mounts cover earlier ones, so what the operator lists comes last.
         line.scratch(Path::new(SCRATCH), quarter.map(|bytes| bytes * 2));
-        match env.get("HOME").map(Path::new) {
+        match server.env.get("HOME").map(Path::new) {
             Some(home) if home.starts_with(SCRATCH) => {
                 line.add([OsStr::new("--dir"), home.as_os_str()])
             }
@@ -88,9 +75,10 @@ impl Sandbox {
             line.writable(path);
         }
         line.add(["--setenv", "TMPDIR", SCRATCH]);
-        let words = line.run(&start, &program, args);
+        let words = line.run(&start, &program, &server.args);
         let args = words.iter().map(|word| word.to_string_lossy().into_owned()).collect();
-        Ok(Confined { program: bwrap, args })
+        // Bubblewrap itself changes to the directory, inside.
+        Ok(Program { program: bwrap, args, cwd: None, ..server })
     }
 }
 
@@ -113,6 +101,8 @@ pub(super) fn way_out(last_words: &str) -> Option<&'static str> {
 
 #[cfg(test)]
 mod tests {
+    use std::collections::BTreeMap;
+
     use super::*;
 
     #[test]
@@ -142,8 +132,9 @@ mod tests {
         let sandbox = Sandbox { scratch_bytes: Some(4 << 20), ..Sandbox::default() };
         let env = |name: &str, value: &str| (name.to_owned(), value.to_owned());
         let env = BTreeMap::from([env("PATH", "/usr/bin:/bin"), env("HOME", "/home/ada")]);
-        let args = ["-c".to_owned(), script.to_owned()];
-        let confined = match sandbox.confine("sh".as_ref(), &args, &env, None) {
+        let args = vec!["-c".to_owned(), script.to_owned()];
+        let server = Program { program: "sh".into(), args, env: &env, cwd: None };
+        let confined = match sandbox.confine(server) {
             Ok(confined) => confined,
             Err(reason) => {
                 assert!(std::env::var_os("CI").is_none(), "the sandbox is not tested: {reason}");

@@ -4,6 +4,8 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use futures::StreamExt as _;
+use rmcp::handler::client::progress::ProgressDispatcher;
 use rmcp::model::{
     CancelledNotification, CancelledNotificationParam, ClientCapabilities, ClientConfig,
     ClientRequest, ElicitRequestParams, ElicitResult, ElicitationCapability, ErrorData,
@@ -14,7 +16,7 @@ use rmcp::service::{NotificationContext, PeerRequestOptions, RequestContext, Run
 use rmcp::{ClientHandler, Peer, RoleClient, ServiceError};
 use tokio::sync::Mutex;
 
-use super::open_calls::{ListChanges, OpenCalls, ProgressBoard, Reports};
+use super::open_calls::{ListChanges, OpenCalls, Reports};
 use super::{http_session::SessionId, process::Process};
 use crate::configuration::ServerConfig;
 use crate::types::Via;
@@ -30,7 +32,7 @@ pub(super) const DESCRIBE: Duration = Duration::from_millis(500);
 /// for changed tools.
 #[derive(Default)]
 pub(super) struct Listener {
-    pub progress: Arc<ProgressBoard>,
+    pub progress: ProgressDispatcher,
     pub open_calls: Arc<OpenCalls>,
     pub changes: Arc<ListChanges>,
 }
@@ -59,15 +61,15 @@ impl ClientHandler for Listener {
         params: ProgressNotificationParam,
         _context: NotificationContext<RoleClient>,
     ) {
-        self.progress.note(params);
+        self.progress.handle_notification(params).await;
     }
 }
 
 pub(crate) struct Session {
     pub peer: Peer<RoleClient>,
-    pub(super) progress: Arc<ProgressBoard>,
+    progress: ProgressDispatcher,
     pub open_calls: Arc<OpenCalls>,
-    /// Whether the server said that its tools changed.
+    /// Whether the server reported that its tools changed.
     pub changes: Arc<ListChanges>,
     /// Whether the loss of this session was counted as a failure of its server.
     counted: AtomicBool,
@@ -214,16 +216,19 @@ pub(crate) async fn send_and_report(
         Ok(Ok(handle)) => handle,
         Ok(Err(_)) | Err(_) => return Err(Failure::NotHandedOver),
     };
-    let mut watch = session.progress.watch(handle.progress_token.clone());
     let mut guard = CancelOnDrop { peer: session.peer.clone(), id: Some(handle.id.clone()) };
+    let mut news = session.progress.subscribe(handle.progress_token.clone()).await;
     loop {
         let left = bounds.total.saturating_sub(started.elapsed());
+        if left.is_zero() {
+            return Err(Failure::TimedOut(bounds.total));
+        }
         let wait = bounds.idle.min(left);
         let answer = timeout(wait, async {
             tokio::select! {
                 biased;
                 answer = &mut handle.rx => Ok(answer),
-                progress = watch.progress() => Err(progress),
+                Some(progress) = news.next() => Err(progress),
             }
         });
         match answer.await {

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use parking_lot::Mutex;
 use tokio::io::{AsyncRead, AsyncReadExt};
-use tokio::sync::watch;
+use tokio_util::sync::CancellationToken;
 
 use crate::configuration::redact::Secrets;
 
@@ -17,24 +17,20 @@ pub(super) struct Tail {
     server: String,
     secrets: Secrets,
     lines: Mutex<VecDeque<String>>,
-    ended: watch::Sender<bool>,
+    /// Cancelled at the end of the stream.
+    pub ended: CancellationToken,
 }
 
 impl Tail {
     pub fn new(server: &str, secrets: Secrets) -> Self {
         let lines = Mutex::new(VecDeque::with_capacity(LINES));
-        Self { server: server.to_owned(), secrets, lines, ended: watch::Sender::new(false) }
+        Self { server: server.to_owned(), secrets, lines, ended: CancellationToken::new() }
     }
 
     /// Returns the lines kept, oldest first, with secrets redacted.
     pub fn text(&self) -> String {
         let lines = self.lines.lock();
         lines.iter().map(String::as_str).collect::<Vec<_>>().join("\n")
-    }
-
-    pub async fn ended(&self) {
-        // The sender lives in `self`, so waiting cannot fail.
-        let _ = self.ended.subscribe().wait_for(|ended| *ended).await;
     }
 
     pub async fn drain(self: Arc<Self>, mut stream: impl AsyncRead + Unpin) {
@@ -55,7 +51,7 @@ impl Tail {
             }
         }
         self.keep(&line, is_cut);
-        self.ended.send_replace(true);
+        self.ended.cancel();
     }
 
     fn keep(&self, line: &[u8], is_cut: bool) {
@@ -94,7 +90,7 @@ mod tests {
         secrets.add("s3cret-token");
         let tail = Arc::new(Tail::new("x", secrets));
         tail.clone().drain(text.as_slice()).await;
-        tail.ended().await;
+        tail.ended.cancelled().await;
         let kept = tail.text();
         assert_eq!(kept.lines().count(), LINES);
         assert!(

@@ -8,12 +8,13 @@ use crate::types::{CallPolicy, ToolAnnotations};
 
 impl CallPolicy {
     pub(crate) fn of(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Self {
-        let effect = effect(policy, tool, hints);
-        let own_mode = policy.approvals.get(tool).copied();
+        let own = policy.by_name.get(tool);
+        let effect = effect(policy, own.and_then(|own| own.effect), hints);
+        let own_mode = own.and_then(|own| own.approval_mode);
         let mode = own_mode.unwrap_or(policy.default_approval);
         let trusted_to_read = policy.trust_annotations && hints.read_only == Some(true);
         let needs_approval = match mode {
-            // What was said of this tool alone stands; what was said of all of them has exceptions.
+            // A setting of this tool alone has no exceptions; one of all tools does.
             ApprovalMode::Prompt => own_mode.is_some() || !trusted_to_read,
             ApprovalMode::Auto => hints.destructive == Some(true) && effect != Effect::ReadOnly,
             ApprovalMode::Approve => false,
@@ -29,9 +30,9 @@ impl CallPolicy {
     }
 }
 
-fn effect(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Effect {
-    match (policy.effects.get(tool), policy.default_effect) {
-        (Some(own), _) => *own,
+fn effect(policy: &ToolPolicy, own: Option<Effect>, hints: &ToolAnnotations) -> Effect {
+    match (own, policy.default_effect) {
+        (Some(own), _) => own,
         (None, Effect::Write) if policy.trust_annotations => match hints {
             ToolAnnotations { read_only: Some(true), .. } => Effect::ReadOnly,
             ToolAnnotations { idempotent: Some(true), .. } => Effect::Idempotent,
@@ -46,9 +47,8 @@ fn effect(policy: &ToolPolicy, tool: &str, hints: &ToolAnnotations) -> Effect {
 
 #[cfg(test)]
 mod tests {
-    use std::collections::BTreeMap;
-
     use super::*;
+    use crate::configuration::ToolTable;
 
     const READER: ToolAnnotations = ToolAnnotations {
         read_only: Some(true),
@@ -65,6 +65,10 @@ mod tests {
 
     fn policy(default_approval: ApprovalMode, trust_annotations: bool) -> ToolPolicy {
         ToolPolicy { default_approval, trust_annotations, ..ToolPolicy::default() }
+    }
+
+    fn table(approval_mode: Option<ApprovalMode>, effect: Option<Effect>) -> ToolTable {
+        ToolTable { approval_mode, effect, ..ToolTable::default() }
     }
 
     /// X6: a server's hints make rules stricter, and milder only if it is trusted.
@@ -91,8 +95,8 @@ mod tests {
         let bundled = ToolPolicy { is_bundled: true, ..ToolPolicy::default() };
         assert!(CallPolicy::of(&bundled, "t", &READER).read_only);
         assert!(!CallPolicy::of(&bundled, "t", &SHREDDER).repeatable);
-        let declared = BTreeMap::from([("t".to_owned(), Effect::Write)]);
-        let declared = ToolPolicy { effects: declared, ..bundled };
+        let mut declared = bundled;
+        declared.by_name.insert("t".into(), table(None, Some(Effect::Write)));
         assert!(!CallPolicy::of(&declared, "t", &READER).read_only);
     }
 
@@ -126,10 +130,13 @@ mod tests {
     #[test]
     fn the_setting_of_the_operator_for_one_tool_overrides_every_hint() {
         let mut policy = policy(ApprovalMode::Auto, true);
-        policy.approvals.insert("ask".into(), ApprovalMode::Prompt);
-        policy.approvals.insert("go".into(), ApprovalMode::Approve);
-        policy.effects.insert("ask".into(), Effect::Write);
-        policy.effects.insert("read".into(), Effect::ReadOnly);
+        for (name, mode, effect) in [
+            ("ask", Some(ApprovalMode::Prompt), Some(Effect::Write)),
+            ("go", Some(ApprovalMode::Approve), None),
+            ("read", None, Some(Effect::ReadOnly)),
+        ] {
+            policy.by_name.insert(name.into(), table(mode, effect));
+        }
         policy.open_world = Some(false);
         let ask = CallPolicy::of(&policy, "ask", &READER);
         assert!(ask.needs_approval && !ask.read_only && !ask.repeatable);

@@ -2,6 +2,8 @@
 
 use serde_json::Value;
 
+use crate::types::text;
+
 /// Finds such a character in the strings and keys of a value.
 pub(crate) fn find(value: &Value) -> Option<char> {
     match value {
@@ -29,15 +31,7 @@ pub fn shown(text: &str) -> String {
 
 /// Writes such characters out in the strings and keys of a value.
 pub(crate) fn shown_json(value: Value) -> Value {
-    match value {
-        Value::String(text) => Value::String(shown(&text)),
-        Value::Array(items) => Value::Array(items.into_iter().map(shown_json).collect()),
-        Value::Object(map) => {
-            let written = map.into_iter().map(|(key, item)| (shown(&key), shown_json(item)));
-            Value::Object(written.collect())
-        }
-        other => other,
-    }
+    text::map_texts(value, &shown)
 }
 
 /// Returns a value as JSON with such characters escaped, if it has any.

@@ -104,7 +104,8 @@ impl Error {
 }
 
 /// Why something failed: words without secrets, and the error behind them if it has no secret either.
-#[derive(Clone)]
+#[derive(Clone, thiserror::Error)]
+#[error("{words}")]
 pub struct Reason {
     words: String,
     source: Option<Arc<dyn StdError + Send + Sync>>,
@@ -143,22 +144,10 @@ impl Deref for Reason {
     }
 }
 
-impl fmt::Display for Reason {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        f.write_str(&self.words)
-    }
-}
-
 /// Shows the words alone.
 impl fmt::Debug for Reason {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         fmt::Debug::fmt(&self.words, f)
-    }
-}
-
-impl StdError for Reason {
-    fn source(&self) -> Option<&(dyn StdError + 'static)> {
-        self.source.as_deref().map(|source| source as _)
     }
 }
 

@@ -135,7 +135,7 @@ pub struct CallContext {
     pub tenant: String,
     /// W3C `traceparent`, sent in `_meta` where present.
     pub traceparent: Option<String>,
-    /// The rules under which the call was decided on; it is not sent where stricter ones hold by now.
+    /// The rules under which the call was decided on; it is not sent if stricter ones apply by now.
     pub under: Option<CallPolicy>,
     /// Receives the server's progress; reports that exceed the space are left out.
     pub progress: Option<mpsc::Sender<Progress>>,

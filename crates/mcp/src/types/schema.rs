@@ -5,7 +5,7 @@ use std::ops::Deref;
 use std::sync::{Arc, OnceLock};
 
 use jsonschema::{PatternOptions, ValidationError, ValidationOptions, Validator};
-use serde::{Deserialize, Deserializer, Serialize, Serializer};
+use serde::{Deserialize, Serialize, Serializer};
 use serde_json::{Map, Value};
 
 use super::schema_cost::{self, Unbounded};
@@ -102,7 +102,8 @@ fn build(options: ValidationOptions<'_>, schema: Arc<Value>) -> Result<Checker, 
 ///
 /// It is compiled at its first use, once for all copies: for the list of the server, the agents that get it, and all
 /// their calls. It never changes, so the compiled form always belongs to this schema.
-#[derive(Clone, Default)]
+#[derive(Clone, Default, Deserialize)]
+#[serde(from = "Value")]
 pub struct InputSchema(Arc<Kept>);
 
 #[derive(Default)]
@@ -175,11 +176,5 @@ impl fmt::Debug for InputSchema {
 impl Serialize for InputSchema {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
         (**self).serialize(serializer)
-    }
-}
-
-impl<'de> Deserialize<'de> for InputSchema {
-    fn deserialize<D: Deserializer<'de>>(deserializer: D) -> Result<Self, D::Error> {
-        Value::deserialize(deserializer).map(Self::from)
     }
 }

@@ -42,6 +42,18 @@ pub(crate) fn json_bytes(value: &Value) -> usize {
     count.0
 }
 
+/// Changes the strings and keys of a value.
+pub(crate) fn map_texts(value: Value, change: &impl Fn(&str) -> String) -> Value {
+    match value {
+        Value::String(text) => change(&text).into(),
+        Value::Array(items) => items.into_iter().map(|item| map_texts(item, change)).collect(),
+        Value::Object(map) => {
+            map.into_iter().map(|(key, item)| (change(&key), map_texts(item, change))).collect()
+        }
+        other => other,
+    }
+}
+
 /// Returns the SHA-256 of a value's canonical JSON, as 64 hexadecimal digits.
 ///
 /// The form is that of RFC 8785 (keys sorted by UTF-16 code units, no white space), except numbers, which stay

@@ -41,13 +41,13 @@ pub struct ToolDefinition {
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub approval_timeout_sec: Option<u32>,
     /// The operator approved every call in advance (`approval_mode = "approve"`).
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub approved_in_advance: bool,
     /// A call changes nothing, according to the operator or a server that is trusted in this.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub read_only: bool,
     /// The tool's results are open-world content, such as web pages.
-    #[serde(default, skip_serializing_if = "is_false")]
+    #[serde(default, skip_serializing_if = "std::ops::Not::not")]
     pub open_world: bool,
 }
 
@@ -72,10 +72,6 @@ impl ToolDefinition {
             ..self.clone()
         }
     }
-}
-
-fn is_false(flag: &bool) -> bool {
-    !flag
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]

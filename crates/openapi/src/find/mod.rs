@@ -34,8 +34,6 @@ pub struct Finder {
 #[derive(Clone, Copy, Debug)]
 pub struct Found<'a> {
     pub operation: &'a Operation,
-    /// Zero for an added one.
-    pub score: f64,
     /// It yields this path parameter of a better one, and may be added for that.
     pub yields: Option<&'a str>,
 }
@@ -60,11 +58,11 @@ impl Finder {
     ) -> Vec<Found<'a>> {
         let asked = Question::read(question);
         let ranked = self.ranked(&asked);
-        let mut found: Vec<(usize, Found<'a>)> = Vec::new();
-        for (index, score) in ranked.into_iter().take(limit) {
-            let Some(operation) = catalogue.operations.get(index) else { continue };
-            found.push((index, Found { operation, score, yields: None }));
-        }
+        let found = |(index, _): (usize, f64)| {
+            let operation = catalogue.operations.get(index)?;
+            Some((index, Found { operation, yields: None }))
+        };
+        let mut found: Vec<_> = ranked.into_iter().take(limit).filter_map(found).collect();
         let mut wanted: Vec<(usize, &'a str)> = Vec::new();
         let mut want = |index: usize, name: &'a str, most: usize| {
             if wanted.len() < most && wanted.iter().all(|(other, _)| *other != index) {
@@ -79,8 +77,8 @@ impl Finder {
         }
         if has_names(question) {
             let lookups = LOOKUPS.min(limit / 4);
-            for index in self.yields.lookups().take(lookups) {
-                want(index, "id", yielding + lookups);
+            for index in self.yields.lookups.iter().take(lookups) {
+                want(*index, "id", yielding + lookups);
             }
         }
         // One that was found keeps its place; only the others take the places of the last.
@@ -90,9 +88,7 @@ impl Finder {
             let known = found.iter_mut().take(room).find(|(other, _)| *other == index);
             match (known, catalogue.operations.get(index)) {
                 (Some((_, known)), _) => known.yields = Some(name),
-                (None, Some(operation)) => {
-                    added.push(Found { operation, score: 0.0, yields: Some(name) })
-                }
+                (None, Some(operation)) => added.push(Found { operation, yields: Some(name) }),
                 (None, None) => {}
             }
         }

@@ -26,7 +26,8 @@ pub struct Question {
     plural: Vec<String>,
     /// Words of things after an article.
     single: Vec<String>,
-    is_own: bool,
+    /// It asks for what belongs to the person who asks.
+    pub is_own: bool,
 }
 
 /// Words that begin a request without a meaning for it.
@@ -96,11 +97,6 @@ impl Question {
 
     pub fn is_plural(&self, word: &str) -> bool {
         self.plural.iter().any(|known| known == word)
-    }
-
-    /// Returns whether it asks for what belongs to the person who asks.
-    pub fn is_own(&self) -> bool {
-        self.is_own
     }
 
     pub fn is_list(&self) -> bool {

@@ -95,7 +95,7 @@ impl Shape {
         let summary = agreement(&self.summary, question);
         let place = 1.0 + path * if ends { 4.0 } else { 2.0 } + 2.0 * summary;
         let more = self.path.iter().filter(|word| !names(question, word)).count();
-        let more = more + usize::from(self.is_own && !question.is_own());
+        let more = more + usize::from(self.is_own && !question.is_own);
         place * BESIDES.powi(more.min(4) as i32) * self.count(question) * self.method(question)
     }
 

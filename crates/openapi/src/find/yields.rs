@@ -11,7 +11,7 @@ const SEARCHES: [&str; 5] = ["search", "find", "lookup", "query", "list"];
 pub struct Yields {
     by_thing: HashMap<String, Vec<usize>>,
     /// Operations that look things up by name, the most needed ones first.
-    lookups: Vec<usize>,
+    pub lookups: Vec<usize>,
 }
 
 impl Yields {
@@ -59,11 +59,6 @@ impl Yields {
         yields.lookups = needed.keys().copied().filter(is_search).collect();
         yields.lookups.sort_by_key(|index| (std::cmp::Reverse(needed.get(index).copied()), *index));
         yields
-    }
-
-    /// Yields the operations that look things up by name, the most needed ones first.
-    pub fn lookups(&self) -> impl Iterator<Item = usize> + '_ {
-        self.lookups.iter().copied()
     }
 
     /// Returns the path parameters of an operation with the best operation that yields each.

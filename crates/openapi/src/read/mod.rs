@@ -47,7 +47,7 @@ impl Catalogue {
 fn parse(text: &str) -> Result<Value> {
     let text = text.trim_start_matches('\u{feff}');
     if text.trim_start().starts_with(['{', '[']) {
-        // YAML may begin with a brace as well; what JSON said of it is the better message.
+        // YAML may begin with a brace as well; the error of the JSON parser is the better message.
         return serde_json::from_str(text)
             .or_else(|error| yaml(text).map_err(|_| Error::NotReadable(error.into())));
     }

@@ -8,12 +8,9 @@ use crate::pointer::resolved;
 use crate::{Catalogue, Operation, Server, Snippet};
 
 pub fn read(document: Value) -> Catalogue {
-    let info = document.get("info").cloned().unwrap_or_default();
     let is_old = document.get("swagger").is_some();
     let mut catalogue = Catalogue {
-        title: text(&info, "title"),
-        version: text(&info, "version"),
-        description: text(&info, "description"),
+        title: text(&document["info"], "title"),
         servers: if is_old {
             swagger::servers(&document)
         } else {

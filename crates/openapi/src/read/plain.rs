@@ -1,7 +1,7 @@
 //! Plain lists of endpoints in YAML, as teams maintain them with their code.
 //!
 //! A list is found under `endpoints`, `apis`, `routes`, `operations` or `paths`, or in groups of these; `docs`, `snippets`, `notes`
-//! and `documentation` hold passages of documentation. Placeholders are `{name}` or `:name`.
+//! and `documentation` contain passages of documentation. Placeholders are `{name}` or `:name`.
 
 use serde_json::{Map, Value};
 
@@ -22,8 +22,6 @@ pub fn read(document: Value) -> Catalogue {
     let base = base.into_iter().find(|url| url.contains("://"));
     let mut catalogue = Catalogue {
         title: first_text(&document, &["title", "name"]).unwrap_or_default(),
-        version: text(&document, "version"),
-        description: text(&document, "description"),
         servers: base.map(|url| Server { url, variables: Vec::new() }).into_iter().collect(),
         is_loose: true,
         ..Catalogue::default()
@@ -139,23 +137,17 @@ fn operation(value: &Value, method: &str, path: &str, group: &str) -> Operation 
     let schema = ["body", "json_body", "request_body", "requestBody", "payload"]
         .iter()
         .find_map(|key| value.get(*key));
-    let body = schema.filter(|schema| !schema.is_null()).map(|schema| {
-        let content = Content {
+    let takes_body = matches!(method.to_ascii_uppercase().as_str(), "POST" | "PUT" | "PATCH");
+    let free = takes_body.then_some(&Value::Null);
+    let body = schema.filter(|schema| !schema.is_null()).or(free).map(|schema| Body {
+        description: schema.as_str().unwrap_or_default().to_owned(),
+        contents: vec![Content {
             media: "application/json".into(),
             schema: body_schema(schema),
-            encoding: Value::Null,
-        };
-        Body {
-            is_required: false,
-            description: schema.as_str().unwrap_or_default().to_owned(),
-            contents: vec![content],
-        }
+            ..Content::default()
+        }],
+        ..Body::default()
     });
-    let takes_body = matches!(method.to_ascii_uppercase().as_str(), "POST" | "PUT" | "PATCH");
-    let free = || {
-        let content = Content { media: "application/json".into(), ..Content::default() };
-        Body { contents: vec![content], ..Body::default() }
-    };
     let mut tags = texts(value.get("tags"));
     if !group.is_empty() {
         tags.push(group.to_owned());
@@ -171,7 +163,7 @@ fn operation(value: &Value, method: &str, path: &str, group: &str) -> Operation 
             .to_owned(),
         tags,
         parameters,
-        body: body.or_else(|| takes_body.then(free)),
+        body,
         ..Operation::default()
     }
 }

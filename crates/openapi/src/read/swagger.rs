@@ -22,7 +22,7 @@ pub fn servers(document: &Value) -> Vec<Server> {
     }
     let mut schemes = texts(document.get("schemes"));
     schemes.retain(|scheme| scheme == "http" || scheme == "https");
-    // What is encrypted comes first, and is assumed where nothing is said.
+    // Encrypted addresses come first, and are assumed without a scheme.
     schemes.sort_by_key(|scheme| scheme == "http");
     if schemes.is_empty() {
         schemes.push("https".to_owned());

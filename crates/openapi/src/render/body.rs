@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::form::{loose, query};
+use super::form::{joined, loose, query};
 use super::multipart::{self, file};
 use super::xml;
 use crate::{Catalogue, Content, Error, Operation, Result, Style, read::named, schema};
@@ -199,8 +199,7 @@ fn form(content: &Content, given: &Value) -> Result<String> {
         }
         query(&parameter, value, &mut pairs)?;
     }
-    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
-    Ok(pairs.join("&"))
+    Ok(joined(&pairs, "&"))
 }
 
 fn raw(media: &str, given: &Value) -> Result<Vec<u8>> {

@@ -59,6 +59,11 @@ pub fn query(
     }
 }
 
+pub fn joined(pairs: &[(String, String)], between: &str) -> String {
+    let pairs: Vec<String> = pairs.iter().map(|(name, value)| format!("{name}={value}")).collect();
+    pairs.join(between)
+}
+
 pub fn loose(name: &str) -> Parameter {
     Parameter { schema: Value::Null, ..plain_parameter(name, Location::Query) }
 }

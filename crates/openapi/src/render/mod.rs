@@ -122,9 +122,7 @@ pub fn render(
         }
     }
     if !cookies.is_empty() {
-        let text: Vec<String> =
-            cookies.iter().map(|(name, value)| format!("{name}={value}")).collect();
-        headers.push(("cookie".to_owned(), text.join("; ")));
+        headers.push(("cookie".to_owned(), form::joined(&cookies, "; ")));
     }
     let wanted =
         headers.iter().find(|(name, _)| name == "content-type").map(|(_, value)| value.clone());
@@ -148,11 +146,7 @@ fn address(base: &Base, path: &str, query: &[(String, String)]) -> Result<Url> {
         return Err(outside(url.as_str()));
     }
     if !query.is_empty() {
-        let pair = |(name, value): &(String, String)| {
-            let is_whole = value.is_empty() && name.contains('=');
-            if is_whole { name.clone() } else { format!("{name}={value}") }
-        };
-        url.set_query(Some(&query.iter().map(pair).collect::<Vec<_>>().join("&")));
+        url.set_query(Some(&form::joined(query, "&")));
     }
     Ok(url)
 }
@@ -172,7 +166,7 @@ fn put_header(headers: &mut Vec<(String, String)>, name: &str, value: &str) -> R
         return Err(refused("it is no name of a header"));
     }
     if value.chars().any(|c| c.is_control() && c != '\t') {
-        return Err(refused("it holds line breaks or control characters"));
+        return Err(refused("it contains line breaks or control characters"));
     }
     headers.retain(|(known, _)| *known != lower);
     headers.push((lower, value.to_owned()));

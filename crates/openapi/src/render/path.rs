@@ -2,7 +2,7 @@
 
 use serde_json::{Map, Value};
 
-use super::value::{encoded, fitted, items, scalar, unsendable, written};
+use super::value::{encoded, fitted, pieces, scalar, unsendable};
 use crate::{
     Catalogue, Error, Location, Operation, Parameter, Result, Style, catalogue::placeholders,
 };
@@ -13,7 +13,7 @@ pub fn render(
     operation: &Operation,
     given: &Map<String, Value>,
 ) -> Result<(String, Vec<(String, String)>)> {
-    // What follows a number sign tells operations of one path apart and is never sent.
+    // The part after a number sign distinguishes operations of one path and is never sent.
     let template = operation.path.split('#').next().unwrap_or_default();
     let (template, query) = template.split_once('?').unwrap_or((template, ""));
     let mut path = String::new();
@@ -56,60 +56,27 @@ fn literal(text: &str) -> String {
 
 fn segment(catalogue: &Catalogue, parameter: &Parameter, value: &Value) -> Result<String> {
     let value = fitted(catalogue, parameter, value);
-    let bad = || Error::PathValue { name: parameter.name.clone(), value: value.to_string() };
-    let name = encoded(&parameter.name, false);
-    let code = |text: &String| encoded(text, false);
-    let pair = |(name, value): (&String, &Value), joint: &str| {
-        format!("{}{joint}{}", code(name), code(&written(value)))
+    let code = |text: &str| encoded(text, false);
+    let parts = pieces(parameter, &value, code);
+    if parts.concat().is_empty() {
+        return Err(unsendable(parameter));
+    }
+    let name = code(&parameter.name);
+    let text = match parameter.style {
+        Style::Label if parameter.explode => format!(".{}", parts.join(".")),
+        Style::Label => format!(".{}", parts.join(",")),
+        // An entry of an object has its own name.
+        Style::Matrix if parameter.explode && value.is_object() => format!(";{}", parts.join(";")),
+        Style::Matrix if parameter.explode => {
+            parts.iter().map(|text| format!(";{name}={text}")).collect()
+        }
+        Style::Matrix => format!(";{name}={}", parts.join(",")),
+        _ => parts.join(","),
     };
-    let text = match (value.as_ref(), parameter.style) {
-        (Value::Null, _) => return Err(unsendable(parameter)),
-        (Value::Array(list), style) => {
-            let texts: Vec<String> = items(list).iter().map(code).collect();
-            if texts.is_empty() {
-                return Err(unsendable(parameter));
-            }
-            match style {
-                Style::Label if parameter.explode => format!(".{}", texts.join(".")),
-                Style::Label => format!(".{}", texts.join(",")),
-                Style::Matrix if parameter.explode => {
-                    texts.iter().map(|text| format!(";{name}={text}")).collect()
-                }
-                Style::Matrix => format!(";{name}={}", texts.join(",")),
-                _ => texts.join(","),
-            }
-        }
-        (Value::Object(entries), style) => {
-            if entries.is_empty() {
-                return Err(unsendable(parameter));
-            }
-            let pairs = |joint: &str, between: &str| {
-                entries.iter().map(|entry| pair(entry, joint)).collect::<Vec<_>>().join(between)
-            };
-            match style {
-                Style::Label if parameter.explode => format!(".{}", pairs("=", ".")),
-                Style::Label => format!(".{}", pairs(",", ",")),
-                Style::Matrix if parameter.explode => format!(";{}", pairs("=", ";")),
-                Style::Matrix => format!(";{name}={}", pairs(",", ",")),
-                _ if parameter.explode => pairs("=", ","),
-                _ => pairs(",", ","),
-            }
-        }
-        (scalar_value, style) => {
-            let plain = scalar(scalar_value).ok_or_else(bad)?;
-            if plain.is_empty() {
-                return Err(unsendable(parameter));
-            }
-            // A dot is never encoded, so these two would be steps and not names.
-            if matches!(plain.trim(), "." | "..") {
-                return Err(bad());
-            }
-            match style {
-                Style::Label => format!(".{}", code(&plain)),
-                Style::Matrix => format!(";{name}={}", code(&plain)),
-                _ => code(&plain),
-            }
-        }
-    };
-    if matches!(text.as_str(), "." | "..") { Err(bad()) } else { Ok(text) }
+    // A dot is never encoded, so these two would be steps and not names.
+    let is_step = |text: &str| matches!(text.trim(), "." | "..");
+    if is_step(&text) || scalar(&value).is_some_and(|text| is_step(&text)) {
+        return Err(Error::PathValue { name: parameter.name.clone(), value: value.to_string() });
+    }
+    Ok(text)
 }

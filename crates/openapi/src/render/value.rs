@@ -95,14 +95,27 @@ pub fn simple(parameter: &Parameter, value: &Value) -> Result<String> {
         return Ok(document(media, value));
     }
     match value {
-        Value::Array(list) => Ok(items(list).join(",")),
+        Value::Null => Err(unsendable(parameter)),
+        value => Ok(pieces(parameter, value, str::to_owned).join(",")),
+    }
+}
+
+/// Returns the parts of a value in their order: its items, its names and values, or itself; names and values are joined
+/// if the parameter is exploded.
+pub fn pieces(parameter: &Parameter, value: &Value, code: impl Fn(&str) -> String) -> Vec<String> {
+    match value {
+        Value::Null => Vec::new(),
+        Value::Array(list) => items(list).iter().map(|item| code(item)).collect(),
         Value::Object(entries) => {
-            let joint = if parameter.explode { "=" } else { "," };
             let given = entries.iter().filter(|(_, value)| !value.is_null());
-            let pairs = given.map(|(name, value)| format!("{name}{joint}{}", written(value)));
-            Ok(pairs.collect::<Vec<_>>().join(","))
+            let pairs = given.map(|(name, value)| [code(name), code(&written(value))]);
+            if parameter.explode {
+                pairs.map(|pair| pair.join("=")).collect()
+            } else {
+                pairs.flatten().collect()
+            }
         }
-        value => scalar(value).ok_or_else(|| unsendable(parameter)),
+        one => vec![code(&written(one))],
     }
 }
 

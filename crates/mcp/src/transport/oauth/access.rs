@@ -12,6 +12,7 @@ use tokio_util::task::TaskTracker;
 use super::authority::LoginFailure;
 use super::logins::{Client, LoginFile, Logins, Record};
 use crate::configuration::{Grant, OAuth};
+use crate::transport::delivery::Failure;
 use crate::{configuration::redact::Secrets, types::text};
 use perihelion_clock as clock;
 
@@ -47,7 +48,7 @@ pub(crate) struct Access {
     pub(super) secrets: Secrets,
     pub(super) place: LoginFile,
     /// The server's last refusal of a request.
-    challenge: Mutex<Option<String>>,
+    pub(super) challenge: Mutex<Option<String>>,
     /// Why requests are refused, while they are, and when the login was written last by then.
     failure: Mutex<Option<(Why, Option<SystemTime>)>>,
     renewals: TaskTracker,
@@ -113,7 +114,7 @@ impl Access {
         let record = self.place.load().await?.filter(|record| {
             let client = &record.client;
             let is_same = self.oauth.client_id.as_ref().is_none_or(|id| *id == client.id);
-            // A login tells by itself which scopes it lacks; nobody else asks for the new ones.
+            // Of a login, the server names the scopes that it lacks; client credentials must ask for new ones themselves.
             let is_wide =
                 client.grant == Grant::AuthorizationCode || client.scopes == self.oauth.scopes;
             client.grant == self.oauth.grant && is_same && is_wide
@@ -160,15 +161,22 @@ impl Access {
         self.set_failure(None);
     }
 
-    pub async fn refused(&self, refusal: Refusal) {
+    /// Notes why the server refused a request, if the token was the reason.
+    pub async fn refused(&self, failure: &Failure) {
         let server = &self.server;
-        let Some(lacks) = refusal.lacks else {
-            // One that wants more scopes names those alone; it says nothing of what else the token is for.
-            self.set_challenge(Some(refusal.challenge).filter(|challenge| !challenge.is_empty()));
-            let is_known = matches!(self.known().await, Ok(Some(_)));
-            self.set_failure(Some(self.advice(is_known).into()));
-            return;
+        let lacks = match failure {
+            Failure::AuthRequired(error) => {
+                // One that wants more scopes names those alone; it says nothing of what else the token is for.
+                let challenge = Some(error.www_authenticate_header.clone());
+                *self.challenge.lock() = challenge.filter(|challenge| !challenge.is_empty());
+                let is_known = matches!(self.known().await, Ok(Some(_)));
+                self.set_failure(Some(self.advice(is_known).into()));
+                return;
+            }
+            Failure::InsufficientScope(error) => error.required_scope.as_deref(),
+            _ => return,
         };
+        let lacks = lacks.unwrap_or_default();
         let scopes: Vec<String> = lacks.split_whitespace().map(str::to_owned).collect();
         if scopes.is_empty() {
             let why = "it does not allow this, and does not name the required scopes";
@@ -264,20 +272,6 @@ impl Access {
         let failure = why.map(|why| (why, self.place.written()));
         *self.failure.lock() = failure;
     }
-
-    pub(super) fn challenge(&self) -> Option<String> {
-        self.challenge.lock().clone()
-    }
-
-    pub(super) fn set_challenge(&self, challenge: Option<String>) {
-        *self.challenge.lock() = challenge;
-    }
-}
-
-pub(crate) struct Refusal {
-    pub challenge: String,
-    /// The scopes that the token lacks, if that was the reason.
-    pub lacks: Option<String>,
 }
 
 pub(super) struct StoredToken {

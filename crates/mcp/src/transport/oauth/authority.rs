@@ -7,7 +7,7 @@ use std::time::Duration;
 use rmcp::transport::auth::{AuthError, AuthorizationManager, AuthorizationMetadata};
 
 use super::access::Access;
-use super::logins::Client;
+use super::logins::Record;
 use crate::transport::delivery;
 use perihelion_http::reach;
 use perihelion_settings::config::tls;
@@ -22,7 +22,7 @@ pub(super) struct Authority {
 impl Authority {
     /// Finds it, by the server's challenge if it sent one (RFC 9728, RFC 8414, OpenID Connect Discovery).
     pub async fn find(access: &Access) -> Result<Self, LoginFailure> {
-        let challenge = access.challenge();
+        let challenge = access.challenge.lock().clone();
         // Each of its requests has a limit of its own, and there may be many.
         let found = tokio::time::timeout(PATIENCE, Self::look(&access.url, challenge.as_deref()));
         let authority = found.await.unwrap_or(Err(LoginFailure::Slow(PATIENCE.as_secs())))?;
@@ -35,10 +35,10 @@ impl Authority {
     /// Checks that it is the one of the earlier tokens, unless the operator chose one.
     pub fn is_that_of(
         &self,
-        earlier: Option<&Client>,
+        earlier: Option<&Record>,
         access: &Access,
     ) -> Result<(), LoginFailure> {
-        match earlier.and_then(|client| client.issuer.as_ref()) {
+        match earlier.and_then(|record| record.client.issuer.as_ref()) {
             Some(known) if access.oauth.issuer.is_none() => self.is(known),
             _ => Ok(()),
         }
@@ -125,7 +125,7 @@ fn secure(what: &'static str, url: &str) -> Result<(), LoginFailure> {
 pub(crate) enum LoginFailure {
     #[error("cannot use the login file {}: {source}", path.display())]
     File { path: PathBuf, source: std::io::Error },
-    #[error("other processes held the login file for too long; try again: {}", .0.display())]
+    #[error("other processes used the login file for too long; try again: {}", .0.display())]
     Busy(PathBuf),
     #[error("the token was not renewed, because this process is ending")]
     Ending,

@@ -94,12 +94,12 @@ async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback
     let mut authority = Authority::find(access).await?;
     // A client secret and a code go to whom they went before, whatever the server says now.
     let earlier = access.known().await?;
-    authority.is_that_of(earlier.as_ref().map(|record| &record.client), access)?;
+    authority.is_that_of(earlier.as_ref(), access)?;
     if !authority.has_pkce() {
         return Err(LoginFailure::NoPkce);
     }
     let callback = Callback::listen(access.oauth.callback_port).await?;
-    let scopes = scopes(access, &authority).await?;
+    let scopes = scopes(access, &authority, earlier).await;
     let scopes: Vec<&str> = scopes.iter().map(String::as_str).collect();
     let redirect_uri = callback.redirect_uri.clone();
     let mut client = Client {
@@ -135,11 +135,13 @@ async fn prepare(access: &Access) -> Result<(Authority, Client, String, Callback
 
 /// Chooses the scopes: the operator's, otherwise those that the server wants; and if the server wanted more than the
 /// earlier login permitted, all of them together.
-async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, LoginFailure> {
-    let record = access.known().await?;
-    let wanted = record.as_ref().map(|record| record.wanted.clone()).unwrap_or_default();
-    let granted = record.and_then(|record| record.credentials).map(|it| it.granted_scopes);
-    let mut scopes = granted.filter(|_| !wanted.is_empty()).unwrap_or_default();
+async fn scopes(access: &Access, authority: &Authority, earlier: Option<Record>) -> Vec<String> {
+    let mut scopes = Vec::new();
+    let mut wanted = Vec::new();
+    if let Some(record) = earlier.filter(|record| !record.wanted.is_empty()) {
+        scopes = record.credentials.map(|it| it.granted_scopes).unwrap_or_default();
+        wanted = record.wanted;
+    }
     scopes.extend(access.oauth.scopes.iter().cloned());
     if scopes.is_empty() {
         scopes = authority.manager.select_initial_scopes(&[]).await;
@@ -150,7 +152,7 @@ async fn scopes(access: &Access, authority: &Authority) -> Result<Vec<String>, L
     }
     let mut seen = std::collections::HashSet::new();
     scopes.retain(|scope| seen.insert(scope.clone()));
-    Ok(scopes)
+    scopes
 }
 
 /// Exchanges the code of the redirect for a token, and stores it.
@@ -180,7 +182,7 @@ async fn exchange(
     let iss = returned.iss.as_deref();
     authority.manager.exchange_code_for_token_with_issuer(&code, &returned.state, iss).await?;
     drop(authority);
-    access.set_challenge(None);
+    *access.challenge.lock() = None;
     access.accepted();
     let record = access.known().await?;
     let credentials = record.and_then(|record| record.credentials);
@@ -240,17 +242,9 @@ impl Access {
             None => (response.access_token().secret(), "access_token"),
         };
         tls::install();
-        let mut client = reqwest::Client::builder()
-            .timeout(PATIENCE)
-            .redirect(reqwest::redirect::Policy::none());
-        if reach::is_loopback(endpoint) {
-            // What need not be encrypted because it stays here must not pass a proxy.
-            client = client.no_proxy();
-        }
-        let client = client.build()?;
+        let mut request = reach::client(PATIENCE, endpoint)?.post(endpoint).timeout(PATIENCE);
         let mut form = vec![("token", token.as_str()), ("token_type_hint", kind)];
         let secret = self.secret(&record.client);
-        let mut request = client.post(endpoint);
         match &secret {
             Some(secret) => {
                 request = request

@@ -11,6 +11,6 @@ mod login;
 mod logins;
 mod renewal;
 
-pub(crate) use access::{Access, Refusal};
+pub(crate) use access::Access;
 pub use login::{LoggedIn, LoggedOut, Login};
 pub use logins::Logins;

@@ -81,7 +81,7 @@ impl Access {
             Err(failure) => return Ok(Refreshed::Failed(failure)),
         };
         if authority.is(credentials.issuer.as_deref().unwrap_or_default()).is_err() {
-            // A refresh token goes back to the one who issued it, and to nobody else.
+            // A refresh token goes back to its issuer alone.
             let server = &self.server;
             tracing::warn!(%server, "the MCP server has another authorization server now; its login is over");
             return Ok(Refreshed::Over(client));
@@ -113,7 +113,7 @@ impl Access {
             let Client { grant, id, .. } = &record.client;
             *grant == Grant::ClientCredentials && Some(id) == self.oauth.client_id.as_ref()
         });
-        authority.is_that_of(before.as_ref().map(|record| &record.client), self)?;
+        authority.is_that_of(before.as_ref(), self)?;
         let secret = self.oauth.client_secret.as_ref();
         let mut scopes = self.oauth.scopes.clone();
         if scopes.is_empty() {

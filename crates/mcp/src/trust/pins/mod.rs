@@ -67,27 +67,31 @@ impl Pins {
     /// Returns whether a server can be started or reached at all, before its definitions are known: its pin matches the
     /// servers file, or it needs none.
     pub(crate) fn admit(&self, server: &str, origin: &Origin) -> Result<(), Untrusted> {
-        if self.mode == PinMode::Off {
-            return Ok(());
+        let Some(pinned) = self.expected(server)? else { return Ok(()) };
+        let moved = Changes(pinned.moved(&origin.source, Some(&origin.setting), None));
+        if moved.is_empty() { Ok(()) } else { Err(Untrusted::changed(server, &moved)) }
+    }
+
+    /// Returns the pin that a server must match; an error if it has none and needs one.
+    fn expected(&self, server: &str) -> Result<Option<ServerPin>, Untrusted> {
+        let pinned = self.pinned(server)?;
+        if pinned.is_none() && self.mode == PinMode::Required {
+            return Err(Untrusted::Unapproved(server.to_owned()));
         }
-        match (self.pinned(server)?, self.mode) {
-            (Some(pinned), _) => {
-                let moved = Changes(pinned.moved(&origin.source, Some(&origin.setting), None));
-                if moved.is_empty() { Ok(()) } else { Err(Untrusted::changed(server, &moved)) }
-            }
-            (None, PinMode::Required) => Err(Untrusted::Unapproved(server.to_owned())),
-            (None, _) => Ok(()),
-        }
+        Ok(pinned)
     }
 
     fn pinned(&self, server: &str) -> Result<Option<ServerPin>, Error> {
+        if self.mode == PinMode::Off {
+            return Ok(None);
+        }
         let known = self.load()?;
         let unwritten = self.unwritten.lock();
         Ok(known.servers.get(server).or_else(|| unwritten.get(server)).cloned())
     }
 
     pub(crate) fn has(&self, server: &str) -> bool {
-        self.mode != PinMode::Off && matches!(self.pinned(server), Ok(Some(_)))
+        matches!(self.pinned(server), Ok(Some(_)))
     }
 
     /// Compares a server's definitions with its pin; an unknown server is pinned if the mode permits it.
@@ -102,34 +106,28 @@ impl Pins {
         if self.mode == PinMode::Off {
             return Ok(());
         }
-        match (self.pinned(server)?, self.mode) {
-            (Some(pinned), _) => {
-                let mut available = pinned.clone();
-                available.tools.retain(|tool, _| !is_switched_off(tool));
-                let changes = Changes::between(Some(&available), seen);
-                if !changes.is_empty() {
-                    return Err(Untrusted::changed(server, &changes));
-                }
-                if let Some(whole) = pinned.completed(seen)
-                    && let Err(error) = self.pin(server, whole)
-                {
-                    tracing::debug!(server, %error, "the pin of an older version stays as it is");
-                }
-                Ok(())
+        let Some(pinned) = self.expected(server)? else {
+            if let Err(error) = self.pin(server, seen.clone()) {
+                tracing::warn!(
+                    server, path = %self.path.display(), %error,
+                    "MCP definitions are pinned for this process only: the lock file cannot be written; name another place with trust.pins_file"
+                );
+                self.unwritten.lock().insert(server.to_owned(), seen.clone());
             }
-            (None, PinMode::Required) => Err(Untrusted::Unapproved(server.to_owned())),
-            (None, _) => {
-                if let Err(error) = self.pin(server, seen.clone()) {
-                    tracing::warn!(
-                        server, path = %self.path.display(), %error,
-                        "MCP definitions are pinned for this process only: the lock file cannot be written; name another place with trust.pins_file"
-                    );
-                    let mut unwritten = self.unwritten.lock();
-                    unwritten.insert(server.to_owned(), seen.clone());
-                }
-                Ok(())
-            }
+            return Ok(());
+        };
+        let mut available = pinned.clone();
+        available.tools.retain(|tool, _| !is_switched_off(tool));
+        let changes = Changes::between(Some(&available), seen);
+        if !changes.is_empty() {
+            return Err(Untrusted::changed(server, &changes));
         }
+        if let Some(whole) = pinned.completed(seen)
+            && let Err(error) = self.pin(server, whole)
+        {
+            tracing::debug!(server, %error, "the pin of an older version stays as it is");
+        }
+        Ok(())
     }
 
     pub fn changes(&self, server: &str, seen: &ServerPin) -> Result<Changes, Error> {

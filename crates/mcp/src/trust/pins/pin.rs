@@ -90,13 +90,11 @@ impl ServerPin {
             self.tools.iter().map(|(name, tool)| (name, &tool.sha256)).collect();
         let mut all = json!({
             "origin": self.origin, "identity": self.identity, "instructions": self.instructions,
-            "tools": tools,
+            "tools": tools, "setting": self.setting, "written": self.written,
         });
-        if let (Some(setting), Value::Object(all)) = (&self.setting, &mut all) {
-            all.insert("setting".to_owned(), Value::from(setting.as_str()));
-        }
-        if let (Some(written), Value::Object(all)) = (&self.written, &mut all) {
-            all.insert("written".to_owned(), written.clone());
+        if let Value::Object(all) = &mut all {
+            // What an older version did not store.
+            all.retain(|_, part| !part.is_null());
         }
         digest(&all)
     }
