@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use perihelion_database::Database;
-use perihelion_documents::parse::child;
+use perihelion_documents::parse::{self, child};
 use perihelion_documents::{
     Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Error as DocumentError,
     Found, Judgement, Limits, Measures, PageAt, Query, Read, Reranker, Retrieved, Room, Scope,
@@ -39,6 +39,12 @@ pub fn parse_document(name: &str, tesseract: Option<Tesseract>) -> std::io::Resu
 fn name_of(path: &Path) -> Result<String, Error> {
     let whole = std::fs::canonicalize(path).map_err(|source| unreadable(path, source))?;
     Ok(whole.to_string_lossy().into_owned())
+}
+
+fn check_size(size: u64) -> Result<(), parse::Error> {
+    let most = Limits::default().input_bytes;
+    let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+    if bytes > most { Err(parse::Error::TooLarge { bytes, most }) } else { Ok(()) }
 }
 
 /// The documents of one owner; cheap to clone.
@@ -102,9 +108,17 @@ impl Documents {
         listener: Listener,
     ) -> Result<AddedDocument, Error> {
         let name = name_of(path)?;
-        let bytes = std::fs::read(path).map_err(|source| unreadable(path, source))?;
-        let read: Reading = Arc::new(|path: &str| std::fs::read(path));
         let shown = path.display().to_string();
+        let failed = |source| unreadable(path, source);
+        let size = std::fs::metadata(path).map_err(failed)?.len();
+        // Before all of it is in memory.
+        check_size(size).map_err(|problem| Error::Document {
+            path: shown.clone(),
+            class: problem.class().to_owned(),
+            reason: problem.to_string(),
+        })?;
+        let bytes = std::fs::read(path).map_err(failed)?;
+        let read: Reading = Arc::new(|path: &str| std::fs::read(path));
         let place = NewDocument { shown, name, collection: collection.to_owned(), title };
         Ok(self.threads.add(place, &bytes, (read, listener)).await?)
     }
