@@ -231,6 +231,18 @@ async fn rated_answers_become_a_data_set() {
         assert_eq!(same.status.code(), Some(0), "{}", words(&same));
         let all = shelf.perihelion(&["threads", "export", "other", "--data"]).await;
         assert_eq!(String::from_utf8(all.stdout).unwrap().lines().count(), 1);
+        // A thread has its own tenant's ratings.
+        let ask = ["run", "What is the answer?", "--thread", "theirs", "--tenant", "acme", "-q"];
+        shelf.perihelion(&ask).await;
+        let theirs = ThreadId::from_name_of("acme", "theirs").0;
+        let kept = rows(&shelf).await;
+        let good = json!({ "feedback": { "1": { "score": 1 } } });
+        let now = perihelion::clock::now();
+        kept.for_tenant("acme").note_thread(theirs.0, &good, None, now).await.unwrap();
+        kept.close().await;
+        let rated = shelf.perihelion(&["threads", "export", &theirs.to_string(), "--data"]).await;
+        let case: Value = serde_json::from_slice(&rated.stdout).unwrap();
+        assert_eq!(case["tags"], json!(["good"]));
     })
     .await;
 }

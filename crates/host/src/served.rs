@@ -64,7 +64,7 @@ impl HostedGraph {
     }
 
     /// Writes an update in the child, and returns the resulting changes.
-    async fn update(&self, info: &ThreadInfo, edit: &Edit<'_>) -> Result<Changes, Error> {
+    async fn update(&self, info: &ThreadInfo, edit: &Edit) -> Result<Changes, Error> {
         let thread = info.id;
         let state = self.inner.state(thread, Some(edit.at.unwrap_or(info.head))).await?;
         let none = Mirror::default();
@@ -162,9 +162,9 @@ impl Served for HostedGraph {
         self.inner.create(tenant, thread, title).await
     }
 
-    async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
+    async fn edit(&self, thread: ThreadId, edit: Edit) -> Result<u64, Error> {
         let info = self.store.info(thread).await?;
-        let changes = if let (None, Some(goto)) = (edit.as_node, edit.goto) {
+        let changes = if let (None, Some(goto)) = (&edit.as_node, &edit.goto) {
             let command = json!({ "update": edit.update, "goto": goto });
             let state = self.inner.state(thread, edit.at).await?;
             let request = state.of::<Mirror>().map(|mirror| mirror.place.request.clone());
@@ -173,7 +173,7 @@ impl Served for HostedGraph {
         } else {
             self.update(&info, &edit).await?
         };
-        let as_node = Some(NODE);
+        let as_node = Some(NODE.to_owned());
         // The changes are those to the state at this head.
         let head = Some(info.head);
         let edit = Edit { update: json!(changes), as_node, goto: None, at: edit.at, head };

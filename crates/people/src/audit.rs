@@ -7,8 +7,7 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
-use crate::users::NewUser;
-use crate::{CreatedKey, Error, NewKey, People, Result, Scope, User, keys, users};
+use crate::{People, Result};
 
 const PAGE: i64 = 1_000;
 
@@ -68,10 +67,10 @@ impl People {
 
 /// An active change: its rows and its audit entry are stored together or not at all.
 pub struct Change<'a> {
-    transaction: Transaction<'a>,
-    tenant: &'a str,
+    pub(crate) transaction: Transaction<'a>,
+    pub(crate) tenant: &'a str,
+    pub(crate) now: DateTime<Utc>,
     by: &'a str,
-    now: DateTime<Utc>,
 }
 
 impl People {
@@ -88,7 +87,7 @@ impl People {
     ) -> Result<T, E> {
         let database = self.of(tenant);
         let transaction = database.begin().await?;
-        let mut change = Change { transaction, tenant, by, now };
+        let mut change = Change { transaction, tenant, now, by };
         let done = work(&mut change).await;
         change.transaction.settle(done).await
     }
@@ -100,81 +99,16 @@ impl<'a> Change<'a> {
         &mut self.transaction
     }
 
-    /// Makes a key of the tenant; its secret is returned here and nowhere else.
-    ///
-    /// # Errors
-    /// [`Error::Taken`](crate::Error::Taken) when a key of this name is in force, [`Error::Unfit`](crate::Error::Unfit) for
-    /// an empty or long name.
-    pub async fn create_key(&mut self, new: NewKey<'_>) -> Result<CreatedKey> {
-        let created = keys::insert(&mut self.transaction, self.tenant, new, self.now).await?;
-        self.note("key.created", &created.key.name).await?;
-        Ok(created)
-    }
-
-    /// Revokes a key by its name; from its next check on, it is rejected.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`](crate::Error::Unknown) when no key of this name is in force.
-    pub async fn revoke_key(&mut self, name: &str) -> Result<()> {
-        keys::revoke(&mut self.transaction, self.tenant, name, self.now).await?;
-        self.note("key.revoked", name).await
-    }
-
-    /// Adds a user, as [`People::register`] does.
-    ///
-    /// # Errors
-    /// [`Error::Taken`](crate::Error::Taken).
-    pub async fn add_user(&mut self, new: NewUser) -> Result<User> {
-        let user = users::insert(&mut self.transaction, self.tenant, new, self.now).await?;
-        self.note("user.added", &user.name).await?;
-        Ok(user)
-    }
-
-    /// Gives a user other scopes; without any, all sessions end.
-    pub(crate) async fn give_scopes(&mut self, user: User) -> Result<User> {
-        users::give_scopes(&mut self.transaction, &user).await?;
-        let details = json!({ "scopes": user.scopes });
-        self.note_details("user.scopes_changed", &user.name, details).await?;
-        Ok(user)
-    }
-
-    /// Changes the scopes of a user by name; sessions and keys have at most these from their next check on.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`](crate::Error::Unknown); [`Error::Unfit`](crate::Error::Unfit) without scopes, and for a user
-    /// whose scopes come from an identity provider.
-    pub async fn change_scopes(&mut self, name: &str, scopes: &[Scope]) -> Result<User> {
-        if scopes.is_empty() {
-            let why = "a user needs at least one scope; disable the user to remove all access";
-            return Err(Error::Unfit(why.to_owned()));
-        }
-        let (user, is_of_provider) =
-            users::by_name(&mut self.transaction, self.tenant, name).await?;
-        if is_of_provider {
-            let why =
-                "the scopes of this user come from the identity provider; change the roles there";
-            return Err(Error::Unfit(format!("{why}: {name}")));
-        }
-        self.give_scopes(User { scopes: scopes.to_vec(), ..user }).await
-    }
-
-    /// Disables a user, with all sessions, and returns the stored name; it stays in use, so that no other person gets it.
-    ///
-    /// A disabled user stays so, since the time of the first call.
-    ///
-    /// # Errors
-    /// [`Error::Unknown`](crate::Error::Unknown).
-    pub async fn disable_user(&mut self, name: &str) -> Result<String> {
-        let name = users::disable(&mut self.transaction, self.tenant, name, self.now).await?;
-        self.note("user.disabled", &name).await?;
-        Ok(name)
-    }
-
-    async fn note(&mut self, action: &str, subject: &str) -> Result<()> {
+    pub(crate) async fn note(&mut self, action: &str, subject: &str) -> Result<()> {
         self.note_details(action, subject, json!({})).await
     }
 
-    async fn note_details(&mut self, action: &str, subject: &str, details: Json) -> Result<()> {
+    pub(crate) async fn note_details(
+        &mut self,
+        action: &str,
+        subject: &str,
+        details: Json,
+    ) -> Result<()> {
         let entry = AuditEntry {
             id: Uuid::now_v7(),
             at: self.now,

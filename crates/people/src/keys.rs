@@ -1,7 +1,7 @@
 //! API keys of the service: 256 random bits, shown once, stored as a hash, scoped, revocable.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Query, Row, Transaction, query};
+use perihelion_database::{Query, Row, query};
 use serde::Serialize;
 use uuid::Uuid;
 
@@ -9,7 +9,7 @@ use crate::principal::{Principal, ProvedBy, Scope};
 use crate::secret::{Secret, digest};
 use crate::sign_on::NO_ROLE;
 use crate::users::{normal_name, read_scopes, write_scopes};
-use crate::{Error, People, Result};
+use crate::{Change, Error, People, Result};
 
 const DISABLED: Error = Error::NotAccepted("the user was disabled");
 
@@ -189,53 +189,54 @@ impl People {
     }
 }
 
-pub(crate) async fn insert(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    new: NewKey<'_>,
-    now: DateTime<Utc>,
-) -> Result<CreatedKey> {
-    let name = new.name.trim();
-    if name.is_empty() || name.chars().count() > 100 {
-        return Err(Error::Unfit("a key name needs 1 to 100 characters".to_owned()));
+impl Change<'_> {
+    /// Makes a key of the tenant; its secret is returned here and nowhere else.
+    ///
+    /// # Errors
+    /// [`Error::Taken`] when a key of this name is in force, [`Error::Unfit`] for an empty or long name.
+    pub async fn create_key(&mut self, new: NewKey<'_>) -> Result<CreatedKey> {
+        let name = new.name.trim();
+        if name.is_empty() || name.chars().count() > 100 {
+            return Err(Error::Unfit("a key name needs 1 to 100 characters".to_owned()));
+        }
+        let secret = Secret::draw(PREFIX)?;
+        let key = ApiKey {
+            id: Uuid::now_v7(),
+            tenant: self.tenant.to_owned(),
+            name: name.to_owned(),
+            user: new.user.map(str::to_owned),
+            made_by: new.made_by,
+            scopes: new.scopes.to_vec(),
+            created_at: self.now,
+            expires_at: new.expires_at,
+            revoked_at: None,
+        };
+        let insert = query(
+            "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at, made_by) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
+        )
+        .binds((key.id, &key.tenant, &key.name, key.user.clone(), write_scopes(&key.scopes)))
+        .binds((digest(PURPOSE, secret.expose()), self.now, key.expires_at, key.made_by));
+        let inserted = self.transaction.execute(&insert).await;
+        inserted.map_err(|error| Error::of_name(error, &key.name))?;
+        self.note("key.created", &key.name).await?;
+        Ok(CreatedKey { key, secret })
     }
-    let secret = Secret::draw(PREFIX)?;
-    let key = ApiKey {
-        id: Uuid::now_v7(),
-        tenant: tenant.to_owned(),
-        name: name.to_owned(),
-        user: new.user.map(str::to_owned),
-        made_by: new.made_by,
-        scopes: new.scopes.to_vec(),
-        created_at: now,
-        expires_at: new.expires_at,
-        revoked_at: None,
-    };
-    let insert = query(
-        "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at, made_by) \
-         VALUES ($1, $2, $3, $4, $5, $6, $7, $8, $9)",
-    )
-    .binds((key.id, &key.tenant, &key.name, key.user.clone(), write_scopes(&key.scopes)))
-    .binds((digest(PURPOSE, secret.expose()), now, key.expires_at, key.made_by));
-    transaction.execute(&insert).await.map_err(|error| Error::of_name(error, &key.name))?;
-    Ok(CreatedKey { key, secret })
-}
 
-/// Revokes a key, and those that it made.
-pub(crate) async fn revoke(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    name: &str,
-    now: DateTime<Utc>,
-) -> Result<()> {
-    let revoke = query(
-        "WITH RECURSIVE made (id) AS (SELECT id FROM api_key WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL \
-            UNION SELECT k.id FROM api_key k JOIN made ON k.made_by = made.id WHERE k.tenant = $1) \
-         UPDATE api_key SET revoked_at = $3 WHERE revoked_at IS NULL AND id IN (SELECT id FROM made)",
-    )
-    .binds((tenant, name, now));
-    match transaction.execute(&revoke).await? {
-        0 => Err(Error::Unknown { what: "key", name: name.to_owned() }),
-        _ => Ok(()),
+    /// Revokes a key by its name, and the keys that it made; from its next check on, each is rejected.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`] when no key of this name is in force.
+    pub async fn revoke_key(&mut self, name: &str) -> Result<()> {
+        let revoke = query(
+            "WITH RECURSIVE made (id) AS (SELECT id FROM api_key WHERE tenant = $1 AND name = $2 AND revoked_at IS NULL \
+                UNION SELECT k.id FROM api_key k JOIN made ON k.made_by = made.id WHERE k.tenant = $1) \
+             UPDATE api_key SET revoked_at = $3 WHERE revoked_at IS NULL AND id IN (SELECT id FROM made)",
+        );
+        let revoke = revoke.binds((self.tenant, name, self.now));
+        match self.transaction.execute(&revoke).await? {
+            0 => Err(Error::Unknown { what: "key", name: name.to_owned() }),
+            _ => self.note("key.revoked", name).await,
+        }
     }
 }

@@ -65,7 +65,7 @@ impl People {
         }
         if let Some(given) = csrf {
             let expected: Vec<u8> = row.get(3)?;
-            // Both are hashes of secrets, so that comparing them tells nothing by its time.
+            // Both are hashes of secrets, so the duration of a comparison reveals nothing.
             if given.is_none_or(|given| digest(PURPOSE, given) != expected) {
                 return Err(Error::NotAccepted(
                     "the header x-csrf-token is missing or belongs to another session",

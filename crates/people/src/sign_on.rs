@@ -1,6 +1,6 @@
 //! Single sign-on: users whom an OpenID provider names in its ID tokens.
 //!
-//! Invariant: a user is recognized by issuer and subject alone. A provider that gives somebody the name of another user
+//! Invariant: a user is recognized by issuer and subject alone. A provider that gives a person the name of another user
 //! does not give them that user's account. Deliberately absent: the provider's endpoints.
 
 use std::collections::BTreeMap;
@@ -162,11 +162,8 @@ impl People {
     ) -> Result<User, Error> {
         let actor = identity.name.clone();
         let user = self.change(tenant, &actor, now, async |change| {
-            let transaction = change.transaction();
             let Identity { subject, name, scopes } = identity;
-            let Some((known, is_disabled)) =
-                users::by_subject(transaction, tenant, &subject).await?
-            else {
+            let Some((known, is_disabled)) = change.user_of_subject(&subject).await? else {
                 if scopes.is_empty() {
                     return Err(NO_ROLE);
                 }

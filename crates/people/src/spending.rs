@@ -107,7 +107,7 @@ impl People {
 
 /// Reads five sums from a column on.
 fn taken(row: &Row, first: usize) -> Result<Taken, perihelion_database::Error> {
-    let get = |column| row.get::<i64>(first + column).map(|sum| u64::try_from(sum).unwrap_or(0));
+    let get = |column| row.get::<u64>(first + column);
     Ok(Taken {
         tokens: get(0)?,
         nano_usd: get(1)?,

@@ -1,12 +1,13 @@
 //! Users of a tenant.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Row, Transaction, query};
+use perihelion_database::{Row, query};
 use serde::Serialize;
+use serde_json::json;
 use uuid::Uuid;
 
 use crate::principal::Scope;
-use crate::{Error, People, Result, secret};
+use crate::{Change, Error, People, Result, secret};
 
 /// Characters of a name at most.
 const LONGEST: usize = 64;
@@ -46,7 +47,7 @@ impl NewUser {
 }
 
 impl People {
-    /// Registers a user.
+    /// Registers a user, on their own behalf.
     ///
     /// # Errors
     /// [`Error::Unfit`] for a name or password that cannot be used, [`Error::Taken`].
@@ -59,10 +60,8 @@ impl People {
         now: DateTime<Utc>,
     ) -> Result<User> {
         let new = NewUser::prepare(name, password, scopes).await?;
-        let database = self.of(tenant);
-        let mut transaction = database.begin().await?;
-        let added = insert(&mut transaction, tenant, new, now).await;
-        transaction.settle(added).await
+        let actor = new.name.clone();
+        self.change(tenant, &actor, now, async |change| change.add_user(new).await).await
     }
 
     /// Finds the user with a name and password; takes as long without one.
@@ -110,84 +109,98 @@ fn read(row: &Row, tenant: &str) -> Result<User> {
     })
 }
 
-pub(crate) async fn insert(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    new: NewUser,
-    now: DateTime<Utc>,
-) -> Result<User> {
-    let NewUser { name, hash, scopes, subject } = new;
-    let tenant = tenant.to_owned();
-    let user = User { id: Uuid::now_v7(), tenant, name, scopes, created_at: now };
-    let insert = query(
-        "INSERT INTO person (id, tenant, name, password, scopes, created_at, subject) VALUES ($1, $2, $3, $4, $5, $6, $7)",
-    )
-    .binds((user.id, &user.tenant, &user.name, hash, write_scopes(&user.scopes), now, subject));
-    transaction.execute(&insert).await.map_err(|error| Error::of_name(error, &user.name))?;
-    Ok(user)
-}
-
-/// Finds the user whom an identity provider names, and whether they are disabled.
-pub(crate) async fn by_subject(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    subject: &str,
-) -> Result<Option<(User, bool)>> {
-    let find = query(
-        "SELECT id, name, scopes, created_at, disabled_at IS NOT NULL FROM person WHERE tenant = $1 AND subject = $2",
-    );
-    let row = transaction.fetch_optional(&find.binds((tenant, subject))).await?;
-    row.map(|row| Ok((read(&row, tenant)?, row.get(4)?))).transpose()
-}
-
-/// Finds a user by name, and whether an identity provider names them.
-///
-/// # Errors
-/// [`Error::Unknown`], also for a disabled user.
-pub(crate) async fn by_name(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    name: &str,
-) -> Result<(User, bool)> {
-    let find = query(
-        "SELECT id, name, scopes, created_at, subject IS NOT NULL FROM person \
-         WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
-    );
-    let row = transaction.fetch_optional(&find.binds((tenant, normal_name(name)))).await?;
-    let row = row.ok_or_else(|| Error::Unknown { what: "user", name: name.to_owned() })?;
-    Ok((read(&row, tenant)?, row.get(4)?))
-}
-
-pub(crate) async fn give_scopes(transaction: &mut Transaction<'_>, user: &User) -> Result<()> {
-    let give = query("UPDATE person SET scopes = $1 WHERE id = $2");
-    transaction.execute(&give.binds((write_scopes(&user.scopes), user.id))).await?;
-    if user.scopes.is_empty() {
-        let end = query("DELETE FROM session WHERE tenant = $1 AND person = $2");
-        transaction.execute(&end.binds((&user.tenant, user.id))).await?;
+impl Change<'_> {
+    /// Adds a user, as [`People::register`] does.
+    ///
+    /// # Errors
+    /// [`Error::Taken`].
+    pub async fn add_user(&mut self, new: NewUser) -> Result<User> {
+        let NewUser { name, hash, scopes, subject } = new;
+        let tenant = self.tenant.to_owned();
+        let user = User { id: Uuid::now_v7(), tenant, name, scopes, created_at: self.now };
+        let insert = query(
+            "INSERT INTO person (id, tenant, name, password, scopes, created_at, subject) \
+             VALUES ($1, $2, $3, $4, $5, $6, $7)",
+        );
+        let scopes = write_scopes(&user.scopes);
+        let insert =
+            insert.binds((user.id, self.tenant, &user.name, hash, scopes, self.now, subject));
+        let inserted = self.transaction.execute(&insert).await;
+        inserted.map_err(|error| Error::of_name(error, &user.name))?;
+        self.note("user.added", &user.name).await?;
+        Ok(user)
     }
-    Ok(())
-}
 
-/// Disables a user, and returns their name as it is stored.
-pub(crate) async fn disable(
-    transaction: &mut Transaction<'_>,
-    tenant: &str,
-    name: &str,
-    now: DateTime<Utc>,
-) -> Result<String> {
-    let stored = normal_name(name);
-    let disable = query(
-        "UPDATE person SET disabled_at = COALESCE(disabled_at, $3) WHERE tenant = $1 AND name = $2",
-    )
-    .binds((tenant, &stored, now));
-    if transaction.execute(&disable).await? == 0 {
-        return Err(Error::Unknown { what: "user", name: name.to_owned() });
+    /// Finds the user whom an identity provider names, and whether they are disabled.
+    pub(crate) async fn user_of_subject(&mut self, subject: &str) -> Result<Option<(User, bool)>> {
+        let find = query(
+            "SELECT id, name, scopes, created_at, disabled_at IS NOT NULL FROM person WHERE tenant = $1 AND subject = $2",
+        );
+        let row = self.transaction.fetch_optional(&find.binds((self.tenant, subject))).await?;
+        row.map(|row| Ok((read(&row, self.tenant)?, row.get(4)?))).transpose()
     }
-    let end = query("DELETE FROM session WHERE tenant = $1 AND person IN (SELECT id FROM person WHERE tenant = $1 AND name = $2)")
-        .bind(tenant)
-        .bind(&stored);
-    transaction.execute(&end).await?;
-    Ok(stored)
+
+    /// Gives a user other scopes; without any, all sessions end.
+    pub(crate) async fn give_scopes(&mut self, user: User) -> Result<User> {
+        let give = query("UPDATE person SET scopes = $1 WHERE id = $2");
+        self.transaction.execute(&give.binds((write_scopes(&user.scopes), user.id))).await?;
+        if user.scopes.is_empty() {
+            let end = query("DELETE FROM session WHERE tenant = $1 AND person = $2");
+            self.transaction.execute(&end.binds((&user.tenant, user.id))).await?;
+        }
+        let details = json!({ "scopes": user.scopes });
+        self.note_details("user.scopes_changed", &user.name, details).await?;
+        Ok(user)
+    }
+
+    /// Changes the scopes of a user by name; sessions and keys have at most these from their next check on.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`], also for a disabled user; [`Error::Unfit`] without scopes, and for a user whose scopes come
+    /// from an identity provider.
+    pub async fn change_scopes(&mut self, name: &str, scopes: &[Scope]) -> Result<User> {
+        if scopes.is_empty() {
+            let why = "a user needs at least one scope; disable the user to remove all access";
+            return Err(Error::Unfit(why.to_owned()));
+        }
+        let find = query(
+            "SELECT id, name, scopes, created_at, subject IS NOT NULL FROM person \
+             WHERE tenant = $1 AND name = $2 AND disabled_at IS NULL",
+        );
+        let find = find.binds((self.tenant, normal_name(name)));
+        let row = self.transaction.fetch_optional(&find).await?;
+        let row = row.ok_or_else(|| Error::Unknown { what: "user", name: name.to_owned() })?;
+        if row.get(4)? {
+            let why =
+                "the scopes of this user come from the identity provider; change the roles there";
+            return Err(Error::Unfit(format!("{why}: {name}")));
+        }
+        let user = read(&row, self.tenant)?;
+        self.give_scopes(User { scopes: scopes.to_vec(), ..user }).await
+    }
+
+    /// Disables a user, with all sessions, and returns the stored name; it stays in use, so that no other person gets it.
+    ///
+    /// A disabled user stays so, since the time of the first call.
+    ///
+    /// # Errors
+    /// [`Error::Unknown`].
+    pub async fn disable_user(&mut self, name: &str) -> Result<String> {
+        let stored = normal_name(name);
+        let disable = query(
+            "UPDATE person SET disabled_at = COALESCE(disabled_at, $3) WHERE tenant = $1 AND name = $2",
+        );
+        let disable = disable.binds((self.tenant, &stored, self.now));
+        if self.transaction.execute(&disable).await? == 0 {
+            return Err(Error::Unknown { what: "user", name: name.to_owned() });
+        }
+        let end = query(
+            "DELETE FROM session WHERE tenant = $1 AND person IN (SELECT id FROM person WHERE tenant = $1 AND name = $2)",
+        );
+        self.transaction.execute(&end.binds((self.tenant, &stored))).await?;
+        self.note("user.disabled", &stored).await?;
+        Ok(stored)
+    }
 }
 
 /// Returns a typed name as names of users are stored. Other issuers' names have no such form.

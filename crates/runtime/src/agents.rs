@@ -24,7 +24,12 @@ impl Runtime {
 
 impl<'a> Agents<'a> {
     pub fn list(self) -> Vec<AgentInfo> {
-        self.0.agents()
+        let agent = |server: ServerInfo| AgentInfo {
+            name: mcp::agent_name(&server.name),
+            kind: self.0.kinds.bind(&server).kind.card().name.to_owned(),
+            server,
+        };
+        self.0.pool.known().into_iter().map(agent).collect()
     }
 
     pub fn find(self, name: &str) -> Option<AgentInfo> {
@@ -37,7 +42,7 @@ impl<'a> Agents<'a> {
     }
 
     pub fn problems(self) -> RwLockReadGuard<'a, Vec<ServerProblem>> {
-        self.0.problems()
+        self.0.problems.read()
     }
 
     /// Calls a tool of a server once, outside any thread.

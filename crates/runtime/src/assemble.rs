@@ -1,5 +1,6 @@
 //! Opens store, model, servers and star, and runs threads on them.
 
+use std::any::Any;
 use std::collections::BTreeMap;
 use std::sync::{Arc, OnceLock};
 use std::time::Duration;
@@ -7,11 +8,10 @@ use std::time::Duration;
 use perihelion_database::Database;
 use tokio_util::task::AbortOnDropHandle;
 
-use super::builder::{Companions, DEMO_TENANT};
 use super::plugins::{Life, Plugins, Source};
 use super::report::{RunReport, data_of};
 use super::teams::Teams;
-use super::{Audit, Error};
+use super::{Audit, Error, Metrics};
 use crate::graphs::{self, Ended, GraphParts, Graphs, Served, ThreadState};
 use crate::learned::MemoryService;
 use perihelion_engine::bus::{self, Bus};
@@ -28,6 +28,12 @@ use perihelion_star::{
 };
 use perihelion_telemetry::metrics::Deliveries;
 use perihelion_telemetry::{ContinuedRuns, ExportCounts, Exporter, LiveSpans, Parents};
+
+/// The tenant of the demo's threads, which no worker continues.
+pub const DEMO_TENANT: &str = "demo";
+
+/// Anything that ends when it is dropped.
+pub type Companions = Box<dyn Any + Send + Sync>;
 
 /// Store, model, tools and the star on top of them.
 pub struct Runtime {
@@ -219,10 +225,6 @@ impl Runtime {
         &self.bus
     }
 
-    pub(super) fn pool(&self) -> Arc<Pool> {
-        Arc::clone(&self.plugins.pool)
-    }
-
     pub fn model(&self) -> &Arc<dyn ChatModel> {
         &self.model
     }
@@ -257,6 +259,12 @@ impl Runtime {
         let state = Some(outcome.state).filter(|state| state.turn > 0);
         report.state = state.map(|state| ThreadState::new(self.supervisor.about(), state));
         Ok(report)
+    }
+
+    /// Returns what can be served to Prometheus; from then on at the latest it is collected.
+    pub fn metrics(&self) -> Result<Metrics, Error> {
+        let tools = Some(Arc::clone(&self.plugins.pool));
+        Metrics::new(&self.settings, Arc::clone(self.store()), tools)
     }
 
     /// Returns the status of the exported traces; `None` without a collector.

@@ -181,7 +181,12 @@ fn executed(result: &AgentResult) -> Value {
 
 /// Returns the call of the decision, without its arguments, which can contain secrets.
 fn details(decided: &Decided<'_>) -> Value {
-    let call = Call::of(decided.question);
+    let [server, tool, sha256]: [&str; 3] = match decided.question {
+        Question::Approval(asked) => [&asked.server, &asked.tool, &asked.call_sha256],
+        Question::Elicitation(asked) => [&asked.server, &asked.tool, ""],
+        Question::OutcomeUnknown(asked) => ["", &asked.tool, ""],
+        Question::Clarification { .. } | Question::Other(_) => [""; 3],
+    };
     let (reason, edited) = match decided.answer {
         Recorded::Approval(answer) => (answer.reason.as_deref(), answer.arguments.is_some()),
         Recorded::Elicitation(answer) => (answer.reason.as_deref(), false),
@@ -189,9 +194,9 @@ fn details(decided: &Decided<'_>) -> Value {
     };
     json!({
         "agent": decided.question.agent(),
-        "server": named(call.server),
-        "tool": named(call.tool),
-        "call_sha256": named(call.sha256),
+        "server": named(server),
+        "tool": named(tool),
+        "call_sha256": named(sha256),
         "reason": reason,
         "edited": edited,
     })
@@ -199,27 +204,4 @@ fn details(decided: &Decided<'_>) -> Value {
 
 fn named(text: &str) -> Option<&str> {
     Some(text).filter(|text| !text.is_empty())
-}
-
-/// The call of a question; empty without one.
-#[derive(Default)]
-struct Call<'a> {
-    server: &'a str,
-    tool: &'a str,
-    sha256: &'a str,
-}
-
-impl<'a> Call<'a> {
-    fn of(question: &'a Question) -> Self {
-        match question {
-            Question::Approval(asked) => {
-                Self { server: &asked.server, tool: &asked.tool, sha256: &asked.call_sha256 }
-            }
-            Question::Elicitation(asked) => {
-                Self { server: &asked.server, tool: &asked.tool, sha256: "" }
-            }
-            Question::OutcomeUnknown(asked) => Self { tool: &asked.tool, ..Self::default() },
-            Question::Clarification { .. } | Question::Other(_) => Self::default(),
-        }
-    }
 }

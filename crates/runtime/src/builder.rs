@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::accounts::database_exists;
-use super::assemble::Parts;
+use super::assemble::{Companions, Parts};
 use super::plugins::Source;
 use super::{Error, Graphs, Runtime};
 use perihelion_engine::checkpoint::{self, Archive, Keyring, MemoryStore, Store, ThreadInfo};
@@ -15,7 +15,6 @@ use perihelion_mcp::{DiscoveryProgress, Pool, PoolOptions, ServersFile};
 use perihelion_settings::config::Settings;
 use perihelion_star::Kinds;
 use perihelion_telemetry::ContinuedRuns;
-use std::any::Any;
 
 /// A runtime that is not open yet; begin with [`Runtime::builder`].
 ///
@@ -165,7 +164,7 @@ impl<'a> Builder<'a> {
             }
         };
         let (pool, source) = match self.pool.take() {
-            Some(pool) => (pool, ServersFile::default().into()),
+            Some(pool) => (pool, Source::default()),
             None => Source::read(&self.settings.servers.file, self.environment, &self.kinds)?
                 .pool(&self.settings, &self.looks)?,
         };
@@ -178,7 +177,7 @@ impl<'a> Builder<'a> {
         self.settings.models = self.settings.models.at(&stage.model_url, stage.model);
         let model = Arc::new(OpenAiModel::new(&self.settings.models)?);
         let pool = Pool::new(stage.servers, stage.pool);
-        let parts = self.with(store, model, pool, ServersFile::default().into());
+        let parts = self.with(store, model, pool, Source::default());
         Ok(Box::new(Parts { companions: Some(stage.companions), ..parts }))
     }
 
@@ -237,10 +236,8 @@ pub async fn open_store_to_read(settings: &Settings) -> Result<Arc<dyn Store>, E
     }
 }
 
-/// The tenant of the demo's threads, which no worker continues.
-pub const DEMO_TENANT: &str = "demo";
-
-/// A model and servers that replace those of the settings. The threads belong to [`DEMO_TENANT`].
+/// A model and servers that replace those of the settings. The threads belong to
+/// [`DEMO_TENANT`](super::DEMO_TENANT).
 pub struct Stage {
     pub model_url: String,
     pub model: &'static str,
@@ -249,9 +246,6 @@ pub struct Stage {
     /// Ends when the runtime is closed.
     pub companions: Companions,
 }
-
-/// Anything that ends when it is dropped.
-pub type Companions = Box<dyn Any + Send + Sync>;
 
 #[cfg(test)]
 mod tests {

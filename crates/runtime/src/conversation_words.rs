@@ -37,10 +37,7 @@ impl Runtime {
                 let graph = self.graph_of(thread).await?;
                 written(tenant, graph.state(thread, None).await?.messages().iter().rev())
             }
-            star => {
-                let newest_first = (0..star.messages.len()).rev();
-                written(tenant, newest_first.filter_map(|index| star.messages.get(index)))
-            }
+            star => written(tenant, star.messages.iter().rev()),
         };
         let kept = Kept::new(database.clone(), tenant);
         Ok(Some(kept.noting_words(thread.0, ended.head, words)))

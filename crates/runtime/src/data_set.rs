@@ -36,7 +36,8 @@ impl Threads {
         let store = self.store().as_ref();
         let mut lines = Vec::new();
         if let Some(thread) = thread {
-            let meta = kept.thread_meta(thread.0).await?;
+            let tenant = store.info(thread).await?.tenant;
+            let meta = kept.for_tenant(&tenant).thread_meta(thread.0).await?;
             let view = StateView::read(store, thread, None).await?;
             lines.extend(turns(thread, &view.state, &meta.metadata[FEEDBACK]));
         } else {
@@ -76,7 +77,7 @@ async fn conversation(
 fn turns(thread: ThreadId, state: &GraphState, feedback: &Value) -> Vec<Value> {
     let mut questions: Vec<Value> = Vec::new();
     let mut answers: BTreeMap<usize, (&str, &str)> = BTreeMap::new();
-    for message in (0..state.messages.len()).filter_map(|index| state.messages.get(index)) {
+    for message in &state.messages {
         if message.role == "user" && message.name.is_none() && !message.is_clarification() {
             questions.push(json!({ "question": message.content }));
         } else if message.is_answer() {
@@ -92,7 +93,7 @@ fn turns(thread: ThreadId, state: &GraphState, feedback: &Value) -> Vec<Value> {
         let labels = given["labels"].as_array().into_iter().flatten().filter_map(Value::as_str);
         let verdict = ["bad", "good"].into_iter().zip([-1, 1]).find(|(_, sign)| *sign == score);
         let tags: Vec<&str> = verdict.map(|(word, _)| word).into_iter().chain(labels).collect();
-        let results = (0..state.results.len()).filter_map(|index| state.results.get(index));
+        let results = state.results.iter();
         let results = results.filter(|one| one.turn as usize == turn && one.error.is_none());
         let used: BTreeSet<&str> = results.map(|one| one.agent.as_str()).collect();
         let mut case = json!({

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use std::sync::atomic::AtomicU64;
 
 use perihelion_database::Database;
-use perihelion_documents::parse::child;
+use perihelion_documents::parse::{self, child};
 use perihelion_documents::{
     Asking, Attempt, Deleted, Document, DocumentPage, EmbeddingModel, Error as DocumentError,
     Found, Judgement, Limits, Measures, PageAt, Query, Read, Reranker, Retrieved, Room, Scope,
@@ -14,6 +14,7 @@ use perihelion_documents::{
 use tokio_util::sync::CancellationToken;
 
 use super::counted::{Counted, Counting};
+use super::folders::unreadable;
 use super::{Error, Folders, open_store};
 use chrono::{DateTime, Utc};
 use perihelion_ingest::{
@@ -32,6 +33,18 @@ pub fn parse_document(name: &str, tesseract: Option<Tesseract>) -> std::io::Resu
     let mut bounds = child::Bounds::default();
     bounds.cpu_seconds += tesseract.as_ref().map_or(0, |tesseract| tesseract.seconds);
     child::answer(name, &Limits { tesseract, ..Limits::default() }, bounds)
+}
+
+/// Returns the name of a file, which is the same from everywhere.
+fn name_of(path: &Path) -> Result<String, Error> {
+    let whole = std::fs::canonicalize(path).map_err(|source| unreadable(path, source))?;
+    Ok(whole.to_string_lossy().into_owned())
+}
+
+fn check_size(size: u64) -> Result<(), parse::Error> {
+    let most = Limits::default().input_bytes;
+    let bytes = usize::try_from(size).unwrap_or(usize::MAX);
+    if bytes > most { Err(parse::Error::TooLarge { bytes, most }) } else { Ok(()) }
 }
 
 /// The documents of one owner; cheap to clone.
@@ -60,7 +73,7 @@ impl Documents {
 
     /// Names folders, of which also those files count that another program reads.
     pub fn folders(&self, roots: Vec<PathBuf>, patterns: Vec<String>) -> Folders {
-        Folders::new(roots, patterns).with_endings(self.endings.clone())
+        Folders::new(roots, patterns, self.endings.clone())
     }
 
     /// Stops active work when the token is cancelled, after the sent request; the same call continues it later.
@@ -94,12 +107,17 @@ impl Documents {
         title: Option<String>,
         listener: Listener,
     ) -> Result<AddedDocument, Error> {
+        let name = name_of(path)?;
         let shown = path.display().to_string();
-        let failed = |source| perihelion_documents::Error::File { path: shown.clone(), source };
-        // The same file has the same name from everywhere.
-        let whole = std::fs::canonicalize(path).map_err(failed)?;
-        let name = whole.to_string_lossy().into_owned();
-        let bytes = std::fs::read(&whole).map_err(failed)?;
+        let failed = |source| unreadable(path, source);
+        let size = std::fs::metadata(path).map_err(failed)?.len();
+        // Before all of it is in memory.
+        check_size(size).map_err(|problem| Error::Document {
+            path: shown.clone(),
+            class: problem.class().to_owned(),
+            reason: problem.to_string(),
+        })?;
+        let bytes = std::fs::read(path).map_err(failed)?;
         let read: Reading = Arc::new(|path: &str| std::fs::read(path));
         let place = NewDocument { shown, name, collection: collection.to_owned(), title };
         Ok(self.threads.add(place, &bytes, (read, listener)).await?)
@@ -110,10 +128,7 @@ impl Documents {
     /// # Errors
     /// [`Error::Documents`] if the file is missing, or the database fails.
     pub async fn read_again(&self, path: &Path, collection: &str) -> Result<(), Error> {
-        let failed =
-            |source| perihelion_documents::Error::File { path: path.display().to_string(), source };
-        let whole = std::fs::canonicalize(path).map_err(failed)?;
-        Ok(self.threads.library.read_again(collection, &whole.to_string_lossy()).await?)
+        Ok(self.threads.library.read_again(collection, &name_of(path)?).await?)
     }
 
     /// Adds an uploaded document; the same bytes under the same name continue interrupted work.

@@ -150,7 +150,7 @@ impl Error {
 
     fn of_store(&self) -> Option<&checkpoint::Error> {
         match self {
-            Self::Store(error) | Self::Run(runner::Error::Store(error)) => Some(error),
+            Self::Store(error) => Some(error),
             _ => None,
         }
     }

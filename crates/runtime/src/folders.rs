@@ -59,20 +59,14 @@ struct Stamp {
 
 impl Folders {
     /// Names files and directories. In directories, files match whose name fits one of the patterns (with `*` and `?`),
-    /// or without patterns those of a known format.
-    pub fn new(roots: Vec<PathBuf>, patterns: Vec<String>) -> Self {
+    /// or without patterns those of a known format, or with one of these endings.
+    pub fn new(roots: Vec<PathBuf>, patterns: Vec<String>, endings: Vec<String>) -> Self {
         let whole = |pattern: &String| {
             let pattern = regex::escape(pattern).replace(r"\*", ".*").replace(r"\?", ".");
             format!("(?s)^{pattern}$")
         };
         let patterns = RegexSet::new(patterns.iter().map(whole));
-        Self { roots, patterns: patterns.unwrap_or_default(), endings: Vec::new() }
-    }
-
-    /// Adds file name endings that match without patterns.
-    #[must_use]
-    pub fn with_endings(self, endings: Vec<String>) -> Self {
-        Self { endings, ..self }
+        Self { roots, patterns: patterns.unwrap_or_default(), endings }
     }
 
     /// Follows links in the names of the folders themselves, so that they are named as changes in them are.
@@ -211,7 +205,7 @@ fn is_hidden(path: &Path) -> bool {
     path.components().any(|part| part.as_os_str().to_string_lossy().starts_with('.'))
 }
 
-fn unreadable(path: &Path, source: std::io::Error) -> Error {
+pub(super) fn unreadable(path: &Path, source: std::io::Error) -> Error {
     perihelion_documents::Error::File { path: path.display().to_string(), source }.into()
 }
 
@@ -222,7 +216,8 @@ mod tests {
     #[test]
     fn patterns_match_whole_names() {
         let fits = |pattern: &str, name: &str| {
-            Folders::new(Vec::new(), vec![pattern.to_owned()]).is_wanted(Path::new(name))
+            let folders = Folders::new(Vec::new(), vec![pattern.to_owned()], Vec::new());
+            folders.is_wanted(Path::new(name))
         };
         assert!(fits("*.pdf", "a.b.pdf") && fits("?.md", "a.md") && fits("*", ""));
         assert!(!fits("*.pdf", "a.pdfx") && !fits("?.md", "ab.md"));

@@ -58,29 +58,29 @@ impl Runtime {
                     });
                 }
                 let info = self.store().info(thread).await?;
-                match info.status {
-                    ThreadStatus::Queued => break show_rest(&mut live).await,
-                    ThreadStatus::Busy if is_abandoned(&info) => break show_rest(&mut live).await,
+                let is_free = match info.status {
+                    ThreadStatus::Queued => true,
                     // The clocks of two machines may differ; the database decides when it is claimed.
-                    ThreadStatus::Busy if info.lease_until.is_none_or(|t| t < clock::now()) => {
-                        break show_rest(&mut live).await;
+                    ThreadStatus::Busy => {
+                        is_abandoned(&info) || info.lease_until.is_none_or(|t| t < clock::now())
                     }
-                    ThreadStatus::Busy => {}
                     _ => {
                         show_rest(&mut live).await;
                         return self.at_rest(thread).await;
                     }
+                };
+                if is_free {
+                    break;
                 }
-                if let Some(live) = live.as_mut().filter(|live| !live.has_begun()) {
+                if let Some(live) = live.as_mut().filter(|live| live.from.is_none()) {
                     let run = self.store().runs(thread).await?.pop();
                     // Anyone who has just claimed the thread has yet to begin its run.
-                    if let Some(run) = run.filter(|run| run.status == RunStatus::Running) {
-                        live.begin(run.id);
-                    }
+                    live.from =
+                        run.filter(|run| run.status == RunStatus::Running).map(|run| run.id);
                 }
                 let showing = async {
                     match &mut live {
-                        Some(live) if live.has_begun() => live.show().await,
+                        Some(live) if live.from.is_some() => live.show().await,
                         _ => std::future::pending().await,
                     }
                 };
@@ -90,6 +90,7 @@ impl Runtime {
                     () = showing => {}
                 }
             }
+            show_rest(&mut live).await;
             // Anyone who else saw this may be quicker; then the next claim is refused.
             clock::sleep(LOOK_EVERY / 4).await;
         }
@@ -183,7 +184,7 @@ pub(super) struct Live {
     waiting: Option<ThreadEvent>,
     /// Id of the last event that was passed on or passed over.
     seen: u64,
-    /// The first run whose events are shown.
+    /// The first run whose events are shown, once it is known.
     from: Option<RunId>,
     is_shown: bool,
 }
@@ -194,9 +195,8 @@ impl Live {
         thread: ThreadId,
         listener: Sender<RunEvent<GraphState>>,
     ) -> Self {
-        let bus = Arc::clone(bus);
         Self {
-            bus,
+            bus: Arc::clone(bus),
             thread,
             listener,
             events: None,
@@ -205,15 +205,6 @@ impl Live {
             from: None,
             is_shown: false,
         }
-    }
-
-    /// Returns whether it is known with which run to begin.
-    pub(super) fn has_begun(&self) -> bool {
-        self.from.is_some()
-    }
-
-    pub(super) fn begin(&mut self, run: RunId) {
-        self.from = Some(run);
     }
 
     /// Passes events on while they arrive; returns when a run has ended.

@@ -4,7 +4,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use super::{Error, Runtime};
+use super::Error;
 use perihelion_engine::checkpoint::{Store, ThreadStatus};
 use perihelion_mcp::Pool;
 use perihelion_settings::config::{Settings, Temporality};
@@ -27,21 +27,18 @@ pub struct Metrics {
 }
 
 impl Metrics {
-    pub fn new(settings: &Settings, store: Arc<dyn Store>) -> Result<Self, Error> {
-        Ok(Self { collected: begin(settings)?, gauges: Arc::new(Gauges::new(store, None)) })
+    /// Reads the values of a store, and of the servers of a pool, if there is one.
+    pub fn new(
+        settings: &Settings,
+        store: Arc<dyn Store>,
+        tools: Option<Arc<Pool>>,
+    ) -> Result<Self, Error> {
+        Ok(Self { collected: begin(settings)?, gauges: Arc::new(Gauges { store, tools }) })
     }
 
     pub async fn text(&self) -> Result<String, Error> {
         self.gauges.refresh().await;
         Ok(self.collected.text()?)
-    }
-}
-
-impl Runtime {
-    /// Returns what can be served to Prometheus; from then on at the latest it is collected.
-    pub fn metrics(&self) -> Result<Metrics, Error> {
-        let gauges = Arc::new(Gauges::new(Arc::clone(self.store()), Some(self.pool())));
-        Ok(Metrics { collected: begin(self.settings())?, gauges })
     }
 }
 
@@ -52,7 +49,7 @@ pub(super) fn deliveries(
     tools: &Arc<Pool>,
 ) -> Result<Option<Deliveries>, Error> {
     let Some(collector) = &settings.metrics.otlp else { return Ok(None) };
-    let gauges = Arc::new(Gauges::new(Arc::clone(store), Some(Arc::clone(tools))));
+    let gauges = Arc::new(Gauges { store: Arc::clone(store), tools: Some(Arc::clone(tools)) });
     let interval = settings.metrics.interval;
     Ok(Some(Deliveries::start(collector, interval, begin(settings)?, gauges)?))
 }
@@ -68,10 +65,6 @@ struct Gauges {
 }
 
 impl Gauges {
-    fn new(store: Arc<dyn Store>, tools: Option<Arc<Pool>>) -> Self {
-        Self { store, tools }
-    }
-
     async fn count(&self) -> Result<(), perihelion_engine::checkpoint::Error> {
         let counts = self.store.count_threads().await?;
         for status in STATUSES {

@@ -119,9 +119,8 @@ impl Runtime {
                 self.resume_or_rest(thread, options).await
             }
             Job::Edit { thread, update, as_node, goto } => {
-                let as_node = as_node.as_deref();
-                self.edit(thread, Edit { update, as_node, goto: Some(&goto), ..Edit::default() })
-                    .await?;
+                let edit = Edit { update, as_node, goto: Some(goto), ..Edit::default() };
+                self.edit(thread, edit).await?;
                 self.resume_or_rest(thread, options).await
             }
             Job::Input { thread, input } => {
@@ -207,7 +206,7 @@ impl Runtime {
     /// Returns the names of a tenant's agents, including those of servers that have not started.
     pub(super) fn agent_names(&self, tenant: &str) -> Vec<String> {
         let mut names = self.roster.names(tenant);
-        for server in self.pool().names() {
+        for server in self.plugins.pool.names() {
             let name = agent_name(&server);
             if !names.contains(&name) {
                 names.push(name);

@@ -37,12 +37,6 @@ pub struct TeamStore {
     tenant: String,
 }
 
-impl std::fmt::Debug for TeamStore {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("TeamStore").field(&self.tenant).finish()
-    }
-}
-
 impl TeamStore {
     pub fn new(database: Database, tenant: &str) -> Self {
         Self { database: database.of_tenant(tenant), tenant: tenant.to_owned() }

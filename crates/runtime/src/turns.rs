@@ -8,7 +8,7 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_star::question::kind::CLARIFICATION;
 use perihelion_star::{GraphState, Request};
-use serde_json::{Value, json};
+use serde_json::json;
 use tracing::Instrument as _;
 
 impl Runtime {
@@ -62,15 +62,10 @@ impl Runtime {
     /// Edits the state of a thread of any graph, as if a node had written it.
     ///
     /// The work ends even if its caller does not wait for it: a worker would run a thread with an unfinished edit.
-    pub async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
+    pub async fn edit(&self, thread: ThreadId, edit: Edit) -> Result<u64, Error> {
         let graph = Arc::clone(self.graph_of(thread).await?);
         let bus = Arc::clone(self.bus());
-        let Edit { update, as_node, goto, at, head } = edit;
-        let as_node = as_node.map(str::to_owned);
-        let goto = goto.map(<[Value]>::to_vec);
         to_its_end(async move {
-            let as_node = as_node.as_deref();
-            let edit = Edit { update, as_node, goto: goto.as_deref(), at, head };
             let step = graph.edit(thread, edit).await?;
             bus.call(thread).await;
             Ok(step)

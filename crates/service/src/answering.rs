@@ -11,7 +11,6 @@ use super::{Accept, Asked, Error, Order, Result, Service, ThreadView, answers};
 use perihelion_engine::checkpoint::{self, ThreadStatus};
 use perihelion_engine::clock;
 use perihelion_engine::ids::{InterruptId, ThreadId};
-use perihelion_engine::runner;
 use perihelion_runtime::{self as runtime, Answer, AnswerError, InterruptView};
 
 const LOOK_EVERY: Duration = Duration::from_millis(20);
@@ -48,17 +47,17 @@ impl Service {
 
     /// Finds an open question of the tenant by its id, with the thread that waits for its answer.
     pub async fn asked(&self, id: &str) -> Result<Option<(ThreadView, InterruptView)>> {
+        use ThreadStatus::{Busy, Interrupted, Queued};
         let Ok(question) = id.parse::<InterruptId>() else { return Ok(None) };
         let store = self.runtime().store();
         let Some(thread) = store.asked_below(question).await.map_err(runtime::Error::from)? else {
             return Ok(None);
         };
-        let view = match self.thread(thread).await {
-            Ok(view) if may_ask(view.info.status) => view,
-            Ok(_) | Err(Error::UnknownThread(_)) => return Ok(None),
-            Err(error) => return Err(error),
-        };
-        let one = view.open.iter().find(|one| one.is(id)).cloned();
+        let Some(info) = self.known(thread).await? else { return Ok(None) };
+        let view = self.thread_of(info).await?;
+        // Others do not continue when their questions are answered.
+        let waits = matches!(view.info.status, Interrupted | Busy | Queued);
+        let one = view.open.iter().find(|one| waits && one.is(id)).cloned();
         Ok(one.map(|one| (view, one)))
     }
 
@@ -104,7 +103,7 @@ impl Service {
     }
 
     /// Refuses an answer to a question that is closed, or that an open run answers already; returns the position of the
-    /// thread for which that holds.
+    /// thread for which that is true.
     pub(super) async fn answerable(
         &self,
         thread: ThreadId,
@@ -166,18 +165,11 @@ fn answered(asked: &Asked, open: &[InterruptView]) -> Vec<InterruptId> {
     }
 }
 
-/// Returns whether a thread with this status continues when its questions are answered.
-fn may_ask(status: ThreadStatus) -> bool {
-    matches!(status, ThreadStatus::Interrupted | ThreadStatus::Busy | ThreadStatus::Queued)
-}
-
 /// Returns whether an answer had no effect because the question is closed.
 pub(super) fn is_closed(error: &Error) -> bool {
     use checkpoint::Error::{InterruptClosed, UnknownThread};
     match error {
-        Error::Runtime(
-            runtime::Error::Store(error) | runtime::Error::Run(runner::Error::Store(error)),
-        ) => {
+        Error::Runtime(runtime::Error::Store(error)) => {
             matches!(error, InterruptClosed(_) | UnknownThread(_))
         }
         Error::Runtime(runtime::Error::Answer(error)) => {

@@ -87,7 +87,7 @@ fn is_id(key: &str) -> bool {
 }
 
 fn answer_to(question: &InterruptView, given: Value) -> Result<Answer> {
-    // What a graph of somebody's own asks is answered in whatever form it wants.
+    // A program's own graph takes answers in any form.
     if !question.has_known_kind() {
         return Ok(Answer::Value(given));
     }

@@ -59,10 +59,7 @@ impl Service {
     async fn note_withdrawn(&self, pending: &[ApprovalRequest]) -> Result<()> {
         for one in pending {
             if !self.is_asked(one).await {
-                let status = ApprovalStatus::Withdrawn;
-                self.people()
-                    .approval_ended(one.thread, one.id, status, None, clock::now())
-                    .await?;
+                self.mark(one, ApprovalStatus::Withdrawn).await?;
             }
         }
         Ok(())
@@ -95,7 +92,7 @@ impl Service {
             let service = self.driving_for(&one.tenant);
             if let Err(Error::UserDisabled(_)) = service.check_enabled(thread).await {
                 // Nothing continues with it, a denial neither.
-                self.expire(&one).await?;
+                self.mark(&one, ApprovalStatus::Expired).await?;
                 continue;
             }
             let Err(error) = service.accept_answer(thread, id, Answer::TimedOut).await else {
@@ -107,7 +104,7 @@ impl Service {
             if is_late && !(is_taken && self.is_asked(&one).await) {
                 // It is not asked any more, or no process can deny it, such as one of a removed graph.
                 tracing::warn!(%error, %thread, "an approval request expired without a denial");
-                self.expire(&one).await?;
+                self.mark(&one, ApprovalStatus::Expired).await?;
                 continue;
             }
             left += 1;
@@ -130,7 +127,7 @@ impl Service {
                 continue;
             }
             if !self.is_asked(&one).await {
-                self.expire(&one).await?;
+                self.mark(&one, ApprovalStatus::Expired).await?;
             }
         }
         Ok(())
@@ -150,8 +147,7 @@ impl Service {
         }
     }
 
-    async fn expire(&self, one: &ApprovalRequest) -> Result<()> {
-        let status = ApprovalStatus::Expired;
+    async fn mark(&self, one: &ApprovalRequest, status: ApprovalStatus) -> Result<()> {
         self.people().approval_ended(one.thread, one.id, status, None, clock::now()).await?;
         Ok(())
     }

@@ -1,10 +1,8 @@
 //! The runs of this process, each driven by one task; stops runs in any process.
 
-use std::collections::HashMap;
 use std::collections::hash_map::Entry;
 use std::sync::Arc;
 
-use parking_lot::MutexGuard;
 use tokio_util::sync::CancellationToken;
 use uuid::Uuid;
 
@@ -25,20 +23,14 @@ pub(super) struct Claim {
 
 impl Drop for Claim {
     fn drop(&mut self) {
-        self.parts.driven().remove(&self.run);
-    }
-}
-
-impl Parts {
-    fn driven(&self) -> MutexGuard<'_, HashMap<Uuid, CancellationToken>> {
-        self.driven.lock()
+        self.parts.driven.lock().remove(&self.run);
     }
 }
 
 impl Service {
     /// Claims a run; `None` if another task of this process has it.
     pub(super) fn claim(&self, run: Uuid) -> Option<Claim> {
-        match self.parts.driven().entry(run) {
+        match self.parts.driven.lock().entry(run) {
             Entry::Occupied(_) => None,
             Entry::Vacant(free) => {
                 let stop = free.insert(self.parts.stop.child_token()).clone();
@@ -81,18 +73,14 @@ impl Service {
         Ok(())
     }
 
-    pub(super) fn is_driving(&self) -> bool {
-        !self.parts.driven().is_empty()
-    }
-
     /// Returns whether a task of this process drives a run, and will call its followers.
     pub(super) fn is_driven(&self, run: Uuid) -> bool {
-        self.parts.driven().contains_key(&run)
+        self.parts.driven.lock().contains_key(&run)
     }
 
     /// Stops a run if this process drives it.
     pub(super) fn stop_driving(&self, run: Uuid) {
-        if let Some(stop) = self.parts.driven().get(&run) {
+        if let Some(stop) = self.parts.driven.lock().get(&run) {
             stop.cancel();
         }
     }

@@ -26,17 +26,17 @@ pub struct Limit {
     pub taken: Option<u64>,
 }
 
-/// The settings that bound a day, in the order of an allowance.
-const DAILY: [&str; 5] = [
-    "max_daily_steps",
-    "max_daily_tokens",
-    "max_daily_cost_nano_usd",
-    "max_daily_tool_calls",
-    "max_daily_seconds",
+/// The settings that bound a day, each with what it counts, in the order of an allowance.
+const DAILY: [(&str, &str); 5] = [
+    ("max_daily_steps", "steps"),
+    ("max_daily_tokens", "tokens"),
+    ("max_daily_cost_nano_usd", "billionths of a US dollar"),
+    ("max_daily_tool_calls", "tool calls"),
+    ("max_daily_seconds", "seconds"),
 ];
 
-/// A daily limit: its name, the maximum, the usage.
-type Bound = (&'static str, u64, u64);
+/// A daily limit: the maximum, the usage.
+type Bound = (u64, u64);
 
 impl Service {
     /// Returns the daily limits of the tenant with the usage of each, in the order of an allowance.
@@ -53,21 +53,16 @@ impl Service {
             return Ok([None; 5]);
         }
         let taken = self.people().taken_on(self.tenant(), clock::now().date_naive()).await?;
-        let names = ["steps", "tokens", "billionths of a US dollar", "tool calls", "seconds"];
         let parts =
             [taken.steps, taken.tokens, taken.nano_usd, taken.tool_calls, taken.millis / 1_000];
-        let mut bounds = [None; 5];
-        for (number, bound) in bounds.iter_mut().enumerate() {
-            *bound = most[number].map(|most| (names[number], most, parts[number]));
-        }
-        Ok(bounds)
+        Ok(std::array::from_fn(|number| most[number].map(|most| (most, parts[number]))))
     }
 
     /// Returns how much a run can use of the tenant's remaining daily budget; `None` without limits.
     pub(super) async fn left_of_day(&self) -> Result<Option<Allowance>> {
         let day = self.day().await?;
         let [steps, tokens, nano_usd, tool_calls, seconds] =
-            day.map(|bound| bound.map(|(_, most, taken)| most.saturating_sub(taken)));
+            day.map(|bound| bound.map(|(most, taken)| most.saturating_sub(taken)));
         let left = Allowance { steps, tokens, nano_usd, tool_calls, seconds };
         Ok(day.iter().any(Option::is_some).then_some(left))
     }
@@ -92,14 +87,15 @@ impl Service {
     }
 
     pub(super) async fn check_day(&self) -> Result<()> {
-        let spent = self.day().await?.into_iter().flatten().find(|(_, most, taken)| taken >= most);
-        match spent {
-            Some((name, most, taken)) => Err(Error::DaySpent { name, most, taken }),
-            None => Ok(()),
+        for ((_, name), bound) in DAILY.into_iter().zip(self.day().await?) {
+            if let Some((most, taken)) = bound.filter(|(most, taken)| taken >= most) {
+                return Err(Error::DaySpent { name, most, taken });
+            }
         }
+        Ok(())
     }
 
-    /// Returns the service limits for the tenant; `None` without limits.
+    /// Returns the service limits for the tenant; empty without limits.
     pub async fn limits(&self) -> Result<Vec<Limit>> {
         let settings = &self.runtime().settings().serve;
         let mut limits = Vec::new();
@@ -114,8 +110,8 @@ impl Service {
             let open = self.kept().count_open_runs(most).await?;
             limits.push(Limit { name: "max_runs", most: most.into(), taken: Some(open.into()) });
         }
-        for (name, bound) in DAILY.into_iter().zip(self.day().await?) {
-            limits.extend(bound.map(|(_, most, taken)| Limit { name, most, taken: Some(taken) }));
+        for ((name, _), bound) in DAILY.into_iter().zip(self.day().await?) {
+            limits.extend(bound.map(|(most, taken)| Limit { name, most, taken: Some(taken) }));
         }
         Ok(limits)
     }

@@ -38,7 +38,7 @@ impl Edits {
     /// Returns the steps that edits made since the last look, oldest first; of more than a thousand steps, those among
     /// the newest.
     pub async fn look(&mut self) -> Result<Vec<u64>> {
-        // Who calls from here on is heard.
+        // A call from here on is not missed.
         self.calls.forget();
         let head = self.service.info(self.thread).await?.head;
         let new = u32::try_from(head.saturating_sub(self.seen)).unwrap_or(u32::MAX).min(MOST);

@@ -62,11 +62,8 @@ pub use stops::{Stopped, Stops, stop};
 pub use thread_runs::BegunRuns;
 pub use threads::{ClientStatus, StatesOf, ThreadView};
 
-use self::kept::{Cause, Kept, Seal};
-use base64::Engine as _;
-use base64::engine::general_purpose::STANDARD;
+use self::kept::Kept;
 use perihelion_engine::bus::Calls;
-use perihelion_engine::checkpoint::Keyring;
 use perihelion_engine::clock;
 use perihelion_engine::runner::owner_name;
 use perihelion_runtime::{Audit, Runtime, keyring};
@@ -101,8 +98,9 @@ struct Parts {
     followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
-    is_sweeping: AtomicBool,
-    is_archiving: AtomicBool,
+    /// Locked while this process deletes threads of one run, or archives threads.
+    sweeping: Arc<tokio::sync::Mutex<()>>,
+    archiving: Arc<tokio::sync::Mutex<()>>,
     /// Cancelled when this process is to end.
     stop: CancellationToken,
     tasks: TaskTracker,
@@ -128,14 +126,14 @@ impl Service {
             ended: Calls::default(),
             followers: OnceLock::new(),
             are_stale_expired: AtomicBool::new(false),
-            is_sweeping: AtomicBool::new(false),
-            is_archiving: AtomicBool::new(false),
+            sweeping: Arc::default(),
+            archiving: Arc::default(),
             stop,
             tasks: TaskTracker::new(),
         };
         let mut kept = Kept::new(database, &who.tenant);
         if let Some(keys) = keyring(parts.runtime.settings())? {
-            kept = kept.sealed_by(Arc::new(Sealing(keys)));
+            kept = kept.sealed_by(keys);
         }
         Ok(Self { parts: Arc::new(parts), seen: Arc::new(Seen { who, kept }) })
     }
@@ -196,18 +194,5 @@ impl Service {
         if let Err(error) = self.seen.kept.leave_runs(&self.parts.owner).await {
             tracing::warn!(%error, "could not release runs; other processes take them over later");
         }
-    }
-}
-
-/// Encrypts the rows next to the threads with the keys of the threads.
-struct Sealing(Keyring);
-
-impl Seal for Sealing {
-    fn seal(&self, what: &str, owner: Uuid, plain: &str) -> Result<String, Cause> {
-        Ok(STANDARD.encode(self.0.seal_beside(what, owner, plain.as_bytes().to_vec())?))
-    }
-
-    fn open(&self, what: &str, owner: Uuid, sealed: &str) -> Result<String, Cause> {
-        Ok(String::from_utf8(self.0.open_beside(what, owner, &STANDARD.decode(sealed)?)?)?)
     }
 }

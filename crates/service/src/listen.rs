@@ -71,7 +71,7 @@ pub struct Listener {
     is_open: bool,
     /// Calls when the run has ended in this process.
     ended: EndCalls,
-    /// The log said that a run of the engine has ended.
+    /// Whether the log contains the end of one of the engine's runs.
     may_have_ended: bool,
 }
 
@@ -179,7 +179,7 @@ impl Listener {
             };
             match event {
                 Some(Ok(event)) if self.run.last_event.is_some_and(|last| event.id > last) => {
-                    // It belongs to a later run; events of this one were dropped meanwhile.
+                    // It belongs to a later run; events of this one were dropped since.
                     self.read = event.id;
                 }
                 Some(Ok(event)) => self.unread = Some(event),
@@ -277,7 +277,7 @@ impl Listener {
             RunEvent::Published { payload, .. } if is_hosted => {
                 HostedEvent::read(&payload).map(ThreadChange::Hosted)
             }
-            // Its nodes run elsewhere, and their tasks are told from there.
+            // Its process runs the nodes, and reports their tasks.
             RunEvent::TaskStarted { .. } | RunEvent::TaskEnded { .. } if is_hosted => None,
             RunEvent::StepRestarted { .. } => {
                 self.pieces.begin_again();
@@ -326,7 +326,7 @@ impl Listener {
         let thread = ThreadId(self.run.thread);
         let store = self.service.runtime().store();
         let row = store.history(thread, Some(step + 1), 1).await?.pop();
-        // One that was dropped meanwhile is known by later states.
+        // Later states contain a step that was dropped since.
         let Some(row) = row.filter(|row| row.seq == step) else {
             self.pieces.end_step(step);
             return Ok(None);

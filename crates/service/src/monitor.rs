@@ -1,5 +1,6 @@
 //! The background work of a process: heartbeats, stop requests, and a search for runs without a process.
 
+use std::sync::Arc;
 use std::sync::atomic::Ordering;
 use std::time::Duration;
 
@@ -105,11 +106,10 @@ impl Service {
 
     /// Archives threads that are older than the settings permit, in the background, unless this process is at it.
     fn archive(&self) {
-        if self.runtime().settings().archive.dir.is_none()
-            || self.parts.is_archiving.swap(true, Ordering::AcqRel)
-        {
+        if self.runtime().settings().archive.dir.is_none() {
             return;
         }
+        let Ok(turn) = Arc::clone(&self.parts.archiving).try_lock_owned() else { return };
         let service = self.clone();
         self.parts.tasks.spawn(async move {
             let settings = service.runtime().settings();
@@ -127,13 +127,13 @@ impl Service {
                     tracing::warn!(%error, "could not archive threads; trying again in an hour");
                 }
             }
-            service.parts.is_archiving.store(false, Ordering::Release);
+            drop(turn);
         });
     }
 
     async fn look_after_own(&self, beats: bool) -> Result<()> {
         let owner = self.parts.owner.as_str();
-        if beats && self.is_driving() {
+        if beats && !self.parts.driven.lock().is_empty() {
             self.kept().beat(owner, clock::now()).await?;
         }
         for (run, cancel) in self.kept().runs_of(owner).await? {
@@ -228,7 +228,7 @@ impl Service {
     }
 }
 
-/// Says why a look failed, now and then.
+/// Logs why a look failed, now and then.
 fn warn_of(looked: Result<()>, beats: bool, what: &str) {
     if let Err(error) = looked
         && beats

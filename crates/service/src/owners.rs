@@ -63,7 +63,11 @@ impl Service {
     }
 
     /// Returns the user who owns the thread, if there is one: as stored, or from a turn of the command line.
-    async fn user_of(&self, thread: ThreadId, target: &RunTarget) -> Result<Option<String>> {
+    pub(super) async fn user_of(
+        &self,
+        thread: ThreadId,
+        target: &RunTarget,
+    ) -> Result<Option<String>> {
         if target.user.is_some() {
             return Ok(target.user.clone());
         }
@@ -124,14 +128,6 @@ impl Service {
     pub(super) async fn give(&self, thread: ThreadId, user: &str) -> Result<()> {
         let owner = self.kept().give_thread(thread.0, user, clock::now()).await?;
         if owner.is_none_or(|owner| owner == user) { Ok(()) } else { Err(Error::OthersThread) }
-    }
-
-    /// Makes a copy of a thread the user's whose the thread is.
-    pub(super) async fn give_copy(&self, from: ThreadId, copy: ThreadId) -> Result<()> {
-        match self.user_of(from, &self.target(from).await?).await? {
-            Some(user) => self.give(copy, &user).await,
-            None => Ok(()),
-        }
     }
 
     /// Refuses to continue with a thread whose user was disabled, no matter who asks for it.

@@ -16,7 +16,7 @@ pub(super) struct PartialMessages(BTreeMap<(u64, u32), MessageSoFar>);
 #[derive(Clone, Debug, Default)]
 struct MessageSoFar {
     text: String,
-    /// How much of it the attempt under way has said again.
+    /// The part of it that the active attempt has repeated.
     again: Option<String>,
     /// How often another text than before was begun.
     versions: u32,
@@ -196,7 +196,7 @@ mod tests {
         for sent in 1..whole.len() {
             let mut pieces = PartialMessages::default();
             pieces.take(1, (3, 0), "qa".into(), whole[..sent].into());
-            // Another process reads the answer back and tells none of it again.
+            // Another process reads the answer back and sends none of it again.
             pieces.begin_again();
             let rest = pieces.rest(1, 3, &written(whole));
             let [ThreadChange::Piece { piece, text, message, .. }] = rest.as_slice() else {
@@ -206,9 +206,9 @@ mod tests {
             assert_eq!(*message, message_id(1, 3, "qa"));
         }
         let mut pieces = PartialMessages::default();
-        assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "nothing of it was told");
+        assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "no piece was sent");
         pieces.take(1, (3, 0), "qa".into(), whole.into());
-        assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "all of it was told");
+        assert!(pieces.rest(1, 3, &written(whole)).is_empty(), "all of it was sent");
         assert!(pieces.rest(1, 3, &written("Another answer.")).is_empty());
     }
 }

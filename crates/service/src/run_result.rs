@@ -75,7 +75,7 @@ impl Service {
 
     /// Reads the newest state of a thread; after an input, with the message that the next step takes in from it.
     pub(super) async fn newest_state(&self, info: &ThreadInfo) -> Result<Option<ThreadState>> {
-        // Of a graph that this program does not have, nobody here can tell the state.
+        // Without its graph, this program cannot read the state.
         let graph = self.runtime().graph(&info.graph).ok().filter(|_| info.head > 0);
         let Some(graph) = graph else { return Ok(None) };
         let store = self.runtime().store();

@@ -158,7 +158,7 @@ impl Service {
             due_at: accept.due_at.unwrap_or(now),
             only_at,
         };
-        // First, so that no run ends of which nobody would be told.
+        // First, so that no run ends without its messages.
         for delivery in accept.deliveries.iter().chain(&reported) {
             self.kept().add_delivery(id, delivery, now).await?;
         }

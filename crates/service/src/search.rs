@@ -1,8 +1,9 @@
 //! Threads by the words of their titles, and the words of conversations. Titles can be encrypted in the database, so
 //! queries cannot search them.
 
-use super::kept::{Listed, ThreadFilter};
-use super::{ClientStatus, Error, Result, Service, StatesOf, ThreadView};
+use super::kept::{Listed, ThreadFilter, ThreadMeta};
+use super::{Error, Result, Service, StatesOf, ThreadView};
+use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::conversation_words;
 
@@ -19,16 +20,16 @@ impl ThreadView {
     /// Returns the title of a thread: the one that was set, or its first words.
     #[must_use]
     pub fn title(&self) -> Option<String> {
-        let named = self.meta.metadata["title"].as_str().filter(|title| !title.trim().is_empty());
-        if let Some(named) = named {
-            return Some(named.to_owned());
-        }
-        if let Some(named) = self.info.shown_title() {
-            return Some(named.into_owned());
-        }
-        let first = self.state.as_ref()?.first_message()?;
-        Some(first.chars().take(TITLE).collect())
+        set_title(&self.meta, &self.info).or_else(|| {
+            let first = self.state.as_ref()?.first_message()?;
+            Some(first.chars().take(TITLE).collect())
+        })
     }
+}
+
+fn set_title(meta: &ThreadMeta, info: &ThreadInfo) -> Option<String> {
+    let of_client = meta.metadata["title"].as_str().filter(|title| !title.trim().is_empty());
+    of_client.map(str::to_owned).or_else(|| Some(info.shown_title()?.into_owned()))
 }
 
 impl Service {
@@ -89,28 +90,14 @@ impl Service {
         words: &str,
         states: StatesOf,
     ) -> Result<Option<ThreadView>> {
-        let info = match self.info(ThreadId(one.id)).await {
-            Ok(info) => info,
-            // Deleted at this moment.
-            Err(Error::UnknownThread(_)) => return Ok(None),
-            Err(error) => return Err(error),
-        };
+        // Deleted at this moment.
+        let Some(info) = self.known(ThreadId(one.id)).await? else { return Ok(None) };
         let has = |title: String| title.to_lowercase().contains(words);
-        let unread = ThreadView {
-            info,
-            status: ClientStatus::Idle,
-            meta: one.meta,
-            state: None,
-            open: Vec::new(),
-            asking: Vec::new(),
-            was_stopped: false,
-            failure: None,
-        };
-        if unread.title().is_some_and(|title| !has(title)) {
+        if set_title(&one.meta, &info).is_some_and(|title| !has(title)) {
             return Ok(None);
         }
-        let states = states.of_listed(&unread.info);
-        let view = self.view(unread.info, unread.meta, one.has_open_run, states).await?;
+        let states = states.of_listed(&info);
+        let view = self.view(info, one.meta, one.has_open_run, states).await?;
         Ok(view.title().is_some_and(has).then_some(view))
     }
 }

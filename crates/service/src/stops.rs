@@ -8,7 +8,7 @@
 use std::collections::HashMap;
 use std::time::Duration;
 
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 
 use perihelion_database::Database;
 use tokio_util::sync::CancellationToken;
@@ -123,9 +123,8 @@ async fn until_at_rest(
 }
 
 /// The threads that this process holds, each with the token that ends its run.
-#[derive(Debug)]
 pub struct Stops {
-    /// The rows of the requests; without them nobody can ask.
+    /// The rows of the requests; `None` if there can be none.
     kept: Option<Kept>,
     running: Mutex<HashMap<ThreadId, CancellationToken>>,
 }
@@ -140,12 +139,12 @@ impl Stops {
     /// Registers a thread whose run is about to begin; the returned token is cancelled when the run must end.
     pub fn register(&self, thread: ThreadId) -> CancellationToken {
         let withdrawn = CancellationToken::new();
-        self.running().insert(thread, withdrawn.clone());
+        self.running.lock().insert(thread, withdrawn.clone());
         withdrawn
     }
 
     pub fn release(&self, thread: ThreadId) {
-        self.running().remove(&thread);
+        self.running.lock().remove(&thread);
     }
 
     /// Polls for stop requests while it is awaited.
@@ -153,7 +152,7 @@ impl Stops {
         let Some(kept) = &self.kept else { return };
         loop {
             clock::sleep(LOOK_EVERY).await;
-            if self.running().is_empty() {
+            if self.running.lock().is_empty() {
                 continue;
             }
             if let Err(error) = self.look(kept).await {
@@ -164,14 +163,10 @@ impl Stops {
 
     async fn look(&self, kept: &Kept) -> Result<(), kept::Error> {
         for thread in kept.asked_of_holders().await? {
-            if let Some(withdrawn) = self.running().get(&ThreadId(thread)) {
+            if let Some(withdrawn) = self.running.lock().get(&ThreadId(thread)) {
                 withdrawn.cancel();
             }
         }
         Ok(())
-    }
-
-    fn running(&self) -> MutexGuard<'_, HashMap<ThreadId, CancellationToken>> {
-        self.running.lock()
     }
 }

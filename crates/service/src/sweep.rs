@@ -1,10 +1,10 @@
 //! Deletes threads that were created for one run each, in the background.
 
-use std::sync::atomic::Ordering;
+use std::sync::Arc;
 
 use chrono::TimeDelta;
 
-use super::{Error, Result, Service};
+use super::{Result, Service};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 
@@ -17,15 +17,13 @@ const PAGE: u32 = 256;
 impl Service {
     /// Begins to delete the threads whose time has come, unless this process is at it.
     pub(super) fn sweep(&self) {
-        if self.parts.is_sweeping.swap(true, Ordering::AcqRel) {
-            return;
-        }
+        let Ok(turn) = Arc::clone(&self.parts.sweeping).try_lock_owned() else { return };
         let service = self.clone();
         self.parts.tasks.spawn(async move {
             if let Err(error) = service.sweep_all().await {
                 tracing::debug!(%error, "could not list temporary threads; trying again");
             }
-            service.parts.is_sweeping.store(false, Ordering::Release);
+            drop(turn);
         });
     }
 
@@ -42,7 +40,7 @@ impl Service {
                     passed += 1;
                     continue;
                 }
-                // One that cannot be deleted holds up no other.
+                // A thread that cannot be deleted does not delay the others.
                 if let Err(error) = self.driving_for(tenant).sweep_one(ThreadId(*thread)).await {
                     tracing::debug!(%error, %thread, "could not delete a temporary thread; trying again");
                     passed += 1;
@@ -55,10 +53,9 @@ impl Service {
     }
 
     pub(super) async fn sweep_one(&self, thread: ThreadId) -> Result<()> {
-        match self.info(thread).await {
-            Ok(info) => self.remove_thread(&info).await,
-            Err(Error::UnknownThread(_)) => Ok(()),
-            Err(error) => Err(error),
+        match self.known(thread).await? {
+            Some(info) => self.remove_thread(&info).await,
+            None => Ok(()),
         }
     }
 }

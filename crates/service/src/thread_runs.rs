@@ -63,7 +63,7 @@ impl BegunRuns {
         if self.log.is_none() && self.service.info(self.thread).await.is_ok() {
             let mark = self.service.runtime().store().event_position(self.thread).await?;
             self.log = Some(self.service.runtime().bus().subscribe(self.thread, mark.last));
-            // One that began between both looks told of it before the subscription.
+            // One that began between both looks published that before the subscription.
             return self.look().await;
         }
         match &mut self.log {

@@ -110,11 +110,8 @@ impl Service {
         metadata: &Value,
     ) -> Result<(ThreadId, bool)> {
         let thread = named.unwrap_or_default();
-        if named.is_some() {
-            match self.info(thread).await {
-                Err(Error::UnknownThread(_)) => {}
-                found => return found.map(|_| (thread, false)),
-            }
+        if named.is_some() && self.known(thread).await?.is_some() {
+            return Ok((thread, false));
         }
         self.check_room().await?;
         match self.create_thread(thread, metadata).await {
@@ -129,9 +126,14 @@ impl Service {
     /// # Errors
     /// [`Error::UnknownThread`], also for one of another graph's or tenant's.
     pub async fn info(&self, thread: ThreadId) -> Result<ThreadInfo> {
+        self.known(thread).await?.ok_or(Error::UnknownThread(thread))
+    }
+
+    /// Returns a thread's row as [`Service::info`] does; `None` for an unknown one.
+    pub(super) async fn known(&self, thread: ThreadId) -> Result<Option<ThreadInfo>> {
         match self.runtime().store().info(thread).await {
-            Ok(info) if info.root.is_none() && info.tenant == self.tenant() => Ok(info),
-            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Err(Error::UnknownThread(thread)),
+            Ok(info) if info.root.is_none() && info.tenant == self.tenant() => Ok(Some(info)),
+            Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Ok(None),
             Err(error) => Err(error.into()),
         }
     }
@@ -177,14 +179,9 @@ impl Service {
 
     /// Reads a thread that was found; `None` when it was deleted at this moment.
     async fn listed(&self, one: Listed, states: StatesOf) -> Result<Option<ThreadView>> {
-        match self.info(ThreadId(one.id)).await {
-            Ok(info) => {
-                let states = states.of_listed(&info);
-                self.view(info, one.meta, one.has_open_run, states).await.map(Some)
-            }
-            Err(Error::UnknownThread(_)) => Ok(None),
-            Err(error) => Err(error),
-        }
+        let Some(info) = self.known(ThreadId(one.id)).await? else { return Ok(None) };
+        let states = states.of_listed(&info);
+        self.view(info, one.meta, one.has_open_run, states).await.map(Some)
     }
 
     pub(super) async fn view(
@@ -330,14 +327,20 @@ impl Service {
         let graph = self.runtime().graph(&info.graph).ok().map(AsRef::as_ref);
         let title = info.title.clone();
         let fork = self.runtime().threads().fork(thread, info.head, copy, title, graph).await?;
-        if let Some(graph) = graph
-            && let Err(error) = graph.ask("copy", json!({ "thread": copy })).await
-        {
+        let noted = async {
+            if let Some(graph) = graph {
+                graph.ask("copy", json!({ "thread": copy })).await?;
+            }
+            if let Some(user) = self.user_of(thread, &self.target(thread).await?).await? {
+                self.give(copy, &user).await?;
+            }
+            Ok::<_, Error>(self.kept().note_copy(copy.0, &meta, clock::now()).await?)
+        };
+        if let Err(error) = noted.await {
+            // Without its owner, it would be anyone's.
             self.remove_thread(&fork).await?;
-            return Err(error.into());
+            return Err(error);
         }
-        self.kept().note_copy(copy.0, &meta, clock::now()).await?;
-        self.give_copy(thread, copy).await?;
         Ok(copy)
     }
 }

@@ -59,21 +59,15 @@ const EXECUTED: &str = "FROM audit a WHERE a.thread_id = r.thread_id AND a.actio
 
 impl Kept {
     pub async fn find_runs(&self, search: &RunSearch) -> Result<Vec<FoundRun>> {
-        let rows = self.of_tenant().fetch_all(&self.page_of_runs(search, "").build()).await?;
+        let rows = self.of_tenant().fetch_all(&self.page_of_runs(search).build()).await?;
         rows.iter().map(|row| self.read_found(row)).collect()
     }
 
-    /// Returns how the database would find runs, a line a step: for finding out why it is slow.
-    pub async fn plan_of_runs(&self, search: &RunSearch) -> Result<Vec<String>> {
-        self.plan(|before| self.page_of_runs(search, before)).await
-    }
-
     /// Puts the query for a page together: the runs, and then what is listed of each.
-    fn page_of_runs(&self, search: &RunSearch, before: &str) -> Statement {
+    pub(crate) fn page_of_runs(&self, search: &RunSearch) -> Statement {
         let columns = Run::COLUMNS;
         let list = self.database.dialect().pick("json_group_array", "jsonb_agg");
-        let mut find = self.statement(before);
-        find.text(&format!(
+        let mut find = self.statement(&format!(
             "SELECT {columns}, graph_name, user_name, title, tokens, nano_usd, {NUMBER} AS number, \
              (SELECT {list}(DISTINCT a.details ->> 'agent') {EXECUTED}) AS agents FROM (SELECT r.*, t.graph AS graph_name, \
              m.user_id AS user_name, m.metadata ->> 'title' AS title FROM service_run r JOIN thread t ON t.id = r.thread_id \

@@ -98,7 +98,7 @@ impl Kept {
         Ok(Cron { payload, work, ..read })
     }
 
-    /// Keeps a new cron, or the new state of one; returns `false` if that was deleted meanwhile.
+    /// Stores a new cron, or the new state of one; returns `false` if it was deleted since.
     pub async fn put_cron(&self, cron: &Cron, is_new: bool) -> Result<bool> {
         let put = if is_new {
             "INSERT INTO service_cron (id, tenant, assistant, thread_id, schedule, timezone, keeps_thread, user_id, \

@@ -10,7 +10,7 @@ pub enum Error {
     #[error(transparent)]
     Database(#[from] perihelion_database::Error),
     #[error("cannot encrypt or decrypt a stored value: {0}")]
-    Sealed(#[source] crate::Cause),
+    Sealed(#[source] perihelion_database::Cause),
     #[error("unknown thread: {0}")]
     UnknownThread(Uuid),
 }

@@ -32,15 +32,14 @@ pub use ends::{Ended, RunEnding};
 pub use error::{Error, Result};
 pub use items::{Item, ItemFilter};
 pub use listing::{COUNTED, Listed, ThreadFilter, ThreadOrder};
-pub use perihelion_database::Cause;
 pub use runs::{Begin, NewRun, Position, Run, RunFilter, RunTarget};
-pub use seal::Seal;
 pub use threads::ThreadMeta;
 pub use words::{Cancel, Multitask, RunStatus};
 
 use std::sync::Arc;
 
-use perihelion_database::{Database, Dialect, Query, StoredRow, query};
+use perihelion_database::{Database, Query, StoredRow, query};
+use perihelion_engine::checkpoint::Keyring;
 
 /// The rows of one tenant.
 ///
@@ -50,18 +49,12 @@ use perihelion_database::{Database, Dialect, Query, StoredRow, query};
 pub struct Kept {
     database: Database,
     tenant: String,
-    seal: Option<Arc<dyn Seal>>,
-}
-
-impl std::fmt::Debug for Kept {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Kept").field("tenant", &self.tenant).finish_non_exhaustive()
-    }
+    keys: Option<Arc<Keyring>>,
 }
 
 impl Kept {
     pub fn new(database: Database, tenant: &str) -> Self {
-        Self { database, tenant: tenant.to_owned(), seal: None }
+        Self { database, tenant: tenant.to_owned(), keys: None }
     }
 
     #[must_use]
@@ -80,16 +73,6 @@ impl Kept {
 
     fn statement(&self, text: &str) -> sql::Statement {
         sql::Statement::new(self.database.dialect(), text)
-    }
-
-    /// Returns how the database would perform a statement, which gets the words before it.
-    async fn plan(&self, of: impl Fn(&str) -> sql::Statement) -> Result<Vec<String>> {
-        let (explain, column) = match self.database.dialect() {
-            Dialect::Sqlite => ("EXPLAIN QUERY PLAN ", 3),
-            Dialect::Postgres => ("EXPLAIN ", 0),
-        };
-        let rows = self.of_tenant().fetch_all(&of(explain).build()).await?;
-        rows.iter().map(|row| Ok(row.get(column)?)).collect()
     }
 
     /// Begins a statement that reads the tenant's rows of a table, for conditions to follow.
@@ -122,3 +105,6 @@ impl Kept {
         self.database.close().await;
     }
 }
+
+#[cfg(test)]
+mod plans_tests;

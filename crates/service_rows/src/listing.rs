@@ -79,7 +79,7 @@ struct Part {
 impl Kept {
     /// Lists threads, and their total number up to [`COUNTED`] behind the page.
     pub async fn threads(&self, filter: &ThreadFilter) -> Result<(Vec<Listed>, u64)> {
-        let rows = self.of_tenant().fetch_all(&self.page(filter, "").build()).await?;
+        let rows = self.of_tenant().fetch_all(&self.page(filter).build()).await?;
         let read = |row: &Row| {
             let meta = ThreadMeta::read(row, 1)?;
             Ok::<_, Error>(Listed {
@@ -144,11 +144,6 @@ impl Kept {
         Ok(self.of_tenant().rows(&find.build()).await?)
     }
 
-    /// Returns how the database would read a list, a line a step: for finding out why one is slow.
-    pub async fn plan_of_threads(&self, filter: &ThreadFilter) -> Result<Vec<String>> {
-        self.plan(|before| self.page(filter, before)).await
-    }
-
     async fn count(&self, filter: &ThreadFilter, most: Option<u32>) -> Result<u64> {
         let mut find = self.statement("SELECT count(*) FROM (SELECT 1");
         find.text(PLACE);
@@ -161,11 +156,11 @@ impl Kept {
     }
 
     /// Puts the question for a page together: the first rows of each part, and of those the page.
-    fn page(&self, filter: &ThreadFilter, before: &str) -> Statement {
+    pub(crate) fn page(&self, filter: &ThreadFilter) -> Statement {
         let direction = if filter.ascending { " ASC" } else { " DESC" };
-        let mut find = self.statement(before);
         // Runs are counted for the page alone, not for what is left out before it.
-        find.text("SELECT t.id, t.metadata, t.config, t.updated_at, ").text(HAS_OPEN_RUN);
+        let mut find = self.statement("SELECT t.id, t.metadata, t.config, t.updated_at, ");
+        find.text(HAS_OPEN_RUN);
         find.text(", t.user_id FROM (SELECT t.id, t.place, m.metadata, m.config, m.updated_at, m.user_id FROM (");
         for (index, Part { condition, order }) in parts(filter).iter().enumerate() {
             find.text(if index == 0 { "" } else { " UNION ALL " });

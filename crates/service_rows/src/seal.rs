@@ -1,44 +1,45 @@
 //! The columns that only the service itself reads: the requests of runs and their clients' metadata, their errors, and
 //! secrets of addresses.
 //!
-//! A value is encrypted for its row and column, if there is a [`Seal`]; earlier plain values are read unchanged.
+//! A value is encrypted for its row and column by the keys of the threads, if there are any; earlier plain values are
+//! read unchanged.
 
 use std::sync::Arc;
 
-use perihelion_database::Value;
+use base64::Engine as _;
+use base64::engine::general_purpose::STANDARD;
+use perihelion_database::{Cause, Value};
+use perihelion_engine::checkpoint::Keyring;
 use serde_json::{Value as Json, json};
 use uuid::Uuid;
 
-use crate::{Cause, Error, Kept, Result};
+use crate::{Error, Kept, Result};
 
 /// The key of a sealed value in its place.
 const KEY: &str = "sealed";
 
 const PREFIX: &str = "sealed:";
 
-pub trait Seal: Send + Sync {
-    /// Encrypts a value for the column `what` of the row `owner`.
-    fn seal(&self, what: &str, owner: Uuid, plain: &str) -> Result<String, Cause>;
+fn sealed(keys: &Keyring, what: &str, owner: Uuid, plain: String) -> Result<String> {
+    let sealed = keys.seal_beside(what, owner, plain.into_bytes());
+    sealed.map(|bytes| STANDARD.encode(bytes)).map_err(|error| Error::Sealed(error.into()))
+}
 
-    /// Decrypts a value of the column `what` of the row `owner`.
-    fn open(&self, what: &str, owner: Uuid, sealed: &str) -> Result<String, Cause>;
+fn opened(keys: &Keyring, what: &str, owner: Uuid, sealed: &str) -> Result<String, Cause> {
+    Ok(String::from_utf8(keys.open_beside(what, owner, &STANDARD.decode(sealed)?)?)?)
 }
 
 impl Kept {
     /// Encrypts the columns that only the service reads.
     #[must_use]
-    pub fn sealed_by(mut self, seal: Arc<dyn Seal>) -> Self {
-        self.seal = Some(seal);
-        self
+    pub fn sealed_by(self, keys: Keyring) -> Self {
+        Self { keys: Some(Arc::new(keys)), ..self }
     }
 
     pub(crate) fn shut(&self, what: &str, owner: Uuid, value: &Json) -> Result<Json> {
-        match &self.seal {
+        match &self.keys {
             None => Ok(value.clone()),
-            Some(seal) => {
-                let sealed = seal.seal(what, owner, &value.to_string()).map_err(Error::Sealed)?;
-                Ok(json!({ KEY: sealed }))
-            }
+            Some(keys) => Ok(json!({ KEY: sealed(keys, what, owner, value.to_string())? })),
         }
     }
 
@@ -59,12 +60,9 @@ impl Kept {
     }
 
     pub(crate) fn shut_text(&self, what: &str, owner: Uuid, text: &str) -> Result<String> {
-        match &self.seal {
+        match &self.keys {
             None => Ok(text.to_owned()),
-            Some(seal) => {
-                let sealed = seal.seal(what, owner, text).map_err(Error::Sealed)?;
-                Ok(format!("{PREFIX}{sealed}"))
-            }
+            Some(keys) => Ok(format!("{PREFIX}{}", sealed(keys, what, owner, text.to_owned())?)),
         }
     }
 
@@ -77,7 +75,7 @@ impl Kept {
 
     fn open(&self, what: &str, owner: Uuid, sealed: &str) -> Result<String> {
         let missing = || Error::Sealed("no encryption key is set".into());
-        let seal = self.seal.as_ref().ok_or_else(missing)?;
-        seal.open(what, owner, sealed).map_err(Error::Sealed)
+        let keys = self.keys.as_ref().ok_or_else(missing)?;
+        opened(keys, what, owner, sealed).map_err(Error::Sealed)
     }
 }

@@ -234,3 +234,12 @@ impl Statement {
         self.values.into_iter().fold(query(AssertSqlSafe(self.text)), Query::bind)
     }
 }
+
+#[cfg(test)]
+impl Statement {
+    /// Asks how the database would perform the statement, instead of performing it.
+    pub(crate) fn explained(mut self) -> Query {
+        self.text.insert_str(0, self.dialect.pick("EXPLAIN QUERY PLAN ", "EXPLAIN "));
+        self.build()
+    }
+}

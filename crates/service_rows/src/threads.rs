@@ -40,14 +40,6 @@ impl ThreadMeta {
             origins: origins.unwrap_or_default(),
         })
     }
-
-    fn stored_config(&self) -> Json {
-        let mut config = self.config.clone();
-        if !self.origins.is_empty() {
-            config[ORIGINS] = json!(self.origins);
-        }
-        config
-    }
 }
 
 impl Kept {
@@ -69,7 +61,9 @@ impl Kept {
     }
 
     pub async fn note_copy(&self, copy: Uuid, meta: &ThreadMeta, now: DateTime<Utc>) -> Result<()> {
-        self.note_thread(copy, &meta.metadata, Some(&meta.stored_config()), now).await
+        let mut config = meta.config.clone();
+        config[ORIGINS] = json!(meta.origins);
+        self.note_thread(copy, &meta.metadata, Some(&config), now).await
     }
 
     /// Merges metadata and configuration into those of a thread, key by key.

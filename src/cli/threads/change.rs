@@ -158,7 +158,8 @@ pub(super) async fn update(
     let graph = graphs::to_use(settings, threads, thread).await?;
     let node = args.as_node.as_deref().unwrap_or(END);
     check_node(graph.as_ref(), node)?;
-    let edit = Edit { update: Value::Object(fields), as_node: Some(node), ..Edit::default() };
+    let as_node = Some(node.to_owned());
+    let edit = Edit { update: Value::Object(fields), as_node, ..Edit::default() };
     let step = graph.edit(thread, edit).await?;
     let next = next_after(threads, thread, step).await?;
     if args.json {

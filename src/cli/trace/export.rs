@@ -109,7 +109,7 @@ pub(super) async fn serve(settings: Settings, args: ServeArgs) -> Result<Exit> {
     let signals = Signals::listen()?;
     let store = open_store(&settings).await?;
     let finder = trace_finder(Arc::clone(&store), &settings);
-    let metrics = Metrics::new(&settings, Arc::clone(&store))?;
+    let metrics = Metrics::new(&settings, Arc::clone(&store), None)?;
     let mut router = api::jaeger::router(finder).merge(api::metrics::router(metrics));
     if let Some(directory) = &args.ui {
         router = router.fallback_service(api::jaeger::interface(directory));

@@ -105,6 +105,12 @@ async fn a_document_that_cannot_be_added_is_refused_with_a_code() {
     let code = one["code"].as_str().unwrap();
     assert!(code.starts_with("documents."), "{one}");
     refused.says(&format!("error[{code}]: {}", one["error"].as_str().unwrap()));
+    // A file of a terabyte, of which the disk has nothing, is not read.
+    std::fs::File::create(world.path("huge.csv")).unwrap().set_len(1 << 40).unwrap();
+    let refused = world.run(&["documents", "add", "huge.csv", "--json"]).await.code(1);
+    let one = &refused.json()["documents"][0];
+    assert_eq!(one["code"], "runtime.document", "{one}");
+    assert!(one["error"].as_str().unwrap().contains("the document is too large"), "{one}");
 }
 
 #[tokio::test]

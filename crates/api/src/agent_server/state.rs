@@ -161,8 +161,7 @@ pub(super) async fn update(
     };
     refuse_while_run(&app, thread).await?;
     check_removals(graph.as_ref(), thread, at.unwrap_or(info.head), &written).await?;
-    let as_node = update.as_node.as_deref();
-    let edit = Edit { update: written, as_node, at, ..Edit::default() };
+    let edit = Edit { update: written, as_node: update.as_node, at, ..Edit::default() };
     let step = runtime.edit(thread, edit).await?;
     edited(&app, thread, step).await
 }

@@ -85,22 +85,19 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
 }
 
 /// A step to write, and its author node.
-type Step<'a> = (Value, Option<&'a str>);
+type Step = (Value, Option<String>);
 
-fn steps<'a>(
-    graph: &dyn Served,
-    supersteps: &'a [Object<Superstep>],
-) -> Result<Vec<Step<'a>>, Refusal> {
+fn steps(graph: &dyn Served, supersteps: &[Object<Superstep>]) -> Result<Vec<Step>, Refusal> {
     let updates = supersteps.iter().flat_map(|Object(step)| &step.updates);
     let read = updates.map(|Object(StateUpdate { values, as_node, command })| {
         let why = "supersteps: command is not supported; pass its update as values and the node as as_node";
         refuse(command.as_ref(), why)?;
-        Ok((wire::read_update(graph, values)?, as_node.as_deref()))
+        Ok((wire::read_update(graph, values)?, as_node.clone()))
     });
     read.collect()
 }
 
-async fn write(app: &AppState, thread: ThreadId, steps: Vec<Step<'_>>) -> Result<(), Refusal> {
+async fn write(app: &AppState, thread: ThreadId, steps: Vec<Step>) -> Result<(), Refusal> {
     for (written, as_node) in steps {
         let edit = Edit { update: written, as_node, ..Edit::default() };
         app.service.runtime().edit(thread, edit).await?;

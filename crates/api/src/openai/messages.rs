@@ -107,7 +107,7 @@ pub(super) async fn thread_for(
     let (thread, _) = service.thread_for_turn(None, &json!({})).await?;
     if !before.is_empty() {
         let update = json!({ "messages": before });
-        let edit = Edit { update, as_node: Some(END), ..Edit::default() };
+        let edit = Edit { update, as_node: Some(END.to_owned()), ..Edit::default() };
         let edited = service.runtime().edit(thread, edit).await;
         service.unless_refused(Some(thread), edited).await?;
     }

@@ -56,7 +56,7 @@ pub struct About {
     pub context_schema: Value,
     /// The field of the state that is a list of messages, if one is.
     pub messages: Option<String>,
-    /// Whether another program runs it, which tells its events itself.
+    /// Whether another program runs it and streams its events.
     pub is_hosted: bool,
     /// What that program decides about requests to the service.
     #[serde(skip)]
@@ -85,14 +85,14 @@ pub struct FoldedStep {
 pub const ALONG: &str = "__perihelion_along__";
 
 #[derive(Clone, Debug, Default)]
-pub struct Edit<'a> {
+pub struct Edit {
     /// The fields that are written, by name; they are merged by the graph's reducers.
     pub update: Value,
     /// The author node; `None` means the node that ran last.
-    pub as_node: Option<&'a str>,
+    pub as_node: Option<String>,
     /// In the edit of a run, the nodes that run next, by name or as a hosted graph's Sends; empty means the successors of
     /// the author node.
-    pub goto: Option<&'a [Value]>,
+    pub goto: Option<Vec<Value>>,
     /// The step that the thread goes back to first.
     pub at: Option<u64>,
     /// The head of the thread for which the update was made; the edit of a thread that moved since is rejected.
@@ -132,7 +132,7 @@ pub trait Served: Send + Sync {
     ///
     /// # Errors
     /// As [`perihelion_engine::runner::Runner::update_state_and_go`]; a rejected edit changes no row.
-    async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error>;
+    async fn edit(&self, thread: ThreadId, edit: Edit) -> Result<u64, Error>;
 
     /// Returns a thread to an earlier step, and returns its new head.
     async fn go_back(&self, thread: ThreadId, to: u64) -> Result<u64, Error>;
@@ -185,12 +185,6 @@ type Open = dyn Fn(&GraphParts, Setup) -> Result<Arc<dyn Served>, Error> + Send 
 #[must_use]
 #[derive(Clone, Default)]
 pub struct Graphs(BTreeMap<String, Arc<Open>>);
-
-impl std::fmt::Debug for Graphs {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_set().entries(self.0.keys()).finish()
-    }
-}
 
 impl Graphs {
     pub fn new() -> Self {
@@ -298,8 +292,8 @@ impl Runtime {
         if let Some(own) = self.own_graph(&name) {
             return Ok(Arc::clone(own));
         }
-        let graph =
-            Graphs::new().offline(self.settings(), self.plugins.kinds(), &name, self.store())?;
+        let kinds = &self.plugins.kinds;
+        let graph = Graphs::new().offline(self.settings(), kinds, &name, self.store())?;
         graph.ok_or(Error::UnknownGraph(name))
     }
 

@@ -6,7 +6,7 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Map, Value, json};
 
-use super::typed::{Hooks, Typed};
+use super::typed::{ReadInput, Typed};
 use super::{About, GraphParts, Graphs, Screens, Served};
 use crate::Error;
 use perihelion_engine::graph::{BuildError, Graph, State};
@@ -21,7 +21,7 @@ type Build<S> = dyn Fn(&GraphParts) -> Result<Arc<Graph<S>>, BuildError> + Send 
 pub struct OwnGraph<S: State> {
     build: Box<Build<S>>,
     about: About,
-    hooks: Hooks<S>,
+    input: Option<Arc<ReadInput<S>>>,
 }
 
 impl<S: State> OwnGraph<S> {
@@ -36,7 +36,7 @@ impl<S: State> OwnGraph<S> {
         build: impl Fn(&GraphParts) -> Result<Arc<Graph<S>>, BuildError> + Send + Sync + 'static,
     ) -> Self {
         let about = about::<S>(name);
-        Self { build: Box::new(build), about, hooks: Hooks::default() }
+        Self { build: Box::new(build), about, input: None }
     }
 
     pub fn description(mut self, text: &str) -> Self {
@@ -50,8 +50,7 @@ impl<S: State> OwnGraph<S> {
         read: impl Fn(I) -> S::Update + Send + Sync + 'static,
     ) -> Self {
         self.about.input_schema = schema_of::<I>();
-        self.hooks.input =
-            Some(Arc::new(move |given: Value| serde_json::from_value(given).map(&read)));
+        self.input = Some(Arc::new(move |given: Value| serde_json::from_value(given).map(&read)));
         self
     }
 
@@ -93,7 +92,7 @@ impl Graphs {
         graph: OwnGraph<S>,
         wrap: impl Fn(Arc<dyn Served>, &GraphParts) -> Arc<dyn Served> + Send + Sync + 'static,
     ) -> Self {
-        let OwnGraph { build, about, hooks } = graph;
+        let OwnGraph { build, about, input } = graph;
         let name = about.name.clone();
         let about = Arc::new(about);
         self.0.insert(
@@ -103,7 +102,9 @@ impl Graphs {
                 if built.name() != about.name {
                     return Err(Error::GraphName(built.name().to_owned()));
                 }
-                let typed = Typed::new(setup.runner(built), Arc::clone(&about), hooks.clone());
+                let runner = setup.runner(built);
+                let about = Arc::clone(&about);
+                let typed = Typed { runner, about, input: input.clone(), show: None };
                 Ok(wrap(Arc::new(typed), parts))
             }),
         );

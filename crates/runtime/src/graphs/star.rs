@@ -5,7 +5,7 @@ use std::sync::Arc;
 use serde_json::json;
 
 use super::own::about;
-use super::typed::{Hooks, Typed};
+use super::typed::Typed;
 use super::{About, Drawing, Served};
 use perihelion_engine::checkpoint::MemoryStore;
 use perihelion_engine::graph::{BuildError, END, Edge, GraphBuilder, State, Written, node_fn};
@@ -56,7 +56,7 @@ pub(super) fn drawing(agents: Vec<String>) -> Drawing {
 }
 
 pub fn star(runner: Runner<GraphState>) -> Typed<GraphState> {
-    Typed::new(runner, about_star(), Hooks { show: Some(with_request), ..Hooks::default() })
+    Typed { runner, about: about_star(), input: None, show: Some(with_request) }
 }
 
 /// Makes the supervisor graph without nodes and threads, for tests of its stored data.

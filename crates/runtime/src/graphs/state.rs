@@ -46,7 +46,7 @@ struct HostedStep {
     step: Option<i64>,
 }
 
-/// An event of a stream that a hosted graph tells itself, as clients see it.
+/// An event that the process of a hosted graph streams itself, in the form for clients.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct HostedEvent {
     pub mode: String,

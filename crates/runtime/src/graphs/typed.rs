@@ -19,46 +19,26 @@ use perihelion_engine::runner::{
 };
 use perihelion_settings::config::strict::suggestion;
 
-type ReadInput<S> = dyn Fn(Value) -> serde_json::Result<<S as State>::Update> + Send + Sync;
+pub type ReadInput<S> = dyn Fn(Value) -> serde_json::Result<<S as State>::Update> + Send + Sync;
 
 /// Returns the displayed state after a step, if it differs from the stored one.
 type Show<S> = fn(&S, &[Written<S>], u64) -> Option<S>;
 
-/// The differences between a graph and the default.
-pub struct Hooks<S: State> {
-    pub input: Option<Arc<ReadInput<S>>>,
-    pub show: Option<Show<S>>,
-}
-
-impl<S: State> Default for Hooks<S> {
-    fn default() -> Self {
-        Self { input: None, show: None }
-    }
-}
-
-impl<S: State> Clone for Hooks<S> {
-    fn clone(&self) -> Self {
-        Self { input: self.input.clone(), show: self.show }
-    }
-}
-
 pub struct Typed<S: State> {
     pub(super) runner: Runner<S>,
-    about: Arc<About>,
-    hooks: Hooks<S>,
+    pub(super) about: Arc<About>,
+    /// How it reads inputs, if not as updates of its state.
+    pub(super) input: Option<Arc<ReadInput<S>>>,
+    pub(super) show: Option<Show<S>>,
 }
 
 impl<S: State> Typed<S> {
-    pub fn new(runner: Runner<S>, about: Arc<About>, hooks: Hooks<S>) -> Self {
-        Self { runner, about, hooks }
-    }
-
     fn shown(&self, state: Arc<S>) -> ThreadState {
         ThreadState::new(&self.about, state)
     }
 
     fn read_input(&self, input: Value) -> Result<S::Update, Error> {
-        match &self.hooks.input {
+        match &self.input {
             Some(read) => read(input)
                 .map_err(|why| Error::Change(format!("the input does not fit: {why}").into())),
             None => read_update::<S>(&input),
@@ -171,7 +151,7 @@ impl<S: State> Served for Typed<S> {
             written.iter().for_each(|one| merged.apply(one.update.clone()));
             state = self.shown(Arc::new(merged));
         }
-        let show = self.hooks.show.zip(state.of::<S>());
+        let show = self.show.zip(state.of::<S>());
         let changed = show.and_then(|(show, state)| show(state, &written, row.seq));
         let shown = changed.map_or_else(|| state.clone(), |changed| self.shown(Arc::new(changed)));
         let wrote = |one: Written<S>| Wrote::new(&self.about, one.node, one.update);
@@ -188,8 +168,35 @@ impl<S: State> Served for Typed<S> {
         Ok(self.runner.create_for(tenant, thread, title).await?)
     }
 
-    async fn edit(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
-        self.edited(thread, edit).await
+    /// Edits a thread's state as if a node had written it; without a node, as if the one had that ran last.
+    ///
+    /// If there is no next node either and the thread is between two steps, the nodes run that would have run without
+    /// the edit.
+    async fn edit(&self, thread: ThreadId, edit: Edit) -> Result<u64, Error> {
+        let Edit { update, as_node, goto, at, mut head } = edit;
+        let as_node = as_node.as_deref();
+        let update = read_update::<S>(&update)?;
+        if let Some(at) = at {
+            if at < self.runner.store().info(thread).await?.head {
+                let node = self.writer(thread, as_node, Some(at)).await?;
+                let after = as_node.map_or(AfterEdit::Unchanged, |_| AfterEdit::Routes);
+                self.runner.check_update(thread, at, update.clone(), &node, &after).await?;
+            }
+            let returned = self.runner.go_back(thread, at).await?;
+            head = head.map(|_| returned.seq);
+        }
+        let node = self.writer(thread, as_node, None).await?;
+        let target = |to: &str| if to == END { Target::End } else { Target::node(to) };
+        let goto = goto.unwrap_or_default();
+        let goto: Vec<Target> = goto.iter().filter_map(Value::as_str).map(target).collect();
+        let after = if !goto.is_empty() {
+            AfterEdit::Goto(goto)
+        } else if as_node.is_none() && self.stands_between_steps(thread).await? {
+            AfterEdit::Unchanged
+        } else {
+            AfterEdit::Routes
+        };
+        Ok(self.runner.update_state_and_go(thread, head, update, &node, after).await?.seq)
     }
 
     async fn go_back(&self, thread: ThreadId, to: u64) -> Result<u64, Error> {
@@ -231,36 +238,6 @@ impl<S: State> Served for Typed<S> {
 }
 
 impl<S: State> Typed<S> {
-    /// Edits a thread's state as if a node had written it; without a node, as if the one had that ran last.
-    ///
-    /// If there is no next node either and the thread is between two steps, the nodes run that would have run without
-    /// the edit.
-    pub(super) async fn edited(&self, thread: ThreadId, edit: Edit<'_>) -> Result<u64, Error> {
-        let Edit { update, as_node, goto, at, mut head } = edit;
-        let update = read_update::<S>(&update)?;
-        if let Some(at) = at {
-            if at < self.runner.store().info(thread).await?.head {
-                let node = self.writer(thread, as_node, Some(at)).await?;
-                let after = as_node.map_or(AfterEdit::Unchanged, |_| AfterEdit::Routes);
-                self.runner.check_update(thread, at, update.clone(), &node, &after).await?;
-            }
-            let returned = self.runner.go_back(thread, at).await?;
-            head = head.map(|_| returned.seq);
-        }
-        let node = self.writer(thread, as_node, None).await?;
-        let target = |to: &str| if to == END { Target::End } else { Target::node(to) };
-        let goto = goto.unwrap_or_default();
-        let goto: Vec<Target> = goto.iter().filter_map(Value::as_str).map(target).collect();
-        let after = if !goto.is_empty() {
-            AfterEdit::Goto(goto)
-        } else if as_node.is_none() && self.stands_between_steps(thread).await? {
-            AfterEdit::Unchanged
-        } else {
-            AfterEdit::Routes
-        };
-        Ok(self.runner.update_state_and_go(thread, head, update, &node, after).await?.seq)
-    }
-
     /// Returns the author node of an edit: the named one, or the one that ran last at a step, or at the head.
     async fn writer(
         &self,

@@ -1,6 +1,6 @@
 //! Data that outlives a thread: skills of agents, and memories about users.
 //!
-//! Enter at [`MemoryService::new`], which the star knows as [`swarm::Experience`](perihelion_star::Experience).
+//! Enter at [`MemoryService`], which the star knows as [`swarm::Experience`](perihelion_star::Experience).
 //! Invariants: a failure here never fails a run; no run waits for its lessons to be stored, or for a user's words to be
 //! understood; every row has a tenant and an owner. Deliberately absent: storage (the crate `perihelion-memory`) and
 //! search (`perihelion-recall`).
@@ -45,7 +45,6 @@ pub enum Error {
 /// Skills and memories, of each tenant for itself, with the models that they need.
 pub struct MemoryService {
     skills: Skills,
-    memory: UserMemory,
     /// The tasks that store lessons and memories; the program's end waits for them.
     tasks: TaskTracker,
     lessons: Queues,
@@ -59,29 +58,11 @@ struct Shared {
     memory: UserMemory,
     model: Arc<dyn ChatModel>,
     prompts: Arc<Prompts>,
+    /// Without it, only keyword search is used.
     embeddings: Option<Arc<dyn EmbeddingModel>>,
 }
 
-pub struct Models {
-    pub chat: Arc<dyn ChatModel>,
-    pub prompts: Arc<Prompts>,
-    /// Without it, only keyword search is used.
-    pub embeddings: Option<Arc<dyn EmbeddingModel>>,
-}
-
 impl MemoryService {
-    pub fn new(database: Database, models: Models) -> Self {
-        let index = StoredIndex::new(database);
-        let skills = Skills { index: index.clone() };
-        let memory = UserMemory { index };
-        let Models { chat, prompts, embeddings } = models;
-        let shared = Arc::new(Shared { memory: memory.clone(), model: chat, prompts, embeddings });
-        let tasks = TaskTracker::new();
-        let lessons = Queues::default();
-        let statements = Queues::default();
-        Self { skills, memory, tasks, lessons, statements, shared }
-    }
-
     /// Waits up to half a minute for skills and memories that are still being stored.
     pub async fn close(&self) {
         self.tasks.close();
@@ -93,7 +74,7 @@ impl MemoryService {
     async fn of_user(&self, tenant: &str, user: &str, question: &str) -> Result<Vec<Entry>, Error> {
         let scope = Scope::new(tenant, user)?;
         let vector = self.vector(&scope, question).await;
-        Ok(self.memory.for_prompt(&scope, question, vector).await?)
+        Ok(self.shared.memory.for_prompt(&scope, question, vector).await?)
     }
 
     /// Returns the vector of a question; `None` without a model, or if it fails: keyword search finds much alone.
@@ -213,6 +194,15 @@ pub(crate) fn of_runs(
     let embeddings = settings.embeddings.as_ref().map(Endpoint::new).transpose();
     let embeddings = embeddings.map_err(llm::Error::from)?;
     let embeddings = embeddings.map(|endpoint| Arc::new(endpoint) as Arc<dyn EmbeddingModel>);
-    let models = Models { chat: Arc::clone(chat), prompts: Arc::clone(prompts), embeddings };
-    Ok(Some(Arc::new(MemoryService::new(database.clone(), models))))
+    let index = StoredIndex::new(database.clone());
+    let memory = UserMemory { index: index.clone() };
+    let model = Arc::clone(chat);
+    let prompts = Arc::clone(prompts);
+    Ok(Some(Arc::new(MemoryService {
+        skills: Skills { index },
+        tasks: TaskTracker::new(),
+        lessons: Queues::default(),
+        statements: Queues::default(),
+        shared: Arc::new(Shared { memory, model, prompts, embeddings }),
+    })))
 }

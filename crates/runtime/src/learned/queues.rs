@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use futures::FutureExt as _;
 use futures::future::{BoxFuture, Shared};
-use parking_lot::{Mutex, MutexGuard};
+use parking_lot::Mutex;
 use perihelion_recall::Scope;
 
 type Keeping = Shared<BoxFuture<'static, ()>>;
@@ -23,7 +23,7 @@ impl Queues {
         scope: Scope,
         keep: impl Future<Output = ()> + Send + 'static,
     ) -> impl Future<Output = ()> + Send + 'static {
-        let mut under_way = self.under_way();
+        let mut under_way = self.under_way.lock();
         let before = under_way.get(&scope).cloned();
         let in_turn = async move {
             if let Some(before) = before {
@@ -37,7 +37,7 @@ impl Queues {
         let queues = self.clone();
         async move {
             keeping.clone().await;
-            let mut under_way = queues.under_way();
+            let mut under_way = queues.under_way.lock();
             if under_way.get(&scope).is_some_and(|newest| newest.ptr_eq(&keeping)) {
                 under_way.remove(&scope);
             }
@@ -46,14 +46,10 @@ impl Queues {
 
     /// Waits until the work of a scope in this process is done.
     pub(super) async fn kept(&self, scope: &Scope) {
-        let newest = self.under_way().get(scope).cloned();
+        let newest = self.under_way.lock().get(scope).cloned();
         if let Some(newest) = newest {
             newest.await;
         }
-    }
-
-    fn under_way(&self) -> MutexGuard<'_, HashMap<Scope, Keeping>> {
-        self.under_way.lock()
     }
 }
 
@@ -92,6 +88,6 @@ mod tests {
         for task in tasks {
             task.await.unwrap();
         }
-        assert!(lessons.under_way().is_empty(), "nothing is left of them");
+        assert!(lessons.under_way.lock().is_empty(), "nothing is left of them");
     }
 }

@@ -10,15 +10,15 @@ mod watch;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use parking_lot::{RwLock, RwLockReadGuard};
+use parking_lot::RwLock;
 use tokio::sync::watch::Sender;
 use tokio_util::task::AbortOnDropHandle;
 
 use super::Error;
-use super::agents::{AgentInfo, ServerProblem, Survey, sort_out};
+use super::agents::{ServerProblem, Survey, sort_out};
 use perihelion_mcp::{
-    self as mcp, Absent, DiscoveryProgress, Logins, Pins, Pool, PoolOptions, Reloaded, ServerInfo,
-    ServersFile, Warning,
+    self as mcp, Absent, DiscoveryProgress, Logins, Pins, Pool, PoolOptions, Reloaded, ServersFile,
+    Warning,
 };
 use perihelion_settings::config::{self, PinMode, Settings, strict};
 use perihelion_star::{Agent, Kinds, Roster, ServerAgent};
@@ -41,8 +41,8 @@ pub(super) struct Plugins {
     file: Option<PathBuf>,
     pub(super) pool: Arc<Pool>,
     roster: Arc<Roster>,
-    kinds: Arc<Kinds>,
-    problems: RwLock<Vec<ServerProblem>>,
+    pub(super) kinds: Arc<Kinds>,
+    pub(super) problems: RwLock<Vec<ServerProblem>>,
     /// Entries that the servers file should not have.
     warnings: RwLock<Vec<Warning>>,
     life: Life,
@@ -50,15 +50,10 @@ pub(super) struct Plugins {
     turn: tokio::sync::Mutex<()>,
 }
 
+#[derive(Default)]
 pub(super) struct Source {
     pub servers: ServersFile,
     pub file: Option<PathBuf>,
-}
-
-impl From<ServersFile> for Source {
-    fn from(servers: ServersFile) -> Self {
-        Self { servers, file: None }
-    }
 }
 
 impl Source {
@@ -190,24 +185,6 @@ impl Plugins {
         self.life == Life::Long
     }
 
-    pub fn kinds(&self) -> &Arc<Kinds> {
-        &self.kinds
-    }
-
-    pub fn agents(&self) -> Vec<AgentInfo> {
-        let known = self.pool.known().into_iter();
-        let agent = |server: ServerInfo| AgentInfo {
-            name: mcp::agent_name(&server.name),
-            kind: self.kinds.bind(&server).kind.card().name.to_owned(),
-            server,
-        };
-        known.map(agent).collect()
-    }
-
-    pub fn problems(&self) -> RwLockReadGuard<'_, Vec<ServerProblem>> {
-        self.problems.read()
-    }
-
     /// Reads the servers file again; `None` if the servers came from another place.
     ///
     /// # Errors
@@ -217,7 +194,8 @@ impl Plugins {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Option<ServersFile>, Error> {
         let Some(path) = self.file.as_deref() else { return Ok(None) };
-        if self.was_read(path) && !path.exists() {
+        let was_read = self.sources.read().iter().any(|source| source == path);
+        if was_read && !path.exists() {
             return Err(Error::ServersFileGone(path.to_owned()));
         }
         Ok(Some(read_checked(path, env, &self.kinds)?))
@@ -251,11 +229,6 @@ impl Plugins {
         self.roster.set_absences(reasons);
         let agent = |server| -> Arc<dyn Agent> { Arc::new(ServerAgent::new(server, &self.kinds)) };
         self.roster.set(known.into_iter().map(agent));
-    }
-
-    fn was_read(&self, path: &Path) -> bool {
-        let sources = self.sources.read();
-        sources.iter().any(|source| source == path)
     }
 
     fn sources(&self) -> Vec<PathBuf> {

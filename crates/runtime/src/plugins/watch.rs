@@ -124,7 +124,7 @@ impl Watch {
                     Some(file) => plugins.take_over(file, again).await,
                     None => Reloaded::default(),
                 };
-                let problems = plugins.problems().clone();
+                let problems = plugins.problems.read().clone();
                 (self.reported)(ReloadOutcome::Done(&reloaded, &problems));
                 let problems = problems.into_iter();
                 Answer {

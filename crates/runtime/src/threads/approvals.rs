@@ -35,7 +35,10 @@ impl Threads {
                     view => view?,
                 };
                 let calls = view.open.into_iter().filter(|one| one.kind == kind::APPROVAL);
-                all.extend(calls.map(|asked| WaitingApproval::new(thread.clone(), asked)));
+                all.extend(calls.map(|asked| {
+                    let call = asked.question().into_approval();
+                    WaitingApproval { thread: thread.clone(), asked, call }
+                }));
             }
         }
         all.sort_by_key(|one| one.call.asked_at());
@@ -44,11 +47,6 @@ impl Threads {
 }
 
 impl WaitingApproval {
-    fn new(thread: ThreadInfo, asked: InterruptView) -> Self {
-        let call = asked.question().into_approval();
-        Self { thread, asked, call }
-    }
-
     pub fn is(&self, id: InterruptId) -> bool {
         self.asked.id == id.to_string()
     }

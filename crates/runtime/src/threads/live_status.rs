@@ -94,7 +94,7 @@ impl Listing {
 impl Threads {
     /// Lists threads, newest update first.
     pub async fn list(&self, listing: &Listing) -> Result<Vec<ThreadInfo>, Error> {
-        // What the store tells apart is asked of it; the rest is told apart here, and counted after that.
+        // The store filters by what it distinguishes; the rest is filtered here, and limited after that.
         let is_whole = listing.statuses.is_empty() && listing.tenant.is_none();
         let limit = listing.limit.filter(|_| is_whole);
         let filter = ThreadFilter { status: listing.kept(), limit, ..ThreadFilter::default() };

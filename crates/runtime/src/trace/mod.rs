@@ -65,13 +65,14 @@ impl Trace {
     }
 
     pub fn newest_run(&self) -> u32 {
-        match self.spans.first().map(|root| &root.about) {
-            Some(About::Workflow { runs, .. }) => {
-                runs.last().map_or(self.head.run, |run| run.number)
-            }
-            _ => self.head.run,
-        }
+        last_run(&self.spans).unwrap_or(self.head.run)
     }
+}
+
+/// Returns the number of the last run in a trace.
+fn last_run(spans: &[Span]) -> Option<u32> {
+    let About::Workflow { runs, .. } = &spans.first()?.about else { return None };
+    Some(runs.last()?.number)
 }
 
 /// Makes a finder of a store's traces. Content is shown if the settings capture it.

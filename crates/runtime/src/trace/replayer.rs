@@ -2,12 +2,12 @@
 
 use serde::Serialize;
 
-use super::{Error, labels, view};
+use super::{Error, labels, last_run, view};
 use perihelion_engine::checkpoint::Store;
 use perihelion_engine::ids::ThreadId;
 use perihelion_settings::config::{Collector, Prices, Settings};
 use perihelion_telemetry::otlp::Sink;
-use perihelion_telemetry::{self as telemetry, About, Labels, View, bill, spans_of};
+use perihelion_telemetry::{self as telemetry, Labels, View, bill, spans_of};
 
 /// The status of a thread's traces after another export.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
@@ -80,11 +80,7 @@ impl Replayer {
             done.traces += 1;
             done.rejected_spans += rejected;
             done.spans += (spans.len() as u64).saturating_sub(rejected);
-            let last = match spans.first().map(|root| &root.about) {
-                Some(About::Workflow { runs, .. }) => runs.last().map(|run| run.number),
-                _ => None,
-            };
-            next = last.unwrap_or(next).max(next) + 1;
+            next = last_run(&spans).unwrap_or(next).max(next) + 1;
         }
         Ok(())
     }

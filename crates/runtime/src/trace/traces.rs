@@ -184,7 +184,7 @@ async fn analyses(
         return Ok(Vec::new());
     };
     let state = view.state;
-    let results = (0..state.results.len()).filter_map(|at| state.results.get(at));
+    let results = state.results.iter();
     let of_trace =
         results.filter(|result| worked.contains(&(result.agent.as_str(), result.task.as_str())));
     let mut analyses = Vec::new();
