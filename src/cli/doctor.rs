@@ -72,9 +72,7 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
         collector(&settings, &mut found).await;
         servers(&settings, &mut found).await;
     };
-    if signals.unless_stopped(looking).await.is_none() {
-        return Ok(Exit::Aborted);
-    }
+    signals.unless_stopped(looking).await?;
     report(args, found, &parts::of_system(&settings))
 }
 
