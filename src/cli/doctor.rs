@@ -346,6 +346,6 @@ async fn check(mut command: Command) -> Vec<Finding> {
             String::from_utf8_lossy(&output.stdout).lines().filter_map(Finding::read).collect()
         }
         Ok(Err(error)) => vec![Bad(format!("cannot be checked: {error}"))],
-        Err(_) => vec![Bad(format!("gave no word within {} s", CHECK.as_secs()))],
+        Err(_) => vec![Bad(format!("did not answer within {} s", CHECK.as_secs()))],
     }
 }

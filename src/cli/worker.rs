@@ -162,12 +162,12 @@ fn listener(quiet: bool) -> Listener {
         WorkerEvent::Failed(thread, error)
             if error.is_lasting() && !is_first_warning(&warned, thread) =>
         {
-            tracing::debug!(%thread, %error, "still in the way");
+            tracing::debug!(%thread, %error, "still failing");
         }
         WorkerEvent::Failed(thread, error) => output::warning(&format!("{thread}: {error}")),
         WorkerEvent::Waiting(error) => output::warning(&format!("{error}; trying again")),
         WorkerEvent::Called(thread) => tracing::debug!(%thread, "called"),
-        WorkerEvent::Idle(thread) => tracing::debug!(%thread, "called in vain"),
+        WorkerEvent::Idle(thread) => tracing::debug!(%thread, "called, but there was no work"),
         WorkerEvent::Stopping(_) | WorkerEvent::Ended(_) if quiet => {}
         WorkerEvent::Stopping(count) => output::note(&format!(
             "stopping after the current steps; threads to hand over: {count}; press Ctrl-C again to stop now"
