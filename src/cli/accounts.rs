@@ -3,12 +3,12 @@
 use std::io::{BufRead as _, IsTerminal as _, Read as _};
 
 use chrono::{DateTime, Utc};
-use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
+use super::globals::TenantOptions;
 use super::{Error, Exit, Result, environment, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{Accounts, ApiKey, LOCAL_TENANT, NewKey, Permission, User};
+use perihelion_runtime::{Accounts, ApiKey, NewKey, Permission, User};
 use perihelion_settings::config::{Age, Settings};
 
 #[derive(Debug, clap::Args)]
@@ -25,12 +25,8 @@ A key is printed once on standard output, and only its hash is stored. Clients s
 pub struct KeysArgs {
     #[command(subcommand)]
     command: KeyCommand,
-    /// Tenant that the key belongs to
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
-    tenant: String,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    options: TenantOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -73,17 +69,25 @@ pub(super) fn actor() -> String {
 }
 
 pub(super) async fn keys(settings: Settings, args: KeysArgs) -> Result<Exit> {
-    let accounts = match args.command {
-        KeyCommand::Create { .. } => Accounts::open(&settings, &args.tenant, &actor()).await?,
-        _ => Accounts::open_to_read(&settings, &args.tenant, &actor()).await?,
-    };
-    let done = of_keys(&accounts, args).await;
+    let KeysArgs { command, options } = args;
+    let creates = matches!(command, KeyCommand::Create { .. });
+    let accounts = open(&settings, &options.tenant, creates).await?;
+    let done = of_keys(&accounts, command, options.json).await;
     accounts.close().await;
-    done.map(|()| Exit::Done)
+    done.map(Exit::from)
 }
 
-async fn of_keys(accounts: &Accounts, args: KeysArgs) -> Result<()> {
-    let KeysArgs { command, json, .. } = args;
+/// Opens the accounts of a tenant; only a command that creates one can create the database.
+async fn open(settings: &Settings, tenant: &str, creates: bool) -> Result<Accounts> {
+    let actor = actor();
+    Ok(if creates {
+        Accounts::open(settings, tenant, &actor).await?
+    } else {
+        Accounts::open_to_read(settings, tenant, &actor).await?
+    })
+}
+
+async fn of_keys(accounts: &Accounts, command: KeyCommand, json: bool) -> Result<()> {
     let now = clock::now();
     match command {
         KeyCommand::Create { name, scopes, expires, user } => {
@@ -151,12 +155,8 @@ Examples:
 pub struct UsersArgs {
     #[command(subcommand)]
     command: UserCommand,
-    /// Tenant of the user
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
-    tenant: String,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    options: TenantOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -174,7 +174,7 @@ enum UserCommand {
     Disable { name: String },
 }
 
-/// Reads a scope that a user can have: one works in one's own name.
+/// Reads a scope that a user can have: users act for themselves alone.
 fn user_scope(word: &str) -> Result<Permission, &'static str> {
     match scope(word)? {
         Permission::ActAs => {
@@ -185,17 +185,15 @@ fn user_scope(word: &str) -> Result<Permission, &'static str> {
 }
 
 pub(super) async fn users(settings: Settings, args: UsersArgs) -> Result<Exit> {
-    let accounts = match args.command {
-        UserCommand::Add { .. } => Accounts::open(&settings, &args.tenant, &actor()).await?,
-        _ => Accounts::open_to_read(&settings, &args.tenant, &actor()).await?,
-    };
-    let done = of_users(&accounts, args).await;
+    let UsersArgs { command, options } = args;
+    let creates = matches!(command, UserCommand::Add { .. });
+    let accounts = open(&settings, &options.tenant, creates).await?;
+    let done = of_users(&accounts, command, options.json).await;
     accounts.close().await;
-    done.map(|()| Exit::Done)
+    done.map(Exit::from)
 }
 
-async fn of_users(accounts: &Accounts, args: UsersArgs) -> Result<()> {
-    let UsersArgs { command, json, .. } = args;
+async fn of_users(accounts: &Accounts, command: UserCommand, json: bool) -> Result<()> {
     match command {
         UserCommand::Add { name, scopes } => {
             let user = accounts.add_user(&name, &password()?, &scopes).await?;

@@ -4,9 +4,9 @@ use serde_json::{Value, json};
 
 use super::execute;
 use super::show::Show;
-use super::{Error, Exit, Globals, Result, output, questions};
+use super::{Error, Exit, Globals, Result, opening, output, questions};
 use perihelion_engine::ids::InterruptId;
-use perihelion_runtime::{Answer, Job, Threads, WaitingApproval};
+use perihelion_runtime::{Answer, Job, WaitingApproval};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
@@ -54,14 +54,11 @@ enum Command {
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     let Args { command, json, quiet } = args;
-    let threads = Threads::open_to_read(&settings).await?;
-    let found = threads.approvals().await;
-    threads.close().await;
-    let all = found?;
+    let all = opening::reading(&settings, async |threads| Ok(threads.approvals().await?)).await?;
     let (waiting, answer) = match command.unwrap_or(Command::List) {
-        Command::List => return list(&all, json).map(|()| Exit::Done),
+        Command::List => return list(&all, json).map(Exit::from),
         Command::Show { id } => {
-            return show(find(&all, id)?, json, globals).map(|()| Exit::Done);
+            return show(find(&all, id)?, json, globals).map(Exit::from);
         }
         Command::Approve { id, reason } => (find(&all, id)?, Answer::Approve { reason }),
         Command::Deny { id, reason } => (find(&all, id)?, Answer::Deny { reason }),

@@ -2,7 +2,8 @@
 
 use clap_complete::Shell;
 
-use super::{Exit, Result, environment, output};
+use super::{Exit, Result, environment, opening, output};
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Agents, Listing, Threads};
 use perihelion_settings::config::Settings;
 
@@ -28,11 +29,9 @@ pub(super) async fn run(settings: &Settings, what: What) -> Result<Exit> {
 }
 
 async fn threads(settings: &Settings) -> Result<Vec<String>> {
-    let threads = Threads::open_to_read(settings).await?;
     let newest = Listing { limit: Some(THREADS), ..Listing::default() };
-    let listed = threads.list(&newest).await;
-    threads.close().await;
-    let listed = listed?;
+    let list = async |threads: &Threads| Ok(threads.list(&newest).await?);
+    let listed = opening::reading(settings, list).await?;
     let ids: Vec<_> = listed.iter().map(|info| info.id).collect();
     // A title may be a name that the thread was given, or not.
     let name = |title: &str| {
@@ -41,9 +40,7 @@ async fn threads(settings: &Settings) -> Result<Vec<String>> {
     };
     let names = listed.iter().zip(Threads::shorts(&ids)).map(|(info, short)| {
         let title = info.title.as_deref().and_then(name);
-        let named =
-            title.filter(|title| perihelion_engine::ids::ThreadId::from_name(title).0 == info.id);
-        named.unwrap_or(short)
+        title.filter(|title| ThreadId::from_name(title).0 == info.id).unwrap_or(short)
     });
     Ok(names.collect())
 }

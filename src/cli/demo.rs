@@ -82,12 +82,10 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             .then(|| crash(format!("{invocation} resume {thread}"), args.documents)),
         ..Show::new(invocation)
     };
-    if !args.quiet {
-        output::note(
-            "the model is a script that only answers the demo's questions; servers and data are real (IANA time zones)",
-        );
-    }
     let tell: fn(&str) = if args.quiet { |_| {} } else { output::note };
+    tell(
+        "the model is a script that only answers the demo's questions; servers and data are real (IANA time zones)",
+    );
     if args.hands {
         check_python().await?;
     }
@@ -96,9 +94,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let runtime = Runtime::builder(settings, kinds()).on_stage(stage).open().await?;
     let mut ended = Ok(Exit::Done);
     for question in questions {
-        if !args.quiet {
-            output::note(&format!("question: {question}"));
-        }
+        tell(&format!("question: {question}"));
         let request = Request { question: (*question).to_owned(), ..Request::default() };
         let title = Some(demo.title().to_owned());
         let tenant = DEMO_TENANT.to_owned();
@@ -130,7 +126,7 @@ async fn python(
     let mut client = Command::new(&hosted.python);
     client.args(["-m", "perihelion.demo", &serving.url(), &thread.to_string()]);
     let client = client.arg(&demo.kills).kill_on_drop(true).status();
-    let Some(status) = signals.unless_stopped(client).await else { return Ok(Exit::Aborted) };
+    let status = signals.unless_stopped(client).await?;
     let is_done = status.is_ok_and(|status| status.success());
     if is_done {
         trace::print(&settings, &thread.to_string()).await?;

@@ -2,10 +2,8 @@
 
 use std::collections::HashSet;
 
-use super::{Error, Exit, Result, changes, output};
-use perihelion_runtime::{
-    self as runtime, Aspect, Change, Comparison, Pair, Side, Threads, Totals,
-};
+use super::{Error, Exit, Result, changes, opening, output};
+use perihelion_runtime::{Aspect, Change, Comparison, Pair, Side, Threads, Totals};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
@@ -23,48 +21,56 @@ Exit codes, as in diff(1):
   1  differences
   2  invalid usage, or a thread cannot be read")]
 pub struct Args {
+    #[command(flatten)]
+    sides: Sides,
+}
+
+/// The threads to compare, and how to print the comparison.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(super) struct Sides {
     /// First thread, by UUID or name
     #[arg(value_name = "A")]
-    a: String,
+    pub a: String,
     /// Second thread, by UUID or name. Use the same thread to compare two of its runs
     #[arg(value_name = "B")]
-    b: String,
+    pub b: String,
     /// Compare only this run. Pass it twice to select one run of A and one of B
     #[arg(long, value_name = "N", num_args = 1, action = clap::ArgAction::Append)]
     run: Vec<u32>,
     /// Print JSON
     #[arg(long)]
-    json: bool,
+    pub json: bool,
+}
+
+impl Sides {
+    /// Returns the compared runs of A and B; `None` if none are given.
+    pub(super) fn runs(&self) -> Result<[Option<u32>; 2]> {
+        match *self.run.as_slice() {
+            [] => Ok([None, None]),
+            [both] => Ok([Some(both); 2]),
+            [a, b] => Ok([Some(a), Some(b)]),
+            _ => Err(Error::ManyRuns),
+        }
+    }
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     // Trouble is 2, since 1 says that they differ.
-    compared(settings, args).await.map_err(|error| Error::CannotCompare(Box::new(error)))
+    compared(settings, args.sides).await.map_err(|error| Error::CannotCompare(Box::new(error)))
 }
 
-async fn compared(settings: Settings, args: Args) -> Result<Exit> {
-    let [run_a, run_b] = runs(&args.run)?;
-    let a = Threads::find_in(&settings, Some(&args.a)).await?;
-    let b = Threads::find_in(&settings, Some(&args.b)).await?;
-    let threads = Threads::open_to_read(&settings).await?;
-    let a = (a, run_a);
-    let b = (b, run_b);
-    let compared = threads.traces(&settings).compare(a, b).await;
-    threads.close().await;
-    let named = |error: runtime::Error| Error::from(error).about(&args.a).about(&args.b);
-    let comparison = compared.map_err(named)?;
+async fn compared(settings: Settings, args: Sides) -> Result<Exit> {
+    let [run_a, run_b] = args.runs()?;
+    let compare = async |threads: &Threads| {
+        let a = (threads.find(Some(&args.a)).await?, run_a);
+        let b = (threads.find(Some(&args.b)).await?, run_b);
+        let compared = threads.traces(&settings).compare(a, b).await;
+        compared.map_err(|error| Error::from(error).about(&args.a).about(&args.b))
+    };
+    let comparison = opening::reading(&settings, compare).await?;
     output::either(args.json, &comparison, || drawn(&comparison))?;
     Ok(if comparison.same { Exit::Done } else { Exit::Failed })
-}
-
-/// Returns the compared runs of A and B; `None` for whole threads.
-pub(super) fn runs(given: &[u32]) -> Result<[Option<u32>; 2]> {
-    match given {
-        [] => Ok([None, None]),
-        [both] => Ok([Some(*both); 2]),
-        [a, b] => Ok([Some(*a), Some(*b)]),
-        _ => Err(Error::ManyRuns),
-    }
 }
 
 fn drawn(comparison: &Comparison) -> String {
@@ -96,7 +102,7 @@ fn drawn(comparison: &Comparison) -> String {
     text
 }
 
-/// Says in one line that steps are alike, however many they are.
+/// Describes any number of equal steps in one line.
 fn alike(same: &mut Vec<&Pair>) -> String {
     let text = match (same.first(), same.last()) {
         (Some(first), Some(last)) if same.len() > 1 => {
@@ -150,7 +156,7 @@ fn differing(pair: &Pair, shown: &mut HashSet<String>) -> String {
             difference.changes.iter().partition(is_new);
         let new: Vec<Change> = new.into_iter().cloned().collect();
         text.push_str(&changes::draw(&new, &title, "  "));
-        // Which fields differ is said in any case; that requests repeat what came before, only once.
+        // Different fields are always listed; repeated text of requests only once.
         let is_named = matches!(difference.aspect, Aspect::State | Aspect::Next);
         if !known.is_empty() && (is_named || new.is_empty()) {
             let paths: Vec<&str> = known.iter().map(|change| change.path.as_str()).collect();

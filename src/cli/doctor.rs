@@ -72,9 +72,7 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
         collector(&settings, &mut found).await;
         servers(&settings, &mut found).await;
     };
-    if signals.unless_stopped(looking).await.is_none() {
-        return Ok(Exit::Aborted);
-    }
+    signals.unless_stopped(looking).await?;
     report(args, found, &parts::of_system(&settings))
 }
 
@@ -348,6 +346,6 @@ async fn check(mut command: Command) -> Vec<Finding> {
             String::from_utf8_lossy(&output.stdout).lines().filter_map(Finding::read).collect()
         }
         Ok(Err(error)) => vec![Bad(format!("cannot be checked: {error}"))],
-        Err(_) => vec![Bad(format!("gave no word within {} s", CHECK.as_secs()))],
+        Err(_) => vec![Bad(format!("did not answer within {} s", CHECK.as_secs()))],
     }
 }

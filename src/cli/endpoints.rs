@@ -74,7 +74,7 @@ fn consequences(abilities: &Abilities, role: &ModelSettings) -> Vec<Finding> {
              Set models.json_mode = \"text\" to put the schema into the prompt",
         ),
         Schemas::Refused => {
-            odd("refuses JSON schemas; the prompt holds the schema, and answers are checked")
+            odd("refuses JSON schemas; the prompt contains the schema, and answers are checked")
         }
     };
     let tools = match &abilities.tools {

@@ -11,6 +11,7 @@ use perihelion_engine::runner;
 use perihelion_runtime as runtime;
 use perihelion_servers as servers;
 use perihelion_service as service;
+use perihelion_settings::config;
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Exit {
@@ -18,7 +19,7 @@ pub enum Exit {
     Failed,
     Usage,
     Waiting,
-    /// Ended at once by a second signal.
+    /// Stopped by a signal.
     Aborted,
 }
 
@@ -31,6 +32,12 @@ impl From<Exit> for ExitCode {
             Exit::Waiting => 3,
             Exit::Aborted => 130,
         })
+    }
+}
+
+impl From<()> for Exit {
+    fn from((): ()) -> Self {
+        Self::Done
     }
 }
 
@@ -70,6 +77,8 @@ pub enum Error {
     },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
+    #[error("stopped by a signal")]
+    Stopped,
     #[error("cannot install signal handlers: {0}")]
     Signals(std::io::Error),
     #[error("cannot start operating system threads: {0}")]
@@ -168,6 +177,7 @@ pub enum Error {
 impl Error {
     pub fn exit(&self) -> Exit {
         match self {
+            Self::Stopped => Exit::Aborted,
             Self::Runtime(error) if !error.is_usage() => Exit::Failed,
             Self::Server(_)
             | Self::Demo(_)
@@ -249,4 +259,4 @@ macro_rules! of_runtime {
     )+};
 }
 
-of_runtime!(checkpoint::Error, runtime::MemoryError);
+of_runtime!(checkpoint::Error, config::Error, perihelion_database::Error, runtime::MemoryError);

@@ -77,7 +77,6 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     }
     let signals = Signals::listen()?;
     let evaluation = evaluate(globals, settings, &args, &suite, &signals).await?;
-    let Some(evaluation) = evaluation else { return Ok(Exit::Aborted) };
     let baseline = baseline.as_ref();
     // Results that cannot be shown are still written to the files.
     let shown = output::either(args.json, &evaluation, || drawn(&evaluation, baseline));
@@ -124,14 +123,14 @@ impl Args {
     }
 }
 
-/// Evaluates the models one after the other, compares their answers, and stores the figures; `None` if a signal stops it.
+/// Evaluates the models one after the other, compares their answers, and stores the figures.
 async fn evaluate(
     globals: &Globals,
     settings: Settings,
     args: &Args,
     suite: &Suite,
     signals: &Signals,
-) -> Result<Option<Evaluation>> {
+) -> Result<Evaluation> {
     let role = args.role.as_deref();
     let first = args.model.first().filter(|_| role.is_none());
     let judge = match (&args.judge, first) {
@@ -159,14 +158,14 @@ async fn evaluate(
     for (model, mut settings) in subjects {
         // What one model learned must not help the next one.
         settings.swarm.experience &= of == 1;
-        let opened = signals.unless_stopped(opening::runtime(settings, args.quiet)).await;
-        let Some(runtime) = opened.transpose()? else { return Ok(None) };
+        let opening = opening::runtime(settings, args.quiet);
+        let runtime = signals.unless_stopped(opening).await??;
         let adding = add(&runtime, &evaluator, &model, args, &mut evaluation);
         let added = signals.unless_stopped(adding).await;
         let is_last = evaluation.models.len() == of;
         let kept = if is_last { runtime.keep_evaluation(&evaluation).await } else { Ok(true) };
-        signals.unless_aborted(runtime.close()).await;
-        let Some(()) = added.transpose()? else { return Ok(None) };
+        let _ = signals.unless_aborted(runtime.close()).await;
+        added??;
         match kept {
             Ok(true) => {}
             Ok(false) => {
@@ -175,7 +174,7 @@ async fn evaluate(
             Err(error) => output::warning(&format!("the figures are not stored: {error}")),
         }
     }
-    Ok(Some(evaluation))
+    Ok(evaluation)
 }
 
 async fn add(

@@ -47,9 +47,8 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit> 
         };
         Ok::<_, Error>(builder.open().await?)
     });
-    let opened = signals.unless_stopped(opening).await;
-    // Nothing has run yet; dropping what was being opened ends the servers' processes.
-    let Some(runtime) = opened.transpose()? else { return Ok(Exit::Aborted) };
+    // Nothing has run yet: a signal drops what was being opened, which ends the servers' processes.
+    let runtime = signals.unless_stopped(opening).await??;
     if let Some(audit) = audit {
         runtime.keep_audit(audit);
     }
@@ -82,15 +81,15 @@ pub async fn execute(settings: Settings, job: Job, show: &Show) -> Result<Exit> 
 
 /// Closes the runtime after [`drive`], unless a second signal arrives.
 pub async fn finish(runtime: Runtime, ended: Result<Exit>, signals: &Signals) -> Result<Exit> {
-    if matches!(ended, Ok(Exit::Aborted)) {
-        return ended;
+    if !matches!(ended, Err(Error::Stopped)) {
+        signals.unless_aborted(runtime.close()).await?;
     }
-    signals.unless_aborted(runtime.close()).await.map_or(Ok(Exit::Aborted), |()| ended)
+    ended
 }
 
 /// Drives one job to its end, its next question, its failure or a signal, and shows how it ended.
 ///
-/// After [`Exit::Aborted`], drop the runtime instead of closing it.
+/// After [`Error::Stopped`], drop the runtime instead of closing it.
 pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) -> Result<Exit> {
     if !job.is_submission() && runtime.agents().list().is_empty() {
         output::warning(&no_agents(runtime.settings()));
@@ -129,7 +128,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
             biased;
             () = signals.aborted() => {
                 shown.abort();
-                return Ok(Exit::Aborted);
+                return Err(Error::Stopped);
             }
             () = signals.stopped(), if !reported => {
                 reported = true;

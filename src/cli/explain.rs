@@ -33,13 +33,13 @@ pub(super) fn run(args: &Args) -> Result<Exit> {
         let rows = all.iter().map(|[code, cause, _]| [code, cause].map(|it| (*it).to_owned()));
         let shown: Vec<_> = all.iter().map(as_json).collect();
         let table = || output::table(["code", "cause"], rows.collect());
-        return output::either(args.json, &shown, table).map(|()| Exit::Done);
+        return output::either(args.json, &shown, table).map(Exit::from);
     };
     let found = entries().find(|[code, ..]| code == wanted);
     let entry = found.ok_or_else(|| Error::UnknownCode(wanted.clone()))?;
     let [code, cause, remedy] = entry;
     let text = || format!("{code}\n  cause   {cause}\n  remedy  {remedy}");
-    output::either(args.json, &as_json(&entry), text).map(|()| Exit::Done)
+    output::either(args.json, &as_json(&entry), text).map(Exit::from)
 }
 
 fn as_json([code, cause, remedy]: &[&str; 3]) -> serde_json::Value {

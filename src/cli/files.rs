@@ -1,7 +1,7 @@
 //! Files that commands read and write.
 
 use std::fs::{self, File};
-use std::io::{self, BufWriter, Write as _};
+use std::io::{self, Write as _};
 use std::os::unix::fs::OpenOptionsExt as _;
 use std::path::Path;
 
@@ -44,34 +44,23 @@ pub(super) fn make_directory_of(path: &Path) -> Result<()> {
 /// Replaces a file by one that only its owner can read. Readers see the old content or the new, never a part.
 ///
 /// A link is replaced, not followed. A pipe or a device is written to.
-pub(super) fn replace(
-    path: &Path,
-    fill: impl FnOnce(&mut BufWriter<File>) -> Result<()>,
-) -> Result<()> {
+pub(super) fn replace(path: &Path, content: &[u8]) -> Result<()> {
     let failed = |source| Error::Write { path: path.to_owned(), source };
     if fs::metadata(path).is_ok_and(|found| !found.is_file() && !found.is_dir()) {
-        let file = File::options().write(true).open(path).map_err(failed)?;
-        let mut file = BufWriter::new(file);
-        fill(&mut file)?;
-        return file.flush().map_err(failed);
+        let mut file = File::options().write(true).open(path).map_err(failed)?;
+        return file.write_all(content).map_err(failed);
     }
     let mut name = path.file_name().unwrap_or_default().to_owned();
     name.push(format!(".{}.new", Uuid::new_v4()));
     let draft = path.with_file_name(name);
     let private = File::options().write(true).create_new(true).mode(0o600).open(&draft);
-    let written = private.map_err(failed).and_then(|file| {
-        let mut file = BufWriter::new(file);
-        fill(&mut file)?;
-        file.flush().and_then(|()| file.get_ref().sync_all()).map_err(failed)?;
-        fs::rename(&draft, path).map_err(failed)
+    let written = private.and_then(|mut file| {
+        file.write_all(content)?;
+        file.sync_all()?;
+        fs::rename(&draft, path)
     });
     if written.is_err() {
         let _ = fs::remove_file(&draft);
     }
-    written
-}
-
-pub(super) fn replace_text(path: &Path, text: &str) -> Result<()> {
-    let failed = |source| Error::Write { path: path.to_owned(), source };
-    replace(path, |file| file.write_all(text.as_bytes()).map_err(failed))
+    written.map_err(failed)
 }

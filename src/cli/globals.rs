@@ -2,6 +2,9 @@
 
 use std::path::PathBuf;
 
+use clap::builder::NonEmptyStringValueParser;
+
+use perihelion_runtime::LOCAL_TENANT;
 use perihelion_settings::config::{DatabaseUrl, Overrides};
 
 /// Options of every command; each goes before the environment variable in brackets, that before the settings file.
@@ -78,6 +81,18 @@ impl Globals {
         }
         line
     }
+}
+
+/// Options of commands on the data of one tenant.
+#[derive(Debug, clap::Args)]
+#[group(skip)]
+pub(super) struct TenantOptions {
+    /// Tenant that owns the data
+    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
+    pub tenant: String,
+    /// Print JSON
+    #[arg(long, global = true)]
+    pub json: bool,
 }
 
 /// Quotes a word for a POSIX shell, if necessary.

@@ -69,8 +69,7 @@ fn settings_of((local, abilities): &(Local, Abilities)) -> String {
 
 /// Finds the model server on this machine that answers first in the order of the list, or the one at `url`.
 async fn find(url: Option<&str>) -> Result<(Local, Abilities)> {
-    let settings = Settings::load(Overrides::default(), None, &environment);
-    let settings = settings.map_err(perihelion_runtime::Error::from)?;
+    let settings = Settings::load(Overrides::default(), None, &environment)?;
     let places = url.map_or_else(|| LOCAL.to_vec(), |url| vec![("model server", url)]);
     for local in openai::find_local(&settings.models, &places).await {
         match openai::probe(&local.url, &local.settings).await {
@@ -120,7 +119,7 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
     }
     if args.json {
         let done = serde_json::json!({ "written": names(&fresh), "kept": names(&kept) });
-        return output::json(&done).map(|()| Exit::Done);
+        return output::json(&done).map(Exit::from);
     }
     for name in names(&fresh) {
         output::note(&format!("wrote {name}"));

@@ -24,8 +24,8 @@ pub(super) fn start(log: &Log) -> Result<()> {
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.into()))?;
     let directive = |text: &str| text.parse::<Directive>().map_err(|error| refused(error.into()));
     let mut filter = filter.add_directive(directive(mcp::LOG_DIRECTIVE)?);
-    // It writes addresses and messages as they are, whatever they hold, and what matters of it is told in our words
-    // elsewhere; who wants that names it.
+    // It logs addresses and messages unmasked, and our own messages report what matters. A filter that names rmcp turns
+    // it on.
     if !log.filter.contains("rmcp") {
         filter = filter.add_directive(directive("rmcp=off")?);
     }
@@ -47,7 +47,7 @@ pub(super) fn start(log: &Log) -> Result<()> {
             tracing_subscriber::registry().with(log_layer()).with(written).try_init()
         }
     };
-    // An embedding program may log already: that stands.
+    // An embedding program may have its own log, which stays.
     drop(started);
     Ok(())
 }

@@ -3,11 +3,10 @@
 use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
+use super::globals::TenantOptions;
 use super::{Error, Exit, Result, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{
-    LOCAL_TENANT, MemoryEntry, MemoryKind, Scope, UserMemory, open_memory, to_read,
-};
+use perihelion_runtime::{MemoryEntry, MemoryKind, Scope, UserMemory, open_memory, to_read};
 use perihelion_settings::config::Settings;
 
 /// Keys that are preferences unless the kind is given.
@@ -27,12 +26,8 @@ pub struct Args {
     /// User, as passed to `run --user`
     #[arg(long, global = true, value_name = "NAME", value_parser = NonEmptyStringValueParser::new())]
     user: Option<String>,
-    /// Tenant of the user
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
-    tenant: String,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    options: TenantOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -62,14 +57,14 @@ fn kind(text: &str) -> Result<MemoryKind, &'static str> {
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let user = args.user.as_deref().ok_or(Error::NoUser)?;
-    let scope = Scope::new(&args.tenant, user).map_err(perihelion_runtime::Error::from)?;
+    let scope = Scope::new(&args.options.tenant, user).map_err(perihelion_runtime::Error::from)?;
     let command = args.command.unwrap_or(Command::List { all: false });
     let creates = matches!(command, Command::Set { .. });
     let settings = if creates { settings } else { to_read(settings)? };
     let memory = open_memory(&settings).await?;
-    let done = perform(&memory, &scope, command, args.json).await;
+    let done = perform(&memory, &scope, command, args.options.json).await;
     memory.index.database().close().await;
-    done.map(|()| Exit::Done)
+    done.map(Exit::from)
 }
 
 async fn perform(memory: &UserMemory, scope: &Scope, command: Command, json: bool) -> Result<()> {

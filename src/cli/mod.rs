@@ -49,6 +49,7 @@ mod threads;
 mod trace;
 mod worker;
 
+use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::OnceLock;
 use std::time::Duration;
@@ -84,7 +85,7 @@ pub fn main() -> ExitCode {
 pub fn main_with(own: Graphs) -> ExitCode {
     graphs::add(own);
     system::keep_private();
-    // The settings may say otherwise, but what goes wrong before they are read is told as well.
+    // The settings can choose another format. Until they are read, errors have that of the environment.
     output::set_json_lines(LogFormat::of_environment(&environment) == LogFormat::Json);
     let cli = match Cli::try_parse() {
         Ok(cli) => cli,
@@ -118,21 +119,25 @@ pub fn main_with(own: Graphs) -> ExitCode {
         Err(error) => return fail(&Error::Threads(error)).into(),
     };
     let exit = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| fail(&error));
-    if exit == Exit::Aborted && wants_json() && !output::has_written() {
-        tell_as_json("stopped", None, "stopped by a signal", None);
-    }
     // Tasks of an interrupted command must not keep the process running.
     runtime.shutdown_timeout(GRACE);
     exit.into()
 }
 
 fn fail(error: &Error) -> Exit {
-    output::coded_error(&error.code(), &error.to_string());
+    let exit = error.exit();
+    let kind = match exit {
+        Exit::Aborted => "stopped",
+        Exit::Usage => "usage",
+        _ => "failed",
+    };
+    if exit != Exit::Aborted {
+        output::coded_error(&error.code(), &error.to_string());
+    }
     if wants_json() && !output::has_written() {
-        let kind = if error.exit() == Exit::Usage { "usage" } else { "failed" };
         tell_as_json(kind, Some(error.code()), &error.to_string(), None);
     }
-    error.exit()
+    exit
 }
 
 /// Returns whether the arguments ask for JSON, even if they are invalid.
@@ -169,80 +174,70 @@ async fn dispatch(cli: Cli) -> Result<Exit> {
     if !matches!(command, Command::Mcp { .. }) {
         GIVEN.get_or_init(|| globals.clone());
     }
+    let started = |overrides| {
+        let settings = globals.settings_with(overrides)?;
+        logging::start(&settings.log).map(|()| settings)
+    };
+    let settings = || started(globals.overrides());
     match command {
         Command::Completions { shell } => {
             let mut script = Vec::new();
             clap_complete::generate(shell, &mut Cli::command(), "perihelion", &mut script);
             let script = String::from_utf8_lossy(&script);
             output::bytes(completing::with_names(&script, shell).as_bytes())?;
-            return Ok(Exit::Done);
+            Ok(Exit::Done)
         }
-        Command::Init(args) => return init::run(&globals, &args).await,
-        Command::Explain(args) => return explain::run(&args),
-        Command::Doctor(args) => return doctor::run(&globals, &args).await,
-        // It has its own --database option, so it ignores the global one.
-        Command::Mcp { http, check, server } => {
-            let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
-            let settings = Settings::load(overrides, None, &environment);
-            logging::start(&settings.map_err(runtime::Error::from)?.log)?;
-            if check {
-                return checked(server).await;
-            }
-            match http {
-                None => server.run().await?,
-                Some(addr) => {
-                    let ready = |addr| output::note(&format!("serving MCP at http://{addr}/mcp"));
-                    server.run_http(addr, ready).await?;
-                }
-            }
-            return Ok(Exit::Done);
-        }
-        _ => {}
-    }
-    let settings = match &command {
-        Command::Worker(args) => globals.settings_with(args.overrides(&globals))?,
-        Command::Serve(args) => globals.settings_with(args.overrides(&globals))?,
-        _ => globals.settings()?,
-    };
-    // Completion prints names only.
-    if let Command::Complete { what } = command {
-        return completing::run(&settings, what).await;
-    }
-    logging::start(&settings.log)?;
-    match command {
-        Command::Run(args) => run::run(&globals, settings, args).await,
-        Command::Resume(args) => resume::run(&globals, settings, args).await,
-        Command::Threads(args) => threads::run(&globals, settings, args).await,
-        Command::Trace(args) => trace::run(settings, args).await,
-        Command::Replay(args) => replay::run(settings, args).await,
-        Command::Diff(args) => diff::run(settings, args).await,
-        Command::Eval(args) => eval::run(&globals, settings, args).await,
-        Command::Agents(args) => agents::run(settings, args).await,
-        Command::Documents(args) => documents::run(settings, args).await,
-        Command::Teams(args) => teams::run(&globals, settings, args).await,
-        Command::Skills(args) => skills::run(settings, args).await,
-        Command::Memory(args) => memory::run(settings, args).await,
-        Command::Worker(args) => worker::run(settings, args).await,
-        Command::Serve(args) => serve::run(settings, args).await,
-        Command::Approvals(args) => approvals::run(&globals, settings, args).await,
-        Command::Keys(args) => accounts::keys(settings, args).await,
-        Command::Users(args) => accounts::users(settings, args).await,
-        Command::Demo(args) => demo::run(&globals, settings, args).await,
-        Command::Completions { .. }
-        | Command::Complete { .. }
-        | Command::Doctor(_)
-        | Command::Explain(_)
-        | Command::Init(_)
-        | Command::Mcp { .. }
-        | Command::ParseDocument { .. } => Ok(Exit::Done),
+        // Completion prints names only.
+        Command::Complete { what } => completing::run(&globals.settings()?, what).await,
+        // It runs before there is a runtime.
+        Command::ParseDocument { .. } => Ok(Exit::Done),
+        Command::Init(args) => init::run(&globals, &args).await,
+        Command::Explain(args) => explain::run(&args),
+        Command::Doctor(args) => doctor::run(&globals, &args).await,
+        Command::Mcp { http, check, server } => mcp(&globals, http, check, server).await,
+        Command::Run(args) => run::run(&globals, settings()?, args).await,
+        Command::Resume(args) => resume::run(&globals, settings()?, args).await,
+        Command::Threads(args) => threads::run(&globals, settings()?, args).await,
+        Command::Trace(args) => trace::run(settings()?, args).await,
+        Command::Replay(args) => replay::run(settings()?, args).await,
+        Command::Diff(args) => diff::run(settings()?, args).await,
+        Command::Eval(args) => eval::run(&globals, settings()?, args).await,
+        Command::Agents(args) => agents::run(settings()?, args).await,
+        Command::Documents(args) => documents::run(settings()?, args).await,
+        Command::Teams(args) => teams::run(&globals, settings()?, args).await,
+        Command::Skills(args) => skills::run(settings()?, args).await,
+        Command::Memory(args) => memory::run(settings()?, args).await,
+        Command::Worker(args) => worker::run(started(args.overrides(&globals))?, args).await,
+        Command::Serve(args) => serve::run(started(args.overrides(&globals))?, args).await,
+        Command::Approvals(args) => approvals::run(&globals, settings()?, args).await,
+        Command::Keys(args) => accounts::keys(settings()?, args).await,
+        Command::Users(args) => accounts::users(settings()?, args).await,
+        Command::Demo(args) => demo::run(&globals, settings()?, args).await,
     }
 }
 
-async fn checked(server: Bundled) -> Result<Exit> {
-    let findings = server.check().await;
-    let lines: Vec<String> = findings.iter().map(Finding::line).collect();
-    output::text(&lines.join("\n"))?;
-    Ok(if findings.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done })
+/// Runs a bundled server, which has its own --database option and ignores the global one.
+async fn mcp(
+    globals: &Globals,
+    http: Option<SocketAddr>,
+    check: bool,
+    server: Bundled,
+) -> Result<Exit> {
+    let overrides = Overrides { log: globals.log.clone(), ..Overrides::default() };
+    logging::start(&Settings::load(overrides, None, &environment)?.log)?;
+    if check {
+        let findings = server.check().await;
+        output::text(&output::lines(&findings, Finding::line))?;
+        return Ok(if findings.iter().any(Finding::is_bad) { Exit::Failed } else { Exit::Done });
+    }
+    match http {
+        None => server.run().await?,
+        Some(addr) => {
+            let ready = |addr| output::note(&format!("serving MCP at http://{addr}/mcp"));
+            server.run_http(addr, ready).await?;
+        }
+    }
+    Ok(Exit::Done)
 }
 
 impl Globals {
@@ -256,14 +251,13 @@ impl Globals {
 
     fn settings_with(&self, overrides: Overrides) -> Result<Settings> {
         let file = Settings::file(self.config.as_deref(), &environment);
-        let settings = Settings::load(overrides, file.as_deref(), &environment)
-            .map_err(runtime::Error::from)?;
+        let settings = Settings::load(overrides, file.as_deref(), &environment)?;
         // A user's own variables are named in one of the files.
         let files = file.iter().chain([&settings.servers.file]);
         let texts: Vec<String> =
             files.filter_map(|path| std::fs::read_to_string(path).ok()).collect();
         let names = std::env::vars_os().filter_map(|(name, _)| name.into_string().ok());
-        variables::check(names, &texts).map_err(runtime::Error::from)?;
+        variables::check(names, &texts)?;
         Ok(settings)
     }
 }

@@ -10,7 +10,7 @@ use super::{agents, environment, graphs, output};
 use perihelion_agents::kinds;
 use perihelion_engine::clock;
 use perihelion_runtime::{
-    Agents, Builder, DiscoveryProgress, Error, ReloadOutcome, Runtime, Survey, Watching,
+    Agents, Builder, DiscoveryProgress, Error, ReloadOutcome, Runtime, Survey, Threads, Watching,
 };
 use perihelion_settings::config::Settings;
 use std::io::IsTerminal as _;
@@ -44,6 +44,17 @@ pub(super) async fn for_workers(settings: &Settings, quiet: bool) -> Result<Runt
         patient(async || builder(settings.clone(), looks).for_workers().open().await).await
     };
     shown(quiet, open).await
+}
+
+/// Opens the threads to read them, and closes them after the work.
+pub(super) async fn reading<T>(
+    settings: &Settings,
+    work: impl AsyncFnOnce(&Threads) -> super::Result<T>,
+) -> super::Result<T> {
+    let threads = Threads::open_to_read(settings).await?;
+    let done = work(&threads).await;
+    threads.close().await;
+    done
 }
 
 /// Looks at all servers; `refresh` lists their tools again.

@@ -1,5 +1,6 @@
 //! Open questions for a person: the question, the agent, and the commands that answer it.
 
+use reqwest::Url;
 use serde_json::{Value, json};
 
 use super::escape::{shown, shown_json, shown_line};
@@ -82,10 +83,10 @@ fn asked_by_server(asked: &Elicitation) -> String {
     let server = shown_line(&asked.server);
     let tool = shown_line(&asked.tool);
     let mut text = format!("{server}.{tool} asks: {}", shown_line(&asked.message));
-    if let Some(url) = asked.url.as_deref().map(shown_line) {
-        let host = url.split("://").nth(1).unwrap_or_default();
-        let host = host.split(['/', '?', '#']).next().unwrap_or_default();
-        let host = host.rsplit('@').next().unwrap_or_default();
+    if let Some(url) = &asked.url {
+        let read = Url::parse(url).ok();
+        let host = read.as_ref().and_then(Url::host_str).unwrap_or("its host");
+        let url = shown_line(url);
         text.push_str(&format!("\nIf you trust {host}, open this address yourself:\n{url}"));
     }
     for (name, field) in fields(asked) {

@@ -1,7 +1,6 @@
 //! `perihelion replay`: runs a recorded thread again, offline, and shows the first difference.
 
-use super::{Error, Exit, Result, changes, graphs, output};
-use perihelion_engine::ids::ThreadId;
+use super::{Exit, Result, changes, graphs, opening, output};
 use perihelion_runtime::{self as runtime, About, Divergence, LeftOut, ReplayReport, Threads};
 use perihelion_settings::config::Settings;
 
@@ -32,23 +31,15 @@ pub struct Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
-    let thread = Threads::find_in(&settings, Some(&args.thread)).await?;
-    let threads = Threads::open_to_read(&settings).await?;
-    let replayed = replayed(&settings, &threads, thread, args.run).await;
-    threads.close().await;
-    let report = replayed.map_err(|error| Error::from(error).about(&args.thread))?;
+    let replay = async |threads: &Threads| {
+        let thread = threads.find(Some(&args.thread)).await?;
+        let graph = graphs::to_use(&settings, threads, thread).await?;
+        Ok(threads.traces(&settings).replay(graph.as_ref(), thread, args.run).await?)
+    };
+    let replayed = opening::reading(&settings, replay).await;
+    let report = replayed.map_err(|error| error.about(&args.thread))?;
     output::either(args.json, &report, || drawn(&report))?;
     Ok(if report.divergence.is_none() { Exit::Done } else { Exit::Failed })
-}
-
-async fn replayed(
-    settings: &Settings,
-    threads: &Threads,
-    thread: ThreadId,
-    run: Option<u32>,
-) -> Result<ReplayReport, runtime::Error> {
-    let graph = graphs::to_use(settings, threads, thread).await?;
-    threads.traces(settings).replay(graph.as_ref(), thread, run).await
 }
 
 fn drawn(report: &ReplayReport) -> String {

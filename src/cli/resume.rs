@@ -6,7 +6,7 @@ use serde_json::Value;
 use super::execute;
 use super::files::json_or_text;
 use super::show::{Printed, Show};
-use super::{Error, Exit, Globals, Result};
+use super::{Error, Exit, Globals, Result, opening};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, Job, Threads};
 use perihelion_settings::config::Settings;
@@ -55,9 +55,6 @@ pub struct Args {
     result: Option<String>,
     #[command(flatten)]
     printed: Printed,
-    /// Hide progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
@@ -68,23 +65,30 @@ enum Outcome {
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
-    let show = Show {
-        quiet: args.quiet,
-        name: args.thread.clone(),
-        ..args.printed.show(globals.invocation())
-    };
-    let thread = Threads::find_in(&settings, args.thread.as_deref()).await?;
-    let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
-    execute::execute(settings, job(thread, args)?, &show).await.map_err(|error| error.about(&name))
-}
-
-fn job(thread: ThreadId, args: Args) -> Result<Job> {
     if args.result.is_some() && args.outcome != Some(Outcome::Done) {
         return Err(Error::StrayResult);
     }
+    let show = args.printed.show(globals.invocation());
+    let show = Show { name: args.thread.clone(), ..show };
+    let named = |error: Error, thread: ThreadId| match &show.name {
+        Some(name) => error.about(name),
+        None => error.about(&thread.to_string()),
+    };
+    // An unknown thread is refused before servers are started and a database is created.
+    let find = async |threads: &Threads| {
+        let thread = threads.find(show.name.as_deref()).await?;
+        let known = threads.info(thread).await;
+        known.map(|info| info.id).map_err(|error| named(error.into(), thread))
+    };
+    let thread = opening::reading(&settings, find).await?;
+    let ended = execute::execute(settings, job(thread, args), &show).await;
+    ended.map_err(|error| named(error, thread))
+}
+
+fn job(thread: ThreadId, args: Args) -> Job {
     let answer = if let Some(text) = args.message {
         if args.interrupt.is_none() {
-            return Ok(Job::Message { thread, text });
+            return Job::Message { thread, text };
         }
         Answer::Message(text)
     } else if let Some(text) = args.answer {
@@ -100,8 +104,8 @@ fn job(thread: ThreadId, args: Args) -> Result<Job> {
             }
             Some(Outcome::Retry) => Answer::OutcomeRetry,
             Some(Outcome::Skip) => Answer::OutcomeSkip,
-            None => return Ok(Job::Resume { thread }),
+            None => return Job::Resume { thread },
         }
     };
-    Ok(Job::Answer { thread, interrupt: args.interrupt, answer })
+    Job::Answer { thread, interrupt: args.interrupt, answer }
 }

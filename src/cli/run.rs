@@ -76,9 +76,6 @@ pub struct Args {
     /// Answer with JSON that is valid against the JSON Schema in FILE
     #[arg(long, value_name = "FILE")]
     schema: Option<PathBuf>,
-    /// Hide progress
-    #[arg(long, short)]
-    quiet: bool,
 }
 
 fn key_value(text: &str) -> Result<(String, String), &'static str> {
@@ -103,7 +100,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     let (thread, title) = match args.thread.as_deref() {
         Some(name) => {
             let (thread, title) = Threads::to_ask(&settings, &args.tenant, name).await?;
-            if title.is_none() && ThreadId::from_name(name).1.is_some() && !args.quiet {
+            if title.is_none() && ThreadId::from_name(name).1.is_some() && !args.printed.quiet {
                 output::note(&format!("asking on thread {thread}"));
             }
             (thread, title)
@@ -130,8 +127,8 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
     };
     let show = Show {
         structured: args.schema.is_some(),
-        quiet: args.quiet,
-        name: args.thread.clone(),
+        // Other commands know a name as that of a thread of the local tenant.
+        name: args.thread.clone().filter(|_| args.tenant == LOCAL_TENANT),
         ..args.printed.show(globals.invocation())
     };
     let tenant = args.tenant;

@@ -8,17 +8,16 @@ use std::time::Duration;
 use perihelion_http::{Bounds, Server};
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
-use tokio_util::task::AbortOnDropHandle;
 
-use super::output;
-use super::worker::{releasing, waiting};
-use super::{Error, Exit, Globals, Result, Signals, environment, execute, graphs, opening, system};
+use super::{
+    Error, Exit, Globals, Result, Signals, environment, execute, graphs, opening, output, system,
+    worker,
+};
 use crate::demo;
 use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
 use perihelion_runtime::{Graphs, Runtime, is_anybody_known};
-use perihelion_service::worker::Worker;
-use perihelion_service::{Service, Stops};
+use perihelion_service::Service;
 use perihelion_settings::config::{Overrides, Settings};
 
 #[derive(Debug, clap::Args)]
@@ -57,21 +56,10 @@ impl Args {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
-    let addr = settings.serve.addr;
-    let asks = &settings.serve;
     let has_handler = args.graphs.as_deref().map(perihelion_host::authenticates).transpose();
     let has_handler = has_handler.map_err(Error::Graphs)? == Some(true);
-    let proves = asks.token.is_some() || asks.jwt.is_some() || asks.registration || has_handler;
     let signals = Signals::listen()?;
-    if !addr.ip().is_loopback() && !proves {
-        let is_known = opening::patient(async || is_anybody_known(&settings).await);
-        let Some(is_known) = signals.unless_stopped(is_known).await else {
-            return Ok(Exit::Aborted);
-        };
-        if !is_known? {
-            return Err(Error::Unprotected(addr));
-        }
-    }
+    signals.unless_stopped(check_address(&settings, has_handler)).await??;
     // First, so that nothing is begun when the port is taken.
     let drain = Duration::from_secs_f64(settings.serve.drain_sec);
     let wanted = settings.serve.max_connections;
@@ -82,7 +70,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
         ));
     }
     let bounds = Bounds { connections, drain, ..Bounds::default() };
-    let server = Server::bind(addr, bounds).await.map_err(Error::Serve)?;
+    let server = Server::bind(settings.serve.addr, bounds).await.map_err(Error::Serve)?;
     let hosted = graphs::host(args.graphs.as_deref(), &settings).await?;
     let opening = async {
         if !args.demo {
@@ -96,13 +84,15 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
         demo::add_team(&runtime).await?;
         Ok(runtime)
     };
-    let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
-    let runtime = Arc::new(opened?);
+    let runtime = Arc::new(signals.unless_stopped(opening).await??);
     opening::warn_of_servers(&runtime);
     let plugins = opening::keep_servers(&runtime, "serve", args.quiet);
-    let served = serve(server, &runtime, &signals, args.quiet);
-    let Some(served) = signals.unless_aborted(served).await else { return Ok(Exit::Aborted) };
-    served?;
+    if !args.quiet {
+        let place = runtime.store().describe();
+        output::note(&format!("serving {place} at http://{}", server.addr()));
+    }
+    let served = until_stopped(server, &runtime, signals.stop_token());
+    signals.unless_aborted(served).await??;
     drop(plugins);
     drop(hosted);
     match Arc::into_inner(runtime) {
@@ -111,21 +101,15 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     }
 }
 
-/// Serves until the first signal, and then until all active work was handed over.
-async fn serve(
-    server: Server,
-    runtime: &Arc<Runtime>,
-    signals: &Signals,
-    quiet: bool,
-) -> Result<()> {
-    if !quiet {
-        output::note(&format!(
-            "serving {} at http://{}",
-            runtime.store().describe(),
-            server.addr()
-        ));
+/// Refuses an address that others can reach, unless callers must prove who they are.
+async fn check_address(settings: &Settings, has_handler: bool) -> Result<()> {
+    let serve = &settings.serve;
+    let is_proved = serve.authenticates() || serve.registration || has_handler;
+    if serve.addr.ip().is_loopback() || is_proved {
+        return Ok(());
     }
-    until_stopped(server, runtime, signals.stop_token()).await
+    let is_known = opening::patient(async || is_anybody_known(settings).await).await?;
+    if is_known { Ok(()) } else { Err(Error::Unprotected(serve.addr)) }
 }
 
 /// Serves until it is stopped, and then until all active work was handed over.
@@ -137,10 +121,7 @@ async fn until_stopped(
     let service = Service::open(Arc::clone(runtime), stop.clone()).map_err(Error::Service)?;
     let settings = &runtime.settings().serve;
     let router = api::router(service.clone(), runtime.metrics()?, settings);
-    let stops = Arc::new(Stops::new(runtime.database()));
-    let worker = Worker::new(Arc::clone(runtime), false, releasing(&stops, true));
-    let worker = worker.with_options(waiting(&stops));
-    let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
+    let (worker, looking) = worker::stoppable(runtime, false, true);
     let deliveries = Deliveries::open(service.clone()).map_err(Error::Client)?;
     let (_, worked, (), ()) = tokio::join!(
         server.serve(router, stop.clone()),
@@ -181,13 +162,11 @@ impl Serving {
 /// Serves graphs at the address of the settings, which can have the port 0, in the background of the program.
 ///
 /// # Errors
-/// [`Error`] if the address is in use or not a loopback address, or the runtime cannot be opened.
+/// [`Error`] if the address is in use, or open to others without authentication, or the runtime cannot be opened.
 pub async fn start(graphs: Graphs, settings: Settings) -> Result<Serving> {
-    let addr = settings.serve.addr;
-    if !addr.ip().is_loopback() && !settings.serve.is_protected() {
-        return Err(Error::Unprotected(addr));
-    }
-    let server = Server::bind(addr, Bounds::default()).await.map_err(Error::Serve)?;
+    check_address(&settings, false).await?;
+    let bound = Server::bind(settings.serve.addr, Bounds::default()).await;
+    let server = bound.map_err(Error::Serve)?;
     let addr = server.addr();
     let builder = Runtime::builder(settings, kinds()).environment(&environment).serving(graphs);
     let runtime = Arc::new(builder.for_workers().open().await?);
@@ -201,4 +180,28 @@ pub async fn start(graphs: Graphs, settings: Settings) -> Result<Serving> {
         served
     });
     Ok(Serving { addr, stop, task })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn open_to_others(directory: &tempfile::TempDir, oidc: Option<&str>) -> Settings {
+        let overrides = Overrides {
+            addr: Some("0.0.0.0:0".to_owned()),
+            database: Some(format!("sqlite:{}", directory.path().join("t.db").display())),
+            ..Overrides::default()
+        };
+        let env = |name: &str| oidc.filter(|_| name == "PERIHELION_SERVE_OIDC").map(str::to_owned);
+        Settings::load(overrides, None, &env).unwrap()
+    }
+
+    #[tokio::test]
+    async fn an_address_that_others_can_reach_needs_authentication() {
+        let directory = tempfile::tempdir().unwrap();
+        let refused = start(Graphs::new(), open_to_others(&directory, None)).await;
+        assert!(matches!(refused, Err(Error::Unprotected(_))));
+        let provider = r#"{ "issuer": "https://id.example", "client_id": "p", "public_url": "https://p.example" }"#;
+        check_address(&open_to_others(&directory, Some(provider)), false).await.unwrap();
+    }
 }

@@ -52,12 +52,15 @@ pub(super) struct Printed {
     /// Print events as JSON Lines as they happen, followed by the JSON object
     #[arg(long = "events")]
     lines: bool,
+    /// Hide progress
+    #[arg(long, short)]
+    pub quiet: bool,
 }
 
 impl Printed {
     pub(super) fn show(&self, invocation: String) -> Show {
-        let Self { json, include_data, events, lines } = *self;
-        Show { json: json || lines, include_data, events, lines, ..Show::new(invocation) }
+        let Self { json, include_data, events, lines, quiet } = *self;
+        Show { json: json || lines, include_data, events, lines, quiet, ..Show::new(invocation) }
     }
 }
 

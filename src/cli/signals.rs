@@ -34,21 +34,21 @@ impl Signals {
         Ok(signals)
     }
 
-    /// Awaits work; `None` if the first signal comes before its end.
-    pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    /// Awaits work; [`Error::Stopped`] if the first signal comes before its end.
+    pub async fn unless_stopped<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         tokio::select! {
             biased;
-            () = self.stopped() => None,
-            done = work => Some(done),
+            () = self.stopped() => Err(Error::Stopped),
+            done = work => Ok(done),
         }
     }
 
-    /// Awaits work; `None` if the second signal comes before its end.
-    pub async fn unless_aborted<T>(&self, work: impl Future<Output = T>) -> Option<T> {
+    /// Awaits work; [`Error::Stopped`] if the second signal comes before its end.
+    pub async fn unless_aborted<T>(&self, work: impl Future<Output = T>) -> Result<T> {
         tokio::select! {
             biased;
-            () = self.aborted() => None,
-            done = work => Some(done),
+            () = self.aborted() => Err(Error::Stopped),
+            done = work => Ok(done),
         }
     }
 

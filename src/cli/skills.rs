@@ -2,12 +2,12 @@
 
 use std::path::PathBuf;
 
-use clap::builder::NonEmptyStringValueParser;
 use serde_json::json;
 
+use super::globals::TenantOptions;
 use super::{Exit, Result, files, output};
 use perihelion_engine::clock;
-use perihelion_runtime::{LOCAL_TENANT, Skill, Skills, open_skills, to_read};
+use perihelion_runtime::{Skill, Skills, open_skills, to_read};
 use perihelion_settings::config::Settings;
 
 /// Skills that a search shows.
@@ -28,12 +28,8 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Tenant that owns the skills
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
-    tenant: String,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    options: TenantOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -54,14 +50,14 @@ enum Command {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
-    let Args { command, tenant, json } = args;
+    let Args { command, options: TenantOptions { tenant, json } } = args;
     let command = command.unwrap_or(Command::List);
     let creates = matches!(command, Command::Import { .. });
     let settings = if creates { settings } else { to_read(settings)? };
     let skills = open_skills(&settings).await?;
     let done = perform(&skills, &tenant, command, json).await;
     skills.index.database().close().await;
-    done.map(|()| Exit::Done)
+    done.map(Exit::from)
 }
 
 async fn perform(skills: &Skills, tenant: &str, command: Command, json: bool) -> Result<()> {

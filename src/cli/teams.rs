@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Value, json};
 
+use super::globals::TenantOptions;
 use super::{Error, Exit, Globals, Result, environment, files, opening, output, run};
 use perihelion_runtime::{
-    Error as RuntimeError, KeptTeam, LOCAL_TENANT, Runtime, Team, TeamDesign, TeamMember,
-    TeamStore, find_team, import_team, open_team_store, star_as_team, to_read,
+    KeptTeam, Runtime, Team, TeamDesign, TeamMember, TeamStore, find_team, import_team,
+    open_team_store, star_as_team, to_read,
 };
 use perihelion_settings::config::Settings;
 
@@ -27,12 +27,8 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Tenant that owns the teams
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
-    tenant: String,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    options: TenantOptions,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -60,9 +56,9 @@ enum Command {
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
-    let Args { command, tenant, json } = args;
+    let Args { command, options: TenantOptions { tenant, json } } = args;
     match command.unwrap_or(Command::List) {
-        Command::Create(args) => create(settings, args, &tenant).await,
+        Command::Create(args) => create(settings, &args, &tenant, json).await,
         Command::Run { name, run: mut args } => {
             args.team = Some(name);
             run::run(globals, settings, *args).await
@@ -73,7 +69,7 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
             let kept = open_team_store(&settings).await?.for_tenant(&tenant);
             let done = perform(&kept, &settings, other, json).await;
             kept.close().await;
-            done.map(|()| Exit::Done)
+            done.map(Exit::from)
         }
     }
 }
@@ -86,7 +82,7 @@ async fn perform(
 ) -> Result<()> {
     match command {
         Command::List => {
-            let teams = kept.list().await.map_err(RuntimeError::from)?;
+            let teams = kept.list().await?;
             let shown: Vec<Value> = teams.iter().map(as_json).collect();
             let none = "no teams yet; create one with `perihelion teams create GOAL`";
             output::listed(json, &shown, none, || table(&teams))
@@ -97,7 +93,7 @@ async fn perform(
         }
         Command::Delete { name } => {
             let team = find_team(kept, &name).await?.team;
-            kept.delete(&team.design.name).await.map_err(RuntimeError::from)?;
+            kept.delete(&team.design.name).await?;
             let name = &team.design.name;
             let shown = json!({ "name": name, "deleted": true });
             output::done(json, &shown, &format!("deleted the team {name}"))
@@ -132,36 +128,33 @@ fn read(file: &Path) -> Result<TeamDesign> {
 }
 
 #[derive(Debug, clap::Args)]
-pub(super) struct CreateArgs {
+struct CreateArgs {
     /// Goal of the team, in quotes
     #[arg(value_name = "GOAL")]
     goal: String,
     /// Save the team without asking
     #[arg(long, short)]
     yes: bool,
-    /// Print the team as JSON instead of the diagram and the table
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) async fn create(settings: Settings, args: CreateArgs, tenant: &str) -> Result<Exit> {
+async fn create(settings: Settings, args: &CreateArgs, tenant: &str, json: bool) -> Result<Exit> {
     let runtime = opening::runtime(settings, false).await?;
     opening::warn_of_servers(&runtime);
-    let done = design(&runtime, &args, tenant).await;
+    let done = design(&runtime, args, tenant, json).await;
     runtime.close().await;
-    done
+    done.map(Exit::from)
 }
 
-async fn design(runtime: &Runtime, args: &CreateArgs, tenant: &str) -> Result<Exit> {
+async fn design(runtime: &Runtime, args: &CreateArgs, tenant: &str, json: bool) -> Result<()> {
     let design = runtime.design_team(tenant, &args.goal, &**runtime.model()).await?;
-    output::either(args.json, &design, || proposal(&design))?;
+    output::either(json, &design, || proposal(&design))?;
     let question = format!("save the team {}?", design.name);
     if !args.yes && !output::agreed("save the team", &design.name, &question)? {
         output::note("the team was not saved");
-        return Ok(Exit::Done);
+        return Ok(());
     }
     output::note(&saved(&runtime.save_team(tenant, design).await?));
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn as_json(kept: &KeptTeam) -> Value {

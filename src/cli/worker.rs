@@ -71,8 +71,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     };
     let hosted = graphs::host(args.graphs.as_deref(), &settings).await?;
     let opening = opening::for_workers(&settings, args.quiet);
-    let Some(opened) = signals.unless_stopped(opening).await else { return Ok(Exit::Aborted) };
-    let runtime = Arc::new(opened?);
+    let runtime = Arc::new(signals.unless_stopped(opening).await??);
     opening::warn_of_servers(&runtime);
     if !args.quiet {
         output::note(&format!(
@@ -83,20 +82,15 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     }
     let _serving = bound.map(|bound| serve(bound, &runtime, args.quiet)).transpose()?;
     let plugins = opening::keep_servers(&runtime, "worker", args.quiet);
-    let stops = Arc::new(Stops::new(runtime.database()));
-    let worker = Worker::new(Arc::clone(&runtime), args.drain, releasing(&stops, args.quiet));
-    let worker = worker.with_options(waiting(&stops));
-    let looking = AbortOnDropHandle::new(tokio::spawn(async move { stops.keep().await }));
+    let (worker, looking) = stoppable(&runtime, args.drain, args.quiet);
     let working = worker.run(signals.stop_token());
-    let Some(worked) = signals.unless_aborted(working).await else { return Ok(Exit::Aborted) };
+    let worked = signals.unless_aborted(working).await?;
     drop(worker);
     drop(looking);
     drop(plugins);
     drop(hosted);
-    if let Some(runtime) = Arc::into_inner(runtime)
-        && signals.unless_aborted(runtime.close()).await.is_none()
-    {
-        return Ok(Exit::Aborted);
+    if let Some(runtime) = Arc::into_inner(runtime) {
+        signals.unless_aborted(runtime.close()).await?;
     }
     let Worked { driven, left } = worked?;
     if !args.quiet {
@@ -108,14 +102,25 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Registers each run, so that another process can stop it.
-pub(super) fn waiting(stops: &Arc<Stops>) -> Options {
-    let stops = Arc::clone(stops);
-    Arc::new(move |thread, options| RunOptions { withdrawn: stops.register(thread), ..options })
+/// Returns a worker whose runs other processes can stop while the task is there.
+pub(super) fn stoppable(
+    runtime: &Arc<Runtime>,
+    drain: bool,
+    quiet: bool,
+) -> (Worker, AbortOnDropHandle<()>) {
+    let stops = Arc::new(Stops::new(runtime.database()));
+    let registered = Arc::clone(&stops);
+    let options: Options = Arc::new(move |thread, options| RunOptions {
+        withdrawn: registered.register(thread),
+        ..options
+    });
+    let worker = Worker::new(Arc::clone(runtime), drain, releasing(&stops, quiet));
+    let looking = tokio::spawn(async move { stops.keep().await });
+    (worker.with_options(options), AbortOnDropHandle::new(looking))
 }
 
-/// Reports events of the worker, and releases threads that it no longer holds.
-pub(super) fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
+/// Reports events of the worker, and releases threads that it no longer runs.
+fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
     let stops = Arc::clone(stops);
     let reported = listener(quiet);
     Arc::new(move |event| {
@@ -153,16 +158,16 @@ fn serve(listener: TcpListener, runtime: &Runtime, quiet: bool) -> Result<AbortO
 fn listener(quiet: bool) -> Listener {
     let warned = Mutex::new(HashSet::new());
     Arc::new(move |reported| match reported {
-        // It is tried again and again; what is in the way is said once.
+        // The worker tries again and again, but warns once.
         WorkerEvent::Failed(thread, error)
             if error.is_lasting() && !is_first_warning(&warned, thread) =>
         {
-            tracing::debug!(%thread, %error, "still in the way");
+            tracing::debug!(%thread, %error, "still failing");
         }
         WorkerEvent::Failed(thread, error) => output::warning(&format!("{thread}: {error}")),
         WorkerEvent::Waiting(error) => output::warning(&format!("{error}; trying again")),
         WorkerEvent::Called(thread) => tracing::debug!(%thread, "called"),
-        WorkerEvent::Idle(thread) => tracing::debug!(%thread, "called in vain"),
+        WorkerEvent::Idle(thread) => tracing::debug!(%thread, "called, but there was no work"),
         WorkerEvent::Stopping(_) | WorkerEvent::Ended(_) if quiet => {}
         WorkerEvent::Stopping(count) => output::note(&format!(
             "stopping after the current steps; threads to hand over: {count}; press Ctrl-C again to stop now"

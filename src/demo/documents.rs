@@ -52,7 +52,7 @@ impl Kept {
 
 /// Adds the documents: releases for one agent, theory for the other.
 async fn add(data: &DemoData, kept: &Kept, tell: fn(&str)) -> Result<(), Error> {
-    // The tenant whose calls the servers are told that they answer.
+    // The tenant for which the servers answer calls.
     let documents = Documents::open(&kept.settings()?).await?.for_tenant(DEMO_TENANT)?;
     let papers =
         [(RELEASES, "releases-2013.pdf"), (RELEASES, "releases-2018.pdf"), (THEORY, "theory.pdf")];

@@ -55,6 +55,11 @@ async fn documents_are_added_listed_searched_shown_and_deleted() {
         .await;
     let read = &read["documents"][0];
     assert_eq!((&read["unchanged"], &read["document"]), (&false.into(), &id.into()), "{read}");
+    let mixed = ["documents", "add", "gone.md", "lease.md", "--collection", "home", "--again"];
+    let output = home.run(&[&mixed[..], &["--json"]].concat()).await;
+    assert_eq!(output.status.code(), Some(1), "a missing file leaves the others alone");
+    let mixed: serde_json::Value = serde_json::from_slice(&output.stdout).unwrap();
+    assert_eq!((&mixed["failed"], &mixed["documents"][1]["document"]), (&1.into(), &id.into()));
     let once = home.json(&["documents", "add", "lease.md", "--collection", "home", "--json"]).await;
     assert_eq!(once["documents"][0]["unchanged"], true);
 

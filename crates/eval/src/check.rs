@@ -1,4 +1,4 @@
-//! One run's result, held against the expectations of its case.
+//! Compares one run's result with the expectations of its case.
 
 use std::collections::BTreeSet;
 
@@ -23,7 +23,7 @@ pub fn is_expected(expected: &str, answer: &str) -> bool {
     answer.match_indices(&expected).any(|(at, _)| is_whole(at))
 }
 
-/// Returns whether a number is a negative one: a sign before it does not stand between words or numbers, as in `3-5`.
+/// Returns whether a number is negative: the sign before it is not between words or numbers, as in `3-5`.
 fn is_signed(first: Option<char>, mut before: impl Iterator<Item = char>) -> bool {
     first.is_some_and(|c| c.is_ascii_digit())
         && matches!(before.next(), Some('-' | '−'))

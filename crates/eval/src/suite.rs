@@ -157,15 +157,11 @@ impl Suite {
                 return Err(Error::NothingExpected(case.name.clone()));
             }
             case.check()?;
-            if !(0.0..=1.0).contains(&case.require.unwrap_or(suite.require)) {
-                let key = "require";
-                let wanted = "between 0 and 1";
-                return Err(Error::Range { case: case.name.clone(), key, wanted });
+            if !(0.0..=1.0).contains(&suite.require_of(case)) {
+                return Err(case.out_of_range("require", "between 0 and 1"));
             }
-            if !(1..=1_000).contains(&case.repeat.unwrap_or(suite.repeat)) {
-                let key = "repeat";
-                let wanted = "between 1 and 1000";
-                return Err(Error::Range { case: case.name.clone(), key, wanted });
+            if !(1..=1_000).contains(&suite.repeat_of(case)) {
+                return Err(case.out_of_range("repeat", "between 1 and 1000"));
             }
         }
         suite.named_apart()
@@ -233,6 +229,10 @@ impl Case {
         Ok(case)
     }
 
+    fn out_of_range(&self, key: &'static str, wanted: &'static str) -> Error {
+        Error::Range { case: self.name.clone(), key, wanted }
+    }
+
     fn expects_nothing(&self) -> bool {
         let is_rule = self.expected.is_some() || self.judge.is_some() || !self.contains.is_empty();
         !is_rule && self.expect == Expect::default()
@@ -243,8 +243,7 @@ impl Case {
             return Err(Error::Questions(self.name.clone()));
         }
         if self.expected.as_ref().is_some_and(|text| text.trim().is_empty()) {
-            let case = self.name.clone();
-            return Err(Error::Range { case, key: "expected", wanted: "a text that is not empty" });
+            return Err(self.out_of_range("expected", "a text that is not empty"));
         }
         for pattern in &self.expect.answer.matches {
             if let Err(error) = Regex::new(pattern) {

@@ -8,7 +8,7 @@ use serde_json::json;
 use super::output;
 use super::show::{short_name, using};
 use crate::cli::system::open_in_browser;
-use crate::cli::{Exit, Result, environment};
+use crate::cli::{Result, environment};
 use perihelion_runtime::{self as runtime, LoggedOut, LoginMade, log_in, log_out};
 use perihelion_settings::config::Settings;
 
@@ -41,7 +41,7 @@ pub(super) struct LogoutArgs {
     name: String,
 }
 
-pub(super) async fn login(settings: &Settings, args: &LoginArgs, json: bool) -> Result<Exit> {
+pub(super) async fn login(settings: &Settings, args: &LoginArgs, json: bool) -> Result<()> {
     let name = short_name(&args.name);
     let begun = log_in(settings, &environment, name).await?;
     let address = begun.address().to_owned();
@@ -65,7 +65,7 @@ pub(super) async fn login(settings: &Settings, args: &LoginArgs, json: bool) -> 
         );
     }
     server.map_err(runtime::Error::Server)?;
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn login_line(server: &str, login: &runtime::LoggedIn, tools: Option<usize>) -> String {
@@ -86,7 +86,7 @@ fn login_line(server: &str, login: &runtime::LoggedIn, tools: Option<usize>) -> 
 }
 
 /// Deletes a login and reports whether its tokens were revoked.
-pub(super) async fn logout(settings: &Settings, args: &LogoutArgs, json: bool) -> Result<Exit> {
+pub(super) async fn logout(settings: &Settings, args: &LogoutArgs, json: bool) -> Result<()> {
     let name = short_name(&args.name);
     let done = log_out(settings, &environment, name).await?;
     let was = !matches!(done, LoggedOut::WasNot);
@@ -105,6 +105,5 @@ pub(super) async fn logout(settings: &Settings, args: &LogoutArgs, json: bool) -
     };
     let shown = json!({ "server": name, "was_logged_in": was, "revoked": revoked, "detail": why });
     let out = if was { "logged out of " } else { "" };
-    output::either(json, &shown, || format!("{out}{name}: {why}"))?;
-    Ok(Exit::Done)
+    output::either(json, &shown, || format!("{out}{name}: {why}"))
 }

@@ -65,9 +65,8 @@ enum Command {
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let signals = Signals::listen()?;
     let command = args.command.unwrap_or(Command::List { refresh: args.refresh });
-    let done = signals.unless_stopped(perform(&settings, command, args.json, args.refresh)).await;
-    // Dropping what was under way ends the servers' processes.
-    done.unwrap_or(Ok(Exit::Aborted))
+    // A signal drops the work, which ends the servers' processes.
+    signals.unless_stopped(perform(&settings, command, args.json, args.refresh)).await?
 }
 
 async fn perform(settings: &Settings, command: Command, json: bool, refresh: bool) -> Result<Exit> {
@@ -77,9 +76,9 @@ async fn perform(settings: &Settings, command: Command, json: bool, refresh: boo
             let found = review(settings, &environment, args.server()).await?;
             servers::approve(found, &args, json)?;
         }
-        Command::Import(args) => return servers::import(settings, &args),
-        Command::Login(args) => return login::login(settings, &args, json).await,
-        Command::Logout(args) => return login::logout(settings, &args, json).await,
+        Command::Import(args) => servers::import(settings, &args)?,
+        Command::Login(args) => login::login(settings, &args, json).await?,
+        Command::Logout(args) => login::logout(settings, &args, json).await?,
         Command::Reload => return servers::reload(settings, json).await,
         Command::List { refresh: again } => {
             show::list(&opening::survey(settings, again || refresh).await?, settings, json)?;

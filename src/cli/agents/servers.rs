@@ -8,7 +8,7 @@ use serde_json::json;
 use super::output;
 use super::show::{short_name, using};
 use crate::cli::escape::shown;
-use crate::cli::files::{read, replace_text};
+use crate::cli::files::{read, replace};
 use crate::cli::{Exit, Result};
 use perihelion_runtime::{
     self as runtime, ImportFormat, Imported, ReloadAnswer, Reloaded, Review, import_servers,
@@ -87,7 +87,7 @@ enum Form {
     Codex,
 }
 
-pub(super) fn import(settings: &Settings, args: &ImportArgs) -> Result<Exit> {
+pub(super) fn import(settings: &Settings, args: &ImportArgs) -> Result<()> {
     let format = args.format.map(|form| match form {
         Form::Claude => ImportFormat::Claude,
         Form::Vscode => ImportFormat::VsCode,
@@ -102,7 +102,7 @@ pub(super) fn import(settings: &Settings, args: &ImportArgs) -> Result<Exit> {
         // A link stays one: its target is replaced.
         let place = target.canonicalize().unwrap_or_else(|_| target.clone());
         let permissions = std::fs::metadata(&place).map(|data| data.permissions());
-        replace_text(&place, &imported.file)?;
+        replace(&place, imported.file.as_bytes())?;
         if let Ok(permissions) = permissions {
             let _ = std::fs::set_permissions(&place, permissions);
         }
@@ -112,7 +112,7 @@ pub(super) fn import(settings: &Settings, args: &ImportArgs) -> Result<Exit> {
         output::text(&imported.tables)?;
     }
     tell(&imported);
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn tell(imported: &Imported) {

@@ -1,15 +1,12 @@
 //! `perihelion agents list` and `show`: agents with their servers, here and in the running processes of this machine.
 
-use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::output;
 use crate::cli::Error;
 use crate::cli::init::no_agents;
 use perihelion_mcp::{ToolDefinition, agent_name};
-use perihelion_runtime::{
-    AgentInfo, Phase, Process, ServerProblem, ServerState, Survey, processes,
-};
+use perihelion_runtime::{AgentInfo, Process, ServerProblem, ServerState, Survey, processes};
 use perihelion_settings::config::Settings;
 use perihelion_settings::config::strict::did_you_mean;
 use perihelion_star::AGENT_PREFIX;
@@ -86,42 +83,28 @@ fn nature(tool: &ToolDefinition) -> String {
     if words.is_empty() { String::new() } else { format!(" ({})", words.join("; ")) }
 }
 
-#[derive(Serialize)]
-pub(super) struct AgentRow<'a> {
-    name: &'a str,
-    kind: &'a str,
-    server: &'a str,
-    description: &'a str,
-    server_version: &'a str,
-    state: Option<Phase>,
-    transport: Option<&'a str>,
-    /// Why calls are refused.
-    #[serde(skip_serializing_if = "Option::is_none")]
-    problem: Option<&'a str>,
-    protocol_version: &'a str,
-    /// It counts as open world only because neither its table nor the server declares it.
-    undeclared: bool,
-    tools: Vec<Value>,
-    rejected: Vec<Value>,
-}
-
-pub(super) fn row<'a>(agent: &'a AgentInfo, status: Option<&'a ServerState>) -> AgentRow<'a> {
+fn row(agent: &AgentInfo, status: Option<&ServerState>) -> Value {
     let server = &agent.server;
     let rejected = |(tool, reason): &(String, String)| json!({ "tool": tool, "reason": reason });
-    AgentRow {
-        name: &agent.name,
-        kind: &agent.kind,
-        server: &server.name,
-        description: &server.description,
-        server_version: &server.server_version,
-        state: status.map(|status| status.phase),
-        transport: status.map(|status| status.transport.as_str()),
-        problem: status.and_then(|status| status.problem.as_deref()),
-        protocol_version: &server.protocol_version,
-        undeclared: server.undeclared,
-        tools: server.tools.iter().map(|tool| json!(tool)).collect(),
-        rejected: server.rejected_tools.iter().map(rejected).collect(),
+    let mut row = json!({
+        "name": agent.name,
+        "kind": agent.kind,
+        "server": server.name,
+        "description": server.description,
+        "server_version": server.server_version,
+        "state": status.map(|status| status.phase),
+        "transport": status.map(|status| &status.transport),
+        "protocol_version": server.protocol_version,
+        // It counts as open world only because neither its table nor the server declares it.
+        "undeclared": server.undeclared,
+        "tools": server.tools,
+        "rejected": server.rejected_tools.iter().map(rejected).collect::<Vec<_>>(),
+    });
+    // Why calls are refused.
+    if let Some(problem) = status.and_then(|status| status.problem.as_ref()) {
+        row["problem"] = json!(problem);
     }
+    row
 }
 
 pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<(), Error> {

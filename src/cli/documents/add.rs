@@ -54,11 +54,14 @@ pub(super) async fn run(documents: &Documents, args: &Args) -> Result<Exit> {
     let mut outcomes = Vec::new();
     let mut failed = 0;
     for (number, path) in (1..).zip(&files) {
-        if args.again {
-            documents.read_again(path, args.place.to_add()).await?;
-        }
         let bar = Bar::begin(args.quiet, (number, files.len()), path);
-        let added = documents.add(path, args.place.to_add(), title.clone(), bar.listener()).await;
+        let adding = async {
+            if args.again {
+                documents.read_again(path, args.place.to_add()).await?;
+            }
+            documents.add(path, args.place.to_add(), title.clone(), bar.listener()).await
+        };
+        let added = adding.await;
         bar.end();
         match added {
             Ok(added) => {

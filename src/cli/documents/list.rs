@@ -8,7 +8,7 @@ use serde_json::json;
 use super::{InCollection, known_as, placed};
 use crate::cli::bars::Form;
 use crate::cli::output::{self, BARS};
-use crate::cli::{Error, Exit, Result};
+use crate::cli::{Error, Result};
 use perihelion_engine::clock;
 use perihelion_runtime::{self as runtime, Document, DocumentRoom, Documents};
 use perihelion_settings::config::Age;
@@ -52,7 +52,7 @@ pub struct DeleteArgs {
     place: InCollection,
 }
 
-pub(super) async fn run(documents: &Documents, place: &InCollection, json: bool) -> Result<Exit> {
+pub(super) async fn run(documents: &Documents, place: &InCollection, json: bool) -> Result<()> {
     let listed = documents.list(place.named()).await?;
     let rows = listed.iter().map(|one| {
         [
@@ -70,7 +70,7 @@ pub(super) async fn run(documents: &Documents, place: &InCollection, json: bool)
     if !json && !listed.is_empty() {
         output::note(&used(&documents.room().await?));
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn used(room: &DocumentRoom) -> String {
@@ -88,12 +88,11 @@ fn used(room: &DocumentRoom) -> String {
     format!("used: {}", parts.join(", "))
 }
 
-pub(super) async fn show(documents: &Documents, args: &ShowArgs, json: bool) -> Result<Exit> {
+pub(super) async fn show(documents: &Documents, args: &ShowArgs, json: bool) -> Result<()> {
     let document = find(documents, &args.document, &args.place).await?;
     let read = documents.read(&document.id, args.start, args.end).await?;
     if json {
-        output::json(&json!({ "document": document, "read": read }))?;
-        return Ok(Exit::Done);
+        return output::json(&json!({ "document": document, "read": read }));
     }
     let mut head = vec![
         format!("id           {}", document.id),
@@ -120,18 +119,17 @@ pub(super) async fn show(documents: &Documents, args: &ShowArgs, json: bool) -> 
         None,
     );
     head.push(format!("text         {}..{} of {} {at}", read.start, read.end, read.length));
-    output::text(&format!("{}\n\n{}", head.join("\n"), read.text))?;
-    Ok(Exit::Done)
+    output::text(&format!("{}\n\n{}", head.join("\n"), read.text))
 }
 
 /// Writes a document as a line: its metadata, and its text.
-pub(super) async fn export(documents: &Documents, place: &InCollection) -> Result<Exit> {
+pub(super) async fn export(documents: &Documents, place: &InCollection) -> Result<()> {
     for document in documents.list(place.named()).await? {
         if let Some(exported) = documents.exported(document).await? {
-            output::json_line(&json!(exported))?;
+            output::json_line(&exported)?;
         }
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 pub(super) async fn prune(
@@ -139,7 +137,7 @@ pub(super) async fn prune(
     max_age: Option<Age>,
     args: &PruneArgs,
     json: bool,
-) -> Result<Exit> {
+) -> Result<()> {
     let age = args.older_than.or(max_age).ok_or(Error::NoDocumentAge)?;
     // Nothing is older than time.
     let before = age.before(clock::now()).unwrap_or(DateTime::UNIX_EPOCH);
@@ -164,11 +162,12 @@ pub(super) async fn prune(
         gone.push(json!({ "document": id, "title": title }));
     }
     if json {
-        output::json(&json!({ "deleted": gone, "dry_run": args.dry_run }))?;
-    } else if gone.is_empty() {
+        return output::json(&json!({ "deleted": gone, "dry_run": args.dry_run }));
+    }
+    if gone.is_empty() {
         output::note("no documents are that old");
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 async fn find(documents: &Documents, given: &str, place: &InCollection) -> Result<Document> {
@@ -183,7 +182,7 @@ fn unknown(given: &str) -> Error {
     runtime::Error::unknown_document(given).into()
 }
 
-pub(super) async fn delete(documents: &Documents, args: &DeleteArgs, json: bool) -> Result<Exit> {
+pub(super) async fn delete(documents: &Documents, args: &DeleteArgs, json: bool) -> Result<()> {
     let named = args.place.named();
     let known = known_as(documents, &args.document).await;
     let begun = documents.begun(&known).await?;
@@ -193,8 +192,7 @@ pub(super) async fn delete(documents: &Documents, args: &DeleteArgs, json: bool)
     let gone = documents.delete(&known).await?;
     let title = gone.title();
     let shown = json!({ "document": gone.id, "title": title, "deleted": true });
-    output::either(json, &shown, || format!("deleted  {}  {title}", gone.id))?;
-    Ok(Exit::Done)
+    output::either(json, &shown, || format!("deleted  {}  {title}", gone.id))
 }
 
 #[derive(Debug, clap::Args)]
@@ -207,7 +205,7 @@ pub struct ReindexArgs {
     quiet: bool,
 }
 
-pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs, json: bool) -> Result<Exit> {
+pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs, json: bool) -> Result<()> {
     if let Some(collection) = args.within.named() {
         output::note(&format!(
             "all collections share one model, so every collection is embedded, not only: {collection}"
@@ -230,17 +228,15 @@ pub(super) async fn reindex(documents: &Documents, args: &ReindexArgs, json: boo
         bar.end();
     }
     let done = done?;
-    if json {
-        output::json(&json!({ "embedded": done }))?;
-        return Ok(Exit::Done);
-    }
+    let shown = json!({ "embedded": done });
     match done {
-        Some(count) => {
-            output::text(&format!("embedded {count} texts; searches now use this model"))?
-        }
-        None => output::note(
+        Some(count) => output::either(json, &shown, || {
+            format!("embedded {count} texts; searches now use this model")
+        }),
+        None => output::done(
+            json,
+            &shown,
             "no embeddings endpoint is configured, so documents use keyword search only; set PERIHELION_EMBEDDINGS_URL",
         ),
     }
-    Ok(Exit::Done)
 }

@@ -6,10 +6,9 @@ mod list;
 mod search;
 mod watch;
 
-use clap::builder::NonEmptyStringValueParser;
-
+use super::globals::TenantOptions;
 use super::{Exit, Result, output};
-use perihelion_runtime::{DEFAULT_COLLECTION, Documents, LOCAL_TENANT, to_read};
+use perihelion_runtime::{DEFAULT_COLLECTION, Documents, to_read};
 use perihelion_settings::config::Settings;
 
 #[derive(Debug, clap::Args)]
@@ -29,12 +28,8 @@ Examples:
 pub struct Args {
     #[command(subcommand)]
     command: Option<Command>,
-    /// Tenant that owns the documents
-    #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
-    tenant: String,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
+    #[command(flatten)]
+    options: TenantOptions,
     #[command(flatten)]
     place: InCollection,
 }
@@ -66,17 +61,17 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let command = args.command.unwrap_or(Command::List(args.place));
     let creates = matches!(command, Command::Add(_));
     let settings = if creates { settings } else { to_read(settings)? };
-    let documents = Documents::open(&settings).await?.for_tenant(&args.tenant)?;
-    let json = args.json;
+    let TenantOptions { tenant, json } = args.options;
+    let documents = Documents::open(&settings).await?.for_tenant(&tenant)?;
     let done = match command {
         Command::Add(args) => add::run(&documents, &args).await,
-        Command::List(place) => list::run(&documents, &place, json).await,
-        Command::Show(args) => list::show(&documents, &args, json).await,
-        Command::Search(args) => search::run(&documents, &args, json).await,
-        Command::Export(place) => list::export(&documents, &place).await,
-        Command::Delete(args) => list::delete(&documents, &args, json).await,
-        Command::Prune(args) => list::prune(&documents, max_age, &args, json).await,
-        Command::Reindex(args) => list::reindex(&documents, &args, json).await,
+        Command::List(place) => list::run(&documents, &place, json).await.map(Exit::from),
+        Command::Show(args) => list::show(&documents, &args, json).await.map(Exit::from),
+        Command::Search(args) => search::run(&documents, &args, json).await.map(Exit::from),
+        Command::Export(place) => list::export(&documents, &place).await.map(Exit::from),
+        Command::Delete(args) => list::delete(&documents, &args, json).await.map(Exit::from),
+        Command::Prune(args) => list::prune(&documents, max_age, &args, json).await.map(Exit::from),
+        Command::Reindex(args) => list::reindex(&documents, &args, json).await.map(Exit::from),
         Command::Evaluate(args) => search::evaluate(&documents, &args, json).await,
     };
     documents.close().await;

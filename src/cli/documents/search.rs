@@ -54,7 +54,7 @@ fn day(text: &str) -> Result<DateTime<Utc>, Invalid> {
     Ok(date.and_time(NaiveTime::MIN).and_utc())
 }
 
-pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Result<Exit> {
+pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Result<()> {
     let mut wanted = Vec::new();
     for given in &args.document {
         wanted.push(documents.find(&known_as(documents, given).await).await?.id);
@@ -74,7 +74,7 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
         let found = documents.retrieve(&query).await?;
         warn(found.by_words_only.as_deref());
         if json {
-            return output::json(&found).map(|()| Exit::Done);
+            return output::json(&found);
         }
         for passage in &found.passages {
             let source = &passage.source;
@@ -84,12 +84,12 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
                 passage.number, source.title, passage.text
             ))?;
         }
-        return Ok(Exit::Done);
+        return Ok(());
     }
     let found = documents.search(&query).await?;
     warn(found.by_words_only.as_deref());
     if json {
-        return output::json(&found).map(|()| Exit::Done);
+        return output::json(&found);
     }
     let hits = found.hits;
     if hits.is_empty() {
@@ -103,7 +103,7 @@ pub(super) async fn run(documents: &Documents, args: &Args, json: bool) -> Resul
             hit.title, hit.start, hit.end, hit.quote
         ))?;
     }
-    Ok(Exit::Done)
+    Ok(())
 }
 
 fn warn(by_words_only: Option<&str>) {

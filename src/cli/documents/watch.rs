@@ -23,10 +23,7 @@ pub(super) async fn run(documents: &Documents, folders: Folders, args: &Args) ->
     let mut following = Following { documents, folders, args, later: BTreeSet::new() };
     let first =
         Changed { files: following.folders.files()?, gone: following.folders.roots().to_vec() };
-    let Some(done) = signals.unless_aborted(following.take(first, &signals)).await else {
-        return Ok(Exit::Aborted);
-    };
-    done?;
+    signals.unless_aborted(following.take(first, &signals)).await??;
     if !signals.is_stopped() {
         following
             .tell(json!({ "event": "watching" }), "watching for changes; press Ctrl-C to stop")?;
@@ -38,10 +35,7 @@ pub(super) async fn run(documents: &Documents, folders: Folders, args: &Args) ->
             changed = changes.next() => changed,
             () = clock::sleep(AGAIN), if waits => Changed::default(),
         };
-        let Some(done) = signals.unless_aborted(following.take(changed, &signals)).await else {
-            return Ok(Exit::Aborted);
-        };
-        done?;
+        signals.unless_aborted(following.take(changed, &signals)).await??;
     }
     following.tell(json!({ "event": "stopped" }), "stopped; run the same command to continue")?;
     Ok(Exit::Done)
@@ -91,7 +85,7 @@ impl Following<'_> {
             }
             // It continues with the next start.
             Err(_) if signals.is_stopped() => Ok(()),
-            // It changed while it was read, or is gone again: of which another event tells.
+            // It changed while it was read, or was deleted: another event follows.
             Err(_) if !path.exists() => Ok(()),
             Err(error) => {
                 if !matches!(error, runtime::Error::Document { .. }) {

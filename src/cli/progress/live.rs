@@ -38,7 +38,7 @@ impl Live {
     /// Updates the line; it is cut at the width of the terminal.
     pub(super) fn refresh<'a>(&self, running: impl Iterator<Item = &'a str>, tokens: u64) {
         let words = self.last.split_once(": ").map(|(who, _)| who);
-        // Who said the last thing needs no second mention.
+        // The author of the last line is already shown.
         let others: Vec<&str> = running.filter(|node| Some(*node) != words).collect();
         let parts = [one_line(&self.last), others.join(", "), output::count(tokens, "token")];
         let parts: Vec<&str> =

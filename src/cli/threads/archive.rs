@@ -3,10 +3,9 @@
 use serde_json::json;
 use tokio_util::sync::CancellationToken;
 
-use super::{Error, Result};
+use super::{Context, Error, Result};
 use crate::cli::output;
-use perihelion_runtime::Threads;
-use perihelion_settings::config::{Age, Settings};
+use perihelion_settings::config::Age;
 
 #[derive(Debug, clap::Args)]
 #[command(after_help = "\
@@ -19,25 +18,20 @@ pub struct Args {
     /// Archive threads without changes for this time, such as 45s, 10m, 12h, 30d or 8w. Defaults to archive.after
     #[arg(long, value_name = "AGE")]
     older_than: Option<Age>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> Result<()> {
-    if settings.archive.dir.is_none() {
+pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
+    if on.settings.archive.dir.is_none() {
         return Err(Error::NoArchive);
     }
-    let age = args.older_than.unwrap_or(settings.archive.after);
-    let report = threads.archive(settings, age, &CancellationToken::new()).await?;
+    let age = args.older_than.unwrap_or(on.settings.archive.after);
+    let report = on.threads.archive(on.settings, age, &CancellationToken::new()).await?;
     for (thread, error) in &report.failed {
         output::warning(&format!("{thread}: {error}"));
     }
-    if args.json {
-        output::json(&json!({ "archived": report.archived, "failed": report.failed.len() }))?;
-    } else {
-        output::note(&format!("archived {}", output::count(report.archived, "thread")));
-    }
+    let shown = json!({ "archived": report.archived, "failed": report.failed.len() });
+    let text = format!("archived {}", output::count(report.archived, "thread"));
+    output::done(on.json, &shown, &text)?;
     match report.failed.len() {
         0 => Ok(()),
         count => Err(Error::NotArchived(count)),

@@ -6,7 +6,7 @@ use clap::builder::NonEmptyStringValueParser;
 use serde_json::{Map, Value, json};
 
 use super::list::as_json;
-use super::{Error, Result, next_after, next_nodes, title};
+use super::{Context, Error, Result, next_after, next_nodes, title};
 use crate::cli::files::json_or_text;
 use crate::cli::globals::quoted;
 use crate::cli::{graphs, output};
@@ -16,39 +16,31 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{self, INPUT};
 use perihelion_runtime::{Edit, Error as RuntimeError, LiveStatus, Removal, Served, Threads};
 use perihelion_service::{self as service, Stopped};
-use perihelion_settings::config::Settings;
 use perihelion_star::{AGENT_PREFIX, ARCHITECT, GRAPH, TEAM_PREFIX};
 
 #[derive(Debug, clap::Args)]
 pub struct ForkArgs {
     /// Thread to fork
-    pub(super) thread: String,
+    thread: String,
     /// Last step that both threads share
     #[arg(long, value_name = "STEP")]
     at: u64,
     /// ID or name of the fork. Defaults to a new ID
     #[arg(long = "thread", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     new: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) async fn fork(
-    threads: &Threads,
-    settings: &Settings,
-    args: &ForkArgs,
-    invocation: &str,
-) -> Result<()> {
+pub(super) async fn fork(on: &Context<'_>, args: &ForkArgs) -> Result<()> {
+    let invocation = &on.invocation;
     let (id, title) = match &args.new {
         None => (ThreadId::new(), None),
         Some(name) => ThreadId::from_name(name),
     };
-    let source = threads.find(Some(&args.thread)).await?;
-    let graph = graphs::of_thread(settings, threads, &threads.info(source).await?)?;
+    let source = on.find(Some(&args.thread)).await?;
+    let graph = graphs::of_thread(on.settings, on.threads, &on.threads.info(source).await?)?;
     let title = title.map(str::to_owned);
-    let fork = threads.fork(source, args.at, id, title, graph.as_deref()).await?;
-    if args.json {
+    let fork = on.threads.fork(source, args.at, id, title, graph.as_deref()).await?;
+    if on.json {
         return output::json(&as_json(&fork));
     }
     output::text(&fork.id.to_string())?;
@@ -59,7 +51,7 @@ pub(super) async fn fork(
         ));
         return Ok(());
     }
-    let next = next_after(threads, fork.id, fork.head).await?;
+    let next = next_after(on.threads, fork.id, fork.head).await?;
     let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
     if next.is_empty() {
         output::note(&format!(
@@ -74,13 +66,10 @@ pub(super) async fn fork(
 #[derive(Debug, clap::Args)]
 pub struct CancelArgs {
     /// Thread. Defaults to the newest thread
-    pub(super) thread: Option<String>,
+    thread: Option<String>,
     /// Seconds to wait until the running process stops. After that, its lease is revoked
     #[arg(long, value_name = "SEC", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, &'static str> {
@@ -88,19 +77,16 @@ fn seconds(text: &str) -> Result<f64, &'static str> {
     seconds.ok_or("expected a number of seconds from 0 to 3600")
 }
 
-pub(super) async fn cancel(
-    threads: &Threads,
-    settings: &Settings,
-    args: &CancelArgs,
-    invocation: &str,
-) -> Result<()> {
-    let thread = threads.find(args.thread.as_deref()).await?;
+pub(super) async fn cancel(on: &Context<'_>, args: &CancelArgs) -> Result<()> {
+    let invocation = &on.invocation;
+    let thread = on.find(args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
     let wait = Duration::from_secs_f64(args.wait);
-    let stopped = service::stop(settings, threads, thread, wait).await.map_err(Error::Service)?;
+    let stopped =
+        service::stop(on.settings, on.threads, thread, wait).await.map_err(Error::Service)?;
     let Stopped { had, by_force } = stopped.ok_or_else(|| Error::NothingUnderWay(name.clone()))?;
     let had = had.map(|holder| holder.to_string());
-    if args.json {
+    if on.json {
         return output::json(&json!({
             "thread_id": thread, "cancelled": true, "was_run_by": had, "by_force": by_force,
         }));
@@ -127,16 +113,13 @@ Examples:
   perihelion threads update weekly-report --set plan='[\"look again\"]' --as supervisor")]
 pub struct UpdateArgs {
     /// Thread to change
-    pub(super) thread: String,
+    thread: String,
     /// Field of the state and its new value, as JSON or plain text. Repeatable
     #[arg(long, value_name = "FIELD=VALUE", value_parser = assignment)]
     set: Vec<(String, Value)>,
     /// Node to record as the author. Its routes decide the next nodes
     #[arg(long = "as", value_name = "NODE")]
     as_node: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 fn assignment(text: &str) -> Result<(String, Value), &'static str> {
@@ -145,28 +128,21 @@ fn assignment(text: &str) -> Result<(String, Value), &'static str> {
     Ok((field.trim().to_owned(), json_or_text(value.to_owned())))
 }
 
-pub(super) async fn update(
-    threads: &Threads,
-    settings: &Settings,
-    args: &UpdateArgs,
-) -> Result<()> {
+pub(super) async fn update(on: &Context<'_>, args: &UpdateArgs) -> Result<()> {
     if args.set.is_empty() {
         return Err(Error::NothingToSet);
     }
-    let thread = threads.find(Some(&args.thread)).await?;
+    let thread = on.find(Some(&args.thread)).await?;
     let fields: Map<String, Value> = args.set.iter().cloned().collect();
-    let graph = graphs::to_use(settings, threads, thread).await?;
+    let graph = graphs::to_use(on.settings, on.threads, thread).await?;
     let node = args.as_node.as_deref().unwrap_or(END);
     check_node(graph.as_ref(), node)?;
     let as_node = Some(node.to_owned());
     let edit = Edit { update: Value::Object(fields), as_node, ..Edit::default() };
     let step = graph.edit(thread, edit).await?;
-    let next = next_after(threads, thread, step).await?;
-    if args.json {
-        return output::json(&json!({ "thread_id": thread, "step": step, "next": next }));
-    }
-    output::note(&format!("step {step}, next: {}", next_nodes(&next)));
-    Ok(())
+    let next = next_after(on.threads, thread, step).await?;
+    let shown = json!({ "thread_id": thread, "step": step, "next": next });
+    output::done(on.json, &shown, &format!("step {step}, next: {}", next_nodes(&next)))
 }
 
 /// Rejects a node that the supervisor graph cannot have. The graph that is opened offline accepts any agent.
@@ -185,29 +161,26 @@ fn check_node(graph: &dyn Served, node: &str) -> Result<()> {
 #[derive(Debug, clap::Args)]
 pub struct DeleteArgs {
     /// Thread to delete
-    pub(super) thread: String,
+    thread: String,
     /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
     /// Delete the thread even during a run. The run fails and loses its unfinished step
     #[arg(long)]
     force: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) async fn delete(threads: &Threads, args: &DeleteArgs) -> Result<()> {
-    let info = threads.info(threads.find(Some(&args.thread)).await?).await?;
+pub(super) async fn delete(on: &Context<'_>, args: &DeleteArgs) -> Result<()> {
+    let info = on.threads.info(on.find(Some(&args.thread)).await?).await?;
     let removal = if args.force { Removal::Forced } else { Removal::AtRest };
     Threads::check_removal(&info, removal)?;
     if !args.yes && !wanted(&info)? {
         let shown = json!({ "thread_id": info.id, "deleted": false });
-        return output::done(args.json, &shown, "the thread was not deleted");
+        return output::done(on.json, &shown, "the thread was not deleted");
     }
-    threads.remove(&info, removal).await?;
+    on.threads.remove(&info, removal).await?;
     let shown = json!({ "thread_id": info.id, "deleted": true });
-    output::done(args.json, &shown, &format!("deleted the thread {}", info.id))
+    output::done(on.json, &shown, &format!("deleted the thread {}", info.id))
 }
 
 fn wanted(info: &ThreadInfo) -> Result<bool> {

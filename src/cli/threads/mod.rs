@@ -7,6 +7,8 @@ mod prune;
 mod show;
 mod transfer;
 
+use std::sync::OnceLock;
+
 use super::{Error, Exit, Globals, Result};
 use crate::cli::output::one_line;
 use perihelion_engine::checkpoint::ThreadInfo;
@@ -33,6 +35,9 @@ pub struct Args {
     command: Option<Command>,
     #[command(flatten)]
     list: list::Args,
+    /// Print JSON
+    #[arg(long, global = true)]
+    json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -63,24 +68,6 @@ enum Command {
     Archive(archive::Args),
 }
 
-impl Command {
-    /// Returns the thread's name in the command, if the command has one.
-    fn thread(&self) -> Option<&str> {
-        match self {
-            Self::List(_) | Self::Import(_) | Self::Archive(_) => None,
-            Self::Show(args) => args.thread.as_deref(),
-            Self::History(args) => args.thread.as_deref(),
-            Self::State(args) => args.thread.as_deref(),
-            Self::Cancel(args) => args.thread.as_deref(),
-            Self::Update(args) => Some(&args.thread),
-            Self::Fork(args) => Some(&args.thread),
-            Self::Export(args) => args.thread.as_deref(),
-            Self::Delete(args) => Some(&args.thread),
-            Self::Prune(args) => args.thread.as_deref(),
-        }
-    }
-}
-
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {
     if let Some(Command::Prune(args)) = &args.command {
         args.check(&settings)?;
@@ -89,37 +76,53 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         Some(Command::Import(_)) => Threads::open(&settings).await?,
         _ => Threads::open_to_read(&settings).await?,
     };
-    let name = args.command.as_ref().and_then(Command::thread).map(str::to_owned);
-    let done = perform(globals, &settings, &threads, args).await;
-    let done = done.map_err(|error| match &name {
+    let Args { command, list, json } = args;
+    let invocation = globals.invocation();
+    let name = OnceLock::new();
+    let on = Context { threads: &threads, settings: &settings, invocation, json, name };
+    let done = perform(&on, command.unwrap_or(Command::List(list))).await;
+    let done = done.map_err(|error| match on.name.get() {
         Some(name) => error.about(name),
         None => error,
     });
     threads.close().await;
-    done.map(|()| Exit::Done)
+    done.map(Exit::from)
 }
 
-async fn perform(
-    globals: &Globals,
-    settings: &Settings,
-    threads: &Threads,
-    args: Args,
-) -> Result<()> {
-    match args.command.unwrap_or(Command::List(args.list)) {
-        Command::List(args) => list::run(threads, &args).await,
-        Command::Show(args) => show::show(threads, &args, &globals.invocation()).await,
-        Command::History(args) => show::history(threads, &args).await,
-        Command::State(args) => show::state(threads, settings, &args).await,
-        Command::Fork(args) => change::fork(threads, settings, &args, &globals.invocation()).await,
-        Command::Cancel(args) => {
-            change::cancel(threads, settings, &args, &globals.invocation()).await
+/// What the commands work with.
+struct Context<'a> {
+    threads: &'a Threads,
+    settings: &'a Settings,
+    /// The beginning of commands to be typed next.
+    invocation: String,
+    json: bool,
+    /// The thread's name in the command, for errors.
+    name: OnceLock<String>,
+}
+
+impl Context<'_> {
+    async fn find(&self, name: Option<&str>) -> Result<ThreadId> {
+        if let Some(name) = name {
+            self.name.get_or_init(|| name.to_owned());
         }
-        Command::Update(args) => change::update(threads, settings, &args).await,
-        Command::Export(args) => transfer::export(threads, settings, &args).await,
-        Command::Import(args) => transfer::import(threads, &args).await,
-        Command::Delete(args) => change::delete(threads, &args).await,
-        Command::Prune(args) => prune::run(threads, settings, &args).await,
-        Command::Archive(args) => archive::run(threads, settings, &args).await,
+        Ok(self.threads.find(name).await?)
+    }
+}
+
+async fn perform(on: &Context<'_>, command: Command) -> Result<()> {
+    match command {
+        Command::List(args) => list::run(on, &args).await,
+        Command::Show(args) => show::show(on, &args).await,
+        Command::History(args) => show::history(on, &args).await,
+        Command::State(args) => show::state(on, &args).await,
+        Command::Fork(args) => change::fork(on, &args).await,
+        Command::Cancel(args) => change::cancel(on, &args).await,
+        Command::Update(args) => change::update(on, &args).await,
+        Command::Export(args) => transfer::export(on, &args).await,
+        Command::Import(args) => transfer::import(on, &args).await,
+        Command::Delete(args) => change::delete(on, &args).await,
+        Command::Prune(args) => prune::run(on, &args).await,
+        Command::Archive(args) => archive::run(on, &args).await,
     }
 }
 

@@ -5,11 +5,11 @@ use std::io::IsTerminal as _;
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Error, Result, moment, title};
+use super::{Context, Error, Result, moment, title};
 use crate::cli::bars::Form;
 use crate::cli::{graphs, output};
 use perihelion_engine::checkpoint::ThreadInfo;
-use perihelion_runtime::{PruneOptions, PruneReport, Pruned, Threads};
+use perihelion_runtime::{PruneOptions, PruneReport, Pruned};
 use perihelion_settings::config::{Age, Retention, Settings};
 
 #[derive(Debug, clap::Args)]
@@ -33,7 +33,7 @@ pub struct Args {
     keep_steps: Option<u64>,
     /// Shorten only this thread
     #[arg(requires = "keep_steps")]
-    pub(super) thread: Option<String>,
+    thread: Option<String>,
     /// Include threads that wait for a person
     #[arg(long = "include-interrupted", alias = "waiting", conflicts_with = "thread")]
     waiting: bool,
@@ -43,9 +43,6 @@ pub struct Args {
     /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Number of threads that are listed before they are deleted; the rest is counted.
@@ -68,15 +65,15 @@ impl Args {
     }
 }
 
-pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> Result<()> {
+pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
     if let (Some(keep), Some(thread)) = (args.keep_steps, &args.thread) {
-        return shorten(threads, settings, thread, keep, args.json).await;
+        return shorten(on, thread, keep).await;
     }
-    let retention = &args.retention(settings);
+    let retention = &args.retention(on.settings);
     if !args.dry_run
         && !args.yes
         && std::io::stdin().is_terminal()
-        && !asked(threads, settings, retention, args).await?
+        && !asked(on, retention, args).await?
     {
         output::note("no threads were pruned");
         return Ok(());
@@ -88,7 +85,7 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
     let mut done = |one: Pruned<'_>| {
         count += 1;
         bar.set_message(format!("{} pruned", output::count(count, "thread")));
-        if args.json || failed.is_some() {
+        if on.json || failed.is_some() {
             return;
         }
         let line = match one {
@@ -100,14 +97,14 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
         failed = output::BARS.suspend(|| output::text(&line)).err();
     };
     let options = PruneOptions { dry_run: args.dry_run, waiting: args.waiting };
-    let find_graph = |info: &ThreadInfo| graphs::of_thread(settings, threads, info);
-    let report = threads.prune(retention, options, &find_graph, &mut done).await;
+    let find_graph = |info: &ThreadInfo| graphs::of_thread(on.settings, on.threads, info);
+    let report = on.threads.prune(retention, options, &find_graph, &mut done).await;
     bar.end();
     let report = report?;
     if let Some(error) = failed {
         return Err(error);
     }
-    if args.json {
+    if on.json {
         output::json(&as_object(args.dry_run, &report))?
     } else {
         for (info, error) in &report.failed {
@@ -122,15 +119,10 @@ pub(super) async fn run(threads: &Threads, settings: &Settings, args: &Args) -> 
 }
 
 /// Lists the threads to delete and asks for confirmation; without any, it does not ask.
-async fn asked(
-    threads: &Threads,
-    settings: &Settings,
-    retention: &Retention,
-    args: &Args,
-) -> Result<bool> {
+async fn asked(on: &Context<'_>, retention: &Retention, args: &Args) -> Result<bool> {
     let options = PruneOptions { dry_run: true, waiting: args.waiting };
-    let find_graph = |info: &ThreadInfo| graphs::of_thread(settings, threads, info);
-    let would = threads.prune(retention, options, &find_graph, &mut |_| {}).await?;
+    let find_graph = |info: &ThreadInfo| graphs::of_thread(on.settings, on.threads, info);
+    let would = on.threads.prune(retention, options, &find_graph, &mut |_| {}).await?;
     if would.deleted.is_empty() && would.shortened.is_empty() {
         return Ok(true);
     }
@@ -178,21 +170,13 @@ fn summary(dry_run: bool, report: &PruneReport) -> String {
     text
 }
 
-async fn shorten(
-    threads: &Threads,
-    settings: &Settings,
-    thread: &str,
-    keep: u64,
-    json: bool,
-) -> Result<()> {
-    let thread = threads.find(Some(thread)).await?;
-    let first = graphs::to_use(settings, threads, thread).await?.compact(thread, keep).await?;
-    if json {
-        return output::json(&json!({ "thread_id": thread, "first_step": first }));
-    }
-    output::note(&match first {
+async fn shorten(on: &Context<'_>, thread: &str, keep: u64) -> Result<()> {
+    let thread = on.find(Some(thread)).await?;
+    let graph = graphs::to_use(on.settings, on.threads, thread).await?;
+    let first = graph.compact(thread, keep).await?;
+    let text = match first {
         Some(first) => format!("the thread {thread} now begins at step {first}"),
         None => format!("the thread {thread} has at most {keep} steps already"),
-    });
-    Ok(())
+    };
+    output::done(on.json, &json!({ "thread_id": thread, "first_step": first }), &text)
 }

@@ -3,30 +3,27 @@
 use serde_json::json;
 
 use super::list::as_json;
-use super::{Result, moment, next_after, next_nodes, title};
+use super::{Context, Result, moment, next_after, next_nodes, title};
 use crate::cli::globals::quoted;
 use crate::cli::{graphs, output, questions};
 use perihelion_engine::checkpoint::{RunRow, RunStatus};
 use perihelion_engine::ids::RunId;
-use perihelion_runtime::{LiveStatus, StepView, ThreadView, Threads};
-use perihelion_settings::config::Settings;
+use perihelion_runtime::{LiveStatus, StepView, ThreadView};
 use perihelion_star::{GRAPH, GraphState, ResultStatus};
 
 #[derive(Debug, clap::Args)]
 pub struct ShowArgs {
     /// Thread. Defaults to the newest thread
-    pub(super) thread: Option<String>,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
+    thread: Option<String>,
 }
 
-pub(super) async fn show(threads: &Threads, args: &ShowArgs, invocation: &str) -> Result<()> {
-    let thread = threads.find(args.thread.as_deref()).await?;
-    let ThreadView { info, runs, open, .. } = threads.view(thread).await?;
+pub(super) async fn show(on: &Context<'_>, args: &ShowArgs) -> Result<()> {
+    let invocation = &on.invocation;
+    let thread = on.find(args.thread.as_deref()).await?;
+    let ThreadView { info, runs, open, .. } = on.threads.view(thread).await?;
     let status = LiveStatus::of(&info);
     let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
-    if args.json {
+    if on.json {
         let mut all = as_json(&info);
         let rows = runs.iter().map(|run| {
             let mut row = json!(run);
@@ -78,7 +75,7 @@ pub(super) async fn show(threads: &Threads, args: &ShowArgs, invocation: &str) -
 
 fn status_of(run: &RunRow, under_way: Option<RunId>) -> &'static str {
     match run.status {
-        // A run whose process died has no end of its own; the next one began where it stood.
+        // A run whose process died has no end; the next run continued it.
         RunStatus::Running if under_way != Some(run.id) => LiveStatus::Crashed.as_str(),
         RunStatus::Cancelled => LiveStatus::Stopped.as_str(),
         other => other.as_str(),
@@ -88,26 +85,23 @@ fn status_of(run: &RunRow, under_way: Option<RunId>) -> &'static str {
 #[derive(Debug, clap::Args)]
 pub struct HistoryArgs {
     /// Thread. Defaults to the newest thread
-    pub(super) thread: Option<String>,
+    thread: Option<String>,
     /// Only list steps before this step
     #[arg(long, value_name = "STEP")]
     before: Option<u64>,
     /// Maximum number of steps, or 0 for all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) async fn history(threads: &Threads, args: &HistoryArgs) -> Result<()> {
-    let thread = threads.find(args.thread.as_deref()).await?;
+pub(super) async fn history(on: &Context<'_>, args: &HistoryArgs) -> Result<()> {
+    let thread = on.find(args.thread.as_deref()).await?;
     let limit = if args.limit == 0 { u32::MAX } else { args.limit };
-    let steps = threads.history(thread, args.before, limit).await?;
-    if args.json {
+    let steps = on.threads.history(thread, args.before, limit).await?;
+    if on.json {
         return output::json(&steps);
     }
-    let ThreadView { info, runs, .. } = threads.view(thread).await?;
+    let ThreadView { info, runs, .. } = on.threads.view(thread).await?;
     let shared = info.forked_from.map_or(0, |(_, step)| step);
     let run = |step: &StepView| match runs.iter().find(|run| run.id == step.run_id) {
         Some(run) => run.number.to_string(),
@@ -129,7 +123,7 @@ pub(super) async fn history(threads: &Threads, args: &HistoryArgs) -> Result<()>
     let head = ["step", "run", "kind", "ran", "wrote", "next", "bytes", "at"];
     output::text(&output::table(head, rows.collect()))?;
     if let Some(oldest) = steps.last().map(|step| step.step).filter(|step| *step > 1) {
-        output::note(&if threads.history(thread, Some(oldest), 1).await?.is_empty() {
+        output::note(&if on.threads.history(thread, Some(oldest), 1).await?.is_empty() {
             format!("the steps before {oldest} were pruned")
         } else {
             format!("for older steps, pass --before {oldest}")
@@ -141,33 +135,30 @@ pub(super) async fn history(threads: &Threads, args: &HistoryArgs) -> Result<()>
 #[derive(Debug, clap::Args)]
 pub struct StateArgs {
     /// Thread. Defaults to the newest thread
-    pub(super) thread: Option<String>,
+    thread: Option<String>,
     /// Step. Defaults to the newest step
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
-    /// Print the whole state as JSON
-    #[arg(long)]
-    json: bool,
 }
 
 /// Characters of an agent's output in the summary.
 const SHOWN: usize = 200;
 
-pub(super) async fn state(threads: &Threads, settings: &Settings, args: &StateArgs) -> Result<()> {
-    let thread = threads.find(args.thread.as_deref()).await?;
-    let info = threads.info(thread).await?;
-    let Some(graph) = graphs::of_thread(settings, threads, &info)? else {
+pub(super) async fn state(on: &Context<'_>, args: &StateArgs) -> Result<()> {
+    let thread = on.find(args.thread.as_deref()).await?;
+    let info = on.threads.info(thread).await?;
+    let Some(graph) = graphs::of_thread(on.settings, on.threads, &info)? else {
         // The types of another graph are not known here: it is shown as it is kept.
-        return output::json(&threads.raw_state(thread, args.at).await?);
+        return output::json(&on.threads.raw_state(thread, args.at).await?);
     };
     let state = graph.state(thread, args.at).await?;
     let step = args.at.unwrap_or(info.head);
-    let next = next_after(threads, thread, step).await?;
+    let next = next_after(on.threads, thread, step).await?;
     let whole = json!({
         "thread_id": thread, "graph": info.graph, "step": step, "next": next, "state": state.json(),
     });
     match state.of::<GraphState>() {
-        Some(star) if !args.json => output::text(&format!(
+        Some(star) if !on.json => output::text(&format!(
             "step {step} of {}, next: {}\n{}",
             info.head,
             next_nodes(&next),

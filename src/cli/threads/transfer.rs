@@ -2,18 +2,18 @@
 
 use std::path::PathBuf;
 
-use super::Result;
-use crate::cli::files::{read_or_input, replace_text};
+use super::list::as_json;
+use super::{Context, Result};
+use crate::cli::files::{read_or_input, replace};
 use crate::cli::output;
 use perihelion_engine::checkpoint::{read_dump, write_dump};
-use perihelion_runtime::{Threads, open_rows};
-use perihelion_settings::config::Settings;
+use perihelion_runtime::open_rows;
 
 #[derive(Debug, clap::Args)]
 pub struct ExportArgs {
     /// Thread to export. With --data, defaults to all threads with feedback
     #[arg(required_unless_present = "data")]
-    pub(super) thread: Option<String>,
+    thread: Option<String>,
     /// File to write, readable only by its owner. Defaults to standard output
     #[arg(long, short, value_name = "FILE")]
     output: Option<PathBuf>,
@@ -26,30 +26,23 @@ pub struct ExportArgs {
 pub struct ImportArgs {
     /// File to read. Use - for standard input
     file: PathBuf,
-    /// Print JSON
-    #[arg(long)]
-    json: bool,
 }
 
-pub(super) async fn export(
-    threads: &Threads,
-    settings: &Settings,
-    args: &ExportArgs,
-) -> Result<()> {
+pub(super) async fn export(on: &Context<'_>, args: &ExportArgs) -> Result<()> {
     let mut text = Vec::new();
     let thread = match &args.thread {
-        Some(name) => Some(threads.find(Some(name)).await?),
+        Some(name) => Some(on.find(Some(name)).await?),
         None => None,
     };
     let wrote = match thread.filter(|_| !args.data) {
         Some(thread) => {
-            let dump = threads.export(thread).await?;
+            let dump = on.threads.export(thread).await?;
             write_dump(&dump, &mut text)?;
             output::count(dump.steps.len() as u64, "step")
         }
         None => {
-            let rows = open_rows(settings).await?;
-            let data = threads.data_set(&rows, thread).await;
+            let rows = open_rows(on.settings).await?;
+            let data = on.threads.data_set(&rows, thread).await;
             rows.close().await;
             text.extend(data?.into_bytes());
             output::count(text.split(|byte| *byte == b'\n').count() as u64 - 1, "case")
@@ -58,16 +51,13 @@ pub(super) async fn export(
     let Some(path) = args.output.as_ref().filter(|path| path.as_os_str() != "-") else {
         return output::bytes(&text);
     };
-    replace_text(path, &String::from_utf8_lossy(&text))?;
+    replace(path, &text)?;
     output::note(&format!("wrote {wrote} to {}", path.display()));
     Ok(())
 }
 
-pub(super) async fn import(threads: &Threads, args: &ImportArgs) -> Result<()> {
+pub(super) async fn import(on: &Context<'_>, args: &ImportArgs) -> Result<()> {
     let text = read_or_input(&args.file)?;
-    let info = threads.import(read_dump(text.as_bytes())?, None).await?;
-    if args.json {
-        return output::json(&super::list::as_json(&info));
-    }
-    output::text(&info.id.to_string())
+    let info = on.threads.import(read_dump(text.as_bytes())?, None).await?;
+    output::either(on.json, &as_json(&info), || info.id.to_string())
 }

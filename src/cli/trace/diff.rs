@@ -8,9 +8,9 @@ use serde::Serialize;
 
 use super::words::{TEXT, dollars, length, line};
 use super::{Detail, head_line, read};
-use crate::cli::diff::runs;
+use crate::cli::diff::Sides;
 use crate::cli::output::brief;
-use crate::cli::{Error, Exit, Result, output};
+use crate::cli::{Error, Exit, Result, opening, output};
 use perihelion_runtime::{Threads, Trace, TraceHead};
 use perihelion_settings::config::Settings;
 use perihelion_telemetry::reading::{Change, Pair, PairKind, TraceDiff};
@@ -25,28 +25,18 @@ Examples:
 
 The spans of both traces are aligned as trees: ~ marks a difference, - a span only in A, + a span only in B. \
 Time, tokens and cost are shown, but are not differences. Different texts are shown like git diff --word-diff. \
-`perihelion diff` compares the stored steps instead.
+`perihelion diff` compares the stored steps instead. Without --run, the newest runs are compared.
 
 Exit codes, as in diff(1):
   0  no differences
   1  differences
   2  invalid usage, or a trace cannot be read")]
 pub(super) struct Args {
-    /// First thread, by UUID or name. Defaults to its newest run
-    #[arg(value_name = "A")]
-    a: String,
-    /// Second thread, by UUID or name. Use the same thread to compare two of its runs
-    #[arg(value_name = "B")]
-    b: String,
-    /// Compare the trace of this run. Pass it twice to select one run of A and one of B
-    #[arg(long, value_name = "N", num_args = 1, action = clap::ArgAction::Append)]
-    run: Vec<u32>,
+    #[command(flatten)]
+    sides: Sides,
     /// Include spans without differences
     #[arg(long, conflicts_with = "json")]
     all: bool,
-    /// Print the comparison as one JSON object
-    #[arg(long)]
-    json: bool,
 }
 
 #[derive(Serialize)]
@@ -59,20 +49,19 @@ struct Compared<'a> {
 }
 
 pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
-    let [run_a, run_b] = runs(&args.run)?;
-    let both = async {
-        let threads = Threads::open_to_read(&settings).await?;
-        let a = read(&threads, &settings, &args.a, run_a).await;
-        let b = read(&threads, &settings, &args.b, run_b).await;
-        threads.close().await;
-        Ok::<_, Error>((a?, b?))
+    let Args { sides, all } = args;
+    let [run_a, run_b] = sides.runs()?;
+    let both = async |threads: &Threads| {
+        let a = read(threads, &settings, &sides.a, run_a).await?;
+        Ok((a, read(threads, &settings, &sides.b, run_b).await?))
     };
     // Trouble is 2, since 1 says that they differ.
-    let (a, b) = both.await.map_err(|error| Error::CannotCompare(Box::new(error)))?;
+    let both = opening::reading(&settings, both).await;
+    let (a, b) = both.map_err(|error| Error::CannotCompare(Box::new(error)))?;
     let diff = a.compare(&b);
     let compared = Compared { same: diff.is_same(), a: &a.head, b: &b.head, diff: &diff };
-    let detail = if args.all { Detail::All } else { Detail::Folded };
-    output::either(args.json, &compared, || render(&a, &b, &diff, detail))?;
+    let detail = if all { Detail::All } else { Detail::Folded };
+    output::either(sides.json, &compared, || render(&a, &b, &diff, detail))?;
     Ok(if diff.is_same() { Exit::Done } else { Exit::Failed })
 }
 
@@ -93,7 +82,7 @@ fn render(a: &Trace, b: &Trace, diff: &TraceDiff, detail: Detail) -> String {
     };
     let mut tree = Tree { a: by_id(a), b: by_id(b), alike: 0, depth: 0, out };
     for (at, pair) in diff.pairs.iter().enumerate() {
-        // An alike pair is shown where something below it is not.
+        // An equal pair is shown if a pair below it differs.
         let below = diff.pairs[at + 1..].iter().take_while(|below| below.depth > pair.depth);
         let leads = below.into_iter().any(|below| below.kind != PairKind::Same);
         if pair.kind == PairKind::Same && detail == Detail::Folded && !leads {

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use crate::cli::{Error, Exit, Result, Signals, output};
 use perihelion_api as api;
 use perihelion_http::{Bounds, Server};
-use perihelion_runtime::{Metrics, Replayed, Replayer, Threads, open_store, trace_finder};
+use perihelion_runtime::{
+    Metrics, Replayed, Replayer, Threads, database_exists, open_store, trace_finder,
+};
 use perihelion_settings::config::{Invalid, Settings, check_collector};
 
 #[derive(Debug, clap::Args)]
@@ -48,20 +50,15 @@ pub(super) async fn export(settings: Settings, args: ExportArgs) -> Result<Exit>
     let replayer = Replayer::new(&settings, args.endpoint)?;
     let threads = Threads::open_to_read(&settings).await?;
     let mut done = Replayed::default();
-    let mut failed = None;
-    for name in &args.threads {
-        let thread = match threads.find(Some(name)).await {
-            Ok(thread) => thread,
-            Err(error) => {
-                failed = Some(error.into());
-                break;
-            }
-        };
-        if let Err(error) = replayer.send(threads.store().as_ref(), thread, &mut done).await {
-            failed = Some(Error::from(error).about(name));
-            break;
+    let sending = async {
+        for name in &args.threads {
+            let thread = threads.find(Some(name)).await?;
+            let sent = replayer.send(threads.store().as_ref(), thread, &mut done).await;
+            sent.map_err(|error| Error::from(error).about(name))?;
         }
-    }
+        Ok(())
+    };
+    let sent: Result<()> = sending.await;
     threads.close().await;
     if args.json {
         output::json(&done)?;
@@ -73,10 +70,10 @@ pub(super) async fn export(settings: Settings, args: ExportArgs) -> Result<Exit>
         }
         output::text(&words)?;
     }
-    match (failed, done.rejected_spans) {
-        (Some(error), _) => Err(error),
-        (None, 0) => Ok(Exit::Done),
-        (None, rejected) => Err(Error::SpansRejected(rejected)),
+    sent?;
+    match done.rejected_spans {
+        0 => Ok(Exit::Done),
+        rejected => Err(Error::SpansRejected(rejected)),
     }
 }
 
@@ -107,6 +104,8 @@ pub(super) async fn serve(settings: Settings, args: ServeArgs) -> Result<Exit> {
         return Err(Error::NoJaegerUi(directory.clone()));
     }
     let signals = Signals::listen()?;
+    // A mistyped name makes no second, empty database.
+    database_exists(&settings)?;
     let store = open_store(&settings).await?;
     let finder = trace_finder(Arc::clone(&store), &settings);
     let metrics = Metrics::new(&settings, Arc::clone(&store), None)?;
@@ -127,5 +126,5 @@ pub(super) async fn serve(settings: Settings, args: ServeArgs) -> Result<Exit> {
     };
     let served = served.await;
     store.close().await;
-    served.map(|()| Exit::Done)
+    served.map(Exit::from)
 }

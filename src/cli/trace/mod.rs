@@ -15,7 +15,7 @@ use std::path::PathBuf;
 
 use self::tree::{Detail, render};
 use super::system::open_in_browser;
-use super::{Error, Exit, Result, files, output};
+use super::{Error, Exit, Result, files, opening, output};
 use perihelion_runtime::{Threads, Trace};
 use perihelion_settings::config::Settings;
 
@@ -76,34 +76,29 @@ enum Command {
     Serve(export::ServeArgs),
 }
 
-pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
-    match args.command {
-        Some(Command::Diff(args)) => return diff::run(settings, args).await,
-        Some(Command::Export(args)) => return export::export(settings, args).await,
-        Some(Command::Serve(args)) => return export::serve(settings, args).await,
-        None => {}
+pub(super) async fn run(settings: Settings, mut args: Args) -> Result<Exit> {
+    match args.command.take() {
+        Some(Command::Diff(args)) => diff::run(settings, args).await,
+        Some(Command::Export(args)) => export::export(settings, args).await,
+        Some(Command::Serve(args)) => export::serve(settings, args).await,
+        None => {
+            let show = async |threads: &Threads| show(threads, &settings, args).await;
+            opening::reading(&settings, show).await
+        }
     }
-    let threads = Threads::open_to_read(&settings).await?;
+}
+
+async fn show(threads: &Threads, settings: &Settings, args: Args) -> Result<Exit> {
     let name = match args.thread.or(args.name) {
         Some(name) => name,
-        None => match threads.find(None).await {
-            Ok(newest) => newest.to_string(),
-            Err(error) => {
-                threads.close().await;
-                return Err(error.into());
-            }
-        },
+        None => threads.find(None).await?.to_string(),
     };
     if args.follow {
-        let followed = follow::run(&threads, &settings, &name, args.run, args.json).await;
-        threads.close().await;
-        return followed;
+        return follow::run(threads, settings, &name, args.run, args.json).await;
     }
-    let read = read(&threads, &settings, &name, args.run).await;
-    threads.close().await;
-    let trace = read?;
+    let trace = read(threads, settings, &name, args.run).await?;
     if args.otlp {
-        let json = trace.to_otlp_json(&settings).map_err(|error| Error::Output(error.into()))?;
+        let json = trace.to_otlp_json(settings).map_err(|error| Error::Output(error.into()))?;
         output::text(&json)?;
     } else if args.open || args.out.is_some() {
         open_page(&trace, args.out, args.open)?;
@@ -121,10 +116,8 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
 /// # Errors
 /// [`Error`] if the thread cannot be read.
 pub(super) async fn print(settings: &Settings, thread: &str) -> Result<()> {
-    let threads = Threads::open_to_read(settings).await?;
-    let read = read(&threads, settings, thread, None).await;
-    threads.close().await;
-    output::text(&render(&read?, Detail::Folded))
+    let read = async |threads: &Threads| read(threads, settings, thread, None).await;
+    output::text(&render(&opening::reading(settings, read).await?, Detail::Folded))
 }
 
 fn head_line(trace: &Trace) -> String {
@@ -156,7 +149,7 @@ fn open_page(trace: &Trace, out: Option<PathBuf>, open: bool) -> Result<()> {
     let path = out.unwrap_or_else(|| {
         std::env::temp_dir().join(format!("perihelion-trace-{}.html", trace.head.trace_id))
     });
-    files::replace_text(&path, &page)?;
+    files::replace(&path, page.as_bytes())?;
     output::text(&path.display().to_string())?;
     if open && let Err(why) = open_in_browser(&path) {
         output::note(&format!("cannot open the page: {why}"));

@@ -95,6 +95,7 @@ async fn commands_that_only_read_create_no_database() {
         &["threads", "show", "x"],
         &["trace", "x"],
         &["replay", "x"],
+        &["resume", "x"],
         &["approvals"],
         &["keys", "list"],
         &["keys", "revoke", "x"],
@@ -112,6 +113,8 @@ async fn commands_that_only_read_create_no_database() {
         world.run(&args).await.code(2).says("there is no database at sqlite:typo/x.db");
         assert!(!world.path("typo").exists());
     }
+    let serve = ["trace", "serve", "--addr", "127.0.0.1:0", "--database", "sqlite:typo/x.db"];
+    world.run(&serve).await.code(2).says("there is no database at sqlite:typo/x.db");
     let doctor = world.run(&["doctor", "--database", "sqlite:typo/x.db"]).await.code(0);
     let missing = "! database: sqlite:typo/x.db does not exist yet";
     assert!(doctor.stdout.contains(missing) && !world.path("typo").exists(), "{doctor:?}");

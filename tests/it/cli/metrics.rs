@@ -11,6 +11,7 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr};
 
 use super::world::{World, reading, signal};
+use crate::telemetry::metrics::prometheus;
 use crate::telemetry::receiver::{Collector, Manner};
 
 /// A process that serves metrics, and what it says.
@@ -85,7 +86,7 @@ async fn a_worker_exports_its_work_and_the_thread_states_to_prometheus() {
         "nobody needed it, so it was not started"
     );
     let names = text.lines().filter_map(|line| line.strip_prefix("# TYPE ")?.split(' ').next());
-    let known: Vec<String> = DEFINITIONS.iter().map(|one| one.prometheus()).collect();
+    let known: Vec<String> = DEFINITIONS.iter().map(prometheus).collect();
     for name in names.filter(|name| *name != "target_info") {
         assert!(known.contains(&name.to_owned()), "{name} is not documented");
     }

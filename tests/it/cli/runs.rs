@@ -130,6 +130,21 @@ async fn a_question_goes_to_a_short_id_of_its_tenant_and_any_other_part_is_a_nam
 
 /// S2.01
 #[tokio::test]
+async fn the_next_command_finds_a_named_thread_of_every_tenant() {
+    let world = World::new(answering()).await;
+    for (tenant, is_named) in [("default", true), ("acme", false)] {
+        let submit = ["run", "Hi", "--thread", "weekly", "--tenant", tenant, "--detach"];
+        let submitted = world.run(&submit).await.code(0);
+        let id = submitted.stdout.trim().to_owned();
+        let name = if is_named { "weekly" } else { id.as_str() };
+        submitted.says(&format!("perihelion resume {name}\n"));
+        let shown = world.run(&["threads", "show", name, "--json"]).await.code(0).json();
+        assert_eq!(shown["thread_id"], id, "{tenant}");
+    }
+}
+
+/// S2.01
+#[tokio::test]
 async fn a_disabled_agent_is_not_in_the_catalog() {
     let world = World::new(answering()).await;
     world.run(&["run", "Hi", "--disable", "NOTES", "--prefer", "files", "-q"]).await.code(0);

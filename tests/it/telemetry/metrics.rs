@@ -1,12 +1,26 @@
 //! The instruments, as they are documented.
 
-use perihelion::metrics::{DEFINITIONS, Definition};
+use perihelion::metrics::{DEFINITIONS, Definition, Kind};
+
+/// Returns the name of an instrument at `/metrics`.
+pub fn prometheus(one: &Definition) -> String {
+    let name = one.name.replace('.', "_");
+    match (one.kind, one.unit) {
+        (Kind::Counter | Kind::Sum, _) => format!("{name}_total"),
+        (_, "s") => format!("{name}_seconds"),
+        _ => name,
+    }
+}
 
 fn row(one: &Definition) -> String {
     let Definition { name, kind, unit, labels, meaning } = *one;
     let labels: Vec<String> = labels.iter().map(|label| format!("`{label}`")).collect();
-    let prometheus = one.prometheus();
-    let kind = kind.as_str();
+    let prometheus = prometheus(one);
+    let kind = match kind {
+        Kind::Counter | Kind::Sum => "counter",
+        Kind::Duration | Kind::LongDuration => "histogram",
+        Kind::UpDown | Kind::Gauge => "gauge",
+    };
     format!("| `{name}` | `{prometheus}` | {kind} | `{unit}` | {} | {meaning} |", labels.join(", "))
 }
 

@@ -6,7 +6,7 @@ mod collectors;
 mod jaeger;
 mod kept;
 mod langfuse;
-mod metrics;
+pub mod metrics;
 mod nested;
 mod reading;
 pub mod receiver;

@@ -93,19 +93,6 @@ impl Threads {
         }
     }
 
-    /// Finds a thread in the database of the settings, which is opened only if the name alone is not enough.
-    pub async fn find_in(settings: &Settings, name: Option<&str>) -> Result<ThreadId, Error> {
-        if let Some(name) = name
-            && !is_part(name)
-        {
-            return Ok(ThreadId::from_name(name).0);
-        }
-        let threads = Self::open_to_read(settings).await?;
-        let found = threads.find(name).await;
-        threads.close().await;
-        found
-    }
-
     /// Returns the ID of the named thread for a tenant's question, with its title if it is new.
     ///
     /// The short form of an ID means that thread of the tenant. Any other part of an ID is a name like others, because a

@@ -23,9 +23,7 @@ pub mod variables;
 pub use apis::{Api, Input, Inputs};
 pub use embeddings::Embeddings;
 pub use encryption::{Encryption, EncryptionKey, NoKey};
-pub use models::{
-    AGENT_PREFIX, Endpoint, JsonMode, ModelSettings, Models, Protocol, RoleSettings, Roles,
-};
+pub use models::{AGENT_PREFIX, JsonMode, ModelSettings, Models, Protocol, RoleSettings, Roles};
 pub use prices::{Price, Prices, nano_usd};
 pub use resolve::Key;
 pub use retention::{Age, Archive, DocumentSettings, OtherParser, Retention};
@@ -33,7 +31,7 @@ pub use sections::{
     DatabaseUrl, Events, Founding, Limits, Log, LogFormat, PinMode, Prompts, Servers, Store, Swarm,
     TaintRule, Trust, Worker, cache_directory, data_directory, processes_directory,
 };
-pub use serve::{Approvals, IssuerUrl, Jwt, Names, Oidc, Permission, Serve, Token};
+pub use serve::{Approvals, IssuerUrl, Jwt, Names, Oidc, Permission, Secret, Serve};
 pub use settings::{Overrides, RoleModel, Settings};
 pub use strict::{Error, Invalid};
 pub use traces::{

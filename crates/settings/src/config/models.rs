@@ -162,13 +162,12 @@ roles!(supervisor, agent, reflector, qa, architect, extractor, summarizer, class
 
 #[derive(Clone, Debug)]
 pub struct Models {
-    pub endpoint: Endpoint,
+    base: ModelSettings,
     pub roles: Roles,
     /// The settings of single agents, by their server's name; only in the file.
     pub agents: BTreeMap<String, RoleSettings>,
     /// The prices of models, by model name; only in the file.
     pub prices: BTreeMap<String, Price>,
-    api_key: Option<SecretString>,
 }
 
 /// The settings of one role's calls, with all layers applied.
@@ -211,9 +210,34 @@ impl Section for Models {
             agents.insert(name, table);
         }
         let prices = std::mem::take(&mut file.prices);
-        let endpoint = Endpoint::resolve(file, sources)?;
-        let api_key = sources.secret(&endpoint.api_key_env);
-        Ok(Self { roles, agents, prices, endpoint, api_key })
+        let base = Endpoint::resolve(file, sources)?.settings(sources);
+        Ok(Self { base, roles, agents, prices })
+    }
+}
+
+impl Endpoint {
+    /// Returns the settings of calls to the endpoint; a key without an address means the public one.
+    fn settings(self, sources: &Sources<'_>) -> ModelSettings {
+        let api_key = sources.secret(&self.api_key_env);
+        let public = || api_key.as_ref().map(|_| self.api.public_endpoint().to_owned());
+        ModelSettings {
+            url: self.url.or_else(public),
+            api_key,
+            api_key_env: Some(self.api_key_env),
+            model: self.model,
+            timeout: Duration::from_secs_f64(self.timeout_sec),
+            connect_timeout: Duration::from_secs_f64(self.connect_timeout_sec),
+            max_retries: self.max_retries,
+            backoff: Duration::from_millis(self.backoff_ms),
+            backoff_max: Duration::from_secs_f64(self.backoff_max_sec),
+            api: self.api,
+            json_mode: self.json_mode,
+            protocol: self.protocol,
+            temperature: self.temperature,
+            max_tokens: self.max_tokens,
+            context_window: self.context_window,
+            input: self.input,
+        }
     }
 }
 
@@ -235,47 +259,24 @@ impl Models {
     /// Returns settings that send every role to one endpoint and model, without a key; its script makes the plans.
     #[must_use]
     pub fn at(mut self, url: &str, model: &str) -> Self {
-        self.endpoint.url = Some(url.to_owned());
-        self.endpoint.model = model.to_owned();
-        self.endpoint.api = Api::ChatCompletions;
-        self.endpoint.protocol = Protocol::Full;
+        self.base.url = Some(url.to_owned());
+        self.base.api_key = None;
+        self.base.model = model.to_owned();
+        self.base.api = Api::ChatCompletions;
+        self.base.protocol = Protocol::Full;
         self.roles = Roles::default();
         self.agents.clear();
-        self.api_key = None;
         self
     }
 
     /// Returns the settings of a role's calls; an unknown role gets the endpoint's.
     pub fn for_role(&self, role: &str) -> ModelSettings {
-        self.of_endpoint().with(self.roles.get(role))
+        self.base.clone().with(self.roles.get(role))
     }
 
     /// Returns the settings of an agent's own calls: its table precedes that of its role.
     pub fn for_agent(&self, name: &str) -> ModelSettings {
         self.for_role("agent").with(self.agents.get(name.trim_start_matches(AGENT_PREFIX)))
-    }
-
-    fn of_endpoint(&self) -> ModelSettings {
-        let base = &self.endpoint;
-        let public = || self.api_key.as_ref().map(|_| base.api.public_endpoint().to_owned());
-        ModelSettings {
-            url: base.url.clone().or_else(public),
-            api_key: self.api_key.clone(),
-            api_key_env: Some(base.api_key_env.clone()),
-            model: base.model.clone(),
-            timeout: Duration::from_secs_f64(base.timeout_sec),
-            connect_timeout: Duration::from_secs_f64(base.connect_timeout_sec),
-            max_retries: base.max_retries,
-            backoff: Duration::from_millis(base.backoff_ms),
-            backoff_max: Duration::from_secs_f64(base.backoff_max_sec),
-            api: base.api,
-            json_mode: base.json_mode,
-            protocol: base.protocol,
-            temperature: base.temperature,
-            max_tokens: base.max_tokens,
-            context_window: base.context_window,
-            input: base.input.clone(),
-        }
     }
 }
 

@@ -145,8 +145,11 @@ impl TryFrom<String> for OtherParser {
 impl Setting for OtherParser {
     fn placed_in(self, directory: &Path) -> Self {
         match self {
-            Self::Program(program) => Self::Program(program.placed_in(directory)),
-            Self::Docling(_) => self,
+            // A name alone is that of a program in PATH.
+            Self::Program(path) if path.components().count() > 1 => {
+                Self::Program(path.placed_in(directory))
+            }
+            other => other,
         }
     }
 }
@@ -169,6 +172,8 @@ mod tests {
         let read = OtherParser::from_text;
         let program = read("./read.sh").unwrap().placed_in(Path::new("/etc/p"));
         assert_eq!(program, OtherParser::Program("/etc/p/./read.sh".into()));
+        let installed = read("read-scans").unwrap().placed_in(Path::new("/etc/p"));
+        assert_eq!(installed, OtherParser::Program("read-scans".into()));
         let server = read("http://localhost:5001").unwrap().placed_in(Path::new("/etc/p"));
         assert_eq!(server, OtherParser::Docling("http://localhost:5001".to_owned()));
         for wrong in ["ftp://localhost", "https://user:word@host", "http://"] {

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::net::SocketAddr;
 
+use secrecy::{ExposeSecret as _, SecretString};
 use serde::Deserialize;
 
 use super::resolve::{Setting, any, if_any, list, positive, seconds, section};
@@ -15,12 +16,12 @@ section! {
         addr: SocketAddr = SocketAddr::from(([127, 0, 0, 1], 2024)), "PERIHELION_SERVE_ADDR", any;
         /// The token of clients, sent as `x-api-key` or as a bearer token; without it, every client of a loopback
         /// address has access.
-        token: Option<Token> = None, "PERIHELION_SERVE_TOKEN", any;
+        token: Option<Secret> = None, "PERIHELION_SERVE_TOKEN", if_any(strong);
         /// Whether people may register themselves by name and password, in the service's own tenant.
         registration: bool = false, "PERIHELION_SERVE_REGISTRATION", any;
         /// Seconds that a login lasts.
         session_sec: f64 = 604_800.0, "PERIHELION_SERVE_SESSION_SEC", seconds;
-        /// Another issuer whose tokens are accepted; in the environment as a JSON object. None: nobody's.
+        /// Another issuer whose tokens are accepted; in the environment as a JSON object. None: no other issuer.
         jwt: Option<Jwt> = None, "PERIHELION_SERVE_JWT", any;
         /// The OpenID provider for single sign-on; in the environment as a JSON object. None: no single sign-on.
         oidc: Option<Oidc> = None, "PERIHELION_SERVE_OIDC", any;
@@ -61,9 +62,13 @@ section! {
 }
 
 impl Serve {
+    /// Returns whether a token or an issuer proves who callers are, at any address.
+    pub fn authenticates(&self) -> bool {
+        self.token.is_some() || self.jwt.is_some() || self.oidc.is_some()
+    }
+
     pub fn is_protected(&self) -> bool {
-        let has_issuer = self.jwt.is_some() || self.oidc.is_some();
-        self.token.is_some() || has_issuer || !self.addr.ip().is_loopback()
+        self.authenticates() || !self.addr.ip().is_loopback()
     }
 }
 
@@ -109,14 +114,14 @@ impl Setting for Jwt {
 }
 
 /// An OpenID provider, at which people log in to the web UI.
-#[derive(Clone, Debug, PartialEq, Eq, Deserialize)]
+#[derive(Clone, Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Oidc {
     /// Its issuer, below which it publishes its configuration: `https://`, or `http://` on this machine.
     pub issuer: IssuerUrl,
     pub client_id: String,
     /// Without one, the client is public, and the code verifier alone proves it.
-    pub client_secret: Option<ClientSecret>,
+    pub client_secret: Option<Secret>,
     /// Address of this service as browsers know it; `/v1/auth/oidc/callback` below it is registered with the provider.
     pub public_url: IssuerUrl,
     /// Name on the login button.
@@ -173,21 +178,30 @@ pub enum Permission {
     Operate,
 }
 
-/// The secret of a client of an identity provider; `Debug` leaves it out.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-pub struct ClientSecret(String);
+/// A token of clients, or the secret of a client of an identity provider; `Debug` leaves it out.
+#[derive(Clone, Debug, Deserialize)]
+#[serde(from = "String")]
+pub struct Secret(SecretString);
 
-impl ClientSecret {
-    /// Returns the secret, for the provider only.
+impl Secret {
+    /// Returns the secret, for comparing and for the provider only.
     pub fn expose(&self) -> &str {
-        &self.0
+        self.0.expose_secret()
     }
 }
 
-impl std::fmt::Debug for ClientSecret {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("ClientSecret(…)")
+impl From<String> for Secret {
+    fn from(text: String) -> Self {
+        Self(text.into())
     }
+}
+
+impl Setting for Secret {}
+
+fn strong(token: &Secret) -> Result<(), Invalid> {
+    let text = token.expose();
+    let is_strong = text.len() >= 16 && text.chars().all(|letter| letter.is_ascii_graphic());
+    if is_strong { Ok(()) } else { Err(Invalid::Token) }
 }
 
 /// An address whose answer cannot be changed on its way.
@@ -219,7 +233,7 @@ impl TryFrom<String> for IssuerUrl {
     }
 }
 
-/// A list of names; in an environment variable they are parted by commas.
+/// A list of names; in an environment variable they are separated by commas.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Deserialize)]
 #[serde(transparent)]
 pub struct Names(pub Vec<String>);
@@ -227,33 +241,5 @@ pub struct Names(pub Vec<String>);
 impl Setting for Names {
     fn from_text(text: &str) -> Result<Self, Invalid> {
         list(text)
-    }
-}
-
-/// A secret that clients must know; `Debug` leaves it out.
-#[derive(Clone, PartialEq, Eq, Deserialize)]
-#[serde(try_from = "String")]
-pub struct Token(String);
-
-impl Token {
-    /// Returns the secret, for comparing only.
-    pub fn expose(&self) -> &str {
-        &self.0
-    }
-}
-
-impl TryFrom<String> for Token {
-    type Error = Invalid;
-    fn try_from(text: String) -> Result<Self, Invalid> {
-        let is_strong = text.len() >= 16 && text.chars().all(|letter| letter.is_ascii_graphic());
-        if is_strong { Ok(Self(text)) } else { Err(Invalid::Token) }
-    }
-}
-
-impl Setting for Token {}
-
-impl std::fmt::Debug for Token {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.write_str("Token(…)")
     }
 }

@@ -71,7 +71,7 @@ macro_rules! settings {
             }
 
             fn resolve(file: File, sources: &Sources<'_>) -> Result<Self, Error> {
-                // What is not said of the metrics' collector is said of that of the traces.
+                // Missing settings of the metrics' collector are those of the traces' collector.
                 let metrics = Metrics::resolve(file.metrics, file.traces.clone(), sources)?;
                 let keys = EmbeddingKeys::resolve(file.embeddings, sources)?;
                 let mut settings = Self {

@@ -74,15 +74,15 @@ fn the_defaults_in_the_example_are_the_defaults() {
     let defaults = Settings::load(Overrides::default(), None, &no_env).unwrap();
     let (_keep, path) = file_with(&uncommented());
     let shown = Settings::load(Overrides::default(), Some(&path), &no_env).unwrap();
-    let d = &defaults.models.endpoint;
-    let s = &shown.models.endpoint;
+    let d = defaults.models.for_agent("other");
+    let s = shown.models.for_agent("other");
     assert_eq!(
-        (&d.model, &d.api_key_env, d.timeout_sec, d.connect_timeout_sec, d.max_retries),
-        (&s.model, &s.api_key_env, s.timeout_sec, s.connect_timeout_sec, s.max_retries),
+        (&d.model, &d.api_key_env, d.timeout, d.connect_timeout, d.max_retries),
+        (&s.model, &s.api_key_env, s.timeout, s.connect_timeout, s.max_retries),
     );
     assert_eq!(
-        (d.backoff_ms, d.backoff_max_sec, d.json_mode, d.protocol),
-        (s.backoff_ms, s.backoff_max_sec, s.json_mode, s.protocol),
+        (d.backoff, d.backoff_max, d.json_mode, d.protocol),
+        (s.backoff, s.backoff_max, s.json_mode, s.protocol),
     );
     let bounds = |s: &Settings| {
         let l = &s.limits;
@@ -107,7 +107,7 @@ fn an_option_overrides_the_environment_which_overrides_the_file() {
     let environment = Settings::load(Overrides::default(), Some(&path), &env).unwrap();
     assert_eq!(environment.models.for_role("qa").model, "from-env");
     assert_eq!(environment.limits.max_steps, 7);
-    assert_eq!(environment.models.endpoint.max_retries, 9);
+    assert_eq!(environment.models.for_role("qa").max_retries, 9);
     let option = Settings::load(overrides, Some(&path), &env).unwrap();
     assert_eq!(option.models.for_role("qa").model, "from-option");
 }
@@ -188,6 +188,33 @@ fn a_wrong_value_is_refused_with_the_place_it_came_from() {
     insta::assert_snapshot!(refused("[limits]\nmax_cost_usd = 1.0\n", &[]));
     let price = "[models.prices.\"m\"]\ninput_per_mtok = -1.0\noutput_per_mtok = 0.0\n";
     insta::assert_snapshot!(refused(price, &[]));
+}
+
+#[test]
+fn a_token_and_each_kind_of_issuer_authenticate_and_stay_secret() {
+    let provider = r#"{ "issuer": "https://i.example", "client_id": "p", "client_secret": "long-secret-canary",
+        "public_url": "https://p.example" }"#;
+    let issuer = r#"{ "issuer": "i", "audience": "a", "jwks_url": "https://i.example/keys" }"#;
+    let serve = |variable: &str, value: &str| {
+        let env = |name: &str| (name == variable).then(|| value.to_owned());
+        Settings::load(Overrides::default(), None, &env).map(|settings| settings.serve)
+    };
+    assert!(!serve("", "").unwrap().authenticates());
+    for (variable, value) in [
+        ("PERIHELION_SERVE_TOKEN", "long-secret-canary"),
+        ("PERIHELION_SERVE_JWT", issuer),
+        ("PERIHELION_SERVE_OIDC", provider),
+    ] {
+        let serve = serve(variable, value).unwrap();
+        assert!(serve.authenticates(), "{variable}");
+        assert!(!format!("{serve:?}").contains("canary"), "{serve:?}");
+    }
+    let refused = serve("PERIHELION_SERVE_OIDC", "{}").unwrap_err().to_string();
+    assert!(refused.ends_with("file: missing field `issuer` at line 1 column 2"), "{refused}");
+    for weak in ["short", "has spaces in its letters"] {
+        let refused = serve("PERIHELION_SERVE_TOKEN", weak).unwrap_err().to_string();
+        assert!(refused.contains("at least 16 letters"), "{refused}");
+    }
 }
 
 #[test]

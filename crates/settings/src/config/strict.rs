@@ -31,8 +31,8 @@ pub enum Invalid {
     Expected { expected: &'static str, found: String },
     #[error(transparent)]
     Word(#[from] serde::de::value::Error),
-    #[error("expected a JSON object with issuer, audience and jwks_url: {0}")]
-    Jwt(#[from] serde_json::Error),
+    #[error("expected a JSON object with the keys of its table in the settings file: {0}")]
+    Json(#[from] serde_json::Error),
     #[error("must be greater than zero")]
     NotPositive,
     #[error("must be a number of seconds greater than zero, at most a year: {0}")]
@@ -160,9 +160,9 @@ pub fn did_you_mean<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a st
     nearest(wrong, candidates).map_or_else(String::new, |best| format!(" (did you mean {best}?)"))
 }
 
-/// Returns the candidate most like `wrong`, if any is alike enough to be worth suggesting.
+/// Returns the candidate most similar to `wrong`, if any is similar enough to suggest.
 pub fn nearest<'a>(wrong: &str, candidates: impl IntoIterator<Item = &'a str>) -> Option<&'a str> {
-    // Letters that changed places in a short word are alike to people, and not by the first measure.
+    // People see swapped letters of a short word as similar; the first measure does not.
     let slips = |candidate: &str| {
         let most = (wrong.chars().count() / 4).max(1);
         let slips = strsim::osa_distance(wrong, candidate);

@@ -8,7 +8,7 @@ use std::sync::Once;
 pub fn install() {
     static ONCE: Once = Once::new();
     ONCE.call_once(|| {
-        // An embedding program may have installed its own provider: that one stands.
+        // An embedding program may have installed its own provider, which stays.
         let _ = rustls::crypto::ring::default_provider().install_default();
     });
 }

@@ -199,7 +199,7 @@ impl Metrics {
         let sources = &Sources { options: sources.options, env: &env, file: sources.file };
         let shared = TraceKeys::resolve(traces, sources)?;
         let is_exact = keys.otlp_endpoint.is_some();
-        // Another collector is not told what the traces' one is.
+        // The headers of the traces' collector are not sent to another one.
         let headers_env = shared.headers_env.as_deref().filter(|_| !is_exact);
         let transport = shared.transport(is_exact, headers_env, sources)?;
         // An address for traces alone is none for metrics.

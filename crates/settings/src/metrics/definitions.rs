@@ -44,16 +44,6 @@ pub enum Kind {
     Gauge,
 }
 
-impl Kind {
-    pub fn as_str(self) -> &'static str {
-        match self {
-            Self::Counter | Self::Sum => "counter",
-            Self::Duration | Self::LongDuration => "histogram",
-            Self::UpDown | Self::Gauge => "gauge",
-        }
-    }
-}
-
 #[derive(Clone, Copy, Debug)]
 pub struct Definition {
     pub name: &'static str,
@@ -62,17 +52,6 @@ pub struct Definition {
     pub unit: &'static str,
     pub labels: &'static [&'static str],
     pub meaning: &'static str,
-}
-
-impl Definition {
-    pub fn prometheus(&self) -> String {
-        let name = self.name.replace('.', "_");
-        match (self.kind, self.unit) {
-            (Kind::Counter | Kind::Sum, _) => format!("{name}_total"),
-            (_, "s") => format!("{name}_seconds"),
-            _ => name,
-        }
-    }
 }
 
 /// Bounds of the buckets for what takes milliseconds to minutes, in seconds.

@@ -15,7 +15,7 @@ const PROVIDER: &str = "openai";
 pub enum ModelCall<'a> {
     Answered {
         model: &'a str,
-        /// If the protocol tells it.
+        /// If the protocol has it.
         provider: Option<&'a str>,
         input_tokens: u64,
         output_tokens: u64,
