@@ -139,12 +139,12 @@ impl Completion {
         let mut events = match finish_reason(outcome) {
             Err(refusal) => vec![event_stream::data(&refusal.shown().to_string())],
             Ok(reason) => {
-                let reply = match (&self.schema, Reply::of(outcome, self.schema.as_ref())) {
-                    (None, _) => json!({}),
-                    (_, Reply::Answer(text)) => json!({ "content": text }),
-                    (_, Reply::Refusal(text)) => json!({ "refusal": text }),
-                };
-                vec![self.delta(&reply, None), self.delta(&json!({}), Some(reason))]
+                let mut last = json!({});
+                if self.schema.is_some() {
+                    let reply = Reply::of(outcome, self.schema.as_ref());
+                    last[reply.field()] = json!(reply.text);
+                }
+                vec![self.delta(&last, None), self.delta(&json!({}), Some(reason))]
             }
         };
         if self.counts {
@@ -160,10 +160,8 @@ impl Completion {
         let reason = finish_reason(outcome)?;
         let mut message =
             json!({ "role": "assistant", "content": null, "refusal": null, "annotations": [] });
-        match Reply::of(outcome, self.schema.as_ref()) {
-            Reply::Answer(text) => message["content"] = json!(text),
-            Reply::Refusal(text) => message["refusal"] = json!(text),
-        }
+        let reply = Reply::of(outcome, self.schema.as_ref());
+        message[reply.field()] = json!(reply.text);
         let choice =
             json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": reason });
         let mut shown = self.shell("chat.completion", json!([choice]));
