@@ -5,7 +5,7 @@
 //! projections, which only the runtime and the service know.
 
 mod a2a;
-pub mod agent_server;
+mod agent_server;
 mod auth;
 mod conversation;
 pub mod deliver;
@@ -15,7 +15,7 @@ mod http;
 pub mod jaeger;
 mod mcp;
 pub mod metrics;
-pub mod openai;
+mod openai;
 mod openapi;
 mod own;
 mod page;
@@ -73,11 +73,11 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
 /// Makes the routes of all APIs over the service for a caller.
 fn faces(service: Service, opened: &Arc<own::Opened>) -> Router {
     agent_server::router(service.clone())
-        .merge(openai::router(service.clone()))
+        .merge(openai::routes().with_state(service.clone()))
         .merge(own::router(service.clone(), Arc::clone(opened)))
         .merge(mcp::router(service.clone()))
         .merge(a2a::router(service.clone()))
-        .merge(auth::router(service))
+        .merge(auth::routes().with_state(service))
         .merge(openapi::router())
 }
 

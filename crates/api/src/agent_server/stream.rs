@@ -9,7 +9,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::accept::{Accepted, accept};
-use super::wire::{self, Modes, Wire};
+use super::wire::{self, Modes, RunBody, Wire};
 use super::{AppState, Refusal};
 use crate::event_stream::{self, Followed};
 use crate::http::{Asked, Body, MaybeOfThread, OfRun, ResponseResult};
@@ -21,9 +21,9 @@ use perihelion_service::{Error, Listener, Next, Service, StartAt};
 pub(super) async fn create(
     app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
-    Body(body): Body,
+    Body(body): Body<RunBody>,
 ) -> ResponseResult {
-    let Accepted { run, modes, stops_with_client } = accept(&app, thread, &body, true).await?;
+    let Accepted { run, modes, stops_with_client } = accept(&app, thread, body, true).await?;
     response(&app, run, modes, LastEvent::Nothing, stops_with_client).await
 }
 

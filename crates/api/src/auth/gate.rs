@@ -112,8 +112,8 @@ impl Gate {
 
     /// Leads all requests that no route of `open` takes through the gate.
     pub(crate) fn before(self: Arc<Self>, open: Router) -> Router {
-        let logins = session::router(Arc::clone(&self)).merge(sign_on::router(Arc::clone(&self)));
-        let open = open.merge(logins);
+        let logins = session::routes().with_state(Arc::clone(&self));
+        let open = open.merge(logins).merge(sign_on::routes().with_state(Arc::clone(&self)));
         open.fallback(move |request: Request| {
             let gate = Arc::clone(&self);
             async move { gate.pass(request).await }

@@ -32,7 +32,6 @@ use serde_json::{Value, json};
 use super::conversation::{self, AnswerPart, Begin, CONTINUES, Conversation, Ending, Outcome};
 use super::request_fields::{self, RequestFields};
 use super::team;
-use crate::http::Forms;
 use crate::http::Refusal;
 use perihelion_people::Scope;
 use perihelion_runtime::KeptTeam;
@@ -291,13 +290,9 @@ async fn with_kind(mut response: Response) -> Response {
 /// A message of the protocol, for its description.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the protocol's own library reads it")]
-struct Message {
+pub(super) struct Message {
     jsonrpc: String,
     method: String,
     id: Option<serde_json::Number>,
     params: Option<serde_json::Map<String, serde_json::Value>>,
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Message>("post /mcp");
 }

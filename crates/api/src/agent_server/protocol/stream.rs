@@ -87,9 +87,8 @@ pub(in crate::agent_server) async fn events(
     app: State<AppState>,
     OfThread(thread): OfThread,
     headers: HeaderMap,
-    body: Body,
+    Body(mut wanted): Body<Wanted>,
 ) -> ResponseResult {
-    let mut wanted: Wanted = body.read()?;
     wanted.check()?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     if let Some(seq) = last.and_then(|id| id.trim().parse().ok()) {
