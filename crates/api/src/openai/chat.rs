@@ -52,13 +52,11 @@ pub(super) async fn create(
     turn.team = team;
     turn.interactive = create.stream == Some(true);
     turn.answer_schema.clone_from(&schema);
-    let turn = RequestFields::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
-    let (thread, is_new) = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
+    let turn = RequestFields::of_metadata(create.metadata.as_ref())?.applied_to(&service, turn)?;
+    let on = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
     let shown = json!({ "model": model, "metadata": create.metadata });
-    let metadata = json!({ "openai": shown });
-    let deliveries = Vec::new();
-    let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
-    let run = conversation::begin(&service, begin).await?;
+    let begin = Begin::on(on, json!({ "openai": shown }));
+    let run = conversation::begin(&service, begin, turn).await?;
     let conversation = Conversation::follow(&service, run.clone());
     let counts = create.stream_options.is_some_and(|options| options.include_usage);
     let completion = Completion { run, model, schema, counts };
