@@ -271,7 +271,7 @@ impl Conversation {
                 let end = reason(star);
                 self.say_whole(state.answer(), usage, end);
             }
-            // Its log was dropped, or it told nothing.
+            // Its events were dropped, or it had none.
             (_, None) => match self.service.left_by(run).await {
                 Ok(left) => {
                     let says_nothing = left.answer().is_none() && left.asked.is_empty();
