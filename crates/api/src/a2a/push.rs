@@ -91,8 +91,8 @@ pub(super) async fn create(
 ) -> JsonResult<Refusal> {
     let (task, _) = all_of(&service, &task).await?;
     let deliveries = config.deliveries(&service)?;
-    let kept = keep(&service, task.id, config).await?;
-    if !task.state.is_over() && task.state != State::InputRequired {
+    let (kept, is_new) = keep(&service, task.id, config).await?;
+    if is_new && !task.state.is_over() && task.state != State::InputRequired {
         for delivery in &deliveries {
             service.kept().add_delivery(task.run, delivery, clock::now()).await?;
         }
@@ -100,17 +100,26 @@ pub(super) async fn create(
     Ok(Json(kept))
 }
 
-pub(super) async fn keep(service: &Service, task: Uuid, config: Config) -> Result<Value, Refusal> {
-    let id = config.id.clone().filter(|id| !id.is_empty());
-    let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
+/// Stores an address of a task, and returns it with whether it is new: clients send one again with each message.
+pub(super) async fn keep(
+    service: &Service,
+    task: Uuid,
+    config: Config,
+) -> Result<(Value, bool), Refusal> {
+    let named = |id: &String| {
+        json!(Config { id: Some(id.clone()), task_id: Some(task.to_string()), ..config.clone() })
+    };
     let there = service.kept().pushes(task).await?;
+    let same = there.iter().find(|(id, known)| *known == named(id));
+    let id = config.id.clone().filter(|id| !id.is_empty());
+    let id = id.or_else(|| same.map(|(id, _)| id.clone()));
+    let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
     if there.len() >= MOST && there.iter().all(|(known, _)| *known != id) {
         return Err(Refusal::Invalid(format!("a task has at most {MOST} addresses")));
     }
-    let kept = Config { id: Some(id.clone()), task_id: Some(task.to_string()), ..config };
-    let shown = json!(kept);
+    let shown = named(&id);
     service.kept().put_push(task, &id, &shown, clock::now()).await?;
-    Ok(shown)
+    Ok((shown, same.is_none()))
 }
 
 pub(super) async fn get(
