@@ -43,5 +43,9 @@ pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
 }
 
 pub(super) fn typed<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+    // A list of the fields' values would be read, too.
+    if !params.is_object() {
+        return Err(Refusal::Invalid("the parameters must be an object".into()));
+    }
     serde_json::from_value(params).map_err(Refusal::invalid)
 }
