@@ -241,6 +241,12 @@ async fn what_is_no_request_of_json_rpc_is_refused_as_such(served: Served) {
         let found = (code, &reply["error"]["code"], &reply["id"]);
         assert_eq!(found, (200, &json!(-32600), &id), "{body}: {reply}");
     }
+    // The fields of a message, without their names.
+    let list = json!([message("hello")["message"]]);
+    let (_, reply) = served.post("/a2a", &with("params", list.clone())).await;
+    assert_eq!(reply["error"]["code"], -32602, "{reply}");
+    let (code, reply) = served.post("/a2a/message:send", &list).await;
+    assert_eq!(code, 400, "{reply}");
     assert!(served.model.requests().is_empty(), "nothing was begun");
     let (_, unknown) = served.post("/a2a", &with("method", json!("Dance"))).await;
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");

@@ -11,6 +11,7 @@ on_both!(
     a_webhook_is_called_after_its_run_until_it_is_accepted,
     an_internal_address_is_called_only_if_the_operator_allows_it,
     an_agent_receives_the_status_of_its_task,
+    an_address_that_comes_with_each_message_is_one,
     an_agent_receives_the_outcome_of_its_task_after_an_answer_by_another_person,
     secrets_of_addresses_are_not_readable_in_a_database_with_a_key,
     credentials_that_no_header_can_have_are_refused,
@@ -111,6 +112,28 @@ async fn an_agent_receives_the_status_of_its_task(served: Served) {
     assert_eq!(served.get(&format!("{place}/mine")).await.0, 404);
     let (_, card) = served.get("/.well-known/agent-card.json").await;
     assert_eq!(card["capabilities"]["pushNotifications"], true);
+}
+
+/// X5
+async fn an_address_that_comes_with_each_message_is_one(served: Served) {
+    let served = served.again_with(&ALLOWED).await;
+    let mut receiver = Receiver::answering(&[]).await;
+    let config = json!({ "url": receiver.url, "token": "t-1" });
+    let message = |text: &str, task: Option<&str>| {
+        json!({
+            "message": { "messageId": format!("m-{text}"), "role": "ROLE_USER", "parts": [{ "text": text }], "taskId": task },
+            "configuration": { "taskPushNotificationConfig": config },
+        })
+    };
+    let (_, sent) = served.post("/a2a/message:send", &message("approve this", None)).await;
+    let task = sent["task"]["id"].as_str().unwrap();
+    ended(&mut receiver).await;
+    let (_, sent) = served.post("/a2a/message:send", &message("approve", Some(task))).await;
+    assert_eq!(sent["task"]["status"]["state"], "TASK_STATE_COMPLETED", "{sent}");
+    let place = format!("/a2a/tasks/{task}/pushNotificationConfigs");
+    let (_, again) = served.post(&place, &config).await;
+    let (_, listed) = served.get(&place).await;
+    assert_eq!(listed["configs"], json!([again]));
 }
 
 /// S2.12, X8

@@ -1,5 +1,6 @@
 //! Assistants, items and batches, as the reference server was recorded.
 
+use futures::future::join_all;
 use perihelion_database::{Database, query};
 use reqwest::Method;
 use serde_json::{Value, json};
@@ -45,6 +46,11 @@ async fn an_assistant_has_versions_and_the_chosen_one_is_used(served: Served) {
         (json!({ "graph_id": "other" }), 0),
     ] {
         assert_eq!(served.post("/assistants/count", &filter).await.1, json!(count), "{filter}");
+    }
+    for field in ["config", "context", "metadata"] {
+        let (code, reply) = served.send(Method::PATCH, &place, &json!({ (field): "x" })).await;
+        assert_eq!(code, 422, "{reply}");
+        assert!(reply["detail"].as_str().unwrap().starts_with(field), "{reply}");
     }
     let again = json!({ "graph_id": "swarm", "assistant_id": id });
     assert_eq!(served.post("/assistants", &again).await.0, 409);
@@ -277,7 +283,7 @@ async fn requests_at_once_for_a_new_thread_find_the_same_one(served: Served) {
             _ => ("/a2a/message:send".to_owned(), task),
         };
         let (_, before) = served.post("/threads/count", &json!({})).await;
-        let all = futures::future::join_all((0..16).map(|_| served.post(&path, &body))).await;
+        let all = join_all((0..16).map(|_| served.post(&path, &body))).await;
         for (code, reply) in all {
             let is_done = code == 200 && reply["type"] != "error";
             assert!(is_done, "{path}: {code} {reply}");
@@ -285,4 +291,12 @@ async fn requests_at_once_for_a_new_thread_find_the_same_one(served: Served) {
         let (_, after) = served.post("/threads/count", &json!({})).await;
         assert_eq!(after.as_u64().unwrap(), before.as_u64().unwrap() + 1, "{path}");
     }
+    let id = uuid::Uuid::now_v7();
+    let new = json!({ "graph_id": "swarm", "assistant_id": id, "if_exists": "do_nothing" });
+    for (code, reply) in join_all((0..16).map(|_| served.post("/assistants", &new))).await {
+        assert_eq!((code, &reply["assistant_id"]), (200, &json!(id)), "{reply}");
+    }
+    let list = json!(["swarm", { "question": "hello" }]);
+    let (code, reply) = served.post("/runs/wait", &list).await;
+    assert_eq!(code, 422, "the fields of a run, without their names: {reply}");
 }

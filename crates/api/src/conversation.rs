@@ -70,40 +70,45 @@ pub(crate) struct Begin {
     pub is_new: bool,
     /// The step that the thread goes back to first.
     pub at: Option<u64>,
-    pub turn: Request,
     pub metadata: Value,
     /// Whether the thread is deleted after the run.
     pub temporary: bool,
     pub deliveries: Vec<NewDelivery>,
 }
 
+impl Begin {
+    /// Makes it for a thread, and whether that is new, without anything else.
+    pub(crate) fn on((thread, is_new): (ThreadId, bool), metadata: Value) -> Self {
+        Self { thread, is_new, at: None, metadata, temporary: false, deliveries: Vec::new() }
+    }
+}
+
 /// Begins a run: an answer to the thread's question, or a new turn; a team's thread stays with the team, unless the
 /// turn names another one.
-pub(crate) async fn begin(service: &Service, begin: Begin) -> Result<Run, Refusal> {
+pub(crate) async fn begin(service: &Service, begin: Begin, turn: Request) -> Result<Run, Refusal> {
     let made = begin.is_new.then_some(begin.thread);
-    let begun = begin_on(service, begin).await;
+    let begun = begin_on(service, begin, turn).await;
     service.unless_refused(made, begun).await
 }
 
-async fn begin_on(service: &Service, mut begin: Begin) -> Result<Run, Refusal> {
+async fn begin_on(service: &Service, begin: Begin, mut turn: Request) -> Result<Run, Refusal> {
     let view = service.thread(begin.thread).await?;
-    let turn = &mut begin.turn;
     let named = turn.team.as_deref().unwrap_or(&view.info.graph);
     let own = service.runtime().own_graph(named).map(|graph| graph.about());
-    let asked = match own {
-        Some(about) => Asked::Input { graph: about.name.clone(), input: input_of(about, turn)? },
+    let (graph, asked) = match own {
+        Some(about) => {
+            let graph = about.name.clone();
+            (graph.clone(), Asked::Input { graph, input: input_of(about, &turn)? })
+        }
         None => {
             turn.team = match &turn.team {
                 Some(name) => Some(team::named(service, name).await?),
                 None => team::of_thread(service, &view, begin.at).await?,
             };
             service.runtime().check_request(service.tenant(), turn.clone()).await?;
-            Asked::Turn(turn.clone())
+            let graph = turn.team.clone().unwrap_or_else(|| GRAPH.to_owned());
+            (graph, Asked::Turn(turn.clone()))
         }
-    };
-    let graph = match own {
-        Some(about) => about.name.clone(),
-        None => turn.team.clone().unwrap_or_else(|| GRAPH.to_owned()),
     };
     let is_answer = |one: &InterruptView| own.is_some() || one.kind != kind::CLARIFICATION;
     let waits = begin.at.is_none() && view.status == ClientStatus::Interrupted;
@@ -128,7 +133,7 @@ fn input_of(about: &AboutGraph, turn: &Request) -> Result<Value, Refusal> {
     Ok(json!({ (field.as_str()): messages }))
 }
 
-/// Keeps a run of a graph or team; of `begin`, the turn is not looked at.
+/// Keeps a run of a graph or team.
 pub(crate) async fn accept(
     service: &Service,
     view: &ThreadView,
@@ -266,7 +271,7 @@ impl Conversation {
                 let end = reason(star);
                 self.say_whole(state.answer(), usage, end);
             }
-            // Its log was dropped, or it told nothing.
+            // Its events were dropped, or it had none.
             (_, None) => match self.service.left_by(run).await {
                 Ok(left) => {
                     let says_nothing = left.answer().is_none() && left.asked.is_empty();

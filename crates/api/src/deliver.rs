@@ -9,7 +9,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use chrono::{DateTime, TimeDelta, Utc};
-use http::{HeaderMap, HeaderName, HeaderValue, StatusCode};
+use http::{HeaderMap, HeaderName, HeaderValue};
 use perihelion_people::Principal;
 use serde_json::Value;
 use tokio::task::JoinSet;
@@ -19,7 +19,7 @@ use crate::auth::Places;
 use crate::hidden::ModelAddresses;
 use crate::http::Refusal;
 use perihelion_engine::clock;
-use perihelion_http::reach::with_causes;
+use perihelion_http::reach::{is_transient, with_causes};
 use perihelion_service::Service;
 use perihelion_service::kept::{Delivery, Error, Kept, Run};
 use perihelion_web::Addresses;
@@ -192,11 +192,11 @@ impl Deliveries {
         let sent = self.client.post(url).headers(headers).body(payload).send().await;
         match sent.map(|answer| answer.status()) {
             Ok(status) if status.is_success() => Attempt::Taken,
-            Ok(status) if may_pass(status) => {
+            Ok(status) if is_transient(status.as_u16()) => {
                 Attempt::Later(format!("the receiver answered: {status}"))
             }
             Ok(status) => Attempt::Refused(format!("the receiver answered: {status}")),
-            // The address is the client's, and may hold a secret.
+            // The address is the client's, and can contain a secret.
             Err(error) => Attempt::Later(with_causes(&error.without_url())),
         }
     }
@@ -225,7 +225,7 @@ impl Deliveries {
 fn client(addresses: Addresses) -> Result<reqwest::Client, reqwest::Error> {
     reqwest::Client::builder()
         .dns_resolver(Arc::new(addresses))
-        // A proxy would connect for us, and ask nobody.
+        // A proxy would connect for us without the check of the address.
         .no_proxy()
         .redirect(reqwest::redirect::Policy::none())
         .timeout(PATIENCE)
@@ -236,11 +236,6 @@ fn client(addresses: Addresses) -> Result<reqwest::Client, reqwest::Error> {
 /// Returns how long it is until the next attempt: twice as long each time.
 fn pause(attempts: u32) -> TimeDelta {
     TimeDelta::seconds(1_i64 << attempts.min(16)).min(LONGEST)
-}
-
-/// Returns whether a later attempt can get another answer.
-fn may_pass(status: StatusCode) -> bool {
-    status.is_server_error() || matches!(status.as_u16(), 408 | 425 | 429)
 }
 
 pub(crate) fn allowed(service: &Service) -> Addresses {

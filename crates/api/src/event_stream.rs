@@ -1,5 +1,4 @@
-//! How answers are sent that take their time: streams of server-sent events, each in its wire form, and values that are
-//! known later.
+//! Answers that take a long time: streams of server-sent events, each in its wire form, and values that are known later.
 
 use std::time::Duration;
 
@@ -11,6 +10,7 @@ use serde_json::Value;
 
 use super::conversation::{AnswerPart, Conversation};
 use perihelion_engine::clock;
+use perihelion_service::Service;
 
 pub(super) const HEARTBEAT: Duration = Duration::from_secs(5);
 
@@ -51,6 +51,34 @@ pub(super) fn response(
 ) -> Response {
     let events = events.map(Ok::<_, std::convert::Infallible>);
     living(headers, "text/event-stream; charset=utf-8", BEAT, events)
+}
+
+/// Something that a client follows.
+pub(super) trait Followed: Send + 'static {
+    type Error: std::fmt::Display;
+
+    /// Waits for the next events, perhaps none; `None` after the last.
+    ///
+    /// It can be dropped at any time without losing events.
+    fn advance(&mut self) -> impl Future<Output = Result<Option<Vec<Bytes>>, Self::Error>> + Send;
+}
+
+/// Streams what is followed, until its end or a failure, or until this process ends: the client can follow again.
+pub(super) fn following<F: Followed>(
+    service: &Service,
+    followed: F,
+) -> impl Stream<Item = Bytes> + Send + 'static + use<F> {
+    let stop = service.stop().clone();
+    let parts = stream::unfold((followed, stop), async |(mut followed, stop)| {
+        match stop.run_until_cancelled(followed.advance()).await? {
+            Ok(events) => Some((stream::iter(events?), (followed, stop))),
+            Err(error) => {
+                tracing::warn!(%error, "a stream ended early; the client can continue after its last event");
+                None
+            }
+        }
+    });
+    parts.flatten()
 }
 
 /// Streams a run: `events` turns each part of it into events, which follow the `first`.

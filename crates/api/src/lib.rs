@@ -5,7 +5,7 @@
 //! projections, which only the runtime and the service know.
 
 mod a2a;
-pub mod agent_server;
+mod agent_server;
 mod auth;
 mod conversation;
 pub mod deliver;
@@ -15,7 +15,7 @@ mod http;
 pub mod jaeger;
 mod mcp;
 pub mod metrics;
-pub mod openai;
+mod openai;
 mod openapi;
 mod own;
 mod page;
@@ -31,7 +31,7 @@ use std::sync::Arc;
 use axum::Router;
 use axum::extract::{DefaultBodyLimit, Request};
 use axum::middleware::{Next, from_fn};
-use perihelion_http::{Exposed, Guard, Origins};
+use perihelion_http::Guard;
 
 use self::auth::Gate;
 use self::hidden::ModelAddresses;
@@ -53,8 +53,7 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
     let open =
         metrics::health(service.clone()).merge(page::router()).merge(a2a::discovery(service));
     let router = gate.before(open).layer(DefaultBodyLimit::max(settings.max_body_bytes));
-    let origins = Origins { listed: settings.origins.0.clone(), loopback: true };
-    let guard = Guard::new(origins, Exposed(agent_server::EXPOSED));
+    let guard = Guard::new(settings.origins.0.clone(), agent_server::EXPOSED);
     let hosts = &settings.hosts.0;
     let guard = if settings.is_protected() || !hosts.is_empty() {
         guard.for_hosts(hosts.clone())
@@ -74,11 +73,11 @@ pub fn router(service: Service, metrics: Metrics, settings: &Serve) -> Router {
 /// Makes the routes of all APIs over the service for a caller.
 fn faces(service: Service, opened: &Arc<own::Opened>) -> Router {
     agent_server::router(service.clone())
-        .merge(openai::router(service.clone()))
+        .merge(openai::routes().with_state(service.clone()))
         .merge(own::router(service.clone(), Arc::clone(opened)))
         .merge(mcp::router(service.clone()))
         .merge(a2a::router(service.clone()))
-        .merge(auth::router(service))
+        .merge(auth::routes().with_state(service))
         .merge(openapi::router())
 }
 
@@ -86,5 +85,5 @@ fn faces(service: Service, opened: &Arc<own::Opened>) -> Router {
 ///
 /// It guards servers without authentication.
 pub fn loopback_only(router: Router) -> Router {
-    Guard::new(Origins { listed: Vec::new(), loopback: true }, Exposed("")).before(router)
+    Guard::new(Vec::new(), "").before(router)
 }

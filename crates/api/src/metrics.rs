@@ -6,8 +6,8 @@ use axum::Router;
 use axum::extract::State;
 use axum::http::{StatusCode, header};
 use axum::response::{IntoResponse, Response};
+use axum::routing::get;
 
-use crate::http::routing::get;
 use perihelion_runtime::{Metrics, Readiness};
 use perihelion_service::Service;
 

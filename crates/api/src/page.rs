@@ -1,6 +1,6 @@
 //! The page, from files in the program itself.
 
-use crate::http::routing::get;
+use crate::http::routing::{Routes, get};
 use axum::Router;
 use axum::extract::Path;
 use axum::http::{HeaderValue, StatusCode, header};
@@ -17,9 +17,10 @@ const POLICY: &str = "default-src 'none'; script-src 'self'; style-src 'self'; i
 /// Makes the routes of the page: `/`, and its files under `/ui/`. Locations in the page follow `#`, which servers never
 /// see.
 pub(super) fn router() -> Router {
-    Router::new()
+    Routes::new()
         .route("/", get(|| async { file("index.html") }))
         .route("/ui/{*path}", get(|Path(path): Path<String>| async move { file(&path) }))
+        .with_state(())
 }
 
 fn embedded(path: &str) -> Option<&'static [u8]> {

@@ -76,7 +76,7 @@ fn found(part: &Value) -> Option<Attachment> {
         return Some(whole);
     }
     let bare = first(&["/base64", "/source/data", "/data", "/file/file_data", "/file_data"])?;
-    // An address is not what stands there.
+    // An address is not the data itself.
     let is_data = !bare.contains("://");
     let media_type = first(&["/mime_type", "/source/media_type", "/media_type", "/mimeType"]);
     let media_type = media_type.unwrap_or_default();

@@ -20,7 +20,7 @@ fn questions_text(all: &[InterruptView]) -> String {
         };
     }
     let each = all.iter().map(|one| {
-        let how = how(one).unwrap_or_else(|| "in your words".to_owned());
+        let how = how(one).unwrap_or("in your words");
         format!("{}\nAnswer, after `{}: `, {how}.", asked(one), one.id)
     });
     let mut text: Vec<String> = each.collect();
@@ -50,7 +50,7 @@ fn asked(one: &InterruptView) -> String {
         }
         Question::Elicitation(asked) if !asked.message.is_empty() => asked.message,
         Question::Elicitation(_) => shown_whole(),
-        // What a graph of somebody's own asks is in words where it has them.
+        // A program's own graph can add a message to its question.
         Question::Other(payload) => match payload.get("message").and_then(Value::as_str) {
             Some(message) if !message.is_empty() => message.to_owned(),
             _ => shown_whole(),
@@ -59,16 +59,15 @@ fn asked(one: &InterruptView) -> String {
 }
 
 /// Describes how to answer a question; `None` for a free answer.
-fn how(one: &InterruptView) -> Option<String> {
-    let how = match one.kind.as_str() {
+fn how(one: &InterruptView) -> Option<&'static str> {
+    Some(match one.kind.as_str() {
         kind::CLARIFICATION => return None,
         kind::APPROVAL => "`approve` or `deny`",
         kind::OUTCOME_UNKNOWN => {
             "{\"outcome\": \"retry\"}, {\"outcome\": \"skip\"} or {\"outcome\": \"done\", \"result\": …}"
         }
         _ => "with a JSON object",
-    };
-    Some(how.to_owned())
+    })
 }
 
 #[cfg(test)]

@@ -52,9 +52,9 @@ fn meanings(text: &str) -> [Value; 4] {
 
 impl RequestFields {
     /// Reads metadata, whose values may be texts. Other names in it are the client's own.
-    pub(super) fn of_metadata(metadata: &Value) -> Result<Self, Refusal> {
+    pub(super) fn of_metadata(metadata: Option<&Map<String, Value>>) -> Result<Self, Refusal> {
         let mut read = Map::new();
-        for (name, given) in metadata.as_object().into_iter().flatten() {
+        for (name, given) in metadata.into_iter().flatten() {
             if given.is_null() {
                 continue;
             }
@@ -119,7 +119,7 @@ mod tests {
             "system_prompt": "Be brief.", "mine": "1",
         });
         let [typed, texts] =
-            [typed, texts].map(|given| RequestFields::of_metadata(&given).unwrap());
+            [typed, texts].map(|given| RequestFields::of_metadata(given.as_object()).unwrap());
         assert_eq!(typed, texts);
         assert_eq!((typed.max_turns, typed.prefer_agents), (Some(3), vec!["a".into(), "b".into()]));
         for wrong in [
@@ -127,9 +127,9 @@ mod tests {
             json!({ "trace": "perhaps" }),
             json!({ "approvals": "now" }),
         ] {
-            let Refusal(_, why) = RequestFields::of_metadata(&wrong).unwrap_err();
+            let Refusal(_, why) = RequestFields::of_metadata(wrong.as_object()).unwrap_err();
             assert!(why.starts_with("metadata."), "{why}");
         }
-        assert_eq!(RequestFields::of_metadata(&Value::Null).unwrap(), RequestFields::default());
+        assert_eq!(RequestFields::of_metadata(None).unwrap(), RequestFields::default());
     }
 }

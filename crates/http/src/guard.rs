@@ -12,35 +12,23 @@ use axum::http::{HeaderMap, HeaderValue, Method, StatusCode, Uri, header, uri::A
 use axum::middleware::{self, Next};
 use axum::response::{IntoResponse as _, Response};
 
-use crate::{cors::Exposed, reach::is_loopback_host};
-
-#[derive(Clone, Debug, Default)]
-pub struct Origins {
-    /// Origins as browsers write them, such as `https://chat.example.org`.
-    pub listed: Vec<String>,
-    /// Whether pages that are served from this machine may, whatever their port.
-    pub loopback: bool,
-}
-
-impl Origins {
-    fn allow(&self, origin: &str) -> bool {
-        let is_local = self.loopback && origin.parse::<Uri>().is_ok_and(|uri| is_local_page(&uri));
-        is_local || self.listed.iter().any(|one| one.eq_ignore_ascii_case(origin))
-    }
-}
+use crate::{cors, reach::is_loopback_host};
 
 /// The checks that every request passes before any route sees it.
 #[derive(Clone, Debug)]
 pub struct Guard {
-    origins: Origins,
+    /// Origins of pages that can send requests, in addition to pages of this machine.
+    origins: Vec<String>,
     /// Host names of requests in addition to loopback ones; empty means any name.
     hosts: Option<Vec<String>>,
-    exposed: Exposed,
+    /// The names of the headers of answers that pages may read, with commas between them.
+    exposed: &'static str,
 }
 
 impl Guard {
-    /// Makes a guard that accepts requests to loopback names alone.
-    pub fn new(origins: Origins, exposed: Exposed) -> Self {
+    /// Makes a guard that accepts requests to loopback names alone; `origins` are written as browsers write them, such as
+    /// `https://chat.example.org`.
+    pub fn new(origins: Vec<String>, exposed: &'static str) -> Self {
         Self { origins, hosts: Some(Vec::new()), exposed }
     }
 
@@ -71,7 +59,7 @@ impl Guard {
             && request.headers().contains_key(header::ACCESS_CONTROL_REQUEST_METHOD);
         let mut response = if asks {
             let mut response = "OK".into_response();
-            Exposed::preflight(request.headers(), response.headers_mut());
+            cors::preflight(request.headers(), response.headers_mut());
             response
         } else {
             next.run(request).await
@@ -79,7 +67,7 @@ impl Guard {
         let headers = response.headers_mut();
         headers.append(header::VARY, HeaderValue::from_static("Origin"));
         if let Some(origin) = origin {
-            self.exposed.mark(headers, &origin);
+            cors::mark(headers, &origin, self.exposed);
         }
         response
     }
@@ -95,7 +83,7 @@ impl Guard {
         match headers.get(header::ORIGIN) {
             Some(origin) => {
                 let origin = origin.to_str().unwrap_or_default();
-                if !self.origins.allow(origin) && !is_same(origin, headers) {
+                if !self.allows(origin) && !is_same(origin, headers) {
                     return Err("pages of this origin may not use this server");
                 }
             }
@@ -111,6 +99,11 @@ impl Guard {
             None => {}
         }
         Ok(())
+    }
+
+    fn allows(&self, origin: &str) -> bool {
+        let is_local = origin.parse::<Uri>().is_ok_and(|uri| is_local_page(&uri));
+        is_local || self.origins.iter().any(|one| one.eq_ignore_ascii_case(origin))
     }
 }
 
@@ -142,8 +135,7 @@ mod tests {
     use super::*;
 
     fn guard() -> Guard {
-        let listed = vec!["https://chat.example.org".to_owned()];
-        Guard::new(Origins { listed, loopback: true }, Exposed("location"))
+        Guard::new(vec!["https://chat.example.org".to_owned()], "location")
     }
 
     fn asked(headers: &[(&str, &str)]) -> Request<Body> {

@@ -12,7 +12,6 @@ pub mod reach;
 mod server;
 mod surrogates;
 
-pub use cors::Exposed;
-pub use guard::{Guard, Origins};
+pub use guard::Guard;
 pub use server::{Bounds, Connection, Error, Server};
 pub use surrogates::{Lone, paired};

@@ -31,7 +31,7 @@ pub fn client(connect_timeout: Duration, url: &str) -> reqwest::Result<Client> {
     }
     builder
         .connect_timeout(connect_timeout)
-        // A redirect would carry prompts to a host that nobody configured.
+        // A redirect would send prompts to a host that is not configured.
         .redirect(reqwest::redirect::Policy::none())
         .user_agent(concat!("perihelion/", env!("CARGO_PKG_VERSION")))
         .build()
@@ -114,7 +114,7 @@ impl Credentials {
     }
 }
 
-/// Returns the innermost cause of an error, which holds the useful part ("connection refused").
+/// Returns the innermost cause of an error, which has the useful part ("connection refused").
 pub fn cause(error: &dyn std::error::Error) -> String {
     let mut last = error.to_string();
     let mut source = error.source();

@@ -49,7 +49,7 @@ impl Default for Bounds {
     }
 }
 
-/// The share of an open connection in the limits; a part that outlives its requests, such as a socket, holds a copy.
+/// The share of an open connection in the limits; a part that outlives its requests, such as a socket, has a copy.
 #[derive(Clone, Debug)]
 pub struct Connection(#[expect(dead_code, reason = "only held")] Arc<Taken>);
 

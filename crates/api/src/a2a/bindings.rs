@@ -2,16 +2,16 @@
 
 use axum::Json;
 use axum::body::Bytes;
-use axum::extract::{FromRequest, Path, Request, State};
+use axum::extract::{Path, Request, State};
 use axum::http::{HeaderMap, Method, StatusCode, Uri, header};
 use axum::middleware::Next;
 use axum::response::{IntoResponse, Response};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
+use super::body::{Body, check_kind, typed};
 use super::refusal::Refusal;
 use super::tasks::Send;
 use super::{card, list, push, shapes, stream, tasks};
@@ -36,7 +36,7 @@ pub(super) async fn call(
     let id = id.cloned().unwrap_or_default();
     let checked = check_request(&request, &id).and_then(|()| check_version(&uri, &headers));
     let answered = match checked {
-        Ok(()) => answer(&service, &headers, &request, &id).await,
+        Ok(()) => answer(service, headers, &request, &id).await,
         Err(refusal) => Err(refusal),
     };
     answered.unwrap_or_else(|refusal| Json(refusal.rpc(&id)).into_response())
@@ -62,8 +62,8 @@ const CHANGES: [&str; 5] = [
 ];
 
 async fn answer(
-    service: &Service,
-    headers: &HeaderMap,
+    service: State<Service>,
+    headers: HeaderMap,
     request: &Value,
     id: &Value,
 ) -> Result<Response, Refusal> {
@@ -79,35 +79,33 @@ async fn answer(
     if CHANGES.contains(&method) {
         service.permit(Scope::Run)?;
     }
-    let result = match method {
-        "SendMessage" => sent(service, typed(params)?).await?,
+    let Json(result) = match method {
+        "SendMessage" => send(service, Body(typed(params)?)).await?,
         "SendStreamingMessage" => {
-            return stream::begin(service, typed(params)?, Some(id.clone())).await;
+            return stream::begin(&service, typed(params)?, Some(id.clone())).await;
         }
-        "SubscribeToTask" => return stream::join(service, &id_of()?, Some(id.clone())).await,
+        "SubscribeToTask" => return stream::join(&service, &id_of()?, Some(id.clone())).await,
         "GetTask" => {
-            let task = tasks::found(service, &id_of()?).await?;
+            let task = tasks::found(&service, &id_of()?).await?;
             let shown: Shown = typed(params)?;
-            shapes::short_task(&task, shown.history_length)
+            Json(shapes::short_task(&task, shown.history_length))
         }
-        "CancelTask" => shapes::task(&tasks::cancel(service, &id_of()?).await?),
-        "ListTasks" => list::listed(service, &typed(params)?).await?,
+        "CancelTask" => Json(shapes::task(&tasks::cancel(&service, &id_of()?).await?)),
+        "ListTasks" => list::listed(service, Ok(Asked(typed(params)?))).await?,
         "GetExtendedAgentCard" => card::extended(service, headers).await?,
         "CreateTaskPushNotificationConfig" => {
-            let config: push::Config = typed(params.clone())?;
+            let config: push::Config = typed(params)?;
             let task = config.task_id.clone().unwrap_or_default();
-            push::create(service, &task, config).await?
+            push::create(service, Path(task), Body(config)).await?
         }
-        "GetTaskPushNotificationConfig" => push::get(service, &of_task()?, &id_of()?).await?,
-        "ListTaskPushNotificationConfigs" => push::list(service, &of_task()?).await?,
-        "DeleteTaskPushNotificationConfig" => push::delete(service, &of_task()?, &id_of()?).await?,
+        "GetTaskPushNotificationConfig" => push::get(service, Path((of_task()?, id_of()?))).await?,
+        "ListTaskPushNotificationConfigs" => push::list(service, Path(of_task()?)).await?,
+        "DeleteTaskPushNotificationConfig" => {
+            push::delete(service, Path((of_task()?, id_of()?))).await?
+        }
         other => return Err(Refusal::UnknownMethod(other.to_owned())),
     };
     Ok(Json(json!({ "jsonrpc": "2.0", "id": id, "result": result })).into_response())
-}
-
-fn typed<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
-    serde_json::from_value(params).map_err(Refusal::invalid)
 }
 
 /// Names the version that a client speaks: a header, or a parameter of the address.
@@ -136,49 +134,16 @@ pub(super) async fn versioned(request: Request, next: Next) -> Result<Response, 
     Ok(next.run(request).await)
 }
 
-/// Rejects a body that declares a type other than JSON.
-fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
-    match headers.get(header::CONTENT_TYPE) {
-        Some(kind) if !crate::http::is_json(headers) => {
-            let named = kind.to_str().unwrap_or_default();
-            Err(Refusal::ContentType(format!("the body must be JSON, not {named}")))
-        }
-        _ => Ok(()),
-    }
-}
-
-pub(super) struct Body<T>(T);
-
-impl<S: std::marker::Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
-    type Rejection = Response;
-
-    async fn from_request(request: Request, state: &S) -> Result<Self, Response> {
-        check_kind(request.headers()).map_err(IntoResponse::into_response)?;
-        let bytes = Bytes::from_request(request, state).await;
-        let bytes = bytes.map_err(IntoResponse::into_response)?;
-        read(&bytes).map(Self).map_err(IntoResponse::into_response)
-    }
-}
-
-fn read<T: DeserializeOwned>(bytes: &[u8]) -> Result<T, Refusal> {
-    let read = crate::http::json(bytes).map_err(Refusal::invalid)?;
-    typed(read)
-}
-
 /// Begins a task and waits for it, unless it is to answer at once.
-async fn sent(service: &Service, send: Send) -> Result<Value, Refusal> {
+pub(super) async fn send(service: State<Service>, Body(send): Body<Send>) -> JsonResult<Refusal> {
     let at_once = send.configuration.return_immediately;
     let messages = send.configuration.history_length;
-    let (run, task) = tasks::begin(service, send).await?;
+    let (run, task) = tasks::begin(&service, send).await?;
     if !at_once {
         service.ended(ThreadId(run.thread), run.id).await?;
     }
-    let task = tasks::found(service, &task.to_string()).await?;
-    Ok(json!({ "task": shapes::short_task(&task, messages) }))
-}
-
-pub(super) async fn send(service: State<Service>, Body(send): Body<Send>) -> JsonResult<Refusal> {
-    Ok(Json(sent(&service, send).await?))
+    let task = tasks::found(&service, &task.to_string()).await?;
+    Ok(Json(json!({ "task": shapes::short_task(&task, messages) })))
 }
 
 pub(super) async fn stream(
@@ -186,20 +151,6 @@ pub(super) async fn stream(
     Body(send): Body<Send>,
 ) -> Result<Response, Refusal> {
     stream::begin(&service, send, None).await
-}
-
-pub(super) async fn extended_card(
-    service: State<Service>,
-    headers: HeaderMap,
-) -> JsonResult<Refusal> {
-    Ok(Json(card::extended(&service, &headers).await?))
-}
-
-pub(super) async fn tasks(
-    service: State<Service>,
-    list: Result<Asked<list::List>, Plain>,
-) -> JsonResult<Refusal> {
-    Ok(Json(list::listed(&service, &list?.0).await?))
 }
 
 /// How much of a task is shown.
@@ -232,35 +183,6 @@ pub(super) async fn allowed(Path(named): Path<String>) -> Response {
         _ => "GET,HEAD",
     };
     (StatusCode::METHOD_NOT_ALLOWED, [(header::ALLOW, methods)]).into_response()
-}
-
-pub(super) async fn pushes(
-    service: State<Service>,
-    Path(task): Path<String>,
-) -> JsonResult<Refusal> {
-    Ok(Json(push::list(&service, &task).await?))
-}
-
-pub(super) async fn add_push(
-    service: State<Service>,
-    Path(task): Path<String>,
-    Body(config): Body<push::Config>,
-) -> JsonResult<Refusal> {
-    Ok(Json(push::create(&service, &task, config).await?))
-}
-
-pub(super) async fn push(
-    service: State<Service>,
-    Path((task, id)): Path<(String, String)>,
-) -> JsonResult<Refusal> {
-    Ok(Json(push::get(&service, &task, &id).await?))
-}
-
-pub(super) async fn delete_push(
-    service: State<Service>,
-    Path((task, id)): Path<(String, String)>,
-) -> JsonResult<Refusal> {
-    Ok(Json(push::delete(&service, &task, &id).await?))
 }
 
 pub(super) async fn act(

@@ -9,7 +9,7 @@ use axum::response::{IntoResponse as _, Response};
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
-use crate::http::Refusal as Plain;
+use crate::http::{JsonResult, Refusal as Plain};
 use crate::team;
 use perihelion_runtime::KeptTeam;
 use perihelion_service::Service;
@@ -29,15 +29,15 @@ pub(super) async fn public(service: State<Service>, headers: HeaderMap) -> Respo
         .into_response()
 }
 
-/// Shows the card with what those may use who proved who they are.
+/// Shows the card with everything that authenticated callers can use.
 ///
 /// # Errors
 /// [`Refusal::Unsupported`] without authentication, because then the public card is complete.
-pub(super) async fn extended(service: &Service, headers: &HeaderMap) -> Result<Value, Refusal> {
-    if is_open(service).await {
+pub(super) async fn extended(service: State<Service>, headers: HeaderMap) -> JsonResult<Refusal> {
+    if is_open(&service).await {
         return Err(Refusal::Unsupported("there is no extended agent card".into()));
     }
-    Ok(closed(whole(service, headers).await))
+    Ok(Json(closed(whole(&service, &headers).await)))
 }
 
 /// Returns whether no authentication is required; required if that cannot be determined.

@@ -3,16 +3,18 @@
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, HashMap};
 
+use axum::{Json, extract};
 use chrono::{DateTime, Utc};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::json;
 use uuid::Uuid;
 
 use super::refusal::Refusal;
 use super::state::{self, State};
 use super::tasks::{self, Task};
 use super::{runs, shapes};
+use crate::http::{Asked, JsonResult, Refusal as Plain};
 use crate::request_fields;
 use perihelion_service::Service;
 use perihelion_service::kept::Run;
@@ -54,9 +56,13 @@ struct Listed<'a> {
     of_thread: &'a [Run],
 }
 
-pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refusal> {
+pub(super) async fn listed(
+    service: extract::State<Service>,
+    list: Result<Asked<List>, Plain>,
+) -> JsonResult<Refusal> {
+    let Asked(list) = list?;
     let named = list.context_id.as_deref().filter(|context| !context.is_empty());
-    let context = named.map(|context| tasks::thread_of(service, context).0.0);
+    let context = named.map(|context| tasks::thread_of(&service, context).0.0);
     let after = list.page_token.as_deref().filter(|token| !token.is_empty()).map(place);
     let after = after.transpose()?;
     let size = list.page_size.unwrap_or(50) as usize;
@@ -76,7 +82,7 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
     if let Some(wanted) = wanted {
         let mut kept = Vec::new();
         for one in all {
-            if one.state(service).await?.word() == wanted {
+            if one.state(&service).await?.word() == wanted {
                 kept.push(one);
             }
         }
@@ -86,7 +92,7 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
     all.retain(|one| after.is_none_or(|after| one.place < after));
     let mut shown = Vec::new();
     for one in all.iter().take(size) {
-        let mut task = shapes::short_task(&one.task(service, list).await?, list.history_length);
+        let mut task = shapes::short_task(&one.task(&service, &list).await?, list.history_length);
         if let Some(fields) = task.as_object_mut().filter(|_| !list.include_artifacts) {
             fields.remove("artifacts");
         }
@@ -98,7 +104,9 @@ pub(super) async fn listed(service: &Service, list: &List) -> Result<Value, Refu
         }
         _ => String::new(),
     };
-    Ok(json!({ "tasks": shown, "nextPageToken": token, "pageSize": size, "totalSize": total }))
+    let page =
+        json!({ "tasks": shown, "nextPageToken": token, "pageSize": size, "totalSize": total });
+    Ok(Json(page))
 }
 
 impl Listed<'_> {

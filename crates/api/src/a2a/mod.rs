@@ -5,6 +5,7 @@
 //! end of each of its runs. Deliberately absent: content other than text, and earlier versions of A2A.
 
 mod bindings;
+mod body;
 mod card;
 mod list;
 mod push;
@@ -19,52 +20,46 @@ use axum::Router;
 use axum::middleware::from_fn;
 
 use crate::http::Forms;
-use crate::http::routing::{boxed, get, post};
+use crate::http::routing::{Routes, get, options, post};
 use perihelion_service::Service;
 
 pub(crate) use push::{KIND, MEDIA, pushed};
 pub(crate) use runs::TaskAddresses;
 
 pub fn router(service: Service) -> Router {
-    let rest = Router::new()
-        .route("/a2a/message:send", post(bindings::send))
-        .route("/a2a/message:stream", post(bindings::stream))
-        .route("/a2a/extendedAgentCard", get(bindings::extended_card))
-        .route("/a2a/tasks", get(bindings::tasks))
-        .route(
-            "/a2a/tasks/{task}",
-            get(bindings::get_or_follow)
-                .post(boxed(bindings::act))
-                .options(boxed(bindings::allowed)),
-        )
-        .route(
-            "/a2a/tasks/{task}/pushNotificationConfigs",
-            get(bindings::pushes).post(boxed(bindings::add_push)),
-        )
-        .route(
-            "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
-            get(bindings::push).delete(boxed(bindings::delete_push)),
-        )
-        .route_layer(from_fn(bindings::versioned));
-    Router::new()
+    let rest = rest().with_state(service.clone()).route_layer(from_fn(bindings::versioned));
+    let rpc = Routes::new()
         .route("/a2a", post(bindings::call))
         // Clients that join the card's address and the path "/".
-        .route("/a2a/", post(bindings::call))
-        .merge(rest)
-        .with_state(service)
+        .route("/a2a/", post(bindings::call));
+    rest.merge(rpc.with_state(service))
+}
+
+fn rest() -> Routes<Service> {
+    Routes::new()
+        .route("/a2a/message:send", post(bindings::send))
+        .route("/a2a/message:stream", post(bindings::stream))
+        .route("/a2a/extendedAgentCard", get(card::extended))
+        .route("/a2a/tasks", get(list::listed))
+        .route(
+            "/a2a/tasks/{task}",
+            options(bindings::allowed).get(bindings::get_or_follow).post(bindings::act),
+        )
+        .route("/a2a/tasks/{task}/pushNotificationConfigs", get(push::list).post(push::create))
+        .route(
+            "/a2a/tasks/{task}/pushNotificationConfigs/{id}",
+            get(push::get).delete(push::delete),
+        )
 }
 
 pub fn discovery(service: Service) -> Router {
-    Router::new().route("/.well-known/agent-card.json", get(card::public)).with_state(service)
+    Routes::new().route("/.well-known/agent-card.json", get(card::public)).with_state(service)
 }
 
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<tasks::Send>("post /a2a/message:send");
-    forms.body::<tasks::Send>("post /a2a/message:stream");
-    forms.query::<list::List>("get /a2a/tasks");
-    forms.body::<push::Config>("post /a2a/tasks/{task}/pushNotificationConfigs");
+pub(super) fn describe(forms: &mut Forms) {
+    rest().describe(forms);
     // Whatever is sent gets an answer of JSON-RPC, a fault too.
-    forms.other_body("post /a2a", "application/json", serde_json::json!({}));
-    forms.other_body("post /a2a/", "application/json", serde_json::json!({}));
-    forms.query::<bindings::Shown>("get /a2a/tasks/{task}");
+    for route in ["post /a2a", "post /a2a/"] {
+        forms.other_body(route, "application/json", serde_json::json!({}));
+    }
 }

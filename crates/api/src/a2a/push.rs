@@ -1,17 +1,20 @@
 //! Push notifications: addresses that get a message when a run of a task continues, and the task's status at its end.
 
+use axum::Json;
+use axum::extract::{self, Path};
 use axum::http::HeaderValue;
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 use uuid::Uuid;
 
+use super::body::Body;
 use super::refusal::Refusal;
 use super::state::State;
 use super::tasks::{self, Task};
 use super::{runs, shapes};
 use crate::deliver;
-use crate::http::Refusal as Plain;
+use crate::http::{JsonResult, Refusal as Plain};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::Service;
@@ -82,52 +85,71 @@ pub(super) async fn of_task(service: &Service, task: Uuid) -> Result<Vec<NewDeli
 
 /// Stores an address of a task; an active task also notifies it of its end.
 pub(super) async fn create(
-    service: &Service,
-    task: &str,
-    config: Config,
-) -> Result<Value, Refusal> {
-    let (task, _) = all_of(service, task).await?;
-    let deliveries = config.deliveries(service)?;
-    let kept = keep(service, task.id, config).await?;
-    if !task.state.is_over() && task.state != State::InputRequired {
+    service: extract::State<Service>,
+    Path(task): Path<String>,
+    Body(config): Body<Config>,
+) -> JsonResult<Refusal> {
+    let (task, _) = all_of(&service, &task).await?;
+    let deliveries = config.deliveries(&service)?;
+    let (kept, is_new) = keep(&service, task.id, config).await?;
+    if is_new && !task.state.is_over() && task.state != State::InputRequired {
         for delivery in &deliveries {
             service.kept().add_delivery(task.run, delivery, clock::now()).await?;
         }
     }
-    Ok(kept)
+    Ok(Json(kept))
 }
 
-pub(super) async fn keep(service: &Service, task: Uuid, config: Config) -> Result<Value, Refusal> {
-    let id = config.id.clone().filter(|id| !id.is_empty());
-    let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
+/// Stores an address of a task, and returns it with whether it is new: clients send one again with each message.
+pub(super) async fn keep(
+    service: &Service,
+    task: Uuid,
+    config: Config,
+) -> Result<(Value, bool), Refusal> {
+    let named = |id: &String| {
+        json!(Config { id: Some(id.clone()), task_id: Some(task.to_string()), ..config.clone() })
+    };
     let there = service.kept().pushes(task).await?;
+    let same = there.iter().find(|(id, known)| *known == named(id));
+    let id = config.id.clone().filter(|id| !id.is_empty());
+    let id = id.or_else(|| same.map(|(id, _)| id.clone()));
+    let id = id.unwrap_or_else(|| Uuid::now_v7().to_string());
     if there.len() >= MOST && there.iter().all(|(known, _)| *known != id) {
         return Err(Refusal::Invalid(format!("a task has at most {MOST} addresses")));
     }
-    let kept = Config { id: Some(id.clone()), task_id: Some(task.to_string()), ..config };
-    let shown = json!(kept);
+    let shown = named(&id);
     service.kept().put_push(task, &id, &shown, clock::now()).await?;
-    Ok(shown)
+    Ok((shown, same.is_none()))
 }
 
-pub(super) async fn get(service: &Service, task: &str, id: &str) -> Result<Value, Refusal> {
-    let all = all_of(service, task).await?.1;
-    let found = all.into_iter().find(|(known, _)| known == id);
-    found.map(|(_, config)| config).ok_or_else(|| Refusal::TaskNotFound(format!("{task}, {id}")))
+pub(super) async fn get(
+    service: extract::State<Service>,
+    Path((task, id)): Path<(String, String)>,
+) -> JsonResult<Refusal> {
+    let all = all_of(&service, &task).await?.1;
+    let found = all.into_iter().find(|(known, _)| *known == id);
+    let missing = || Refusal::TaskNotFound(format!("{task}, {id}"));
+    found.map(|(_, config)| Json(config)).ok_or_else(missing)
 }
 
-pub(super) async fn list(service: &Service, task: &str) -> Result<Value, Refusal> {
-    let all = all_of(service, task).await?.1.into_iter().map(|(_, config)| config);
-    Ok(json!({ "configs": all.collect::<Vec<_>>(), "nextPageToken": "" }))
+pub(super) async fn list(
+    service: extract::State<Service>,
+    Path(task): Path<String>,
+) -> JsonResult<Refusal> {
+    let all = all_of(&service, &task).await?.1.into_iter().map(|(_, config)| config);
+    Ok(Json(json!({ "configs": all.collect::<Vec<_>>(), "nextPageToken": "" })))
 }
 
-pub(super) async fn delete(service: &Service, task: &str, id: &str) -> Result<Value, Refusal> {
-    let (task, _) = all_of(service, task).await?;
-    service.kept().delete_push(task.id, id).await?;
-    Ok(json!({}))
+pub(super) async fn delete(
+    service: extract::State<Service>,
+    Path((task, id)): Path<(String, String)>,
+) -> JsonResult<Refusal> {
+    let (task, _) = all_of(&service, &task).await?;
+    service.kept().delete_push(task.id, &id).await?;
+    Ok(Json(json!({})))
 }
 
-/// Finds a task with its addresses, which hold secrets and are the business of the user whose thread it is.
+/// Finds a task with its addresses, which contain secrets and are shown only to the user of its thread.
 async fn all_of(service: &Service, task: &str) -> Result<(Task, Vec<(String, Value)>), Refusal> {
     let task = tasks::found(service, task).await?;
     service.user_on(ThreadId(task.context), None).await?;

@@ -59,7 +59,7 @@ pub(super) async fn alone(service: &Service, run: &Run) -> Result<State, Refusal
         Some(step) => service.is_done_at(thread, step).await?,
         None => {
             let info = service.info(thread).await?;
-            // Otherwise somebody at the command line may have moved it since.
+            // Otherwise the command line can have continued it since.
             info.status == ThreadStatus::Idle && info.updated_at <= run.updated_at
         }
     };

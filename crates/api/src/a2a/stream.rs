@@ -1,10 +1,9 @@
 //! A task as it continues.
 
-use std::collections::VecDeque;
-
 use axum::body::Bytes;
 use axum::http::HeaderMap;
 use axum::response::Response;
+use futures::{StreamExt as _, stream};
 use serde_json::{Value, json};
 
 use super::refusal::Refusal;
@@ -13,7 +12,7 @@ use super::shapes;
 use super::state::State;
 use super::tasks::{self, Task};
 use crate::conversation::{AnswerPart, Conversation};
-use crate::event_stream;
+use crate::event_stream::{self, Followed, following};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::{BegunRuns, Service};
 
@@ -42,7 +41,7 @@ pub(super) async fn join(
     let run = service.kept().find_run(task.run).await?;
     let run = run.ok_or_else(|| Refusal::TaskNotFound(id.to_owned()))?;
     let conversation = match task.state {
-        // What was asked stands in the task.
+        // The task contains the question.
         State::InputRequired => None,
         _ => Some(Conversation::follow(service, run)),
     };
@@ -66,7 +65,7 @@ struct Streamed {
     id: Option<Value>,
     /// The text of the artifact that was sent.
     sent: String,
-    ready: VecDeque<Bytes>,
+    ready: Vec<Bytes>,
 }
 
 impl Streamed {
@@ -88,18 +87,16 @@ impl Streamed {
             is_over: false,
             id,
             sent: String::new(),
-            ready: VecDeque::new(),
+            ready: Vec::new(),
         };
         streamed.put(shown);
         streamed
     }
 
-    fn response(self) -> Response {
-        let stream = futures::stream::unfold(self, |mut streamed| async move {
-            let bytes = streamed.next().await?;
-            Some((bytes, streamed))
-        });
-        event_stream::response(HeaderMap::new(), stream)
+    fn response(mut self) -> Response {
+        let first = stream::iter(std::mem::take(&mut self.ready));
+        let service = self.service.clone();
+        event_stream::response(HeaderMap::new(), first.chain(following(&service, self)))
     }
 
     fn put(&mut self, event: Value) {
@@ -107,37 +104,17 @@ impl Streamed {
             Some(id) => json!({ "jsonrpc": "2.0", "id": id, "result": event }),
             None => event,
         };
-        self.ready.push_back(event_stream::data(&shown.to_string()));
-    }
-
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(bytes) = self.ready.pop_front() {
-                return Some(bytes);
-            }
-            if self.is_over {
-                return None;
-            }
-            let stop = self.service.stop().clone();
-            let moved = tokio::select! {
-                moved = self.advance() => moved,
-                () = stop.cancelled() => return None,
-            };
-            if let Err(refusal) = moved {
-                tracing::warn!(%refusal, "a task stream ended early; the client can subscribe again");
-                return None;
-            }
-        }
+        self.ready.push(event_stream::data(&shown.to_string()));
     }
 
     /// Receives one event; it can be dropped at any time without losing events.
-    async fn advance(&mut self) -> Result<(), Refusal> {
+    async fn hear(&mut self) -> Result<(), Refusal> {
         if self.has_ended {
             return self.show_end().await;
         }
         let Some(conversation) = &mut self.conversation else { return self.wait().await };
         match conversation.next().await {
-            // A question stands in the status that follows.
+            // The status that follows contains the question.
             Some(AnswerPart::Started(_)) => {}
             Some(AnswerPart::Piece(_)) if conversation.asks() => {}
             Some(AnswerPart::Piece(text)) => {
@@ -199,5 +176,17 @@ impl Streamed {
             self.is_over = self.task.state.is_over();
         }
         Ok(())
+    }
+}
+
+impl Followed for Streamed {
+    type Error = Refusal;
+
+    async fn advance(&mut self) -> Result<Option<Vec<Bytes>>, Refusal> {
+        if self.is_over {
+            return Ok(None);
+        }
+        self.hear().await?;
+        Ok(Some(std::mem::take(&mut self.ready)))
     }
 }

@@ -59,9 +59,7 @@ pub(super) struct Message {
     pub role: String,
     pub parts: Vec<Value>,
     /// The further fields of the request, as in OpenAI's metadata.
-    #[serde(default)]
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    pub metadata: Value,
+    pub metadata: Option<Map<String, Value>>,
 }
 
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -91,7 +89,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
     }
     let question = texts.join("\n\n");
     let turn = Request { question: question.clone(), ..Request::default() };
-    let turn = RequestFields::of_metadata(&message.metadata)?.applied_to(service, turn)?;
+    let turn = RequestFields::of_metadata(message.metadata.as_ref())?.applied_to(service, turn)?;
     let named = match &message.task_id {
         Some(id) => Some(found(service, id).await?),
         None => None,
@@ -118,7 +116,7 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
             }
         }
     }
-    let (thread, is_new) = match (&named, &message.context_id) {
+    let on = match (&named, &message.context_id) {
         (Some(task), _) => (ThreadId(task.context), false),
         // A client's own name for a context makes a thread of that name.
         (None, Some(context)) => {
@@ -128,9 +126,8 @@ pub(super) async fn begin(service: &Service, send: Send) -> Result<(Run, Uuid), 
         }
         (None, None) => service.thread_for_turn(None, &json!({})).await?,
     };
-    let metadata = json!({ "a2a": words });
-    let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
-    let run = conversation::begin(service, begin).await?;
+    let begin = Begin { deliveries, ..Begin::on(on, json!({ "a2a": words })) };
+    let run = conversation::begin(service, begin, turn).await?;
     let task = named.map_or(run.id, |task| task.id);
     if let Some(config) = wanted {
         push::keep(service, task, config).await?;

@@ -25,11 +25,11 @@ pub(super) struct Accepted {
 pub(super) async fn accept(
     app: &AppState,
     thread: Option<ThreadId>,
-    body: &Value,
+    body: RunBody,
     follows: bool,
 ) -> Result<Accepted, Refusal> {
     // First, so that no thread is made for what is refused.
-    let checked = check(app, RunBody::read(body)?).await?;
+    let checked = check(app, body).await?;
     let (on, temporary) = the_thread(app, thread, &checked.body).await?;
     let accepted = accept_on(app, on, temporary, checked, follows).await;
     let made = thread.is_none().then_some(on);
@@ -83,11 +83,6 @@ fn give_to_team(order: &mut Order, assistant: &Assistant) {
     }
 }
 
-fn webhook(app: &AppState, asked: &RunBody) -> Result<Option<String>, Refusal> {
-    let url = asked.webhook.as_deref().filter(|url| !url.is_empty());
-    url.map(|url| deliver::check(&app.service, url)).transpose()
-}
-
 /// The request of a run, checked without its thread.
 pub(super) struct Checked {
     pub assistant: Assistant,
@@ -116,12 +111,13 @@ pub(super) async fn check(app: &AppState, body: RunBody) -> Result<Checked, Refu
         service.runtime().check_request(service.tenant(), turn.clone()).await?;
     }
     due(body.after_seconds)?;
-    let metadata = metadata(&body, &assistant)?;
-    let webhook = webhook(app, &body)?;
+    let metadata = metadata(&body, &assistant);
+    let webhook = body.webhook.as_deref().filter(|url| !url.is_empty());
+    let webhook = webhook.map(|url| deliver::check(service, url)).transpose()?;
     Ok(Checked { assistant, body, modes, order, metadata, webhook })
 }
 
-/// Makes what runs that begin by the clock are accepted with.
+/// Makes the work of runs that a cron begins.
 pub(super) fn work(checked: Checked) -> Result<Work, Refusal> {
     let body = &checked.body;
     if matches!(checked.order.asked, Asked::Resume(_)) {
@@ -157,19 +153,16 @@ async fn the_thread(
     Ok((there, false))
 }
 
-fn metadata(asked: &RunBody, assistant: &Assistant) -> Result<Value, Refusal> {
-    let given = super::threads::object(asked.metadata.clone(), "metadata")?;
+fn metadata(asked: &RunBody, assistant: &Assistant) -> Value {
     let mut metadata = Map::from_iter([
         ("created_by".to_owned(), json!("system")),
         ("graph_id".to_owned(), json!(assistant.graph)),
         ("assistant_id".to_owned(), json!(assistant.id)),
     ]);
-    if let Value::Object(given) = given {
-        metadata.extend(given);
-    }
+    metadata.extend(asked.metadata.clone().unwrap_or_default());
     // A run is shown as its graph's, whatever its client notes.
     metadata.insert("graph_id".to_owned(), json!(assistant.graph));
-    Ok(Value::Object(metadata))
+    Value::Object(metadata)
 }
 
 fn due(after: Option<f64>) -> Result<Option<DateTime<Utc>>, Refusal> {

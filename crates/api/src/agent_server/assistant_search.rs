@@ -6,7 +6,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::assistants::{MOST, has_all, of_graphs, of_teams};
 use super::threads::conditions;
@@ -19,8 +19,7 @@ use perihelion_service::kept::{Assistant, AssistantFilter};
 pub(super) struct Search {
     graph_id: Option<String>,
     name: Option<String>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     limit: Option<usize>,
     offset: Option<u32>,
     sort_by: Option<SortBy>,
@@ -78,8 +77,7 @@ async fn matching(app: &AppState, search: &Search) -> Result<Vec<Assistant>, Ref
     Ok(all)
 }
 
-pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
-    let search: Search = body.read()?;
+pub(super) async fn search(app: State<AppState>, Body(search): Body<Search>) -> ResponseResult {
     let all = matching(&app, &search).await?;
     let limit = search.limit.unwrap_or(10).clamp(1, MOST);
     let offset = search.offset.unwrap_or(0);
@@ -88,6 +86,9 @@ pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
     Ok(page(shown.map(|shown| fields.only(shown)).collect(), offset, all.len() as u64))
 }
 
-pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<usize>, Refusal> {
-    Ok(Json(matching(&app, &body.read()?).await?.len()))
+pub(super) async fn count(
+    app: State<AppState>,
+    Body(search): Body<Search>,
+) -> Result<Json<usize>, Refusal> {
+    Ok(Json(matching(&app, &search).await?.len()))
 }

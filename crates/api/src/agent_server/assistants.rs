@@ -12,8 +12,9 @@ use uuid::Uuid;
 use super::threads::object;
 use super::{AppState, Refusal, wire};
 use crate::http::{Asked, Body, JsonResult, StatusResult};
+use crate::team;
 use perihelion_engine::clock;
-use perihelion_runtime::{self as runtime, AboutGraph, KeptTeam};
+use perihelion_runtime::{AboutGraph, KeptTeam};
 use perihelion_service::assistant_of;
 use perihelion_service::kept::Assistant;
 
@@ -46,29 +47,24 @@ async fn find(app: &AppState, name: &str) -> Result<Option<Assistant>, Refusal> 
 
 /// Returns the default assistants of the program's graphs, the supervisor graph's first.
 pub(super) fn of_graphs(app: &AppState) -> Vec<Assistant> {
-    let graphs = app.service.runtime().graphs();
-    graphs.map(|graph| graph_assistant(graph.about(), app.since)).collect()
+    let assistant = |about: &AboutGraph| Assistant {
+        description: about.description.clone(),
+        ..default_assistant(assistant_of(&about.name), about.name.clone(), app.since)
+    };
+    app.service.runtime().graphs().map(|graph| assistant(graph.about())).collect()
 }
 
 /// Returns the assistants of a tenant's teams, by their names: each is a separate graph.
 pub(super) async fn of_teams(app: &AppState) -> Result<Vec<Assistant>, Refusal> {
-    let service = &app.service;
-    // A runtime that keeps no teams has none.
-    let Ok(kept) = service.runtime().team_store(service.tenant()) else { return Ok(Vec::new()) };
-    let teams = kept.list().await.map_err(runtime::Error::from)?;
-    Ok(teams.iter().map(team_assistant).collect())
+    Ok(team::all(&app.service).await?.iter().map(team_assistant).collect())
 }
 
-fn graph_assistant(about: &AboutGraph, since: DateTime<Utc>) -> Assistant {
-    Assistant { description: about.description.clone(), ..default_assistant(&about.name, since) }
-}
-
-fn default_assistant(graph: &str, since: DateTime<Utc>) -> Assistant {
+fn default_assistant(id: Uuid, graph: String, since: DateTime<Utc>) -> Assistant {
     Assistant {
-        id: assistant_of(graph),
+        id,
         version: 1,
-        graph: graph.to_owned(),
-        name: graph.to_owned(),
+        name: graph.clone(),
+        graph,
         description: None,
         config: json!({}),
         context: json!({}),
@@ -84,7 +80,7 @@ fn team_assistant(kept: &KeptTeam) -> Assistant {
         version: kept.team.version,
         description: Some(kept.team.design.description.clone()),
         metadata: json!({ "created_by": "system", "team": kept.team.design.name }),
-        ..default_assistant(&graph, kept.created_at)
+        ..default_assistant(assistant_of(&graph), graph, kept.created_at)
     }
 }
 
@@ -111,16 +107,13 @@ pub(super) struct Create {
     graph_id: Option<String>,
     name: Option<String>,
     description: Option<String>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    config: Option<Value>,
+    config: Option<Map<String, Value>>,
     context: Option<Value>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     if_exists: Option<String>,
 }
 
-pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
-    let create: Create = body.read()?;
+pub(super) async fn create(app: State<AppState>, Body(create): Body<Create>) -> JsonResult {
     let graph =
         create.graph_id.ok_or_else(|| Refusal::invalid("\"graph_id\" is a required property"))?;
     if !is_known(&app, &graph).await? {
@@ -130,35 +123,37 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
         )));
     }
     let id = create.assistant_id.unwrap_or_else(Uuid::new_v4);
-    if let Some(there) = find(&app, &id.to_string()).await? {
-        return match create.if_exists.as_deref() {
-            Some("do_nothing") => Ok(Json(wire::shown_assistant(&there))),
-            _ => {
-                Err(Refusal(StatusCode::CONFLICT, format!("Assistant with ID {id} already exists")))
-            }
+    let mut there = find(&app, &id.to_string()).await?;
+    if there.is_none() {
+        let (config, context) = configuration(create.config, create.context)?;
+        let assistant = Assistant {
+            name: create.name.unwrap_or_else(|| "Untitled".into()),
+            description: create.description,
+            config,
+            context,
+            metadata: Value::Object(create.metadata.unwrap_or_default()),
+            ..default_assistant(id, graph, clock::now())
         };
+        let Err(refusal) = put(&app, &assistant).await else {
+            return Ok(Json(wire::shown_assistant(&assistant)));
+        };
+        // Another request may have created it since.
+        there = find(&app, &id.to_string()).await?;
+        if there.is_none() {
+            return Err(refusal);
+        }
     }
-    let (config, context) = configuration(create.config, create.context)?;
-    let now = clock::now();
-    let assistant = Assistant {
-        id,
-        version: 1,
-        graph,
-        name: create.name.unwrap_or_else(|| "Untitled".into()),
-        description: create.description,
-        config,
-        context,
-        metadata: object(create.metadata, "metadata")?,
-        created_at: now,
-        updated_at: now,
-    };
-    put(&app, &assistant).await?;
-    Ok(Json(wire::shown_assistant(&assistant)))
+    let wanted = there.filter(|_| create.if_exists.as_deref() == Some("do_nothing"));
+    let why = || Refusal(StatusCode::CONFLICT, format!("Assistant with ID {id} already exists"));
+    Ok(Json(wire::shown_assistant(&wanted.ok_or_else(why)?)))
 }
 
 /// Reads configuration and context of an assistant: a missing one has the values of the other.
-fn configuration(config: Option<Value>, context: Option<Value>) -> Result<(Value, Value), Refusal> {
-    let mut config = object(config, "config")?;
+fn configuration(
+    config: Option<Map<String, Value>>,
+    context: Option<Value>,
+) -> Result<(Value, Value), Refusal> {
+    let mut config = Value::Object(config.unwrap_or_default());
     let context = object(context, "context")?;
     let is_empty = |fields: &Value| fields.as_object().is_none_or(Map::is_empty);
     if is_empty(&context) {
@@ -188,8 +183,11 @@ async fn put(app: &AppState, assistant: &Assistant) -> Result<(), Refusal> {
     }
 }
 
-pub(super) async fn update(app: State<AppState>, Path(id): Path<String>, body: Body) -> JsonResult {
-    let change: Create = body.read()?;
+pub(super) async fn update(
+    app: State<AppState>,
+    Path(id): Path<String>,
+    Body(change): Body<Create>,
+) -> JsonResult {
     let now = found(&app, &id).await?;
     if app.service.kept().assistant(now.id).await?.is_none() {
         let why = "a graph's default assistant cannot be changed; create another assistant";
@@ -200,7 +198,8 @@ pub(super) async fn update(app: State<AppState>, Path(id): Path<String>, body: B
     let (config, context) = match (change.config, change.context) {
         (None, None) => (now.config, now.context),
         (None, Some(context)) => {
-            let mut config = object(Some(now.config), "config")?;
+            let context = object(Some(context), "context")?;
+            let mut config = now.config;
             config["configurable"] = context.clone();
             (config, context)
         }
@@ -228,9 +227,9 @@ pub(super) async fn update(app: State<AppState>, Path(id): Path<String>, body: B
     Ok(Json(wire::shown_assistant(&changed)))
 }
 
-fn merged(mut there: Value, given: Option<Value>) -> Value {
-    if let (Some(there), Some(Value::Object(given))) = (there.as_object_mut(), given) {
-        there.extend(given);
+fn merged(mut there: Value, given: Option<Map<String, Value>>) -> Value {
+    if let Some(there) = there.as_object_mut() {
+        there.extend(given.unwrap_or_default());
     }
     there
 }
@@ -271,8 +270,7 @@ pub(super) async fn delete(
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Which {
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     limit: Option<usize>,
     offset: Option<usize>,
 }
@@ -280,10 +278,9 @@ pub(super) struct Which {
 pub(super) async fn versions(
     app: State<AppState>,
     Path(id): Path<String>,
-    body: Body,
+    Body(which): Body<Which>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
-    let which: Which = body.read()?;
-    let wanted = object(which.metadata, "metadata")?;
+    let wanted = Value::Object(which.metadata.unwrap_or_default());
     let assistant = found(&app, &id).await?;
     let mut all = app.service.kept().assistant_versions(assistant.id).await?;
     if all.is_empty() {
@@ -308,9 +305,8 @@ pub(super) struct Choose {
 pub(super) async fn choose(
     State(app): State<AppState>,
     Path(id): Path<String>,
-    body: Body,
+    Body(Choose { version }): Body<Choose>,
 ) -> JsonResult {
-    let version = body.read::<Choose>()?.version;
     let assistant = found(&app, &id).await?;
     if !app.service.kept().choose_assistant(assistant.id, version).await? {
         return Err(Refusal::missing(format!("Assistant {id} has no version: {version}")));

@@ -86,9 +86,8 @@ impl CancelMany {
 pub(super) async fn cancel_many(
     app: State<AppState>,
     Query(how): Query<HowToCancel>,
-    body: Body,
+    Body(many): Body<CancelMany>,
 ) -> StatusResult {
-    let many: CancelMany = body.read()?;
     bounded(&many.run_ids, "run_ids")?;
     let action = how.action();
     let kept = app.service.kept();

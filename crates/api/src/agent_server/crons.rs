@@ -7,11 +7,11 @@ use chrono::{DateTime, NaiveDateTime, Utc};
 use schemars::JsonSchema;
 use serde::de::{Error as _, Unexpected};
 use serde::{Deserialize, Deserializer};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{AppState, Refusal, accept, page, threads, wire};
-use crate::http::{Body, JsonResult, OfThread, ResponseResult, StatusResult, uuid};
+use crate::http::{Body, JsonResult, OfThread, Raw, ResponseResult, StatusResult, uuid};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cron, CronFilter, CronOrder};
@@ -41,8 +41,7 @@ pub(super) struct Search {
     assistant_id: Option<String>,
     thread_id: Option<Uuid>,
     enabled: Option<bool>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     limit: Option<u32>,
     offset: Option<u32>,
     sort_by: Option<CronOrder>,
@@ -50,14 +49,14 @@ pub(super) struct Search {
     select: Option<Vec<String>>,
 }
 
-pub(super) async fn create(app: State<AppState>, Body(body): Body) -> JsonResult {
+pub(super) async fn create(app: State<AppState>, Raw(body, _): Raw<Create>) -> JsonResult {
     Ok(Json(shown(&put(&app, None, None, body).await?)))
 }
 
 pub(super) async fn create_for_thread(
     app: State<AppState>,
     OfThread(thread): OfThread,
-    Body(body): Body,
+    Raw(body, _): Raw<Create>,
 ) -> JsonResult {
     app.service.info(thread).await?;
     Ok(Json(shown(&put(&app, Some(thread), None, body).await?)))
@@ -66,7 +65,7 @@ pub(super) async fn create_for_thread(
 pub(super) async fn update(
     app: State<AppState>,
     Path(id): Path<String>,
-    Body(body): Body,
+    Raw(body, _): Raw<Create>,
 ) -> JsonResult {
     let there = found_to_change(&app, &id).await?;
     let Value::Object(change) = body else {
@@ -153,13 +152,12 @@ fn moment<'de, D: Deserializer<'de>>(from: D) -> Result<Option<DateTime<Utc>>, D
 }
 
 fn with_cron(config: Option<&Value>, id: Uuid) -> Value {
-    let mut config = config.and_then(Value::as_object).cloned().unwrap_or_default();
-    let configurable = config.entry("configurable").or_insert_with(|| json!({}));
-    match configurable.as_object_mut() {
-        Some(fields) => drop(fields.insert("cron_id".into(), json!(id))),
-        None => *configurable = json!({ "cron_id": id }),
+    let mut config = config.filter(|config| config.is_object()).cloned().unwrap_or_default();
+    if !config["configurable"].is_object() {
+        config["configurable"] = json!({});
     }
-    Value::Object(config)
+    config["configurable"]["cron_id"] = json!(id);
+    config
 }
 
 fn shown(cron: &Cron) -> Value {
@@ -233,8 +231,7 @@ fn filter(app: &AppState, search: Search) -> Result<CronFilter, Refusal> {
     })
 }
 
-pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
-    let mut search: Search = body.read()?;
+pub(super) async fn search(app: State<AppState>, Body(mut search): Body<Search>) -> ResponseResult {
     let fields = wire::Fields(search.select.take().unwrap_or_default());
     let filter = filter(&app, search)?;
     let kept = app.service.kept();
@@ -244,7 +241,10 @@ pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
     Ok(page(shown, filter.offset, total))
 }
 
-pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
-    let filter = filter(&app, body.read()?)?;
+pub(super) async fn count(
+    app: State<AppState>,
+    Body(search): Body<Search>,
+) -> Result<Json<u64>, Refusal> {
+    let filter = filter(&app, search)?;
     Ok(Json(app.service.kept().count_crons(&filter).await?))
 }

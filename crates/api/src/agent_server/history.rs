@@ -12,14 +12,14 @@ use axum::response::IntoResponse as _;
 use futures::{StreamExt as _, stream};
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 
 use super::assistants::has_all;
-use super::threads::object;
 use super::wire::{self, Fields};
 use super::{AppState, Refusal};
 use crate::http::{Asked, Body, OfThread, ResponseResult};
 use perihelion_engine::checkpoint::{StepRow, ThreadInfo};
+use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::InterruptView;
 use perihelion_service::{Checkpoint, CheckpointIds, Error, Service, StepRun};
 
@@ -35,8 +35,7 @@ pub(super) struct History {
     limit: Option<u32>,
     before: Option<Value>,
     /// The required metadata of the states.
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     checkpoint: Option<Value>,
     select: Option<Vec<String>>,
 }
@@ -44,10 +43,9 @@ pub(super) struct History {
 pub(super) async fn list(
     State(app): State<AppState>,
     OfThread(thread): OfThread,
-    body: Body,
+    Body(asked): Body<History>,
 ) -> ResponseResult {
-    let info = app.service.info(thread).await?;
-    answer(Listed::open(app.service, info, body.read()?).await?).await
+    answer(app.service, thread, asked).await
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
@@ -64,12 +62,13 @@ pub(super) async fn list_by_query(
 ) -> ResponseResult {
     let before = asked.before.map(Value::String);
     let asked = History { limit: asked.limit, before, ..History::default() };
-    let info = app.service.info(thread).await?;
-    answer(Listed::open(app.service, info, asked).await?).await
+    answer(app.service, thread, asked).await
 }
 
 /// Streams a list while it is read, each state in a line of its own; an unreadable list is rejected.
-async fn answer(mut listed: Listed) -> ResponseResult {
+async fn answer(service: Service, thread: ThreadId, asked: History) -> ResponseResult {
+    let info = service.info(thread).await?;
+    let mut listed = Listed::open(service, info, asked).await?;
     let first = listed.next().await?.map_or_else(String::new, |shown| shown.to_string());
     let begin = stream::once(async move { Ok(Bytes::from(format!("[{first}\n"))) });
     let rest = stream::try_unfold(listed, |mut listed| async {
@@ -117,7 +116,7 @@ impl Listed {
                 Some(step_of(id)?)
             }
         };
-        let metadata = object(asked.metadata, "metadata")?;
+        let metadata = Value::Object(asked.metadata.unwrap_or_default());
         let (open, asking) = service.open_questions(&info).await?;
         Ok(Self {
             service,

@@ -8,7 +8,7 @@ use axum::http::StatusCode;
 use chrono::{DateTime, TimeDelta, Utc};
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 
 use super::threads::conditions;
 use super::{AppState, Refusal};
@@ -22,10 +22,10 @@ use perihelion_service::kept::{Item, ItemFilter};
 async fn hosted(
     app: &AppState,
     act: &str,
-    first: Option<&str>,
+    path: &[String],
     with: &impl Serialize,
 ) -> Result<Option<Value>, Refusal> {
-    if first.is_some_and(|name| OWN_NAMESPACES.contains(&name)) {
+    if path.first().is_some_and(|name| OWN_NAMESPACES.contains(&name.as_str())) {
         return Ok(None);
     }
     let Some(graph) = app.service.runtime().hosted_graph() else { return Ok(None) };
@@ -70,8 +70,7 @@ pub(super) struct Put {
     index: Option<Value>,
 }
 
-pub(super) async fn put(app: State<AppState>, body: Body) -> StatusResult {
-    let put: Put = body.read()?;
+pub(super) async fn put(app: State<AppState>, Body(put): Body<Put>) -> StatusResult {
     path(&put.namespace)?;
     let bytes: usize = put.namespace.iter().map(|name| name.len() + 1).sum();
     if bytes + put.key.len() > MOST_BYTES {
@@ -83,7 +82,7 @@ pub(super) async fn put(app: State<AppState>, body: Body) -> StatusResult {
             "an item must have a namespace, a key, and an object as its value",
         ));
     }
-    if hosted(&app, "put", put.namespace.first().map(String::as_str), &put).await?.is_some() {
+    if hosted(&app, "put", &put.namespace, &put).await?.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
     let Put { namespace, key, value, ttl, .. } = put;
@@ -109,11 +108,11 @@ pub(super) struct Named {
 }
 
 pub(super) async fn get(app: State<AppState>, Asked(named): Asked<Named>) -> JsonResult {
-    if let Some(item) = hosted(&app, "get", named.namespace.split('.').next(), &named).await? {
-        return Ok(Json(item));
-    }
     let namespace: Vec<String> =
         named.namespace.split('.').filter(|name| !name.is_empty()).map(str::to_owned).collect();
+    if let Some(item) = hosted(&app, "get", &namespace, &named).await? {
+        return Ok(Json(item));
+    }
     let item = app.service.kept().item(&namespace, &named.key, clock::now()).await?;
     Ok(Json(item.map_or(Value::Null, |item| shown(&item))))
 }
@@ -124,12 +123,8 @@ pub(super) struct Delete {
     key: String,
 }
 
-pub(super) async fn delete(app: State<AppState>, body: Body) -> StatusResult {
-    let delete: Delete = body.read()?;
-    if hosted(&app, "delete", delete.namespace.first().map(String::as_str), &delete)
-        .await?
-        .is_some()
-    {
+pub(super) async fn delete(app: State<AppState>, Body(delete): Body<Delete>) -> StatusResult {
+    if hosted(&app, "delete", &delete.namespace, &delete).await?.is_some() {
         return Ok(StatusCode::NO_CONTENT);
     }
     let Delete { namespace, key } = delete;
@@ -141,18 +136,14 @@ pub(super) async fn delete(app: State<AppState>, body: Body) -> StatusResult {
 #[serde(default)]
 pub(super) struct Search {
     namespace_prefix: Vec<String>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    filter: Option<Value>,
+    filter: Option<Map<String, Value>>,
     query: Option<String>,
     limit: Option<u32>,
     offset: Option<u32>,
 }
 
-pub(super) async fn search(app: State<AppState>, body: Body) -> JsonResult {
-    let search: Search = body.read()?;
-    if let Some(found) =
-        hosted(&app, "search", search.namespace_prefix.first().map(String::as_str), &search).await?
-    {
+pub(super) async fn search(app: State<AppState>, Body(search): Body<Search>) -> JsonResult {
+    if let Some(found) = hosted(&app, "search", &search.namespace_prefix, &search).await? {
         return Ok(Json(found));
     }
     let filter = ItemFilter {
@@ -195,9 +186,8 @@ fn fits(path: &[String], prefix: &[String], suffix: &[String]) -> bool {
     start.is_some_and(|start| alike(start, prefix)) && end.is_some_and(|end| alike(end, suffix))
 }
 
-pub(super) async fn namespaces(app: State<AppState>, body: Body) -> JsonResult {
-    let asked: Namespaces = body.read()?;
-    if let Some(found) = hosted(&app, "namespaces", None, &asked).await? {
+pub(super) async fn namespaces(app: State<AppState>, Body(asked): Body<Namespaces>) -> JsonResult {
+    if let Some(found) = hosted(&app, "namespaces", &[], &asked).await? {
         return Ok(Json(found));
     }
     let limit = asked.limit.unwrap_or(100);

@@ -28,15 +28,15 @@ use serde_json::{Value, json};
 pub(super) use runs::called;
 pub(super) use wire::text_of_content;
 
-use crate::http::routing::{boxed, get, patch, post};
-use crate::http::{Forms, Refusal, not_allowed, not_found};
+use crate::http::routing::{Routes, get, patch, post};
+use crate::http::{Refusal, not_allowed, not_found};
 use perihelion_service::Service;
 
 /// Headers of answers that clients in browsers read.
 pub const EXPOSED: &str = "content-location, location, x-pagination-total, x-pagination-next";
 
 #[derive(Clone)]
-struct AppState {
+pub(super) struct AppState {
     service: Service,
     /// The start of the process, which is the creation time of default assistants.
     since: DateTime<Utc>,
@@ -44,7 +44,12 @@ struct AppState {
 
 pub fn router(service: Service) -> Router {
     let app = AppState { since: service.since(), service };
-    Router::new()
+    let router = routes().with_state(app);
+    router.fallback(not_found).method_not_allowed_fallback(not_allowed)
+}
+
+pub(super) fn routes() -> Routes<AppState> {
+    Routes::new()
         .route("/ok", get(ok))
         .route("/info", get(info))
         .route("/assistants", post(assistants::create))
@@ -52,7 +57,7 @@ pub fn router(service: Service) -> Router {
         .route("/assistants/count", post(assistant_search::count))
         .route(
             "/assistants/{id}",
-            get(assistants::get).patch(boxed(assistants::update)).delete(boxed(assistants::delete)),
+            get(assistants::get).patch(assistants::update).delete(assistants::delete),
         )
         .route("/assistants/{id}/graph", get(drawings::graph))
         .route("/assistants/{id}/schemas", get(drawings::schemas))
@@ -66,21 +71,21 @@ pub fn router(service: Service) -> Router {
         .route("/threads/prune", post(threads::prune))
         .route(
             "/threads/{thread}",
-            get(threads::get).patch(boxed(threads::update)).delete(boxed(threads::delete)),
+            get(threads::get).patch(threads::update).delete(threads::delete),
         )
         .route("/threads/{thread}/copy", post(threads::copy))
-        .route("/threads/{thread}/state", get(state::get).post(boxed(state::update)))
+        .route("/threads/{thread}/state", get(state::get).post(state::update))
         .route("/threads/{thread}/state/checkpoint", post(state::at_named))
         .route("/threads/{thread}/state/{checkpoint}", get(state::at))
-        .route("/threads/{thread}/history", get(history::list_by_query).post(boxed(history::list)))
+        .route("/threads/{thread}/history", get(history::list_by_query).post(history::list))
         .route("/threads/{thread}/commands", post(protocol::post))
-        .route("/threads/{thread}/stream/events", get(protocol::open).post(boxed(protocol::events)))
+        .route("/threads/{thread}/stream/events", get(protocol::open).post(protocol::events))
         .route("/threads/{thread}/stream", get(thread_stream::follow))
-        .route("/threads/{thread}/runs", get(runs::list).post(boxed(runs::create)))
+        .route("/threads/{thread}/runs", get(runs::list).post(runs::create))
         .route("/threads/{thread}/runs/stream", post(stream::create))
         .route("/threads/{thread}/runs/wait", post(runs::create_and_wait))
         .route("/threads/{thread}/runs/crons", post(crons::create_for_thread))
-        .route("/threads/{thread}/runs/{run}", get(runs::get).delete(boxed(runs::delete)))
+        .route("/threads/{thread}/runs/{run}", get(runs::get).delete(runs::delete))
         .route("/threads/{thread}/runs/{run}/join", get(runs::join))
         .route("/threads/{thread}/runs/{run}/stream", get(stream::join))
         .route("/threads/{thread}/runs/{run}/cancel", post(cancel::cancel))
@@ -92,14 +97,11 @@ pub fn router(service: Service) -> Router {
         .route("/runs/crons", post(crons::create))
         .route("/runs/crons/search", post(crons::search))
         .route("/runs/crons/count", post(crons::count))
-        .route("/runs/crons/{cron}", patch(crons::update).delete(boxed(crons::delete)))
+        .route("/runs/crons/{cron}", patch(crons::update).delete(crons::delete))
         .route("/runs/{run}/stream", get(runs::stream_by_id))
-        .route("/store/items", get(items::get).put(boxed(items::put)).delete(boxed(items::delete)))
+        .route("/store/items", get(items::get).put(items::put).delete(items::delete))
         .route("/store/items/search", post(items::search))
         .route("/store/namespaces", post(items::namespaces))
-        .fallback(not_found)
-        .method_not_allowed_fallback(not_allowed)
-        .with_state(app)
 }
 
 async fn ok() -> Json<Value> {
@@ -136,58 +138,4 @@ fn page(shown: Vec<Value>, offset: u32, total: u64) -> Response {
         response.headers_mut().insert("x-pagination-next", next.into());
     }
     response
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<assistants::Create>("post /assistants");
-    forms.body::<assistants::Create>("patch /assistants/{id}");
-    forms.query::<assistants::Deletion>("delete /assistants/{id}");
-    forms.body::<assistants::Which>("post /assistants/{id}/versions");
-    forms.body::<assistants::Choose>("post /assistants/{id}/latest");
-    forms.body::<assistant_search::Search>("post /assistants/search");
-    forms.body::<assistant_search::Search>("post /assistants/count");
-    forms.query::<drawings::Depth>("get /assistants/{id}/graph");
-    forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs");
-    forms.query::<drawings::Depth>("get /assistants/{id}/subgraphs/{namespace}");
-    forms.body::<threads::Create>("post /threads");
-    forms.body::<threads::Update>("patch /threads/{thread}");
-    forms.body::<threads::Prune>("post /threads/prune");
-    forms.body::<thread_search::Search>("post /threads/search");
-    forms.body::<thread_search::Search>("post /threads/count");
-    forms.query::<state::Depth>("get /threads/{thread}/state");
-    forms.query::<state::Depth>("get /threads/{thread}/state/{checkpoint}");
-    forms.body::<state::AtNamed>("post /threads/{thread}/state/checkpoint");
-    forms.body::<state::Update>("post /threads/{thread}/state");
-    forms.body::<history::History>("post /threads/{thread}/history");
-    forms.query::<history::HistoryQuery>("get /threads/{thread}/history");
-    for route in [
-        "post /threads/{thread}/runs",
-        "post /threads/{thread}/runs/stream",
-        "post /threads/{thread}/runs/wait",
-        "post /runs",
-        "post /runs/stream",
-        "post /runs/wait",
-    ] {
-        forms.body::<wire::RunBody>(route);
-    }
-    forms.body::<Vec<wire::RunBody>>("post /runs/batch");
-    forms.query::<runs::List>("get /threads/{thread}/runs");
-    forms.query::<stream::Join>("get /threads/{thread}/runs/{run}/stream");
-    forms.query::<stream::Join>("get /runs/{run}/stream");
-    forms.body::<cancel::CancelMany>("post /runs/cancel");
-    forms.query::<cancel::HowToCancel>("post /threads/{thread}/runs/{run}/cancel");
-    forms.query::<cancel::HowToCancel>("post /runs/cancel");
-    forms.body::<items::Put>("put /store/items");
-    forms.query::<items::Named>("get /store/items");
-    forms.body::<items::Delete>("delete /store/items");
-    forms.body::<items::Search>("post /store/items/search");
-    forms.body::<items::Namespaces>("post /store/namespaces");
-    forms.body::<crons::Create>("post /runs/crons");
-    forms.body::<crons::Create>("post /threads/{thread}/runs/crons");
-    forms.body::<crons::Create>("patch /runs/crons/{cron}");
-    forms.body::<crons::Search>("post /runs/crons/search");
-    forms.body::<crons::Search>("post /runs/crons/count");
-    forms.query::<thread_stream::Which>("get /threads/{thread}/stream");
-    forms.body::<protocol::Command>("post /threads/{thread}/commands");
-    forms.body::<protocol::Wanted>("post /threads/{thread}/stream/events");
 }

@@ -14,8 +14,8 @@ use super::wire::RunBody;
 use super::{AppState, Refusal, stream, wire};
 use crate::conversation::CONTINUES;
 use crate::http::{
-    Asked as Query, Body, JsonResult, MaybeOfThread, OfRun, OfThread, ResponseResult, StatusResult,
-    uuid,
+    Asked as Query, Body, JsonResult, MaybeOfThread, OfRun, OfThread, Raw, ResponseResult,
+    StatusResult, uuid,
 };
 use crate::{event_stream, request_fields};
 use perihelion_engine::clock;
@@ -26,18 +26,18 @@ use perihelion_service::{Finished, Service};
 pub(super) async fn create(
     app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
-    Body(body): Body,
+    Body(body): Body<RunBody>,
 ) -> Result<impl IntoResponse, Refusal> {
-    let accepted = accept(&app, thread, &body, false).await?;
+    let accepted = accept(&app, thread, body, false).await?;
     Ok((places(&accepted.run, None), Json(wire::shown_run(&accepted.run))))
 }
 
 pub(super) async fn create_and_wait(
     app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
-    Body(body): Body,
+    Body(body): Body<RunBody>,
 ) -> ResponseResult {
-    let accepted = accept(&app, thread, &body, false).await?;
+    let accepted = accept(&app, thread, body, false).await?;
     Ok(response(&app, accepted.run, accepted.stops_with_client))
 }
 
@@ -89,7 +89,7 @@ const MOST_OF_BATCH: usize = 100;
 
 pub(super) async fn batch(
     app: State<AppState>,
-    Body(body): Body,
+    Raw(body, _): Raw<Vec<RunBody>>,
 ) -> Result<Json<Vec<Value>>, Refusal> {
     let list =
         body.as_array().ok_or_else(|| Refusal::invalid("the body must be a list of runs"))?;
@@ -97,7 +97,7 @@ pub(super) async fn batch(
         return Err(Refusal::invalid(format!("a batch has at most {MOST_OF_BATCH} runs")));
     }
     // All first, so that none is begun beside one that is refused.
-    let mut threads = Vec::with_capacity(list.len());
+    let mut runs = Vec::with_capacity(list.len());
     for one in list {
         let thread = match one.get("thread_id") {
             None | Some(Value::Null) => None,
@@ -110,12 +110,13 @@ pub(super) async fn batch(
         if let Some(thread) = thread {
             app.service.info(thread).await?;
         }
-        check(&app, RunBody::read(one)?).await?;
-        threads.push(thread);
+        let run = RunBody::read(one)?;
+        check(&app, run.clone()).await?;
+        runs.push((thread, run));
     }
-    let mut shown = Vec::with_capacity(list.len());
-    for (one, thread) in list.iter().zip(threads) {
-        let accepted = accept(&app, thread, one, false).await?;
+    let mut shown = Vec::with_capacity(runs.len());
+    for (thread, run) in runs {
+        let accepted = accept(&app, thread, run, false).await?;
         shown.push(wire::shown_run(&accepted.run));
     }
     Ok(Json(shown))

@@ -107,9 +107,8 @@ pub(super) struct AtNamed {
 pub(super) async fn at_named(
     app: State<AppState>,
     OfThread(thread): OfThread,
-    body: Body,
+    Body(AtNamed { checkpoint: named, subgraphs }): Body<AtNamed>,
 ) -> JsonResult {
-    let AtNamed { checkpoint: named, subgraphs } = body.read()?;
     let namespace = wire::named_subgraph(&named);
     let below = Below { subgraphs, namespace: namespace.map(str::to_owned) };
     // A checkpoint that names a thread alone is its newest one; so is one of a subgraph.
@@ -137,9 +136,8 @@ pub(super) struct Update {
 pub(super) async fn update(
     app: State<AppState>,
     OfThread(thread): OfThread,
-    body: Body,
+    Body(update): Body<Update>,
 ) -> JsonResult {
-    let update: Update = body.read()?;
     let info = app.service.info_to_change(thread).await?;
     let runtime = app.service.runtime();
     let graph = runtime.graph(&info.graph)?;

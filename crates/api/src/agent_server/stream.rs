@@ -1,30 +1,29 @@
 //! Streams of runs: fed from a cursor over the thread's log, so a slow reader uses only its buffer.
 
-use std::collections::VecDeque;
-
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderName, HeaderValue, header};
+use futures::{StreamExt as _, future, stream};
 use perihelion_people::Scope;
 use schemars::JsonSchema;
 use serde::Deserialize;
 
 use super::accept::{Accepted, accept};
-use super::wire::{self, Modes, Wire};
+use super::wire::{self, Modes, RunBody, Wire};
 use super::{AppState, Refusal};
-use crate::event_stream;
+use crate::event_stream::{self, Followed};
 use crate::http::{Asked, Body, MaybeOfThread, OfRun, ResponseResult};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cancel, Run};
-use perihelion_service::{Listener, Next, Service, StartAt};
+use perihelion_service::{Error, Listener, Next, Service, StartAt};
 
 /// Creates a run and follows it from its beginning.
 pub(super) async fn create(
     app: State<AppState>,
     MaybeOfThread(thread): MaybeOfThread,
-    Body(body): Body,
+    Body(body): Body<RunBody>,
 ) -> ResponseResult {
-    let Accepted { run, modes, stops_with_client } = accept(&app, thread, &body, true).await?;
+    let Accepted { run, modes, stops_with_client } = accept(&app, thread, body, true).await?;
     response(&app, run, modes, LastEvent::Nothing, stops_with_client).await
 }
 
@@ -120,105 +119,70 @@ async fn response(
 ) -> ResponseResult {
     let headers = places(&run, Some("stream"));
     let guard = stops_with_client.then(|| StopWithClient::new(app.service.clone(), &run));
-    let from = match heard {
-        LastEvent::Nothing => StartAt::Beginning,
+    let (from, after) = match heard {
+        LastEvent::Nothing => (StartAt::Beginning, None),
         // The event itself may have been heard in part.
-        LastEvent::UpTo((event, _)) => StartAt::After(event.saturating_sub(1)),
-        LastEvent::UpToNow => StartAt::Now,
-    };
-    let after = match heard {
-        LastEvent::UpTo(id) => Some(id),
-        _ => None,
+        LastEvent::UpTo(id) => (StartAt::After(id.0.saturating_sub(1)), Some(id)),
+        LastEvent::UpToNow => (StartAt::Now, None),
     };
     let listener = app.service.listen(run, from).await?;
-    let following = Following {
-        service: app.service.clone(),
-        listener,
-        modes,
-        after,
-        ready: VecDeque::new(),
-        guard,
-        is_announced: heard != LastEvent::Nothing,
-        is_over: false,
-    };
-    let events = futures::stream::unfold(following, |mut following| async move {
-        let bytes = following.next().await?;
-        Some((bytes, following))
+    let is_announced = heard != LastEvent::Nothing;
+    let followed = Following { listener, modes, after, is_announced, is_over: false };
+    // However the stream ended, the client is still there.
+    let end = stream::once(async move {
+        guard.into_iter().for_each(StopWithClient::disarm);
+        None
     });
+    let events = event_stream::following(&app.service, followed);
+    let events = events.chain(end.filter_map(future::ready));
     Ok(event_stream::response(headers, events))
 }
 
 struct Following {
-    service: Service,
     listener: Listener,
     modes: Modes,
     /// The events that the client has.
     after: Option<(u64, u32)>,
-    ready: VecDeque<Bytes>,
-    guard: Option<StopWithClient>,
     /// The client knows which run this is.
     is_announced: bool,
     is_over: bool,
 }
 
-impl Following {
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(bytes) = self.ready.pop_front() {
-                return Some(bytes);
+impl Followed for Following {
+    type Error = Error;
+
+    async fn advance(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
+        if self.is_over {
+            return Ok(None);
+        }
+        let mut wires = Vec::new();
+        // Where in the log it begins is known when it has begun: before that its first event has no id.
+        if !self.is_announced && self.listener.run().first_event.is_some() {
+            self.announce(&mut wires);
+        } else {
+            let next = self.listener.next().await?;
+            if !self.is_announced && !matches!(next, Next::Gone) {
+                self.announce(&mut wires);
             }
-            if self.is_over {
-                return None;
-            }
-            // Where in the log it begins is known when it has begun: before that its first event has no id.
-            if !self.is_announced && self.listener.run().first_event.is_some() {
-                self.announce();
-                continue;
-            }
-            let stop = self.service.stop().clone();
-            let next = tokio::select! {
-                next = self.listener.next() => next,
-                // The client finds the run on another process, or here again.
-                () = stop.cancelled() => { self.end(); continue }
-            };
-            if matches!(next, Ok(Next::Change(_) | Next::Ended(_))) && !self.is_announced {
-                self.announce();
-            }
+            self.is_over = !matches!(next, Next::Change(_));
             match next {
-                Ok(Next::Change(heard)) => {
-                    let wires = wire::events_of(&heard, self.listener.run(), &self.modes);
-                    wires.iter().for_each(|wire| self.send(wire));
+                Next::Change(heard) => {
+                    wires.extend(wire::events_of(&heard, self.listener.run(), &self.modes));
                 }
-                Ok(Next::Ended(run)) => {
-                    let ends = Wire::ends(&run, &self.modes, self.listener.shown());
-                    ends.iter().for_each(|wire| self.send(wire));
-                    self.end();
+                Next::Ended(run) => {
+                    wires.extend(Wire::ends(&run, &self.modes, self.listener.shown()));
                 }
-                Ok(Next::Gone) => self.end(),
-                Err(error) => {
-                    tracing::warn!(%error, "a stream ended early; the client can continue after its last event");
-                    self.end();
-                }
+                Next::Gone => {}
             }
         }
+        Ok(Some(Wire::bytes_after(&wires, self.after)))
     }
+}
 
-    fn announce(&mut self) {
+impl Following {
+    fn announce(&mut self, wires: &mut Vec<Wire>) {
         self.is_announced = true;
-        self.send(&Wire::metadata(self.listener.run()));
-    }
-
-    fn send(&mut self, wire: &Wire) {
-        if self.after.is_none_or(|after| wire.id > after) {
-            self.ready.push_back(wire.bytes());
-        }
-    }
-
-    fn end(&mut self) {
-        self.is_over = true;
-        if let Some(guard) = self.guard.take() {
-            guard.disarm();
-        }
+        wires.push(Wire::metadata(self.listener.run()));
     }
 }
 

@@ -4,7 +4,7 @@ use axum::Json;
 use axum::extract::State;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::Value;
+use serde_json::{Map, Value};
 use uuid::Uuid;
 
 use super::threads::{MOST, MOST_PARTS, bounded, conditions, refuse};
@@ -17,8 +17,7 @@ use perihelion_service::kept::{ThreadFilter, ThreadOrder};
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Search {
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     /// Fields that the metadata must lack; an extension of the protocol.
     without: Option<Vec<String>>,
     status: Option<Status>,
@@ -83,8 +82,7 @@ impl Search {
     }
 }
 
-pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
-    let mut search = body.read::<Search>()?;
+pub(super) async fn search(app: State<AppState>, Body(mut search): Body<Search>) -> ResponseResult {
     let title = search.title.take().map(|words| words.trim().to_owned());
     let (filter, fields) = search.filter(&app.service)?;
     let (views, total) = match title.filter(|words| !words.is_empty()) {
@@ -95,7 +93,10 @@ pub(super) async fn search(app: State<AppState>, body: Body) -> ResponseResult {
     Ok(page(shown, filter.offset, total))
 }
 
-pub(super) async fn count(app: State<AppState>, body: Body) -> Result<Json<u64>, Refusal> {
-    let (filter, _) = body.read::<Search>()?.filter(&app.service)?;
+pub(super) async fn count(
+    app: State<AppState>,
+    Body(search): Body<Search>,
+) -> Result<Json<u64>, Refusal> {
+    let (filter, _) = search.filter(&app.service)?;
     Ok(Json(app.service.kept().count_threads(&filter).await?))
 }

@@ -3,8 +3,6 @@
 //! It stays open between runs. Its events have the IDs of the runs' streams, so a client continues from its last event
 //! on any process. Edits of the state are not in the event log: they are sent while they are made, without IDs.
 
-use std::collections::VecDeque;
-
 use axum::body::Bytes;
 use axum::extract::State;
 use axum::http::HeaderMap;
@@ -17,7 +15,7 @@ use super::state::{Below, snapshot_at};
 use super::stream::{LastEvent, named_modes};
 use super::wire::{self, Modes, Wire};
 use super::{AppState, Refusal};
-use crate::event_stream;
+use crate::event_stream::{self, Followed, following};
 use crate::http::{Asked, OfThread, ResponseResult};
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::Run;
@@ -79,31 +77,23 @@ pub(super) async fn follow(
             Some(After { id: (mark, wire::BEFORE_ENDS), is_now: true })
         }
     };
-    let followed = Followed {
-        runs: app.service.begun_runs(thread, after.map_or(0, |after| after.id.0)),
-        service: app.service.clone(),
-        now: None,
-        after,
-        shown,
-        ready: VecDeque::new(),
-    };
-    let runs = stream::unfold(followed, |mut followed| async {
-        let bytes = followed.next().await?;
-        Some((bytes, followed))
-    });
+    let service = app.service;
     let mut parts = Vec::new();
     if shown.runs {
-        parts.push(until_end(runs));
+        let runs = service.begun_runs(thread, after.map_or(0, |after| after.id.0));
+        let followed = Runs { service: service.clone(), runs, now: None, after, shown };
+        parts.push(until_end(following(&service, followed)));
     }
     if shown.edits {
-        parts.push(until_end(followed_edits(app.service, thread, edits)));
+        let followed = Edited { service: service.clone(), thread, edits };
+        parts.push(until_end(following(&service, followed)));
     }
-    // Where one of them ends the client is to follow on, and does so for both.
+    // If one of them ends, the client must reconnect, and does so for both.
     let both = stream::select_all(parts).take_while(|bytes| future::ready(bytes.is_some()));
     Ok(event_stream::response(HeaderMap::new(), both.filter_map(future::ready)))
 }
 
-/// Says `None` at the end of a stream.
+/// Adds `None` at the end of a stream.
 fn until_end(
     part: impl Stream<Item = Bytes> + Send + 'static,
 ) -> stream::BoxStream<'static, Option<Bytes>> {
@@ -125,108 +115,77 @@ impl After {
     }
 }
 
-struct Followed {
+struct Runs {
     service: Service,
     runs: BegunRuns,
     /// The run that is followed, and what its client is shown of it.
     now: Option<(Listener, Modes)>,
     after: Option<After>,
     shown: Shown,
-    ready: VecDeque<Bytes>,
 }
 
-impl Followed {
-    /// Waits for the next bytes; `None` when this process ends, or the store fails: the client follows on.
-    async fn next(&mut self) -> Option<Bytes> {
-        loop {
-            if let Some(bytes) = self.ready.pop_front() {
-                return Some(bytes);
-            }
-            let stop = self.service.stop().clone();
-            let moved = tokio::select! {
-                moved = self.advance() => moved,
-                () = stop.cancelled() => return None,
-            };
-            if let Err(error) = moved {
-                tracing::warn!(%error, "a stream ended early; the client can continue after its last event");
-                return None;
-            }
-        }
-    }
+impl Followed for Runs {
+    type Error = Error;
 
-    /// Receives one event; it can be dropped at any time without losing events.
-    async fn advance(&mut self) -> Result<(), Error> {
-        let Some((listener, modes)) = &mut self.now else {
-            let Some(run) = self.runs.next().await? else { return Ok(()) };
-            if self.after.is_none_or(|after| !after.is_past(&run)) {
-                self.begin(run);
-            }
-            return Ok(());
-        };
-        match listener.next().await? {
-            Next::Change(heard) if self.shown.events => {
-                let wires = wire::events_of(&heard, listener.run(), modes);
-                send(&mut self.ready, self.after, &wires);
-            }
-            Next::Change(_) => {}
-            Next::Ended(run) => {
-                let mut ends = vec![Wire::run_done(&run)];
-                if self.shown.events {
-                    ends.splice(..0, Wire::ends(&run, modes, listener.shown()));
+    async fn advance(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
+        let wires = match &mut self.now {
+            Some((listener, modes)) => match listener.next().await? {
+                Next::Change(heard) if self.shown.events => {
+                    wire::events_of(&heard, listener.run(), modes)
                 }
-                send(&mut self.ready, self.after, &ends);
-                self.now = None;
+                Next::Change(_) => Vec::new(),
+                Next::Ended(run) => {
+                    let mut ends = vec![Wire::run_done(&run)];
+                    if self.shown.events {
+                        ends.splice(..0, Wire::ends(&run, modes, listener.shown()));
+                    }
+                    self.now = None;
+                    ends
+                }
+                Next::Gone => {
+                    self.now = None;
+                    Vec::new()
+                }
+            },
+            None => {
+                let run = self.runs.next().await?;
+                let is_new = |run: &Run| self.after.is_none_or(|after| !after.is_past(run));
+                run.filter(is_new).map(|run| self.begin(run)).into_iter().collect()
             }
-            Next::Gone => self.now = None,
-        }
-        Ok(())
-    }
-
-    fn begin(&mut self, run: Run) {
-        let modes = Modes::of(&run);
-        send(&mut self.ready, self.after, &[Wire::metadata(&run)]);
-        self.now = Some((self.service.listen_from_beginning(run), modes));
+        };
+        Ok(Some(Wire::bytes_after(&wires, self.after.map(|after| after.id))))
     }
 }
 
-/// Sends later edits, until this process ends or the store fails.
-fn followed_edits(
+impl Runs {
+    fn begin(&mut self, run: Run) -> Wire {
+        let begun = Wire::metadata(&run);
+        let modes = Modes::of(&run);
+        self.now = Some((self.service.listen_from_beginning(run), modes));
+        begun
+    }
+}
+
+/// The later edits of a thread.
+struct Edited {
     service: Service,
     thread: ThreadId,
     edits: Edits,
-) -> impl Stream<Item = Bytes> + Send {
-    let looks = stream::unfold((service, edits), move |(service, mut edits)| async move {
-        let stop = service.stop().clone();
-        let look = async {
-            loop {
-                let mut events = Vec::new();
-                for step in edits.look().await? {
-                    let state = snapshot_at(&service, thread, step, &Below::default()).await?;
-                    let data = json!({ "state": state, "thread_id": thread }).to_string();
-                    events.push(event_stream::event("state_update", &data, None));
-                }
-                if !events.is_empty() {
-                    return Ok::<_, Error>(events);
-                }
-                edits.called().await;
-            }
-        };
-        let found = tokio::select! {
-            found = look => found,
-            () = stop.cancelled() => return None,
-        };
-        match found {
-            Ok(events) => Some((stream::iter(events), (service, edits))),
-            Err(error) => {
-                tracing::warn!(%error, "a stream of edits ended early; the client can reconnect");
-                None
-            }
-        }
-    });
-    looks.flatten()
 }
 
-fn send(ready: &mut VecDeque<Bytes>, after: Option<After>, wires: &[Wire]) {
-    let new = wires.iter().filter(|wire| after.is_none_or(|after| wire.id > after.id));
-    ready.extend(new.map(Wire::bytes));
+impl Followed for Edited {
+    type Error = Error;
+
+    async fn advance(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
+        let mut events = Vec::new();
+        for step in self.edits.look().await? {
+            let state = snapshot_at(&self.service, self.thread, step, &Below::default()).await?;
+            let data = json!({ "state": state, "thread_id": self.thread }).to_string();
+            events.push(event_stream::event("state_update", &data, None));
+        }
+        if events.is_empty() {
+            self.edits.called().await;
+        }
+        Ok(Some(events))
+    }
 }

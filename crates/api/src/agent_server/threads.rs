@@ -5,7 +5,7 @@ use axum::extract::State;
 use axum::http::StatusCode;
 use schemars::JsonSchema;
 use serde::Deserialize;
-use serde_json::{Value, json};
+use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::wire::{self, Fields};
@@ -27,8 +27,7 @@ const NO_TTL: &str = "ttl: threads have no time to live; set [retention] and run
 #[serde(default)]
 pub(super) struct Create {
     thread_id: Option<Uuid>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     if_exists: Option<IfExists>,
     supersteps: Vec<Object<Superstep>>,
     /// Of the protocol, and refused.
@@ -57,11 +56,10 @@ struct StateUpdate {
     command: Option<Value>,
 }
 
-pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
-    let create: Create = body.read()?;
+pub(super) async fn create(app: State<AppState>, Body(create): Body<Create>) -> JsonResult {
     refuse(create.ttl.as_ref(), NO_TTL)?;
     let thread = create.thread_id.map_or_else(ThreadId::new, ThreadId);
-    let metadata = object(create.metadata, "metadata")?;
+    let metadata = Value::Object(create.metadata.unwrap_or_default());
     let graph = app.service.graph_noted(&metadata);
     let steps = steps(graph.as_ref(), &create.supersteps)?;
     let made = app.service.create_thread(thread, &metadata).await;
@@ -70,18 +68,18 @@ pub(super) async fn create(app: State<AppState>, body: Body) -> JsonResult {
             let why = format!("Thread with ID {thread} already exists");
             return Err(Refusal(StatusCode::CONFLICT, why));
         }
-        return get_shown(&app, thread, &Fields::default()).await;
+        return get_shown(&app, thread).await;
     }
     let made = made?;
     if steps.is_empty() {
         return Ok(Json(wire::shown_thread(&made, &Fields::default())));
     }
     if let Err(refusal) = write(&app, thread, steps).await {
-        // One who asks again is not to find half of a thread.
+        // A client that tries again must not find half of a thread.
         app.service.delete_thread(thread).await?;
         return Err(refusal);
     }
-    get_shown(&app, thread, &Fields::default()).await
+    get_shown(&app, thread).await
 }
 
 /// A step to write, and its author node.
@@ -106,18 +104,17 @@ async fn write(app: &AppState, thread: ThreadId, steps: Vec<Step>) -> Result<(),
 }
 
 pub(super) async fn get(app: State<AppState>, OfThread(thread): OfThread) -> JsonResult {
-    get_shown(&app, thread, &Fields::default()).await
+    get_shown(&app, thread).await
 }
 
-async fn get_shown(app: &AppState, thread: ThreadId, fields: &Fields) -> JsonResult {
-    Ok(Json(wire::shown_thread(&app.service.thread(thread).await?, fields)))
+async fn get_shown(app: &AppState, thread: ThreadId) -> JsonResult {
+    Ok(Json(wire::shown_thread(&app.service.thread(thread).await?, &Fields::default())))
 }
 
 #[derive(Default, Deserialize, JsonSchema)]
 #[serde(default)]
 pub(super) struct Update {
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    metadata: Option<Value>,
+    metadata: Option<Map<String, Value>>,
     /// Of the protocol, and refused.
     ttl: Option<Value>,
 }
@@ -125,14 +122,13 @@ pub(super) struct Update {
 pub(super) async fn update(
     app: State<AppState>,
     OfThread(thread): OfThread,
-    body: Body,
+    Body(Update { metadata, ttl }): Body<Update>,
 ) -> JsonResult {
-    let Update { metadata, ttl } = body.read()?;
     refuse(ttl.as_ref(), NO_TTL)?;
-    let metadata = object(metadata, "metadata")?;
+    let metadata = Value::Object(metadata.unwrap_or_default());
     app.service.info_to_change(thread).await?;
     app.service.kept().note_thread(thread.0, &metadata, None, clock::now()).await?;
-    get_shown(&app, thread, &Fields::default()).await
+    get_shown(&app, thread).await
 }
 
 pub(super) async fn delete(app: State<AppState>, OfThread(thread): OfThread) -> StatusResult {
@@ -156,15 +152,17 @@ enum Strategy {
     KeepLatest,
 }
 
-pub(super) async fn prune(app: State<AppState>, body: Body) -> JsonResult {
-    let Prune { thread_ids, strategy } = body.read()?;
+pub(super) async fn prune(
+    app: State<AppState>,
+    Body(Prune { thread_ids, strategy }): Body<Prune>,
+) -> JsonResult {
     bounded(&thread_ids, "thread_ids")?;
     // All first, so that none is pruned beside one that is another user's.
     let mut found = Vec::with_capacity(thread_ids.len());
     for thread in thread_ids.into_iter().map(ThreadId) {
         match app.service.info_to_change(thread).await {
             Ok(_) => found.push(thread),
-            // Gone is as good as pruned by somebody else.
+            // Another request has deleted it since.
             Err(Error::UnknownThread(_)) => {}
             Err(error) => return Err(error.into()),
         }
@@ -186,7 +184,7 @@ pub(super) async fn prune(app: State<AppState>, body: Body) -> JsonResult {
 
 pub(super) async fn copy(app: State<AppState>, OfThread(thread): OfThread) -> JsonResult {
     let copy = app.service.copy_thread(thread).await?;
-    get_shown(&app, copy, &Fields::default()).await
+    get_shown(&app, copy).await
 }
 
 /// Reads a field that is an object or null.
@@ -201,8 +199,8 @@ pub(super) fn object(given: Option<Value>, name: &str) -> Result<Value, Refusal>
 /// Parts of a filter at most: each is a condition of its statement.
 pub(super) const MOST_PARTS: usize = 100;
 
-/// Reads a filter: an object or null, with no more parts than a statement takes.
-pub(super) fn conditions(given: Option<Value>, name: &str) -> Result<Value, Refusal> {
+/// Reads a filter, with no more parts than a statement takes.
+pub(super) fn conditions(given: Option<Map<String, Value>>, name: &str) -> Result<Value, Refusal> {
     fn parts(of: &Value) -> usize {
         1 + match of {
             Value::Object(fields) => fields.values().map(parts).sum(),
@@ -210,7 +208,7 @@ pub(super) fn conditions(given: Option<Value>, name: &str) -> Result<Value, Refu
             _ => 0,
         }
     }
-    let filter = object(given, name)?;
+    let filter = Value::Object(given.unwrap_or_default());
     if parts(&filter) > MOST_PARTS + 1 {
         let why = format!("{name}: a search compares at most {MOST_PARTS} fields and values");
         return Err(Refusal::invalid(why));

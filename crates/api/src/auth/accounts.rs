@@ -53,8 +53,10 @@ pub(super) async fn keys(service: State<Service>) -> JsonResult {
     Ok(Json(json!({ "keys": own(&service).await? })))
 }
 
-pub(super) async fn create_key(service: State<Service>, body: Body) -> JsonResult {
-    let create: CreateKey = body.read()?;
+pub(super) async fn create_key(
+    service: State<Service>,
+    Body(create): Body<CreateKey>,
+) -> JsonResult {
     let who = service.who();
     let scopes = create.scopes.unwrap_or_else(|| {
         let usual = |scope: &Scope| !matches!(scope, Scope::Manage | Scope::ActAs | Scope::Operate);
@@ -113,9 +115,11 @@ pub(super) struct AddUser {
 }
 
 /// Adds a user, who logs in with the password.
-pub(super) async fn add_user(service: State<Service>, body: Body) -> JsonResult {
+pub(super) async fn add_user(
+    service: State<Service>,
+    Body(AddUser { name, password, scopes }): Body<AddUser>,
+) -> JsonResult {
     service.permit(Scope::Manage)?;
-    let AddUser { name, password, scopes } = body.read()?;
     let scopes = scopes.unwrap_or_else(|| vec![Scope::Read, Scope::Run, Scope::Approve]);
     permit_for_user(service.who(), &scopes)?;
     Ok(Json(json!(accounts(&service).add_user(&name, &password, &scopes).await?)))
@@ -146,7 +150,7 @@ fn is_self(service: &Service, name: &str) -> bool {
 pub(super) async fn change_user(
     service: State<Service>,
     Path(name): Path<String>,
-    body: Body,
+    Body(ChangeUser { scopes }): Body<ChangeUser>,
 ) -> JsonResult {
     service.permit(Scope::Manage)?;
     let name = normal_name(&name);
@@ -154,7 +158,6 @@ pub(super) async fn change_user(
         let why = "you cannot change your own scopes; ask another user with the scope manage";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }
-    let ChangeUser { scopes } = body.read()?;
     let accounts = accounts(&service);
     let users = accounts.users().await?;
     let had = users.iter().find(|user| user.name == name).map_or(&[][..], |user| &user.scopes);

@@ -16,7 +16,7 @@ use tower_service::Service as _;
 use super::Ends;
 use super::credential::{CSRF_HEADER, Credential, needed_scope};
 use super::issuer::Issuer;
-use super::limits::{Logins, OpenRequests, Place, Rates, keeping, with_time};
+use super::limits::{Logins, Place, Places, Rates, keeping, with_time};
 use super::oidc::Provider;
 use super::watch::Watches;
 use super::{hosted, session, sign_on, unknown, watch};
@@ -46,7 +46,8 @@ pub(crate) struct Gate {
     pub(super) watches: Watches,
     rates: Rates,
     pub(super) logins: Logins,
-    open: OpenRequests,
+    /// The places of open requests, if they are counted.
+    open: Option<Places>,
     most_bytes: usize,
     routes: Box<dyn Fn(Service) -> Router + Send + Sync>,
     kept: Mutex<HashMap<String, Router>>,
@@ -94,7 +95,7 @@ impl Gate {
             watches: Watches::default(),
             rates: Rates::new(settings.requests_per_minute),
             logins: Logins::new(),
-            open: OpenRequests::new(settings.max_open_requests),
+            open: settings.max_open_requests.map(|most| Places::new(most, u32::MAX)),
             most_bytes: settings.max_body_bytes,
             token: token.map(|token| blake3::hash(token.expose().as_bytes())),
             issuer: settings.jwt.clone().map(|jwt| Issuer::new(jwt, service.tenant())),
@@ -111,8 +112,8 @@ impl Gate {
 
     /// Leads all requests that no route of `open` takes through the gate.
     pub(crate) fn before(self: Arc<Self>, open: Router) -> Router {
-        let logins = session::router(Arc::clone(&self)).merge(sign_on::router(Arc::clone(&self)));
-        let open = open.merge(logins);
+        let logins = session::routes().with_state(Arc::clone(&self));
+        let open = open.merge(logins).merge(sign_on::routes().with_state(Arc::clone(&self)));
         open.fallback(move |request: Request| {
             let gate = Arc::clone(&self);
             async move { gate.pass(request).await }
@@ -212,7 +213,7 @@ impl Gate {
         if let Some(refused) = self.rates.refusal(&who.tenant) {
             return Err(Box::new(refused));
         }
-        let place = self.open.take(&who.tenant)?;
+        let place = self.open.as_ref().map(|open| open.for_request(&who.tenant)).transpose()?;
         let seen = self.service.seen_by(who);
         if let Some(scope) = needed_scope(method, uri.path()) {
             seen.permit(scope).map_err(|error| Box::new(Refusal::from(error).into_response()))?;

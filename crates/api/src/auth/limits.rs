@@ -69,7 +69,7 @@ fn too_many(why: String, seconds: u64) -> Response {
     refused
 }
 
-/// Says in every refusal for being too much when to come again.
+/// Adds the time of the next attempt to every refusal of too many requests.
 pub(super) async fn with_time(mut response: Response, service: &Service) -> Response {
     let is_stated = response.headers().contains_key(header::RETRY_AFTER);
     if response.status() == StatusCode::TOO_MANY_REQUESTS && !is_stated {
@@ -108,10 +108,6 @@ impl Places {
         Self { of_tenant, in_all, counts: Arc::default() }
     }
 
-    pub(crate) fn of_tenant(&self) -> u32 {
-        self.of_tenant
-    }
-
     pub(crate) fn free(&self) -> u32 {
         self.in_all.saturating_sub(self.counts.lock().in_all)
     }
@@ -134,6 +130,15 @@ impl Places {
         let counts = Arc::clone(&self.counts);
         Some(Place(Arc::new(Taken { tenant: tenant.to_owned(), counts })))
     }
+
+    /// Takes a place for an open request of a tenant; a connection that outlives its answer, such as a socket, keeps it.
+    pub(super) fn for_request(&self, tenant: &str) -> Result<Place, Box<Response>> {
+        self.take(tenant).ok_or_else(|| {
+            let most = self.of_tenant;
+            let why = format!("{most} requests of this tenant are open, of {most}; close a stream");
+            Box::new(too_many(why, AGAIN))
+        })
+    }
 }
 
 impl Drop for Taken {
@@ -149,29 +154,8 @@ impl Drop for Taken {
     }
 }
 
-/// Seconds after which who has too many open is to come again.
+/// Seconds after which a caller with too many open requests can try again.
 const AGAIN: u64 = 5;
-
-/// The open requests of all tenants of one process; a connection that outlives its answer, such as a socket, keeps its
-/// place.
-pub(super) struct OpenRequests(Option<Places>);
-
-impl OpenRequests {
-    pub(super) fn new(most: Option<u32>) -> Self {
-        Self(most.map(|most| Places::new(most, u32::MAX)))
-    }
-
-    /// Takes a place for a request of a tenant; `None` if they are not counted.
-    pub(super) fn take(&self, tenant: &str) -> Result<Option<Place>, Box<Response>> {
-        let Some(places) = &self.0 else { return Ok(None) };
-        let place = places.take(tenant).ok_or_else(|| {
-            let most = places.of_tenant();
-            let why = format!("{most} requests of this tenant are open, of {most}; close a stream");
-            Box::new(too_many(why, AGAIN))
-        })?;
-        Ok(Some(place))
-    }
-}
 
 pub(super) fn keeping(place: Option<Place>, response: Response) -> Response {
     let Some(place) = place else { return response };
@@ -212,7 +196,7 @@ impl Logins {
     pub(super) fn refusal(&self, tenant: &str, name: &str) -> Option<Response> {
         let place = self.secret.hash_one((tenant, normal_name(name))) % COUNTERS;
         let of_one = usize::try_from(place).ok().and_then(|place| self.of_one.get(place));
-        // In this order, so that who guesses at one name takes nothing from the others.
+        // In this order, so that guesses at one name do not use up the attempts of the others.
         let seconds = of_one.and_then(early).or_else(|| early(&self.of_all))?;
         Some(refused("logins", seconds))
     }
@@ -256,21 +240,20 @@ mod tests {
     /// S3.04
     #[test]
     fn a_place_is_free_again_when_the_last_who_keeps_it_lets_go() {
-        let requests = OpenRequests::new(Some(1));
-        let place = requests.take("a").ok().flatten().unwrap();
-        let refused = requests.take("a").err().unwrap();
+        let requests = Places::new(1, u32::MAX);
+        let place = requests.for_request("a").ok().unwrap();
+        let refused = requests.for_request("a").err().unwrap();
         assert_eq!(refused.status(), StatusCode::TOO_MANY_REQUESTS);
         assert!(refused.headers().contains_key(header::RETRY_AFTER));
-        assert!(requests.take("b").is_ok(), "another tenant has places of its own");
+        assert!(requests.take("b").is_some(), "another tenant has places of its own");
         let socket = place.clone();
         drop(place);
-        assert!(requests.take("a").is_err(), "the socket is still open");
+        assert!(requests.take("a").is_none(), "the socket is still open");
         let body = Body::from_stream(futures::stream::pending::<Result<String, std::io::Error>>());
         let streamed = keeping(Some(socket), Response::new(body));
-        assert!(requests.take("a").is_err(), "the stream is still open");
+        assert!(requests.take("a").is_none(), "the stream is still open");
         drop(streamed);
-        assert!(requests.take("a").is_ok());
-        assert!(OpenRequests::new(None).take("a").is_ok_and(|place| place.is_none()));
+        assert!(requests.take("a").is_some());
     }
 
     /// S3.04

@@ -2,10 +2,10 @@
 
 use std::sync::Arc;
 
+use axum::Json;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
-use axum::{Json, Router};
 use perihelion_people::{Error, Principal, ProvedBy, Session, User};
 use schemars::JsonSchema;
 use serde::Deserialize;
@@ -15,17 +15,16 @@ use super::credential::{CSRF, SESSION, cookie};
 use super::gate::{Gate, REGISTERED};
 use super::limits;
 use super::oidc::Provider;
-use crate::http::routing::{get, post};
+use crate::http::routing::{Routes, get, post};
 use crate::http::{Body, JsonResult, Refusal, ResponseResult};
 use perihelion_engine::clock;
 use perihelion_service::Service;
 
-pub(super) fn router(gate: Arc<Gate>) -> Router {
-    Router::new()
+pub(super) fn routes() -> Routes<Arc<Gate>> {
+    Routes::new()
         .route("/v1/auth/register", post(register))
         .route("/v1/auth/login", post(login))
         .route("/v1/auth/ways", get(ways))
-        .with_state(gate)
 }
 
 #[derive(Deserialize, JsonSchema)]
@@ -47,8 +46,11 @@ async fn ways(gate: State<Arc<Gate>>) -> JsonResult {
     })))
 }
 
-async fn register(gate: State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
-    let given: Given = body.read()?;
+async fn register(
+    gate: State<Arc<Gate>>,
+    headers: HeaderMap,
+    Body(given): Body<Given>,
+) -> ResponseResult {
     if !gate.can_register() {
         let why = "registration is disabled, as it always is beside another issuer of users; ask the operator to create a \
                    user with `perihelion users add`";
@@ -68,8 +70,11 @@ async fn register(gate: State<Arc<Gate>>, headers: HeaderMap, body: Body) -> Res
     entered(&gate, &headers, user).await
 }
 
-async fn login(gate: State<Arc<Gate>>, headers: HeaderMap, body: Body) -> ResponseResult {
-    let given: Given = body.read()?;
+async fn login(
+    gate: State<Arc<Gate>>,
+    headers: HeaderMap,
+    Body(given): Body<Given>,
+) -> ResponseResult {
     let tenant = given.tenant.as_deref().unwrap_or_else(|| gate.service.tenant());
     if let Some(refused) = gate.logins.refusal(tenant, &given.name) {
         return Ok(refused);

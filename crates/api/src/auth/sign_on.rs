@@ -5,7 +5,6 @@
 
 use std::sync::Arc;
 
-use axum::Router;
 use axum::extract::State;
 use axum::http::{HeaderMap, HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
@@ -18,7 +17,7 @@ use super::credential::cookie;
 use super::gate::Gate;
 use super::oidc::{Failure, Provider, Returned};
 use super::session;
-use crate::http::routing::get;
+use crate::http::routing::{Routes, get};
 use crate::http::{Query, Refusal};
 use perihelion_http::reach::with_causes;
 
@@ -31,12 +30,11 @@ const NEXT: &str = "perihelion_login_next";
 const LASTS: u32 = 600;
 
 /// Makes the routes for browsers without a session.
-pub(super) fn router(gate: Arc<Gate>) -> Router {
-    Router::new()
+pub(super) fn routes() -> Routes<Arc<Gate>> {
+    Routes::new()
         .route("/v1/auth/oidc/login", get(login))
         .route("/v1/auth/oidc/callback", get(callback))
         .route("/v1/auth/oidc/logout", get(logout))
-        .with_state(gate)
 }
 
 #[derive(Default, Deserialize, JsonSchema)]

@@ -19,7 +19,7 @@ use perihelion_engine::clock;
 /// before the first check and the check itself.
 const EVERY: Duration = Duration::from_millis(500);
 
-/// The credentials by which something has been open for a while: each is looked at once, however much it holds open.
+/// The credentials of streams and sockets that have been open for a while: each is checked once for all of them.
 #[derive(Default)]
 pub(super) struct Watches(Mutex<HashMap<blake3::Hash, Weak<CancellationToken>>>);
 
@@ -57,7 +57,7 @@ impl Gate {
         let weak = Arc::downgrade(&token);
         watched.insert(name, Weak::clone(&weak));
         let stop = self.service.stop().clone();
-        // It keeps nothing of the service alive between its looks.
+        // Between its checks, it does not keep the service alive.
         let gate = Arc::downgrade(&self);
         tokio::spawn(stop.run_until_cancelled_owned(async move {
             while weak.strong_count() > 0 {

@@ -1,6 +1,7 @@
 //! Reads bodies, paths and queries, and refuses what cannot be read in the clients' form.
 
 use std::collections::HashMap;
+use std::marker::PhantomData;
 
 use axum::body::Bytes;
 use axum::extract::{FromRequest, FromRequestParts, Path, Query, Request};
@@ -15,23 +16,45 @@ use url::form_urlencoded;
 use uuid::Uuid;
 
 use super::Refusal;
+use super::forms::{Forms, Input};
 use perihelion_engine::ids::ThreadId;
 
 /// The header by which a request says whether it waits for people, where its body does not.
 const APPROVALS: &str = "x-perihelion-approvals";
 
-/// A JSON body; an empty one is an empty object.
-pub(crate) struct Body(pub Value);
+/// A JSON body that is read as an object of a type; an empty one is an empty object.
+pub(crate) struct Body<T>(pub T);
 
-impl Body {
-    pub(crate) fn read<T: DeserializeOwned>(self) -> Result<T, Refusal> {
-        // A list of the fields' values would be read, too.
-        if !self.0.is_object() {
-            return Err(Refusal::invalid("the body must be an object"));
-        }
-        serde_json::from_value(self.0).map_err(Refusal::invalid)
+impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
+    type Rejection = Refusal;
+
+    async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
+        let Raw(body, _) = Raw::<T>::from_request(request, state).await?;
+        read_object(body).map(Self)
     }
 }
+
+impl<T: JsonSchema> Input for Body<T> {
+    fn describe(forms: &mut Forms, route: &str) {
+        forms.body::<T>(route);
+    }
+}
+
+pub(crate) fn read_object<T: DeserializeOwned>(body: Value) -> Result<T, Refusal> {
+    // A list of the fields' values would be read, too.
+    if !body.is_object() {
+        return Err(Refusal::invalid("the body must be an object"));
+    }
+    serde_path_to_error::deserialize(body).map_err(|error| {
+        match error.path().to_string().as_str() {
+            "." => Refusal::invalid(error.inner()),
+            field => Refusal::invalid(format!("{field}: {}", error.inner())),
+        }
+    })
+}
+
+/// A JSON body in the form of a type, which its handler reads itself; an empty one is an empty object.
+pub(crate) struct Raw<T>(pub Value, pub PhantomData<fn() -> T>);
 
 /// A value that is written as an object, and not as a list of its fields' values.
 #[derive(JsonSchema)]
@@ -45,7 +68,13 @@ impl<'de, T: DeserializeOwned> Deserialize<'de> for Object<T> {
     }
 }
 
-impl<S: Send + Sync> FromRequest<S> for Body {
+impl<T: JsonSchema> Input for Raw<T> {
+    fn describe(forms: &mut Forms, route: &str) {
+        forms.body::<T>(route);
+    }
+}
+
+impl<S: Send + Sync, T> FromRequest<S> for Raw<T> {
     type Rejection = Refusal;
 
     async fn from_request(request: Request, state: &S) -> Result<Self, Refusal> {
@@ -54,7 +83,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(|error| Refusal(error.status(), error.body_text()))?;
         if bytes.is_empty() {
-            return Ok(Self(Value::Object(Default::default())));
+            return Ok(Self(Value::Object(Default::default()), PhantomData));
         }
         // A page of a stranger may send texts without asking the browser's leave, and JSON it may not.
         if !is_json {
@@ -66,7 +95,7 @@ impl<S: Send + Sync> FromRequest<S> for Body {
             let word = word.to_str().unwrap_or_default();
             fields.entry("approvals").or_insert_with(|| word.into());
         }
-        Ok(Self(body))
+        Ok(Self(body, PhantomData))
     }
 }
 
@@ -106,6 +135,8 @@ pub(crate) fn is_json(headers: &HeaderMap) -> bool {
 
 pub(crate) struct OfThread(pub ThreadId);
 
+impl Input for OfThread {}
+
 impl<S: Send + Sync> FromRequestParts<S> for OfThread {
     type Rejection = Refusal;
 
@@ -116,6 +147,8 @@ impl<S: Send + Sync> FromRequestParts<S> for OfThread {
 
 /// The thread in a path, if there is one: a run without a thread gets a new one.
 pub(crate) struct MaybeOfThread(pub Option<ThreadId>);
+
+impl Input for MaybeOfThread {}
 
 impl<S: Send + Sync> FromRequestParts<S> for MaybeOfThread {
     type Rejection = Refusal;
@@ -130,6 +163,8 @@ impl<S: Send + Sync> FromRequestParts<S> for MaybeOfThread {
 }
 
 pub(crate) struct OfRun(pub ThreadId, pub Uuid);
+
+impl Input for OfRun {}
 
 impl<S: Send + Sync> FromRequestParts<S> for OfRun {
     type Rejection = Refusal;
@@ -153,6 +188,12 @@ pub(crate) fn uuid(name: &str, text: &str) -> Result<Uuid, Refusal> {
 }
 
 pub(crate) struct Asked<T>(pub T);
+
+impl<T: JsonSchema> Input for Asked<T> {
+    fn describe(forms: &mut Forms, route: &str) {
+        forms.query::<T>(route);
+    }
+}
 
 impl<S: Send + Sync, T: DeserializeOwned> FromRequestParts<S> for Asked<T> {
     type Rejection = Refusal;

@@ -1,7 +1,12 @@
-//! The forms of routes: bodies and queries, each described by its type.
+//! The forms of routes: bodies and queries, each described by the type that its handler reads.
 
 use std::collections::BTreeMap;
 
+use axum::Extension;
+use axum::body::Bytes;
+use axum::extract::ws::WebSocketUpgrade;
+use axum::extract::{Path, Query, Request, State};
+use axum::http::{HeaderMap, Uri};
 use schemars::generate::SchemaSettings;
 use schemars::{JsonSchema, SchemaGenerator};
 use serde_json::{Value, json};
@@ -10,8 +15,8 @@ use serde_json::{Value, json};
 #[derive(Debug)]
 pub(crate) struct Forms {
     generator: SchemaGenerator,
-    bodies: BTreeMap<&'static str, (&'static str, Value)>,
-    queries: BTreeMap<&'static str, Value>,
+    bodies: BTreeMap<String, (&'static str, Value)>,
+    queries: BTreeMap<String, Value>,
 }
 
 impl Default for Forms {
@@ -32,23 +37,23 @@ impl Forms {
         serde_json::to_value(schema).unwrap_or_else(|_| json!({}))
     }
 
-    pub(crate) fn body<T: JsonSchema>(&mut self, route: &'static str) {
+    pub(crate) fn body<T: JsonSchema>(&mut self, route: &str) {
         let schema = self.schema::<T>();
-        self.bodies.insert(route, ("application/json", schema));
+        self.other_body(route, "application/json", schema);
     }
 
-    pub(crate) fn other_body(&mut self, route: &'static str, kind: &'static str, schema: Value) {
-        self.bodies.insert(route, (kind, schema));
+    pub(crate) fn other_body(&mut self, route: &str, kind: &'static str, schema: Value) {
+        self.bodies.insert(route.to_owned(), (kind, schema));
     }
 
-    pub(crate) fn bytes(&mut self, route: &'static str) {
+    pub(crate) fn bytes(&mut self, route: &str) {
         let schema = json!({ "type": "string", "format": "binary" });
         self.other_body(route, "application/octet-stream", schema);
     }
 
-    pub(crate) fn query<T: JsonSchema>(&mut self, route: &'static str) {
+    pub(crate) fn query<T: JsonSchema>(&mut self, route: &str) {
         let schema = self.schema::<T>();
-        self.queries.insert(route, schema);
+        self.queries.insert(route.to_owned(), schema);
     }
 
     pub(crate) fn body_of(&self, route: &str) -> Option<&(&'static str, Value)> {
@@ -72,10 +77,58 @@ impl Forms {
     }
 
     #[cfg(test)]
-    pub(crate) fn routes(&self) -> impl Iterator<Item = &'static str> {
-        self.bodies.keys().chain(self.queries.keys()).copied()
+    pub(crate) fn routes(&self) -> impl Iterator<Item = &String> {
+        self.bodies.keys().chain(self.queries.keys())
     }
 }
+
+/// What a handler can read from a request, with the form that a client sends it in, if it sends one.
+pub(crate) trait Input {
+    fn describe(_: &mut Forms, _route: &str) {}
+}
+
+impl<S> Input for State<S> {}
+impl<T> Input for Path<T> {}
+impl<T> Input for Query<T> {}
+impl<T> Input for Extension<T> {}
+impl Input for HeaderMap {}
+impl Input for Uri {}
+impl Input for Request {}
+impl Input for WebSocketUpgrade {}
+impl<T: Input> Input for Option<T> {}
+
+impl Input for Bytes {
+    fn describe(forms: &mut Forms, route: &str) {
+        forms.bytes(route);
+    }
+}
+
+impl<T: Input, E> Input for Result<T, E> {
+    fn describe(forms: &mut Forms, route: &str) {
+        T::describe(forms, route);
+    }
+}
+
+/// What a handler reads: the marker that axum gives it, with its arguments.
+pub(crate) trait Inputs {
+    fn describe(forms: &mut Forms, route: &str);
+}
+
+impl Inputs for ((),) {
+    fn describe(_: &mut Forms, _: &str) {}
+}
+
+macro_rules! inputs {
+    ($(($($input:ident)*))*) => {$(
+        impl<M, $($input: Input),*> Inputs for (M, $($input,)*) {
+            fn describe(forms: &mut Forms, route: &str) {
+                $($input::describe(forms, route);)*
+            }
+        }
+    )*};
+}
+
+inputs! { (A) (A B) (A B C) (A B C D) (A B C D E F) }
 
 /// Takes null away: a query has a value, or it has not.
 fn without_null(schema: &mut Value) {

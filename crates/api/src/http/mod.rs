@@ -9,9 +9,10 @@ mod refusal;
 pub(crate) mod routing;
 
 pub(crate) use body::{
-    Asked, Asked as Query, Body, MaybeOfThread, Object, OfRun, OfThread, is_json, json, uuid,
+    Asked, Asked as Query, Body, MaybeOfThread, Object, OfRun, OfThread, Raw, is_json, json,
+    read_object, uuid,
 };
-pub(crate) use forms::Forms;
+pub(crate) use forms::{Forms, Input};
 pub(crate) use refusal::{Refusal, not_allowed, not_found};
 
 pub(crate) type JsonResult<E = Refusal> = Result<axum::Json<serde_json::Value>, E>;

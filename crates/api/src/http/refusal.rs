@@ -5,7 +5,10 @@ use axum::http::StatusCode;
 use axum::response::{IntoResponse, Response};
 use serde_json::json;
 
-use perihelion_engine::checkpoint;
+use perihelion_engine::checkpoint::{
+    self,
+    Error::{Busy, Fenced},
+};
 use perihelion_engine::runner;
 use perihelion_people as people;
 use perihelion_runtime as runtime;
@@ -63,10 +66,14 @@ impl<E: Into<service::Error>> From<E> for Refusal {
         if status.is_server_error() {
             tracing::error!(%error, "a request failed");
         }
+        let stored = of_store(&error);
+        // If a stored thread itself cannot be read, its users are informed about it.
+        let is_of_thread = stored.is_some_and(checkpoint::Error::is_of_thread);
+        let is_busy = stored.is_some_and(|error| matches!(error, Busy { .. } | Fenced { .. }));
         let why = match status {
-            StatusCode::INTERNAL_SERVER_ERROR if !is_of_thread(&error) => FAILED.to_owned(),
+            StatusCode::INTERNAL_SERVER_ERROR if !is_of_thread => FAILED.to_owned(),
             StatusCode::SERVICE_UNAVAILABLE => AWAY.to_owned(),
-            _ if is_busy(&error) => BUSY.to_owned(),
+            _ if is_busy => BUSY.to_owned(),
             _ => error.to_string(),
         };
         Self(status, why)
@@ -80,26 +87,13 @@ const AWAY: &str = "the service is not available for now; try again later, or se
 /// The message about a busy thread, without the name of its process.
 const BUSY: &str = "the thread is at work; wait until its run has ended, or cancel it";
 
-/// Returns whether the stored thread itself cannot be read, about which its users are informed.
-fn is_of_thread(error: &service::Error) -> bool {
+/// Returns the failure of the threads' store, if an error is one.
+fn of_store(error: &service::Error) -> Option<&checkpoint::Error> {
     use runtime::Error::{Run, Store};
-    matches!(
-        error,
-        service::Error::Runtime(Store(error) | Run(runner::Error::Store(error)))
-            if error.is_of_thread()
-    )
-}
-
-fn is_busy(error: &service::Error) -> bool {
-    use checkpoint::Error::{Busy, Fenced};
-    use runtime::Error::{Run, Store};
-    matches!(
-        error,
-        service::Error::Runtime(
-            Store(Busy { .. } | Fenced { .. })
-                | Run(runner::Error::Store(Busy { .. } | Fenced { .. }))
-        )
-    )
+    match error {
+        service::Error::Runtime(Store(error) | Run(runner::Error::Store(error))) => Some(error),
+        _ => None,
+    }
 }
 
 fn of_people(error: &people::Error) -> StatusCode {

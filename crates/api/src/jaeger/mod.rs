@@ -14,6 +14,7 @@ mod v3;
 use std::path::{Component, Path, PathBuf};
 use std::sync::Arc;
 
+use axum::extract::{self, State};
 use axum::http::{HeaderMap, HeaderValue, StatusCode, Uri, header};
 use axum::response::{IntoResponse, Response};
 use axum::{Json, Router};
@@ -21,7 +22,7 @@ use percent_encoding::percent_decode_str;
 use serde_json::{Value, json};
 
 use self::query::Parameters;
-use crate::http::routing::get;
+use crate::http::routing::{Routes, get};
 use perihelion_telemetry as telemetry;
 use perihelion_telemetry::Span;
 use perihelion_telemetry::reading::{Finder as TraceFinder, Query};
@@ -77,8 +78,13 @@ impl IntoResponse for Refusal {
 /// Marks a search that stopped at its limit, in a header that Jaeger's own clients ignore.
 const INCOMPLETE: &str = "x-perihelion-incomplete";
 
+type Finder = State<Arc<TraceFinder>>;
+
+/// The parameters of a request, of which some are repeated.
+type Asked = extract::Query<Vec<(String, String)>>;
+
 pub fn router(finder: TraceFinder) -> Router {
-    Router::new()
+    Routes::new()
         .route("/api/services", get(v1::services))
         .route("/api/services/{service}/operations", get(v1::operations_of))
         .route("/api/operations", get(v1::operations))
@@ -100,7 +106,7 @@ pub fn router(finder: TraceFinder) -> Router {
 pub fn interface(directory: &Path) -> Router {
     let root: Arc<Path> = directory.into();
     let serve = move |uri: Uri| async move { file(&root, uri.path()).await };
-    Router::new().fallback_service(get(serve))
+    Router::new().fallback_service(axum::routing::get(serve))
 }
 
 async fn file(root: &Path, path: &str) -> Response {

@@ -1,7 +1,5 @@
 //! `/api/…`: the shapes of the first generation, by which the UI reads a trace and Grafana searches.
 
-use std::sync::Arc;
-
 use axum::Json;
 use axum::extract::{Path, Query, State};
 use axum::response::IntoResponse;
@@ -9,12 +7,8 @@ use serde::Serialize;
 use serde_json::{Value, json};
 
 use super::Generation::V1;
-use super::{Refusal, SERVICE, by_id, query, search, ui};
+use super::{Asked, Finder, Refusal, SERVICE, by_id, query, search, ui};
 use crate::http::JsonResult;
-use perihelion_telemetry::reading::Finder as TraceFinder;
-
-type Finder = State<Arc<TraceFinder>>;
-type Asked = Query<Vec<(String, String)>>;
 
 /// Wraps a list as every answer of this generation is.
 fn structured<T: Serialize>(data: Vec<T>) -> Json<Value> {

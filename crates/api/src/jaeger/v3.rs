@@ -1,7 +1,6 @@
 //! `/api/v3/…`: the shapes of the third generation, by which the UI of Jaeger 2 searches.
 
 use std::collections::HashSet;
-use std::sync::Arc;
 
 use axum::Json;
 use axum::extract::{Path, Query, State};
@@ -9,13 +8,9 @@ use axum::response::IntoResponse;
 use serde_json::{Value, json};
 
 use super::Generation::V3;
-use super::{Refusal, SERVICE, by_id, query, search};
+use super::{Asked, Finder, Refusal, SERVICE, by_id, query, search};
 use crate::http::JsonResult;
 use perihelion_telemetry::Span;
-use perihelion_telemetry::reading::Finder as TraceFinder;
-
-type Finder = State<Arc<TraceFinder>>;
-type Asked = Query<Vec<(String, String)>>;
 
 pub(super) async fn services() -> Json<Value> {
     Json(json!({ "services": [SERVICE] }))

@@ -32,7 +32,6 @@ use serde_json::{Value, json};
 use super::conversation::{self, AnswerPart, Begin, CONTINUES, Conversation, Ending, Outcome};
 use super::request_fields::{self, RequestFields};
 use super::team;
-use crate::http::Forms;
 use crate::http::Refusal;
 use perihelion_people::Scope;
 use perihelion_runtime::KeptTeam;
@@ -189,22 +188,19 @@ impl Star {
     ) -> Result<Answered, Refusal> {
         let turn = Request { question: ask.question, ..Request::default() };
         let turn = ask.fields.applied_to(&self.service, turn)?;
-        let (thread, is_new) = match ask.thread_id {
+        let on = match ask.thread_id {
             Some(id) => {
                 (id.parse().map_err(|_| Refusal::invalid("thread_id must be a UUID"))?, false)
             }
             None => self.service.thread_for_turn(None, &json!({})).await?,
         };
-        let metadata = call_metadata(&self.service, &context);
-        let deliveries = Vec::new();
-        let begin =
-            Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
-        let run = conversation::begin(&self.service, begin).await?;
+        let begin = Begin::on(on, call_metadata(&self.service, &context));
+        let run = conversation::begin(&self.service, begin, turn).await?;
         let outcome = self.followed(&run, context).await?;
         let status = status_after(outcome.ending)?;
         let mut more = request_fields::asked_for(&self.service, &run).await?;
         Ok(Answered {
-            thread_id: thread.to_string(),
+            thread_id: run.thread.to_string(),
             status: status.to_owned(),
             answer: outcome.text,
             data: more.remove("data"),
@@ -291,13 +287,9 @@ async fn with_kind(mut response: Response) -> Response {
 /// A message of the protocol, for its description.
 #[derive(JsonSchema)]
 #[expect(dead_code, reason = "the protocol's own library reads it")]
-struct Message {
+pub(super) struct Message {
     jsonrpc: String,
     method: String,
     id: Option<serde_json::Number>,
     params: Option<serde_json::Map<String, serde_json::Value>>,
-}
-
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<Message>("post /mcp");
 }

@@ -10,7 +10,6 @@ use crate::conversation::{self, Begin};
 use crate::http::Refusal;
 use perihelion_runtime::{AboutGraph, Served};
 use perihelion_service::Asked;
-use perihelion_star::Request;
 use perihelion_toolbox::{answer, failure};
 
 /// The argument with a thread, and the one with the answer to its question.
@@ -81,7 +80,7 @@ async fn ran(
             Asked::Input { graph: about.name.clone(), input }
         }
     };
-    let (thread, is_new) = match named {
+    let on = match named {
         Some(id) => {
             let id = id.as_str().and_then(|id| id.parse().ok());
             let why = || Refusal::invalid(format!("{thread_argument} must be a UUID"));
@@ -89,10 +88,8 @@ async fn ran(
         }
         None => service.thread_for_turn(None, &json!({ "graph_id": about.name })).await?,
     };
-    let metadata = call_metadata(service, &context);
-    let turn = Request::default();
-    let deliveries = Vec::new();
-    let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
+    let begin = Begin::on(on, call_metadata(service, &context));
+    let (thread, is_new) = on;
     let view = service.thread(thread).await?;
     let accepted = conversation::accept(service, &view, &about.name, begin, asked).await;
     let run = service.unless_refused(is_new.then_some(thread), accepted).await?;

@@ -52,13 +52,11 @@ pub(super) async fn create(
     turn.team = team;
     turn.interactive = create.stream == Some(true);
     turn.answer_schema.clone_from(&schema);
-    let turn = RequestFields::of_metadata(&json!(create.metadata))?.applied_to(&service, turn)?;
-    let (thread, is_new) = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
+    let turn = RequestFields::of_metadata(create.metadata.as_ref())?.applied_to(&service, turn)?;
+    let on = messages::thread_for(&service, create.metadata.as_ref(), before).await?;
     let shown = json!({ "model": model, "metadata": create.metadata });
-    let metadata = json!({ "openai": shown });
-    let deliveries = Vec::new();
-    let begin = Begin { thread, is_new, at: None, turn, metadata, temporary: false, deliveries };
-    let run = conversation::begin(&service, begin).await?;
+    let begin = Begin::on(on, json!({ "openai": shown }));
+    let run = conversation::begin(&service, begin, turn).await?;
     let conversation = Conversation::follow(&service, run.clone());
     let counts = create.stream_options.is_some_and(|options| options.include_usage);
     let completion = Completion { run, model, schema, counts };
@@ -139,12 +137,12 @@ impl Completion {
         let mut events = match finish_reason(outcome) {
             Err(refusal) => vec![event_stream::data(&refusal.shown().to_string())],
             Ok(reason) => {
-                let reply = match (&self.schema, Reply::of(outcome, self.schema.as_ref())) {
-                    (None, _) => json!({}),
-                    (_, Reply::Answer(text)) => json!({ "content": text }),
-                    (_, Reply::Refusal(text)) => json!({ "refusal": text }),
-                };
-                vec![self.delta(&reply, None), self.delta(&json!({}), Some(reason))]
+                let mut last = json!({});
+                if self.schema.is_some() {
+                    let reply = Reply::of(outcome, self.schema.as_ref());
+                    last[reply.field()] = json!(reply.text);
+                }
+                vec![self.delta(&last, None), self.delta(&json!({}), Some(reason))]
             }
         };
         if self.counts {
@@ -160,10 +158,8 @@ impl Completion {
         let reason = finish_reason(outcome)?;
         let mut message =
             json!({ "role": "assistant", "content": null, "refusal": null, "annotations": [] });
-        match Reply::of(outcome, self.schema.as_ref()) {
-            Reply::Answer(text) => message["content"] = json!(text),
-            Reply::Refusal(text) => message["refusal"] = json!(text),
-        }
+        let reply = Reply::of(outcome, self.schema.as_ref());
+        message[reply.field()] = json!(reply.text);
         let choice =
             json!({ "index": 0, "message": message, "logprobs": null, "finish_reason": reason });
         let mut shown = self.shell("chat.completion", json!([choice]));

@@ -73,11 +73,11 @@ impl Format {
     }
 }
 
-/// The text of an outcome: the answer, or a text that is not the JSON that was asked for.
-pub(super) enum Reply<'a> {
-    Answer(&'a str),
-    /// A question, or the text that took the place of a valid answer.
-    Refusal(&'a str),
+/// The text of an outcome.
+pub(super) struct Reply<'a> {
+    pub text: &'a str,
+    /// Whether it is not the JSON that was asked for: a question, or the text in place of a valid answer.
+    pub is_refusal: bool,
 }
 
 impl<'a> Reply<'a> {
@@ -87,29 +87,11 @@ impl<'a> Reply<'a> {
             outcome.ending == Ending::Answered
                 && structured::read_valid(schema, &outcome.text).is_some()
         };
-        match schema {
-            Some(schema) if !is_valid(schema) => Self::Refusal(&outcome.text),
-            _ => Self::Answer(&outcome.text),
-        }
+        Self { text: &outcome.text, is_refusal: schema.is_some_and(|schema| !is_valid(schema)) }
     }
 
-    pub(super) fn kind(&self) -> &'static str {
-        match self {
-            Self::Answer(_) => "output_text",
-            Self::Refusal(_) => "refusal",
-        }
-    }
-
-    pub(super) fn text(&self) -> &'a str {
-        match self {
-            Self::Answer(text) | Self::Refusal(text) => text,
-        }
-    }
-
-    pub(super) fn with(&self, text: &'a str) -> Self {
-        match self {
-            Self::Answer(_) => Self::Answer(text),
-            Self::Refusal(_) => Self::Refusal(text),
-        }
+    /// Returns its name among the fields of a chat message.
+    pub(super) fn field(&self) -> &'static str {
+        if self.is_refusal { "refusal" } else { "content" }
     }
 }

@@ -11,6 +11,7 @@ use serde::de::DeserializeOwned;
 use serde_json::{Map, Value};
 
 use super::refusal::Refusal;
+use crate::http::{Forms, Input};
 
 /// Parameters that change no answer: they only help OpenAI to cache and to find abuse.
 const HINTS: [&str; 4] =
@@ -81,6 +82,12 @@ impl<S: Send + Sync, T: DeserializeOwned + JsonSchema> FromRequest<S> for Body<T
             let place = error.path().to_string();
             Refusal::invalid(format!("{place}: {}", error.inner())).about(place, "invalid_type")
         })
+    }
+}
+
+impl<T: JsonSchema> Input for Body<T> {
+    fn describe(forms: &mut Forms, route: &str) {
+        forms.body::<T>(route);
     }
 }
 

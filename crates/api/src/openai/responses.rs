@@ -74,11 +74,11 @@ pub(super) async fn create(
         return Err(Refusal::invalid(why).about("store", "unsupported_value"));
     }
     let (turn, before) = messages::conversation_of(&sent(&create), "input")?;
-    let fields = RequestFields::of_metadata(&json!(create.metadata))?;
+    let fields = RequestFields::of_metadata(create.metadata.as_ref())?;
     let interactive = create.stream == Some(true);
     let turn = Request { team, interactive, answer_schema, ..turn };
     let turn = fields.applied_to(&service, turn)?;
-    let (thread, is_new, at) = the_thread(&service, &create, before).await?;
+    let (on, at) = the_thread(&service, &create, before).await?;
     let shown = json!({
         "model": model,
         "instructions": create.instructions,
@@ -89,11 +89,9 @@ pub(super) async fn create(
         "format": format,
         "input": parts::veiled(&create.input),
     });
-    let metadata = json!({ "openai": shown });
-    let temporary = is_new && !is_stored;
-    let deliveries = Vec::new();
-    let begin = Begin { thread, is_new, at, turn, metadata, temporary, deliveries };
-    let run = conversation::begin(&service, begin).await?;
+    let temporary = on.1 && !is_stored;
+    let begin = Begin { at, temporary, ..Begin::on(on, json!({ "openai": shown })) };
+    let run = conversation::begin(&service, begin, turn).await?;
     if interactive {
         return Ok(shapes::streamed(&service, run, None));
     }
@@ -115,12 +113,13 @@ async fn ended(service: &Service, run: &Run) -> JsonResult<Refusal> {
     Ok(Json(shown))
 }
 
-/// Finds the thread and step to continue; or makes a thread that begins with the earlier messages.
+/// Finds the thread and step to continue; or makes a thread that begins with the earlier messages. Returns whether the
+/// thread is new, too.
 async fn the_thread(
     service: &Service,
     create: &Create,
     before: Vec<Message>,
-) -> Result<(ThreadId, bool, Option<u64>), Refusal> {
+) -> Result<((ThreadId, bool), Option<u64>), Refusal> {
     if let Some(previous) = &create.previous_response_id {
         let run = found(service, previous).await?;
         let named = create.metadata.as_ref().and_then(|metadata| metadata.get("thread_id"));
@@ -128,10 +127,9 @@ async fn the_thread(
             let why = "Unsupported value: 'metadata.thread_id' is not the thread of 'previous_response_id'.";
             return Err(Refusal::invalid(why).about("metadata.thread_id", "unsupported_value"));
         }
-        return Ok((ThreadId(run.thread), false, service.step_after(&run).await?));
+        return Ok(((ThreadId(run.thread), false), service.step_after(&run).await?));
     }
-    let (thread, is_new) = messages::thread_for(service, create.metadata.as_ref(), before).await?;
-    Ok((thread, is_new, None))
+    Ok((messages::thread_for(service, create.metadata.as_ref(), before).await?, None))
 }
 
 fn sent(create: &Create) -> Vec<Sent<'_>> {

@@ -102,11 +102,11 @@ fn message(run: &Run, reply: Option<&Reply<'_>>) -> Value {
 }
 
 fn part(reply: &Reply<'_>) -> Value {
-    match reply {
-        Reply::Answer(text) => {
-            json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
-        }
-        Reply::Refusal(text) => json!({ "type": "refusal", "refusal": text }),
+    let text = reply.text;
+    if reply.is_refusal {
+        json!({ "type": "refusal", "refusal": text })
+    } else {
+        json!({ "type": "output_text", "text": text, "annotations": [], "logprobs": [] })
     }
 }
 
@@ -178,7 +178,11 @@ impl Streamed {
         self.put("response.output_item.added", json!({ "output_index": 0, "item": item }));
         // Only the whole of an answer in JSON shows whether it is one.
         if self.schema.is_none() {
-            self.put_part("response.content_part.added", "part", part(&Reply::Answer("")));
+            self.put_part(
+                "response.content_part.added",
+                "part",
+                part(&Reply { text: "", is_refusal: false }),
+            );
         }
     }
 
@@ -204,14 +208,14 @@ impl Streamed {
         }
         let schema = self.schema.take();
         let reply = Reply::of(outcome, schema.as_ref());
-        let kind = reply.kind();
-        let text = json!(reply.text());
+        let (kind, name) =
+            if reply.is_refusal { ("refusal", "refusal") } else { ("output_text", "text") };
+        let text = json!(reply.text);
         if schema.is_some() {
-            let empty = part(&reply.with(""));
+            let empty = part(&Reply { text: "", ..reply });
             self.put_part("response.content_part.added", "part", empty);
             self.put_part(&format!("response.{kind}.delta"), "delta", text.clone());
         }
-        let name = if kind == "refusal" { "refusal" } else { "text" };
         self.put_part(&format!("response.{kind}.done"), name, text);
         self.put_part("response.content_part.done", "part", part(&reply));
         let item = message(&self.run, Some(&reply));

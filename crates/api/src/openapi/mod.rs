@@ -1,7 +1,7 @@
 //! The description of all routes, OpenAPI 3.1.
 //!
-//! `routes.txt` has the purpose of each. A route's input is described by its type, which the APIs name in their
-//! `forms`, so a new field of a type is described at once. `answers.json` describes what routes answer with; tests
+//! `routes.txt` has the purpose of each. A route's input is described by the types that its handler reads, so
+//! a new field of a type is described at once. `answers.json` describes what routes answer with; tests
 //! compare it with real answers.
 
 mod operation;
@@ -9,29 +9,29 @@ mod operation;
 use self::operation::Route;
 
 use crate::http::Forms;
-use crate::http::routing::get;
+use crate::http::routing::{Routes, get};
 use axum::{Json, Router};
 use serde_json::{Map, Value, json};
 
 use super::{a2a, agent_server, auth, mcp, openai, own};
 
 pub(super) fn router() -> Router {
-    Router::new().route("/openapi.json", get(|| async { Json(document()) }))
+    Routes::new().route("/openapi.json", get(|| async { Json(document()) })).with_state(())
 }
 
 fn routes() -> impl Iterator<Item = Route<'static>> {
     include_str!("routes.txt").lines().filter_map(Route::read)
 }
 
-/// Collects the forms of bodies and queries from the modules that read them.
+/// Collects the forms of bodies and queries from the handlers that read them.
 fn forms() -> Forms {
     let mut forms = Forms::default();
-    agent_server::forms(&mut forms);
-    openai::forms(&mut forms);
-    own::forms(&mut forms);
-    auth::forms(&mut forms);
-    a2a::forms(&mut forms);
-    mcp::forms(&mut forms);
+    agent_server::routes().describe(&mut forms);
+    openai::routes().describe(&mut forms);
+    own::describe(&mut forms);
+    auth::describe(&mut forms);
+    a2a::describe(&mut forms);
+    forms.body::<mcp::Message>("post /mcp");
     forms
 }
 

@@ -107,27 +107,24 @@ impl Given {
 pub(super) async fn approve(
     service: State<Service>,
     Path(id): Path<String>,
-    body: Body,
+    Body(given): Body<Given>,
 ) -> JsonResult {
-    let given: Given = body.read()?;
     decide(&service, &id, given.approval()).await
 }
 
 pub(super) async fn deny(
     service: State<Service>,
     Path(id): Path<String>,
-    body: Body,
+    Body(Given { reason, .. }): Body<Given>,
 ) -> JsonResult {
-    let Given { reason, .. } = body.read()?;
     decide(&service, &id, Answer::Deny { reason }).await
 }
 
 pub(super) async fn answer(
     service: State<Service>,
     Path(id): Path<String>,
-    body: Body,
+    Body(given): Body<Given>,
 ) -> JsonResult {
-    let given: Given = body.read()?;
     let answer = match (given.decision.as_deref(), given.answer.clone()) {
         (Some("approve"), None) => given.approval(),
         (Some("deny"), None) => Answer::Deny { reason: given.reason },

@@ -51,9 +51,8 @@ pub(super) struct Trial {
 pub(super) async fn again(
     service: State<Service>,
     OfThread(thread): OfThread,
-    body: Body,
+    Body(Trial { run, span_id, prompt }): Body<Trial>,
 ) -> JsonResult {
-    let Trial { run, span_id, prompt } = body.read()?;
     let answer = service.ask_again(thread, run, &span_id, prompt).await?;
     let missing =
         || Refusal::missing(format!("the trace has no model call with this ID: {span_id}"));

@@ -141,7 +141,10 @@ pub(super) async fn local_models(State(service): State<Service>) -> JsonResult {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks the model for one word, for the operator of the service.
-pub(super) async fn check_model(State(service): State<Service>, _: Body) -> JsonResult {
+pub(super) async fn check_model(
+    State(service): State<Service>,
+    _: Body<Map<String, Value>>,
+) -> JsonResult {
     service.permit(Scope::Operate)?;
     let request = greeting();
     let asked =

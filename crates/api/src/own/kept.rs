@@ -172,9 +172,8 @@ pub(super) async fn remember(
     kept: State<Kept>,
     Path(key): Path<String>,
     Query(whose): Query<Whose>,
-    body: Body,
+    Body(Given { value, preference }): Body<Given>,
 ) -> StatusResult {
-    let Given { value, preference } = body.read()?;
     let kind = if preference { MemoryKind::Preference } else { MemoryKind::Fact };
     let scope = whose.scope(kept.who())?;
     let entry = (kind, key.as_str(), value.as_str());

@@ -19,19 +19,22 @@ mod traces;
 use std::sync::Arc;
 
 use axum::Router;
-use axum::extract::DefaultBodyLimit;
 
 use self::kept::Kept;
 pub(crate) use self::kept::Opened;
 use crate::http::Forms;
-use crate::http::routing::{boxed, get, post, put};
+use crate::http::routing::{Routes, get, post, put};
 use perihelion_service::Service;
 
 pub(crate) fn router(service: Service, opened: Arc<Opened>) -> Router {
-    Router::new()
+    routes().with_state(service.clone()).merge(known().with_state(Kept { service, opened }))
+}
+
+fn routes() -> Routes<Service> {
+    Routes::new()
         .route("/v1/approvals", get(approvals::list))
         .route("/v1/approvals/history", get(approvals::history))
-        .route("/v1/approvals/{id}", get(approvals::get).post(boxed(approvals::answer)))
+        .route("/v1/approvals/{id}", get(approvals::get).post(approvals::answer))
         .route("/v1/approvals/{id}/approve", post(approvals::approve))
         .route("/v1/approvals/{id}/deny", post(approvals::deny))
         .route("/v1/agents", get(servers::agents))
@@ -47,8 +50,8 @@ pub(crate) fn router(service: Service, opened: Arc<Opened>) -> Router {
         .route("/v1/fleet/local-models", get(fleet::local_models))
         .route("/v1/fleet/check-model", post(fleet::check_model))
         .route("/v1/runs", get(runs::list))
-        .route("/v1/teams", get(teams::list).post(boxed(teams::create)))
-        .route("/v1/teams/{name}", get(teams::get).delete(boxed(teams::delete)))
+        .route("/v1/teams", get(teams::list).post(teams::create))
+        .route("/v1/teams/{name}", get(teams::get).delete(teams::delete))
         .route("/v1/threads/{thread}/report", get(traces::report))
         .route("/v1/threads/{thread}/trace", get(traces::get))
         .route("/v1/threads/{thread}/trace/page", get(traces::page))
@@ -59,59 +62,24 @@ pub(crate) fn router(service: Service, opened: Arc<Opened>) -> Router {
         .route("/v1/threads/{thread}/artifacts/{*key}", get(artifacts::get))
         .route("/v1/threads/{thread}/export", get(traces::export))
         .route("/v1/threads/import", post(traces::import))
-        .with_state(service.clone())
-        .merge(known(Kept { service, opened }))
 }
 
 /// Makes the routes to data that outlives a thread: skills, memories, documents.
-fn known(kept: Kept) -> Router {
-    Router::new()
+fn known() -> Routes<Kept> {
+    Routes::new()
         .route("/v1/skills", get(kept::skills))
-        .route("/v1/skills/{id}", get(kept::skill).delete(boxed(kept::forget_skill)))
+        .route("/v1/skills/{id}", get(kept::skill).delete(kept::forget_skill))
         .route("/v1/memory", get(kept::memories))
-        .route("/v1/memory/{key}", put(kept::remember).delete(boxed(kept::forget_memory)))
-        .route(
-            "/v1/documents",
-            get(documents::list)
-                .merge(post(documents::add).layer(DefaultBodyLimit::max(documents::LONGEST))),
-        )
+        .route("/v1/memory/{key}", put(kept::remember).delete(kept::forget_memory))
+        .route("/v1/documents", get(documents::list).post(documents::add).up_to(documents::LONGEST))
         .route("/v1/documents/export", get(documents::export))
         .route("/v1/documents/search", get(documents::search))
         .route("/v1/documents/{id}/page", get(documents::page))
-        .route("/v1/documents/{id}", get(documents::get).delete(boxed(documents::delete)))
-        .with_state(kept)
+        .route("/v1/documents/{id}", get(documents::get).delete(documents::delete))
 }
 
-pub(super) fn forms(forms: &mut Forms) {
-    forms.body::<approvals::Given>("post /v1/approvals/{id}");
-    forms.body::<approvals::Given>("post /v1/approvals/{id}/approve");
-    forms.body::<approvals::Given>("post /v1/approvals/{id}/deny");
-    forms.query::<approvals::Page>("get /v1/approvals/history");
-    forms.query::<runs::Search>("get /v1/runs");
-    forms.body::<teams::Wanted>("post /v1/teams");
-    forms.query::<teams::Which>("get /v1/teams/{name}");
-    forms.query::<traces::Wanted>("get /v1/threads/{thread}/report");
-    forms.query::<traces::Which>("get /v1/threads/{thread}/trace");
-    forms.query::<traces::Which>("get /v1/threads/{thread}/trace/page");
-    forms.bytes("post /v1/threads/import");
-    forms.query::<kept::Words>("get /v1/skills");
-    forms.query::<kept::Whose>("get /v1/memory");
-    forms.query::<kept::Whose>("put /v1/memory/{key}");
-    forms.body::<kept::Given>("put /v1/memory/{key}");
-    forms.query::<kept::Whose>("delete /v1/memory/{key}");
-    forms.body::<servers::ToCall>("post /v1/agents/{name}/tools/{tool}");
-    forms.body::<servers::Seen>("post /v1/servers/{name}/approve");
-    forms.query::<fleet::Window>("get /v1/fleet/usage");
-    forms.query::<fleet::Window>("get /v1/fleet/tenants");
-    forms.query::<compared::Again>("get /v1/threads/{thread}/replay");
-    forms.query::<evaluations::Source>("get /v1/evaluations/data");
-    forms.body::<evaluations::Trial>("post /v1/threads/{thread}/again");
-    forms.query::<compared::Other>("get /v1/threads/{thread}/diff");
-    forms.query::<documents::Which>("get /v1/documents");
-    forms.query::<documents::Which>("get /v1/documents/export");
-    forms.query::<documents::Question>("get /v1/documents/search");
-    forms.query::<documents::About>("post /v1/documents");
+pub(super) fn describe(forms: &mut Forms) {
+    routes().describe(forms);
+    known().describe(forms);
     forms.bytes("post /v1/documents");
-    forms.query::<documents::WhichPage>("get /v1/documents/{id}/page");
-    forms.query::<documents::Part>("get /v1/documents/{id}");
 }

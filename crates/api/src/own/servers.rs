@@ -67,9 +67,8 @@ pub(super) struct ToCall {
 pub(super) async fn call(
     service: State<Service>,
     Path((name, tool)): Path<(String, String)>,
-    body: Body,
+    Body(ToCall { arguments }): Body<ToCall>,
 ) -> JsonResult {
-    let ToCall { arguments } = body.read()?;
     let agents = service.runtime().agents();
     let found = agents.find(&name);
     let server = found.as_ref().map(|agent| &agent.server);
@@ -141,9 +140,8 @@ pub(super) struct Seen {
 pub(super) async fn approve(
     service: State<Service>,
     Path(name): Path<String>,
-    body: Body,
+    Body(seen): Body<Seen>,
 ) -> JsonResult {
-    let seen: Seen = body.read()?;
     let found = looked(&service, &name).await?;
     if let Some(nothing) = found.nothing() {
         return Err(Refusal(StatusCode::CONFLICT, format!("nothing to approve: {nothing}")));

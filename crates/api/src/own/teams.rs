@@ -59,8 +59,7 @@ pub(super) async fn get(
     Ok(Json(shown(&earlier.ok_or_else(missing)?)))
 }
 
-pub(super) async fn create(service: State<Service>, body: Body) -> JsonResult {
-    let wanted: Wanted = body.read()?;
+pub(super) async fn create(service: State<Service>, Body(wanted): Body<Wanted>) -> JsonResult {
     let save = wanted.save || wanted.design.is_some();
     if save {
         service.permit(Scope::Manage)?;

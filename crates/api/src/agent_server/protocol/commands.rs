@@ -72,9 +72,8 @@ impl From<Error> for Refused {
 pub(in crate::agent_server) async fn post(
     app: State<AppState>,
     OfThread(thread): OfThread,
-    body: Body,
+    Body(command): Body<Command>,
 ) -> JsonResult {
-    let command: Command = body.read()?;
     Ok(Json(answered(&app, thread, &command).await))
 }
 
@@ -153,7 +152,7 @@ async fn carried_out(
 }
 
 async fn begin(app: &AppState, thread: ThreadId, body: Value) -> Result<Value, Refused> {
-    let accepted = accept(app, Some(thread), &body, true).await?;
+    let accepted = accept(app, Some(thread), wire::RunBody::read(&body)?, true).await?;
     Ok(json!({ "run_id": accepted.run.id }))
 }
 

@@ -23,7 +23,7 @@ pub(super) const PLACES: u64 = 1 << 20;
 /// The place after what ends of messages take.
 const AFTER_MESSAGES: u64 = 1 << 18;
 
-/// The methods of events that a hosted graph tells itself.
+/// The methods of events that a hosted graph sends itself.
 const HOSTED: [&str; 6] = ["values", "updates", "custom", "tasks", "debug", "checkpoints"];
 
 /// Places at the last event of a run, and at the one before its first.
@@ -208,7 +208,7 @@ impl Shown {
                 let error = Some(why().unwrap_or("the run failed"));
                 Lifecycle { error, ..Lifecycle::new(run, "failed") }
             }
-            // It was stopped; nobody is asked anything.
+            // It was stopped, and has no open question.
             _ => Lifecycle::new(run, "interrupted"),
         };
         events.push(self.of_run(last, "ended", "lifecycle", end));

@@ -12,6 +12,6 @@ mod socket;
 mod stream;
 mod tools;
 
-pub(super) use commands::{Command, post};
+pub(super) use commands::post;
 pub(super) use socket::open;
-pub(super) use stream::{Wanted, events};
+pub(super) use stream::events;

@@ -145,7 +145,7 @@ impl Talk {
                 let is_ended = name.is_some_and(|name| self.follower.unsubscribe(name));
                 is_ended.then(|| json!({})).ok_or_else(Refused::unknown_subscription)
             }
-            // Nothing of a subscription outlives its socket: a new one hears everything again, under the same ids.
+            // A subscription ends with its socket: a new one gets all events again, with the same IDs.
             "subscription.reconnect" => Ok(json!({ "restored": false })),
             // Looking needs another scope than moving; the request was a look.
             "state.get" | "state.listCheckpoints" | "agent.getTree" => {

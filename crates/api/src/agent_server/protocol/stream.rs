@@ -10,9 +10,9 @@ use serde_json::json;
 use super::super::{AppState, Refusal};
 use super::events::{Event, Shown};
 use super::follow::Follower;
-use crate::event_stream;
+use crate::event_stream::{self, Followed, following};
 use crate::http::{Body, OfThread, ResponseResult};
-use perihelion_service::Service;
+use perihelion_service::Error;
 use perihelion_service::kept::Run;
 
 /// The channels there are; `custom:NAME` is a custom one too.
@@ -87,9 +87,8 @@ pub(in crate::agent_server) async fn events(
     app: State<AppState>,
     OfThread(thread): OfThread,
     headers: HeaderMap,
-    body: Body,
+    Body(mut wanted): Body<Wanted>,
 ) -> ResponseResult {
-    let mut wanted: Wanted = body.read()?;
     wanted.check()?;
     let last = headers.get("last-event-id").and_then(|id| id.to_str().ok());
     if let Some(seq) = last.and_then(|id| id.trim().parse().ok()) {
@@ -97,27 +96,15 @@ pub(in crate::agent_server) async fn events(
     }
     let mut follower = Follower::new(&app.service, thread);
     follower.subscribe(String::new(), wanted);
-    let service = app.service.clone();
-    let stream = futures::stream::unfold((follower, service), |(mut follower, service)| async {
-        let bytes = next(&mut follower, &service).await?;
-        Some((bytes, (follower, service)))
-    });
-    Ok(event_stream::response(HeaderMap::new(), stream))
+    Ok(event_stream::response(HeaderMap::new(), following(&app.service, follower)))
 }
 
-/// Waits for the next bytes; `None` when this process ends, or the store fails: the client follows on.
-async fn next(follower: &mut Follower, service: &Service) -> Option<Bytes> {
-    tokio::select! {
-        next = follower.next() => match next {
-            Ok(event) => {
-                let id = event.seq.to_string();
-                Some(event_stream::event(event.method, &json!(event).to_string(), Some(&id)))
-            }
-            Err(error) => {
-                tracing::warn!(%error, "a stream ended early; the client can continue after its last event");
-                None
-            }
-        },
-        () = service.stop().cancelled() => None,
+impl Followed for Follower {
+    type Error = Error;
+
+    async fn advance(&mut self) -> Result<Option<Vec<Bytes>>, Error> {
+        let event = self.next().await?;
+        let id = event.seq.to_string();
+        Ok(Some(vec![event_stream::event(event.method, &json!(event).to_string(), Some(&id))]))
     }
 }

@@ -164,7 +164,7 @@ impl<'a> Shown<'a> {
                     return;
                 }
                 for (index, question) in (0_u32..).zip(&open) {
-                    // An older version did not tell which task asks.
+                    // Events of an older version do not name the task that asks.
                     let number = asking.get(index as usize).copied().unwrap_or(index);
                     let task = Task { step: *step, number, node: &question.agent };
                     let asks = vec![interrupt::shown(question)];

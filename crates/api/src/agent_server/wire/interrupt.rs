@@ -45,7 +45,7 @@ pub(crate) fn by_task(
 
 /// Makes the value in the form that approval pages can show, with all facts about the question.
 pub(crate) fn value(question: &InterruptView) -> Value {
-    // What a graph of somebody's own asks is shown as it was asked.
+    // The question of a program's own graph is shown unchanged.
     if !question.has_known_kind() {
         return question.payload.clone();
     }

@@ -103,13 +103,9 @@ impl Wire {
     pub(crate) fn run_done(run: &Run) -> Self {
         let data = json!({ "status": "run_done", "run_id": run.id });
         let last = (run.last_event.or(run.first_event).unwrap_or_default(), RUN_DONE);
-        // Of a run that told nothing it follows the event by which it began.
+        // For a run without events, it follows the event of its beginning.
         let id = last.max(Self::metadata(run).id);
         Self::new("metadata", &data, id)
-    }
-
-    fn id(&self) -> String {
-        format!("{}-{}", self.id.0, self.id.1)
     }
 
     pub(crate) fn read_id(text: &str) -> Option<(u64, u32)> {
@@ -117,8 +113,14 @@ impl Wire {
         Some((event.parse().ok()?, number.parse().ok()?))
     }
 
-    pub(crate) fn bytes(&self) -> Bytes {
-        event_stream::event(&self.name, &self.data, Some(&self.id()))
+    /// Writes the events after the last one that a client has.
+    pub(crate) fn bytes_after(wires: &[Self], after: Option<(u64, u32)>) -> Vec<Bytes> {
+        let new = wires.iter().filter(|wire| after.is_none_or(|after| wire.id > after));
+        let bytes = new.map(|wire| {
+            let id = format!("{}-{}", wire.id.0, wire.id.1);
+            event_stream::event(&wire.name, &wire.data, Some(&id))
+        });
+        bytes.collect()
     }
 }
 

@@ -8,6 +8,7 @@ use super::choices::{Durability, IfNotExists, OnCompletion, OnDisconnect, OneOrM
 use super::message::{turn, with_context};
 use super::state::{read_input, read_update};
 use crate::agent_server::Refusal;
+use crate::http::read_object;
 use crate::parts;
 use perihelion_engine::graph::Nodes;
 use perihelion_runtime::Served;
@@ -30,6 +31,7 @@ const ITS_OWN: [&str; 9] = [
 ];
 
 const LIMIT: &str = "recursion_limit";
+const CONFIGURABLE: &str = "configurable";
 
 /// A client's request to start a run; unknown fields are ignored, because clients send fields of newer servers.
 #[derive(Clone, Debug, Default, Deserialize, JsonSchema)]
@@ -41,11 +43,9 @@ pub(crate) struct RunBody {
     pub stream_mode: Option<OneOrMany>,
     pub stream_subgraphs: bool,
     pub stream_resumable: bool,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    pub config: Option<Value>,
+    pub config: Option<Map<String, Value>>,
     pub context: Option<Value>,
-    #[schemars(with = "Option<serde_json::Map<String, Value>>")]
-    pub metadata: Option<Value>,
+    pub metadata: Option<Map<String, Value>>,
     pub checkpoint: Option<Value>,
     pub checkpoint_id: Option<String>,
     pub interrupt_before: Option<OneOrMany>,
@@ -64,33 +64,34 @@ pub(crate) struct RunBody {
 
 impl RunBody {
     pub(crate) fn read(given: &Value) -> Result<Self, Refusal> {
-        serde_json::from_value(given.clone()).map_err(Refusal::invalid)
+        read_object(given.clone())
     }
 
     /// Applies an assistant's context and step limit, below those of the body. The fields of `configurable` are context
     /// too, below the field `context`.
     pub(crate) fn over(mut self, config: &Value, context: &Value) -> Self {
-        let own_config = self.config.take().filter(Value::is_object).unwrap_or_else(|| json!({}));
+        let mut own_config = self.config.take().unwrap_or_default();
         let own_context = self.context.take().unwrap_or_default();
         let mut merged = Map::new();
-        for layer in
-            [configurable(config), fields(context), configurable(&own_config), fields(&own_context)]
-        {
+        for layer in [
+            configurable(config.get(CONFIGURABLE)),
+            fields(context),
+            configurable(own_config.get(CONFIGURABLE)),
+            fields(&own_context),
+        ] {
             merged.extend(layer);
         }
         self.context = Some(Value::Object(merged));
-        let mut config_of_run = own_config;
-        if let (None, Some(limit)) = (config_of_run.get(LIMIT), config.get(LIMIT)) {
-            config_of_run[LIMIT] = limit.clone();
+        if let Some(limit) = config.get(LIMIT) {
+            own_config.entry(LIMIT).or_insert_with(|| limit.clone());
         }
-        self.config = Some(config_of_run);
+        self.config = Some(own_config);
         self
     }
 
     /// Returns the checkpoint that the run begins at, by its id.
     pub(crate) fn at(&self) -> Option<&str> {
-        let of_config =
-            || self.config.as_ref()?.get("configurable")?.get("checkpoint_id")?.as_str();
+        let of_config = || self.config.as_ref()?.get(CONFIGURABLE)?.get("checkpoint_id")?.as_str();
         self.checkpoint_id
             .as_deref()
             .or_else(|| self.checkpoint.as_ref().and_then(super::named_checkpoint))
@@ -110,7 +111,7 @@ impl RunBody {
             turn.approvals = turn.approvals.or(self.approvals);
         }
         order.durability = self.durability.map(|mode| mode.as_str().to_owned());
-        let limit = self.config.as_ref().and_then(|config| config.get("recursion_limit"));
+        let limit = self.config.as_ref().and_then(|config| config.get(LIMIT));
         order.max_steps = limit.and_then(Value::as_u64);
         if order.max_steps == Some(0) {
             return Err(Refusal::invalid("recursion_limit must be at least 1"));
@@ -122,7 +123,7 @@ impl RunBody {
         json!({
             "input": self.input.as_ref().map(parts::veiled),
             "command": self.command,
-            "config": self.config.clone().unwrap_or_else(|| json!({})),
+            "config": self.config.clone().unwrap_or_default(),
             "context": self.context.clone().unwrap_or_else(|| json!({})),
             "stream_mode": modes,
             "interrupt_before": self.interrupt_before.clone().map(OneOrMany::into_vec),
@@ -138,11 +139,11 @@ impl RunBody {
     }
 }
 
-fn configurable(config: &Value) -> Map<String, Value> {
+fn configurable(given: Option<&Value>) -> Map<String, Value> {
     let is_its_own = |name: &str| {
         ITS_OWN.contains(&name) || name.starts_with("__") || name.starts_with("langgraph_")
     };
-    let mut given = fields(&config["configurable"]);
+    let mut given = given.map(fields).unwrap_or_default();
     given.retain(|name, _| !is_its_own(name));
     given
 }

@@ -182,30 +182,28 @@ pub(super) struct Committed<'a> {
 
 impl Serialize for Committed<'_> {
     fn serialize<S: Serializer>(&self, serializer: S) -> Result<S::Ok, S::Error> {
-        committed(self.thread, self.run, self.at).serialize(serializer)
+        let Self { thread, run, at } = self;
+        let config = |id: &str| {
+            json!({ "configurable": {
+                "thread_id": thread, "checkpoint_ns": "", "run_id": run, "checkpoint_id": id,
+            } })
+        };
+        let task = |(task, node): (u32, &String)| {
+            let id = interrupt::task_id(*thread, at.row.seq + 1, task);
+            json!({ "id": id, "name": node, "interrupts": [], "state": null })
+        };
+        let shown = json!({
+            "config": config(&at.id),
+            "parent_config": config(&at.parent_id),
+            "values": Values(&at.state),
+            "metadata": metadata_of(*thread, at),
+            "next": at.next,
+            "tasks": (0..).zip(&at.next).map(task).collect::<Vec<_>>(),
+            "checkpoint": shown_checkpoint(*thread, &at.id),
+            "parent_checkpoint": shown_checkpoint(*thread, &at.parent_id),
+        });
+        shown.serialize(serializer)
     }
-}
-
-fn committed(thread: ThreadId, run: Uuid, at: &Checkpoint) -> Value {
-    let config = |id: &str| {
-        json!({ "configurable": {
-            "thread_id": thread, "checkpoint_ns": "", "run_id": run, "checkpoint_id": id,
-        } })
-    };
-    let task = |(task, node): (u32, &String)| {
-        let id = interrupt::task_id(thread, at.row.seq + 1, task);
-        json!({ "id": id, "name": node, "interrupts": [], "state": null })
-    };
-    json!({
-        "config": config(&at.id),
-        "parent_config": config(&at.parent_id),
-        "values": Values(&at.state),
-        "metadata": metadata_of(thread, at),
-        "next": at.next,
-        "tasks": (0..).zip(&at.next).map(task).collect::<Vec<_>>(),
-        "checkpoint": shown_checkpoint(thread, &at.id),
-        "parent_checkpoint": shown_checkpoint(thread, &at.parent_id),
-    })
 }
 
 pub(crate) fn step_metadata(
