@@ -219,7 +219,7 @@ impl<'a> Call<'a> {
                 Self { server: &asked.server, tool: &asked.tool, sha256: "" }
             }
             Question::OutcomeUnknown(asked) => Self { tool: &asked.tool, ..Self::default() },
-            Question::Clarification { .. } | Question::Other(_) => Self::default(),
+            Question::Clarification(_) | Question::Other(_) => Self::default(),
         }
     }
 }
