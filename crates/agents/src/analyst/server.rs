@@ -62,6 +62,14 @@ pub async fn query_or_edited(
     Ok((tables::read(&reply), edited(&reply)))
 }
 
+/// Sends a statement that an answer can do without; `None` if it fails, or if no call of a tool is left.
+pub async fn look_up(stage: &Stage<Turn>, sql: &str) -> Result<Option<Table>, StageError> {
+    if stage.budget().tool_calls == 0 {
+        return Ok(None);
+    }
+    Ok(query(stage, sql, None).await?.ok())
+}
+
 /// The text around a statement, so that Postgres returns each row as JSON.
 const AS_JSON: &str = "SELECT to_json(r)::text AS row FROM (";
 const END_OF_JSON: &str = ") AS r";
