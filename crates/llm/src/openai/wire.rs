@@ -12,7 +12,7 @@ use super::dialect::{Forms, JsonForm};
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
     ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
-    attached, bounds, line, prompts,
+    attached, bounds, prompts,
     schema::{self, sendable},
 };
 use perihelion_settings::config::{Inputs, ModelSettings, Protocol};
@@ -358,9 +358,4 @@ pub(super) fn arguments(value: Value) -> Value {
         },
         other => other,
     }
-}
-
-/// Cuts a text to what fits into an error, on one line.
-pub(super) fn excerpt(text: &str) -> String {
-    line(text, 400)
 }
