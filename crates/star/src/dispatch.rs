@@ -85,7 +85,8 @@ fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
 #[derive(Debug)]
 pub(super) struct Choices<'a> {
     menu: &'a Menu,
-    searches: usize,
+    /// Searches for agents that are left.
+    pub searches: usize,
     /// Agents with tasks that they handed back in this turn, and why.
     handed_back: Vec<(&'a str, &'a str, &'a str)>,
 }
@@ -103,10 +104,6 @@ impl<'a> Choices<'a> {
     /// Returns whether a name is that of the search, which exists if agents are hidden.
     pub(super) fn is_search(&self, name: &str) -> bool {
         name.trim() == FIND_AGENT && !self.menu.hidden.is_empty()
-    }
-
-    pub(super) fn searches(&self) -> usize {
-        self.searches
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {

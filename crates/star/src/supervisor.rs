@@ -141,7 +141,7 @@ impl Supervisor {
             Ok(Accepted::Work { stages, queries }) => {
                 let searches = candidates::perform(ctx, &self.roster, &menu, queries).await?;
                 if stages.is_empty() {
-                    // What the supervisor was told is still to be acted upon.
+                    // The notes for the supervisor still apply.
                     let update = update.errors(errors).plan(decision.plan);
                     return Ok(self.look_further(ctx, update, searches));
                 }
