@@ -3,7 +3,7 @@
 use perihelion_analysis::guard::TableName;
 use perihelion_analysis::{Catalogue, Column, Dialect, ForeignKey, Table as SqlTable};
 use serde::Deserialize as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::tables;
 use super::turn::{Survey, Turn};
@@ -86,12 +86,11 @@ fn arguments(stage: &Stage<Turn>, sql: &str, limit: Option<usize>) -> Value {
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let has = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
     let name = STATEMENT_NAMES.into_iter().find(|name| has(name)).unwrap_or("sql");
-    let mut arguments = Map::new();
-    arguments.insert(name.to_owned(), json!(sql));
+    let mut arguments = json!({ name: sql });
     if let Some(limit) = limit.filter(|_| has("limit")) {
-        arguments.insert("limit".to_owned(), json!(limit));
+        arguments["limit"] = json!(limit);
     }
-    Value::Object(arguments)
+    arguments
 }
 
 /// Asks in ways that only one kind of database answers.

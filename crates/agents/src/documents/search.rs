@@ -56,13 +56,14 @@ async fn all(
     let share = CANDIDATES / sides.len().max(1);
     let mut of_sides: Vec<Vec<Passage>> = Vec::new();
     let mut remarks = Vec::new();
+    let mut is_ended = false;
     for (number, side) in sides.iter().enumerate() {
         let mut found: Vec<Vec<Passage>> = Vec::new();
         for query in queries {
             // The first search fails without any call; what is found by the others is worth an answer.
             let is_first = of_sides.is_empty() && found.is_empty();
             if !is_first && stage.budget().tool_calls == 0 {
-                remarks.push(NO_CALLS.to_owned());
+                is_ended = true;
                 break;
             }
             let shown: String = query.chars().take(100).collect();
@@ -74,6 +75,7 @@ async fn all(
         }
         of_sides.push(interleaved(found, share));
     }
+    remarks.extend(is_ended.then(|| NO_CALLS.to_owned()));
     let is_any = of_sides.iter().any(|found| !found.is_empty());
     let empty = sides.iter().zip(&of_sides).filter(|(_, found)| is_any && found.is_empty());
     remarks.extend(empty.map(|(side, _)| format!("nothing was found with {}", side.name)));
