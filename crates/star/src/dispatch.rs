@@ -38,12 +38,6 @@ pub(super) fn to(update: GraphUpdate, node: &str) -> NodeOutput<GraphState> {
     NodeOutput::goto(update.next_step(vec![node.to_owned()]), [Target::node(node)])
 }
 
-/// Sends out the next stage of the plan without changes.
-pub(super) fn next_stage(ctx: &Context<GraphState>) -> NodeOutput<GraphState> {
-    let state = ctx.state();
-    dispatch(ctx, GraphUpdate::new(), state.routing.clone(), state.stages.clone())
-}
-
 /// Returns the tasks handed out last that did not succeed.
 pub(super) fn failed_of_stage(state: &GraphState) -> Vec<String> {
     let succeeded = |id: &&String| {
