@@ -61,7 +61,7 @@ impl Asking {
         output::note(&questions::asked(one));
         loop {
             let answer = match &question {
-                Question::Clarification { options, .. } => clarified(options, signals).await?,
+                Question::Clarification(asked) => clarified(&asked.options, signals).await?,
                 Question::Approval(_) => self.decided(&tool, signals).await?,
                 Question::OutcomeUnknown(_) => judged(signals).await?,
                 Question::Elicitation(asked) if asked.url.is_some() => allowed(signals).await?,

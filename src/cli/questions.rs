@@ -6,7 +6,7 @@ use serde_json::{Value, json};
 use super::escape::{shown, shown_json, shown_line};
 use super::globals::quoted;
 use perihelion_runtime::InterruptView;
-use perihelion_star::question::{Approval, Elicitation, Question, kind};
+use perihelion_star::question::{Approval, Clarification, Elicitation, Question, kind};
 
 pub(super) fn explain(open: &[InterruptView], thread: &str, invocation: &str) -> String {
     let mut text = match open.len() {
@@ -39,7 +39,7 @@ pub(super) fn asked(one: &InterruptView) -> String {
 
 fn body(one: &InterruptView) -> String {
     match one.question() {
-        Question::Clarification { question, options, .. } => {
+        Question::Clarification(Clarification { question, options, .. }) => {
             let options = options.iter().map(|option| format!("\n- {}", shown_line(option)));
             shown_line(&question) + &options.collect::<String>()
         }

@@ -115,7 +115,9 @@ pub async fn set(options: &Options) -> Result<Stage, Error> {
     };
     // So that a person can follow.
     let paced = move |request: &RecordedRequest| Some(respond(request)?.delay_ms(pace_ms));
-    let model = ScriptedModel::start(Script::new().respond_with(paced)).await;
+    // Nobody reads the requests, and a demo can run for days.
+    let script = Script::new().respond_with(paced).keep_requests(0);
+    let model = ScriptedModel::start(script).await;
     let model = model.map_err(RuntimeError::from)?;
     let model_url = model.url().to_owned();
     let path = |name: &str| (name == "PATH").then(|| std::env::var(name).ok()).flatten();

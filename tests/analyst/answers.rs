@@ -262,3 +262,21 @@ async fn an_answer_that_spends_the_budget_is_kept_unverified() {
     );
     assert!(result["output"].as_str().unwrap().contains("Norway leads."), "{result:#}");
 }
+
+/// S1.05, S2.04: where few calls of tools are left, the statement and its check get them.
+#[tokio::test]
+async fn few_tool_calls_are_left_to_the_statement() {
+    let script = script()
+        .rule(intent("DATA_QA"))
+        .rule(clear())
+        .rule(draft(BY_COUNTRY))
+        .rule(interpretation("Norway leads with 160.5.", json!(null)));
+    let shop = Shop::open(Kept::Sqlite, script, &[]).await;
+    shop.write("perihelion.toml", "[limits]\nmax_tool_calls = 3\n");
+    let report = shop.ask("What did customers in \"Norway\" order per country?").await;
+    let result = &report["results"][0];
+    assert_eq!(result["status"], "success", "{report:#}");
+    let called = result["tools"].as_array().unwrap().iter();
+    let called: Vec<&str> = called.map(|call| call["tool"].as_str().unwrap()).collect();
+    assert_eq!(called, ["shop.list_tables", "shop.validate", "shop.query"]);
+}

@@ -115,3 +115,29 @@ async fn an_address_from_no_known_source_waits_for_a_person() {
     let report = star.run(&["resume", "t", "--deny", "--json"]).await;
     assert_eq!(report["results"][0]["output"], "Twice a day.", "{report:#}");
 }
+
+/// S3.07: the pages of a task wait for a person together, and none is read before the last decision.
+#[tokio::test]
+async fn pages_that_need_an_approval_are_asked_about_together() {
+    let address = site().await;
+    let script = script("mcp_agent_surf")
+        .rule(Rule::new(Reply::json(json!({ "ranking": [1, 2] }))).role(Role::Reranker))
+        .rule(Rule::new(Reply::text("High tide comes twice [1].")).stage("answer"));
+    let table = format!(
+        "args = [\"mcp\", \"web\", \"--allow-host\", \"{address}\", \"--pause-ms\", \"0\"]\n\
+         [mcp_servers.surf.tools.fetch]\napproval_mode = \"prompt\""
+    );
+    let star = Star::open("surf", &table, script).await;
+    let question = format!("What do http://{address}/tides and http://{address}/moon say?");
+    let report = star.run(&["run", &question, "--thread", "t", "--json"]).await;
+    let open = report["interrupts"].as_array().unwrap();
+    let ids: Vec<&str> = open.iter().map(|one| one["id"].as_str().unwrap()).collect();
+    let [first, second] = ids.as_slice() else { panic!("{report:#}") };
+    let resume =
+        async |id: &str| star.run(&["resume", "t", "--interrupt", id, "--approve", "--json"]).await;
+    let report = resume(first).await;
+    assert_eq!(report["interrupts"][0]["id"], *second, "{report:#}");
+    let report = resume(second).await;
+    assert_eq!(report["results"][0]["output"], "High tide comes twice [1].", "{report:#}");
+    assert_eq!(report["results"][0]["tools"].as_array().unwrap().len(), 2, "{report:#}");
+}

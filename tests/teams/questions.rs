@@ -63,7 +63,7 @@ async fn a_thread_whose_team_was_deleted_waits_until_it_is_restored() {
         let world = &office.world;
         world.run(&["teams", "delete", "research"]).await.code(0);
         let gone = world.run(&["resume", &thread, "--approve"]).await.code(1);
-        gone.says("team_research: there is no team of this name any longer");
+        gone.says("team_research: there is no team of this name; create");
         office.import(&design()).await;
         check(&office, &world.run(&["resume", &thread, "--json"]).await.code(0).json());
     }

@@ -24,6 +24,7 @@ pub(super) fn read<T: DeserializeOwned>(given: &Value) -> Option<T> {
 mod tests {
     use crate::cited::Passage;
     use crate::mail::Mail;
+    use crate::pipeline::ToolReply;
 
     use super::*;
 
@@ -33,12 +34,17 @@ mod tests {
             { "id": 7, "to": "a@b.test", "cc": null, "subject": null, "from": ["x"], "text": "Hi" },
             "no object",
         ] });
-        let read = Mail::all_of(Some(&data)).unwrap();
+        let reply = |data: Value| {
+            let mut reply = ToolReply::default();
+            reply.structured = Some(data);
+            reply
+        };
+        let read = Mail::all_of(&reply(data)).unwrap();
         let to = vec!["a@b.test".to_owned()];
         let mail = Mail { id: "7".into(), to, text: "Hi".into(), ..Mail::default() };
         assert_eq!(read, [mail]);
-        assert!(Mail::all_of(Some(&json!({ "messages": ["no object"] }))).is_err());
-        assert_eq!(Mail::all_of(Some(&json!({ "messages": [] }))), Ok(Vec::new()));
+        assert!(Mail::all_of(&reply(json!({ "messages": ["no object"] }))).is_err());
+        assert_eq!(Mail::all_of(&reply(json!({ "messages": [] }))), Ok(Vec::new()));
         let hit =
             json!({ "document": 12, "title": null, "page": "iv", "quote": "a", "parent": "b" });
         let passage = Passage { document: "12".into(), quote: "a".into(), ..Passage::default() };

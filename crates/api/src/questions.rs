@@ -38,7 +38,7 @@ fn questions_text(all: &[InterruptView]) -> String {
 fn asked(one: &InterruptView) -> String {
     let shown_whole = || format!("The agent {} asks: {}", one.agent, one.payload);
     match one.question() {
-        Question::Clarification { question, .. } => question,
+        Question::Clarification(asked) => asked.question,
         Question::Approval(call) => format!(
             "The agent {} asks for approval of this call: {} with {}.",
             one.agent,

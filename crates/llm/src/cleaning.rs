@@ -4,10 +4,10 @@
 //! marks is part of the text. Deliberately absent: the meaning of a written call, which `written_calls` decides.
 
 use crate::ChatRequest;
-use crate::marks::{LONGEST, MARKS, MESSAGE_ENDS, Mark, QUOTE_ENDS, QUOTES, THOUGHTS};
+use crate::marks::{LONGEST, MARKS, MESSAGE_ENDS, Mark, QUOTE_ENDS, QUOTES, TEMPLATE, THOUGHTS};
 use crate::prompts::{escapes, is_unescaped};
 
-/// Characters of a streamed answer that are held back until it is clear whether its beginning is reasoning. An answer
+/// Characters of a streamed answer that are delayed until it is clear whether its beginning is reasoning. An answer
 /// that breaks off within them is requested again, because no reader has seen it.
 const OPENING: usize = 40;
 
@@ -26,7 +26,7 @@ pub(super) struct Cleaned {
     pub content: String,
     pub reasoning: String,
     pub calls: Vec<WrittenCall>,
-    /// The chat template begins the reasoning, so that the answer holds only its end.
+    /// The chat template begins the reasoning, so that the answer has only its end.
     pub is_begun_by_template: bool,
 }
 
@@ -78,9 +78,10 @@ pub(super) struct Cleaner {
 }
 
 impl Cleaner {
-    /// Prepares for the answer to a request; `expects_reasoning` holds it back until its reasoning has ended.
+    /// Prepares for the answer to a request; `expects_reasoning` delays it until its reasoning has ended.
     pub(super) fn new(request: &ChatRequest, expects_reasoning: bool) -> Self {
         let mut marks = MARKS.to_vec();
+        marks.extend(TEMPLATE.split(' ').map(|mark| (mark, Mark::Template)));
         marks.extend(MARKS.iter().filter_map(|(_, mark)| match mark {
             Mark::Reasoning(close) => Some((*close, Mark::ReasoningEnd)),
             _ => None,

@@ -4,7 +4,7 @@
 
 use std::ops::Range;
 
-use super::{ChatMessage, ChatRequest, ChatResponse, MessageRole, Usage, attached};
+use super::{ChatMessage, ChatRequest, ChatResponse, MessageRole, ToolCall, Usage, attached};
 
 /// Characters of a text that always stay.
 const LEAST: usize = 300;
@@ -40,19 +40,19 @@ pub(super) fn count(request: &ChatRequest) -> u64 {
 }
 
 fn of_message(message: &ChatMessage) -> u64 {
-    let calls = message.tool_calls.iter();
-    let calls = calls.map(|call| tokens(&call.name) + tokens(&call.arguments.to_string()));
     let attached =
         message.attached.iter().map(|one| one.text().map_or(OF_FILE, |text| tokens(&text)));
-    OF_MESSAGE + tokens(&message.content) + calls.sum::<u64>() + attached.sum::<u64>()
+    OF_MESSAGE + tokens(&message.content) + of_calls(&message.tool_calls) + attached.sum::<u64>()
+}
+
+fn of_calls(calls: &[ToolCall]) -> u64 {
+    calls.iter().map(|call| tokens(&call.name) + tokens(&call.arguments.to_string())).sum()
 }
 
 /// Estimates the tokens of a call whose endpoint did not count them, so that limits bind nonetheless.
 pub(super) fn estimate(request: &ChatRequest, answer: &ChatResponse) -> Usage {
-    let calls = answer.tool_calls.iter();
-    let calls = calls.map(|call| tokens(&call.name) + tokens(&call.arguments.to_string()));
     let texts = tokens(&answer.content) + answer.reasoning.as_deref().map_or(0, tokens);
-    let output_tokens = texts + calls.sum::<u64>();
+    let output_tokens = texts + of_calls(&answer.tool_calls);
     Usage { input_tokens: count(request), output_tokens, cached_tokens: 0, estimated: true }
 }
 

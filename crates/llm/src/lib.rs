@@ -26,7 +26,7 @@ pub use error::Error;
 pub use openai::OpenAiModel;
 pub use perihelion_recall::{EmbeddingError, EmbeddingModel};
 pub use prompts::{Prompts, clip, escape, line};
-pub use schema::strict_schema;
+pub use schema::{strict_schema, unbounded};
 pub use structured::{Structured, ask, ask_as, ask_checked};
 pub use types::{
     ChatMessage, ChatModel, ChatRequest, ChatResponse, Manner, MessageRole, OutputFormat, Role,

@@ -13,13 +13,13 @@ pub(super) enum Mark {
     /// The channel of a harmony message, whose body follows `<|message|>`.
     Channel,
     Author,
-    /// A mark that carries no text.
+    /// A mark of [`TEMPLATE`].
     Template,
     /// An escaped character, as prompts write it.
     Escape(char),
 }
 
-pub(super) const MARKS: [(&str, Mark); 56] = [
+pub(super) const MARKS: [(&str, Mark); 30] = [
     ("<think>", Mark::Reasoning("</think>")),
     ("<thinking>", Mark::Reasoning("</thinking>")),
     ("<thought>", Mark::Reasoning("</thought>")),
@@ -50,33 +50,15 @@ pub(super) const MARKS: [(&str, Mark); 56] = [
     ("<invoke name=\"", Mark::Call("</invoke>")),
     ("<|channel|>", Mark::Channel),
     ("<|start|>", Mark::Author),
-    ("<|message|>", Mark::Template),
-    ("<|end|>", Mark::Template),
-    ("<|return|>", Mark::Template),
-    ("<|call|>", Mark::Template),
-    ("<|im_end|>", Mark::Template),
-    ("<|eot_id|>", Mark::Template),
-    ("<|endoftext|>", Mark::Template),
-    ("<|end_of_text|>", Mark::Template),
-    ("<|im_start|>assistant", Mark::Template),
-    ("<|assistant|>", Mark::Template),
-    ("<|eom_id|>", Mark::Template),
-    ("<end_of_turn>", Mark::Template),
-    ("<｜end▁of▁sentence｜>", Mark::Template),
-    ("<|START_RESPONSE|>", Mark::Template),
-    ("<|END_RESPONSE|>", Mark::Template),
-    ("<|END_OF_TURN_TOKEN|>", Mark::Template),
-    ("<|begin_of_box|>", Mark::Template),
-    ("<|end_of_box|>", Mark::Template),
-    ("<|tool_calls_section_begin|>", Mark::Template),
-    ("<|tool_calls_section_end|>", Mark::Template),
-    ("<｜tool▁calls▁begin｜>", Mark::Template),
-    ("<｜tool▁calls▁end｜>", Mark::Template),
-    ("<function_calls>", Mark::Template),
-    ("</function_calls>", Mark::Template),
-    ("<minimax:tool_call>", Mark::Template),
-    ("</minimax:tool_call>", Mark::Template),
 ];
+
+/// Marks that carry no text.
+pub(super) const TEMPLATE: &str = "<|message|> <|end|> <|return|> <|call|> <|im_end|> <|eot_id|> <|endoftext|> \
+     <|end_of_text|> <|im_start|>assistant <|assistant|> <|eom_id|> <end_of_turn> \
+     <｜end▁of▁sentence｜> <|START_RESPONSE|> <|END_RESPONSE|> <|END_OF_TURN_TOKEN|> \
+     <|begin_of_box|> <|end_of_box|> <|tool_calls_section_begin|> <|tool_calls_section_end|> \
+     <｜tool▁calls▁begin｜> <｜tool▁calls▁end｜> <function_calls> </function_calls> \
+     <minimax:tool_call> </minimax:tool_call>";
 
 pub(super) const MESSAGE_ENDS: [&str; 5] =
     ["<|end|>", "<|return|>", "<|call|>", "<|start|>", "<|channel|>"];

@@ -232,16 +232,18 @@ pub fn clip(text: &str, chars: usize) -> String {
     }
 }
 
-/// Makes a text one line of bounded length.
+/// Makes a text one line of bounded length, without control characters.
 pub fn line(text: &str, chars: usize) -> String {
-    clip(&text.split_whitespace().collect::<Vec<_>>().join(" "), chars)
+    let is_between = |letter: char| letter.is_whitespace() || letter.is_control();
+    let words = text.split(is_between).filter(|word| !word.is_empty());
+    clip(&words.collect::<Vec<_>>().join(" "), chars)
 }
 
 /// The replacements in XML; [`escape`] writes the first three.
 const ESCAPES: [(&str, char); 5] =
     [("&lt;", '<'), ("&gt;", '>'), ("&amp;", '&'), ("&quot;", '"'), ("&apos;", '\'')];
 
-/// Returns the escapes that a request holds: an answer that copies one means the character.
+/// Returns the escapes in a request: an answer that copies one means the character.
 pub(super) fn escapes(request: &ChatRequest) -> Vec<(&'static str, char)> {
     let contents = request.messages.iter().map(|one| one.content.as_str());
     let contents: Vec<&str> = contents.filter(|text| text.contains('&')).collect();

@@ -107,7 +107,7 @@ pub(super) fn takes(schema: &Value, kind: &str) -> bool {
 }
 
 /// Returns a schema without the lengths of texts and lists, which some strict endpoints refuse.
-pub(super) fn unbounded(mut schema: Value) -> Value {
+pub fn unbounded(mut schema: Value) -> Value {
     fn strip(schema: &mut Value) {
         match schema {
             Value::Object(keywords) => {

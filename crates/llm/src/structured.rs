@@ -112,14 +112,13 @@ async fn ask_by<T: DeserializeOwned>(
     (sent, accepted): (&Value, &Value),
     check: impl Fn(T) -> Result<T, Vec<String>> + Send + Sync,
 ) -> Result<Structured<T>, Error> {
-    let invalid = |attempts, problems| Error::Invalid {
-        role: request.role.as_str(),
-        schema: name.to_owned(),
-        attempts,
-        problems,
+    let role = request.role.as_str();
+    let schema = name.to_owned();
+    let invalid = |attempts, problems| Error::Invalid { role, schema, attempts, problems };
+    let validator = match compiled(accepted) {
+        Ok(validator) => validator,
+        Err(error) => return Err(invalid(0, format!("the schema itself is not valid: {error}"))),
     };
-    let validator = compiled(accepted)
-        .map_err(|error| invalid(0, format!("the schema itself is not valid: {error}")))?;
     request.format = Some(OutputFormat { name: name.to_owned(), schema: sent.clone() });
     let asked = request.messages.len();
     let escapes = prompts::escapes(&request);
@@ -143,12 +142,7 @@ async fn ask_by<T: DeserializeOwned>(
             problems.push(format!("the answer was cut off: {cut}"));
         }
         if attempts == ATTEMPTS {
-            return Err(Error::Invalid {
-                role: request.role.as_str(),
-                schema: name.to_owned(),
-                attempts,
-                problems: problems.join("; "),
-            });
+            return Err(invalid(attempts, problems.join("; ")));
         }
         // After two failures the same request would probably fail again.
         request.manner.is_varied = attempts > 1;
@@ -203,7 +197,7 @@ fn read<T: DeserializeOwned>(
     let valid = objects.iter().filter(|object| validator.is_valid(object));
     let object = valid.max_by_key(length).or_else(|| objects.iter().max_by_key(length));
     let Some(object) = object else {
-        return Err(vec!["the answer holds no JSON object".to_owned()]);
+        return Err(vec!["the answer contains no JSON object".to_owned()]);
     };
     let problems: Vec<String> = validator
         .iter_errors(object)

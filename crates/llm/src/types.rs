@@ -206,10 +206,13 @@ impl Usage {
 
 impl std::ops::AddAssign for Usage {
     fn add_assign(&mut self, other: Self) {
-        self.input_tokens += other.input_tokens;
-        self.output_tokens += other.output_tokens;
-        self.cached_tokens += other.cached_tokens;
-        self.estimated |= other.estimated;
+        // An endpoint can report any number.
+        self.input_tokens = self.input_tokens.saturating_add(other.input_tokens);
+        self.output_tokens = self.output_tokens.saturating_add(other.output_tokens);
+        self.cached_tokens = self.cached_tokens.saturating_add(other.cached_tokens);
+        if other.estimated {
+            self.estimated = true;
+        }
     }
 }
 
@@ -303,4 +306,17 @@ pub trait ChatModel: Send + Sync {
         request: &ChatRequest,
         sink: Option<TokenSink<'_>>,
     ) -> Result<ChatResponse, Error>;
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn an_endpoint_may_report_any_number_of_tokens() {
+        let mut all = Usage { input_tokens: 7, output_tokens: 2, ..Usage::default() };
+        all += Usage { input_tokens: u64::MAX, output_tokens: 1, ..Usage::default() };
+        assert_eq!((all.input_tokens, all.output_tokens), (u64::MAX, 3));
+        assert_eq!(all.total(), u64::MAX);
+    }
 }

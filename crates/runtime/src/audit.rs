@@ -185,7 +185,7 @@ fn details(decided: &Decided<'_>) -> Value {
         Question::Approval(asked) => [&asked.server, &asked.tool, &asked.call_sha256],
         Question::Elicitation(asked) => [&asked.server, &asked.tool, ""],
         Question::OutcomeUnknown(asked) => ["", &asked.tool, ""],
-        Question::Clarification { .. } | Question::Other(_) => [""; 3],
+        Question::Clarification(_) | Question::Other(_) => [""; 3],
     };
     let (reason, edited) = match decided.answer {
         Recorded::Approval(answer) => (answer.reason.as_deref(), answer.arguments.is_some()),

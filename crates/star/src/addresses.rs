@@ -144,14 +144,8 @@ mod tests {
         };
         assert!(is_known(&context("page")) && !is_known(&context(summing::KEY)));
         let kept = |source: &str| {
-            let artifact = Artifact {
-                source: source.to_owned(),
-                content: words.clone().into(),
-                preview: String::new(),
-                bytes: words.len(),
-                media_type: None,
-                tainted_by: ["web".to_owned()].into(),
-            };
+            let tainted_by = ["web".to_owned()].into();
+            let artifact = Artifact::of_text(source, String::new(), words.clone(), &tainted_by);
             let mut state = GraphState::default();
             state.global_state.insert_mut("1/a".to_owned(), artifact);
             state

@@ -49,12 +49,8 @@ pub trait Agent: Send + Sync {
         None
     }
 
-    /// Returns its node: the input is an [`Assignment`](super::Assignment), the update holds the result.
+    /// Returns its node: the input is an [`Assignment`](super::Assignment), the update has the result.
     fn node(&self, star: &Arc<StarParts>) -> NodeEntry<GraphState>;
-
-    fn span_kind(&self) -> SpanKind {
-        SpanKind::Agent
-    }
 }
 
 pub struct ServerAgent {

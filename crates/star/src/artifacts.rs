@@ -107,13 +107,7 @@ impl Artifacts {
             "The result has {bytes} bytes and is kept as the artifact {key}; read on with \
              {READ_ARTIFACT}. It begins:\n{preview}"
         );
-        let source = source.to_owned();
-        let tainted_by = tainted_by.clone();
-        let content = output.into();
-        self.made.insert(
-            key,
-            Artifact { source, preview, bytes, content, media_type: None, tainted_by },
-        );
+        self.made.insert(key, Artifact::of_text(source, preview, output, tainted_by));
         shown
     }
 
@@ -181,6 +175,22 @@ pub(super) async fn content_of(ctx: &TaskContext, key: &str, content: &Blob) -> 
 }
 
 impl Artifact {
+    pub(super) fn of_text(
+        source: &str,
+        preview: String,
+        text: String,
+        tainted_by: &Sources,
+    ) -> Self {
+        Self {
+            source: source.to_owned(),
+            preview,
+            bytes: text.len(),
+            content: text.into(),
+            media_type: None,
+            tainted_by: tainted_by.clone(),
+        }
+    }
+
     /// Returns the whole of an artifact of a thread, which the thread knows by a key.
     ///
     /// # Errors

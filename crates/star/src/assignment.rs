@@ -50,10 +50,6 @@ impl Assignment {
         }
         text
     }
-
-    pub fn entity(&self, name: &str) -> Option<&str> {
-        self.entities.iter().find(|entity| entity.name == name).map(|entity| entity.value.as_str())
-    }
 }
 
 /// One thing that a task is about: a person, a date, an identifier, a metric (S3.02).
@@ -61,8 +57,10 @@ impl Assignment {
 pub struct Entity {
     /// What it is, such as `person`; for documents: `collection`, `document`, `format`, `section`, `author`, `since`, `until`. The
     /// same name twice compares both.
+    #[schemars(length(max = 60))]
     pub name: String,
     /// Dates as YYYY-MM-DD.
+    #[schemars(length(max = 300))]
     pub value: String,
 }
 

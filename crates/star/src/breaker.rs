@@ -4,7 +4,8 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::{Decided, FinishReason, GraphState, ResultStatus, Routing, Search, Spent, StarLimits};
-use perihelion_engine::graph::NodeLocation;
+use perihelion_engine::clock;
+use perihelion_engine::graph::{NodeLocation, TaskContext};
 
 /// Why a turn must end now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -131,7 +132,7 @@ pub(super) fn count_searches(routing: &Routing, searches: Vec<Search>) -> Routin
     routing
 }
 
-/// Clears the count: the user said something new.
+/// Clears the count: the user wrote something new.
 pub(super) fn cleared(routing: &Routing) -> Routing {
     let round = routing.round + 1;
     let Routing { last, progress, earlier, .. } = Routing::default();
@@ -188,6 +189,12 @@ pub(super) fn out_of_time(
 /// Returns when the time of the present run began, in microseconds since the Unix epoch.
 pub(super) fn began(state: &GraphState, place: &NodeLocation) -> i64 {
     state.routing.started_at.max(place.run.started_micros())
+}
+
+/// Returns the present time by the store's clock, not recorded, in microseconds since the Unix epoch.
+pub(super) fn now_micros(ctx: &TaskContext) -> i64 {
+    let now = ctx.port().unrecorded_now_micros();
+    now.unwrap_or_else(|| clock::now().timestamp_micros())
 }
 
 /// Returns the remaining time after `began`, if there is a limit.

@@ -7,8 +7,8 @@ use serde_json::{Map, Value};
 
 use crate::approval::{self, Decision, Gated};
 use crate::{
-    AgentEvent, CallRecord, Job, Preferences, Result, Sources, Table, artifacts::Artifacts,
-    breaker, seen, window::clip,
+    AgentEvent, CallRecord, Job, Preferences, Result, Sources, Table, addresses::Shown,
+    artifacts::Artifacts, breaker, seen, window::clip,
 };
 use perihelion_engine::clock;
 use perihelion_engine::graph::TaskContext;
@@ -91,10 +91,10 @@ pub(super) struct Caller<'a> {
 
 /// One call that may need a person's decision.
 pub(super) struct PendingCall<'a> {
-    pub tool: &'a ToolDefinition,
-    pub arguments: &'a Map<String, Value>,
+    tool: &'a ToolDefinition,
+    arguments: &'a Value,
     /// An address among the arguments that needs an approval: no text of people or tools contains it.
-    pub unknown: Option<String>,
+    unknown: Option<String>,
 }
 
 impl Caller<'_> {
@@ -109,8 +109,22 @@ impl Caller<'_> {
         }
     }
 
-    pub(super) fn asks_about_addresses(&self, tool: &ToolDefinition) -> bool {
-        self.job.star.limits.asks_about_taint && tool.open_world && !tool.approved_in_advance
+    /// Prepares a call for the decision of people; the `shown` addresses need none.
+    pub(super) async fn pending<'c>(
+        &self,
+        shown: &Shown<'_>,
+        tool: &'c ToolDefinition,
+        arguments: &'c Value,
+    ) -> Result<PendingCall<'c>> {
+        let limits = &self.job.star.limits;
+        let is_asked = limits.asks_about_taint && tool.open_world && !tool.approved_in_advance;
+        let unknown = match arguments {
+            Value::Object(arguments) if is_asked => {
+                shown.unknown(self.ctx, tool, arguments).await?
+            }
+            _ => None,
+        };
+        Ok(PendingCall { tool, arguments, unknown })
     }
 
     /// Reads the present policy of the tools: an operator may have made it stricter since the agent began.
@@ -148,6 +162,7 @@ impl Caller<'_> {
         let mut places = Vec::new();
         let mut gated = Vec::new();
         for (place, PendingCall { tool, arguments, unknown }) in wanted.iter().enumerate() {
+            let Value::Object(arguments) = arguments else { continue };
             let tainted_by = self.taint_of(tool, tainted_by);
             let unknown = unknown.clone();
             let is_gated = tool.needs_approval || !tainted_by.is_empty() || unknown.is_some();
@@ -182,8 +197,7 @@ impl Caller<'_> {
     /// Waits until the work of the run must end; forever without a limit.
     pub(super) async fn until_late(&self) {
         let state = self.job.ctx.state();
-        let now = self.ctx.port().unrecorded_now_micros();
-        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
+        let now = breaker::now_micros(self.ctx);
         let began = breaker::began(state, self.job.ctx.place());
         match breaker::time_left(began, self.job.limits().work_time(), now) {
             Some(left) => clock::sleep(left).await,

@@ -16,14 +16,19 @@ const MAX_TASKS: usize = 32;
 #[derive(Clone, Debug, PartialEq, Serialize, JsonSchema)]
 pub struct SupervisorDecision {
     /// What is known, what is missing, and why this choice.
+    #[schemars(length(max = 1_500))]
     pub thought_process: String,
     /// The whole plan, rewritten.
+    #[schemars(length(max = 12), inner(length(max = 300)))]
     pub plan: Vec<String>,
     /// Agent names from the menu, or `qa` alone to finish.
+    #[schemars(length(max = MAX_TASKS))]
     pub selected_agents: Vec<String>,
     /// Tasks for the selected agents; empty: every selected agent gets the user's request.
+    #[schemars(length(max = MAX_TASKS))]
     pub tasks: Vec<PlannedTask>,
     /// A question to the user without whose answer nothing can be done; otherwise null.
+    #[schemars(length(max = 1_000))]
     pub clarification: Option<String>,
     /// How sure this choice is, from 0 to 1, or null.
     #[schemars(range(min = 0, max = 1))]
@@ -74,15 +79,20 @@ struct Written {
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct PlannedTask {
     /// Unique in this decision, such as `t1`.
+    #[schemars(length(max = ID))]
     pub id: String,
     /// One of the agents of the menu.
     pub agent: String,
     /// What the agent is to do, complete in itself.
+    #[schemars(length(max = 1_900))]
     pub task: String,
     /// Ids of tasks of this decision whose outputs are needed first.
+    // Lists within a list: some endpoints bound what a schema can describe in all.
     #[serde(default)]
+    #[schemars(length(max = 8), inner(length(max = ID)))]
     pub depends_on: Vec<String>,
     /// What the task is about: people, dates, identifiers, metrics; or null.
+    #[schemars(length(max = 8))]
     pub entities: Option<Vec<Entity>>,
 }
 
@@ -223,11 +233,11 @@ fn problems(tasks: &[PlannedTask], choices: &Choices<'_>) -> Vec<String> {
             searches.len()
         ));
     }
-    if searches.len() > choices.searches() {
+    if searches.len() > choices.searches {
         problems.push(format!(
             "{FIND_AGENT} may be asked {} times for one request, {} more: choose from the menu, or qa",
             menu::MOST,
-            choices.searches()
+            choices.searches
         ));
     }
     let is_search = |id: &String| searches.iter().any(|search| search.id == *id);

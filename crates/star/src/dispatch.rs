@@ -38,12 +38,6 @@ pub(super) fn to(update: GraphUpdate, node: &str) -> NodeOutput<GraphState> {
     NodeOutput::goto(update.next_step(vec![node.to_owned()]), [Target::node(node)])
 }
 
-/// Sends out the next stage of the plan without changes.
-pub(super) fn next_stage(ctx: &Context<GraphState>) -> NodeOutput<GraphState> {
-    let state = ctx.state();
-    dispatch(ctx, GraphUpdate::new(), state.routing.clone(), state.stages.clone())
-}
-
 /// Returns the tasks handed out last that did not succeed.
 pub(super) fn failed_of_stage(state: &GraphState) -> Vec<String> {
     let succeeded = |id: &&String| {
@@ -85,7 +79,8 @@ fn with_outputs(mut task: Assignment, state: &GraphState) -> Assignment {
 #[derive(Debug)]
 pub(super) struct Choices<'a> {
     menu: &'a Menu,
-    searches: usize,
+    /// Searches for agents that are left.
+    pub searches: usize,
     /// Agents with tasks that they handed back in this turn, and why.
     handed_back: Vec<(&'a str, &'a str, &'a str)>,
 }
@@ -103,10 +98,6 @@ impl<'a> Choices<'a> {
     /// Returns whether a name is that of the search, which exists if agents are hidden.
     pub(super) fn is_search(&self, name: &str) -> bool {
         name.trim() == FIND_AGENT && !self.menu.hidden.is_empty()
-    }
-
-    pub(super) fn searches(&self) -> usize {
-        self.searches
     }
 
     fn names(&self) -> impl Iterator<Item = &str> {

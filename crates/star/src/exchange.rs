@@ -12,9 +12,9 @@ use tokio::sync::mpsc;
 
 use crate::answer::{Action, ElicitationAnswer};
 use crate::approval::{self, Decision};
-use crate::question::{Elicitation, Question};
+use crate::question::{self, Elicitation, Question};
 use crate::{AgentEvent, Job, Result, ToolReply, caller::Caller};
-use perihelion_engine::graph::{EffectClass, EffectFailure, EffectRequest, NodeError, Outcome};
+use perihelion_engine::graph::{EffectClass, EffectFailure, EffectRequest, Outcome};
 use perihelion_engine::journal::{OutcomeUnknown, REPEATS, Verdict};
 use perihelion_mcp::{
     self as mcp, Answers, Asked, CallContext, CallPolicy, CallRound, Progress, Question as Asking,
@@ -115,7 +115,7 @@ impl Exchange<'_> {
                     if let Some(error_text) =
                         asked.broken_off.as_ref().filter(|_| refuses(&answers))
                     {
-                        // The call has ended already; to be told so once more would have it run twice.
+                        // The call has ended already; sending the refusal would make it run twice.
                         return Ok(ToolReply::problem(format!(
                             "a person declined to answer what the server asked, and the call ended with: {error_text}"
                         )));
@@ -292,19 +292,15 @@ impl Exchange<'_> {
 
     /// Puts a server's questions to a person, all at once, and returns the answers in the server's form.
     async fn ask(&self, asked: &Asked, arguments: &Map<String, Value>) -> Result<Answers> {
-        let mut answers = asked.settled.clone();
-        let mut open = Vec::new();
-        for question in &asked.questions {
-            let asks_again = asked.broken_off.is_some();
-            match self.question(question, asks_again, arguments).put(self.caller.ctx).await {
-                Ok(answer) => {
-                    answers.insert(question.key.clone(), in_servers_form(&answer));
-                }
-                Err(NodeError::Interrupted(more)) => open.extend(more),
-                Err(error) => return Err(error),
-            }
+        let asks_again = asked.broken_off.is_some();
+        let mut given = Vec::new();
+        for one in &asked.questions {
+            let answer = self.question(one, asks_again, arguments).put(self.caller.ctx).await;
+            given.push(answer.map(|answer| (one.key.clone(), in_servers_form(&answer))));
         }
-        if open.is_empty() { Ok(answers) } else { Err(NodeError::Interrupted(open)) }
+        let mut answers = asked.settled.clone();
+        answers.extend(question::all(given)?);
+        Ok(answers)
     }
 
     /// Makes a server's question one to a person; `calls_again` says that an answer makes the call once more.

@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::attachments::{self, Carried};
 use crate::{GraphState, Known, MessagePiece, Result, Spent, StarLimits, StarParts, breaker};
-use perihelion_engine::clock;
 use perihelion_engine::graph::{
     EffectClass, EffectFailure, EffectRequest, NodeError, NodeLocation, Outcome, TaskContext,
 };
@@ -100,8 +99,6 @@ impl<'a> RecordedModel<'a> {
         call: impl Future<Output = Result<ChatResponse, Error>>,
     ) -> Result<ChatResponse, Error> {
         let limits = &self.limits;
-        let now = self.ctx.port().unrecorded_now_micros();
-        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
         let Some(seconds) = limits.deadline_sec else { return call.await };
         let late = Error::Late { seconds };
         let most = if self.is_answer {
@@ -109,6 +106,7 @@ impl<'a> RecordedModel<'a> {
         } else {
             limits.work_time()
         };
+        let now = breaker::now_micros(self.ctx);
         let left = breaker::time_left(self.began, most, now).unwrap_or_default();
         if left.is_zero() {
             return Err(late);

@@ -142,7 +142,7 @@ impl Request {
         Ok(GraphUpdate {
             global_state: Some(taken.artifacts).filter(|artifacts| !artifacts.is_empty()),
             messages: (!messages.is_empty()).then(|| messages.into_iter().collect()),
-            // Who said so once asks on in the thread.
+            // A user who was named once stays the user of the thread.
             user: self.user.filter(|user| !user.trim().is_empty()).map(Some),
             ..input
         })

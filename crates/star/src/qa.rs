@@ -7,8 +7,8 @@ use serde_json::json;
 
 use crate::model::{RecordedModel, stop_or_failure};
 use crate::{
-    AgentResult, EarlyEnd, ErrorKind, FinishReason, GraphState, GraphUpdate, Message, MessagePiece,
-    Result, ResultStatus, StarParts, check_citations, dispatch, node, taint, window,
+    AgentResult, EarlyEnd, FinishReason, GraphState, GraphUpdate, Message, MessagePiece, Result,
+    ResultStatus, StarParts, check_citations, dispatch, node, taint, window,
 };
 use perihelion_engine::graph::{Context, Node, NodeOutput};
 use perihelion_llm::{ChatModel, ChatRequest, Error, Role, structured};
@@ -200,7 +200,5 @@ fn by_rule(state: &GraphState, opening: &str) -> String {
 /// Returns the tool results before the work was cut off; a rejected output is not a finding.
 fn part_of(result: &AgentResult) -> Option<&str> {
     let error = result.error.as_ref()?;
-    let is_cut_off =
-        matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget) || error.is_truncation();
-    (is_cut_off && !result.output.is_empty()).then_some(result.output.as_str())
+    (error.is_cut_off() && !result.output.is_empty()).then_some(result.output.as_str())
 }

@@ -26,14 +26,7 @@ pub enum Question {
     Approval(Approval),
     OutcomeUnknown(OutcomeUnknown),
     Elicitation(Elicitation),
-    Clarification {
-        question: String,
-        #[serde(skip_serializing_if = "Vec::is_empty")]
-        options: Vec<String>,
-        /// The agent that asks; the supervisor by default.
-        #[serde(skip_serializing_if = "Option::is_none")]
-        agent: Option<String>,
-    },
+    Clarification(Clarification),
     /// A kind of a graph's own.
     Other(Value),
 }
@@ -74,6 +67,29 @@ pub struct Elicitation {
     pub warning: Option<String>,
 }
 
+/// A question to the user, with possible answers if there are any.
+#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Clarification {
+    pub question: String,
+    #[serde(default, skip_serializing_if = "Vec::is_empty")]
+    pub options: Vec<String>,
+    /// The agent that asks; the supervisor by default.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub agent: Option<String>,
+}
+
+impl Clarification {
+    pub fn new(question: impl Into<String>) -> Self {
+        Self { question: question.into(), ..Self::default() }
+    }
+
+    #[must_use]
+    pub fn option(mut self, option: impl Into<String>) -> Self {
+        self.options.push(option.into());
+        self
+    }
+}
+
 impl Approval {
     pub fn name(&self) -> String {
         format!("{}.{}", self.server, self.tool)
@@ -107,20 +123,11 @@ impl Question {
         fn of<T: serde::de::DeserializeOwned>(payload: &Value) -> Option<T> {
             serde_json::from_value(payload.clone()).ok()
         }
-        #[derive(Deserialize)]
-        struct Asked {
-            question: String,
-            #[serde(default)]
-            options: Vec<String>,
-            agent: Option<String>,
-        }
         let read = match kind {
             kind::APPROVAL => of(payload).map(Self::Approval),
             kind::OUTCOME_UNKNOWN => of(payload).map(Self::OutcomeUnknown),
             kind::ELICITATION => of(payload).map(Self::Elicitation),
-            kind::CLARIFICATION => of(payload).map(|Asked { question, options, agent }| {
-                Self::Clarification { question, options, agent }
-            }),
+            kind::CLARIFICATION => of(payload).map(Self::Clarification),
             _ => None,
         };
         read.unwrap_or_else(|| Self::Other(payload.clone()))
@@ -132,7 +139,7 @@ impl Question {
             Self::Approval(_) => Some(kind::APPROVAL),
             Self::OutcomeUnknown(_) => Some(kind::OUTCOME_UNKNOWN),
             Self::Elicitation(_) => Some(kind::ELICITATION),
-            Self::Clarification { .. } => Some(kind::CLARIFICATION),
+            Self::Clarification(_) => Some(kind::CLARIFICATION),
             Self::Other(_) => None,
         }
     }
@@ -141,7 +148,7 @@ impl Question {
         let agent = match self {
             Self::Approval(approval) => Some(approval.agent.as_str()),
             Self::Elicitation(elicitation) => Some(elicitation.agent.as_str()),
-            Self::Clarification { agent, .. } => agent.as_deref(),
+            Self::Clarification(clarification) => clarification.agent.as_deref(),
             Self::OutcomeUnknown(_) => None,
             Self::Other(payload) => payload.get("agent").and_then(Value::as_str),
         };
@@ -171,16 +178,23 @@ impl Question {
 }
 
 /// Asks the user for a clarification, and returns the answer once there is one.
-pub(super) async fn clarify(
-    ctx: &TaskContext,
-    agent: Option<&str>,
-    question: &str,
-    options: Vec<String>,
-) -> Result<String> {
-    let agent = agent.map(str::to_owned);
-    let question = question.to_owned();
-    let answer = Question::Clarification { question, options, agent }.put(ctx).await?;
+pub(super) async fn clarify(ctx: &TaskContext, clarification: Clarification) -> Result<String> {
+    let answer = Question::Clarification(clarification).put(ctx).await?;
     Ok(text_of(&answer))
+}
+
+/// Returns every answer, or everything that people are asked, or the first other error.
+pub(super) fn all<T>(answers: impl IntoIterator<Item = Result<T>>) -> Result<Vec<T>> {
+    let mut given = Vec::new();
+    let mut open = Vec::new();
+    for answer in answers {
+        match answer {
+            Ok(answer) => given.push(answer),
+            Err(NodeError::Interrupted(more)) => open.extend(more),
+            Err(error) => return Err(error),
+        }
+    }
+    if open.is_empty() { Ok(given) } else { Err(NodeError::Interrupted(open)) }
 }
 
 /// Returns who asks an open question: the agent that it names, else its node.
@@ -233,7 +247,7 @@ pub(super) async fn put(
     ctx: &Context<GraphState>,
     question: String,
 ) -> Result<NodeOutput<GraphState>> {
-    let answer = clarify(ctx, None, &question, Vec::new()).await?;
+    let answer = clarify(ctx, Clarification::new(question.clone())).await?;
     let state = ctx.state();
     let place = |who| (state.turn, ctx.place().step, who);
     let question = Message {

@@ -80,7 +80,7 @@ pub(super) async fn judge(model: &RecordedModel<'_>, attempt: Attempted<'_>) -> 
         agent: job.agent.clone(),
         status,
         attempt: number,
-        of: job.limits().max_reflections + 1,
+        of: job.limits().max_reflections.saturating_add(1),
         feedback: has_feedback.then(|| judged.text.clone()),
     }
     .publish(ctx);

@@ -56,7 +56,7 @@ pub(super) fn tool_calls(
     attempts: u32,
 ) -> usize {
     let limits = limits.for_turn(state);
-    let most = u64::from(limits.max_tool_calls * attempts);
+    let most = u64::from(limits.max_tool_calls) * u64::from(attempts);
     let left = limits.turn_tool_calls;
     let left = left.map(|all| all.saturating_sub(state.tool_calls_of_turn()));
     let most = left.map_or(most, |left| most.min(share(left, state, place)));

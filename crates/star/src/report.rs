@@ -112,6 +112,7 @@ impl Report {
             None => self.citations(number, turn, agent),
             Some(_) => Vec::new(),
         };
+        let not_mine = self.is_handed_back();
         let tabular = self.finding.table.take();
         let tabular = tabular.map(|table| self.bounded(table, agent, &assignment.id));
         let uses = self.calls.iter().map(|call| ToolUse {
@@ -144,7 +145,7 @@ impl Report {
             confidence: self.finding.confidence,
             sources: self.finding.sources,
             citations_removed: self.finding.citations_removed,
-            not_mine: self.error.as_ref().is_some_and(|e| e.kind == ErrorKind::PlanningDeclined),
+            not_mine,
             output: self.finding.output,
             error: self.error,
             reflection: self.reflection.as_str().to_owned(),
@@ -210,14 +211,7 @@ impl Report {
         });
         let preview =
             json!({ "columns": table.columns, "rows": rows.iter().take(5).collect::<Vec<_>>() });
-        let artifact = Artifact {
-            source: agent.to_owned(),
-            preview: preview.to_string(),
-            bytes: content.len(),
-            content: content.into(),
-            media_type: None,
-            tainted_by: self.tainted_by.clone(),
-        };
+        let artifact = Artifact::of_text(agent, preview.to_string(), content, &self.tainted_by);
         self.artifacts.insert(key.clone(), artifact);
         Table { rows, artifact: Some(key), ..table }
     }

@@ -89,7 +89,7 @@ pub struct Table {
     /// Whether the table is only a part of the requested data.
     #[serde(default)]
     pub truncated: bool,
-    /// Key of the artifact that holds all rows, as `{columns, rows}`; `rows` are the first of them then.
+    /// Key of the artifact with all rows, as `{columns, rows}`; `rows` then has the first of them.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub artifact: Option<String>,
 }
@@ -164,7 +164,7 @@ pub struct Source {
     pub place: Option<QuoteLocation>,
 }
 
-/// A place in a document, as its keeper counts: the characters from `start` to `end` are the quote.
+/// A place in a document, as its server counts: the characters from `start` to `end` are the quote.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct QuoteLocation {
     pub document: String,
@@ -234,6 +234,11 @@ impl AgentError {
     pub fn is_truncation(&self) -> bool {
         let reason = self.details.as_ref().and_then(|details| details.get("finish_reason"));
         reason.is_some_and(|reason| reason == FinishReason::Truncated.as_str())
+    }
+
+    /// Returns whether the work was cut off, so that what it had found counts.
+    pub(super) fn is_cut_off(&self) -> bool {
+        matches!(self.kind, ErrorKind::Timeout | ErrorKind::Budget) || self.is_truncation()
     }
 
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {

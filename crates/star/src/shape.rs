@@ -129,7 +129,7 @@ pub(super) async fn ask(
         answer.value.tasks.retain(|one| one.task.chars().count() != TASK);
         return Ok(answer);
     }
-    let sent = bounded(&names);
+    let sent = narrowed(&names);
     llm::ask_as(model, request, "supervisor_decision", &sent, &ACCEPTED).await
 }
 
@@ -151,34 +151,13 @@ fn choice(names: &[String]) -> Value {
     })
 }
 
-/// Narrows the schema of a full decision to the names that there are, and bounds its texts and lists.
+/// Narrows the schema of a full decision to the names that there are.
 ///
 /// A long list of names stands in it once: its tokens are paid for with every decision.
-fn bounded(names: &[String]) -> Value {
+fn narrowed(names: &[String]) -> Value {
     const FEW: usize = 8;
-    const BOUNDS: [(&str, &str, usize); 13] = [
-        ("/thought_process", "maxLength", 1_500),
-        ("/plan", "maxItems", 12),
-        ("/plan/items", "maxLength", 300),
-        ("/selected_agents", "maxItems", 32),
-        ("/tasks", "maxItems", 32),
-        ("/tasks/items/properties/id", "maxLength", 40),
-        ("/tasks/items/properties/task", "maxLength", 1_900),
-        // Lists within a list: some endpoints bound what a schema can describe in all.
-        ("/tasks/items/properties/depends_on", "maxItems", 8),
-        ("/tasks/items/properties/depends_on/items", "maxLength", 40),
-        ("/tasks/items/properties/entities", "maxItems", 8),
-        ("/tasks/items/properties/entities/items/properties/name", "maxLength", 60),
-        ("/tasks/items/properties/entities/items/properties/value", "maxLength", 300),
-        ("/clarification", "maxLength", 1_000),
-    ];
     let mut schema = Value::clone(&llm::strict_schema::<SupervisorDecision>());
     let properties = &mut schema["properties"];
-    for (path, bound, most) in BOUNDS {
-        if let Some(Value::Object(part)) = properties.pointer_mut(path) {
-            part.insert(bound.to_owned(), most.into());
-        }
-    }
     let both = ["/selected_agents/items", "/tasks/items/properties/agent"];
     for path in both.into_iter().take(if names.len() > FEW { 1 } else { 2 }) {
         if let Some(Value::Object(part)) = properties.pointer_mut(path) {
@@ -190,7 +169,7 @@ fn bounded(names: &[String]) -> Value {
 
 /// What a full decision is read by: only what has no default must be there.
 static ACCEPTED: LazyLock<Value> = LazyLock::new(|| {
-    let mut schema = Value::clone(&llm::strict_schema::<SupervisorDecision>());
+    let mut schema = llm::unbounded(Value::clone(&llm::strict_schema::<SupervisorDecision>()));
     schema["required"] = json!([]);
     schema["properties"]["tasks"]["items"]["required"] = json!(["id", "agent", "task"]);
     schema
@@ -263,7 +242,7 @@ mod tests {
         state.routing.searches = vec![search; menu::MOST];
         let names = names(&part, &state);
         assert_eq!(names, ["mcp_agent_a", "qa"]);
-        let text = bounded(&names);
+        let text = narrowed(&names);
         fn unbounded(schema: &Value, path: &str, found: &mut Vec<String>) {
             let is = |kind: &str| {
                 let listed = schema["type"]

@@ -60,9 +60,26 @@ pub(super) async fn sum_up(
 
 /// Returns the messages of user, supervisor and QA after the first ones, oldest first.
 fn talk_since(state: &GraphState, summed_up: usize) -> Vec<&Message> {
-    let newest = state.newest_messages().take(state.messages.len().saturating_sub(summed_up));
+    let all = state.messages.len();
+    // Of fewer messages than there were, a client removed the first ones.
+    let newest = state.newest_messages().take(all.checked_sub(summed_up).unwrap_or(all));
     let talk = newest.filter(|message| message.is_talk());
     let mut messages: Vec<&Message> = talk.take(MESSAGES).collect();
     messages.reverse();
     messages
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.04
+    #[test]
+    fn messages_after_a_removal_are_summed_up() {
+        let message = |step| Message::new((1, step, "user"), "user", "Hello");
+        let messages = (0..3).map(message).collect();
+        let state = GraphState { messages, ..GraphState::default() };
+        assert_eq!(talk_since(&state, 2).len(), 1);
+        assert_eq!(talk_since(&state, 40).len(), 3, "the earlier ones were removed");
+    }
 }

@@ -44,7 +44,9 @@ impl Node<GraphState> for Supervisor {
         }
         let failed = dispatch::failed_of_stage(state);
         if failed.is_empty() && !state.stages.is_empty() {
-            return Ok(dispatch::next_stage(&ctx));
+            let routing = state.routing.clone();
+            let stages = state.stages.clone();
+            return Ok(dispatch::dispatch(&ctx, GraphUpdate::new(), routing, stages));
         }
         if let Some(exhausted) = breaker::out_of_turns(state) {
             let why = if failed.is_empty() {
@@ -141,7 +143,7 @@ impl Supervisor {
             Ok(Accepted::Work { stages, queries }) => {
                 let searches = candidates::perform(ctx, &self.roster, &menu, queries).await?;
                 if stages.is_empty() {
-                    // What the supervisor was told is still to be acted upon.
+                    // The notes for the supervisor still apply.
                     let update = update.errors(errors).plan(decision.plan);
                     return Ok(self.look_further(ctx, update, searches));
                 }

@@ -11,13 +11,12 @@ use crate::{
     is_built_in,
     model::RecordedModel,
     pipeline::StageError,
-    remaining, seen, taint,
+    question, remaining, seen, taint,
     toolbox::{Prepared, Toolbox},
     window,
 };
 use futures::future::BoxFuture;
 use futures::stream::{self, StreamExt};
-use perihelion_engine::graph::{Interrupt, NodeError};
 use perihelion_llm::{
     self as llm, ChatMessage, ChatModel, ChatRequest, ChatResponse, Role, ToolCall,
 };
@@ -67,9 +66,7 @@ impl Kind for ToolLoop {
             Ok(()) => {}
             Err(StageError::Stop(stop)) => return Err(stop),
             Err(StageError::Failed(error)) => {
-                let is_cut_off = matches!(error.kind, ErrorKind::Timeout | ErrorKind::Budget)
-                    || error.is_truncation();
-                if is_cut_off && report.finding.output.is_empty() {
+                if error.is_cut_off() && report.finding.output.is_empty() {
                     report.finding.output = so_far(&tools.log.calls);
                 }
                 report.error = Some(error);
@@ -320,7 +317,7 @@ impl Toolbox<'_> {
     fn group<'c>(&mut self, calls: &'c [ToolCall], place: usize, left: usize) -> Vec<Prepared<'c>> {
         let mut group = Vec::new();
         for (place, call) in calls.iter().enumerate().skip(place).take(left) {
-            // Equal calls are counted, and what is recorded of them is told apart by their order.
+            // Equal calls are counted, and only their order distinguishes their records.
             let before = &calls[place - group.len()..place];
             let is_same =
                 |other: &ToolCall| other.name == call.name && other.arguments == call.arguments;
@@ -352,22 +349,8 @@ impl Toolbox<'_> {
         for prepared in &group {
             sent.push(Box::pin(self.send(prepared)));
         }
-        let replies = stream::iter(sent).buffered(at_once).collect().await;
-        let replies = all(replies)?;
+        let replies: Vec<_> = stream::iter(sent).buffered(at_once).collect().await;
+        let replies = question::all(replies)?;
         Ok(group.into_iter().zip(replies).collect())
     }
-}
-
-/// Returns every reply, or everything that people are asked, or the first other error.
-fn all(replies: Vec<Result<ToolReply>>) -> Result<Vec<ToolReply>> {
-    let mut given = Vec::with_capacity(replies.len());
-    let mut open: Vec<Interrupt> = Vec::new();
-    for reply in replies {
-        match reply {
-            Ok(reply) => given.push(reply),
-            Err(NodeError::Interrupted(more)) => open.extend(more),
-            Err(error) => return Err(error),
-        }
-    }
-    if open.is_empty() { Ok(given) } else { Err(NodeError::Interrupted(open)) }
 }

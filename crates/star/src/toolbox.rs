@@ -4,12 +4,17 @@ use std::collections::BTreeMap;
 
 use serde_json::{Value, json};
 
-use crate::caller::{CallLog, Caller, PendingCall};
+use crate::caller::{CallLog, Caller};
 use crate::tool_names::{self, ASK_USER, FIND_TOOL, NOT_MINE, READ_ARTIFACT, ToolNames};
 use crate::window::{clip, prompt_failed};
 use crate::{
-    CallRecord, Instruction, InstructionKind, Job, Result, ToolReply, addresses::Shown,
-    approval::Decision, artifacts::Artifacts, directory::ToolSearch, is_built_in, question,
+    CallRecord, Instruction, InstructionKind, Job, Result, ToolReply,
+    addresses::Shown,
+    approval::Decision,
+    artifacts::Artifacts,
+    directory::ToolSearch,
+    is_built_in,
+    question::{self, Clarification},
 };
 use perihelion_llm::{ToolCall, ToolSpec};
 use perihelion_mcp::{CallPolicy, ToolDefinition};
@@ -119,16 +124,10 @@ impl<'a> Toolbox<'a> {
         let mut places = Vec::new();
         let mut wanted = Vec::new();
         for (place, (call, tool)) in calls.iter().zip(&tools).enumerate() {
-            let (Some(tool), Value::Object(arguments)) = (tool, &call.arguments) else { continue };
-            if !self.is_repeated(&tool.name, &call.arguments) {
+            let Some(tool) = tool else { continue };
+            if call.arguments.is_object() && !self.is_repeated(&tool.name, &call.arguments) {
                 places.push(place);
-                let is_asked = self.caller.asks_about_addresses(tool);
-                let unknown = if is_asked {
-                    self.shown.unknown(self.caller.ctx, tool, arguments).await?
-                } else {
-                    None
-                };
-                wanted.push(PendingCall { tool, arguments, unknown });
+                wanted.push(self.caller.pending(&self.shown, tool, &call.arguments).await?);
             }
         }
         let decisions = self.caller.ask_people(&wanted, &self.log.tainted_by, self.answers).await?;
@@ -140,7 +139,7 @@ impl<'a> Toolbox<'a> {
         Ok(skipped.map(|tool| self.caller.full_name(tool)))
     }
 
-    /// Returns what people said with their approvals, by the places of the calls.
+    /// Returns the instructions that came with approvals, by the positions of the calls.
     pub(super) fn words_of_approvers(&self) -> Vec<(usize, String)> {
         let words = self.decisions.iter();
         words.filter_map(|(place, one)| Some((*place, one.instruction()?.clone()))).collect()
@@ -280,7 +279,9 @@ impl<'a> Toolbox<'a> {
             return Ok(ToolReply::problem(problem));
         }
         let Caller { ctx, job, .. } = self.caller;
-        let answer = question::clarify(ctx, Some(&job.agent), question, Vec::new()).await?;
+        let agent = Some(job.agent.clone());
+        let asked = Clarification { agent, ..Clarification::new(question) };
+        let answer = question::clarify(ctx, asked).await?;
         Ok(ToolReply::of_text(answer, false))
     }
 

@@ -145,13 +145,6 @@ pub(super) fn clip(text: &str, chars: usize) -> String {
     }
 }
 
-/// Makes a text one line of a bounded number of characters.
-pub(super) fn one_line(text: &str, chars: usize) -> String {
-    let visible = |letter: char| if letter.is_control() { ' ' } else { letter };
-    let text: String = text.chars().map(visible).collect();
-    llm::line(&text, chars)
-}
-
 /// A template that cannot be rendered is a matter for the operator, so it fails the node.
 pub(super) fn prompt_failed(error: llm::Error) -> NodeError {
     NodeError::failed("prompt", error.to_string())

@@ -52,7 +52,7 @@ async fn a_bad_json_answer_is_asked_again_with_its_problems() {
     assert_eq!(format["json_schema"]["strict"], true);
     assert_eq!(format["json_schema"]["schema"]["required"], json!(["status", "feedback"]));
     assert_eq!(requests[1].texts()[2], "I approve.");
-    assert!(requests[1].last_text().contains("the answer holds no JSON object"));
+    assert!(requests[1].last_text().contains("the answer contains no JSON object"));
     assert!(requests[2].texts()[2].contains("MAYBE"), "the latest bad answer is shown");
     assert!(requests[2].last_text().contains("/status: "), "{}", requests[2].last_text());
     server.stop().await;

@@ -2,7 +2,7 @@
 
 use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use perihelion_analysis::{Freshness, Knowledge};
-use serde_json::Value;
+use serde::Deserialize as _;
 
 use super::turn::{Doc, Newest, Turn};
 use crate::pipeline::{AgentError, ErrorKind, Stage};
@@ -13,13 +13,9 @@ use crate::pipeline::{AgentError, ErrorKind, Stage};
 /// [`ErrorKind::Configuration`] for a file that says something else.
 pub fn of(stage: &Stage<Turn>) -> Result<Knowledge, AgentError> {
     let Some(knowledge) = &stage.server().agent.knowledge else { return Ok(Knowledge::default()) };
-    read(&knowledge.content).map_err(|why| {
+    Knowledge::deserialize(&knowledge.content).map_err(|why| {
         AgentError::new(ErrorKind::Configuration, format!("{}: {why}", knowledge.file))
     })
-}
-
-pub fn read(content: &Value) -> Result<Knowledge, serde_json::Error> {
-    serde_json::from_value(content.clone())
 }
 
 /// Writes the notes that fit a question as pieces of a pack: metrics, and verified queries; also returns the tables of

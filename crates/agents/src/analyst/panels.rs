@@ -1,24 +1,19 @@
 //! The analysis behind an answer, or a failure, as one document: stored as an artifact and linked from the result.
 
-use serde_json::{Value, json};
+use serde_json::json;
 
 use super::turn::{Interpretation, Preview, SqlTriage, Turn};
-use crate::pipeline::Stage;
 
 /// Name of the document among the agent's artifacts.
 pub const NAME: &str = "analysis.json";
 
-/// Returns the panels of an answer: grounding, drafts, guard, review, attempts, triage, preview, answer.
-pub fn of(stage: &Stage<Turn>, preview: &Preview, reply: &Interpretation) -> String {
-    let state = stage.state();
-    panels(state, &state.triages, json!(preview), json!(reply))
-}
-
-pub fn of_failure(stage: &Stage<Turn>, triages: &[SqlTriage]) -> String {
-    panels(stage.state(), triages, Value::Null, Value::Null)
-}
-
-fn panels(state: &Turn, triages: &[SqlTriage], preview: Value, reply: Value) -> String {
+/// Returns the panels: grounding, drafts, guard, review, attempts, triage, and of an answer its preview and its text.
+pub fn of(
+    state: &Turn,
+    triages: &[SqlTriage],
+    answer: Option<(&Preview, &Interpretation)>,
+) -> String {
+    let (preview, reply) = answer.unzip();
     let panels = json!({
         "intent": state.intent,
         "clarifications": state.answers,

@@ -3,7 +3,7 @@
 use perihelion_analysis::guard::TableName;
 use perihelion_analysis::{Catalogue, Column, Dialect, ForeignKey, Table as SqlTable};
 use serde::Deserialize as _;
-use serde_json::{Map, Value, json};
+use serde_json::{Value, json};
 
 use super::tables;
 use super::turn::{Survey, Turn};
@@ -62,6 +62,14 @@ pub async fn query_or_edited(
     Ok((tables::read(&reply), edited(&reply)))
 }
 
+/// Sends a statement that an answer can do without; `None` if it fails, or if no call of a tool is left.
+pub async fn look_up(stage: &Stage<Turn>, sql: &str) -> Result<Option<Table>, StageError> {
+    if stage.budget().tool_calls == 0 {
+        return Ok(None);
+    }
+    Ok(query(stage, sql, None).await?.ok())
+}
+
 /// The text around a statement, so that Postgres returns each row as JSON.
 const AS_JSON: &str = "SELECT to_json(r)::text AS row FROM (";
 const END_OF_JSON: &str = ") AS r";
@@ -78,12 +86,11 @@ fn arguments(stage: &Stage<Turn>, sql: &str, limit: Option<usize>) -> Value {
     let properties = schema.and_then(|schema| schema.get("properties")).and_then(Value::as_object);
     let has = |name: &str| properties.is_some_and(|properties| properties.contains_key(name));
     let name = STATEMENT_NAMES.into_iter().find(|name| has(name)).unwrap_or("sql");
-    let mut arguments = Map::new();
-    arguments.insert(name.to_owned(), json!(sql));
+    let mut arguments = json!({ name: sql });
     if let Some(limit) = limit.filter(|_| has("limit")) {
-        arguments.insert("limit".to_owned(), json!(limit));
+        arguments["limit"] = json!(limit);
     }
-    Value::Object(arguments)
+    arguments
 }
 
 /// Asks in ways that only one kind of database answers.

@@ -5,7 +5,7 @@ use serde::{Deserialize, Deserializer};
 use serde_json::value::RawValue;
 use serde_json::{Map, Value};
 
-use crate::pipeline::{Table, ToolReply};
+use crate::pipeline::{Table, ToolReply, clip};
 
 /// Reads a reply as a table, or returns the error that it is.
 pub fn read(reply: &ToolReply) -> Result<Table, String> {
@@ -33,7 +33,7 @@ pub fn read(reply: &ToolReply) -> Result<Table, String> {
     {
         return table;
     }
-    numbered(text).ok_or_else(|| format!("the server's answer is no table: {}", shortened(text)))
+    numbered(text).ok_or_else(|| format!("the server's answer is no table: {}", clip(text, 300)))
 }
 
 /// Returns the table whose rows are JSON in the only column of another one; `None` if they are not.
@@ -88,10 +88,6 @@ fn number(text: &str) -> Option<Value> {
     Some(if is_exact { value } else { Value::String(text.to_owned()) })
 }
 
-fn shortened(text: &str) -> String {
-    text.chars().take(300).collect()
-}
-
 /// Reads `{columns, rows}`, a list of objects, or an object with an error.
 fn of_json(value: &Value) -> Option<Result<Table, String>> {
     match value {
@@ -122,23 +118,22 @@ fn text_of(value: &Value) -> String {
 
 /// Reads `1. row`, then `column: value` lines, as mcp-alchemy writes them.
 fn numbered(text: &str) -> Option<Table> {
-    let mut table = Table::default();
-    let mut row: Option<Vec<(String, Value)>> = None;
-    let mut rows: Vec<Vec<(String, Value)>> = Vec::new();
+    let mut row: Option<Map<String, Value>> = None;
+    let mut rows: Vec<Map<String, Value>> = Vec::new();
     for line in text.lines() {
         let starts = line
             .strip_suffix(". row")
             .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
         if starts {
-            rows.extend(row.replace(Vec::new()));
+            rows.extend(row.replace(Map::new()));
         } else if line.starts_with("Result:") || line.trim().is_empty() {
             continue;
         } else if let Some(row) = &mut row {
             match line.split_once(": ").or_else(|| line.strip_suffix(':').map(|name| (name, ""))) {
-                Some((name, value)) => row.push((name.to_owned(), untyped(value))),
+                Some((name, value)) => drop(row.insert(name.to_owned(), untyped(value))),
                 // A value of several lines.
                 None => {
-                    if let Some((_, Value::String(last))) = row.last_mut() {
+                    if let Some(Value::String(last)) = row.values_mut().next_back() {
                         last.push('\n');
                         last.push_str(line);
                     }
@@ -147,18 +142,8 @@ fn numbered(text: &str) -> Option<Table> {
         }
     }
     rows.extend(row);
-    if rows.is_empty() {
-        return text.contains("No rows").then_some(table);
-    }
-    table.columns = rows[0].iter().map(|(name, _)| name.clone()).collect();
-    for row in rows {
-        let cell = |name: &String| {
-            row.iter().find(|(known, _)| known == name).map(|(_, v)| v.clone()).unwrap_or_default()
-        };
-        table.rows.push(table.columns.iter().map(cell).collect());
-    }
-    table.row_count = table.rows.len() as u64;
-    Some(table)
+    let is_table = !rows.is_empty() || text.contains("No rows");
+    is_table.then(|| Table::of_objects(&rows.iter().collect::<Vec<_>>()))
 }
 
 /// Reads a value that lost its type.

@@ -79,8 +79,8 @@ pub async fn plan(stage: Stage<Call>) -> StageResult<Call> {
         "query_params": by_name(plan.query_params),
         "headers": by_name(plan.headers),
     });
-    if let (Some(body), Some(arguments)) = (body, arguments.as_object_mut()) {
-        arguments.insert("body".to_owned(), body);
+    if let Some(body) = body {
+        arguments["body"] = body;
     }
     Ok(Step::next(CallUpdate::new().arguments(arguments)))
 }

@@ -85,7 +85,9 @@ pub async fn find(stage: Stage<Call>) -> StageResult<Call> {
     }
     for (number, candidate) in candidates.iter_mut().enumerate() {
         let mut description = String::new();
-        if number < DESCRIBED && stage.has_tool("describe") {
+        // The last call is that of the request.
+        let may_describe = number < DESCRIBED && stage.budget().tool_calls > 1;
+        if may_describe && stage.has_tool("describe") {
             let wanted = json!({ "operation": candidate["operation"] });
             let described = stage.call("describe", wanted).await?;
             description =
@@ -135,11 +137,7 @@ pub async fn summary(stage: Stage<Call>) -> StageResult<Call> {
         reference: Some(operation),
         ..Source::default()
     };
-    let mut finding = Finding::text(words).source(source);
-    if let Some(table) = table(&body) {
-        finding = finding.table(table);
-    }
-    Ok(Step::done(finding))
+    Ok(Step::done(Finding { table: table(&body), ..Finding::text(words).source(source) }))
 }
 
 /// Reads a list of objects as a table: the body itself, or its one list.

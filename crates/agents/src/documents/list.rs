@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cited::{self, Work, WorkUpdate};
+use crate::cited::{self, NO_CALLS, Work, WorkUpdate};
 use crate::lenient;
 use crate::pipeline::{Finding, Stage, StageError, StageResult, Step};
 
@@ -44,11 +44,17 @@ impl Listed {
     }
 }
 
-async fn listed(stage: &Stage<Work>) -> Result<Vec<Listed>, StageError> {
+/// Asks for the list; `Err` says why there is none.
+async fn listed(stage: &Stage<Work>) -> Result<Result<Vec<Listed>, String>, StageError> {
+    if stage.budget().tool_calls == 0 {
+        return Ok(Err(format!("the documents could not be listed: {NO_CALLS}")));
+    }
     let reply = stage.call("list", json!({})).await?;
-    let documents = reply.structured.as_ref().filter(|_| !reply.is_error);
-    let documents = documents.and_then(|data| data["documents"].as_array());
-    Ok(documents.into_iter().flatten().filter_map(lenient::read).collect())
+    if reply.is_error {
+        return Ok(Err(format!("the documents could not be listed: {}", reply.text)));
+    }
+    let documents = reply.structured.as_ref().and_then(|data| data["documents"].as_array());
+    Ok(Ok(documents.into_iter().flatten().filter_map(lenient::read).collect()))
 }
 
 /// Returns the ids of documents by the names that the task has for them, and what of them is not there.
@@ -63,7 +69,10 @@ pub(super) async fn ids(
     if names.is_empty() || !stage.has_tool("list") {
         return Ok((ids, remarks));
     }
-    let known = listed(stage).await?;
+    let known = match listed(stage).await? {
+        Ok(known) => known,
+        Err(problem) => return Ok((ids, vec![problem])),
+    };
     for name in names {
         // A part of a title will do where it is one document's alone.
         let part = |one: &&Listed| one.title.to_lowercase().contains(&name.to_lowercase());
@@ -79,14 +88,16 @@ pub(super) async fn ids(
     Ok((ids, remarks))
 }
 
-/// Returns the documents a line each, and how many more there are.
-pub(super) async fn lines(stage: &Stage<Work>) -> Result<Vec<String>, StageError> {
+/// Returns the documents a line each, and how many more there are; `Err` says why they are not known.
+async fn lines(stage: &Stage<Work>) -> Result<Result<Vec<String>, String>, StageError> {
     let known = listed(stage).await?;
-    let mut lines: Vec<String> = known.iter().take(SHOWN).map(Listed::line).collect();
-    if known.len() > SHOWN {
-        lines.push(format!("… and {} more", known.len() - SHOWN));
-    }
-    Ok(lines)
+    Ok(known.map(|known| {
+        let mut lines: Vec<String> = known.iter().take(SHOWN).map(Listed::line).collect();
+        if known.len() > SHOWN {
+            lines.push(format!("… and {} more", known.len() - SHOWN));
+        }
+        lines
+    }))
 }
 
 /// The model's answer to request the list; prompts/documents_answer.md describes it.
@@ -98,15 +109,17 @@ pub(super) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
     }
     if stage.state().passages.is_empty() {
         let mut output = cited::nothing(stage.state());
-        match lines(&stage).await?.as_slice() {
-            [] => output.push_str("\n\nThere are no documents."),
-            lines => output.push_str(&format!("\n\nThe documents are:\n- {}", lines.join("\n- "))),
-        }
+        let known = match lines(&stage).await? {
+            Err(problem) => problem,
+            Ok(lines) if lines.is_empty() => "There are no documents.".to_owned(),
+            Ok(lines) => format!("The documents are:\n- {}", lines.join("\n- ")),
+        };
+        output.push_str(&format!("\n\n{known}"));
         return Ok(Step::done(Finding::text(output).confidence(cited::NOTHING)));
     }
     let mut written = cited::write(&stage, json!({ "can_list": true })).await?;
     if written.trim() == LIST {
-        let documents = lines(&stage).await?;
+        let documents = lines(&stage).await?.unwrap_or_else(|problem| vec![problem]);
         written = cited::write(&stage, json!({ "documents": documents })).await?;
     }
     Ok(Step::done_with(WorkUpdate::new(), cited::finding(&stage, &written).await?))

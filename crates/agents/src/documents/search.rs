@@ -5,7 +5,7 @@ use serde_json::{Map, Value, json};
 
 use super::filters::{Filters, Side};
 use super::list;
-use crate::cited::{CANDIDATES, Passage, Work, WorkUpdate};
+use crate::cited::{CANDIDATES, NO_CALLS, Passage, Work, WorkUpdate};
 use crate::pipeline::{Stage, StageError, StageResult, Step};
 
 /// Characters of an upstream output that refine the question.
@@ -34,7 +34,7 @@ pub(super) async fn search(stage: Stage<Work>) -> StageResult<Work> {
     remarks.extend(filters.remarks.iter().cloned());
     let (mut passages, reported) = all(&stage, &queries, &filters.sides).await?;
     remarks.extend(reported);
-    if passages.is_empty() && filters.is_narrow() {
+    if passages.is_empty() && filters.is_narrow() && stage.budget().tool_calls > 0 {
         remarks.push(format!("nothing was found with {}; these are others", filters.named()));
         let (others, reported) = all(&stage, &queries, &Filters::none().sides).await?;
         passages = others;
@@ -56,9 +56,16 @@ async fn all(
     let share = CANDIDATES / sides.len().max(1);
     let mut of_sides: Vec<Vec<Passage>> = Vec::new();
     let mut remarks = Vec::new();
+    let mut is_ended = false;
     for (number, side) in sides.iter().enumerate() {
         let mut found: Vec<Vec<Passage>> = Vec::new();
         for query in queries {
+            // The first search fails without any call; what is found by the others is worth an answer.
+            let is_first = of_sides.is_empty() && found.is_empty();
+            if !is_first && stage.budget().tool_calls == 0 {
+                is_ended = true;
+                break;
+            }
             let shown: String = query.chars().take(100).collect();
             stage.progress(format!("searching {} for: {shown}", side.name).replace("  ", " "));
             let (mut passages, remark) = ask(stage, query, (&side.by, share)).await?;
@@ -68,6 +75,7 @@ async fn all(
         }
         of_sides.push(interleaved(found, share));
     }
+    remarks.extend(is_ended.then(|| NO_CALLS.to_owned()));
     let is_any = of_sides.iter().any(|found| !found.is_empty());
     let empty = sides.iter().zip(&of_sides).filter(|(_, found)| is_any && found.is_empty());
     remarks.extend(empty.map(|(side, _)| format!("nothing was found with {}", side.name)));

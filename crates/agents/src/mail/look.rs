@@ -5,7 +5,9 @@ use serde::{Deserialize, Serialize};
 use serde_json::{Value, json};
 
 use super::{Letter, LetterUpdate, Mail};
-use crate::pipeline::{AgentError, Ask, ErrorKind, Finding, Role, Stage, StageResult, Step, clip};
+use crate::pipeline::{
+    AgentError, Ask, ErrorKind, Finding, Role, Stage, StageError, StageResult, Step, clip,
+};
 
 const SEARCHES: usize = 4;
 /// Threads that are read, and messages of all of them together.
@@ -31,15 +33,11 @@ pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
     for query in &queries {
         stage.progress(format!("searching {folder} for: {query}"));
         let wanted = [json!({ "query": query, "folder": folder })];
-        // Planned before anything was read, so no stranger's words stand in it.
+        // Planned before anything was read, so it contains no text of strangers.
         let reply = stage.follow_all("search", wanted).await?.pop().unwrap_or_default();
-        if reply.is_error {
-            problem = Some(reply.text);
-            continue;
-        }
-        match Mail::all_of(reply.structured.as_ref()) {
+        match Mail::all_of(&reply) {
             Ok(messages) => found = messages,
-            Err(unreadable) => problem = Some(unreadable.message),
+            Err(error) => problem = Some(error),
         }
         if !found.is_empty() {
             break;
@@ -48,30 +46,36 @@ pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
     if found.is_empty() {
         return nothing(plan.action, folder, problem);
     }
-    let messages = match plan.action {
+    let (messages, problem) = match plan.action {
         Action::Send => drafts(&stage, &found).await?,
         _ => threads(&stage, &found).await?,
     };
+    match problem {
+        Some(problem) if messages.is_empty() => return Err(problem.into()),
+        Some(problem) => stage.progress(format!("not every message could be read: {problem}")),
+        None => {}
+    }
     stage.progress(format!("read {} message(s)", messages.len()));
     Ok(Step::next(LetterUpdate::new().messages(messages)))
 }
 
-fn nothing(action: Action, folder: &str, problem: Option<String>) -> StageResult<Letter> {
+fn nothing(action: Action, folder: &str, problem: Option<AgentError>) -> StageResult<Letter> {
     let words = format!("No message in {folder} fits the searches.");
     match (action, problem) {
-        (_, Some(problem)) => Err(AgentError::new(ErrorKind::of_message(&problem), problem).into()),
+        (_, Some(problem)) => Err(problem.into()),
         (Action::Read, None) => Ok(Step::done(Finding::text(words).confidence(0.3))),
         (Action::Draft, None) => Ok(Step::next(LetterUpdate::new())),
         (_, None) => Err(AgentError::new(ErrorKind::PathResolution, words).into()),
     }
 }
 
+/// Messages that were read, and the last problem of those that were not.
+type Read = (Vec<Mail>, Option<AgentError>);
+
 /// Reads the threads of the first messages, each once.
-async fn threads(
-    stage: &Stage<Letter>,
-    found: &[Mail],
-) -> Result<Vec<Mail>, crate::pipeline::StageError> {
+async fn threads(stage: &Stage<Letter>, found: &[Mail]) -> Result<Read, StageError> {
     let mut messages: Vec<Mail> = Vec::new();
+    let mut problem = None;
     let mut read = 0;
     for mail in found {
         if read == THREADS || messages.len() >= MESSAGES || stage.budget().tool_calls == 0 {
@@ -80,17 +84,20 @@ async fn threads(
         if messages.iter().any(|known| known.id == mail.id) {
             continue;
         }
-        let reply = stage.follow_all("read", [json!({ "id": mail.id })]).await?.pop();
+        let wanted = [json!({ "id": mail.id })];
+        let reply = stage.follow_all("read", wanted).await?.pop().unwrap_or_default();
         read += 1;
-        let thread = Mail::all_of(reply.as_ref().and_then(|reply| reply.structured.as_ref()));
-        let mut thread = thread?;
+        let mut thread = Mail::all_of(&reply).unwrap_or_else(|error| {
+            problem = Some(error);
+            Vec::new()
+        });
         thread.retain(|one| !messages.iter().any(|known| known.id == one.id));
         for mut one in newest(thread, &mail.id, MESSAGES - messages.len()) {
             one.text = clip(&one.text, SHOWN);
             messages.push(one);
         }
     }
-    Ok(messages)
+    Ok((messages, problem))
 }
 
 /// Returns the newest messages of a thread and the one that was found, as the server does for a whole thread.
@@ -105,18 +112,19 @@ fn newest(mut thread: Vec<Mail>, found: &str, most: usize) -> Vec<Mail> {
 }
 
 /// Reads drafts completely, because sent text is shown completely.
-async fn drafts(
-    stage: &Stage<Letter>,
-    found: &[Mail],
-) -> Result<Vec<Mail>, crate::pipeline::StageError> {
+async fn drafts(stage: &Stage<Letter>, found: &[Mail]) -> Result<Read, StageError> {
     let found: Vec<&Mail> = found.iter().take(MESSAGES).collect();
     let wanted = found.iter().map(|mail| json!({ "id": mail.id }));
     let replies = stage.follow_all("read", wanted).await?;
-    let read = found.iter().zip(replies).filter_map(|(mail, reply)| {
-        let thread = Mail::all_of(reply.structured.as_ref()).ok()?;
-        thread.into_iter().find(|one| one.id == mail.id)
-    });
-    Ok(read.collect())
+    let mut messages = Vec::new();
+    let mut problem = None;
+    for (mail, reply) in found.iter().zip(replies) {
+        match Mail::all_of(&reply) {
+            Ok(thread) => messages.extend(thread.into_iter().find(|one| one.id == mail.id)),
+            Err(error) => problem = Some(error),
+        }
+    }
+    Ok((messages, problem))
 }
 
 /// What is to be done.
@@ -154,7 +162,7 @@ pub struct Plan {
 
 pub async fn plan(stage: Stage<Letter>) -> StageResult<Letter> {
     if let Some(sent) = &stage.state().sent {
-        // Whatever is to be said better of it, it left.
+        // The message was sent, so another round cannot improve it.
         return Ok(Step::done(Finding::text(sent.clone())));
     }
     let prompt = stage.variables(Value::Null);

@@ -15,7 +15,7 @@ use serde_json::{Value, json};
 
 use self::look::Plan;
 use crate::lenient;
-use crate::pipeline::{AgentError, ErrorKind, Kind, Pipeline};
+use crate::pipeline::{AgentError, ErrorKind, Kind, Pipeline, ToolReply};
 
 perihelion_engine::graph_state! {
     /// The state that the stages pass on.
@@ -85,9 +85,13 @@ pub struct Mail {
 }
 
 impl Mail {
-    /// Reads a list or a thread from a tool's result; an answer of another server without data is no message. `Err` says
-    /// that there are messages of which none can be read.
-    pub fn all_of(data: Option<&Value>) -> Result<Vec<Self>, AgentError> {
+    /// Reads a list or a thread from a tool's reply; an answer of another server without data is no message. `Err` says
+    /// why the tool failed, or that there are messages of which none can be read.
+    pub fn all_of(reply: &ToolReply) -> Result<Vec<Self>, AgentError> {
+        if reply.is_error {
+            return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text.clone()));
+        }
+        let data = reply.structured.as_ref();
         let listed =
             data.and_then(|data| data["messages"].as_array()).map_or(&[][..], Vec::as_slice);
         let read: Vec<Self> = listed.iter().filter_map(lenient::read).collect();
@@ -116,5 +120,19 @@ impl Mail {
     pub fn recipients(&self) -> String {
         let all = self.to.iter().chain(&self.cc).chain(&self.bcc);
         all.map(String::as_str).collect::<Vec<_>>().join(", ")
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_failed_has_not_answered_that_there_is_no_mail() {
+        let mut failed = ToolReply::default();
+        failed.is_error = true;
+        "Timeout: the mailbox did not answer".clone_into(&mut failed.text);
+        let error = Mail::all_of(&failed).unwrap_err();
+        assert_eq!(error, AgentError::new(ErrorKind::Timeout, failed.text));
     }
 }

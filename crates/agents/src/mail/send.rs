@@ -38,7 +38,7 @@ pub async fn send(stage: Stage<Letter>) -> StageResult<Letter> {
         let answer = stage.clarify(question).await?;
         if answer.trim().to_lowercase() != AGAIN {
             let words = format!(
-                "Whether “{}” was sent is not known; as you said, it was not sent again: {answer}",
+                "Whether “{}” was sent is not known; as you decided, it was not sent again: {answer}",
                 draft.subject
             );
             return Ok(Step::next(LetterUpdate::new().sent(Some(words))));

@@ -50,7 +50,8 @@ pub async fn write(stage: Stage<Letter>) -> StageResult<Letter> {
         Action::Send => return choose(stage).await,
         Action::Draft | Action::Reply | Action::Forward => {}
     }
-    let messages: Vec<Value> = (1..).zip(&state.messages).map(numbered).collect();
+    let numbered = |(number, mail)| Numbered { number, mail };
+    let messages: Vec<Numbered<'_>> = (1..).zip(&state.messages).map(numbered).collect();
     let prompt = stage.variables(json!({
         "action": state.plan.action,
         "messages": messages,
@@ -74,17 +75,12 @@ pub async fn write(stage: Stage<Letter>) -> StageResult<Letter> {
     }
 }
 
-fn numbered((number, mail): (usize, &Mail)) -> Value {
-    json!({
-        "number": number,
-        "folder": mail.folder,
-        "from": mail.from,
-        "to": mail.to,
-        "date": mail.date,
-        "subject": mail.subject,
-        "attachments": mail.attachments,
-        "text": mail.text,
-    })
+/// A message under the number by which the model names it.
+#[derive(Serialize)]
+struct Numbered<'a> {
+    number: usize,
+    #[serde(flatten)]
+    mail: &'a Mail,
 }
 
 fn unfit(why: impl Into<String>) -> StageError {

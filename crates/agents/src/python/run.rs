@@ -98,11 +98,7 @@ pub async fn summary(stage: Stage<Computation>) -> StageResult<Computation> {
     let words = stage.ask_text_or(ask, shown).await?;
     let source =
         Source { source: format!("{}.run_python", stage.server().name), ..Source::default() };
-    let mut finding = Finding::text(words).source(source);
-    if let Some(table) = table {
-        finding = finding.table(table);
-    }
-    Ok(Step::done(finding))
+    Ok(Step::done(Finding { table, ..Finding::text(words).source(source) }))
 }
 
 fn shown(outcome: &Value, table: Option<&Table>) -> String {

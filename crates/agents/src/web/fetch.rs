@@ -16,22 +16,24 @@ const OF_PAGE: usize = 3;
 
 pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
     let found = stage.state().passages.clone();
-    let pages: Vec<&Passage> = found.iter().take(stage.budget().tool_calls).collect();
+    let (pages, unread) = found.split_at(found.len().min(stage.budget().tool_calls));
     stage.progress(format!("reading {} page(s)", pages.len()));
     let addresses = pages.iter().map(|page| json!({ "url": page.document }));
     let replies = stage.follow_all("fetch", addresses).await?;
     let words = significant_words(stage.query());
     let mut passages = Vec::new();
     let mut remarks = stage.state().remarks.clone();
-    for (page, reply) in pages.into_iter().zip(replies) {
+    // What the search showed of a page that cannot be read may still answer.
+    let shown = |page: &&Passage| !page.quote.is_empty();
+    for (page, reply) in pages.iter().zip(replies) {
         if reply.is_error {
             remarks.push(format!("{}: {}", page.document, reply.text));
-            // What the search showed of it may still answer.
-            passages.extend((!page.quote.is_empty()).then(|| page.clone()));
+            passages.extend(Some(page).filter(shown).cloned());
             continue;
         }
         passages.extend(of_page(page, &reply, &words));
     }
+    passages.extend(unread.iter().filter(shown).cloned());
     Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
 }
 

@@ -6,18 +6,14 @@
 
 use serde_json::{Map, Value, json};
 
-use super::{append, arguments, bound, items, tools};
-use crate::attached::{self, Part};
+use super::{Form, arguments, bound, conversation, counted, items, message, tools};
+use crate::attached::Part;
 
 /// Default for the tokens of an answer: the API requires a number, and every current model accepts this one.
 const MAX_TOKENS: u32 = 8192;
 
 pub(super) fn body(chat: &Value) -> Value {
-    let (mut system, mut messages) = messages(chat);
-    if messages.is_empty() {
-        // The API wants a user to have spoken.
-        append(&mut messages, "user", "content", system.pop().into_iter().collect());
-    }
+    let (mut system, mut messages) = conversation(chat, &FORM);
     let mut tools = tools(chat, "input_schema");
     let mut body = Map::new();
     body.insert("model".into(), chat["model"].clone());
@@ -71,58 +67,28 @@ fn block(text: &str) -> Value {
     json!({ "type": "text", "text": text })
 }
 
-fn blocks(content: &Value) -> Vec<Value> {
-    let source = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data });
-    let block = |part: Part<'_>| match part {
-        Part::Text(text) => (!text.trim().is_empty()).then(|| block(text)),
-        Part::Image { media_type, data } => {
-            Some(json!({ "type": "image", "source": source(media_type, data) }))
-        }
-        Part::File { name, media_type, data } => {
-            Some(json!({ "type": "document", "title": name, "source": source(media_type, data) }))
-        }
-    };
-    attached::parts(content).into_iter().filter_map(block).collect()
-}
-
-/// Returns the system part, and the conversation, in which users and assistants take turns.
-fn messages(chat: &Value) -> (Vec<Value>, Vec<Value>) {
-    let mut system = Vec::new();
-    let mut messages = Vec::new();
-    for message in items(&chat["messages"]) {
-        let text = message["content"].as_str().unwrap_or_default();
-        let words = (!text.trim().is_empty()).then(|| block(text));
-        match message["role"].as_str() {
-            Some("system") if messages.is_empty() => system.extend(words),
-            Some("assistant") => {
-                let calls = items(&message["tool_calls"]).iter().map(|call| {
-                    json!({
-                        "type": "tool_use",
-                        "id": call["id"],
-                        "name": call["function"]["name"],
-                        "input": arguments(&call["function"]),
-                    })
-                });
-                append(
-                    &mut messages,
-                    "assistant",
-                    "content",
-                    words.into_iter().chain(calls).collect(),
-                );
+const FORM: Form = Form {
+    assistant: "assistant",
+    key: "content",
+    part: |part| {
+        let source = |media_type: &str, data: &str| json!({ "type": "base64", "media_type": media_type, "data": data });
+        match part {
+            Part::Text(text) => block(text),
+            Part::Image { media_type, data } => {
+                json!({ "type": "image", "source": source(media_type, data) })
             }
-            Some("tool") => {
-                let result = json!({
-                    "type": "tool_result",
-                    "tool_use_id": message["tool_call_id"],
-                    "content": text,
-                });
-                append(&mut messages, "user", "content", vec![result]);
+            Part::File { name, media_type, data } => {
+                json!({ "type": "document", "title": name, "source": source(media_type, data) })
             }
-            _ => append(&mut messages, "user", "content", blocks(&message["content"])),
         }
-    }
-    (system, messages)
-}
+    },
+    call: |_, call| {
+        let function = &call["function"];
+        let input = arguments(function);
+        json!({ "type": "tool_use", "id": call["id"], "name": function["name"], "input": input })
+    },
+    result: |id, _, text| json!({ "type": "tool_result", "tool_use_id": id, "content": text }),
+};
 
 pub(crate) struct Reader {
     /// The tool whose input is the answer.
@@ -165,13 +131,9 @@ impl Reader {
             }
         }
         let reason = reason(&value["stop_reason"], self.answer.is_some());
-        let mut message = json!({ "content": text, "reasoning_content": reasoning });
-        if !calls.is_empty() {
-            message["tool_calls"] = calls.into();
-        }
         json!({
             "model": value["model"],
-            "choices": [{ "message": message, "finish_reason": reason }],
+            "choices": [{ "message": message(text, reasoning, calls), "finish_reason": reason }],
             "usage": value["usage"].as_object().map(usage),
         })
     }
@@ -245,11 +207,8 @@ impl Reader {
 fn usage(usage: &Map<String, Value>) -> Value {
     let count = |name: &str| usage.get(name).and_then(Value::as_u64).unwrap_or_default();
     let cached = count("cache_read_input_tokens");
-    json!({
-        "prompt_tokens": count("input_tokens") + cached + count("cache_creation_input_tokens"),
-        "completion_tokens": count("output_tokens"),
-        "prompt_tokens_details": { "cached_tokens": cached },
-    })
+    let sent = [count("input_tokens"), cached, count("cache_creation_input_tokens")];
+    counted(&sent, &[count("output_tokens")], cached)
 }
 
 /// Returns why the answer ended, in the words of Chat Completions.

@@ -3,20 +3,15 @@
 //! Deliberately absent: the model's thought signatures, which the state would have to store. If one is checked, the
 //! documented word for a missing one replaces it.
 
-use std::collections::HashMap;
-
 use serde_json::{Map, Value, json};
 
-use super::{append, arguments, bound, items, tools};
-use crate::attached::{self, Part};
+use super::{Form, arguments, bound, conversation, counted, items, message, tools};
+use crate::attached::Part;
 
 const NO_SIGNATURE: &str = "skip_thought_signature_validator";
 
 pub(super) fn body(chat: &Value) -> Value {
-    let (mut system, mut contents) = contents(chat);
-    if contents.is_empty() {
-        append(&mut contents, "user", "parts", system.pop().into_iter().collect());
-    }
+    let (mut system, contents) = conversation(chat, &FORM);
     let tools = tools(chat, "parametersJsonSchema");
     let mut generation = Map::new();
     if let Some(temperature) = chat.get("temperature") {
@@ -54,52 +49,26 @@ pub(super) fn body(chat: &Value) -> Value {
     body.into()
 }
 
-fn parts(content: &Value) -> Vec<Value> {
-    let part = |part: Part<'_>| match part {
-        Part::Text(text) => (!text.is_empty()).then(|| json!({ "text": text })),
+const FORM: Form = Form {
+    assistant: "model",
+    key: "parts",
+    part: |part| match part {
+        Part::Text(text) => json!({ "text": text }),
         Part::Image { media_type, data } | Part::File { media_type, data, .. } => {
-            Some(json!({ "inlineData": { "mimeType": media_type, "data": data } }))
+            json!({ "inlineData": { "mimeType": media_type, "data": data } })
         }
-    };
-    attached::parts(content).into_iter().filter_map(part).collect()
-}
-
-fn contents(chat: &Value) -> (Vec<Value>, Vec<Value>) {
-    let mut system = Vec::new();
-    let mut contents = Vec::new();
-    // A result names its tool, and in Chat Completions only its call.
-    let mut tools: HashMap<&str, &str> = HashMap::new();
-    for message in items(&chat["messages"]) {
-        let text = message["content"].as_str().unwrap_or_default();
-        let wording = (!text.is_empty()).then(|| json!({ "text": text }));
-        match message["role"].as_str() {
-            Some("system") if contents.is_empty() => system.extend(wording),
-            Some("assistant") => {
-                let mut parts: Vec<Value> = wording.into_iter().collect();
-                for (nth, call) in items(&message["tool_calls"]).iter().enumerate() {
-                    let name = call["function"]["name"].as_str().unwrap_or_default();
-                    tools.insert(call["id"].as_str().unwrap_or_default(), name);
-                    let mut part = json!({ "functionCall": {
-                        "name": name, "args": arguments(&call["function"]) } });
-                    // The first call of an answer carries the signature of all.
-                    if nth == 0 {
-                        part["thoughtSignature"] = NO_SIGNATURE.into();
-                    }
-                    parts.push(part);
-                }
-                append(&mut contents, "model", "parts", parts);
-            }
-            Some("tool") => {
-                let id = message["tool_call_id"].as_str().unwrap_or_default();
-                let response = json!({ "functionResponse": {
-                    "name": tools.get(id).copied().unwrap_or(id), "response": { "result": text } } });
-                append(&mut contents, "user", "parts", vec![response]);
-            }
-            _ => append(&mut contents, "user", "parts", parts(&message["content"])),
+    },
+    call: |nth, call| {
+        let function = &call["function"];
+        let called = json!({ "name": function["name"], "args": arguments(function) });
+        // The first call of an answer carries the signature of all.
+        match nth {
+            0 => json!({ "functionCall": called, "thoughtSignature": NO_SIGNATURE }),
+            _ => json!({ "functionCall": called }),
         }
-    }
-    (system, contents)
-}
+    },
+    result: |_, tool, text| json!({ "functionResponse": { "name": tool, "response": { "result": text } } }),
+};
 
 /// Reads an answer or a piece of a streamed one, which have the same form; `place` is `message` or `delta`.
 pub(super) fn answer(value: Value, place: &str) -> Value {
@@ -141,24 +110,17 @@ pub(super) fn answer(value: Value, place: &str) -> Value {
         | "OTHER" => "error",
         _ => "content_filter",
     });
-    let mut wording = json!({ "content": text, "reasoning_content": reasoning });
-    if !calls.is_empty() {
-        wording["tool_calls"] = calls.into();
-    }
     json!({
         "model": value["modelVersion"],
-        "choices": [{ place: wording, "finish_reason": reason }],
+        "choices": [{ place: message(text, reasoning, calls), "finish_reason": reason }],
         "usage": usage,
     })
 }
 
 fn usage(usage: &Value) -> Value {
     let count = |name: &str| usage[name].as_u64().unwrap_or_default();
-    json!({
-        "prompt_tokens": count("promptTokenCount"),
-        "completion_tokens": count("candidatesTokenCount") + count("thoughtsTokenCount"),
-        "prompt_tokens_details": { "cached_tokens": count("cachedContentTokenCount") },
-    })
+    let received = [count("candidatesTokenCount"), count("thoughtsTokenCount")];
+    counted(&[count("promptTokenCount")], &received, count("cachedContentTokenCount"))
 }
 
 #[cfg(test)]

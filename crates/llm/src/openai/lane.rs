@@ -13,7 +13,7 @@ use crate::cleaning::{Cleaned, Cleaner};
 use crate::native::{self, Reader};
 use crate::repetition::Watch;
 use crate::types::{BROKEN, FILLED, REPEATED};
-use crate::{ChatRequest, ChatResponse, Error, TokenSink, Usage, bounds, fit, written_calls};
+use crate::{ChatRequest, ChatResponse, Error, TokenSink, Usage, bounds, fit, line, written_calls};
 use perihelion_clock as clock;
 use perihelion_http::reach;
 use perihelion_settings::config::ModelSettings;
@@ -23,6 +23,9 @@ use perihelion_settings::metrics;
 const DONE: &str = "[DONE]";
 
 const CUT_OFF: &str = "the answer was cut off: ";
+
+/// Characters of an endpoint's text in an error.
+const EXCERPT: usize = 400;
 
 /// Parts of refusals that no wait fixes, though their statuses are those of passing ones: a spent quota, what a local
 /// server was started without, what its model cannot do or its machine cannot hold.
@@ -310,7 +313,7 @@ impl Lane {
             Some(BROKEN) => "it was cut off before its end",
             _ if cut.is_some() || !is_empty => return Ok(response),
             _ if has_written_calls => "it is a tool call in the text, which cannot be made here",
-            _ if response.reasoning.is_some() => "it holds the model's reasoning and no answer",
+            _ if response.reasoning.is_some() => "it contains the model's reasoning and no answer",
             _ => "it is empty",
         };
         let error = self.malformed(reason);
@@ -388,9 +391,9 @@ impl Lane {
     fn clean(&self, text: &str) -> String {
         let key = self.settings.api_key.as_ref().map_or("", |key| key.expose_secret());
         let text = if key.is_empty() { text.to_owned() } else { text.replace(key, "[API key]") };
-        match wire::excerpt(&text) {
+        match line(&text, EXCERPT) {
             empty if empty.is_empty() => "(no message)".to_owned(),
-            line => line,
+            text => text,
         }
     }
 }

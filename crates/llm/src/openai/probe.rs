@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// Most tokens of an answer.
 const TOKENS: u32 = 64;
 
-/// Tokens that the tool of the probe takes at least where a prompt holds it.
+/// Tokens that the tool of the probe takes at least in a prompt.
 const OF_TOOL: u64 = 10;
 
 /// A red square of 32 pixels.

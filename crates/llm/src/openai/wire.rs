@@ -4,15 +4,15 @@ use std::collections::HashSet;
 
 use async_openai::types::chat::{
     ChatCompletionMessageToolCall, ChatCompletionMessageToolCalls, ChatCompletionTool,
-    ChatCompletionTools, FunctionCall, FunctionObject, Role,
+    ChatCompletionTools, FunctionCall, FunctionObject,
 };
 use serde_json::{Map, Value, json};
 
 use super::dialect::{Forms, JsonForm};
 use crate::types::{BROKEN, FILTERED, LENGTH};
 use crate::{
-    ChatMessage, ChatRequest, ChatResponse, MessageRole, OutputFormat, ToolCall, ToolSpec, Usage,
-    attached, bounds, line, prompts,
+    ChatMessage, ChatRequest, ChatResponse, OutputFormat, ToolCall, ToolSpec, Usage, attached,
+    bounds, prompts,
     schema::{self, sendable},
 };
 use perihelion_settings::config::{Inputs, ModelSettings, Protocol};
@@ -111,29 +111,20 @@ fn call(call: &ToolCall) -> Value {
 }
 
 fn message(message: &ChatMessage, takes: &Inputs) -> Value {
-    let mut object = Map::new();
-    let role = match message.role {
-        MessageRole::System => Role::System,
-        MessageRole::User => Role::User,
-        MessageRole::Assistant => Role::Assistant,
-        MessageRole::Tool => Role::Tool,
-    };
-    object.insert("role".into(), json!(role));
     let only_calls = message.content.is_empty() && !message.tool_calls.is_empty();
     let content = if only_calls {
         Value::Null
     } else {
         attached::content(&message.content, &message.attached, takes)
     };
-    object.insert("content".into(), content);
+    let mut object = json!({ "role": message.role, "content": content });
     if !message.tool_calls.is_empty() {
-        let calls: Vec<Value> = message.tool_calls.iter().map(call).collect();
-        object.insert("tool_calls".into(), calls.into());
+        object["tool_calls"] = message.tool_calls.iter().map(call).collect();
     }
     if let Some(id) = &message.tool_call_id {
-        object.insert("tool_call_id".into(), id.clone().into());
+        object["tool_call_id"] = id.clone().into();
     }
-    object.into()
+    object
 }
 
 /// Appends the schema to the first system message, or puts one in front.
@@ -358,9 +349,4 @@ pub(super) fn arguments(value: Value) -> Value {
         },
         other => other,
     }
-}
-
-/// Cuts a text to what fits into an error, on one line.
-pub(super) fn excerpt(text: &str) -> String {
-    line(text, 400)
 }

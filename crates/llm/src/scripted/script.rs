@@ -46,7 +46,7 @@ impl Script {
     }
 }
 
-/// When a reply is given; a condition that is absent holds.
+/// When a reply is given; an absent condition is met.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct Rule {
     /// `x-perihelion-role` of the request.

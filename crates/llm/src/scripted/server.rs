@@ -94,7 +94,7 @@ impl ScriptedServer {
         let _ = self.shared.arrived.subscribe().wait_for(|arrived| *arrived >= count).await;
     }
 
-    /// Stops the server: held and hanging requests are let go, and no task is left behind.
+    /// Stops the server: delayed and hanging requests end, and no task is left behind.
     pub async fn stop(mut self) {
         /// A client that keeps a half-read answer open must not keep the server.
         const GRACE: Duration = Duration::from_secs(2);

@@ -8,10 +8,10 @@ use serde_json::Value;
 
 use super::{stage::Stage, state::StageError};
 use crate::approval::{self, Decision};
-use crate::caller::{Caller, PendingCall};
+use crate::caller::Caller;
 use crate::{
     AgentError, CallRecord, CheckedCitations, ErrorKind, Sources, ToolReply, addresses::Shown,
-    check_citations, window,
+    check_citations, question, window,
 };
 use perihelion_engine::graph::State;
 use perihelion_mcp::ToolDefinition;
@@ -21,7 +21,6 @@ use perihelion_settings::metrics;
 const EVIDENCE_CHARS: usize = 6_000;
 
 struct Made {
-    tool: ToolDefinition,
     call_id: String,
     arguments: Value,
     reply: ToolReply,
@@ -49,19 +48,20 @@ impl<W: State> Stage<W> {
     ) -> Result<ToolReply, StageError> {
         let tainted_by = self.left.log.lock().tainted_by.clone();
         let caller = Caller { beside: Some(beside), ..self.caller() };
-        let made = self.make(caller, role, arguments, tainted_by).await?;
-        Ok(self.record(made))
+        let replies = self.make(caller, role, vec![arguments], &tainted_by).await?;
+        Ok(replies.into_iter().next().unwrap_or_default())
     }
 
     /// Makes several calls of one tool at once, with arguments that results or the task contain literally, and returns
     /// the replies in the order of the arguments; those that exceed the bound on calls are left out.
     ///
     /// These arguments do not come from a model of this agent, so open-world content does not hold up the calls. They
-    /// wait for a person if the tool itself needs an approval, or if a supervisor invented an address in its task. They
-    /// are recorded in their order, whichever ends first, so that a replay sees the same.
+    /// wait for a person if the tool itself needs an approval, or if a supervisor invented an address in its task; then
+    /// the person decides on all of them before the first is made. They are recorded in their order, whichever ends
+    /// first, so that a replay sees the same.
     ///
     /// # Errors
-    /// As [`Stage::call`], for the first call that could not be made.
+    /// As [`Stage::call`].
     pub async fn follow_all(
         &self,
         role: &str,
@@ -69,12 +69,11 @@ impl<W: State> Stage<W> {
     ) -> Result<Vec<ToolReply>, StageError> {
         // Without any left, the first one says so.
         let left = self.budget().tool_calls.max(1);
-        let calls = arguments
-            .into_iter()
-            .take(left)
-            .map(|arguments| self.make(self.caller(), role, arguments, Sources::default()));
-        let made: Vec<Made> = join_all(calls).await.into_iter().collect::<Result<_, _>>()?;
-        Ok(made.into_iter().map(|made| self.record(made)).collect())
+        let arguments: Vec<Value> = arguments.into_iter().take(left).collect();
+        if arguments.is_empty() {
+            return Ok(Vec::new());
+        }
+        self.make(self.caller(), role, arguments, &Sources::default()).await
     }
 
     fn caller(&self) -> Caller<'_> {
@@ -85,9 +84,9 @@ impl<W: State> Stage<W> {
         &self,
         caller: Caller<'_>,
         role: &str,
-        arguments: Value,
-        tainted_by: Sources,
-    ) -> Result<Made, StageError> {
+        arguments: Vec<Value>,
+        tainted_by: &Sources,
+    ) -> Result<Vec<ToolReply>, StageError> {
         let Some(tool) = self.job.tools.get(role) else {
             let message = format!("no tool of {} plays the role: {role}", self.job.server.name);
             return Err(AgentError::new(ErrorKind::Configuration, message).into());
@@ -96,43 +95,36 @@ impl<W: State> Stage<W> {
             let message = "the limit of tool calls for one task was reached";
             return Err(AgentError::new(ErrorKind::Budget, message).into());
         }
-        let answer = self.left.answers.fetch_add(1, Ordering::Relaxed) + 1;
-        let call_policies = caller.call_policies(std::iter::once(tool), answer).await?;
-        let tool = match call_policies.get(&tool.name) {
+        let first = self.left.answers.fetch_add(arguments.len(), Ordering::Relaxed) + 1;
+        let call_policies = caller.call_policies(std::iter::once(tool), first).await?;
+        let tool = &match call_policies.get(&tool.name) {
             Some(call_policy) => tool.under(*call_policy),
             None => tool.clone(),
         };
-        let decision = self.decision(&caller, &tool, &arguments, (&tainted_by, answer)).await?;
-        if decision == Some(Decision::Skipped) {
-            return Err(approval::not_waited(&caller.full_name(&tool)).into());
+        let shown = self.shown();
+        let mut wanted = Vec::new();
+        for arguments in &arguments {
+            wanted.push(caller.pending(&shown, tool, arguments).await?);
         }
-        if let Some(Decision::Approved { instruction: Some(text), .. }) = &decision {
-            self.take_in(text.clone()).await?;
+        let decisions = caller.ask_people(&wanted, tainted_by, first).await?;
+        if decisions.contains(&Some(Decision::Skipped)) {
+            return Err(approval::not_waited(&caller.full_name(tool)).into());
         }
-        let edited = decision.as_ref().and_then(Decision::edited).cloned();
-        let arguments = edited.clone().map_or(arguments, Value::Object);
-        let place = self.ctx.place();
-        let call_id = format!("{}/{}.{}.{answer}", self.job.assignment.id, place.step, place.task);
-        let reply = caller.perform(&tool, &call_id, &arguments, decision).await?;
-        let reply = ToolReply { edited, ..reply };
-        Ok(Made { tool, call_id, arguments, reply })
-    }
-
-    async fn decision(
-        &self,
-        caller: &Caller<'_>,
-        tool: &ToolDefinition,
-        arguments: &Value,
-        (tainted_by, answer): (&Sources, usize),
-    ) -> Result<Option<Decision>, StageError> {
-        let Value::Object(arguments) = arguments else { return Ok(None) };
-        let unknown = if caller.asks_about_addresses(tool) {
-            self.shown().unknown(&self.ctx, tool, arguments).await?
-        } else {
-            None
-        };
-        let wanted = [PendingCall { tool, arguments, unknown }];
-        Ok(caller.ask_people(&wanted, tainted_by, answer).await?.pop().flatten())
+        for instruction in decisions.iter().flatten().filter_map(Decision::instruction) {
+            self.take_in(instruction.clone()).await?;
+        }
+        let decided = arguments.into_iter().zip(decisions);
+        let calls = (first..).zip(decided).map(async |(number, (arguments, decision))| {
+            let edited = decision.as_ref().and_then(Decision::edited).cloned();
+            let arguments = edited.clone().map_or(arguments, Value::Object);
+            let place = self.ctx.place();
+            let task = &self.job.assignment.id;
+            let call_id = format!("{task}/{}.{}.{number}", place.step, place.task);
+            let reply = caller.perform(tool, &call_id, &arguments, decision).await?;
+            Ok(Made { call_id, arguments, reply: ToolReply { edited, ..reply } })
+        });
+        let made = question::all(join_all(calls).await)?;
+        Ok(made.into_iter().map(|made| self.record(tool, made)).collect())
     }
 
     /// Returns the known addresses: those that the agent saw when it began, and those of the calls recorded since.
@@ -146,14 +138,14 @@ impl<W: State> Stage<W> {
         shown
     }
 
-    fn record(&self, made: Made) -> ToolReply {
-        let Made { tool, call_id, arguments, reply } = made;
+    fn record(&self, tool: &ToolDefinition, made: Made) -> ToolReply {
+        let Made { call_id, arguments, reply } = made;
         let caller = self.caller();
-        let full_name = caller.full_name(&tool);
+        let full_name = caller.full_name(tool);
         let mut log = self.left.log.lock();
         log.note(&caller, (&full_name, call_id), &reply, tool.open_world);
         log.calls.push(CallRecord {
-            tool: tool.name,
+            tool: tool.name.clone(),
             arguments,
             output: window::clip(&reply.text, EVIDENCE_CHARS),
             is_error: reply.is_error,

@@ -13,13 +13,14 @@ mod state;
 
 pub use kind::Pipeline;
 pub use stage::{Budget, Stage};
-pub use state::{Ask, Clarification, StageError, StageResult, Step};
+pub use state::{Ask, StageError, StageResult, Step};
 pub use state::{Attempt, Outcome, PipelineState, PipelineUpdate};
 
 pub use super::{
     AgentError, Assignment, Chart, CheckedCitations, DependencyOutput, Entity, ErrorKind, Finding,
     Kind, QuoteLocation, Source, Table, ToolReply,
 };
+pub use crate::question::Clarification;
 pub use perihelion_llm::{Role, clip};
 
 pub(super) const REFLECT: &str = "reflect";

@@ -10,10 +10,10 @@ use schemars::JsonSchema;
 use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
-use super::state::{Ask, Clarification, StageError};
+use super::state::{Ask, StageError};
 use super::{PipelineState, PipelineUpdate};
 use crate::artifacts::{Artifacts, content_of};
-use crate::question;
+use crate::question::{self, Clarification};
 use crate::{
     AgentError, AgentEvent, AgentResult, Artifact, Assignment, ErrorKind, Instruction, Job, Result,
     Spent, Table, approval, assignment, caller::CallLog, remaining, window,
@@ -202,7 +202,7 @@ impl<W: State> Stage<W> {
         let mut spent = state.spent_in_turn();
         spent += self.ctx.state().spent;
         spent += *self.left.spent.lock();
-        let attempts = limits.max_reflections + 1;
+        let attempts = limits.max_reflections.saturating_add(1);
         let place = self.job.ctx.place();
         let most = remaining::tool_calls(state, &self.job.star.limits, place, attempts);
         let made = self.ctx.state().calls.len() + self.left.log.lock().calls.len();
@@ -295,14 +295,8 @@ impl<W: State> Stage<W> {
     pub fn keep(&self, name: &str, content: String) -> String {
         let key = format!("{}/{name}", self.job.assignment.id);
         let mut log = self.left.log.lock();
-        let artifact = Artifact {
-            source: self.job.agent.clone(),
-            preview: window::clip(&content, 1_000),
-            bytes: content.len(),
-            content: content.into(),
-            media_type: None,
-            tainted_by: log.tainted_by.clone(),
-        };
+        let preview = window::clip(&content, 1_000);
+        let artifact = Artifact::of_text(&self.job.agent, preview, content, &log.tainted_by);
         log.artifacts.made.insert(key.clone(), artifact);
         key
     }
@@ -335,8 +329,8 @@ impl<W: State> Stage<W> {
     /// # Errors
     /// [`StageError::Stop`] until it is answered: pass it on with `?`.
     pub async fn clarify(&self, clarification: Clarification) -> Result<String, StageError> {
-        let Clarification { question, options } = clarification;
-        Ok(question::clarify(&self.ctx, Some(&self.job.agent), &question, options).await?)
+        let agent = Some(self.job.agent.clone());
+        Ok(question::clarify(&self.ctx, Clarification { agent, ..clarification }).await?)
     }
 
     pub fn progress(&self, message: impl Into<String>) {

@@ -1,4 +1,4 @@
-//! The state of a pipeline, which holds that of its stages, and the steps by which these change it.
+//! The state of a pipeline, which contains that of its stages, and the steps that change it.
 
 use std::collections::BTreeMap;
 
@@ -205,26 +205,6 @@ impl From<llm::Error> for StageError {
 }
 
 pub type StageResult<W> = Result<Step<W>, StageError>;
-
-/// A question to the user, with possible answers if there are any.
-#[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Clarification {
-    pub question: String,
-    #[serde(default, skip_serializing_if = "Vec::is_empty")]
-    pub options: Vec<String>,
-}
-
-impl Clarification {
-    pub fn new(question: impl Into<String>) -> Self {
-        Self { question: question.into(), options: Vec::new() }
-    }
-
-    #[must_use]
-    pub fn option(mut self, option: impl Into<String>) -> Self {
-        self.options.push(option.into());
-        self
-    }
-}
 
 /// A request to a model: its role, stage, answer format and prompt.
 #[derive(Clone, Debug)]

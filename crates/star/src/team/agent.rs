@@ -8,9 +8,8 @@ use super::design::{MAX_DEPTH, Team, TeamDesign};
 use super::outcome::{nobody, opening_of, report_of, too_deep};
 use crate::{
     Agent, AgentCard, Assignment, GraphState, Kinds, Report, Result, Roster, ServerAgent,
-    StarParts, question, remaining, report::reported, roster::RecordedAgents, seen, star,
+    StarParts, breaker, question, remaining, report::reported, roster::RecordedAgents, seen, star,
 };
-use perihelion_engine::clock;
 use perihelion_engine::graph::{Context, Limits, Node, NodeEntry, NodeError, NodeOutput};
 use perihelion_engine::runner::Subgraph;
 use perihelion_mcp as mcp;
@@ -145,8 +144,7 @@ impl TeamNode {
             .map_err(|error| NodeError::failed("team", error))?;
         let limits =
             Limits { max_steps: parts.limits.max_steps + SPARE_STEPS, ..Limits::default() };
-        let now = ctx.port().unrecorded_now_micros();
-        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
+        let now = breaker::now_micros(ctx);
         let allowance = remaining::for_team(ctx.state(), &self.star.limits, ctx.place(), now);
         // It is a part of what the team begins with, so it stays what it was whenever the work continues.
         let opening = opening_of(ctx, assignment, allowance).await?;

@@ -10,7 +10,7 @@ use crate::approval::{self, Decision, Gated};
 use crate::{
     ARCHITECT, Agent, AgentCard, AgentError, Assignment, ErrorKind, Founder, GraphState, Report,
     Result, StarParts, TEAM_PREFIX, model::RecordedModel, pipeline::StageError, report::reported,
-    seen, window::one_line,
+    seen,
 };
 use perihelion_engine::graph::{
     Context, EffectClass, EffectFailure, EffectRequest, Node, NodeEntry, NodeOutput, Outcome,
@@ -244,7 +244,7 @@ pub async fn design(
 
 fn of_team(team: &TeamDesign) -> Value {
     let name = format!("{TEAM_PREFIX}{}", team.name);
-    json!({ "name": name, "description": one_line(&team.description, SHOWN_CHARS) })
+    json!({ "name": name, "description": llm::line(&team.description, SHOWN_CHARS) })
 }
 
 /// Returns the description of a server for the architect; without its own words if it reaches the open world.
@@ -254,12 +254,12 @@ fn entry(server: &ServerInfo) -> Value {
         if server.undeclared {
             tool.name.clone()
         } else {
-            format!("{}: {}", tool.name, one_line(&tool.description, SHOWN_CHARS))
+            format!("{}: {}", tool.name, llm::line(&tool.description, SHOWN_CHARS))
         }
     });
     json!({
         "name": server.name,
-        "description": one_line(&server.description, SHOWN_CHARS),
+        "description": llm::line(&server.description, SHOWN_CHARS),
         "tools": tools.collect::<Vec<_>>(),
     })
 }

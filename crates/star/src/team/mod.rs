@@ -17,7 +17,7 @@ pub use design::{Material, Team, TeamDesign, TeamMember, clean_name};
 pub use founding::Architect;
 pub use founding::{Brief, design};
 
-pub(super) const GONE: &str = "there is no team of this name any longer; create or import it again";
+pub(super) const GONE: &str = "there is no team of this name; create or import it again";
 
 pub const ARCHITECT: &str = "architect";
 

@@ -97,7 +97,8 @@ pub fn guarded(sql: &str, survey: &Survey) -> Result<String, Refusal> {
 /// Asks for the database's estimate, for the person who inspects the turn; its objections appear again when the
 /// statement runs.
 async fn plan(stage: &Stage<Turn>, sql: &str) -> Result<Option<String>, StageError> {
-    if !stage.has_tool("validate") {
+    // The last call is that of the statement.
+    if !stage.has_tool("validate") || stage.budget().tool_calls < 2 {
         return Ok(None);
     }
     let reply = stage.call("validate", json!({ "sql": sql })).await?;
@@ -212,7 +213,7 @@ async fn ask_newest(
     let sql = format!("SELECT MAX(\"{quoted}\") AS newest FROM {table}");
     let Ok(guarded) = guarded(&sql, survey) else { return Ok(None) };
     let sent = if survey.guards_itself { &sql } else { &guarded };
-    let Ok(table) = server::query(stage, sent, None).await? else { return Ok(None) };
+    let Some(table) = server::look_up(stage, sent).await? else { return Ok(None) };
     let value = table.rows.first().and_then(|row| row.first()).filter(|value| !value.is_null());
     Ok(value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
 }
@@ -232,8 +233,8 @@ async fn is_truncated(
     let dialect = surveyed(stage)?.dialect;
     let one_more = limit::bounded(guarded, dialect, PREVIEW_ROWS + 1);
     let count = format!("SELECT COUNT(*) AS n FROM ({one_more}) AS counted");
-    let counted = server::query(stage, &count, None).await?;
-    let rows = counted.ok().and_then(|table| number(table.rows.first()?.first()?));
+    let counted = server::look_up(stage, &count).await?;
+    let rows = counted.and_then(|table| number(table.rows.first()?.first()?));
     Ok(rows.is_some_and(|rows| rows > PREVIEW_ROWS as f64))
 }
 
@@ -255,7 +256,7 @@ async fn factors(stage: &Stage<Turn>, doubts: &[Doubt]) -> Result<Vec<Option<f64
 
 /// Returns how many times a row is counted.
 async fn factor(stage: &Stage<Turn>, probe: &str) -> Result<Option<f64>, StageError> {
-    let Ok(table) = server::query(stage, probe, None).await? else { return Ok(None) };
+    let Some(table) = server::look_up(stage, probe).await? else { return Ok(None) };
     let Some([joined, own, ..]) = table.rows.first().map(Vec::as_slice) else { return Ok(None) };
     let Some(own) = number(own) else { return Ok(None) };
     Ok(if own > 0.0 { number(joined).map(|joined| joined / own) } else { Some(1.0) })

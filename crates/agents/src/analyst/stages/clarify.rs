@@ -2,11 +2,12 @@
 
 use serde_json::json;
 
-use super::{surveyed, tables_in_short, with_question};
+use super::{answered, asked, surveyed, tables_in_short};
 use crate::analyst::MAX_ROUNDS;
-use crate::analyst::turn::{Answered, Turn, TurnUpdate};
-use crate::analyst::turn::{ClarificationAnswer, ClarifyingQuestion, Intent, IntentKind};
-use crate::pipeline::{Ask, Clarification, Finding, Role, Stage, StageResult, Step};
+use crate::analyst::turn::{
+    ClarificationAnswer, ClarifyingQuestion, Intent, IntentKind, Turn, TurnUpdate,
+};
+use crate::pipeline::{Clarification, Finding, Role, Stage, StageResult, Step};
 use perihelion_analysis::linking::Linker;
 
 /// Asks the user the model's questions, in at most five rounds; then proceeds, with the assumptions listed.
@@ -16,23 +17,14 @@ pub async fn clarify(stage: Stage<Turn>) -> StageResult<Turn> {
         return Ok(Step::next(TurnUpdate::new()));
     }
     let survey = surveyed(&stage)?;
-    let variables = with_question(
-        &stage,
-        json!({ "tables": tables_in_short(survey), "rounds_left": MAX_ROUNDS - rounds }),
-    );
-    let ask =
-        Ask::new(Role::Agent, "clarify", "clarification").prompt("analyst_clarify", variables);
-    let reply: ClarificationAnswer = stage.ask(ask).await?;
+    let more = json!({ "tables": tables_in_short(survey), "rounds_left": MAX_ROUNDS - rounds });
+    let reply: ClarificationAnswer =
+        asked(&stage, Role::Agent, ("clarify", "clarification"), more).await?;
     let update = TurnUpdate::new().assumptions(reply.assumptions);
     if !reply.needed || reply.questions.is_empty() {
         return Ok(Step::next(update));
     }
-    let put = put(&reply.questions);
-    let asked = put.question.clone();
-    let answer = stage.clarify(put).await?;
-    let mut answers = stage.state().answers.clone();
-    answers.push(Answered { question: asked, answer });
-    Ok(Step::goto("clarify", update.answers(answers).rounds(rounds + 1)))
+    Ok(Step::goto("clarify", answered(&stage, put(&reply.questions), update).await?))
 }
 
 /// Joins all questions; possible answers are separate if there is only one.
@@ -54,12 +46,8 @@ fn put(questions: &[ClarifyingQuestion]) -> Clarification {
 pub async fn intent(stage: Stage<Turn>) -> StageResult<Turn> {
     let survey = surveyed(&stage)?;
     let evidence = Linker::new(&survey.catalogue).rank(stage.query()).evidence;
-    let variables = with_question(
-        &stage,
-        json!({ "tables": tables_in_short(survey), "evidence": format!("{evidence:.2}") }),
-    );
-    let ask = Ask::new(Role::Classifier, "intent", "intent").prompt("analyst_intent", variables);
-    let intent: Intent = stage.ask(ask).await?;
+    let more = json!({ "tables": tables_in_short(survey), "evidence": format!("{evidence:.2}") });
+    let intent: Intent = asked(&stage, Role::Classifier, ("intent", "intent"), more).await?;
     let update = TurnUpdate::new().intent(Some(intent.clone()));
     Ok(match intent.intent {
         IntentKind::DataQa | IntentKind::AnalyticsReport => Step::next(update),
@@ -68,7 +56,7 @@ pub async fn intent(stage: Stage<Turn>) -> StageResult<Turn> {
             let tables: Vec<String> =
                 survey.catalogue.tables.iter().take(8).map(|table| table.name.shown()).collect();
             let text = format!(
-                "This cannot be answered from the database: {} It holds: {}.",
+                "This cannot be answered from the database: {} It has these tables: {}.",
                 sentence(&intent.reason),
                 tables.join(", ")
             );

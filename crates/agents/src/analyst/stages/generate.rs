@@ -3,12 +3,10 @@
 
 use serde_json::json;
 
-use super::{attempted, surveyed, with_question};
-use crate::analyst::turn::{
-    Answered, SqlDraft, SqlReview, SqlTriage, TriageDecision, Turn, TurnUpdate,
-};
+use super::{answered, asked, attempted, surveyed};
+use crate::analyst::turn::{SqlDraft, SqlReview, SqlTriage, TriageDecision, Turn, TurnUpdate};
 use crate::analyst::{MAX_ATTEMPTS, MAX_ROUNDS, panels};
-use crate::pipeline::{AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageResult, Step};
+use crate::pipeline::{AgentError, Clarification, ErrorKind, Role, Stage, StageResult, Step};
 use perihelion_analysis::Dialect;
 
 /// Returns the dialect in which the statement is written a second time.
@@ -22,17 +20,13 @@ pub fn secondary(primary: Dialect) -> Dialect {
 pub async fn generate(stage: Stage<Turn>) -> StageResult<Turn> {
     let survey = surveyed(&stage)?;
     stage.progress("writing SQL");
-    let variables = with_question(
-        &stage,
-        json!({
-            "dialect": survey.dialect.title(),
-            "secondary_dialect": secondary(survey.dialect).title(),
-            "pack": stage.state().pack,
-            "attempts": stage.state().attempts,
-        }),
-    );
-    let ask = Ask::new(Role::Agent, "generate", "sql_draft").prompt("analyst_generate", variables);
-    let draft: SqlDraft = stage.ask(ask).await?;
+    let more = json!({
+        "dialect": survey.dialect.title(),
+        "secondary_dialect": secondary(survey.dialect).title(),
+        "pack": stage.state().pack,
+        "attempts": stage.state().attempts,
+    });
+    let draft: SqlDraft = asked(&stage, Role::Agent, ("generate", "sql_draft"), more).await?;
     let mut assumptions = stage.state().assumptions.clone();
     for assumption in &draft.assumptions {
         if !assumptions.contains(assumption) {
@@ -45,17 +39,13 @@ pub async fn generate(stage: Stage<Turn>) -> StageResult<Turn> {
 /// Asks the reviewer; its objections lead back to writing, while attempts are left.
 pub async fn review(stage: Stage<Turn>) -> StageResult<Turn> {
     let state = stage.state();
-    let variables = with_question(
-        &stage,
-        json!({
-            "draft": state.draft,
-            "checked": state.checked,
-            "pack": state.pack,
-            "attempts": state.attempts,
-        }),
-    );
-    let ask = Ask::new(Role::Reflector, "review", "sql_review").prompt("analyst_review", variables);
-    let review: SqlReview = stage.ask(ask).await?;
+    let more = json!({
+        "draft": state.draft,
+        "checked": state.checked,
+        "pack": state.pack,
+        "attempts": state.attempts,
+    });
+    let review: SqlReview = asked(&stage, Role::Reflector, ("review", "sql_review"), more).await?;
     let mut reviews = state.reviews.clone();
     reviews.push(review.clone());
     let update = TurnUpdate::new().reviews(reviews);
@@ -79,17 +69,13 @@ pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
         return Err(failed(&stage, &state.triages, message));
     }
     let survey = surveyed(&stage)?;
-    let variables = with_question(
-        &stage,
-        json!({
-            "dialect": survey.dialect.title(),
-            "pack": state.pack,
-            "attempts": state.attempts,
-            "attempts_left": MAX_ATTEMPTS - state.attempts.len(),
-        }),
-    );
-    let ask = Ask::new(Role::Agent, "triage", "sql_triage").prompt("analyst_triage", variables);
-    let triage: SqlTriage = stage.ask(ask).await?;
+    let more = json!({
+        "dialect": survey.dialect.title(),
+        "pack": state.pack,
+        "attempts": state.attempts,
+        "attempts_left": MAX_ATTEMPTS - state.attempts.len(),
+    });
+    let triage: SqlTriage = asked(&stage, Role::Agent, ("triage", "sql_triage"), more).await?;
     let mut triages = state.triages.clone();
     triages.push(triage.clone());
     let update = TurnUpdate::new().triages(triages.clone());
@@ -103,11 +89,8 @@ pub async fn triage(stage: Stage<Turn>) -> StageResult<Turn> {
         },
         TriageDecision::AskClarification if state.rounds < MAX_ROUNDS => {
             let question = triage.question.unwrap_or(triage.reason);
-            let answer = stage.clarify(Clarification::new(question.clone())).await?;
-            let mut answers = state.answers.clone();
-            answers.push(Answered { question, answer });
-            let update = update.answers(answers).rounds(state.rounds + 1);
-            Ok(Step::goto("generate", update))
+            let question = Clarification::new(question);
+            Ok(Step::goto("generate", answered(&stage, question, update).await?))
         }
         TriageDecision::AskClarification | TriageDecision::Stop => {
             let message = format!("{} The database says: {error}", triage.reason);
@@ -122,7 +105,7 @@ fn failed(
     triages: &[SqlTriage],
     message: String,
 ) -> crate::pipeline::StageError {
-    stage.keep(panels::NAME, panels::of_failure(stage, triages));
+    stage.keep(panels::NAME, panels::of(stage.state(), triages, None));
     let details = json!({ "attempts": stage.state().attempts, "triages": triages });
     AgentError::new(ErrorKind::Query, message).with_details(details).into()
 }

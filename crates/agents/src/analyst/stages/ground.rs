@@ -14,6 +14,8 @@ const MAX_TABLES: usize = 12;
 const MAX_DESCRIBED: usize = 8;
 /// Most words of the question that are looked for in the data.
 const MAX_LOOKED_UP: usize = 4;
+/// Calls of tools that are left for the statement, its checks and its repair.
+const LEFT: usize = 4;
 
 /// Makes the pack, with an id on every piece.
 pub async fn ground(stage: Stage<Turn>) -> StageResult<Turn> {
@@ -87,7 +89,7 @@ async fn look_up(
     if !stage.has_tool("find_values") {
         return Ok((lines, found_in));
     }
-    for word in names_in(question).into_iter().take(MAX_LOOKED_UP) {
+    for word in names_in(question).into_iter().take(MAX_LOOKED_UP.min(spare(stage))) {
         let reply = stage.call("find_values", json!({ "text": word })).await?;
         let found = reply.structured.unwrap_or_default();
         let values = found.get("values").and_then(Value::as_array).cloned().unwrap_or_default();
@@ -104,6 +106,11 @@ async fn look_up(
         }
     }
     Ok((lines, found_in))
+}
+
+/// Returns how many calls of tools may be made before the statement.
+fn spare(stage: &Stage<Turn>) -> usize {
+    stage.budget().tool_calls.saturating_sub(LEFT)
 }
 
 /// Returns quoted and capitalized words of a question, except its first word.
@@ -146,7 +153,8 @@ async fn describe(stage: &Stage<Turn>, pack: &mut Pack) -> Result<(), StageError
     if !stage.has_tool("describe") {
         return Ok(());
     }
-    let tables: Vec<String> = pack.suggested_tables.iter().take(MAX_DESCRIBED).cloned().collect();
+    let most = MAX_DESCRIBED.min(spare(stage));
+    let tables: Vec<String> = pack.suggested_tables.iter().take(most).cloned().collect();
     for table in tables {
         let reply = stage.call("describe", json!({ "table": table })).await?;
         let Some(described) = reply.structured.filter(|_| !reply.is_error) else { continue };

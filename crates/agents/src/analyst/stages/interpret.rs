@@ -2,10 +2,10 @@
 
 use serde_json::json;
 
-use super::{surveyed, tables_in_short, with_question};
+use super::{asked, surveyed, tables_in_short};
 use crate::analyst::panels;
 use crate::analyst::turn::{Checked, Doubt, IntentKind, Interpretation, Preview, Turn, TurnUpdate};
-use crate::pipeline::{Ask, Chart, Finding, Role, Source, Stage, StageResult, Step, Table};
+use crate::pipeline::{Chart, Finding, Role, Source, Stage, StageResult, Step, Table};
 use perihelion_analysis::chart;
 use perihelion_analysis::numbers::{self, Number, Origin};
 
@@ -16,22 +16,19 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
     let report =
         state.intent.as_ref().is_some_and(|intent| intent.intent == IntentKind::AnalyticsReport);
     let tables = general.then(|| surveyed(&stage).map(tables_in_short)).transpose()?;
-    let variables = with_question(
-        &stage,
-        json!({
-            "preview": state.preview,
-            "sql": state.checked.as_ref().map(|checked| &checked.sql),
-            "warnings": state.preview.as_ref().zip(state.checked.as_ref()).map(|(preview, checked)| cautions(preview, checked)),
-            "report": report,
-            "tables": tables,
-        }),
-    );
-    let ask =
-        Ask::new(Role::Agent, "interpret", "interpretation").prompt("analyst_interpret", variables);
-    let reply: Interpretation = stage.ask(ask).await?;
-    let asked = asked(&stage);
+    let seen = state.preview.as_ref().zip(state.checked.as_ref());
+    let more = json!({
+        "preview": state.preview,
+        "sql": state.checked.as_ref().map(|checked| &checked.sql),
+        "warnings": seen.map(|(preview, checked)| cautions(preview, checked)),
+        "report": report,
+        "tables": tables,
+    });
+    let reply: Interpretation =
+        asked(&stage, Role::Agent, ("interpret", "interpretation"), more).await?;
+    let given = given(&stage);
     let Some(mut preview) = state.preview.clone() else {
-        let known = asked + &tables.unwrap_or_default();
+        let known = given + &tables.unwrap_or_default();
         let numbers = numbers::check(&reply.answer, &known, &[], &[]);
         let (text, confidence) = match unsupported(&numbers) {
             Some(note) => (format!("{}\n\n{note}", reply.answer.trim()), 0.4),
@@ -40,13 +37,13 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
         return Ok(Step::done(Finding::text(text).confidence(confidence)));
     };
     let words = format!("{}\n{}", reply.answer, reply.highlights.join("\n"));
-    preview.numbers = numbers::check(&words, &asked, &preview.columns, &preview.rows);
+    preview.numbers = numbers::check(&words, &given, &preview.columns, &preview.rows);
     let checked = state.checked.clone().unwrap_or_default();
     let draw = |wanted| chart::draw(wanted, &preview.columns, &preview.rows);
     let drawn = reply.chart.as_ref().map(draw).transpose();
     let mut notes = notes(&stage, &preview, &checked);
     notes.extend(drawn.as_ref().err().map(|error| format!("No chart was drawn: {error}")));
-    let key = stage.keep(panels::NAME, panels::of(&stage, &preview, &reply));
+    let key = stage.keep(panels::NAME, panels::of(state, &state.triages, Some((&preview, &reply))));
     let mut text = reply.answer.trim().to_owned();
     for highlight in &reply.highlights {
         text.push_str(&format!("\n- {}", highlight.trim()));
@@ -82,7 +79,7 @@ pub async fn interpret(stage: Stage<Turn>) -> StageResult<Turn> {
 }
 
 /// Returns all texts of the user, whose numbers an answer can contain.
-fn asked(stage: &Stage<Turn>) -> String {
+fn given(stage: &Stage<Turn>) -> String {
     let mut text = format!("{}\n{}", stage.task(), stage.request());
     for answered in &stage.state().answers {
         text.push_str(&format!("\n{}", answered.answer));

@@ -15,11 +15,15 @@ pub use generate::{generate, review, triage};
 pub use ground::ground;
 pub use interpret::interpret;
 
+use schemars::JsonSchema;
+use serde::de::DeserializeOwned;
 use serde_json::{Value, json};
 
 use super::server;
-use super::turn::{Attempt, Survey, Turn, TurnUpdate};
-use crate::pipeline::{AgentError, ErrorKind, Stage, StageError, StageResult, Step};
+use super::turn::{Answered, Attempt, Survey, Turn, TurnUpdate};
+use crate::pipeline::{
+    AgentError, Ask, Clarification, ErrorKind, Role, Stage, StageError, StageResult, Step,
+};
 
 fn surveyed(stage: &Stage<Turn>) -> Result<&Survey, StageError> {
     stage.state().survey.as_ref().ok_or_else(|| {
@@ -31,6 +35,31 @@ fn attempted(stage: &Stage<Turn>, sql: &str, by: &str, error: &str) -> Vec<Attem
     let mut attempts = stage.state().attempts.clone();
     attempts.push(Attempt { sql: sql.to_owned(), by: by.to_owned(), error: error.to_owned() });
     attempts
+}
+
+/// Asks a model about the question, by the template of a stage; the answer has the schema of that name.
+async fn asked<T: JsonSchema + DeserializeOwned + 'static>(
+    stage: &Stage<Turn>,
+    role: Role,
+    (name, schema): (&str, &str),
+    more: Value,
+) -> Result<T, StageError> {
+    let prompt = with_question(stage, more);
+    stage.ask(Ask::new(role, name, schema).prompt(format!("analyst_{name}"), prompt)).await
+}
+
+/// Asks the user, and adds the answer to an update.
+async fn answered(
+    stage: &Stage<Turn>,
+    clarification: Clarification,
+    update: TurnUpdate,
+) -> Result<TurnUpdate, StageError> {
+    let state = stage.state();
+    let question = clarification.question.clone();
+    let answer = stage.clarify(clarification).await?;
+    let mut answers = state.answers.clone();
+    answers.push(Answered { question, answer });
+    Ok(update.answers(answers).rounds(state.rounds + 1))
 }
 
 fn with_question(stage: &Stage<Turn>, more: Value) -> Value {

@@ -102,7 +102,7 @@ impl Review {
                 },
                 allowed: &["approve", "reject"],
             }),
-            Question::Elicitation(_) | Question::Clarification { .. } | Question::Other(_) => None,
+            Question::Elicitation(_) | Question::Clarification(_) | Question::Other(_) => None,
         }
     }
 }
