@@ -7,6 +7,8 @@ use sqlparser::ast::{
     FunctionArguments, Ident, Query, Visit, Visitor,
 };
 
+use crate::syntax::lists;
+
 /// Aggregates that a repeated row changes, and that equal values do not change under DISTINCT.
 const OF_VALUES: &str = "
     array_agg count count_big group_concat json_agg json_group_array json_group_object json_object_agg
@@ -29,7 +31,7 @@ const UNCHANGED: &str = "
 
 fn is_in(list: &str, function: &Function) -> bool {
     let last = function.name.0.last().and_then(|part| part.as_ident());
-    last.is_some_and(|name| list.split_whitespace().any(|one| name.value.eq_ignore_ascii_case(one)))
+    last.is_some_and(|name| lists(list, &name.value))
 }
 
 pub fn is_aggregate(function: &Function) -> bool {
