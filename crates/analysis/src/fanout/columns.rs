@@ -4,7 +4,7 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Query, Visit, Visitor,
+    FunctionArguments, Ident, Query, SelectItem, Visit, Visitor,
 };
 
 use crate::syntax::lists;
@@ -133,11 +133,16 @@ impl Found<Vec<Ident>> {
 }
 
 impl Found<Function> {
-    pub fn calls() -> Self {
-        Self::new(|expr| match expr {
+    /// Collects the calls in a select list.
+    pub fn calls_of(items: &[SelectItem]) -> Self {
+        let mut calls = Self::new(|expr| match expr {
             Expr::Function(function) => Some(function.clone()),
             _ => None,
-        })
+        });
+        for item in items {
+            let ControlFlow::Continue(()) = item.visit(&mut calls);
+        }
+        calls
     }
 }
 
