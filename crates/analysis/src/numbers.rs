@@ -11,9 +11,9 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "from", content = "how")]
 pub enum Origin {
-    /// It stands in a cell, as it is or rounded.
+    /// It is in a cell, exactly or rounded.
     Result,
-    /// It stands in the question.
+    /// It is in the question.
     Question,
     /// It follows from cells, by the arithmetic named.
     Computed(String),
