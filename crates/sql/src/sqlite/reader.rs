@@ -92,7 +92,8 @@ impl Reader {
                     Ok(())
                 })
             })
-            .connect_with(options)
+            // A remembered statement has the columns of before its tables were altered.
+            .connect_with(options.statement_cache_capacity(0))
             .await
             .map_err(connect)?;
         let only = only
