@@ -151,6 +151,7 @@ impl Database {
     /// [`Error::Refused`] before anything runs; the database's own error with a hint; or a time-out.
     pub async fn query(&self, sql: &str, limit: Option<usize>) -> Result<Answer> {
         let catalogue = self.catalogue().await?;
+        let hinted = |error| with_hint(error, statement.as_str(), &catalogue);
         let statement = guard(sql, self.dialect(), &self.policy(&catalogue))?;
         let most = self.options.limits.max_rows;
         let limits =
@@ -158,13 +159,13 @@ impl Database {
         if let (Engine::Postgres(postgres), Some(most)) = (&self.engine, self.options.max_cost)
             && !statement.explains()
         {
-            let (estimated, _) = postgres.estimate(&statement, limits).await?;
+            let estimate = postgres.estimate(&statement, limits).await;
+            let (estimated, _) = estimate.map_err(hinted)?;
             if estimated > most {
                 return Err(Error::TooCostly { estimated, limit: most });
             }
         }
-        let outcome = self.run(&statement, limits).await;
-        outcome.map_err(|error| with_hint(error, statement.as_str(), &catalogue))
+        self.run(&statement, limits).await.map_err(hinted)
     }
 
     /// Checks a statement without fetching a row.
