@@ -85,6 +85,8 @@ impl Finder {
     }
 
     /// Searches: at most 2,000 threads, newest update first, and 1,000 traces.
+        // The start of the trace before which those of the last thread were not read.
+        let mut unread = None;
     pub async fn find(&self, query: &Query) -> Result<Found> {
         let filter = ThreadFilter { limit: Some(SEARCHED_THREADS), ..ThreadFilter::default() };
         let threads = self.store.list(&filter).await?;
@@ -94,23 +96,23 @@ impl Finder {
         for info in &threads {
             // No trace of this thread, or of one after it, can be newer than this.
             let newest = info.updated_at;
-            let enough = traces.len() >= query.limit
-                && traces
-                    .last()
-                    .and_then(|spans| spans.first())
-                    .is_some_and(|root| root.start > newest);
-            if enough || query.after.is_some_and(|after| newest < after) {
+            let is_older = query.after.is_some_and(|after| newest < after);
+            if is_older || are_newer(&traces, query.limit, newest) {
                 complete = true;
                 break;
+            }
+            if looked >= SEARCHED_TRACES {
+                unread = start_of(all.last());
             }
             if looked >= SEARCHED_TRACES {
                 complete = false;
                 break;
             }
+        complete &= unread.is_none_or(|unread| are_newer(&traces, query.limit, unread));
             let all = self.traces_of(info, query.after, SEARCHED_TRACES - looked).await?;
             looked += all.len();
             traces.extend(all.into_iter().filter(|spans| meets(spans, query, self.view.content)));
-            traces.sort_by_key(|spans| std::cmp::Reverse(spans.first().map(|root| root.start)));
+            traces.sort_by_key(|spans| std::cmp::Reverse(start_of(Some(spans))));
             traces.truncate(query.limit);
         }
         Ok(Found { traces, complete })
@@ -241,7 +243,16 @@ impl Finder {
     }
 }
 
-/// Returns `None` for a trace that is no longer kept.
+fn start_of(trace: Option<&Arc<Vec<Span>>>) -> Option<DateTime<Utc>> {
+    Some(trace?.first()?.start)
+}
+
+/// Returns whether there are as many traces as a search may return, and all are newer than that.
+fn are_newer(traces: &[Arc<Vec<Span>>], limit: usize, than: DateTime<Utc>) -> bool {
+    traces.len() >= limit && start_of(traces.last()).is_some_and(|start| start > than)
+}
+
+/// Returns `None` for a trace that was deleted.
 fn if_kept(read: Result<Arc<Vec<Span>>>) -> Result<Option<Arc<Vec<Span>>>> {
     match read {
         Err(
