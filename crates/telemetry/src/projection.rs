@@ -77,7 +77,7 @@ fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result
     let mut before = rows.steps.iter().rfind(|step| step.seq < group.first_step);
     let of_group = |step: &&StepRow| (group.first_step..=group.last_step).contains(&step.seq);
     for step in rows.steps.iter().filter(of_group) {
-        // Between a crash and the run that continues with it nobody worked.
+        // No work was done between a crash and the run that continues after it.
         let run = group.runs.iter().find(|run| run.id == step.run);
         let began = run.map_or(began, |run| run.started_at.max(began));
         let start = before.map_or(began, |before| before.at.max(began)).min(step.at);
@@ -91,7 +91,7 @@ fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result
 
 /// Draws the part of a subgraph's thread in this trace, below the span of the node that ran it.
 ///
-/// Its runs that began while the trace was the newest are in it; a part that is no longer kept is left out.
+/// Its runs that began while the trace was the newest are in it; a part that was deleted is left out.
 pub(super) fn nested(
     builder: &mut SpanBuilder<'_>,
     node: &str,
@@ -179,7 +179,7 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
             kind: "previous_run",
         }
     };
-    // Within a subgraph, the outer root tells of the trace before.
+    // Within a subgraph, the outer root has the link to the previous trace.
     let previous = group.previous.filter(|_| builder.within.is_none());
     Span {
         parent: builder.parent,

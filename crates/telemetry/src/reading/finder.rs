@@ -27,7 +27,7 @@ const SAMPLED_TRACES: usize = 100;
 /// Threads among which a trace is looked for by its id alone.
 const ID_THREADS: u32 = 20_000;
 
-/// Newest runs of each, at most: an imported thread says itself how often it was claimed.
+/// Newest runs of each, at most: an imported thread can claim any number of runs.
 const ID_RUNS: usize = 10_000;
 
 /// The search: traces with a span that meets all conditions.
@@ -67,12 +67,6 @@ pub struct Finder {
     kept: Mutex<Kept>,
 }
 
-impl std::fmt::Debug for Finder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Finder").field("view", &self.view).finish_non_exhaustive()
-    }
-}
-
 impl Finder {
     /// Makes a finder; `view` selects the content of spans and the unit of a trace ID, `labels` are added to every
     /// trace.
@@ -85,14 +79,14 @@ impl Finder {
     }
 
     /// Searches: at most 2,000 threads, newest update first, and 1,000 traces.
-        // The start of the trace before which those of the last thread were not read.
-        let mut unread = None;
     pub async fn find(&self, query: &Query) -> Result<Found> {
         let filter = ThreadFilter { limit: Some(SEARCHED_THREADS), ..ThreadFilter::default() };
         let threads = self.store.list(&filter).await?;
         let mut complete = threads.len() < SEARCHED_THREADS as usize;
         let mut traces: Vec<Arc<Vec<Span>>> = Vec::new();
         let mut looked = 0;
+        // The start of the trace before which those of the last thread were not read.
+        let mut unread = None;
         for info in &threads {
             // No trace of this thread, or of one after it, can be newer than this.
             let newest = info.updated_at;
@@ -102,19 +96,19 @@ impl Finder {
                 break;
             }
             if looked >= SEARCHED_TRACES {
-                unread = start_of(all.last());
-            }
-            if looked >= SEARCHED_TRACES {
                 complete = false;
                 break;
             }
-        complete &= unread.is_none_or(|unread| are_newer(&traces, query.limit, unread));
             let all = self.traces_of(info, query.after, SEARCHED_TRACES - looked).await?;
             looked += all.len();
+            if looked >= SEARCHED_TRACES {
+                unread = start_of(all.last());
+            }
             traces.extend(all.into_iter().filter(|spans| meets(spans, query, self.view.content)));
             traces.sort_by_key(|spans| std::cmp::Reverse(start_of(Some(spans))));
             traces.truncate(query.limit);
         }
+        complete &= unread.is_none_or(|unread| are_newer(&traces, query.limit, unread));
         Ok(Found { traces, complete })
     }
 
@@ -136,14 +130,12 @@ impl Finder {
         if self.view.scope == TraceScope::Thread {
             return Ok(self.traces_of(&info, None, SEARCHED_TRACES).await?.pop());
         }
-        let run = match run {
-            Some(run) => run,
-            None => match self.store.runs(thread).await?.last() {
-                Some(newest) => newest.number,
-                None => return Ok(None),
-            },
+        let newest = match run {
+            Some(run) => Some(run),
+            None => self.store.runs(thread).await?.last().map(|run| run.number),
         };
-        self.one(&info, run).await
+        let Some(run) = newest else { return Ok(None) };
+        if_kept(self.trace(&info, run).await)
     }
 
     /// Lists the kinds of spans in the newest hundred traces.
@@ -217,11 +209,6 @@ impl Finder {
             return Ok(vec![Arc::new(spans.collect())]);
         }
         Ok(traces)
-    }
-
-    /// Reads the trace of a run; `None` if its steps were deleted.
-    async fn one(&self, info: &ThreadInfo, run: u32) -> Result<Option<Arc<Vec<Span>>>> {
-        if_kept(self.trace(info, run).await)
     }
 
     async fn trace(&self, info: &ThreadInfo, run: u32) -> Result<Arc<Vec<Span>>> {
