@@ -11,9 +11,9 @@ use serde_json::Value;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 #[serde(rename_all = "snake_case", tag = "from", content = "how")]
 pub enum Origin {
-    /// It is in a cell, exactly or rounded.
+    /// It stands in a cell, as it is or rounded.
     Result,
-    /// It is in the question.
+    /// It stands in the question.
     Question,
     /// It follows from cells, by the arithmetic named.
     Computed(String),

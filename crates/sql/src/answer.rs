@@ -60,12 +60,10 @@ impl Collector {
         true
     }
 
-    /// Returns whether the result has no columns.
-    pub fn is_empty(&self) -> bool {
+    pub fn has_no_columns(&self) -> bool {
         self.answer.columns.is_empty()
     }
 
-    /// Returns the answer to a query that began at that moment.
     pub fn finish(self, started: Instant) -> Answer {
         let row_count = self.answer.rows.len();
         let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);

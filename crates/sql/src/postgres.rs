@@ -196,7 +196,7 @@ async fn fetch(
         wrap(sql, types.len(), limits)
     };
     let mut collector = Collector::new(names, limits);
-    if collector.is_empty() {
+    if collector.has_no_columns() {
         return Ok(collector);
     }
     let mut rows = sqlx::query(AssertSqlSafe(text)).persistent(false).fetch(connection);

@@ -34,7 +34,7 @@ pub struct Chart {
     /// The column of numbers.
     #[schemars(length(max = 100))]
     pub y: String,
-    /// A column that distinguishes several lines or bars.
+    /// A column that tells several lines or bars apart.
     #[schemars(length(max = 100))]
     pub series: Option<String>,
     #[schemars(length(max = 200))]

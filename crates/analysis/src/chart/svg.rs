@@ -55,8 +55,7 @@ fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
 }
 
-/// Draws a level line across the plane.
-fn level(out: &mut String, y: f64, stroke: &str) {
+fn level_line(out: &mut String, y: f64, stroke: &str) {
     let right = WIDTH - RIGHT;
     let _ = writeln!(
         out,
@@ -64,8 +63,7 @@ fn level(out: &mut String, y: f64, stroke: &str) {
     );
 }
 
-/// Draws the small square of a color beside its name.
-fn key(out: &mut String, x: f64, y: f64, at: usize) {
+fn color_key(out: &mut String, x: f64, y: f64, at: usize) {
     let fill = colour(at);
     let _ = writeln!(
         out,
@@ -123,10 +121,10 @@ impl<'a> Plane<'a> {
         let steps = ((self.high - self.low) / self.step).round() as u32;
         for value in (0..=steps).map(|at| self.low + f64::from(at) * self.step) {
             let y = self.y(value);
-            level(out, y, "#dddddd");
+            level_line(out, y, "#dddddd");
             text(out, LEFT - 8.0, y + 4.0, "end", &short(value, self.step), "");
         }
-        level(out, self.y(0.0_f64.clamp(self.low, self.high)), "#333333");
+        level_line(out, self.y(0.0_f64.clamp(self.low, self.high)), "#333333");
         // As many labels as there is room for, the first and the last among them.
         let every = (self.values.labels.len() as f64 / 24.0).ceil().max(1.0) as usize;
         let slanted = self.values.labels.iter().map(|label| label.chars().count()).max();
@@ -248,7 +246,7 @@ fn pie(out: &mut String, values: &Values) {
         }
         angle = end;
         let y = 64.0 + at as f64 * 15.0;
-        key(out, 430.0, y - 9.0, at);
+        color_key(out, 430.0, y - 9.0, at);
         let words =
             format!("{} — {} ({:.1} %)", point.x, short(point.y, point.y / 1_000.0), share * 100.0);
         text(out, 446.0, y, "start", &words, "");
@@ -260,7 +258,7 @@ fn legend(out: &mut String, series: &[String]) {
     let most = (((width - 28.0) / 7.0) as usize).clamp(4, 16);
     let mut x = LEFT;
     for (at, name) in series.iter().enumerate() {
-        key(out, x, 32.0, at);
+        color_key(out, x, 32.0, at);
         let name: String = name.chars().take(most).collect();
         text(out, x + 14.0, 41.0, "start", &name, "");
         x += 28.0 + name.chars().count() as f64 * 7.0;

@@ -133,7 +133,6 @@ impl Found<Vec<Ident>> {
 }
 
 impl Found<Function> {
-    /// Collects the calls in a select list.
     pub fn calls_of(items: &[SelectItem]) -> Self {
         let mut calls = Self::new(|expr| match expr {
             Expr::Function(function) => Some(function.clone()),

@@ -23,7 +23,7 @@ const MAX_JOINS: usize = 4;
 /// One step from a table to another.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize, JsonSchema)]
 pub struct Join {
-    /// The table whose columns refer to the other one.
+    /// The table that holds the reference.
     pub table: String,
     pub columns: Vec<String>,
     /// The table that is referred to.
@@ -182,7 +182,6 @@ impl<'a> JoinGraph<'a> {
         [self.edges[edge].from, self.edges[edge].to]
     }
 
-    /// Adds the tables of some edges to a list that has each once.
     fn add_ends(&self, edges: &[usize], tables: &mut Vec<usize>) {
         for end in edges.iter().flat_map(|edge| self.ends(*edge)) {
             if !tables.contains(&end) {

@@ -16,7 +16,6 @@ pub const NAMES: &str = "
     open output pivot prewhere qualify sample semi settings sort start top unpivot view xor
 ";
 
-/// Words that are plain names in SQLite alone.
 pub const NAMES_IN_SQLITE: &str = "
     array convert current_user extract interval lateral localtime localtimestamp overlay position
     prior session_user struct try_convert user

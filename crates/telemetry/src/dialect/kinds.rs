@@ -145,7 +145,6 @@ impl Attributes {
         }
     }
 
-    /// Writes the request and the answer of a model call.
     fn conversation(&mut self, about: &About) {
         let About::Chat { input, output, calls, finish_reason, .. } = about else { return };
         if let Some(request) = input {

@@ -18,10 +18,8 @@ mod text;
 use names as n;
 pub use text::CONTENT_BYTES;
 
-/// The names of a verdict.
 const JUDGED: [&str; 2] = [n::REFLECTION_STATUS, n::LF_REFLECTION];
 
-/// The names of the calls of tools.
 const USED: [&str; 2] = [n::TOOL_USAGE, n::LF_TOOL_USAGE];
 
 struct Attributes {

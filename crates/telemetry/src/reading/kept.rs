@@ -21,8 +21,7 @@ type Place = (ThreadId, u32);
 
 #[derive(Debug)]
 struct Trace {
-    /// When its thread was updated last.
-    updated: DateTime<Utc>,
+    thread_updated: DateTime<Utc>,
     spans: Arc<Vec<Span>>,
     bytes: usize,
 }
@@ -40,12 +39,12 @@ impl Kept {
     /// Returns a kept trace, if its thread has not been touched since.
     pub(super) fn get(&self, place: Place, updated: DateTime<Utc>) -> Option<Arc<Vec<Span>>> {
         let trace = self.traces.get(&place)?;
-        (trace.updated == updated).then(|| Arc::clone(&trace.spans))
+        (trace.thread_updated == updated).then(|| Arc::clone(&trace.spans))
     }
 
     pub(super) fn keep(&mut self, place: Place, updated: DateTime<Utc>, spans: &Arc<Vec<Span>>) {
         let bytes = spans.iter().map(size).sum();
-        let trace = Trace { updated, spans: Arc::clone(spans), bytes };
+        let trace = Trace { thread_updated: updated, spans: Arc::clone(spans), bytes };
         self.bytes += bytes;
         match self.traces.insert(place, trace) {
             Some(older) => self.bytes -= older.bytes,

@@ -54,7 +54,6 @@ pub(super) enum RefusalKind {
     Absent,
 }
 
-/// The connection for one signal.
 #[derive(Debug)]
 pub(super) enum Wire {
     Http(Http),
