@@ -69,7 +69,7 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn same(self, known: &str, folded: &str) -> bool {
+    pub fn same(self, known: &str, folded: &str) -> bool {
         match self {
             Self::Postgres => known == folded,
             _ => known.eq_ignore_ascii_case(folded),

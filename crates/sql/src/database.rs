@@ -267,12 +267,9 @@ impl Database {
 
     /// Returns whether an operator's name means the table: exactly on Postgres, where case matters.
     fn means(&self, table: &TableName, name: &str) -> bool {
-        let same = |a: &str, b: &str| match self.dialect() {
-            Dialect::Postgres => a == b,
-            _ => a.eq_ignore_ascii_case(b),
-        };
-        (table.unqualified && same(&table.name, name))
-            || same(&format!("{}.{}", table.schema, table.name), name)
+        let same = |known: &str| self.dialect().same(known, name);
+        (table.unqualified && same(&table.name))
+            || same(&format!("{}.{}", table.schema, table.name))
     }
 
     async fn check(&self) -> Result<()> {

@@ -8,8 +8,10 @@ use super::task::{Work, spent, tool_counts, wording};
 use super::{
     About, Error, Labels, Link, Reason, Result, Rows, RunOfTrace, Span, SpanId, Status, Which, read,
 };
-use perihelion_engine::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow, Store};
-use perihelion_engine::graph::{Frontier, StoredWrite, Target};
+use perihelion_engine::checkpoint::{
+    EffectKind, EffectRow, RunRow, RunStatus, StepKind, StepRow, Store,
+};
+use perihelion_engine::graph::{END, StoredWrite, Target};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
 use perihelion_settings::config::TraceScope;
@@ -143,7 +145,7 @@ fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
 }
 
 fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
-    let mark = |run: &perihelion_engine::checkpoint::RunRow| RunOfTrace {
+    let mark = |run: &RunRow| RunOfTrace {
         number: run.number,
         status: run.status,
         started_at: run.started_at,
@@ -171,7 +173,7 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
             Status::Error { message: why.unwrap_or_else(|| "the run failed".to_owned()) }
         }
     };
-    let link = |run: &perihelion_engine::checkpoint::RunRow| {
+    let link = |run: &RunRow| {
         let first = Group::of(rows, run.number).map_or(run.number, |group| group.first().number);
         Link {
             trace_id: trace_id(builder.thread, first, builder.view.scope),
@@ -211,7 +213,8 @@ fn committed(
     effects: &Effects<'_>,
 ) -> Result<()> {
     let written: Vec<WrittenRow> = step.written()?.into_iter().map(WrittenRow::from).collect();
-    let next = nodes(&step.frontier()?);
+    let frontier = step.frontier()?;
+    let next = unique(frontier.tasks.iter().map(|task| task.node.as_str()));
     if step.kind == StepKind::Input {
         if let (Some(one), Some(root)) = (written.first(), builder.spans.first_mut())
             && let About::Workflow { question, labels, .. } = &mut root.about
@@ -329,10 +332,6 @@ fn of_task<'a>(effects: &[&'a EffectRow], step: u64, task: u32) -> Vec<&'a Effec
     mine
 }
 
-fn nodes(frontier: &Frontier) -> Vec<String> {
-    unique(frontier.tasks.iter().map(|task| task.node.as_str()))
-}
-
 fn targets_of(targets: &[Target]) -> Vec<String> {
     or_end(unique(targets.iter().filter_map(|target| match target {
         Target::Node(node) | Target::Send { node, .. } => Some(node.as_str()),
@@ -341,7 +340,7 @@ fn targets_of(targets: &[Target]) -> Vec<String> {
 }
 
 fn or_end(nodes: Vec<String>) -> Vec<String> {
-    if nodes.is_empty() { vec![perihelion_engine::graph::END.to_owned()] } else { nodes }
+    if nodes.is_empty() { vec![END.to_owned()] } else { nodes }
 }
 
 fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {
