@@ -8,7 +8,7 @@ use sqlparser::tokenizer::{Token, TokenWithSpan, Tokenizer, Whitespace};
 
 use crate::literals;
 
-use crate::syntax::{Postgres, Sqlite, is_name, is_name_in_sqlite, is_space, is_word};
+use crate::syntax::{NAMES, NAMES_IN_SQLITE, Postgres, Sqlite, is_space, is_word, lists};
 
 /// Longest name that Postgres keeps; longer ones are cut, and could then mean something else.
 pub(crate) const POSTGRES_NAME_BYTES: usize = 63;
@@ -47,8 +47,8 @@ impl Dialect {
         let mut tokens = literals::as_written(tokens, sql, self)?;
         for token in &mut tokens {
             if let Token::Word(word) = &mut token.token
-                && (matches!(self, Self::Sqlite | Self::Postgres) && is_name(word.keyword)
-                    || self == Self::Sqlite && is_name_in_sqlite(word.keyword))
+                && (matches!(self, Self::Sqlite | Self::Postgres) && lists(NAMES, &word.value)
+                    || self == Self::Sqlite && lists(NAMES_IN_SQLITE, &word.value))
             {
                 word.keyword = Keyword::NoKeyword;
             }
@@ -69,7 +69,7 @@ impl Dialect {
         }
     }
 
-    pub(crate) fn same(self, known: &str, folded: &str) -> bool {
+    pub fn same(self, known: &str, folded: &str) -> bool {
         match self {
             Self::Postgres => known == folded,
             _ => known.eq_ignore_ascii_case(folded),
@@ -147,11 +147,10 @@ fn whole_tables(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
 }
 
 /// Words after which `NOT INDEXED` is an expression over a column of that name.
-const BEFORE_EXPRESSIONS: &[&str] = &[
-    "all", "and", "as", "between", "by", "case", "distinct", "else", "escape", "from", "glob",
-    "having", "in", "is", "join", "like", "limit", "match", "not", "offset", "on", "or", "regexp",
-    "select", "then", "when", "where",
-];
+const BEFORE_EXPRESSIONS: &str = "
+    all and as between by case distinct else escape from glob having in is join like limit match
+    not offset on or regexp select then when where
+";
 
 /// Leaves out SQLite's `[NOT] MATERIALIZED`, `NOT INDEXED` and `INDEXED BY`, hints that change no answer and that
 /// the parser does not know.
@@ -166,10 +165,7 @@ fn without_hints(tokens: Vec<TokenWithSpan>) -> Vec<TokenWithSpan> {
                 let Token::Word(word) = &kept[at].token else {
                     return kept[at].token == Token::RParen;
                 };
-                word.quote_style.is_some()
-                    || !BEFORE_EXPRESSIONS
-                        .iter()
-                        .any(|other| word.value.eq_ignore_ascii_case(other))
+                word.quote_style.is_some() || !lists(BEFORE_EXPRESSIONS, &word.value)
             };
             let before = word_before(&kept);
             let not = before.filter(|at| is_word(&kept[*at].token, "not"));

@@ -3,8 +3,6 @@
 //! Enter at [`Knowledge::find`] before a statement is written and at [`Knowledge::used`] after it. Invariant: only
 //! notes that the statement contains count as used. Deliberately absent: running anything.
 
-use std::collections::BTreeSet;
-
 use serde::{Deserialize, Serialize};
 use sqlparser::tokenizer::Token;
 
@@ -70,10 +68,10 @@ impl Knowledge {
     /// Finds the notes for a question: metrics that it names, and similar verified questions.
     #[must_use]
     pub fn find(&self, question: &str) -> Fitting<'_> {
-        let asked: BTreeSet<String> = linking::content_words(question).into_iter().collect();
+        let asked = linking::content_words(question);
         let is_named = |name: &String| {
             let words = linking::content_words(name);
-            !words.is_empty() && words.iter().all(|word| asked.contains(word))
+            !words.is_empty() && words.is_subset(&asked)
         };
         let metrics = self.metrics.iter();
         let metrics = metrics
@@ -83,8 +81,7 @@ impl Knowledge {
             .verified_queries
             .iter()
             .map(|known| {
-                let words: BTreeSet<String> =
-                    linking::content_words(&known.question).into_iter().collect();
+                let words = linking::content_words(&known.question);
                 let all = asked.union(&words).count().max(1);
                 (asked.intersection(&words).count() as f64 / all as f64, known)
             })

@@ -22,12 +22,12 @@ fn written(sql: &str, dialect: Dialect, most: usize) -> String {
         return sql.to_owned();
     };
     let bound = bound(&mut query, dialect, most);
-    let written = bound.then(|| clauses::written(&mut Statement::Query(query))).flatten();
+    let written = bound.and_then(|()| clauses::written(&mut Statement::Query(query)));
     written.unwrap_or_else(|| wrapped(sql, dialect, most))
 }
 
-/// Sets the limit in place; returns false if the query's own cannot be compared.
-fn bound(query: &mut Query, dialect: Dialect, most: usize) -> bool {
+/// Sets the limit in place; returns `None` if the query's own cannot be compared.
+fn bound(query: &mut Query, dialect: Dialect, most: usize) -> Option<()> {
     if let Some(fetch) = &mut query.fetch {
         return bound_fetch(fetch, most);
     }
@@ -36,42 +36,22 @@ fn bound(query: &mut Query, dialect: Dialect, most: usize) -> bool {
     }
     // SQLite takes no LIMIT after VALUES.
     if dialect == Dialect::Sqlite && ends_in_values(&query.body) {
-        return false;
+        return None;
     }
-    let limit = match &mut query.limit_clause {
-        Some(LimitClause::LimitOffset { limit, .. }) => limit,
+    match &mut query.limit_clause {
+        Some(LimitClause::LimitOffset { limit, .. }) => {
+            let rows = limit.as_ref().map_or(Some(most), |own| smaller(own, dialect, most))?;
+            *limit = Some(number(rows));
+        }
         Some(LimitClause::OffsetCommaLimit { limit, .. }) => {
-            return match own(limit, dialect) {
-                Own::Rows(rows) => {
-                    if rows > most {
-                        *limit = number(most);
-                    }
-                    true
-                }
-                Own::Unlimited => {
-                    *limit = number(most);
-                    true
-                }
-                Own::Unknown => false,
-            };
+            *limit = number(smaller(limit, dialect, most)?);
         }
-        None => {
-            query.limit_clause = Some(LimitClause::LimitOffset {
-                limit: Some(number(most)),
-                offset: None,
-                limit_by: Vec::new(),
-            });
-            return true;
+        none => {
+            let limit = Some(number(most));
+            *none = Some(LimitClause::LimitOffset { limit, offset: None, limit_by: Vec::new() });
         }
-    };
-    match limit.as_ref().map_or(Own::Unlimited, |limit| own(limit, dialect)) {
-        Own::Rows(rows) if rows <= most => true,
-        Own::Rows(_) | Own::Unlimited => {
-            *limit = Some(number(most));
-            true
-        }
-        Own::Unknown => false,
     }
+    Some(())
 }
 
 fn ends_in_values(body: &SetExpr) -> bool {
@@ -82,108 +62,77 @@ fn ends_in_values(body: &SetExpr) -> bool {
     }
 }
 
-fn bound_fetch(fetch: &mut Fetch, most: usize) -> bool {
+fn bound_fetch(fetch: &mut Fetch, most: usize) -> Option<()> {
     if fetch.percent || fetch.with_ties {
-        return false;
+        return None;
     }
-    let rows =
-        fetch.quantity.as_ref().map_or(Own::Rows(1), |quantity| own(quantity, Dialect::TSql));
-    match rows {
-        Own::Rows(rows) => {
-            if rows > most {
-                fetch.quantity = Some(number(most));
-            }
-            true
-        }
-        _ => false,
-    }
+    let own = fetch.quantity.as_ref();
+    let rows = own.map_or(Some(most.min(1)), |own| smaller(own, Dialect::TSql, most))?;
+    fetch.quantity = Some(number(rows));
+    Some(())
 }
 
-fn bound_tsql(query: &mut Query, most: usize) -> bool {
+fn bound_tsql(query: &mut Query, most: usize) -> Option<()> {
     if query.limit_clause.is_some() {
         // An OFFSET without FETCH; SQL Server allows no TOP beside it.
         query.fetch =
             Some(Fetch { with_ties: false, percent: false, quantity: Some(number(most)) });
-        return true;
+        return Some(());
     }
-    if let SetExpr::SetOperation { .. } = query.body.as_ref() {
-        // What stands before and after it, WITH and ORDER BY, is not allowed within parentheses.
-        return bound_arms(query, most);
+    match query.body.as_mut() {
+        // The clauses around it, WITH and ORDER BY, are not allowed within parentheses.
+        SetExpr::SetOperation { .. } => bound_arms(query, most),
+        SetExpr::Select(select) => bound_top(select, most).or_else(|| bound_arms(query, most)),
+        _ => None,
     }
-    let SetExpr::Select(select) = query.body.as_mut() else { return false };
-    let is_bound = bound_top(select, most);
-    is_bound || bound_arms(query, most)
 }
 
-fn bound_top(select: &mut Select, most: usize) -> bool {
-    match &mut select.top {
-        None => {
-            let quantity = Some(TopQuantity::Constant(u64::try_from(most).unwrap_or(u64::MAX)));
-            select.top = Some(Top { with_ties: false, percent: false, quantity });
-            true
-        }
-        Some(top) if top.percent || top.with_ties => false,
-        Some(top) => {
-            let rows = match &top.quantity {
-                Some(TopQuantity::Constant(rows)) => usize::try_from(*rows).ok(),
-                Some(TopQuantity::Expr(expr)) => match own(expr, Dialect::TSql) {
-                    Own::Rows(rows) => Some(rows),
-                    _ => None,
-                },
-                None => None,
-            };
-            let Some(rows) = rows else { return false };
-            if rows > most {
-                top.quantity = Some(TopQuantity::Constant(u64::try_from(most).unwrap_or(u64::MAX)));
-            }
-            true
-        }
-    }
+fn bound_top(select: &mut Select, most: usize) -> Option<()> {
+    let rows = match &select.top {
+        None => most,
+        Some(top) if top.percent || top.with_ties => return None,
+        Some(top) => match top.quantity.as_ref()? {
+            TopQuantity::Constant(rows) => most.min(usize::try_from(*rows).ok()?),
+            TopQuantity::Expr(expr) => smaller(expr, Dialect::TSql, most)?,
+        },
+    };
+    let quantity = Some(TopQuantity::Constant(u64::try_from(rows).unwrap_or(u64::MAX)));
+    select.top = Some(Top { with_ties: false, percent: false, quantity });
+    Some(())
 }
 
 /// Selects the first rows of a UNION or another operation on arms, or of a TOP that cannot be compared, which keeps its order.
-fn bound_arms(query: &mut Query, most: usize) -> bool {
+fn bound_arms(query: &mut Query, most: usize) -> Option<()> {
     let wrapping = wrapped("SELECT 1", Dialect::TSql, most);
     let Ok(Statement::Query(mut wrapping)) = guard::parse(&wrapping, Dialect::TSql) else {
-        return false;
+        return None;
     };
-    if let SetExpr::Select(select) = wrapping.body.as_mut()
-        && let Some(TableFactor::Derived { subquery, .. }) =
-            select.from.first_mut().map(|from| &mut from.relation)
-    {
-        std::mem::swap(&mut subquery.body, &mut query.body);
-        if let SetExpr::Select(_) = subquery.body.as_ref() {
-            subquery.order_by = query.order_by.take();
-        }
-        query.body = wrapping.body;
-        return true;
+    let SetExpr::Select(select) = wrapping.body.as_mut() else { return None };
+    let TableFactor::Derived { subquery, .. } = &mut select.from.first_mut()?.relation else {
+        return None;
+    };
+    std::mem::swap(&mut subquery.body, &mut query.body);
+    if let SetExpr::Select(_) = subquery.body.as_ref() {
+        subquery.order_by = query.order_by.take();
     }
-    false
+    query.body = wrapping.body;
+    Some(())
 }
 
-enum Own {
-    Rows(usize),
-    Unlimited,
-    /// It is computed.
-    Unknown,
-}
-
-fn own(limit: &Expr, dialect: Dialect) -> Own {
+/// Returns the smaller of a query's own limit and `most`; `None` if the own one is computed.
+fn smaller(limit: &Expr, dialect: Dialect, most: usize) -> Option<usize> {
     match limit {
-        Expr::Nested(inner) => own(inner, dialect),
+        Expr::Nested(inner) => smaller(inner, dialect, most),
         Expr::Value(value) => match &value.value {
-            Value::Number(text, _) => text.parse().map_or(Own::Unknown, Own::Rows),
-            Value::Null => Own::Unlimited,
-            _ => Own::Unknown,
+            Value::Number(text, _) => text.parse().ok().map(|rows: usize| rows.min(most)),
+            Value::Null => Some(most),
+            _ => None,
         },
+        // A negative limit is none in SQLite.
         Expr::UnaryOp { op: UnaryOperator::Minus, expr } if dialect == Dialect::Sqlite => {
-            match own(expr, dialect) {
-                Own::Rows(0) => Own::Rows(0),
-                Own::Rows(_) => Own::Unlimited,
-                other => other,
-            }
+            smaller(expr, dialect, most).map(|rows| if rows == 0 { 0 } else { most })
         }
-        _ => Own::Unknown,
+        _ => None,
     }
 }
 

@@ -3,12 +3,11 @@
 //! Enter at [`Linker::new`]. Invariant: a small schema is passed completely, and selected tables come with those that
 //! join them. Deliberately absent: meaning; a table that is called by other words is found by its values or not at all.
 
-use std::collections::{HashMap, HashSet};
-
-use serde::{Deserialize, Serialize};
+use std::collections::{BTreeSet, HashMap, HashSet};
 
 use crate::Catalogue;
 use crate::joins::JoinGraph;
+use crate::syntax::lists;
 
 /// Weight of a word in a table's name against one in a column's.
 const NAME_WEIGHT: f64 = 3.0;
@@ -16,30 +15,24 @@ const K1: f64 = 1.2;
 const B: f64 = 0.4;
 
 /// Words that questions have and schemas have no use for.
-const STOP: &[&str] = &[
-    "a", "all", "an", "and", "are", "as", "at", "be", "by", "did", "do", "does", "each", "find",
-    "for", "from", "give", "had", "has", "have", "how", "in", "is", "it", "list", "many", "me",
-    "most", "much", "of", "on", "or", "out", "per", "show", "than", "that", "the", "their", "them",
-    "there", "these", "they", "this", "to", "was", "were", "what", "when", "where", "which", "who",
-    "whose", "with", "you",
-];
+const STOP: &str = "
+    a all an and are as at be by did do does each find for from give had has have how in is it list
+    many me most much of on or out per show than that the their them there these they this to was
+    were what when where which who whose with you
+";
 
-/// Returns the stems of a text's significant words.
-pub(crate) fn content_words(text: &str) -> Vec<String> {
-    let mut found = words(text);
-    found.retain(|word| !STOP.contains(&word.as_str()));
-    found
+/// Returns the stems of a text's significant words, each once.
+pub(crate) fn content_words(text: &str) -> BTreeSet<String> {
+    words(text).into_iter().filter(|word| !lists(STOP, word)).collect()
 }
 
-#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq)]
 pub struct Linked {
     pub table: usize,
     pub score: f64,
-    /// Words of the question that were found there.
-    pub words: Vec<String>,
 }
 
-#[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
+#[derive(Clone, Debug, Default, PartialEq)]
 pub struct Links {
     /// Best first.
     pub tables: Vec<Linked>,
@@ -90,26 +83,22 @@ impl<'a> Linker<'a> {
 
     /// Returns the tables that a question is likely about, best first.
     pub fn rank(&self, question: &str) -> Links {
-        let mut asked: Vec<String> = words(question);
-        asked.retain(|word| !STOP.contains(&word.as_str()));
-        asked.dedup();
+        let asked = content_words(question);
         let mut known: HashSet<&str> = HashSet::new();
         let count = self.tables.len() as f64;
         let mut scored: Vec<Linked> = Vec::new();
         for (at, (counts, length)) in self.tables.iter().enumerate() {
             let mut score = 0.0;
-            let mut hits = Vec::new();
             for word in &asked {
                 let Some((term, times)) = self.hit(counts, word) else { continue };
                 let in_tables = self.spread.get(term).copied().unwrap_or(1) as f64;
                 let rarity = (1.0 + (count - in_tables + 0.5) / (in_tables + 0.5)).ln();
                 let norm = K1 * (1.0 - B + B * length / self.mean.max(1.0));
                 score += rarity * times * (K1 + 1.0) / (times + norm);
-                hits.push(word.clone());
                 known.insert(word);
             }
             if score > 0.0 {
-                scored.push(Linked { table: at, score, words: hits });
+                scored.push(Linked { table: at, score });
             }
         }
         scored.sort_by(|a, b| b.score.total_cmp(&a.score).then(a.table.cmp(&b.table)));
@@ -224,6 +213,9 @@ mod tests {
         let unrelated = linker.rank("What is the weather like tomorrow?");
         let related = linker.rank("the total of orders by country");
         assert!(unrelated.evidence < 0.3 && related.evidence > 0.9);
+        // A word counts once, wherever the question repeats it.
+        let repeated = linker.rank("orders by country, orders by customer, orders by weather");
+        assert_eq!(repeated.evidence, 0.75);
     }
 
     #[test]

@@ -1,12 +1,11 @@
 //! The result of a query within its limits.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use schemars::JsonSchema;
 use serde::{Deserialize, Serialize};
 use serde_json::Value;
 
-use crate::database::kind;
 use perihelion_analysis::ForeignKey;
 
 /// Most bytes of cells in one answer, whatever the row limit allows.
@@ -39,7 +38,7 @@ pub struct Answer {
 pub struct Collector {
     limits: Limits,
     bytes: usize,
-    pub answer: Answer,
+    answer: Answer,
 }
 
 impl Collector {
@@ -59,6 +58,16 @@ impl Collector {
         let row: Vec<Value> = cells.take(width).map(|cell| self.fit(cell)).collect();
         self.answer.rows.push(row);
         true
+    }
+
+    pub fn has_no_columns(&self) -> bool {
+        self.answer.columns.is_empty()
+    }
+
+    pub fn finish(self, started: Instant) -> Answer {
+        let row_count = self.answer.rows.len();
+        let elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
+        Answer { row_count, elapsed_ms, ..self.answer }
     }
 
     fn fit(&mut self, cell: Value) -> Value {
@@ -141,7 +150,7 @@ pub fn summary(table: &perihelion_analysis::Table) -> Table {
     };
     Table {
         name: table.name.shown(),
-        kind: kind(table.is_view).to_owned(),
+        kind: if table.is_view { "view" } else { "table" }.to_owned(),
         comment: table.comment.clone(),
         columns: table.columns.iter().map(|column| column.name.clone()).collect(),
         types: table.columns.iter().map(|column| column.data_type.clone()).collect(),

@@ -6,10 +6,9 @@ use std::fmt::Display;
 use perihelion_analysis::guard::{Guarded, Permitted, Policy, TableName, guard, table_hint};
 use perihelion_analysis::{Catalogue, Dialect, fanout, joins, limit};
 
-use crate::answer::{Answer, Limits};
-use crate::answer::{Table, Validation, summary};
+use crate::answer::{Answer, Limits, Table, Validation, summary};
 use crate::postgres::Postgres;
-use crate::worker::{Question, Reply, Workers};
+use crate::worker::{Question, Sources, Workers};
 use crate::{Error, Filter, Options, Result, hint};
 
 enum Engine {
@@ -28,7 +27,8 @@ impl Database {
     ///
     /// # Errors
     /// When it is not there, cannot be reached, or lacks a table named in `--tables` or `--filter`.
-    pub async fn open(options: Options) -> Result<Self> {
+    pub async fn open(mut options: Options) -> Result<Self> {
+        options.tables.iter_mut().for_each(|table| *table = table.trim().to_owned());
         let url = options.database.as_str();
         let engine = if url.starts_with("postgres://") || url.starts_with("postgresql://") {
             Engine::Postgres(Postgres::open(url).await?)
@@ -41,8 +41,7 @@ impl Database {
             if !std::path::Path::new(&path).is_file() {
                 return Err(Error::NoFile(path));
             }
-            let only = options.tables.iter().map(|table| table.trim().to_owned()).collect();
-            Engine::Sqlite(Workers::new(options.worker.clone(), path, only))
+            Engine::Sqlite(Workers::new(options.worker.clone(), path, options.tables.clone()))
         };
         let filters = options
             .filters
@@ -92,9 +91,9 @@ impl Database {
     async fn permitted(&self) -> Result<Catalogue> {
         let mut catalogue = self.everything().await?;
         let wanted = &self.options.tables;
-        let names: Vec<String> = wanted.iter().map(|table| table.trim().to_owned()).collect();
-        if !names.is_empty() {
-            catalogue.tables.retain(|table| names.iter().any(|name| self.means(&table.name, name)));
+        if !wanted.is_empty() {
+            let is_wanted = |table: &TableName| wanted.iter().any(|name| self.means(table, name));
+            catalogue.tables.retain(|table| is_wanted(&table.name));
             let kept: Vec<TableName> =
                 catalogue.tables.iter().map(|table| table.name.clone()).collect();
             for table in &mut catalogue.tables {
@@ -111,11 +110,8 @@ impl Database {
         if self.filters.is_empty() {
             return Ok(Vec::new());
         }
-        let sources = match &self.engine {
-            Engine::Sqlite(workers) => match workers.ask(&Question::Sources).await? {
-                Reply::Sources(sources) => sources,
-                other => return Err(out_of_turn(&other)),
-            },
+        let sources: Sources = match &self.engine {
+            Engine::Sqlite(workers) => workers.ask(&Question::Sources).await?,
             Engine::Postgres(postgres) => postgres.sources().await?,
         };
         let bypassed = |read: Option<TableName>| {
@@ -155,16 +151,17 @@ impl Database {
         let most = self.options.limits.max_rows;
         let limits =
             Limits { max_rows: limit.unwrap_or(most).clamp(1, most), ..self.options.limits };
+        let hinted = |error| with_hint(error, statement.as_str(), &catalogue);
         if let (Engine::Postgres(postgres), Some(most)) = (&self.engine, self.options.max_cost)
             && !statement.explains()
         {
-            let (estimated, _) = postgres.estimate(&statement, limits).await?;
+            let estimate = postgres.estimate(&statement, limits).await;
+            let (estimated, _) = estimate.map_err(hinted)?;
             if estimated > most {
                 return Err(Error::TooCostly { estimated, limit: most });
             }
         }
-        let outcome = self.run(&statement, limits).await;
-        outcome.map_err(|error| with_hint(error, statement.as_str(), &catalogue))
+        self.run(&statement, limits).await.map_err(hinted)
     }
 
     /// Checks a statement without fetching a row.
@@ -232,11 +229,7 @@ impl Database {
             Engine::Sqlite(workers) => {
                 // One row more than is shown is all that is ever needed.
                 let sql = limit::bounded(statement.as_str(), Dialect::Sqlite, limits.max_rows + 1);
-                let question = Question::Run { sql, limits };
-                match workers.ask(&question).await? {
-                    Reply::Answer(answer) => Ok(answer),
-                    other => Err(out_of_turn(&other)),
-                }
+                workers.ask(&Question::Run { sql, limits }).await
             }
             Engine::Postgres(postgres) => postgres.run(statement, limits).await,
         }
@@ -244,10 +237,7 @@ impl Database {
 
     async fn everything(&self) -> Result<Catalogue> {
         match &self.engine {
-            Engine::Sqlite(workers) => match workers.ask(&Question::Catalogue).await? {
-                Reply::Catalogue(catalogue) => Ok(catalogue),
-                other => Err(out_of_turn(&other)),
-            },
+            Engine::Sqlite(workers) => workers.ask(&Question::Catalogue).await,
             Engine::Postgres(postgres) => postgres.catalogue().await,
         }
     }
@@ -277,20 +267,17 @@ impl Database {
 
     /// Returns whether an operator's name means the table: exactly on Postgres, where case matters.
     fn means(&self, table: &TableName, name: &str) -> bool {
-        let same = |a: &str, b: &str| match self.dialect() {
-            Dialect::Postgres => a == b,
-            _ => a.eq_ignore_ascii_case(b),
-        };
-        (table.unqualified && same(&table.name, name))
-            || same(&format!("{}.{}", table.schema, table.name), name)
+        let same = |known: &str| self.dialect().same(known, name);
+        (table.unqualified && same(&table.name))
+            || same(&format!("{}.{}", table.schema, table.name))
     }
 
     async fn check(&self) -> Result<()> {
         let everything = self.everything().await?;
         let hint = |wanted: &str| table_hint(wanted, everything.tables.iter().map(|t| &t.name));
-        for wanted in self.options.tables.iter().map(|name| name.trim()) {
+        for wanted in &self.options.tables {
             if !everything.tables.iter().any(|table| self.means(&table.name, wanted)) {
-                let name = wanted.to_owned();
+                let name = wanted.clone();
                 return Err(Error::NoSuchTableOption { name, hint: hint(wanted) });
             }
         }
@@ -324,10 +311,6 @@ impl Database {
     }
 }
 
-fn out_of_turn(reply: &Reply) -> Error {
-    Error::Worker(format!("it answered out of turn: {reply:?}").into())
-}
-
 /// Returns the table that a model means, or an error with the nearest.
 pub(crate) fn find<'a>(
     catalogue: &'a Catalogue,
@@ -337,10 +320,6 @@ pub(crate) fn find<'a>(
         name: name.to_owned(),
         hint: table_hint(name, catalogue.tables.iter().map(|table| &table.name)),
     })
-}
-
-pub(crate) fn kind(is_view: bool) -> &'static str {
-    if is_view { "view" } else { "table" }
 }
 
 fn with_hint(error: Error, sql: &str, catalogue: &Catalogue) -> Error {

@@ -28,7 +28,7 @@ impl Format {
 /// Returns the bytes of the file.
 ///
 /// # Errors
-/// [`Error::Export`] when the format cannot hold the result.
+/// [`Error::Export`] when the format cannot contain the result.
 pub fn export(answer: &Answer, format: Format) -> Result<Vec<u8>> {
     let written: Result<Vec<u8>, std::io::Error> = match format {
         Format::Json => serde_json::to_vec_pretty(answer).map_err(std::io::Error::from),
@@ -132,7 +132,7 @@ fn workbook(answer: &Answer) -> Result<Vec<u8>, std::io::Error> {
     Ok(file.finish()?.into_inner())
 }
 
-/// Writes a cell of text, without what XML cannot hold.
+/// Writes a cell of text, without what XML cannot contain.
 fn text(sheet: &mut String, text: &str, style: &str) -> Result<(), std::io::Error> {
     if text.chars().count() > MOST_CHARACTERS {
         return Err(std::io::Error::other(format!(

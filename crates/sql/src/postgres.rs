@@ -8,12 +8,14 @@ use std::collections::BTreeMap;
 use std::time::Duration;
 
 use futures::TryStreamExt;
-use perihelion_analysis::guard::{EXTENSION_FUNCTIONS, Guarded, TableName};
-use perihelion_analysis::{Catalogue, Column, ForeignKey, Table};
+use perihelion_analysis::Catalogue;
+use perihelion_analysis::guard::{EXTENSION_FUNCTIONS, Guarded};
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 use sqlx::pool::PoolConnection;
-use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions, PgRow};
-use sqlx::{AssertSqlSafe, Connection, PgConnection, Row};
+use sqlx::postgres::{PgConnectOptions, PgPool, PgPoolOptions};
+use sqlx::types::Json;
+use sqlx::{AssertSqlSafe, Connection, PgConnection};
 
 use crate::answer::{Answer, Collector, Limits};
 use crate::worker::Sources;
@@ -75,105 +77,23 @@ impl Postgres {
     }
 
     pub async fn catalogue(&self) -> Result<Catalogue> {
-        let rows = sqlx::query(
-            "SELECT n.nspname::text, c.relname::text, c.relkind IN ('v', 'm'), pg_table_is_visible(c.oid), \
-                    obj_description(c.oid, 'pg_class'), a.attname::text, \
-                    format_type(a.atttypid, a.atttypmod) || CASE WHEN t.oid < 16384 THEN '' ELSE \
-                        CASE t.typcategory WHEN 'S' THEN ' (text)' WHEN 'E' THEN ' (enum)' WHEN 'N' THEN ' (number)' \
-                        WHEN 'D' THEN ' (date)' WHEN 'B' THEN ' (bool)' ELSE '' END END, \
-                    NOT a.attnotnull, \
-                    col_description(c.oid, a.attnum::int) \
-             FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
-             LEFT JOIN pg_attribute a ON a.attrelid = c.oid AND a.attnum > 0 AND NOT a.attisdropped \
-               AND has_column_privilege(c.oid, a.attnum, 'SELECT') \
-             LEFT JOIN pg_type t ON t.oid = a.atttypid \
-             WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND NOT c.relispartition \
-               AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\\_%' \
-               AND has_schema_privilege(n.oid, 'USAGE') \
-               AND (has_table_privilege(c.oid, 'SELECT') OR has_any_column_privilege(c.oid, 'SELECT')) \
-             ORDER BY 1, 2, a.attnum",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(database_error)?;
-        let mut tables: Vec<Table> = Vec::new();
-        for row in &rows {
-            self.add(&mut tables, row).map_err(database_error)?;
-        }
-        let mut catalogue = Catalogue { tables };
-        self.keys(&mut catalogue).await?;
-        Ok(catalogue)
-    }
-
-    fn add(&self, tables: &mut Vec<Table>, row: &PgRow) -> Result<(), sqlx::Error> {
-        let name = TableName {
-            schema: row.try_get(0)?,
-            name: row.try_get(1)?,
-            unqualified: row.try_get(3)?,
-        };
-        if tables.last().is_none_or(|table| table.name != name) {
-            tables.push(Table {
-                name,
-                is_view: row.try_get(2)?,
-                comment: row.try_get(4)?,
-                ..Table::default()
-            });
-        }
-        if let (Some(column), Some(table)) =
-            (row.try_get::<Option<String>, _>(5)?, tables.last_mut())
-        {
-            table.columns.push(Column {
-                name: column,
-                data_type: row.try_get(6)?,
-                nullable: row.try_get(7)?,
-                comment: row.try_get(8)?,
-                values: Vec::new(),
-            });
-        }
-        Ok(())
-    }
-
-    async fn keys(&self, catalogue: &mut Catalogue) -> Result<()> {
-        let rows = sqlx::query(
-            "SELECT n.nspname::text, c.relname::text, k.contype::text, \
-                    array(SELECT a.attname::text FROM unnest(k.conkey) WITH ORDINALITY u(n, o) \
-                          JOIN pg_attribute a ON a.attrelid = k.conrelid AND a.attnum = u.n ORDER BY u.o), \
-                    fn.nspname::text, f.relname::text, pg_table_is_visible(f.oid), \
-                    array(SELECT a.attname::text FROM unnest(k.confkey) WITH ORDINALITY u(n, o) \
-                          JOIN pg_attribute a ON a.attrelid = k.confrelid AND a.attnum = u.n ORDER BY u.o) \
-             FROM pg_constraint k JOIN pg_class c ON c.oid = k.conrelid \
-             JOIN pg_namespace n ON n.oid = c.relnamespace \
-             LEFT JOIN pg_class f ON f.oid = k.confrelid LEFT JOIN pg_namespace fn ON fn.oid = f.relnamespace \
-             WHERE k.contype IN ('p', 'u', 'f') ORDER BY k.conname",
-        )
-        .fetch_all(&self.pool)
-        .await
-        .map_err(database_error)?;
-        for row in &rows {
-            key(catalogue, row).map_err(database_error)?;
-        }
-        Ok(())
+        Ok(Catalogue { tables: self.read(include_str!("postgres/catalogue.sql")).await? })
     }
 
     /// Returns what shows rows of what: views, parents of their children, and a table's children and partitions of it.
     /// What a function reads is unknown.
     pub async fn sources(&self) -> Result<Sources> {
-        let rows = sqlx::query(include_str!("postgres/sources.sql"))
-            .fetch_all(&self.pool)
-            .await
-            .map_err(database_error)?;
-        let name = |row: &PgRow, first: usize| -> Result<TableName, sqlx::Error> {
-            Ok(TableName {
-                schema: row.try_get(first)?,
-                name: row.try_get(first + 1)?,
-                unqualified: row.try_get(first + 2)?,
-            })
-        };
-        let source = |row: &PgRow| -> Result<_, sqlx::Error> {
-            let is_known = row.try_get::<Option<String>, _>(3)?.is_some();
-            Ok((name(row, 0)?, is_known.then(|| name(row, 3)).transpose()?))
-        };
-        rows.iter().map(source).collect::<Result<Sources, _>>().map_err(database_error)
+        self.read(include_str!("postgres/sources.sql")).await
+    }
+
+    /// Reads the JSON values that a statement of the program's own selects.
+    async fn read<T: DeserializeOwned + Send + Unpin + 'static>(
+        &self,
+        sql: &'static str,
+    ) -> Result<Vec<T>> {
+        let rows: Vec<Json<T>> =
+            sqlx::query_scalar(sql).fetch_all(&self.pool).await.map_err(database_error)?;
+        Ok(rows.into_iter().map(|Json(row)| row).collect())
     }
 
     /// Returns the server's estimates of a statement's cost and rows.
@@ -193,14 +113,10 @@ impl Postgres {
 
     pub async fn run(&self, sql: &Guarded, limits: Limits) -> Result<Answer> {
         let started = crate::clock::monotonic();
-        let mut answer = self
-            .bounded(limits, async |connection: &mut PgConnection| {
-                fetch(connection, sql, limits).await
-            })
-            .await?;
-        answer.row_count = answer.rows.len();
-        answer.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(answer)
+        let bounded = self.bounded(limits, async |connection: &mut PgConnection| {
+            fetch(connection, sql, limits).await
+        });
+        Ok(bounded.await?.finish(started))
     }
 
     /// Runs what reads in a read-only transaction that ends in its time, or whose backend is ended.
@@ -270,31 +186,26 @@ async fn fetch(
     connection: &mut PgConnection,
     sql: &Guarded,
     limits: Limits,
-) -> Result<Answer, Failure> {
-    if sql.explains() {
-        described(connection, sql.query()).await?;
-        let mut collector = Collector::new(vec!["QUERY PLAN".to_owned()], limits);
-        let plan = AssertSqlSafe(sql.as_str().to_owned());
-        let mut rows = sqlx::query(plan).persistent(false).fetch(connection);
-        while let Some(row) = rows.try_next().await? {
-            if !collector.push(cells(&row, &[])) {
-                break;
-            }
-        }
-        return Ok(collector.answer);
-    }
-    let (names, types) = described(connection, sql.query()).await?;
+) -> Result<Collector, Failure> {
+    let (mut names, mut types) = described(connection, sql.query()).await?;
+    let text = if sql.explains() {
+        names = vec!["QUERY PLAN".to_owned()];
+        types.clear();
+        sql.as_str().to_owned()
+    } else {
+        wrap(sql, types.len(), limits)
+    };
     let mut collector = Collector::new(names, limits);
-    if !types.is_empty() {
-        let wrapped = AssertSqlSafe(wrap(sql, types.len(), limits));
-        let mut rows = sqlx::query(wrapped).persistent(false).fetch(connection);
-        while let Some(row) = rows.try_next().await? {
-            if !collector.push(cells(&row, &types)) {
-                break;
-            }
+    if collector.has_no_columns() {
+        return Ok(collector);
+    }
+    let mut rows = sqlx::query(AssertSqlSafe(text)).persistent(false).fetch(connection);
+    while let Some(row) = rows.try_next().await? {
+        if !collector.push(cells(&row, &types)) {
+            break;
         }
     }
-    Ok(collector.answer)
+    Ok(collector)
 }
 
 async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, String>> {
@@ -315,7 +226,7 @@ async fn extensions(connection: &mut PgConnection) -> Result<BTreeMap<String, St
 }
 
 async fn warnings(connection: &mut PgConnection) -> Result<Vec<String>> {
-    let row = sqlx::query(
+    let (is_superuser, temp_file_limit, may_write): (bool, String, bool) = sqlx::query_as(
         "SELECT current_setting('is_superuser') = 'on', current_setting('temp_file_limit'), \
                 EXISTS (SELECT 1 FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace \
                         WHERE c.relkind IN ('r', 'p') AND n.nspname NOT LIKE 'pg\\_%' \
@@ -326,21 +237,20 @@ async fn warnings(connection: &mut PgConnection) -> Result<Vec<String>> {
     .fetch_one(connection)
     .await
     .map_err(database_error)?;
-    let read = |error: sqlx::Error| database_error(error);
     let mut warnings = Vec::new();
-    if row.try_get(0).map_err(read)? {
+    if is_superuser {
         warnings.push(
             "the sql server is connected as a Postgres superuser; give it a role of its own that may only \
              SELECT from the tables meant for models"
                 .to_owned(),
         );
-    } else if row.try_get(2).map_err(read)? {
+    } else if may_write {
         warnings.push(
             "the sql server's Postgres role owns tables or may write to them; give it a role that may only SELECT"
                 .to_owned(),
         );
     }
-    if row.try_get::<String, _>(1).map_err(read)? == "-1" {
+    if temp_file_limit == "-1" {
         warnings.push(
             "the sql server's Postgres role may fill the disk with temporary files; as an administrator: ALTER \
              ROLE … SET temp_file_limit = '1GB'"
@@ -348,40 +258,6 @@ async fn warnings(connection: &mut PgConnection) -> Result<Vec<String>> {
         );
     }
     Ok(warnings)
-}
-
-fn key(catalogue: &mut Catalogue, row: &PgRow) -> Result<(), sqlx::Error> {
-    let schema: String = row.try_get(0)?;
-    let name: String = row.try_get(1)?;
-    let kind: String = row.try_get(2)?;
-    let columns: Vec<String> = row.try_get(3)?;
-    let target = match kind.as_str() {
-        "f" => {
-            let table = TableName {
-                schema: row.try_get(4)?,
-                name: row.try_get(5)?,
-                unqualified: row.try_get(6)?,
-            };
-            // Keys to tables that may not be read are nobody's business.
-            if catalogue.table(&table).is_none() {
-                return Ok(());
-            }
-            Some((table, row.try_get(7)?))
-        }
-        _ => None,
-    };
-    let found =
-        catalogue.tables.iter_mut().find(|t| t.name.schema == schema && t.name.name == name);
-    let Some(owner) = found else { return Ok(()) };
-    if !columns.iter().all(|column| owner.column(column).is_some()) {
-        return Ok(());
-    }
-    match target {
-        Some((table, to)) => owner.foreign_keys.push(ForeignKey { columns, table, to }),
-        None if kind == "p" => owner.primary_key = columns,
-        None => owner.unique.push(columns),
-    }
-    Ok(())
 }
 
 fn connect(error: sqlx::Error) -> Error {

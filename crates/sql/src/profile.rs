@@ -7,9 +7,8 @@ use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
 
-use crate::answer::Reference;
-use crate::answer::{Answer, Limits};
-use crate::database::{Database, find, kind, quoted};
+use crate::answer::{Answer, Limits, Reference, Table, summary};
+use crate::database::{Database, find, quoted};
 use crate::{Error, Result};
 
 const SAMPLE_ROWS: usize = 3;
@@ -107,15 +106,13 @@ impl Database {
             let rows = format!("(SELECT {names} FROM {from} LIMIT {PROFILED_ROWS}) AS p");
             self.profile(&rows, &catalogue, &mut columns).await;
         }
-        let all = self.tables().await?;
-        let shown = table.name.shown();
-        let foreign_keys = all.into_iter().find(|table| table.name == shown);
+        let Table { name, kind, comment, foreign_keys, .. } = summary(table);
         Ok(Description {
-            name: shown,
-            kind: kind(table.is_view).to_owned(),
-            comment: table.comment.clone(),
+            name,
+            kind,
+            comment,
             columns,
-            foreign_keys: foreign_keys.map(|table| table.foreign_keys).unwrap_or_default(),
+            foreign_keys,
             row_count,
             is_sample: row_count.is_none_or(|count| count > PROFILED_ROWS as i64),
             sample,

@@ -2,7 +2,8 @@
 
 use std::time::Duration;
 
-use perihelion_analysis::{Dialect, kind_of};
+use perihelion_analysis::guard::Refusal;
+use perihelion_analysis::{Dialect, kind_of, suggestion};
 use schemars::JsonSchema;
 use serde::Serialize;
 use serde_json::Value;
@@ -42,7 +43,7 @@ impl Database {
     /// Looks a text up in the text columns of the permitted tables, or of one.
     ///
     /// # Errors
-    /// [`Error::UnknownTable`] with the nearest name, or when the catalogue cannot be read.
+    /// [`Error::UnknownTable`] or [`Refusal::Column`] with the nearest name, or when the catalogue cannot be read.
     pub async fn find_values(
         &self,
         text: &str,
@@ -54,6 +55,13 @@ impl Database {
             Some(name) => vec![find(&catalogue, name)?],
             None => catalogue.tables.iter().collect(),
         };
+        let names =
+            || tables.iter().flat_map(|table| &table.columns).map(|known| known.name.as_str());
+        let is_unknown = |name: &&str| !names().any(|known| known.eq_ignore_ascii_case(name));
+        if let Some(name) = column.filter(is_unknown) {
+            let hint = suggestion(name, names()).unwrap_or_default();
+            return Err(Refusal::Column { name: name.to_owned(), hint }.into());
+        }
         let places: Vec<_> = tables
             .into_iter()
             .flat_map(|table| table.columns.iter().map(move |column| (table, column)))

@@ -9,14 +9,15 @@ use std::path::PathBuf;
 use std::process::Stdio;
 use std::time::Duration;
 
-use perihelion_analysis::Catalogue;
 use perihelion_analysis::guard::TableName;
+use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
+use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, Semaphore};
 
-use crate::answer::{Answer, Limits};
+use crate::answer::Limits;
 use crate::{Error, Result, sqlite};
 
 /// Extra time for a worker beyond a query's own limit.
@@ -38,11 +39,8 @@ pub enum Question {
 }
 
 #[derive(Debug, Serialize, Deserialize)]
-pub enum Reply {
-    Opened,
-    Catalogue(Catalogue),
-    Sources(Sources),
-    Answer(Answer),
+enum Reply<T> {
+    Done(T),
     /// The database's own words.
     Failed(String),
     /// The database's own look at the clock stopped it.
@@ -76,12 +74,12 @@ impl Workers {
     ///
     /// # Errors
     /// [`Error::Timeout`], [`Error::Database`] in the database's words, or [`Error::Worker`].
-    pub async fn ask(&self, question: &Question) -> Result<Reply> {
+    pub async fn ask<T: DeserializeOwned>(&self, question: &Question) -> Result<T> {
         let limit = match question {
             Question::Run { limits, .. } => limits.timeout,
             _ => CATALOGUE_LIMIT,
         };
-        let _room = self.room.acquire().await.map_err(|error| Error::Worker(error.into()))?;
+        let _room = self.room.acquire().await.map_err(failed)?;
         let idle = self.idle.lock().await.pop();
         // From here on the worker is this call's own: dropping the call kills it.
         let mut worker = match idle {
@@ -93,9 +91,9 @@ impl Workers {
         let reply = asked.map_err(|_| Error::Timeout { limit })??;
         self.idle.lock().await.push(worker);
         match reply {
+            Reply::Done(answer) => Ok(answer),
             Reply::Failed(message) => Err(Error::Database { message, hint: String::new() }),
             Reply::TimedOut => Err(Error::Timeout { limit }),
-            other => Ok(other),
         }
     }
 
@@ -106,7 +104,6 @@ impl Workers {
 
     async fn start(&self) -> Result<Worker> {
         let file = self.file();
-        let failed = |error: std::io::Error| Error::Worker(error.into());
         let mut child = Command::new(&self.program.0)
             .args(&self.program.1)
             .env_clear()
@@ -122,27 +119,31 @@ impl Workers {
         let output = BufReader::new(output).lines();
         let mut worker = Worker { _child: child, file, input, output };
         let open = Question::Open { path: self.path.clone(), only: self.only.clone() };
+        let late = || Error::Worker("it did not open the database in time".into());
         let opened = tokio::time::timeout(CATALOGUE_LIMIT, worker.ask(&open)).await;
-        match opened.map_err(|_| Error::Worker("it did not open the database in time".into()))?? {
-            Reply::Opened => Ok(worker),
+        match opened.map_err(|_| late())?? {
+            Reply::Done(()) => Ok(worker),
             Reply::Failed(message) => Err(Error::Connect(message)),
-            other => Err(Error::Worker(format!("it answered out of turn: {other:?}").into())),
+            Reply::TimedOut => Err(late()),
         }
     }
 }
 
 impl Worker {
-    async fn ask(&mut self, question: &Question) -> Result<Reply> {
-        let failed = |error: std::io::Error| Error::Worker(error.into());
-        let mut line = serde_json::to_vec(question).map_err(|error| Error::Worker(error.into()))?;
+    async fn ask<T: DeserializeOwned>(&mut self, question: &Question) -> Result<Reply<T>> {
+        let mut line = serde_json::to_vec(question).map_err(failed)?;
         line.push(b'\n');
         self.input.write_all(&line).await.map_err(failed)?;
         self.input.flush().await.map_err(failed)?;
         match self.output.next_line().await.map_err(failed)? {
-            Some(line) => serde_json::from_str(&line).map_err(|error| Error::Worker(error.into())),
+            Some(line) => serde_json::from_str(&line).map_err(failed),
             None => Err(Error::Worker("it ended, probably for want of memory".into())),
         }
     }
+}
+
+fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Error {
+    Error::Worker(error.into())
 }
 
 /// Answers questions on standard input until it closes: the whole life of a worker process.
@@ -164,26 +165,27 @@ pub fn serve() -> Result<(), std::io::Error> {
     })
 }
 
-async fn answer(reader: &mut Option<sqlite::Reader>, question: Question) -> Reply {
-    let answered = match (question, reader.as_ref()) {
-        (Question::Open { path, only }, _) => match sqlite::Reader::open(&path, &only).await {
-            Ok(opened) => {
-                *reader = Some(opened);
-                Ok(Reply::Opened)
-            }
-            Err(error) => Err(error),
-        },
-        (Question::Catalogue, Some(reader)) => reader.catalogue().await.map(Reply::Catalogue),
-        (Question::Sources, Some(reader)) => reader.sources().await.map(Reply::Sources),
-        (Question::Run { sql, limits }, Some(reader)) => {
-            reader.run(&sql, limits).await.map(Reply::Answer)
-        }
-        (_, None) => Err(Error::Worker("no database is open".into())),
-    };
-    match answered {
-        Ok(reply) => reply,
+async fn answer(reader: &mut Option<sqlite::Reader>, question: Question) -> Reply<Value> {
+    match read(reader, question).await {
+        Ok(answer) => Reply::Done(answer),
         Err(Error::Timeout { .. }) => Reply::TimedOut,
         Err(Error::Database { message, .. } | Error::Connect(message)) => Reply::Failed(message),
         Err(other) => Reply::Failed(other.to_string()),
     }
+}
+
+async fn read(reader: &mut Option<sqlite::Reader>, question: Question) -> Result<Value> {
+    let answer = match (question, reader.as_ref()) {
+        (Question::Open { path, only }, _) => {
+            *reader = Some(sqlite::Reader::open(&path, &only).await?);
+            Ok(Value::Null)
+        }
+        (Question::Catalogue, Some(reader)) => serde_json::to_value(reader.catalogue().await?),
+        (Question::Sources, Some(reader)) => serde_json::to_value(reader.sources().await?),
+        (Question::Run { sql, limits }, Some(reader)) => {
+            serde_json::to_value(reader.run(&sql, limits).await?)
+        }
+        (_, None) => return Err(Error::Worker("no database is open".into())),
+    };
+    answer.map_err(failed)
 }

@@ -39,35 +39,19 @@ enum Undelivered {
 
 #[derive(Debug)]
 pub(super) struct Delivery {
-    view: View,
-    labels: Labels,
-    prices: Prices,
-    continued: ContinuedRuns,
+    pub view: View,
+    pub labels: Labels,
+    pub prices: Prices,
+    pub continued: ContinuedRuns,
     /// One delivery at a time, so that a slow collector does not get more requests.
-    sink: Mutex<Sink>,
-    counts: parking_lot::Mutex<ExportCounts>,
-    warned: AtomicBool,
+    pub sink: Mutex<Sink>,
+    pub counts: parking_lot::Mutex<ExportCounts>,
+    pub warned: AtomicBool,
 }
 
 impl Delivery {
-    pub(super) fn new(
-        sink: Sink,
-        view: View,
-        labels: Labels,
-        prices: Prices,
-        continued: ContinuedRuns,
-    ) -> Self {
-        let sink = Mutex::new(sink);
-        let counts = parking_lot::Mutex::default();
-        Self { view, labels, prices, continued, sink, counts, warned: AtomicBool::new(false) }
-    }
-
     pub(super) fn counts(&self) -> ExportCounts {
         *self.counts.lock()
-    }
-
-    fn count(&self, add: impl FnOnce(&mut ExportCounts)) {
-        add(&mut self.counts.lock());
     }
 
     /// Delivers the trace of a run that has ended, after the pending ones of its thread; returns whether all arrived.
@@ -144,7 +128,7 @@ impl Delivery {
             ThreadStatus::Busy => is_leased || self.continued.includes(thread),
             _ => false,
         };
-        let upto = if under_way { newest - 1 } else { newest };
+        let upto = newest.saturating_sub(u32::from(under_way));
         let from = beginning(store, thread, &runs, from_run).await;
         self.runs(&sink, store, thread, from, upto).await
     }
@@ -201,7 +185,7 @@ impl Delivery {
         let takes_others = self.counts().delivered > 0;
         let refused = match wrap(Point::TraceSend, sink.deliver(&spans, self.view.content)).await {
             Ok(refused) => {
-                self.count(|counts| counts.delivered += 1);
+                self.counts.lock().delivered += 1;
                 metrics::delivered("traces", true);
                 refused
             }
@@ -218,7 +202,7 @@ impl Delivery {
                 });
             }
         };
-        self.count(|counts| counts.rejected_spans += refused);
+        self.counts.lock().rejected_spans += refused;
         metrics::spans_delivered(all.saturating_sub(refused), refused);
         if refused > 0 {
             self.warn(&format!("the collector refused {refused} of {all} spans"));
@@ -236,7 +220,7 @@ impl Delivery {
 
     /// Counts a failure; always false, for it did not arrive.
     pub(super) fn failed(&self, why: &str) -> bool {
-        self.count(|counts| counts.failed += 1);
+        self.counts.lock().failed += 1;
         metrics::delivered("traces", false);
         self.warn(why);
         false

@@ -4,6 +4,7 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::time::Duration;
 
+use tokio::sync::Mutex;
 use tokio_util::sync::CancellationToken;
 use tokio_util::task::TaskTracker;
 
@@ -74,7 +75,15 @@ impl Exporter {
         prices: Prices,
         continued: ContinuedRuns,
     ) -> Result<Self, otlp::Error> {
-        let delivery = Delivery::new(Sink::new(collector)?, view, labels, prices, continued);
+        let delivery = Delivery {
+            view,
+            labels,
+            prices,
+            continued,
+            sink: Mutex::new(Sink::new(collector)?),
+            counts: parking_lot::Mutex::default(),
+            warned: AtomicBool::default(),
+        };
         Ok(Self {
             delivery: Arc::new(delivery),
             planned: Arc::default(),

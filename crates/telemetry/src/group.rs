@@ -5,7 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 
 use super::{Error, Result, Rows};
-use perihelion_engine::checkpoint::{RunRow, RunStatus, StepKind};
+use perihelion_engine::checkpoint::{RunRow, RunStatus, StepKind, StepRow};
 use perihelion_engine::ids::RunId;
 
 /// The runs of one trace, and the part of the thread that is theirs.
@@ -50,17 +50,15 @@ impl<'a> Group<'a> {
         let numbers: HashMap<RunId, u32> =
             rows.runs.iter().map(|row| (row.id, row.number)).collect();
         // Steps of runs unknown here are history shared with another thread, so they are older.
-        let number =
-            |step: &perihelion_engine::checkpoint::StepRow| numbers.get(&step.run).copied();
+        let number = |step: &StepRow| numbers.get(&step.run).copied();
         let from = rows.runs[first].number;
         let to = rows.runs[end - 1].number;
         let newest_step = |upto: u32| {
             let steps = rows.steps.iter().filter(|step| number(step).is_none_or(|n| n < upto));
             steps.map(|step| step.seq).max().unwrap_or(0)
         };
-        let of_group = |step: &&perihelion_engine::checkpoint::StepRow| {
-            number(step).is_some_and(|number| (from..=to).contains(&number))
-        };
+        let of_group =
+            |step: &&StepRow| number(step).is_some_and(|number| (from..=to).contains(&number));
         let oldest = rows.steps.iter().find(of_group).map(|step| step.seq);
         if oldest.is_none() && rows.runs[end - 1].status == RunStatus::Done {
             let has_older = newest_step(from) > 0;

@@ -7,6 +7,10 @@ use sha2::{Digest as _, Sha256};
 
 use perihelion_engine::ids::ThreadId;
 
+pub(super) fn hex(bytes: &[u8]) -> String {
+    bytes.iter().map(|byte| format!("{byte:02x}")).collect()
+}
+
 macro_rules! hex_id {
     ($(#[$doc:meta])* $name:ident, $bytes:literal) => {
         $(#[$doc])*
@@ -37,7 +41,7 @@ macro_rules! hex_id {
 
         impl fmt::Display for $name {
             fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-                self.0.iter().try_for_each(|byte| write!(f, "{byte:02x}"))
+                f.write_str(&hex(&self.0))
             }
         }
 
@@ -95,27 +99,16 @@ impl SpanId {
         Self::digest(&format!("span/{thread}/{run}"))
     }
 
-    /// Derives the ID of a span from its place and the key of its effect; `what` separates kinds.
+    /// Derives the ID of a span from its place and the key of its effect, in hexadecimal; `what` separates kinds.
     pub(super) fn at(
         thread: ThreadId,
         run: u32,
         step: u64,
         task: u32,
         what: &str,
-        key: &[u8],
-    ) -> Self {
-        let key: String = key.iter().map(|byte| format!("{byte:02x}")).collect();
-        Self::digest(&format!("span/{thread}/{run}/{step}/{task}/{what}/{key}"))
-    }
-
-    pub(super) fn of_tool_call(
-        thread: ThreadId,
-        run: u32,
-        step: u64,
-        task: u32,
         key: &str,
     ) -> Self {
-        Self::digest(&format!("span/{thread}/{run}/{step}/{task}/{TOOL}/{key}"))
+        Self::digest(&format!("span/{thread}/{run}/{step}/{task}/{what}/{key}"))
     }
 
     /// Derives the id under which a span that may still change is sent after a run.

@@ -22,7 +22,7 @@ use super::{Parents, SpanId, TraceId};
 use perihelion_engine::graph::NodeLocation;
 use perihelion_engine::ids::{RunId, ThreadId};
 use perihelion_engine::runner::Spans;
-use perihelion_star::GRAPH;
+use perihelion_star::{GRAPH, span_kind};
 
 /// The target of the spans made here; no event has it.
 const TARGET: &str = "perihelion::live";
@@ -131,8 +131,8 @@ impl Spans for LiveSpans {
         let outer = Context::current();
         let Some(run) = outer.get::<Run>().copied() else { return Span::none() };
         // Stages of pipelines run below the span of their agent's task.
-        let kind = task_kind(GRAPH, &place.node);
-        let id = SpanId::at(place.thread, run.first, place.step, place.task, kind, &[]);
+        let kind = task_kind(span_kind(GRAPH, &place.node));
+        let id = SpanId::at(place.thread, run.first, place.step, place.task, kind, "");
         let span = tracing::info_span!(target: TARGET, "task");
         derived(&span, run, id, outer);
         span

@@ -16,7 +16,7 @@ use prost::Message as _;
 
 use super::dialect::{self, names};
 use super::span::last_run;
-use super::wire::{Refusal, Wire};
+use super::wire::{Refusal, RefusalKind, Wire};
 use super::{About, Span, SpanId, Status, TraceId};
 use perihelion_settings::config::Collector;
 
@@ -45,7 +45,7 @@ pub enum Error {
 
 #[derive(Debug)]
 pub struct Sink {
-    wire: Wire<ExportTraceServiceRequest>,
+    wire: Wire,
 }
 
 impl Sink {
@@ -54,7 +54,8 @@ impl Sink {
     /// # Errors
     /// [`Error::Setup`] when the address cannot be used.
     pub fn new(collector: &Collector) -> Result<Self, Error> {
-        Ok(Self { wire: Wire::new(collector).map_err(Error::Setup)? })
+        let wire = Wire::new::<ExportTraceServiceRequest>(collector);
+        Ok(Self { wire: wire.map_err(Error::Setup)? })
     }
 
     /// Delivers a trace and returns how many of its spans the collector refused.
@@ -75,7 +76,7 @@ impl Sink {
         while let Some(batch) = waiting.pop() {
             match self.wire.send_with_patience(&request(batch.clone())).await {
                 Ok(refused) => rejected += refused,
-                Err(Refusal::Unreadable(reason)) => {
+                Err(Refusal { kind: RefusalKind::Unreadable, reason }) => {
                     (refusals, why) = (refusals + 1, reason);
                     if batch.len() == 1 || refusals >= SEARCH {
                         rejected += batch.len() as u64;
@@ -85,8 +86,10 @@ impl Sink {
                     let second = first.split_off(first.len() / 2);
                     waiting.extend([second, first]);
                 }
-                Err(Refusal::Rejected(reason)) => return Err(Error::Rejected(reason)),
-                Err(refusal) => return Err(Error::Delivery(refusal.reason())),
+                Err(Refusal { kind: RefusalKind::Rejected, reason }) => {
+                    return Err(Error::Rejected(reason));
+                }
+                Err(refusal) => return Err(Error::Delivery(refusal.reason)),
             }
         }
         if rejected >= spans.len() as u64 && !why.is_empty() {
@@ -100,7 +103,7 @@ impl Sink {
     /// It still names its sender, because some backends cannot read an empty request.
     pub async fn check(&self) -> Result<(), Error> {
         let sent = self.wire.send(&request(Vec::new())).await;
-        sent.map(drop).map_err(|refusal| Error::Delivery(refusal.reason()))
+        sent.map(drop).map_err(|refusal| Error::Delivery(refusal.reason))
     }
 }
 

@@ -6,6 +6,7 @@ use std::sync::Arc;
 use async_trait::async_trait;
 use parking_lot::Mutex;
 
+use super::ids::TOOL;
 use super::rows::first_run;
 use super::span_builder::trace_id;
 use super::{Error, Result, SpanId};
@@ -89,7 +90,7 @@ impl TraceContext for Parents {
     async fn traceparent(&self, place: &NodeLocation, key: &str) -> Option<String> {
         let (thread, run) = self.trace_of(place).await?;
         let trace = trace_id(thread, run, self.scope);
-        let span = SpanId::of_tool_call(place.thread, run, place.step, place.task, key);
+        let span = SpanId::at(place.thread, run, place.step, place.task, TOOL, key);
         Some(format!("00-{trace}-{span}-01"))
     }
 }

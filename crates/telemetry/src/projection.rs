@@ -8,8 +8,10 @@ use super::task::{Work, spent, tool_counts, wording};
 use super::{
     About, Error, Labels, Link, Reason, Result, Rows, RunOfTrace, Span, SpanId, Status, Which, read,
 };
-use perihelion_engine::checkpoint::{EffectKind, EffectRow, RunStatus, StepKind, StepRow, Store};
-use perihelion_engine::graph::{Frontier, StoredWrite, Target};
+use perihelion_engine::checkpoint::{
+    EffectKind, EffectRow, RunRow, RunStatus, StepKind, StepRow, Store,
+};
+use perihelion_engine::graph::{END, StoredWrite, Target};
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::Usage;
 use perihelion_settings::config::TraceScope;
@@ -77,7 +79,7 @@ fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result
     let mut before = rows.steps.iter().rfind(|step| step.seq < group.first_step);
     let of_group = |step: &&StepRow| (group.first_step..=group.last_step).contains(&step.seq);
     for step in rows.steps.iter().filter(of_group) {
-        // Between a crash and the run that continues with it nobody worked.
+        // No work was done between a crash and the run that continues after it.
         let run = group.runs.iter().find(|run| run.id == step.run);
         let began = run.map_or(began, |run| run.started_at.max(began));
         let start = before.map_or(began, |before| before.at.max(began)).min(step.at);
@@ -91,7 +93,7 @@ fn draw(builder: &mut SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Result
 
 /// Draws the part of a subgraph's thread in this trace, below the span of the node that ran it.
 ///
-/// Its runs that began while the trace was the newest are in it; a part that is no longer kept is left out.
+/// Its runs that began while the trace was the newest are in it; a part that was deleted is left out.
 pub(super) fn nested(
     builder: &mut SpanBuilder<'_>,
     node: &str,
@@ -143,7 +145,7 @@ fn belongs(effect: &EffectRow, group: &Group<'_>) -> bool {
 }
 
 fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
-    let mark = |run: &perihelion_engine::checkpoint::RunRow| RunOfTrace {
+    let mark = |run: &RunRow| RunOfTrace {
         number: run.number,
         status: run.status,
         started_at: run.started_at,
@@ -171,7 +173,7 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
             Status::Error { message: why.unwrap_or_else(|| "the run failed".to_owned()) }
         }
     };
-    let link = |run: &perihelion_engine::checkpoint::RunRow| {
+    let link = |run: &RunRow| {
         let first = Group::of(rows, run.number).map_or(run.number, |group| group.first().number);
         Link {
             trace_id: trace_id(builder.thread, first, builder.view.scope),
@@ -179,7 +181,7 @@ fn root(builder: &SpanBuilder<'_>, rows: &Rows, group: &Group<'_>) -> Span {
             kind: "previous_run",
         }
     };
-    // Within a subgraph, the outer root tells of the trace before.
+    // Within a subgraph, the outer root has the link to the previous trace.
     let previous = group.previous.filter(|_| builder.within.is_none());
     Span {
         parent: builder.parent,
@@ -211,7 +213,8 @@ fn committed(
     effects: &Effects<'_>,
 ) -> Result<()> {
     let written: Vec<WrittenRow> = step.written()?.into_iter().map(WrittenRow::from).collect();
-    let next = nodes(&step.frontier()?);
+    let frontier = step.frontier()?;
+    let next = unique(frontier.tasks.iter().map(|task| task.node.as_str()));
     if step.kind == StepKind::Input {
         if let (Some(one), Some(root)) = (written.first(), builder.spans.first_mut())
             && let About::Workflow { question, labels, .. } = &mut root.about
@@ -329,10 +332,6 @@ fn of_task<'a>(effects: &[&'a EffectRow], step: u64, task: u32) -> Vec<&'a Effec
     mine
 }
 
-fn nodes(frontier: &Frontier) -> Vec<String> {
-    unique(frontier.tasks.iter().map(|task| task.node.as_str()))
-}
-
 fn targets_of(targets: &[Target]) -> Vec<String> {
     or_end(unique(targets.iter().filter_map(|target| match target {
         Target::Node(node) | Target::Send { node, .. } => Some(node.as_str()),
@@ -341,7 +340,7 @@ fn targets_of(targets: &[Target]) -> Vec<String> {
 }
 
 fn or_end(nodes: Vec<String>) -> Vec<String> {
-    if nodes.is_empty() { vec![perihelion_engine::graph::END.to_owned()] } else { nodes }
+    if nodes.is_empty() { vec![END.to_owned()] } else { nodes }
 }
 
 fn unique<'a>(names: impl Iterator<Item = &'a str>) -> Vec<String> {

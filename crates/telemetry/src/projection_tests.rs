@@ -5,7 +5,8 @@ use serde_json::{Value, json};
 
 use super::*;
 use crate::dialect::names;
-use perihelion_engine::checkpoint::{EffectStatus, Encoded, RunRow, ThreadInfo, ThreadStatus};
+use perihelion_engine::checkpoint::{EffectStatus, Encoded, ThreadInfo, ThreadStatus};
+use perihelion_engine::graph::Frontier;
 use perihelion_engine::ids::{RunId, ThreadId};
 
 /// Writes rows as a run would leave them; every write takes one second.

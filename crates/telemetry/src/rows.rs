@@ -5,8 +5,7 @@ use std::ops::RangeInclusive;
 use super::group::{Group, may_continue};
 use super::{Error, Result};
 use perihelion_engine::checkpoint::{
-    self, EffectRow, RunRow, RunStatus, StepRow, Store, ThreadDump, ThreadFilter, ThreadInfo,
-    check_family,
+    self, EffectRow, RunRow, RunStatus, StepRow, Store, ThreadFilter, ThreadInfo, check_family,
 };
 use perihelion_engine::graph::subgraph_step;
 use perihelion_engine::ids::{RunId, ThreadId};
@@ -25,18 +24,6 @@ pub struct Rows {
     pub effects: Vec<EffectRow>,
     /// Threads of subgraphs at any depth, complete: those of the same steps' nodes, or all.
     pub children: Vec<Rows>,
-}
-
-impl From<ThreadDump> for Rows {
-    fn from(dump: ThreadDump) -> Self {
-        Self {
-            info: dump.info,
-            runs: dump.runs,
-            steps: dump.steps,
-            effects: dump.effects,
-            children: dump.children.into_iter().map(Self::from).collect(),
-        }
-    }
 }
 
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -81,7 +68,7 @@ async fn read_steps(store: &dyn Store, thread: ThreadId, which: Which) -> Result
         _ => 0,
     };
     let at = at.ok_or(Error::UnknownRun { thread, run, newest })?;
-    // By status alone, more runs may hang together than really do; the steps will tell.
+    // By status alone, more runs may seem to belong together than really do; the steps decide.
     let mut first = at;
     while first > 0 && may_continue(runs[first - 1].status) {
         first -= 1;

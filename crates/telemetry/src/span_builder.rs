@@ -5,6 +5,7 @@ use std::collections::HashMap;
 use chrono::{DateTime, Utc};
 
 use super::group::Group;
+use super::ids::hex;
 use super::{About, Reason, Rows, Span, SpanId, Status, TraceId, View};
 use perihelion_engine::checkpoint::StepRow;
 use perihelion_engine::graph::subgraph_namespace;
@@ -103,16 +104,12 @@ impl<'a> SpanBuilder<'a> {
         moment >= self.began && self.until.is_none_or(|until| moment < until)
     }
 
-    pub(super) fn task_kind(&self, node: &str) -> &'static str {
-        task_kind(self.graph, node)
-    }
-
     fn drawn(&self) -> ThreadId {
         self.within.unwrap_or(self.thread)
     }
 
     pub(super) fn id(&self, step: u64, task: u32, what: &str, key: &[u8]) -> SpanId {
-        SpanId::at(self.drawn(), self.run, step, task, what, key)
+        SpanId::at(self.drawn(), self.run, step, task, what, &hex(key))
     }
 
     /// Draws a span under the root that lasts no time; the caller fills in the rest.
@@ -159,8 +156,8 @@ impl<'a> SpanBuilder<'a> {
 }
 
 /// Returns the word that distinguishes the span of a node's work from other ones at its place.
-pub(super) fn task_kind(graph: &str, node: &str) -> &'static str {
-    match span_kind(graph, node) {
+pub(super) fn task_kind(kind: SpanKind) -> &'static str {
+    match kind {
         SpanKind::Transition => "transition",
         SpanKind::Agent => "agent",
         SpanKind::Stage => "stage",

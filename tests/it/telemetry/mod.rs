@@ -17,7 +17,7 @@ mod whole;
 use std::path::Path;
 use std::sync::Arc;
 
-use perihelion::checkpoint::{MemoryStore, Store};
+use perihelion::checkpoint::{MemoryStore, Store, ThreadDump};
 use perihelion::config::{Overrides, Settings};
 use perihelion::demo;
 use perihelion::ids::ThreadId;
@@ -25,7 +25,7 @@ use perihelion::mcp::PoolOptions;
 use perihelion::runner::RunOptions;
 use perihelion::runtime::{RunReport, Runtime, Trace, Traces};
 use perihelion::swarm::{GraphState, Request};
-use perihelion::telemetry::{About, Span};
+use perihelion::telemetry::{About, Rows, Span};
 
 fn settings(env: &'static [(&'static str, &str)]) -> Settings {
     let env =
@@ -77,6 +77,12 @@ impl Demo {
     async fn trace(&self, run: Option<u32>) -> Trace {
         Traces::of(self.store(), &self.settings).read(self.thread, run).await.unwrap()
     }
+}
+
+/// Returns the rows of a whole thread.
+fn rows_of(dump: ThreadDump) -> Rows {
+    let ThreadDump { info, runs, steps, effects, children, .. } = dump;
+    Rows { info, runs, steps, effects, children: children.into_iter().map(rows_of).collect() }
 }
 
 /// Writes a trace's tree without what differs from run to run: ids, times, the model's address.

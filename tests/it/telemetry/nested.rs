@@ -12,7 +12,7 @@ use perihelion::swarm::TraceContext;
 use perihelion::telemetry::{About, Parents, Span, TraceId, View, Which, project, read};
 use serde_json::json;
 
-use super::assert_whole;
+use super::{assert_whole, rows_of};
 use crate::runner::{damage, world::*};
 use crate::store_suite::{on_durable_stores, on_every_store, stores::Fixture};
 
@@ -74,7 +74,7 @@ async fn spans(store: &dyn Store, thread: ThreadId, run: u32) -> Vec<Span> {
         return spans;
     }
     let view = View { content: true, ..View::default() };
-    assert_eq!(project(&dump.into(), run, view).unwrap(), spans, "from the whole thread too");
+    assert_eq!(project(&rows_of(dump), run, view).unwrap(), spans, "from the whole thread too");
     spans
 }
 

@@ -11,7 +11,7 @@ use perihelion::swarm::GraphState;
 use perihelion::telemetry::{About, SpanId, TraceId, View, Which, bill, project, read};
 use tokio::sync::mpsc;
 
-use super::{Demo, assert_whole, settings, shape};
+use super::{Demo, assert_whole, rows_of, settings, shape};
 
 /// S1.12, X7
 #[tokio::test]
@@ -62,7 +62,7 @@ async fn assert_fixed(demo: &Demo) {
     assert_eq!(demo.trace(Some(1)).await.spans, whole.spans, "either run leads to it");
     let dump = demo.store().export(demo.thread).await.unwrap();
     let view = View { content: true, rounds: Some(3), scope: TraceScope::Run };
-    let mut from_dump = project(&dump.into(), 2, view).unwrap();
+    let mut from_dump = project(&rows_of(dump), 2, view).unwrap();
     bill(&mut from_dump, &demo.settings.models.price_list());
     assert_eq!(from_dump, whole.spans, "from the whole thread too");
 }

@@ -29,27 +29,18 @@ pub fn picture(chart: &Chart, values: &Values) -> String {
         let plane = Plane::of(chart, values);
         plane.axes(&mut out, chart);
         plane.marks(&mut out, chart.kind);
-    }
-    if chart.kind != Kind::Pie && values.series.len() > 1 {
-        legend(&mut out, &values.series);
+        if values.series.len() > 1 {
+            legend(&mut out, &values.series);
+        }
     }
     out.push_str("</svg>\n");
     out
 }
 
 fn escape(text: &str) -> String {
-    let visible = text.chars().filter(|c| !c.is_control());
-    let mut out = String::new();
-    for c in visible {
-        match c {
-            '&' => out.push_str("&amp;"),
-            '<' => out.push_str("&lt;"),
-            '>' => out.push_str("&gt;"),
-            '"' => out.push_str("&quot;"),
-            c => out.push(c),
-        }
-    }
-    out
+    let visible: String = text.chars().filter(|c| !c.is_control()).collect();
+    let words = visible.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;");
+    words.replace('"', "&quot;")
 }
 
 fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str, more: &str) {
@@ -62,6 +53,22 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str, more: &str)
 
 fn colour(at: usize) -> &'static str {
     COLOURS[at % COLOURS.len()]
+}
+
+fn level_line(out: &mut String, y: f64, stroke: &str) {
+    let right = WIDTH - RIGHT;
+    let _ = writeln!(
+        out,
+        "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{right:.1}\" y2=\"{y:.1}\" stroke=\"{stroke}\"/>"
+    );
+}
+
+fn color_key(out: &mut String, x: f64, y: f64, at: usize) {
+    let fill = colour(at);
+    let _ = writeln!(
+        out,
+        "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"10\" height=\"10\" fill=\"{fill}\"/>"
+    );
 }
 
 /// The positions of values on the picture.
@@ -99,39 +106,32 @@ impl<'a> Plane<'a> {
         (WIDTH - LEFT - RIGHT) / self.values.labels.len().max(1) as f64
     }
 
+    fn label_of(&self, point: &Point) -> usize {
+        self.values.labels.iter().position(|label| *label == point.x).unwrap_or(0)
+    }
+
     fn x(&self, point: &Point) -> f64 {
         if let (Some((min, max)), Some(x)) = (self.x_range, point.x_number) {
             return LEFT + 8.0 + (WIDTH - LEFT - RIGHT - 16.0) * (x - min) / (max - min);
         }
-        let at = self.values.labels.iter().position(|label| *label == point.x).unwrap_or(0);
-        LEFT + self.slot() * (at as f64 + 0.5)
+        LEFT + self.slot() * (self.label_of(point) as f64 + 0.5)
     }
 
     fn axes(&self, out: &mut String, chart: &Chart) {
         let steps = ((self.high - self.low) / self.step).round() as u32;
         for value in (0..=steps).map(|at| self.low + f64::from(at) * self.step) {
             let y = self.y(value);
-            let _ = writeln!(
-                out,
-                "<line x1=\"{LEFT}\" y1=\"{y:.1}\" x2=\"{:.1}\" y2=\"{y:.1}\" stroke=\"#dddddd\"/>",
-                WIDTH - RIGHT
-            );
+            level_line(out, y, "#dddddd");
             text(out, LEFT - 8.0, y + 4.0, "end", &short(value, self.step), "");
         }
-        let zero = self.y(0.0_f64.clamp(self.low, self.high));
-        let _ = writeln!(
-            out,
-            "<line x1=\"{LEFT}\" y1=\"{zero:.1}\" x2=\"{:.1}\" y2=\"{zero:.1}\" stroke=\"#333333\"/>",
-            WIDTH - RIGHT
-        );
+        level_line(out, self.y(0.0_f64.clamp(self.low, self.high)), "#333333");
         // As many labels as there is room for, the first and the last among them.
         let every = (self.values.labels.len() as f64 / 24.0).ceil().max(1.0) as usize;
         let slanted = self.values.labels.iter().map(|label| label.chars().count()).max();
         let slanted = slanted.unwrap_or(0) as f64 * 7.0 > self.slot() * every as f64;
         let mut shown: Vec<&String> = Vec::new();
         for point in &self.values.points {
-            let at = self.values.labels.iter().position(|label| *label == point.x).unwrap_or(0);
-            if at % every != 0 || shown.contains(&&point.x) {
+            if !self.label_of(point).is_multiple_of(every) || shown.contains(&&point.x) {
                 continue;
             }
             shown.push(&point.x);
@@ -246,12 +246,7 @@ fn pie(out: &mut String, values: &Values) {
         }
         angle = end;
         let y = 64.0 + at as f64 * 15.0;
-        let _ = writeln!(
-            out,
-            "<rect x=\"430\" y=\"{:.1}\" width=\"10\" height=\"10\" fill=\"{}\"/>",
-            y - 9.0,
-            colour(at)
-        );
+        color_key(out, 430.0, y - 9.0, at);
         let words =
             format!("{} — {} ({:.1} %)", point.x, short(point.y, point.y / 1_000.0), share * 100.0);
         text(out, 446.0, y, "start", &words, "");
@@ -263,11 +258,7 @@ fn legend(out: &mut String, series: &[String]) {
     let most = (((width - 28.0) / 7.0) as usize).clamp(4, 16);
     let mut x = LEFT;
     for (at, name) in series.iter().enumerate() {
-        let _ = writeln!(
-            out,
-            "<rect x=\"{x:.1}\" y=\"32\" width=\"10\" height=\"10\" fill=\"{}\"/>",
-            colour(at)
-        );
+        color_key(out, x, 32.0, at);
         let name: String = name.chars().take(most).collect();
         text(out, x + 14.0, 41.0, "start", &name, "");
         x += 28.0 + name.chars().count() as f64 * 7.0;

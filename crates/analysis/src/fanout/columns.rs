@@ -4,8 +4,10 @@ use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     BinaryOperator, DuplicateTreatment, Expr, Function, FunctionArg, FunctionArgExpr,
-    FunctionArguments, Ident, Query, Visit, Visitor,
+    FunctionArguments, Ident, Query, SelectItem, Visit, Visitor,
 };
+
+use crate::syntax::lists;
 
 /// Aggregates that a repeated row changes, and that equal values do not change under DISTINCT.
 const OF_VALUES: &str = "
@@ -29,7 +31,7 @@ const UNCHANGED: &str = "
 
 fn is_in(list: &str, function: &Function) -> bool {
     let last = function.name.0.last().and_then(|part| part.as_ident());
-    last.is_some_and(|name| list.split_whitespace().any(|one| name.value.eq_ignore_ascii_case(one)))
+    last.is_some_and(|name| lists(list, &name.value))
 }
 
 pub fn is_aggregate(function: &Function) -> bool {
@@ -131,11 +133,15 @@ impl Found<Vec<Ident>> {
 }
 
 impl Found<Function> {
-    pub fn calls() -> Self {
-        Self::new(|expr| match expr {
+    pub fn calls_of(items: &[SelectItem]) -> Self {
+        let mut calls = Self::new(|expr| match expr {
             Expr::Function(function) => Some(function.clone()),
             _ => None,
-        })
+        });
+        for item in items {
+            let ControlFlow::Continue(()) = item.visit(&mut calls);
+        }
+        calls
     }
 }
 

@@ -142,38 +142,29 @@ impl<'a> Look<'a> {
                 let here = at..at + width(&join.relation);
                 let sides = Sides { left: begin..at, right: here.clone() };
                 let outer = is_outer(&join.join_operator).then_some(sides);
+                at = here.end;
                 let names: Vec<String> = match constraint(&join.join_operator) {
                     Some(JoinConstraint::Using(names)) => names
                         .iter()
-                        .filter_map(|name| name.0.last()?.as_ident().map(|i| self.fold(i)))
+                        .filter_map(|name| name.0.last()?.as_ident().map(|name| self.lower(name)))
                         .collect(),
                     Some(JoinConstraint::Natural) => {
                         items.get(here.start).and_then(|i| i.columns.clone()).unwrap_or_default()
                     }
-                    _ => {
-                        at = here.end;
-                        continue;
-                    }
+                    _ => continue,
                 };
                 equal.link(begin..here.end);
-                for name in names {
-                    let has = |item: &&usize| {
-                        items
-                            .get(**item)
-                            .and_then(|i| i.columns.as_ref())
-                            .is_some_and(|columns| columns.contains(&name.to_lowercase()))
+                for column in names {
+                    let has = |item: &usize| {
+                        let columns = items.get(*item).and_then(|item| item.columns.as_ref());
+                        columns.is_some_and(|columns| columns.contains(&column))
                     };
-                    let left: Vec<usize> = (0..here.start).collect();
-                    let right: Vec<usize> = here.clone().collect();
-                    if let (Some(left), Some(right)) =
-                        (left.iter().find(has), right.iter().find(has))
-                    {
-                        let left = (*left, name.clone());
-                        let right = (*right, name.clone());
-                        equal.pair(left, right, outer.as_ref());
+                    let left = (begin..here.start).find(has);
+                    let right = here.clone().find(has);
+                    if let (Some(left), Some(right)) = (left, right) {
+                        equal.pair((left, column.clone()), (right, column), outer.as_ref());
                     }
                 }
-                at = here.end;
             }
         }
     }
@@ -182,7 +173,7 @@ impl<'a> Look<'a> {
     pub(super) fn owner(&self, name: &[Ident], items: &[Item<'_>]) -> Option<Place> {
         match name {
             [column] => {
-                let column = self.fold(column).to_lowercase();
+                let column = self.lower(column);
                 let mut found = items.iter().enumerate().filter(|(_, item)| {
                     item.columns.as_ref().is_none_or(|columns| columns.contains(&column))
                 });
@@ -192,7 +183,7 @@ impl<'a> Look<'a> {
             [.., item, column] => {
                 let item = self.fold(item);
                 let at = items.iter().position(|known| known.name == item)?;
-                Some((at, self.fold(column).to_lowercase()))
+                Some((at, self.lower(column)))
             }
             [] => None,
         }

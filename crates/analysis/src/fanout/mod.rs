@@ -88,10 +88,7 @@ impl<'a> Look<'a> {
 
     fn select(&mut self, select: &Select) {
         let Some(joined) = self.joined(select) else { return };
-        let mut calls = Found::calls();
-        for item in &select.projection {
-            let ControlFlow::Continue(()) = item.visit(&mut calls);
-        }
+        let mut calls = Found::calls_of(&select.projection);
         if let Some(having) = &select.having {
             let ControlFlow::Continue(()) = having.visit(&mut calls);
         }

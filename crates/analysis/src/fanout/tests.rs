@@ -237,3 +237,22 @@ fn each_finding_has_its_own_probe_with_the_queries_that_its_from_reads() {
     assert!(probes(outer)[0].contains("FROM orders o JOIN lines l"));
     assert_eq!(probes(&format!("{outer} WHERE t > 5")), [] as [String; 0]);
 }
+
+#[test]
+fn a_shared_column_is_that_of_its_own_join_and_may_have_capital_letters() {
+    let sql = "SELECT SUM(p.price) FROM orders o, customers c JOIN products p USING (id)";
+    assert_eq!(found(sql)[0].effect.by, ["o"]);
+    let mut all = catalogue();
+    for table in &mut all.tables {
+        match table.name.name.as_str() {
+            "orders" => {
+                table.columns[0].name = "orderId".into();
+                table.primary_key = vec!["orderId".into()];
+            }
+            "lines" => table.columns[0].name = "orderId".into(),
+            _ => {}
+        }
+    }
+    let sql = "SELECT SUM(l.quantity) FROM lines l JOIN orders o USING (\"orderId\")";
+    assert_eq!(verdicts(sql, Dialect::Postgres, &all)[0].effect.verdict, NotMultiplied);
+}

@@ -1,11 +1,10 @@
 //! The result of a query as another one joins it: its columns, its unique ones, and what its own joins did.
 
 use std::collections::HashMap;
-use std::ops::ControlFlow;
 
 use sqlparser::ast::{
     Distinct, Expr, Function, GroupByExpr, Ident, LimitClause, Query, Select, SelectItem,
-    SelectItemQualifiedWildcardKind, SetExpr, TopQuantity, Visit as _,
+    SelectItemQualifiedWildcardKind, SetExpr, TopQuantity,
 };
 
 use super::columns::{Found, is_aggregate, names_of, values_of};
@@ -97,10 +96,7 @@ impl<'a> Look<'a> {
 
     fn of_select(&mut self, select: &Select) -> Yield {
         let joined = self.joined(select);
-        let mut calls = Found::calls();
-        for item in &select.projection {
-            let ControlFlow::Continue(()) = item.visit(&mut calls);
-        }
+        let calls = Found::calls_of(&select.projection);
         let outputs = self.outputs(select, joined.as_ref());
         let columns =
             outputs.as_ref().and_then(|all| all.iter().map(|one| one.name.clone()).collect());
@@ -188,7 +184,7 @@ impl<'a> Look<'a> {
     }
 
     /// Returns a name as items of FROM have it.
-    fn lower(&self, name: &Ident) -> String {
+    pub(super) fn lower(&self, name: &Ident) -> String {
         self.fold(name).to_lowercase()
     }
 

@@ -13,6 +13,7 @@ use super::functions::placed;
 use super::normal::take;
 use super::{Policy, Refusal, normal};
 use crate::Dialect;
+use crate::syntax::lists;
 
 /// Longest computed text, in characters.
 const MAX_TEXT: u32 = 100_000;
@@ -21,18 +22,9 @@ const MAX_REPEATS: u32 = 10_000;
 const MAX_SERIES: f64 = 1_000_000_000.0;
 
 /// Functions whose result can be much longer than their arguments.
-const BUILDS: &[&str] = &[
-    "array_to_string",
-    "concat",
-    "concat_ws",
-    "format",
-    "lpad",
-    "regexp_replace",
-    "repeat",
-    "replace",
-    "rpad",
-    "string_agg",
-];
+const BUILDS: &str = "
+    array_to_string concat concat_ws format lpad regexp_replace repeat replace rpad string_agg
+";
 
 /// Functions that search, and how many of their first arguments are texts.
 const SEARCHES: &[(&str, usize)] = &[
@@ -52,55 +44,24 @@ const SEARCHES: &[(&str, usize)] = &[
 ];
 
 /// Parts of a date that T-SQL writes as bare words.
-const DATEPARTS: &[&str] = &[
-    "year",
-    "yy",
-    "yyyy",
-    "quarter",
-    "qq",
-    "q",
-    "month",
-    "mm",
-    "m",
-    "dayofyear",
-    "dy",
-    "y",
-    "day",
-    "dd",
-    "d",
-    "week",
-    "wk",
-    "ww",
-    "iso_week",
-    "isowk",
-    "isoww",
-    "weekday",
-    "dw",
-    "hour",
-    "hh",
-    "minute",
-    "mi",
-    "n",
-    "second",
-    "ss",
-    "s",
-    "millisecond",
-    "ms",
-    "microsecond",
-    "mcs",
-];
+const DATEPARTS: &str = "
+    year yy yyyy quarter qq q month mm m dayofyear dy y day dd d week wk ww iso_week isowk isoww
+    weekday dw hour hh minute mi n second ss s millisecond ms microsecond mcs
+";
+
+/// Functions of T-SQL that take such a part.
+const DATED: &str = "dateadd datediff datediff_big datename datepart datetrunc";
 
 /// Keeps the bare word of T-SQL's date functions from being quoted like a column.
 pub fn dateparts(function: &mut Function, dialect: Dialect) {
-    let dated = ["dateadd", "datediff", "datediff_big", "datename", "datepart", "datetrunc"];
-    if dialect != Dialect::TSql || !dated.iter().any(|name| is(function, name)) {
+    if dialect != Dialect::TSql || !lists(DATED, last(&function.name)) {
         return;
     }
     if let FunctionArguments::List(list) = &mut function.args
         && let Some(FunctionArg::Unnamed(FunctionArgExpr::Expr(first))) = list.args.first_mut()
         && let Expr::Identifier(word) = first
         && word.quote_style.is_none()
-        && DATEPARTS.contains(&word.value.to_ascii_lowercase().as_str())
+        && lists(DATEPARTS, &word.value)
     {
         // A number is written as it stands; read back it is the bare word again.
         *first = Expr::Value(Value::Number(word.value.clone(), false).into());
@@ -137,27 +98,19 @@ pub fn cap(expr: &mut Expr, binder: &Binder<'_>) -> Result<(), Refusal> {
             each(right, &cut);
         }
         Expr::Function(function) => {
-            let searched = SEARCHES.iter().find(|(name, _)| is(function, name));
+            let name = last(&function.name).to_ascii_lowercase();
+            let searched = SEARCHES.iter().find(|(known, _)| *known == name);
             for argument in arguments(function).take(searched.map_or(0, |(_, texts)| *texts)) {
                 cut(argument);
             }
-            if is(function, "format") {
-                plain_format(function)?;
+            match name.as_str() {
+                "format" => plain_format(function)?,
+                "generate_series" => series(arguments(function))?,
+                "repeat" => at_most(function, MAX_REPEATS),
+                "lpad" | "rpad" => at_most(function, MAX_TEXT),
+                _ => {}
             }
-            if is(function, "generate_series") {
-                series(arguments(function))?;
-            }
-            let most = match last(&function.name).unwrap_or_default().to_ascii_lowercase().as_str()
-            {
-                "repeat" => Some(MAX_REPEATS),
-                "lpad" | "rpad" => Some(MAX_TEXT),
-                _ => None,
-            };
-            if let (Some(most), Some(count)) = (most, arguments(function).nth(1)) {
-                let given = take(count);
-                *count = call("least", vec![given, number(most)]);
-            }
-            if BUILDS.iter().any(|name| is(function, name)) {
+            if lists(BUILDS, &name) {
                 shorten(expr);
             }
         }
@@ -236,17 +189,21 @@ fn is_literal(expr: &Expr) -> bool {
     }
 }
 
-fn is(function: &Function, name: &str) -> bool {
-    last(&function.name).is_some_and(|last| last.eq_ignore_ascii_case(name))
-}
-
 /// Returns the name of a function without its schema, which is the known one here.
-fn last(name: &ObjectName) -> Option<&str> {
-    name.0.last()?.as_ident().map(|ident| ident.value.as_str())
+fn last(name: &ObjectName) -> &str {
+    let last = name.0.last().and_then(|part| part.as_ident());
+    last.map_or("", |ident| &ident.value)
 }
 
 fn is_call(expr: &Expr, name: &str) -> bool {
-    matches!(expr, Expr::Function(function) if is(function, name))
+    matches!(expr, Expr::Function(function) if last(&function.name).eq_ignore_ascii_case(name))
+}
+
+/// Bounds the second argument of a call, if it has one.
+fn at_most(function: &mut Function, most: u32) {
+    if let Some(count) = arguments(function).nth(1) {
+        *count = call("least", vec![take(count), number(most)]);
+    }
 }
 
 fn arguments(function: &mut Function) -> impl Iterator<Item = &mut Expr> {

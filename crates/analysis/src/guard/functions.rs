@@ -5,9 +5,10 @@
 
 use sqlparser::ast::{
     CastKind, DataType, Expr, Function, FunctionArg, FunctionArgExpr, FunctionArguments, Ident,
-    ObjectName, Value,
+    ObjectName, ObjectNamePart, Value,
 };
 
+use super::normal::take;
 use super::{Policy, Refusal};
 use crate::Dialect;
 
@@ -80,10 +81,6 @@ const POSTGRES: &str = "
     upper_inf var_pop var_samp variance websearch_to_tsquery width_bucket
 ";
 
-const SQLITE_TABLES: &str = "
-    json_each json_tree
-";
-
 const TSQL: &str = "
     ascii atn2 char charindex checksum_agg choose convert count_big datalength dateadd datediff
     datediff_big datefromparts datename datepart datetimefromparts datetrunc day eomonth format
@@ -105,13 +102,7 @@ const DUCKDB: &str = "
     to_timestamp to_years today try_cast typeof var_pop var_samp variance week weekday year
 ";
 
-const TSQL_TABLES: &str = "
-    generate_series string_split
-";
-
-const DUCKDB_TABLES: &str = "
-    generate_series range unnest
-";
+const DUCKDB_TABLES: &str = "generate_series range unnest";
 
 const POSTGRES_TABLES: &str = "
     generate_series generate_subscripts json_array_elements json_array_elements_text json_each
@@ -139,8 +130,7 @@ pub fn is_allowed_function(dialect: Dialect, name: &str) -> bool {
 
 /// Returns the name of the called function, folded as in the database, if it has no schema or the known one.
 pub fn called(name: &ObjectName, dialect: Dialect, policy: &Policy) -> Option<String> {
-    let folded =
-        |part: &sqlparser::ast::ObjectNamePart| part.as_ident().map(|ident| dialect.fold(ident));
+    let folded = |part: &ObjectNamePart| part.as_ident().map(|ident| dialect.fold(ident));
     match name.0.as_slice() {
         [function] => folded(function),
         [schema, function] if dialect == Dialect::Postgres => {
@@ -210,13 +200,9 @@ pub fn place(function: &mut Function, dialect: Dialect, policy: &Policy) -> Resu
             };
             // Texts, so that another function of that name with other arguments is never nearer.
             if !matches!(text, Expr::Cast { data_type: DataType::Text, .. }) {
-                let whole = std::mem::replace(text, Expr::Value(Value::Null.into()));
-                *text = Expr::Cast {
-                    kind: CastKind::Cast,
-                    expr: Box::new(whole),
-                    data_type: DataType::Text,
-                    format: None,
-                };
+                let expr = Box::new(take(text));
+                let data_type = DataType::Text;
+                *text = Expr::Cast { kind: CastKind::Cast, expr, data_type, format: None };
             }
         }
     }
@@ -224,12 +210,13 @@ pub fn place(function: &mut Function, dialect: Dialect, policy: &Policy) -> Resu
 }
 
 pub fn is_allowed_table_function(dialect: Dialect, name: &str) -> bool {
-    match dialect {
-        Dialect::Sqlite => listed(SQLITE_TABLES, name),
-        Dialect::Postgres => listed(POSTGRES_TABLES, name),
-        Dialect::TSql => listed(TSQL_TABLES, name),
-        Dialect::DuckDb => listed(DUCKDB_TABLES, name),
-    }
+    let list = match dialect {
+        Dialect::Sqlite => "json_each json_tree",
+        Dialect::Postgres => POSTGRES_TABLES,
+        Dialect::TSql => "generate_series string_split",
+        Dialect::DuckDb => DUCKDB_TABLES,
+    };
+    listed(list, name)
 }
 
 fn listed(list: &str, name: &str) -> bool {

@@ -245,7 +245,7 @@ fn read(sql: &str, dialect: Dialect, growth: usize) -> Result<Statement, Refusal
         return Err(Refusal::TooLong);
     }
     if sql.contains(clauses::MARK) {
-        return Err(Refusal::Syntax("the statement holds a NUL character".into()));
+        return Err(Refusal::Syntax("the statement contains a NUL character".into()));
     }
     let tokens = dialect.tokens(sql)?;
     let words = tokens.iter().filter(|token| !is_space(&token.token)).count();

@@ -5,12 +5,9 @@
 
 use std::ops::ControlFlow;
 
-use sqlparser::ast::helpers::attached_token::AttachedToken;
 use sqlparser::ast::{
-    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments,
-    GroupByExpr, Ident, ObjectName, Select, SelectFlavor, SelectItem, Statement, TableFactor,
-    TableWithJoins, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
-    WildcardAdditionalOptions,
+    Expr, Function, FunctionArg, FunctionArgExpr, FunctionArgumentList, FunctionArguments, Ident,
+    ObjectName, Statement, TableFactor, TrimWhereField, Value, ValueWithSpan, VisitMut, VisitorMut,
 };
 
 use crate::Dialect;
@@ -99,8 +96,10 @@ pub fn call(name: ObjectName, arguments: Vec<Expr>) -> Expr {
     })
 }
 
-impl Former {
-    fn table(&self, factor: &mut TableFactor) {
+impl VisitorMut for Former {
+    type Break = std::convert::Infallible;
+
+    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
         if let TableFactor::Table { alias: Some(alias), .. }
         | TableFactor::Derived { alias: Some(alias), .. }
         | TableFactor::Function { alias: Some(alias), .. }
@@ -109,27 +108,18 @@ impl Former {
         {
             alias.explicit = true;
         }
-    }
-}
-
-impl VisitorMut for Former {
-    type Break = std::convert::Infallible;
-
-    fn pre_visit_table_factor(&mut self, factor: &mut TableFactor) -> ControlFlow<Self::Break> {
-        self.table(factor);
         ControlFlow::Continue(())
     }
 
     fn pre_visit_value(&mut self, value: &mut ValueWithSpan) -> ControlFlow<Self::Break> {
         if self.dialect == Dialect::Postgres {
             let plain = match &value.value {
-                Value::EscapedStringLiteral(text) => Some(text.clone()),
-                Value::DollarQuotedString(quoted) => Some(quoted.value.clone()),
-                Value::UnicodeStringLiteral(text) => Some(text.clone()),
+                Value::EscapedStringLiteral(text) | Value::UnicodeStringLiteral(text) => Some(text),
+                Value::DollarQuotedString(quoted) => Some(&quoted.value),
                 _ => None,
             };
             if let Some(text) = plain.filter(|text| !text.contains('\0')) {
-                value.value = Value::SingleQuotedString(text);
+                value.value = Value::SingleQuotedString(text.clone());
             }
         }
         ControlFlow::Continue(())
@@ -149,50 +139,5 @@ impl VisitorMut for Former {
             _ => {}
         }
         ControlFlow::Continue(())
-    }
-}
-
-pub fn table(name: ObjectName) -> TableFactor {
-    TableFactor::Table {
-        name,
-        alias: None,
-        args: None,
-        with_hints: Vec::new(),
-        version: None,
-        with_ordinality: false,
-        partitions: Vec::new(),
-        json_path: None,
-        sample: None,
-        index_hints: Vec::new(),
-    }
-}
-
-pub fn everything_of(name: ObjectName) -> Select {
-    let relation = table(name);
-    Select {
-        select_token: AttachedToken::empty(),
-        optimizer_hints: Vec::new(),
-        distinct: None,
-        select_modifiers: None,
-        top: None,
-        top_before_distinct: false,
-        projection: vec![SelectItem::Wildcard(WildcardAdditionalOptions::default())],
-        exclude: None,
-        into: None,
-        from: vec![TableWithJoins { relation, joins: Vec::new() }],
-        lateral_views: Vec::new(),
-        prewhere: None,
-        selection: None,
-        connect_by: Vec::new(),
-        group_by: GroupByExpr::Expressions(Vec::new(), Vec::new()),
-        cluster_by: Vec::new(),
-        distribute_by: Vec::new(),
-        sort_by: Vec::new(),
-        having: None,
-        named_window: Vec::new(),
-        qualify: None,
-        window_before_qualify: false,
-        value_table_mode: None,
-        flavor: SelectFlavor::Standard,
     }
 }

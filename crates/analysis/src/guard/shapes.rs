@@ -14,6 +14,7 @@ use super::kinds::{is_allowed_operator, plain_type};
 use super::{Policy, Refusal};
 use crate::Dialect;
 use crate::clauses::{Recursion, is_hint};
+use crate::syntax::lists;
 
 type Checked = Result<(), Refusal>;
 
@@ -163,7 +164,7 @@ pub fn expression(expr: &Expr, dialect: Dialect, policy: &Policy) -> Checked {
         E::Identifier(ident) => {
             let hidden_call = ident.quote_style.is_none()
                 && dialect != Dialect::Sqlite
-                && HIDDEN_CALLS.contains(&ident.value.to_ascii_lowercase().as_str());
+                && lists(HIDDEN_CALLS, &ident.value);
             if hidden_call { Err(Refusal::Function(ident.value.clone())) } else { Ok(()) }
         }
         E::CompoundIdentifier(_)
@@ -260,15 +261,9 @@ pub fn expression(expr: &Expr, dialect: Dialect, policy: &Policy) -> Checked {
 }
 
 /// Words that Postgres evaluates as functions although they look like columns.
-const HIDDEN_CALLS: &[&str] = &[
-    "current_catalog",
-    "current_role",
-    "current_schema",
-    "current_user",
-    "session_user",
-    "system_user",
-    "user",
-];
+const HIDDEN_CALLS: &str = "
+    current_catalog current_role current_schema current_user session_user system_user user
+";
 
 fn call(function: &Function, dialect: Dialect, policy: &Policy) -> Checked {
     let count = match &function.args {

@@ -21,9 +21,9 @@ pub struct Inspector<'a> {
     accepted: Option<usize>,
 }
 
-type Flow = ControlFlow<Box<Refusal>>;
+pub(super) type Flow = ControlFlow<Box<Refusal>>;
 
-fn flow(checked: Result<(), Refusal>) -> Flow {
+pub(super) fn flow(checked: Result<(), Refusal>) -> Flow {
     match checked {
         Ok(()) => ControlFlow::Continue(()),
         Err(refusal) => ControlFlow::Break(Box::new(refusal)),

@@ -29,7 +29,7 @@ pub fn infer(catalogue: &Catalogue, edges: &mut Vec<Edge>) {
     for (from, table) in catalogue.tables.iter().enumerate() {
         for column in &table.columns {
             let plain = column.name.to_ascii_lowercase().replace('_', "");
-            // A name that many tables call their key says nothing.
+            // A name that is the key of many tables is no evidence.
             let Some([(to, key)]) = named.get(&plain).map(Vec::as_slice) else { continue };
             let own_key = table.primary_key.len() == 1 && table.primary_key[0] == column.name;
             let declared = table.foreign_keys.iter().any(|key| key.columns.contains(&column.name));

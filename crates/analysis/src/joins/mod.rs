@@ -57,7 +57,7 @@ pub struct JoinGraph<'a> {
     catalogue: &'a Catalogue,
     edges: Vec<Edge>,
     /// Edges by the table at either end.
-    at: HashMap<usize, Vec<usize>>,
+    at: Vec<Vec<usize>>,
 }
 
 #[derive(Clone, Debug)]
@@ -72,36 +72,20 @@ struct Edge {
 impl<'a> JoinGraph<'a> {
     /// Reads the declared keys and infers further ones.
     pub fn new(catalogue: &'a Catalogue) -> Self {
-        let index: HashMap<(&str, &str), usize> = catalogue
-            .tables
-            .iter()
-            .enumerate()
-            .map(|(at, table)| ((table.name.schema.as_str(), table.name.name.as_str()), at))
-            .collect();
         let mut edges = Vec::new();
         for (from, table) in catalogue.tables.iter().enumerate() {
             for key in &table.foreign_keys {
-                let target = index
-                    .get(&(key.table.schema.as_str(), key.table.name.as_str()))
-                    .copied()
-                    .or_else(|| position(catalogue, &key.table));
-                if let Some(to) = target {
-                    edges.push(Edge {
-                        from,
-                        columns: key.columns.clone(),
-                        to,
-                        to_columns: key.to.clone(),
-                        inferred: false,
-                    });
-                }
+                let Some(to) = position(catalogue, &key.table) else { continue };
+                let columns = key.columns.clone();
+                edges.push(Edge { from, columns, to, to_columns: key.to.clone(), inferred: false });
             }
         }
         inference::infer(catalogue, &mut edges);
-        let mut at: HashMap<usize, Vec<usize>> = HashMap::new();
+        let mut at = vec![Vec::new(); catalogue.tables.len()];
         for (number, edge) in edges.iter().enumerate() {
-            at.entry(edge.from).or_default().push(number);
+            at[edge.from].push(number);
             if edge.to != edge.from {
-                at.entry(edge.to).or_default().push(number);
+                at[edge.to].push(number);
             }
         }
         Self { catalogue, edges, at }
@@ -123,25 +107,26 @@ impl<'a> JoinGraph<'a> {
         let mut joined = vec![*first];
         let mut chosen: Vec<usize> = Vec::new();
         let mut unreachable = Vec::new();
-        for other in others {
-            match self.nearest(&joined, *other) {
+        for (at, other) in others.iter().enumerate() {
+            // A table that is named again is joined to itself, if it has such a key.
+            let mut edges = self.at[*other].iter().copied();
+            let itself = edges.find(|edge| self.ends(*edge) == [*other; 2]);
+            let itself = itself.filter(|_| wanted[..=at].contains(other)).map(|edge| vec![edge]);
+            match itself.or_else(|| self.nearest(&joined, *other)) {
                 Some(edges) => {
-                    for edge in edges {
-                        for end in [self.edges[edge].from, self.edges[edge].to] {
-                            if !joined.contains(&end) {
-                                joined.push(end);
-                            }
-                        }
-                        if !chosen.contains(&edge) {
-                            chosen.push(edge);
-                        }
-                    }
+                    self.add_ends(&edges, &mut joined);
+                    let new = edges.into_iter().filter(|edge| !chosen.contains(edge));
+                    let new: Vec<usize> = new.collect();
+                    chosen.extend(new);
                 }
                 None => unreachable.push(self.shown(*other)),
             }
         }
+        let mut tables: Vec<String> = joined.iter().map(|at| self.shown(*at)).collect();
+        let itself = chosen.iter().map(|edge| self.ends(*edge)).filter(|[from, to]| from == to);
+        tables.extend(itself.map(|[_, to]| self.with_alias(to)));
         let paths = self.with_parallels(chosen).into_iter().map(|edges| JoinPath {
-            tables: joined.iter().map(|at| self.shown(*at)).collect(),
+            tables: tables.clone(),
             joins: edges.iter().map(|edge| self.join(&self.edges[*edge])).collect(),
         });
         JoinPaths { paths: paths.collect(), unreachable }
@@ -149,10 +134,9 @@ impl<'a> JoinGraph<'a> {
 
     /// Returns some edges, and the same with each other key between two of their tables in its place.
     fn with_parallels(&self, edges: Vec<usize>) -> Vec<Vec<usize>> {
-        let ends = |edge: usize| [self.edges[edge].from, self.edges[edge].to];
         let are_parallel = |one: usize, other: usize| {
-            let [from, to] = ends(other);
-            one != other && (ends(one) == [from, to] || ends(one) == [to, from])
+            let [from, to] = self.ends(other);
+            one != other && [[from, to], [to, from]].contains(&self.ends(one))
         };
         let mut found = vec![edges];
         let mut at = 0;
@@ -185,19 +169,25 @@ impl<'a> JoinGraph<'a> {
                 && let Some(edges) = self.nearest(&all, *table)
                 && edges.len() <= 3
             {
-                for edge in edges {
-                    for end in [self.edges[edge].from, self.edges[edge].to] {
-                        if !all.contains(&end) {
-                            all.push(end);
-                        }
-                    }
-                }
+                self.add_ends(&edges, &mut all);
             }
             if !all.contains(table) {
                 all.push(*table);
             }
         }
         all
+    }
+
+    fn ends(&self, edge: usize) -> [usize; 2] {
+        [self.edges[edge].from, self.edges[edge].to]
+    }
+
+    fn add_ends(&self, edges: &[usize], tables: &mut Vec<usize>) {
+        for end in edges.iter().flat_map(|edge| self.ends(*edge)) {
+            if !tables.contains(&end) {
+                tables.push(end);
+            }
+        }
     }
 
     /// Returns the ways between two tables, shortest first.
@@ -220,7 +210,7 @@ impl<'a> JoinGraph<'a> {
             if edges.len() >= shortest.min(MAX_JOINS) {
                 continue;
             }
-            for edge in self.at.get(&last).into_iter().flatten() {
+            for edge in &self.at[last] {
                 let other = self.other_end(*edge, last);
                 if !tables.contains(&other) || (start == end && other == end) {
                     let mut tables = tables.clone();
@@ -243,7 +233,7 @@ impl<'a> JoinGraph<'a> {
         let mut queue: VecDeque<usize> = from.iter().copied().collect();
         let mut came: HashMap<usize, (usize, usize)> = HashMap::new();
         while let Some(table) = queue.pop_front() {
-            let mut edges = self.at.get(&table).cloned().unwrap_or_default();
+            let mut edges = self.at[table].clone();
             edges.sort_by_key(|edge| self.edges[*edge].inferred);
             for edge in edges {
                 let other = self.other_end(edge, table);
@@ -281,6 +271,10 @@ impl<'a> JoinGraph<'a> {
         crate::guard::shown(&format!("{}_2", self.catalogue.tables[at].name.name))
     }
 
+    fn with_alias(&self, at: usize) -> String {
+        format!("{} AS {}", self.shown(at), self.again(at))
+    }
+
     /// Writes a way from table to table; one that ends where it began has an alias there.
     fn path(&self, tables: &[usize], edges: &[usize]) -> JoinPath {
         let last = tables.len().saturating_sub(1);
@@ -298,8 +292,7 @@ impl<'a> JoinGraph<'a> {
             }
         });
         let table = |place: usize| {
-            let name = self.shown(tables[place]);
-            if is_again(place) { format!("{name} AS {}", called(place)) } else { name }
+            if is_again(place) { self.with_alias(tables[place]) } else { self.shown(tables[place]) }
         };
         JoinPath { joins: joins.collect(), tables: (0..tables.len()).map(table).collect() }
     }
@@ -328,15 +321,12 @@ impl<'a> JoinGraph<'a> {
 }
 
 fn position(catalogue: &Catalogue, name: &TableName) -> Option<usize> {
-    catalogue
-        .tables
-        .iter()
-        .position(|table| table.name.schema == name.schema && table.name.name == name.name)
-        .or_else(|| {
-            catalogue.tables.iter().position(|table| {
-                table.name.schema == name.schema && table.name.name.eq_ignore_ascii_case(&name.name)
-            })
-        })
+    let exact = |table: &Table| table.name.schema == name.schema && table.name.name == name.name;
+    let alike = |table: &Table| {
+        table.name.schema == name.schema && table.name.name.eq_ignore_ascii_case(&name.name)
+    };
+    let tables = &catalogue.tables;
+    tables.iter().position(exact).or_else(|| tables.iter().position(alike))
 }
 
 /// Returns the first column that distinguishes two tables' rows, for a probe.

@@ -44,6 +44,12 @@ fn a_third_table_hides_no_key_and_a_table_joined_to_itself_has_an_alias() {
         [["flights.origin = airports.code", city], ["flights.destination = airports.code", city]]
     );
     assert_eq!(conditions(&["orders", "orders"])[0], ["orders.total = orders_2.id"]);
+    assert_eq!(
+        conditions(&["orders", "customers", "orders"]),
+        [["orders.customer_id = customers.id", "orders.total = orders_2.id"]]
+    );
+    let three = &graph.paths(&[name("orders"), name("customers"), name("orders")]).paths[0];
+    assert_eq!(three.tables, ["orders", "customers", "orders AS orders_2"]);
     let itself = &graph.paths(&[name("orders"), name("orders")]).paths[0];
     assert_eq!(itself.tables, ["orders", "orders AS orders_2"]);
     assert!(graph.joins().iter().any(|join| join.condition == "orders.total = orders_2.id"));

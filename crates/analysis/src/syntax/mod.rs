@@ -5,45 +5,21 @@
 mod postgres;
 mod sqlite;
 
-use sqlparser::keywords::Keyword;
 use sqlparser::tokenizer::Token;
 
 pub use postgres::Postgres;
 pub use sqlite::Sqlite;
 
-/// Returns whether a word has a meaning for the parser because of other databases, and is a plain name in SQLite and
-/// Postgres.
-pub fn is_name(keyword: Keyword) -> bool {
-    use Keyword as K;
-    matches!(
-        keyword,
-        K::ANTI
-            | K::ASOF
-            | K::CLUSTER
-            | K::CONNECT
-            | K::DISTRIBUTE
-            | K::DIV
-            | K::FORMAT
-            | K::GLOBAL
-            | K::MATCH_CONDITION
-            | K::MATCH_RECOGNIZE
-            | K::MINUS
-            | K::OPEN
-            | K::OUTPUT
-            | K::PIVOT
-            | K::PREWHERE
-            | K::QUALIFY
-            | K::SAMPLE
-            | K::SEMI
-            | K::SETTINGS
-            | K::SORT
-            | K::START
-            | K::TOP
-            | K::UNPIVOT
-            | K::VIEW
-            | K::XOR
-    )
-}
+/// Words that have a meaning for the parser because of other databases, and are plain names in SQLite and Postgres.
+pub const NAMES: &str = "
+    anti asof cluster connect distribute div format global match_condition match_recognize minus
+    open output pivot prewhere qualify sample semi settings sort start top unpivot view xor
+";
+
+pub const NAMES_IN_SQLITE: &str = "
+    array convert current_user extract interval lateral localtime localtimestamp overlay position
+    prior session_user struct try_convert user
+";
 
 /// Passes questions on to the wrapped dialect: yes-or-no questions, and the characters of names.
 macro_rules! as_inner {
@@ -71,26 +47,9 @@ macro_rules! as_inner {
 }
 use as_inner;
 
-pub fn is_name_in_sqlite(keyword: Keyword) -> bool {
-    use Keyword as K;
-    matches!(
-        keyword,
-        K::ARRAY
-            | K::CONVERT
-            | K::CURRENT_USER
-            | K::EXTRACT
-            | K::INTERVAL
-            | K::LATERAL
-            | K::LOCALTIME
-            | K::LOCALTIMESTAMP
-            | K::OVERLAY
-            | K::POSITION
-            | K::PRIOR
-            | K::SESSION_USER
-            | K::STRUCT
-            | K::TRY_CONVERT
-            | K::USER
-    )
+/// Returns whether a list, in lower case and separated by spaces, contains a word in any case.
+pub fn lists(list: &str, word: &str) -> bool {
+    list.split_whitespace().any(|known| known.eq_ignore_ascii_case(word))
 }
 
 /// Returns whether a token is this word, without quotation marks.

@@ -86,7 +86,7 @@ pub fn wrap(sql: &Guarded, columns: usize, limits: Limits) -> String {
 }
 
 pub fn cells<'a>(row: &'a PgRow, types: &'a [String]) -> impl Iterator<Item = Value> + 'a {
-    // A database without an encoding may hold bytes that are no text.
+    // A database without an encoding may contain bytes that are no text.
     (0..row.len()).map(|index| match row.try_get_unchecked::<Option<&[u8]>, _>(index) {
         Ok(Some(bytes)) => {
             let text = String::from_utf8_lossy(bytes).into_owned();

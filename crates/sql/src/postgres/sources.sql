@@ -1,6 +1,7 @@
--- Which relation shows rows of which other one.
+-- Which relation shows rows of which other one, as a pair.
 WITH RECURSIVE relation AS (
-    SELECT c.oid, n.nspname::text AS schema, c.relname::text AS name, pg_table_is_visible(c.oid) AS is_visible
+    SELECT c.oid, json_build_object(
+        'schema', n.nspname, 'name', c.relname, 'unqualified', pg_table_is_visible(c.oid)) AS name
     FROM pg_class c JOIN pg_namespace n ON n.oid = c.relnamespace
     WHERE c.relkind IN ('r', 'p', 'v', 'm', 'f') AND n.nspname <> 'information_schema' AND n.nspname NOT LIKE 'pg\_%'
 ), use AS (
@@ -25,6 +26,6 @@ WITH RECURSIVE relation AS (
     SELECT shows, read FROM shown
     UNION SELECT a.shows, i.inhparent FROM all_of a JOIN pg_inherits i ON i.inhrelid = a.read
 )
-SELECT s.schema, s.name, s.is_visible, r.schema, r.name, r.is_visible
+SELECT json_build_array(s.name, r.name)
 FROM all_of a JOIN relation s ON s.oid = a.shows LEFT JOIN relation r ON r.oid = a.read
 WHERE a.read IS DISTINCT FROM a.shows AND (a.read IS NULL OR r.oid IS NOT NULL)

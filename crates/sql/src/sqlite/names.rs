@@ -54,7 +54,7 @@ pub fn words(sql: &str) -> impl Iterator<Item = String> {
 fn is_query(tokens: &[Token]) -> bool {
     let inside = tokens.iter().find(|token| **token != Token::Open);
     matches!(inside, Some(Token::Word(word)) if matches!(word.as_str(), "select" | "with" | "values"))
-        // A parenthesised join may hold a subquery further in, under a name of its own.
+        // A parenthesised join may contain a subquery further in, under a name of its own.
         || tokens.iter().any(|token| matches!(token, Token::Word(word) if word == "select"))
 }
 

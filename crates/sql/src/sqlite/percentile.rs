@@ -22,7 +22,6 @@ struct Kind {
     is_between: bool,
 }
 
-static MEDIAN: Kind = Kind { whole: 1.0, is_between: true };
 static PERCENTILE: Kind = Kind { whole: 100.0, is_between: true };
 static CONTINUOUS: Kind = Kind { whole: 1.0, is_between: true };
 static DISCRETE: Kind = Kind { whole: 1.0, is_between: false };
@@ -136,7 +135,7 @@ extern "C" fn done(context: *mut ffi::sqlite3_context) {
 pub unsafe fn define(raw: *mut ffi::sqlite3) {
     let flags = ffi::SQLITE_UTF8 | ffi::SQLITE_DETERMINISTIC | ffi::SQLITE_INNOCUOUS;
     let all: [(&CStr, c_int, &'static Kind); 4] = [
-        (c"median", 1, &MEDIAN),
+        (c"median", 1, &CONTINUOUS),
         (c"percentile", 2, &PERCENTILE),
         (c"percentile_cont", 2, &CONTINUOUS),
         (c"percentile_disc", 2, &DISCRETE),

@@ -7,11 +7,12 @@ use std::time::Duration;
 
 use futures::TryStreamExt;
 use perihelion_analysis::guard::TableName;
-use perihelion_analysis::{Catalogue, Column, ForeignKey, Table};
+use perihelion_analysis::{Catalogue, Table};
 use serde_json::Value;
 use sqlx::sqlite::{
     SqliteConnectOptions, SqlitePool, SqlitePoolOptions, SqliteRow, SqliteValueRef,
 };
+use sqlx::types::Json;
 use sqlx::{
     AssertSqlSafe, Column as _, Decode, Executor, Row, SqlSafeStr, Statement, TypeInfo, ValueRef,
 };
@@ -92,7 +93,8 @@ impl Reader {
                     Ok(())
                 })
             })
-            .connect_with(options)
+            // A remembered statement has the columns of before its tables were altered.
+            .connect_with(options.statement_cache_capacity(0))
             .await
             .map_err(connect)?;
         let only = only
@@ -104,143 +106,53 @@ impl Reader {
     }
 
     pub async fn catalogue(&self) -> Result<Catalogue> {
-        let rows = sqlx::query(
-            "SELECT name, type FROM sqlite_schema WHERE type IN ('table', 'view') \
+        self.tables().await.map(|tables| Catalogue { tables }).map_err(database_error)
+    }
+
+    async fn tables(&self) -> Result<Vec<Table>, sqlx::Error> {
+        let rows: Vec<(String, bool)> = sqlx::query_as(
+            "SELECT name, type = 'view' FROM sqlite_schema WHERE type IN ('table', 'view') \
              AND name NOT LIKE 'sqlite\\_%' ESCAPE '\\' ORDER BY name",
         )
         .fetch_all(&self.catalogue)
-        .await
-        .map_err(database_error)?;
+        .await?;
         let hidden = self.parts_of_virtual_tables().await?;
         let mut tables = Vec::new();
-        for row in &rows {
-            let name: String = row.try_get(0).map_err(database_error)?;
-            let kind: String = row.try_get(1).map_err(database_error)?;
-            if !hidden.contains(&name.to_ascii_lowercase()) {
-                tables.push(self.table(name, kind == "view").await?);
+        for (name, is_view) in rows {
+            if hidden.contains(&name.to_ascii_lowercase()) {
+                continue;
             }
-        }
-        Ok(Catalogue { tables })
-    }
-
-    async fn table(&self, name: String, is_view: bool) -> Result<Table> {
-        // A view over what is gone has no columns, and the rest of the database is still there.
-        let rows = sqlx::query("SELECT name, type, \"notnull\", pk FROM pragma_table_info(?)")
-            .bind(&name)
-            .fetch_all(&self.catalogue)
-            .await
-            .unwrap_or_default();
-        let mut columns = Vec::new();
-        let mut key: Vec<(i64, String)> = Vec::new();
-        for row in &rows {
-            let column: String = row.try_get(0).map_err(database_error)?;
-            let place: i64 = row.try_get(3).map_err(database_error)?;
-            if place > 0 {
-                key.push((place, column.clone()));
-            }
-            columns.push(Column {
-                name: column,
-                data_type: row.try_get(1).map_err(database_error)?,
-                nullable: row.try_get::<i64, _>(2).map_err(database_error)? == 0,
-                comment: None,
-                values: Vec::new(),
+            let read = sqlx::query_scalar(include_str!("table.sql")).bind(&name).bind(is_view);
+            tables.push(match read.fetch_one(&self.catalogue).await {
+                Ok(Json(table)) => table,
+                // A view over what is gone has no columns, and the rest of the database is still there.
+                Err(_) if is_view => Table { name: in_main(name), is_view, ..Table::default() },
+                Err(error) => return Err(error),
             });
         }
-        key.sort();
-        let name = TableName { schema: "main".into(), name, unqualified: true };
-        let (unique, foreign_keys) = if is_view {
-            (Vec::new(), Vec::new())
-        } else {
-            (self.unique(&name.name).await?, self.foreign_keys(&name.name).await?)
-        };
-        let primary_key = key.into_iter().map(|(_, column)| column).collect();
-        Ok(Table { name, is_view, comment: None, columns, primary_key, unique, foreign_keys })
-    }
-
-    /// Returns the sets of columns that are unique together; an index of expressions says nothing about columns.
-    async fn unique(&self, table: &str) -> Result<Vec<Vec<String>>> {
-        let rows = sqlx::query(
-            "SELECT l.name, i.name FROM pragma_index_list(?) l, pragma_index_info(l.name) i \
-             WHERE l.\"unique\" = 1 AND l.partial = 0 AND NOT EXISTS \
-               (SELECT 1 FROM pragma_index_info(l.name) e WHERE e.name IS NULL) ORDER BY l.seq, i.seqno",
-        )
-        .bind(table)
-        .fetch_all(&self.catalogue)
-        .await
-        .map_err(database_error)?;
-        let mut keys: Vec<(String, Vec<String>)> = Vec::new();
-        for row in &rows {
-            let index: String = row.try_get(0).map_err(database_error)?;
-            let column: String = row.try_get(1).map_err(database_error)?;
-            match keys.last_mut() {
-                Some((last, columns)) if *last == index => columns.push(column),
-                _ => keys.push((index, vec![column])),
-            }
-        }
-        Ok(keys.into_iter().map(|(_, columns)| columns).collect())
-    }
-
-    async fn foreign_keys(&self, table: &str) -> Result<Vec<ForeignKey>> {
-        let rows = sqlx::query(
-            "SELECT f.id, f.\"table\", f.\"from\", \
-                    coalesce(f.\"to\", (SELECT p.name FROM pragma_table_info(f.\"table\") p WHERE p.pk = f.seq + 1)) \
-             FROM pragma_foreign_key_list(?) f ORDER BY f.id, f.seq",
-        )
-        .bind(table)
-        .fetch_all(&self.catalogue)
-        .await
-        .map_err(database_error)?;
-        let mut keys: Vec<(i64, ForeignKey)> = Vec::new();
-        for row in &rows {
-            let id: i64 = row.try_get(0).map_err(database_error)?;
-            let name: String = row.try_get(1).map_err(database_error)?;
-            let from: String = row.try_get(2).map_err(database_error)?;
-            let Some(to) = row.try_get::<Option<String>, _>(3).map_err(database_error)? else {
-                continue;
-            };
-            match keys.last_mut() {
-                Some((last, key)) if *last == id => {
-                    key.columns.push(from);
-                    key.to.push(to);
-                }
-                _ => {
-                    let table = TableName { schema: "main".into(), name, unqualified: true };
-                    keys.push((id, ForeignKey { columns: vec![from], table, to: vec![to] }));
-                }
-            }
-        }
-        Ok(keys.into_iter().map(|(_, key)| key).collect())
+        Ok(tables)
     }
 
     /// Returns the lower-case names of tables that only keep the contents of virtual ones.
-    async fn parts_of_virtual_tables(&self) -> Result<HashSet<String>> {
+    async fn parts_of_virtual_tables(&self) -> Result<HashSet<String>, sqlx::Error> {
         let rows: Vec<String> = sqlx::query_scalar(
             "SELECT lower(name) FROM pragma_table_list WHERE schema = 'main' AND type = 'shadow'",
         )
         .fetch_all(&self.catalogue)
-        .await
-        .map_err(database_error)?;
+        .await?;
         Ok(rows.into_iter().collect())
     }
 
     /// Passes the present tables to the authorizer, if they changed.
-    async fn refresh(&self) -> Result<()> {
+    async fn refresh(&self) -> Result<(), sqlx::Error> {
         let version: i64 = sqlx::query_scalar("SELECT schema_version FROM pragma_schema_version")
             .fetch_one(&self.catalogue)
-            .await
-            .map_err(database_error)?;
+            .await?;
         if self.version.load(Ordering::Acquire) == version {
             return Ok(());
         }
-        let names = |sql: &'static str| {
-            let catalogue = &self.catalogue;
-            async move {
-                sqlx::query_scalar::<_, String>(sql)
-                    .fetch_all(catalogue)
-                    .await
-                    .map_err(database_error)
-            }
-        };
+        let names =
+            |sql: &'static str| sqlx::query_scalar::<_, String>(sql).fetch_all(&self.catalogue);
         let present =
             names("SELECT lower(name) FROM sqlite_schema WHERE type IN ('table', 'view')").await?;
         let views = names("SELECT name FROM sqlite_schema WHERE type = 'view'").await?;
@@ -256,9 +168,9 @@ impl Reader {
                 .is_some_and(|(of, _)| permitted(of) && full_text.iter().any(|name| name == of))
         };
         let mut inside_views = HashSet::new();
-        let mut connection = self.catalogue.acquire().await.map_err(database_error)?;
+        let mut connection = self.catalogue.acquire().await?;
         for view in views.iter().filter(|view| permitted(&view.to_ascii_lowercase())) {
-            let mut handle = connection.lock_handle().await.map_err(database_error)?;
+            let mut handle = connection.lock_handle().await?;
             inside_views.extend(inside_view(&mut handle, view));
         }
         self.permissions.set(Rules {
@@ -273,7 +185,7 @@ impl Reader {
     }
 
     pub async fn run(&self, sql: &str, limits: Limits) -> Result<Answer> {
-        self.refresh().await?;
+        self.refresh().await.map_err(database_error)?;
         self.permissions.begin(sql);
         let started = crate::clock::monotonic();
         let mut connection = self.guarded.acquire().await.map_err(connect)?;
@@ -303,11 +215,13 @@ impl Reader {
                 break;
             }
         }
-        let mut answer = collector.answer;
-        answer.row_count = answer.rows.len();
-        answer.elapsed_ms = u64::try_from(started.elapsed().as_millis()).unwrap_or(u64::MAX);
-        Ok(answer)
+        Ok(collector.finish(started))
     }
+}
+
+/// Returns the full name of a table; SQLite finds each without its schema.
+pub(super) fn in_main(name: String) -> TableName {
+    TableName { schema: "main".to_owned(), name, unqualified: true }
 }
 
 fn cells(row: &SqliteRow) -> impl Iterator<Item = Value> + '_ {

@@ -2,11 +2,9 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 
-use perihelion_analysis::guard::TableName;
-
 use super::authorizer::inside_view;
 use super::names::words;
-use super::reader::{Reader, database_error};
+use super::reader::{Reader, database_error, in_main};
 use crate::Result;
 use crate::worker::Sources;
 
@@ -36,11 +34,6 @@ impl Reader {
                 read.extend(known.iter().filter(|other| names(sql, other)).cloned());
             }
         }
-        let own = |name: &str| TableName {
-            schema: "main".to_owned(),
-            name: name.to_owned(),
-            unqualified: true,
-        };
         let mut sources = Sources::new();
         for (name, ..) in &all {
             let mut shown = BTreeSet::new();
@@ -49,7 +42,8 @@ impl Reader {
                 let read = direct.get(&next).into_iter().flatten();
                 ahead.extend(read.filter(|read| shown.insert((*read).clone())).cloned());
             }
-            sources.extend(shown.iter().map(|read| (own(name), Some(own(read)))));
+            let source = |read: String| (in_main(name.clone()), Some(in_main(read)));
+            sources.extend(shown.into_iter().map(source));
         }
         Ok(sources)
     }

@@ -154,6 +154,8 @@ async fn a_query_over_the_cost_limit_does_not_run() {
     let dear = "SELECT count(*) FROM orders a, orders b, orders c, orders d";
     let refused = database.query(dear, None).await.unwrap_err();
     assert!(matches!(refused, Error::TooCostly { .. }), "{refused}");
+    let misspelled = database.query("SELECT custmer FROM orders", None).await.unwrap_err();
+    assert!(misspelled.to_string().contains("; did you mean customer?"), "{misspelled}");
     let validation = database.validate(dear).await.unwrap();
     assert!(!validation.valid && validation.estimated_cost.unwrap() > 1_000.0);
     drop(database);

@@ -104,6 +104,29 @@ async fn a_file_that_takes_the_place_of_another_is_read_at_once() {
 }
 
 #[tokio::test]
+async fn an_altered_table_is_read_with_its_new_columns() {
+    let schema = "CREATE TABLE sales (id INTEGER, cost REAL, total REAL); INSERT INTO sales VALUES (1, 5, 9)";
+    let file = File::with(schema).await;
+    let database = file.open().await;
+    let read = async || database.query("SELECT * FROM sales", None).await.unwrap();
+    assert_eq!(read().await.columns, ["id", "cost", "total"]);
+    file.run("ALTER TABLE sales DROP COLUMN cost; ALTER TABLE sales ADD COLUMN tax REAL").await;
+    let altered = read().await;
+    assert_eq!(altered.columns, ["id", "total", "tax"]);
+    assert_eq!(altered.rows, [[json!(1), json!(9.0), Value::Null]]);
+}
+
+#[tokio::test]
+async fn values_of_an_unknown_column_are_an_error_with_the_nearest_name() {
+    let file = File::with(SCHEMA).await;
+    let database = file.open().await;
+    let found = database.find_values("first", None, Some("NOTE")).await.unwrap();
+    assert_eq!(found.values[0].value, "first");
+    let error = database.find_values("first", None, Some("nota")).await.unwrap_err().to_string();
+    assert!(error.contains("no such column: nota; did you mean note?"), "{error}");
+}
+
+#[tokio::test]
 async fn mathematics_regular_expressions_and_text_search_are_there() {
     let file = File::with(SCHEMA).await;
     let database = file.open().await;

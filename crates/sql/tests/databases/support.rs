@@ -40,13 +40,19 @@ pub struct File {
 impl File {
     pub async fn with(schema: &'static str) -> Self {
         let home = tempfile::tempdir().unwrap();
-        let path = home.path().join("test.db");
+        let path = home.path().join("test.db").to_str().unwrap().to_owned();
+        let file = Self { path, _home: home };
+        file.run(schema).await;
+        file
+    }
+
+    /// Runs statements as the owner of the file.
+    pub async fn run(&self, sql: &'static str) {
         let options =
-            sqlx::sqlite::SqliteConnectOptions::new().filename(&path).create_if_missing(true);
+            sqlx::sqlite::SqliteConnectOptions::new().filename(&self.path).create_if_missing(true);
         let mut connection: SqliteConnection = options.connect().await.unwrap();
-        sqlx::raw_sql(schema).execute(&mut connection).await.unwrap();
+        sqlx::raw_sql(sql).execute(&mut connection).await.unwrap();
         connection.close().await.unwrap();
-        Self { path: path.to_str().unwrap().to_owned(), _home: home }
     }
 
     pub async fn open(&self) -> Database {

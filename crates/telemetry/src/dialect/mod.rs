@@ -7,6 +7,7 @@ use serde_json::json;
 use sha2::{Digest as _, Sha256};
 
 use self::text::{cut, fitted};
+use super::ids::hex;
 use super::{About, Span, Status, ToolCount};
 use perihelion_star::{GRAPH, SpanKind, span_kind};
 
@@ -16,6 +17,10 @@ mod text;
 
 use names as n;
 pub use text::CONTENT_BYTES;
+
+const JUDGED: [&str; 2] = [n::REFLECTION_STATUS, n::LF_REFLECTION];
+
+const USED: [&str; 2] = [n::TOOL_USAGE, n::LF_TOOL_USAGE];
 
 struct Attributes {
     list: Vec<KeyValue>,
@@ -28,16 +33,7 @@ struct Attributes {
 pub fn attributes(span: &Span, content: bool) -> Vec<KeyValue> {
     let mut out = Attributes { list: Vec::with_capacity(48), content };
     out.everywhere(span);
-    match &span.about {
-        About::Workflow { .. } => out.workflow(&span.about),
-        About::Transition { .. } => out.transition(&span.about),
-        About::Chat { .. } => out.chat(&span.about),
-        About::Agent { .. } => out.agent(&span.about),
-        About::Stage { .. } => out.stage(&span.about),
-        About::Tool { .. } => out.tool(span),
-        About::Reflection { .. } => out.reflection(&span.about),
-        About::Question { .. } => out.question(&span.about),
-    }
+    out.of_kind(&span.about);
     out.cost(span);
     out.metadata();
     out.list
@@ -50,13 +46,10 @@ pub fn labels(root: Option<&Span>) -> Vec<KeyValue> {
     };
     let mut out = Attributes { list: Vec::new(), content: false };
     out.put(n::LF_TRACE, graph.clone());
-    out.put_some(n::USER, labels.user.clone());
-    out.put_some(n::LF_USER, labels.user.clone());
-    out.put_some(n::ENVIRONMENT, labels.environment.clone());
-    out.put_some(n::LF_ENVIRONMENT, labels.environment.clone());
+    out.put_each(&[n::USER, n::LF_USER], labels.user.as_ref());
+    out.put_each(&[n::ENVIRONMENT, n::LF_ENVIRONMENT], labels.environment.as_ref());
     if !labels.tags.is_empty() {
-        out.list(n::LF_TAGS, &labels.tags);
-        out.list(n::OI_TAGS, &labels.tags);
+        out.list(&[n::LF_TAGS, n::OI_TAGS], &labels.tags);
     }
     out.list
 }
@@ -97,27 +90,30 @@ impl Attributes {
         self.list.extend(value.map(|value| KeyValue::new(name, value)));
     }
 
-    fn list(&mut self, name: &'static str, values: &[String]) {
+    /// Writes a value, if there is one, under each of the names.
+    fn put_each<V: Clone + Into<Value>>(&mut self, names: &[&'static str], value: Option<&V>) {
+        let Some(value) = value else { return };
+        for name in names {
+            self.put(name, value.clone());
+        }
+    }
+
+    fn list(&mut self, names: &[&'static str], values: &[String]) {
         let values: Vec<StringValue> = values.iter().map(|value| value.clone().into()).collect();
-        self.put(name, Value::Array(Array::String(values)));
+        self.put_each(names, Some(&Value::Array(Array::String(values))));
     }
 
     /// Writes a captured text under each of the names, if content is on.
-    fn content(&mut self, names: &[&'static str], text: Option<&str>) {
+    fn content(&mut self, names: &[&'static str], text: Option<&String>) {
         let Some(text) = text.filter(|_| self.content) else { return };
-        for name in names {
-            self.put(name, cut(text));
-        }
+        self.put_each(names, Some(&cut(text)));
         self.digest(names, text);
     }
 
     /// Writes captured messages under each of the names, if content is on.
     fn messages(&mut self, names: &[&'static str], write: impl Fn(usize) -> String) {
         if self.content {
-            let text = fitted(&write);
-            for name in names {
-                self.put(name, text.clone());
-            }
+            self.put_each(names, Some(&fitted(&write)));
             self.digest(names, &write(usize::MAX));
         }
     }
@@ -131,18 +127,15 @@ impl Attributes {
 
     fn digest(&mut self, names: &[&'static str], text: &str) {
         if let Some(name) = names.first() {
-            let digest: String =
-                Sha256::digest(text.as_bytes()).iter().map(|byte| format!("{byte:02x}")).collect();
+            let digest = hex(&Sha256::digest(text.as_bytes()));
             self.list.push(KeyValue::new(format!("{name}.sha256"), digest));
             self.list.push(KeyValue::new(format!("{name}.bytes"), count(text.len())));
         }
     }
 
     fn everywhere(&mut self, span: &Span) {
-        let thread = span.thread.to_string();
-        for name in [n::SESSION, n::CONVERSATION, n::THREAD, n::LF_SESSION] {
-            self.put(name, thread.clone());
-        }
+        let of_thread = [n::SESSION, n::CONVERSATION, n::THREAD, n::LF_SESSION];
+        self.put_each(&of_thread, Some(&span.thread.to_string()));
         self.put(n::THREAD_RUN, i64::from(span.run));
         self.put(n::CHECKPOINT, format!("{}:{}", span.checkpoint_thread(), span.step));
         let step = i64::try_from(span.step).unwrap_or(i64::MAX);
@@ -183,9 +176,8 @@ impl Attributes {
     }
 
     fn named(&mut self, agent: &str) {
-        for name in [n::AGENT_NAME, n::AGENT, n::LF_AGENT_NAME, n::OI_AGENT] {
-            self.put(name, agent.to_owned());
-        }
+        let names = [n::AGENT_NAME, n::AGENT, n::LF_AGENT_NAME, n::OI_AGENT];
+        self.put_each(&names, Some(&agent.to_owned()));
     }
 
     fn used(&mut self, tools: &[ToolCount]) {
@@ -194,15 +186,7 @@ impl Attributes {
         }
         let words: Vec<String> =
             tools.iter().map(|one| format!("{}:{}", one.tool, one.calls)).collect();
-        self.put(n::TOOL_USAGE, words.join(", "));
-        self.put(n::LF_TOOL_USAGE, words.join(", "));
-    }
-
-    fn judged(&mut self, verdict: Option<&String>) {
-        if let Some(verdict) = verdict {
-            self.put(n::REFLECTION_STATUS, verdict.clone());
-            self.put(n::LF_REFLECTION, verdict.clone());
-        }
+        self.put_each(&USED, Some(&words.join(", ")));
     }
 
     /// Writes the cost of a span in US dollars, if prices are set.
@@ -210,11 +194,10 @@ impl Attributes {
         let Some(nano_usd) = span.spent.and_then(|spent| spent.nano_usd) else { return };
         let usd = nano_usd as f64 / 1e9;
         if let About::Chat { .. } = span.about {
-            self.put(n::USAGE_COST, usd);
-            self.put(n::OI_COST, usd);
+            self.put_each(&[n::USAGE_COST, n::OI_COST], Some(&usd));
             self.put(n::LF_COST, json!({ "total": usd }).to_string());
         } else {
-            // As with tokens: what is rolled up stands under a name that no backend adds up once more.
+            // As with tokens: a sum has a name of its own, so that no backend adds it up once more.
             self.put(n::COST, usd);
         }
     }

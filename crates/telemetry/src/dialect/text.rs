@@ -2,7 +2,7 @@
 
 use serde_json::{Value, json};
 
-use perihelion_llm::{ChatMessage, MessageRole, ToolCall};
+use perihelion_llm::{ChatMessage, ToolCall};
 
 /// Bytes of one captured text; the rest is cut off, its digest and length stay.
 pub const CONTENT_BYTES: usize = 16 * 1024;
@@ -45,7 +45,7 @@ pub(super) fn sent(messages: &[ChatMessage], bytes: usize) -> String {
             None => vec![json!({ "type": "text", "content": content })],
         };
         parts.extend(message.tool_calls.iter().map(|call| part(call, bytes)));
-        json!({ "role": role(message.role), "parts": parts })
+        json!({ "role": message.role, "parts": parts })
     };
     json!(messages.iter().map(one).collect::<Vec<_>>()).to_string()
 }
@@ -73,8 +73,7 @@ fn part(call: &ToolCall, bytes: usize) -> Value {
 /// Writes messages in the form of Chat Completions, which Langfuse shows as a conversation.
 pub(super) fn asked_in_chat(messages: &[ChatMessage], bytes: usize) -> String {
     let one = |message: &ChatMessage| {
-        let mut one =
-            json!({ "role": role(message.role), "content": cut_at(&message.content, bytes) });
+        let mut one = json!({ "role": message.role, "content": cut_at(&message.content, bytes) });
         if let Some(id) = &message.tool_call_id {
             one["tool_call_id"] = json!(id);
         }
@@ -101,15 +100,6 @@ fn with_calls(mut message: Value, calls: &[ToolCall], bytes: usize) -> Value {
     message
 }
 
-fn role(role: MessageRole) -> &'static str {
-    match role {
-        MessageRole::System => "system",
-        MessageRole::User => "user",
-        MessageRole::Assistant => "assistant",
-        MessageRole::Tool => "tool",
-    }
-}
-
 /// Returns a call's arguments unchanged, or the beginning of their JSON if it is too long.
 fn arguments(call: &ToolCall, bytes: usize) -> Value {
     let text = call.arguments.to_string();
@@ -118,6 +108,8 @@ fn arguments(call: &ToolCall, bytes: usize) -> Value {
 
 #[cfg(test)]
 mod tests {
+    use perihelion_llm::MessageRole;
+
     use super::*;
 
     fn asked(contents: &[&str]) -> Vec<ChatMessage> {

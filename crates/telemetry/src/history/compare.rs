@@ -90,13 +90,10 @@ pub async fn compare(
     };
     let mut steps = Vec::new();
     for op in capture_diff_slices(Algorithm::Myers, &keys(&a), &keys(&b)) {
-        let of = |part: &Part, range: std::ops::Range<usize>| -> Vec<StepOf> {
-            part.steps[shared + range.start..shared + range.end].to_vec()
-        };
-        let left = of(&a, op.old_range());
-        let right = of(&b, op.new_range());
+        let left = &a.steps[shared..][op.old_range()];
+        let right = &b.steps[shared..][op.new_range()];
         if matches!(op, DiffOp::Equal { .. }) {
-            steps.extend(left.iter().zip(&right).map(|(one, other)| pair(&a, one, &b, other)));
+            steps.extend(left.iter().zip(right).map(|(one, other)| pair(&a, one, &b, other)));
         } else {
             steps.extend(left.iter().map(|step| alone(step, true)));
             steps.extend(right.iter().map(|step| alone(step, false)));
@@ -126,10 +123,7 @@ fn pair(a: &Part, one: &StepOf, b: &Part, other: &StepOf) -> Pair {
     let mut differences = Vec::new();
     for (task, (node, wrote)) in one.wrote.iter().enumerate() {
         let task = task as u32;
-        let of = |step: &StepOf| -> Vec<Effect> {
-            step.effects.iter().filter(|effect| effect.task == task).cloned().collect()
-        };
-        effects(a, &of(one), b, &of(other), &mut differences);
+        effects(a, &one.effects_of(task), b, &other.effects_of(task), &mut differences);
         if let Some((_, wrote_too)) = other.wrote.get(task as usize) {
             let found = changes(&a.plain(&timeless(wrote)), &b.plain(&timeless(wrote_too)));
             note(&mut differences, Aspect::State, node, found);
@@ -167,26 +161,30 @@ fn result(outcome: &Value) -> Value {
     outcome
 }
 
+impl StepOf {
+    /// Returns the calls, questions and observations of a task; readings of the clock and draws differ by nature.
+    fn effects_of(&self, task: u32) -> Vec<&Effect> {
+        let matters = |effect: &&Effect| match effect.kind {
+            EffectKind::Clock | EffectKind::Random => false,
+            EffectKind::Observed => effect.name != LATENCY,
+            _ => true,
+        };
+        self.effects.iter().filter(|effect| effect.task == task).filter(matters).collect()
+    }
+}
+
 /// Compares the requests and responses of one task; calls are aligned by their names.
 fn effects(
     a: &Part,
-    one: &[Effect],
+    one: &[&Effect],
     b: &Part,
-    other: &[Effect],
+    other: &[&Effect],
     differences: &mut Vec<Difference>,
 ) {
-    // Readings of the clock and draws differ by nature.
-    let matters = |effect: &&Effect| match effect.kind {
-        EffectKind::Clock | EffectKind::Random => false,
-        EffectKind::Observed => effect.name != LATENCY,
-        _ => true,
-    };
-    let one: Vec<&Effect> = one.iter().filter(matters).collect();
-    let other: Vec<&Effect> = other.iter().filter(matters).collect();
     let names = |effects: &[&Effect]| -> Vec<String> {
         effects.iter().map(|effect| format!("{} {}", effect.kind.as_str(), effect.name)).collect()
     };
-    for op in capture_diff_slices(Algorithm::Myers, &names(&one), &names(&other)) {
+    for op in capture_diff_slices(Algorithm::Myers, &names(one), &names(other)) {
         let left = &one[op.old_range()];
         let right = &other[op.new_range()];
         if !matches!(op, DiffOp::Equal { .. }) {

@@ -11,7 +11,7 @@ use tokio_util::sync::CancellationToken;
 
 use super::Collected;
 use crate::otlp::Error;
-use crate::wire::{Payload, Refusal, Wire};
+use crate::wire::{Payload, Refusal, RefusalKind, Wire};
 use perihelion_engine::clock;
 use perihelion_settings::config::Collector;
 use perihelion_settings::metrics;
@@ -26,7 +26,6 @@ pub trait Refresh: Send + Sync {
 }
 
 /// Exports the process's metrics in a separate task; only the end of the process waits for it.
-#[derive(Debug)]
 pub struct Deliveries {
     shared: Arc<Shared>,
     task: JoinHandle<()>,
@@ -35,17 +34,11 @@ pub struct Deliveries {
 
 struct Shared {
     collected: &'static Collected,
-    wire: Wire<ExportMetricsServiceRequest>,
+    wire: Wire,
     gauges: Arc<dyn Refresh>,
     failed: AtomicU64,
     /// The collector takes no metrics, and is not asked again.
     absent: AtomicBool,
-}
-
-impl std::fmt::Debug for Shared {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Deliveries").field("wire", &self.wire).finish_non_exhaustive()
-    }
 }
 
 impl Deliveries {
@@ -59,7 +52,7 @@ impl Deliveries {
         collected: &'static Collected,
         gauges: Arc<dyn Refresh>,
     ) -> Result<Self, Error> {
-        let wire = Wire::new(collector).map_err(Error::Setup)?;
+        let wire = Wire::new::<ExportMetricsServiceRequest>(collector).map_err(Error::Setup)?;
         let failed = AtomicU64::new(0);
         let absent = AtomicBool::new(false);
         let shared = Arc::new(Shared { collected, wire, gauges, failed, absent });
@@ -114,7 +107,7 @@ impl Shared {
                     tracing::debug!(rejected, "the collector refused numbers");
                 }
             }
-            Err(Refusal::Absent(reason)) => {
+            Err(Refusal { kind: RefusalKind::Absent, reason }) => {
                 self.absent.store(true, Ordering::Relaxed);
                 tracing::info!(
                     reason,
@@ -122,7 +115,7 @@ impl Shared {
                     ExportMetricsServiceRequest::PATH,
                 );
             }
-            Err(refusal) => self.failed(&refusal.reason()),
+            Err(refusal) => self.failed(&refusal.reason),
         }
     }
 

@@ -77,9 +77,9 @@ fn event(span: &Span) -> Option<Event> {
         About::Stage { agent, stage, error } if span.failed() => {
             (EventKind::Error, agent.clone(), error.clone(), json!({ "stage": stage }))
         }
-        // What happens in a stage is said by itself.
+        // The spans within a stage are events themselves.
         About::Stage { .. } => return None,
-        // Its model call is told; a question is no event until it is answered, and then it is a message.
+        // A reflection is listed as its model call, and the answer to a question as a message.
         About::Workflow { .. } | About::Reflection { .. } | About::Question { .. } => return None,
     };
     let (kind, reported) = match &span.status {

@@ -27,7 +27,7 @@ const SAMPLED_TRACES: usize = 100;
 /// Threads among which a trace is looked for by its id alone.
 const ID_THREADS: u32 = 20_000;
 
-/// Newest runs of each, at most: an imported thread says itself how often it was claimed.
+/// Newest runs of each, at most: an imported thread can claim any number of runs.
 const ID_RUNS: usize = 10_000;
 
 /// The search: traces with a span that meets all conditions.
@@ -67,12 +67,6 @@ pub struct Finder {
     kept: Mutex<Kept>,
 }
 
-impl std::fmt::Debug for Finder {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("Finder").field("view", &self.view).finish_non_exhaustive()
-    }
-}
-
 impl Finder {
     /// Makes a finder; `view` selects the content of spans and the unit of a trace ID, `labels` are added to every
     /// trace.
@@ -91,15 +85,13 @@ impl Finder {
         let mut complete = threads.len() < SEARCHED_THREADS as usize;
         let mut traces: Vec<Arc<Vec<Span>>> = Vec::new();
         let mut looked = 0;
+        // The start of the trace before which those of the last thread were not read.
+        let mut unread = None;
         for info in &threads {
             // No trace of this thread, or of one after it, can be newer than this.
             let newest = info.updated_at;
-            let enough = traces.len() >= query.limit
-                && traces
-                    .last()
-                    .and_then(|spans| spans.first())
-                    .is_some_and(|root| root.start > newest);
-            if enough || query.after.is_some_and(|after| newest < after) {
+            let is_older = query.after.is_some_and(|after| newest < after);
+            if is_older || are_newer(&traces, query.limit, newest) {
                 complete = true;
                 break;
             }
@@ -109,10 +101,14 @@ impl Finder {
             }
             let all = self.traces_of(info, query.after, SEARCHED_TRACES - looked).await?;
             looked += all.len();
+            if looked >= SEARCHED_TRACES {
+                unread = start_of(all.last());
+            }
             traces.extend(all.into_iter().filter(|spans| meets(spans, query, self.view.content)));
-            traces.sort_by_key(|spans| std::cmp::Reverse(spans.first().map(|root| root.start)));
+            traces.sort_by_key(|spans| std::cmp::Reverse(start_of(Some(spans))));
             traces.truncate(query.limit);
         }
+        complete &= unread.is_none_or(|unread| are_newer(&traces, query.limit, unread));
         Ok(Found { traces, complete })
     }
 
@@ -134,14 +130,12 @@ impl Finder {
         if self.view.scope == TraceScope::Thread {
             return Ok(self.traces_of(&info, None, SEARCHED_TRACES).await?.pop());
         }
-        let run = match run {
-            Some(run) => run,
-            None => match self.store.runs(thread).await?.last() {
-                Some(newest) => newest.number,
-                None => return Ok(None),
-            },
+        let newest = match run {
+            Some(run) => Some(run),
+            None => self.store.runs(thread).await?.last().map(|run| run.number),
         };
-        self.one(&info, run).await
+        let Some(run) = newest else { return Ok(None) };
+        if_kept(self.trace(&info, run).await)
     }
 
     /// Lists the kinds of spans in the newest hundred traces.
@@ -217,11 +211,6 @@ impl Finder {
         Ok(traces)
     }
 
-    /// Reads the trace of a run; `None` if its steps were deleted.
-    async fn one(&self, info: &ThreadInfo, run: u32) -> Result<Option<Arc<Vec<Span>>>> {
-        if_kept(self.trace(info, run).await)
-    }
-
     async fn trace(&self, info: &ThreadInfo, run: u32) -> Result<Arc<Vec<Span>>> {
         let place = (info.id, run);
         if let Some(spans) = self.kept.lock().await.get(place, info.updated_at) {
@@ -241,7 +230,16 @@ impl Finder {
     }
 }
 
-/// Returns `None` for a trace that is no longer kept.
+fn start_of(trace: Option<&Arc<Vec<Span>>>) -> Option<DateTime<Utc>> {
+    Some(trace?.first()?.start)
+}
+
+/// Returns whether there are as many traces as a search may return, and all are newer than that.
+fn are_newer(traces: &[Arc<Vec<Span>>], limit: usize, than: DateTime<Utc>) -> bool {
+    traces.len() >= limit && start_of(traces.last()).is_some_and(|start| start > than)
+}
+
+/// Returns `None` for a trace that was deleted.
 fn if_kept(read: Result<Arc<Vec<Span>>>) -> Result<Option<Arc<Vec<Span>>>> {
     match read {
         Err(

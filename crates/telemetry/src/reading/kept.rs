@@ -5,11 +5,13 @@ use std::sync::Arc;
 
 use chrono::{DateTime, Utc};
 
-use crate::{Span, TraceId};
+use serde::Serialize;
+
+use crate::{About, Span, TraceId};
 use perihelion_engine::ids::ThreadId;
 
-/// Spans kept in all; at about a kilobyte each without content, some fifty megabytes.
-const SPANS: usize = 50_000;
+/// Bytes kept in all, measured as JSON: about fifty thousand spans without content.
+const BYTES: usize = 64 * 1024 * 1024;
 
 /// Trace ids whose place is remembered; eight times more than a search looks at.
 const PLACES: usize = 16_000;
@@ -17,33 +19,41 @@ const PLACES: usize = 16_000;
 /// The key of a trace: its thread, and the newest run in it.
 type Place = (ThreadId, u32);
 
+#[derive(Debug)]
+struct Trace {
+    thread_updated: DateTime<Utc>,
+    spans: Arc<Vec<Span>>,
+    bytes: usize,
+}
+
 /// The oldest one is removed if there is no space.
 #[derive(Debug, Default)]
 pub(super) struct Kept {
-    traces: HashMap<Place, (DateTime<Utc>, Arc<Vec<Span>>)>,
+    traces: HashMap<Place, Trace>,
     order: VecDeque<Place>,
-    spans: usize,
+    bytes: usize,
     places: HashMap<TraceId, Place>,
 }
 
 impl Kept {
     /// Returns a kept trace, if its thread has not been touched since.
     pub(super) fn get(&self, place: Place, updated: DateTime<Utc>) -> Option<Arc<Vec<Span>>> {
-        let (read_at, spans) = self.traces.get(&place)?;
-        (*read_at == updated).then(|| Arc::clone(spans))
+        let trace = self.traces.get(&place)?;
+        (trace.thread_updated == updated).then(|| Arc::clone(&trace.spans))
     }
 
     pub(super) fn keep(&mut self, place: Place, updated: DateTime<Utc>, spans: &Arc<Vec<Span>>) {
-        if let Some((_, older)) = self.traces.insert(place, (updated, Arc::clone(spans))) {
-            self.spans -= older.len();
-        } else {
-            self.order.push_back(place);
+        let bytes = spans.iter().map(size).sum();
+        let trace = Trace { thread_updated: updated, spans: Arc::clone(spans), bytes };
+        self.bytes += bytes;
+        match self.traces.insert(place, trace) {
+            Some(older) => self.bytes -= older.bytes,
+            None => self.order.push_back(place),
         }
-        self.spans += spans.len();
-        while self.spans > SPANS {
+        while self.bytes > BYTES {
             let Some(oldest) = self.order.pop_front() else { break };
-            if let Some((_, dropped)) = self.traces.remove(&oldest) {
-                self.spans -= dropped.len();
+            if let Some(dropped) = self.traces.remove(&oldest) {
+                self.bytes -= dropped.bytes;
             }
         }
     }
@@ -57,5 +67,58 @@ impl Kept {
 
     pub(super) fn place_of(&self, id: TraceId) -> Option<Place> {
         self.places.get(&id).copied()
+    }
+}
+
+/// Returns the size of a span; a request to a model has more than the messages that are shown.
+fn size(span: &Span) -> usize {
+    let request = match &span.about {
+        About::Chat { input: Some(input), .. } => length(input),
+        _ => 0,
+    };
+    length(span) + request
+}
+
+fn length(value: &impl Serialize) -> usize {
+    serde_json::to_vec(value).map_or(0, |text| text.len())
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+    use crate::{SpanId, Status};
+
+    fn trace(thread: ThreadId, text: usize) -> Arc<Vec<Span>> {
+        let about =
+            About::Stage { agent: "a".into(), stage: "s".into(), error: Some("x".repeat(text)) };
+        Arc::new(vec![Span {
+            trace_id: TraceId::of_run(thread, 1),
+            span_id: SpanId::root(thread, 1),
+            parent: None,
+            name: "stage s".into(),
+            start: DateTime::UNIX_EPOCH,
+            end: DateTime::UNIX_EPOCH,
+            status: Status::Ok,
+            open: false,
+            links: Vec::new(),
+            thread,
+            within: None,
+            run: 1,
+            step: 1,
+            node: None,
+            spent: None,
+            about,
+        }])
+    }
+
+    #[test]
+    fn the_oldest_traces_are_removed_when_their_texts_fill_the_space() {
+        let thread = ThreadId(uuid::Uuid::nil());
+        let mut kept = Kept::default();
+        for run in 1..=3 {
+            kept.keep((thread, run), DateTime::UNIX_EPOCH, &trace(thread, BYTES / 2 - 1024));
+        }
+        let is_kept = |run| kept.get((thread, run), DateTime::UNIX_EPOCH).is_some();
+        assert_eq!([1, 2, 3].map(is_kept), [false, true, true]);
     }
 }

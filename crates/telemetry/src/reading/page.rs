@@ -10,6 +10,7 @@ use serde::Serialize;
 use serde_json::{Map, Value, json};
 use sha2::{Digest as _, Sha256};
 
+use crate::ids::hex;
 use crate::{About, Span, SpanId};
 use perihelion_llm::ChatMessage;
 
@@ -45,9 +46,9 @@ pub fn page(
     data.remove("spans");
     let data = escaped(&serde_json::to_string(&data)?);
     let parts = parts(&slim(spans)?)?;
-    // Nobody can write it into the data whose digest it is.
+    // A digest of the data, so no text in the data can contain it.
     let digest = Sha256::new().chain_update(&data).chain_update(&parts).finalize();
-    let nonce: String = digest.iter().take(16).map(|byte| format!("{byte:02x}")).collect();
+    let nonce = hex(&digest[..16]);
     let own = TEMPLATE.len() + STYLE.len() + SCRIPT.len();
     let mut page = String::with_capacity(data.len() + parts.len() + own);
     let mut rest = TEMPLATE;

@@ -3,7 +3,7 @@
 use serde_json::Value;
 
 use super::{TaskProgress, Work};
-use crate::ids::TOOL;
+use crate::ids::{TOOL, hex};
 use crate::span_builder::SpanBuilder;
 use crate::{About, Span, SpanId, Status};
 use perihelion_engine::checkpoint::{EffectKind, EffectRow, EffectStatus};
@@ -76,7 +76,7 @@ impl Work<'_> {
             server: server.to_owned(),
             tool: tool.to_owned(),
             call_id,
-            idempotency_key: Some(row.key.iter().map(|byte| format!("{byte:02x}")).collect()),
+            idempotency_key: Some(hex(&row.key)),
             attempts: row.attempt,
             via: serde_json::from_value(outcome["via"].clone()).ok(),
             arguments: builder.view.content.then(|| arguments.to_string()),

@@ -7,7 +7,7 @@ use serde_json::Value;
 
 use self::calls::object_in;
 use super::projection::{WrittenRow, nested};
-use super::span_builder::SpanBuilder;
+use super::span_builder::{SpanBuilder, name, task_kind};
 use super::{About, Link, Reason, Result, Span, SpanId, Status, ToolCount};
 use perihelion_engine::checkpoint::{EffectKind, EffectRow, EffectStatus, Encoded};
 use perihelion_llm::{Role, ToolCall, Usage};
@@ -49,7 +49,7 @@ impl Work<'_> {
         let kind = builder.kind(self.node);
         let decides = kind == SpanKind::Transition;
         let first = builder.spans.len();
-        let top = builder.id(self.step, self.task, builder.task_kind(self.node), &[]);
+        let top = builder.id(self.step, self.task, task_kind(kind), &[]);
         let about = match kind {
             SpanKind::Transition => self.way(None),
             SpanKind::Agent => self.agent(),
@@ -81,11 +81,7 @@ impl Work<'_> {
             About::Stage { .. } => {}
             _ => {
                 span.about = self.way(progress.decision);
-                if let About::Transition { to, .. } = &span.about
-                    && !to.is_empty()
-                {
-                    span.name = format!("graph.transition {}→{}", self.node, to.join(","));
-                }
+                span.name = name(&span.about);
             }
         }
         span.status = self.status();

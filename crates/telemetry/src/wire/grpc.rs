@@ -5,7 +5,7 @@ use tonic::metadata::{AsciiMetadataKey, AsciiMetadataValue, MetadataMap};
 use tonic::transport::{Certificate, Channel, ClientTlsConfig, Endpoint};
 use tonic::{Code, Status};
 
-use super::{Cause, Payload, Refusal};
+use super::{Cause, Payload, Refusal, RefusalKind};
 use perihelion_settings::config::{Collector, Compression};
 
 #[derive(Debug)]
@@ -55,22 +55,21 @@ fn refusal(status: Status) -> Refusal {
     let words: String = words.chars().filter(|c| !c.is_control()).take(200).collect();
     let reason = format!("the collector answered {:?}: {words}", status.code());
     let too_large = words.contains("too large") || words.contains("larger than");
-    match status.code() {
-        Code::InvalidArgument => Refusal::Unreadable(reason),
-        Code::Unimplemented => Refusal::Absent(reason),
-        Code::OutOfRange | Code::ResourceExhausted if too_large => Refusal::Unreadable(reason),
+    let kind = match status.code() {
+        Code::InvalidArgument => RefusalKind::Unreadable,
+        Code::Unimplemented => RefusalKind::Absent,
+        Code::OutOfRange | Code::ResourceExhausted if too_large => RefusalKind::Unreadable,
         Code::Cancelled
         | Code::DeadlineExceeded
         | Code::ResourceExhausted
         | Code::Aborted
         | Code::OutOfRange
         | Code::Unavailable
-        | Code::DataLoss => Refusal::Passing { reason, after: None },
+        | Code::DataLoss => RefusalKind::Passing { after: None },
         // How tonic reports a connection that could not be made or broke.
-        Code::Unknown if words.contains("transport error") => {
-            Refusal::Passing { reason, after: None }
-        }
-        Code::Unauthenticated => Refusal::Denied(reason),
-        _ => Refusal::Rejected(reason),
-    }
+        Code::Unknown if words.contains("transport error") => RefusalKind::Passing { after: None },
+        Code::Unauthenticated => RefusalKind::Denied,
+        _ => RefusalKind::Rejected,
+    };
+    Refusal { kind, reason }
 }

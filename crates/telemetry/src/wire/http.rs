@@ -10,7 +10,7 @@ use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, Hea
 use reqwest::{Response, StatusCode};
 use secrecy::ExposeSecret as _;
 
-use super::{Cause, Payload, Refusal};
+use super::{Cause, Payload, Refusal, RefusalKind};
 use perihelion_settings::config::{Collector, Compression};
 
 /// Bytes of an answer that are read; a collector has little to say.
@@ -79,48 +79,41 @@ impl Http {
     async fn post(&self, address: &str, body: Vec<u8>) -> Result<Vec<u8>, Refusal> {
         let body = if self.gzip { gzipped(&body)? } else { body };
         let sent = self.client.post(address).headers(self.headers.clone()).body(body).send().await;
-        let answer = sent.map_err(|error| Refusal::Passing {
+        let answer = sent.map_err(|error| Refusal {
+            kind: RefusalKind::Passing { after: None },
             reason: format!("the collector was not reached: {}", cause(&error)),
-            after: None,
         })?;
         let status = answer.status();
         let after = retry_after(answer.headers());
         let is_page = is_page(answer.headers());
         let content = read(answer).await;
         if status.is_success() && is_page {
-            return Err(Refusal::Denied(format!(
+            let reason = format!(
                 "the collector answered {status} with a web page, so it is no OTLP endpoint"
-            )));
+            );
+            return Err(Refusal { kind: RefusalKind::Denied, reason });
         }
-        match status {
-            status if status.is_success() => Ok(content),
-            StatusCode::TOO_MANY_REQUESTS
-            | StatusCode::BAD_GATEWAY
-            | StatusCode::SERVICE_UNAVAILABLE
-            | StatusCode::GATEWAY_TIMEOUT => {
-                Err(Refusal::Passing { reason: worded(status, &content), after })
-            }
-            StatusCode::BAD_REQUEST
-            | StatusCode::PAYLOAD_TOO_LARGE
-            | StatusCode::UNPROCESSABLE_ENTITY => {
-                Err(Refusal::Unreadable(worded(status, &content)))
-            }
-            StatusCode::NOT_FOUND
-            | StatusCode::METHOD_NOT_ALLOWED
-            | StatusCode::NOT_IMPLEMENTED => Err(Refusal::Absent(worded(status, &content))),
-            StatusCode::UNAUTHORIZED | StatusCode::PROXY_AUTHENTICATION_REQUIRED => {
-                Err(Refusal::Denied(worded(status, &content)))
-            }
-            status if status.is_redirection() => Err(Refusal::Denied(worded(status, &content))),
-            status => Err(Refusal::Rejected(worded(status, &content))),
+        if status.is_success() {
+            return Ok(content);
         }
+        let kind = match status.as_u16() {
+            429 | 502..=504 => RefusalKind::Passing { after },
+            400 | 413 | 422 => RefusalKind::Unreadable,
+            404 | 405 | 501 => RefusalKind::Absent,
+            300..=399 | 401 | 407 => RefusalKind::Denied,
+            _ => RefusalKind::Rejected,
+        };
+        Err(Refusal { kind, reason: worded(status, &content) })
     }
 }
 
 fn gzipped(body: &[u8]) -> Result<Vec<u8>, Refusal> {
     let mut encoder = GzEncoder::new(Vec::new(), flate2::Compression::fast());
     let written = encoder.write_all(body).and_then(|()| encoder.finish());
-    written.map_err(|error| Refusal::Denied(format!("the request cannot be compressed: {error}")))
+    written.map_err(|error| Refusal {
+        kind: RefusalKind::Denied,
+        reason: format!("the request cannot be compressed: {error}"),
+    })
 }
 
 async fn read(mut answer: Response) -> Vec<u8> {

@@ -5,7 +5,6 @@
 mod grpc;
 mod http;
 
-use std::marker::PhantomData;
 use std::time::Duration;
 
 use async_trait::async_trait;
@@ -36,46 +35,34 @@ const LONGEST_WAIT: Duration = Duration::from_secs(5);
 
 /// Why a collector did not take a request.
 #[derive(Clone, Debug)]
-pub(super) enum Refusal {
-    /// It may take the same request later, no earlier than it says.
-    Passing { reason: String, after: Option<Duration> },
+pub(super) struct Refusal {
+    pub kind: RefusalKind,
+    pub reason: String,
+}
+
+#[derive(Clone, Copy, Debug)]
+pub(super) enum RefusalKind {
+    /// It may take the same request later, no earlier than it asks for.
+    Passing { after: Option<Duration> },
     /// It cannot read the request, or finds it too large; a part of it may be fine.
-    Unreadable(String),
+    Unreadable,
     /// It rejects this request; it may take another one.
-    Rejected(String),
+    Rejected,
     /// It rejects all our requests, for example because of wrong credentials.
-    Denied(String),
+    Denied,
     /// This address does not accept this signal.
-    Absent(String),
-}
-
-impl Refusal {
-    pub(super) fn reason(self) -> String {
-        match self {
-            Self::Passing { reason, .. }
-            | Self::Unreadable(reason)
-            | Self::Rejected(reason)
-            | Self::Denied(reason)
-            | Self::Absent(reason) => reason,
-        }
-    }
+    Absent,
 }
 
 #[derive(Debug)]
-pub(super) struct Wire<P> {
-    way: Way,
-    signal: PhantomData<fn(P)>,
-}
-
-#[derive(Debug)]
-enum Way {
+pub(super) enum Wire {
     Http(Http),
     Grpc(Grpc),
 }
 
-impl<P: Payload> Wire<P> {
-    /// Prepares the connection without sending.
-    pub(super) fn new(collector: &Collector) -> Result<Self, Cause> {
+impl Wire {
+    /// Prepares the connection for requests of a kind without sending.
+    pub(super) fn new<P: Payload>(collector: &Collector) -> Result<Self, Cause> {
         tls::install();
         let read = |path: &std::path::PathBuf| {
             let unread =
@@ -83,23 +70,23 @@ impl<P: Payload> Wire<P> {
             std::fs::read(path).map_err(unread)
         };
         let certificates = collector.transport.certificate.as_ref().map(read).transpose()?;
-        let way = match collector.transport.protocol {
-            TraceProtocol::Http => Way::Http(Http::new::<P>(collector, certificates.as_deref())?),
-            TraceProtocol::Grpc => Way::Grpc(Grpc::new(collector, certificates.as_deref())?),
-        };
-        Ok(Self { way, signal: PhantomData })
+        let certificates = certificates.as_deref();
+        Ok(match collector.transport.protocol {
+            TraceProtocol::Http => Self::Http(Http::new::<P>(collector, certificates)?),
+            TraceProtocol::Grpc => Self::Grpc(Grpc::new(collector, certificates)?),
+        })
     }
 
     /// Sends a request once; returns how many items the collector rejected.
-    pub(super) async fn send(&self, request: &P) -> Result<u64, Refusal> {
-        match &self.way {
-            Way::Http(http) => http.send(request).await,
-            Way::Grpc(grpc) => grpc.send(request.clone()).await,
+    pub(super) async fn send<P: Payload>(&self, request: &P) -> Result<u64, Refusal> {
+        match self {
+            Self::Http(http) => http.send(request).await,
+            Self::Grpc(grpc) => grpc.send(request.clone()).await,
         }
     }
 
     /// Sends a request, repeatedly while the failure can be temporary, with growing waits.
-    pub(super) async fn send_with_patience(&self, request: &P) -> Result<u64, Refusal> {
+    pub(super) async fn send_with_patience<P: Payload>(&self, request: &P) -> Result<u64, Refusal> {
         let mut waits = ExponentialBuilder::default()
             .with_min_delay(FIRST_WAIT)
             .with_max_delay(LONGEST_WAIT)
@@ -107,16 +94,16 @@ impl<P: Payload> Wire<P> {
             .with_jitter()
             .build();
         loop {
-            let (reason, after) = match self.send(request).await {
-                Err(Refusal::Passing { reason, after }) => (reason, after),
-                ended => return ended,
+            let refusal = match self.send(request).await {
+                Err(refusal) => refusal,
+                sent => return sent,
             };
-            match (waits.next(), after) {
-                // A collector that asks for more time than that gets it from the next delivery.
-                (Some(wait), after) if after.unwrap_or_default() <= LONGEST_WAIT => {
-                    clock::sleep(wait.max(after.unwrap_or_default())).await;
-                }
-                (_, after) => return Err(Refusal::Passing { reason, after }),
+            let RefusalKind::Passing { after } = refusal.kind else { return Err(refusal) };
+            let after = after.unwrap_or_default();
+            // A collector that asks for more time than that gets it from the next delivery.
+            match waits.next().filter(|_| after <= LONGEST_WAIT) {
+                Some(wait) => clock::sleep(wait.max(after)).await,
+                None => return Err(refusal),
             }
         }
     }

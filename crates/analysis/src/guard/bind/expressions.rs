@@ -9,6 +9,7 @@ use sqlparser::ast::{
     WindowType,
 };
 
+use super::super::visit::{Flow, flow};
 use super::super::{caps, functions};
 use super::{Binder, Bound, Columns, Refusal, Relation};
 use crate::{Dialect, suggestion};
@@ -131,11 +132,8 @@ impl Binder<'_> {
         };
         let Expr::Identifier(row) = inner.as_ref() else { return None };
         let name = self.dialect.fold(row);
-        let is_column = self.levels.iter().any(|level| {
-            level.relations.iter().any(|relation| {
-                relation.columns.as_ref().is_none_or(|columns| columns.contains(&name))
-            })
-        });
+        let mut relations = self.levels.iter().flat_map(|level| &level.relations);
+        let is_column = relations.any(|relation| relation.may_have(&name));
         (!is_column && self.find(None, row).is_some())
             .then(|| Expr::CompoundIdentifier(vec![row.clone(), field.clone()]))
     }
@@ -155,7 +153,7 @@ impl Binder<'_> {
                     .iter()
                     .rev()
                     .flat_map(|level| &level.relations)
-                    .find(|r| r.columns.as_ref().is_none_or(|columns| columns.contains(&column)))
+                    .find(|relation| relation.may_have(&column))
                     .is_some_and(|relation| relation.stored)
             }
             _ => false,
@@ -185,8 +183,6 @@ struct Walk<'w, 'p> {
     binder: &'w mut Binder<'p>,
     aside: Vec<Query>,
 }
-
-type Flow = ControlFlow<Box<Refusal>>;
 
 impl Walk<'_, '_> {
     fn enter(&mut self, expr: &mut Expr) -> Bound<()> {
@@ -235,10 +231,7 @@ impl Walk<'_, '_> {
             _ => None,
         };
         if let Some(slot) = slot {
-            let Some(query) = self.aside.pop() else {
-                return Err(Refusal::Construct("a subquery in an unusual place".into()));
-            };
-            **slot = query;
+            **slot = self.aside.pop().ok_or_else(misplaced)?;
         }
         caps::cap(expr, self.binder)
     }
@@ -248,25 +241,21 @@ impl VisitorMut for Walk<'_, '_> {
     type Break = Box<Refusal>;
 
     fn pre_visit_query(&mut self, query: &mut Query) -> Flow {
-        if *query == nothing() {
-            return ControlFlow::Continue(());
-        }
-        ControlFlow::Break(Box::new(Refusal::Construct("a subquery in an unusual place".into())))
+        let is_bound = *query == nothing();
+        flow(if is_bound { Ok(()) } else { Err(misplaced()) })
     }
 
     fn pre_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        match self.enter(expr) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(refusal) => ControlFlow::Break(Box::new(refusal)),
-        }
+        flow(self.enter(expr))
     }
 
     fn post_visit_expr(&mut self, expr: &mut Expr) -> Flow {
-        match self.leave(expr) {
-            Ok(()) => ControlFlow::Continue(()),
-            Err(refusal) => ControlFlow::Break(Box::new(refusal)),
-        }
+        flow(self.leave(expr))
     }
+}
+
+fn misplaced() -> Refusal {
+    Refusal::Construct("a subquery in an unusual place".into())
 }
 
 /// Returns the query that replaces one laid aside.

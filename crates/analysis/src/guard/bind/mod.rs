@@ -12,10 +12,13 @@ mod relations;
 use std::ops::ControlFlow;
 
 use sqlparser::ast::{
-    Expr, Ident, LimitClause, OrderByKind, Query, SelectItem, SetExpr, Statement, Visit, Visitor,
+    Distinct, Expr, GroupByExpr, Ident, LimitClause, NamedWindowExpr, OrderByKind, Query, Select,
+    SelectItem, SelectItemQualifiedWildcardKind, SetExpr, Statement, Top, TopQuantity, Visit,
+    Visitor,
 };
 
 use super::Refusal;
+use super::normal::take;
 use super::policy::{Policy, TableName};
 use crate::Dialect;
 use crate::clauses::Recursion;
@@ -138,7 +141,7 @@ impl Binder<'_> {
     }
 
     /// Binds a query; `pending` comes into scope after the first arm of its body.
-    fn query(&mut self, query: &mut Query, pending: Option<Pending<'_>>) -> Bound<Columns> {
+    fn query(&mut self, query: &mut Query, mut pending: Option<Pending<'_>>) -> Bound<Columns> {
         let ctes = self.ctes.len();
         self.depth += 1;
         self.reached.queries += 1;
@@ -154,12 +157,7 @@ impl Binder<'_> {
                 if sees_ahead {
                     self.ahead.pop();
                 }
-                self.quote(&mut cte.alias.name)?;
-                let mut aliases = Vec::new();
-                for column in &mut cte.alias.columns {
-                    self.quote(&mut column.name)?;
-                    aliases.push(column.name.clone());
-                }
+                let aliases = self.quote_alias(&mut cte.alias)?;
                 let name = self.dialect.fold(&cte.alias.name);
                 let outer = self.ctes.len();
                 let pending =
@@ -172,7 +170,6 @@ impl Binder<'_> {
             }
             self.ahead.truncate(ahead);
         }
-        let mut pending = pending;
         let levels = self.levels.len();
         let columns = self.body(&mut query.body, &mut pending)?;
         // What follows a plain SELECT still sees its FROM.
@@ -203,37 +200,31 @@ impl Binder<'_> {
 
     /// Binds the parts between WITH and ORDER BY; a plain SELECT leaves its level open for the caller.
     fn body(&mut self, body: &mut SetExpr, pending: &mut Option<Pending<'_>>) -> Bound<Columns> {
-        match body {
-            SetExpr::Select(select) => {
-                let columns = self.select(select)?;
-                self.put_in_force(pending, &columns);
-                Ok(columns)
-            }
-            SetExpr::Query(query) => {
-                let columns = self.query(query, None)?;
-                self.put_in_force(pending, &columns);
-                Ok(columns)
-            }
+        let columns = match body {
+            SetExpr::Select(select) => self.select(select)?,
+            SetExpr::Query(query) => self.query(query, None)?,
             SetExpr::SetOperation { left, right, .. } => {
                 let levels = self.levels.len();
                 let columns = self.body(left, pending)?;
                 self.levels.truncate(levels);
                 self.body(right, &mut None)?;
                 self.levels.truncate(levels);
-                Ok(columns)
+                columns
             }
             SetExpr::Values(values) => {
                 let width = values.rows.first().map_or(0, |row| row.len());
                 for row in &mut values.rows {
                     row.iter_mut().try_for_each(|expr| self.expression(expr))?;
                 }
-                let columns: Columns =
-                    Some((1..=width).map(|number| format!("column{number}")).collect());
-                self.put_in_force(pending, &columns);
-                Ok(columns)
+                Some((1..=width).map(|number| format!("column{number}")).collect())
             }
-            other => Err(Refusal::Construct(format!("in a query: {other}"))),
+            other => return Err(Refusal::Construct(format!("in a query: {other}"))),
+        };
+        if let Some(Pending { name, aliases, at }) = pending.take() {
+            let columns = self.renamed(&columns, aliases);
+            self.ctes.insert(at, Cte { name, columns });
         }
+        Ok(columns)
     }
 
     /// Binds `SEARCH` and `CYCLE` after a `WITH` query; returns its columns with the added ones.
@@ -269,13 +260,6 @@ impl Binder<'_> {
         Ok(columns.map(Into::into))
     }
 
-    fn put_in_force(&mut self, pending: &mut Option<Pending<'_>>, columns: &Columns) {
-        if let Some(Pending { name, aliases, at }) = pending.take() {
-            let columns = self.renamed(columns, aliases);
-            self.ctes.insert(at, Cte { name, columns });
-        }
-    }
-
     /// Puts a list of column aliases over the first of the columns.
     fn renamed(&self, columns: &Columns, aliases: &[Ident]) -> Columns {
         let aliases: Vec<String> = aliases.iter().map(|alias| self.dialect.fold(alias)).collect();
@@ -286,34 +270,30 @@ impl Binder<'_> {
         Some(aliases.iter().cloned().chain(rest).collect())
     }
 
-    fn select(&mut self, select: &mut sqlparser::ast::Select) -> Bound<Columns> {
+    fn select(&mut self, select: &mut Select) -> Bound<Columns> {
         let mut level = Level::default();
         for from in &mut select.from {
             let relations = self.joined(from, &level)?;
             level.relations.extend(relations);
         }
         self.levels.push(level);
-        if let Some(sqlparser::ast::Distinct::On(list)) = &mut select.distinct {
+        if let Some(Distinct::On(list)) = &mut select.distinct {
             self.expressions(list)?;
         }
-        if let Some(sqlparser::ast::Top {
-            quantity: Some(sqlparser::ast::TopQuantity::Expr(quantity)),
-            ..
-        }) = &mut select.top
-        {
+        if let Some(Top { quantity: Some(TopQuantity::Expr(quantity)), .. }) = &mut select.top {
             self.expression(quantity)?;
         }
         let columns = self.projection(&mut select.projection)?;
         select.selection.iter_mut().try_for_each(|expr| self.expression(expr))?;
-        if let sqlparser::ast::GroupByExpr::Expressions(list, _) = &mut select.group_by {
+        if let GroupByExpr::Expressions(list, _) = &mut select.group_by {
             self.expressions(list)?;
         }
         select.having.iter_mut().try_for_each(|expr| self.expression(expr))?;
         for definition in &mut select.named_window {
             self.quote(&mut definition.0)?;
             match &mut definition.1 {
-                sqlparser::ast::NamedWindowExpr::NamedWindow(name) => self.quote(name)?,
-                sqlparser::ast::NamedWindowExpr::WindowSpec(spec) => self.window(spec, true)?,
+                NamedWindowExpr::NamedWindow(name) => self.quote(name)?,
+                NamedWindowExpr::WindowSpec(spec) => self.window(spec, true)?,
             }
         }
         Ok(columns)
@@ -337,12 +317,8 @@ impl Binder<'_> {
                     let inside = self.depth > 1 && self.dialect == Dialect::Postgres;
                     let renamed = figure(expr).map(|now| self.dialect.fold(&now)) != name;
                     if let Some(name) = name.filter(|_| renamed || (inside && !is_column)) {
-                        let expr = std::mem::replace(
-                            expr,
-                            Expr::Value(sqlparser::ast::Value::Null.into()),
-                        );
                         let alias = Ident::with_quote('"', name);
-                        *item = SelectItem::ExprWithAlias { expr, alias };
+                        *item = SelectItem::ExprWithAlias { expr: take(expr), alias };
                     }
                 }
                 SelectItem::ExprWithAlias { expr, alias } => {
@@ -351,22 +327,16 @@ impl Binder<'_> {
                     add(&mut columns, [self.dialect.fold(alias)]);
                 }
                 SelectItem::Wildcard(_) => {
-                    let level = self.levels.last();
-                    let all = level.and_then(Level::columns);
-                    columns = columns.zip(all).map(|(mut columns, all)| {
-                        columns.extend(all);
-                        columns
-                    });
+                    let all = self.levels.last().and_then(Level::columns);
+                    columns = columns.zip(all).map(|(columns, all)| [columns, all].concat());
                 }
                 SelectItem::QualifiedWildcard(
-                    sqlparser::ast::SelectItemQualifiedWildcardKind::ObjectName(name),
+                    SelectItemQualifiedWildcardKind::ObjectName(name),
                     _,
                 ) => {
                     let of = self.qualified_wildcard(name)?;
-                    columns = columns.zip(of).map(|(mut columns, of)| {
-                        columns.extend(of.iter().cloned());
-                        columns
-                    });
+                    columns =
+                        columns.zip(of).map(|(columns, of)| [columns.as_slice(), &of].concat());
                 }
                 other => return Err(Refusal::Construct(other.to_string())),
             }

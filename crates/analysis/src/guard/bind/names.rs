@@ -18,6 +18,13 @@ pub struct Relation {
     pub stored: bool,
 }
 
+impl Relation {
+    /// Returns whether it has a column of that name, or its columns are not known.
+    pub fn may_have(&self, column: &str) -> bool {
+        self.columns.as_ref().is_none_or(|columns| columns.iter().any(|known| known == column))
+    }
+}
+
 /// The names of one `FROM` clause.
 #[derive(Clone, Debug, Default)]
 pub struct Level {

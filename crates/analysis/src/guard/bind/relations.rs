@@ -2,11 +2,10 @@
 
 use sqlparser::ast::{
     FunctionArg, FunctionArgExpr, Ident, JoinConstraint, JoinOperator, ObjectName, ObjectNamePart,
-    SetExpr, Statement, TableAlias, TableFactor, TableFunctionArgs, TableWithJoins,
+    SetExpr, Statement, TableAlias, TableAliasColumnDef, TableFactor, TableFunctionArgs,
+    TableWithJoins,
 };
 
-use super::super::normal::{everything_of, table};
-use super::super::policy::Permitted;
 use super::super::{counting, functions};
 use super::{Binder, Bound, Columns, Level, Refusal, Relation};
 use crate::Dialect;
@@ -57,8 +56,8 @@ impl Binder<'_> {
         let relation = match factor {
             TableFactor::Table { name, alias, args: None, sample, .. } => {
                 let sampled = sample.is_some();
-                let (relation, permitted) = self.table(name, alias)?;
-                if let Some(filter) = permitted.and_then(|table| table.filter.clone()) {
+                let (relation, filter) = self.table(name, alias)?;
+                if let Some(filter) = filter {
                     if sampled {
                         return Err(Refusal::Construct("TABLESAMPLE of a filtered table".into()));
                     }
@@ -67,16 +66,12 @@ impl Binder<'_> {
                 relation
             }
             TableFactor::Table { name, alias, args: Some(args), with_ordinality, .. } => {
-                let ordinality = *with_ordinality;
-                functions::placed(name, self.dialect, self.policy);
                 self.arguments(name, &mut args.args, siblings)?;
-                self.function(name, args.args.len(), alias, ordinality)?
+                self.function(name, args.args.len(), alias, *with_ordinality)?
             }
             TableFactor::Function { name, args, alias, with_ordinality, .. } => {
-                let ordinality = *with_ordinality;
-                functions::placed(name, self.dialect, self.policy);
                 self.arguments(name, args, siblings)?;
-                self.function(name, args.len(), alias, ordinality)?
+                self.function(name, args.len(), alias, *with_ordinality)?
             }
             // Of several arrays the grammar makes its own; of one, it looks the function up.
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. }
@@ -84,31 +79,26 @@ impl Binder<'_> {
             {
                 let args =
                     array_exprs.drain(..).map(FunctionArgExpr::Expr).map(FunctionArg::Unnamed);
-                let args = Some(TableFunctionArgs { args: args.collect(), settings: None });
-                let alias = alias.take();
-                let with_ordinality = *with_ordinality;
-                let name = ObjectName::from(vec![Ident::new("unnest")]);
-                let mut call = table(name);
-                if let TableFactor::Table { alias: of, args: given, with_ordinality: is, .. } =
-                    &mut call
-                {
-                    (*of, *given, *is) = (alias, args, with_ordinality);
-                }
-                *factor = call;
+                *factor = TableFactor::Table {
+                    name: ObjectName::from(vec![Ident::new("unnest")]),
+                    alias: alias.take(),
+                    args: Some(TableFunctionArgs { args: args.collect(), settings: None }),
+                    with_hints: Vec::new(),
+                    version: None,
+                    with_ordinality: *with_ordinality,
+                    partitions: Vec::new(),
+                    json_path: None,
+                    sample: None,
+                    index_hints: Vec::new(),
+                };
                 return self.factor(factor, siblings);
             }
             TableFactor::UNNEST { alias, array_exprs, with_ordinality, .. } => {
                 self.levels.push(siblings.clone());
                 self.expressions(array_exprs)?;
                 self.levels.pop();
-                let width = array_exprs.len();
-                let ordinality = *with_ordinality;
-                self.function(
-                    &ObjectName::from(vec![Ident::new("unnest")]),
-                    width,
-                    alias,
-                    ordinality,
-                )?
+                let name = ObjectName::from(vec![Ident::new("unnest")]);
+                self.function(&name, array_exprs.len(), alias, *with_ordinality)?
             }
             TableFactor::Derived { lateral, subquery, alias, .. } => {
                 let sees = *lateral || self.dialect == Dialect::TSql;
@@ -119,15 +109,13 @@ impl Binder<'_> {
                 if sees {
                     self.levels.pop();
                 }
-                let (name, columns) = self.aliased(alias.as_mut(), columns)?;
-                Relation { name, schema: None, columns, stored: false }
+                self.computed(None, alias.as_mut(), columns)?
             }
             TableFactor::NestedJoin { table_with_joins, alias } => {
                 let inner = self.joined(table_with_joins, siblings)?;
                 let Some(alias) = alias else { return Ok(inner) };
                 let columns = Level { relations: inner }.columns().map(Into::into);
-                let (name, columns) = self.aliased(Some(alias), columns)?;
-                Relation { name, schema: None, columns, stored: false }
+                self.computed(None, Some(alias), columns)?
             }
             other => return Err(Refusal::Construct(format!("in FROM: {other}"))),
         };
@@ -141,21 +129,35 @@ impl Binder<'_> {
         columns: Columns,
     ) -> Bound<(Option<String>, Columns)> {
         let Some(alias) = alias else { return Ok((None, columns)) };
-        self.quote(&mut alias.name)?;
-        let mut names = Vec::new();
-        for column in &mut alias.columns {
-            self.quote(&mut column.name)?;
-            names.push(column.name.clone());
-        }
+        let names = self.quote_alias(alias)?;
         Ok((Some(self.dialect.fold(&alias.name)), self.renamed(&columns, &names)))
     }
 
-    /// Binds a name in `FROM`: a `WITH` name in force, or a permitted table, which is written with its schema.
+    /// Quotes an alias with its columns, and returns these.
+    pub(super) fn quote_alias(&self, alias: &mut TableAlias) -> Bound<Vec<Ident>> {
+        self.quote(&mut alias.name)?;
+        alias.columns.iter_mut().try_for_each(|column| self.quote(&mut column.name))?;
+        Ok(alias.columns.iter().map(|column| column.name.clone()).collect())
+    }
+
+    /// Returns a relation that the statement computes, under its alias or a name of its own.
+    fn computed(
+        &self,
+        name: Option<String>,
+        alias: Option<&mut TableAlias>,
+        columns: Columns,
+    ) -> Bound<Relation> {
+        let (alias, columns) = self.aliased(alias, columns)?;
+        Ok(Relation { name: alias.or(name), schema: None, columns, stored: false })
+    }
+
+    /// Binds a name in `FROM`: a `WITH` name in force, or a permitted table, which is written with its schema; returns
+    /// also the operator's filter of the table.
     fn table(
         &mut self,
         name: &mut ObjectName,
         alias: &mut Option<TableAlias>,
-    ) -> Bound<(Relation, Option<Permitted>)> {
+    ) -> Bound<(Relation, Option<String>)> {
         let idents: Vec<Ident> =
             name.0.iter().filter_map(|part| part.as_ident().cloned()).collect();
         if idents.len() != name.0.len() {
@@ -170,17 +172,14 @@ impl Binder<'_> {
             if let Some(cte) = self.ctes.iter().rev().find(|cte| cte.name == folded) {
                 let columns = cte.columns.clone();
                 self.quote_parts(name)?;
-                let (alias, columns) = self.aliased(alias.as_mut(), columns)?;
-                let name = alias.or(Some(folded));
-                return Ok((Relation { name, schema: None, columns, stored: false }, None));
+                return Ok((self.computed(Some(folded), alias.as_mut(), columns)?, None));
             }
         }
         if counting::is_meant(&idents.iter().collect::<Vec<_>>(), self.dialect) {
             *name = counting::name();
-            let (alias, columns) =
-                self.aliased(alias.as_mut(), Some(counting::columns().into()))?;
-            let name = alias.or_else(|| Some("spt_values".to_owned()));
-            return Ok((Relation { name, schema: None, columns, stored: false }, None));
+            let own = Some("spt_values".to_owned());
+            let columns = Some(counting::columns().into());
+            return Ok((self.computed(own, alias.as_mut(), columns)?, None));
         }
         let found = match idents.as_slice() {
             [table] => self.policy.find(self.dialect, None, table),
@@ -193,11 +192,8 @@ impl Binder<'_> {
             return Err(Refusal::Table { name: shown, hint });
         };
         let mark = self.dialect.quote_mark();
-        *name = ObjectName(
-            [&found.name.schema, &found.name.name]
-                .map(|part| ObjectNamePart::Identifier(Ident::with_quote(mark, part)))
-                .into(),
-        );
+        let parts = [&found.name.schema, &found.name.name];
+        *name = ObjectName::from(parts.map(|part| Ident::with_quote(mark, part)).to_vec());
         self.quote_parts(name)?;
         if !self.tables.contains(&found.name) {
             self.tables.push(found.name.clone());
@@ -211,8 +207,8 @@ impl Binder<'_> {
         let (alias, columns) = self.aliased(alias.as_mut(), columns)?;
         let schema = alias.is_none().then(|| fold(&found.name.schema));
         let name = alias.or_else(|| Some(fold(&found.name.name)));
-        let permitted = (!self.filtering).then(|| found.clone());
-        Ok((Relation { name, schema, columns, stored: true }, permitted))
+        let filter = found.filter.clone().filter(|_| !self.filtering);
+        Ok((Relation { name, schema, columns, stored: true }, filter))
     }
 
     /// Replaces a table by the rows of it that the operator lets through.
@@ -222,31 +218,27 @@ impl Binder<'_> {
         relation: &Relation,
         filter: &str,
     ) -> Bound<TableFactor> {
-        let TableFactor::Table { name, alias, partitions, .. } = table else {
+        let mut whole = table.clone();
+        let TableFactor::Table { name, alias, .. } = &mut whole else {
             return Err(Refusal::Construct("a filter over what is no table".into()));
         };
+        let name = name.clone();
+        let alias = alias.take();
         let refused = |reason: &dyn std::fmt::Display| Refusal::Filter {
             table: name.to_string(),
             reason: reason.to_string(),
         };
-        let text = format!("SELECT 1 WHERE ({filter})");
+        let text = format!("SELECT * FROM it WHERE ({filter})");
         let parsed = super::super::parse(&text, self.dialect).map_err(|error| refused(&error))?;
         let Statement::Query(mut query) = parsed else {
             return Err(refused(&"it is no condition"));
         };
-        let SetExpr::Select(select) = query.body.as_mut() else {
-            return Err(refused(&"it is no condition"));
+        let from = match query.body.as_mut() {
+            SetExpr::Select(select) => select.from.first_mut(),
+            _ => None,
         };
-        let condition = select.selection.take();
-        let mut everything = everything_of(name.clone());
-        everything.selection = condition;
-        if let Some(TableWithJoins {
-            relation: TableFactor::Table { partitions: of, .. }, ..
-        }) = everything.from.first_mut()
-        {
-            of.clone_from(partitions);
-        }
-        *query.body = SetExpr::Select(Box::new(everything));
+        let Some(from) = from else { return Err(refused(&"it is no condition")) };
+        from.relation = whole;
         // The operator's condition sees its own table, and nothing of the statement around it.
         let levels = std::mem::take(&mut self.levels);
         let ctes = std::mem::take(&mut self.ctes);
@@ -256,7 +248,7 @@ impl Binder<'_> {
         self.levels = levels;
         self.ctes = ctes;
         bound.map_err(|error| refused(&error))?;
-        let alias = alias.clone().or_else(|| {
+        let alias = alias.or_else(|| {
             let written = match name.0.last()?.as_ident() {
                 Some(last) => last.clone(),
                 None => Ident::new(relation.name.clone()?),
@@ -266,12 +258,14 @@ impl Binder<'_> {
         Ok(TableFactor::Derived { lateral: false, subquery: query, alias, sample: None })
     }
 
+    /// Writes the name of a function in `FROM` with its schema, and binds its arguments.
     fn arguments(
         &mut self,
-        name: &ObjectName,
+        name: &mut ObjectName,
         args: &mut [FunctionArg],
         siblings: &Level,
     ) -> Bound<()> {
+        functions::placed(name, self.dialect, self.policy);
         self.levels.push(siblings.clone());
         for arg in &mut *args {
             if let FunctionArg::Unnamed(FunctionArgExpr::Expr(expr))
@@ -330,9 +324,7 @@ impl Binder<'_> {
             columns.push("ordinality".into());
         }
         if self.dialect != Dialect::Postgres {
-            let (alias, columns) = self.aliased(alias.as_mut(), Some(columns.into()))?;
-            let name = alias.or(Some(called));
-            return Ok(Relation { name, schema: None, columns, stored: false });
+            return self.computed(Some(called), alias.as_mut(), Some(columns.into()));
         }
         let alias = alias.get_or_insert_with(|| TableAlias {
             explicit: true,
@@ -343,16 +335,13 @@ impl Binder<'_> {
         // A list with types is the function's own; another is completed.
         if alias.columns.iter().all(|column| column.data_type.is_none()) {
             for name in columns.iter().skip(alias.columns.len()) {
-                alias.columns.push(sqlparser::ast::TableAliasColumnDef {
-                    name: Ident::with_quote('"', name),
-                    data_type: None,
-                });
+                let name = Ident::with_quote('"', name);
+                alias.columns.push(TableAliasColumnDef { name, data_type: None });
             }
         } else {
             columns.clear();
         }
-        let (name, columns) = self.aliased(Some(alias), Some(columns.into()))?;
-        Ok(Relation { name, schema: None, columns, stored: false })
+        self.computed(None, Some(alias), Some(columns.into()))
     }
 
     pub(super) fn quote_parts(&self, name: &mut ObjectName) -> Bound<()> {

@@ -54,64 +54,50 @@ impl TraceDiff {
 
 /// Aligns two traces and lists the differences; the root must be the first span of each.
 pub fn compare(a: &[Span], b: &[Span]) -> TraceDiff {
-    let mut diff = Diff { a: Tree::of(a), b: Tree::of(b), pairs: Vec::new() };
-    match (a.first(), b.first()) {
-        (Some(a), Some(b)) => diff.both(a, b, 0),
-        (Some(a), None) => diff.one(a, 0, PairKind::OnlyA),
-        (None, Some(b)) => diff.one(b, 0, PairKind::OnlyB),
-        (None, None) => {}
+    let mut diff = Diff { a: children(a), b: children(b), pairs: Vec::new() };
+    if a.len() + b.len() > 0 {
+        diff.pair(a.first(), b.first(), 0);
     }
     TraceDiff { pairs: diff.pairs }
 }
 
-struct Tree<'a> {
-    children: HashMap<SpanId, Vec<&'a Span>>,
+type Children<'a> = HashMap<SpanId, Vec<&'a Span>>;
+
+fn children(spans: &[Span]) -> Children<'_> {
+    let mut children = Children::new();
+    for span in spans {
+        if let Some(parent) = span.parent {
+            children.entry(parent).or_default().push(span);
+        }
+    }
+    children
 }
 
-impl<'a> Tree<'a> {
-    fn of(spans: &'a [Span]) -> Self {
-        let mut children: HashMap<SpanId, Vec<&Span>> = HashMap::new();
-        for span in spans {
-            if let Some(parent) = span.parent {
-                children.entry(parent).or_default().push(span);
-            }
-        }
-        Self { children }
-    }
-
-    fn below(&self, span: &Span) -> Vec<&'a Span> {
-        self.children.get(&span.span_id).cloned().unwrap_or_default()
-    }
+fn below<'a>(children: &Children<'a>, span: Option<&Span>) -> Vec<&'a Span> {
+    span.and_then(|span| children.get(&span.span_id)).cloned().unwrap_or_default()
 }
 
 struct Diff<'a> {
-    a: Tree<'a>,
-    b: Tree<'a>,
+    a: Children<'a>,
+    b: Children<'a>,
     pairs: Vec<Pair>,
 }
 
 impl Diff<'_> {
-    fn both(&mut self, a: &Span, b: &Span, depth: usize) {
-        let changes = changes::between(a, b);
-        let kind = if changes.is_empty() { PairKind::Same } else { PairKind::Changed };
-        self.pairs.push(Pair { depth, kind, a: Some(a.span_id), b: Some(b.span_id), changes });
-        for (a, b) in align(&self.a.below(a), &self.b.below(b)) {
-            match (a, b) {
-                (Some(a), Some(b)) => self.both(a, b, depth + 1),
-                (Some(a), None) => self.one(a, depth + 1, PairKind::OnlyA),
-                (None, Some(b)) => self.one(b, depth + 1, PairKind::OnlyB),
-                (None, None) => {}
-            }
-        }
-    }
-
-    fn one(&mut self, span: &Span, depth: usize, kind: PairKind) {
-        let id = Some(span.span_id);
-        let (a, b) = if kind == PairKind::OnlyA { (id, None) } else { (None, id) };
-        self.pairs.push(Pair { depth, kind, a, b, changes: Vec::new() });
-        let tree = if kind == PairKind::OnlyA { &self.a } else { &self.b };
-        for child in tree.below(span) {
-            self.one(child, depth + 1, kind);
+    /// Adds two corresponding spans, or one that only one trace has, with all below them.
+    fn pair(&mut self, a: Option<&Span>, b: Option<&Span>, depth: usize) {
+        let both = a.zip(b);
+        let changes = both.map(|(a, b)| changes::between(a, b)).unwrap_or_default();
+        let kind = match (a, b) {
+            (Some(_), None) => PairKind::OnlyA,
+            (None, _) => PairKind::OnlyB,
+            _ if changes.is_empty() => PairKind::Same,
+            _ => PairKind::Changed,
+        };
+        let id = |span: &Span| span.span_id;
+        self.pairs.push(Pair { depth, kind, a: a.map(id), b: b.map(id), changes });
+        for (a, b) in align(&below(&self.a, a), &below(&self.b, b)) {
+            self.pair(a, b, depth + 1);
         }
     }
 }
