@@ -40,9 +40,14 @@ pub(super) fn in_order<'r>(rows: impl IntoIterator<Item = &'r BlobRow>) -> Vec<&
 /// # Errors
 /// As [`Encoded::json`].
 pub fn names_of_state<S: State>(state: &S, compress_above: usize) -> Result<Option<Encoded>> {
-    let mut names: BTreeSet<BlobName> = BTreeSet::new();
-    state.each_blob(&mut |blob| names.extend(blob.kept()));
+    let names = names_in(state);
     if names.is_empty() { Ok(None) } else { Encoded::json(&names, compress_above).map(Some) }
+}
+
+pub(crate) fn names_in<S: State>(state: &S) -> BTreeSet<BlobName> {
+    let mut names = BTreeSet::new();
+    state.each_blob(&mut |blob| names.extend(blob.kept()));
+    names
 }
 
 /// Returns the text of a blob of a thread; `called` is its name in an error.
@@ -99,7 +104,7 @@ struct Names {
 impl Names {
     fn of(dump: &ThreadDump) -> Result<Self> {
         let mut names = Self { first: BTreeMap::new(), is_sealed: false };
-        for one in std::iter::once(dump).chain(&dump.children) {
+        for one in dump.family() {
             let place = &one.info.namespace;
             for row in one.snapshot.iter().chain(&one.returned) {
                 let Some(list) = &row.blobs else { continue };
