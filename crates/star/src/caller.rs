@@ -183,7 +183,6 @@ impl Caller<'_> {
     pub(super) async fn until_late(&self) {
         let state = self.job.ctx.state();
         let now = self.ctx.port().unrecorded_now_micros();
-        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
         let began = breaker::began(state, self.job.ctx.place());
         match breaker::time_left(began, self.job.limits().work_time(), now) {
             Some(left) => clock::sleep(left).await,

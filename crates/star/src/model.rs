@@ -11,7 +11,6 @@ use serde_json::json;
 
 use crate::attachments::{self, Carried};
 use crate::{GraphState, Known, MessagePiece, Result, Spent, StarLimits, StarParts, breaker};
-use perihelion_engine::clock;
 use perihelion_engine::graph::{
     EffectClass, EffectFailure, EffectRequest, NodeError, NodeLocation, Outcome, TaskContext,
 };
@@ -101,7 +100,6 @@ impl<'a> RecordedModel<'a> {
     ) -> Result<ChatResponse, Error> {
         let limits = &self.limits;
         let now = self.ctx.port().unrecorded_now_micros();
-        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
         let Some(seconds) = limits.deadline_sec else { return call.await };
         let late = Error::Late { seconds };
         let most = if self.is_answer {

@@ -10,7 +10,6 @@ use crate::{
     Agent, AgentCard, Assignment, GraphState, Kinds, Report, Result, Roster, ServerAgent,
     StarParts, question, remaining, report::reported, roster::RecordedAgents, seen, star,
 };
-use perihelion_engine::clock;
 use perihelion_engine::graph::{Context, Limits, Node, NodeEntry, NodeError, NodeOutput};
 use perihelion_engine::runner::Subgraph;
 use perihelion_mcp as mcp;
@@ -146,7 +145,6 @@ impl TeamNode {
         let limits =
             Limits { max_steps: parts.limits.max_steps + SPARE_STEPS, ..Limits::default() };
         let now = ctx.port().unrecorded_now_micros();
-        let now = now.unwrap_or_else(|| clock::now().timestamp_micros());
         let allowance = remaining::for_team(ctx.state(), &self.star.limits, ctx.place(), now);
         // It is a part of what the team begins with, so it stays what it was whenever the work continues.
         let opening = opening_of(ctx, assignment, allowance).await?;
