@@ -33,7 +33,7 @@ const MOST_VAIN: u32 = 3;
 /// most 250 times a second.
 const FOR_EACH: Duration = Duration::from_millis(4);
 
-/// How seldom a silent thread is looked at, however many are waited for.
+/// The longest interval between two polls of a silent thread, for any number of threads.
 const SELDOM: Duration = Duration::from_secs(20);
 
 /// How often a process drops old events.
@@ -207,7 +207,7 @@ impl Reading {
             if let Some(newest) = self.ready.back() {
                 self.after = newest.id;
                 if !self.is_called {
-                    // Another process tells what this one does not hear of.
+                    // Another process publishes events for which this one receives no calls.
                     self.vain = 0;
                 }
             }

@@ -27,7 +27,7 @@ use self::{log::StoreBus, postgres::Listener};
 use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::ids::{RunId, ThreadId};
 
-/// An event as heard.
+/// An event as subscribers receive it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadEvent {
     /// Its number in the thread, from 1.
