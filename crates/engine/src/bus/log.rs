@@ -39,7 +39,7 @@ const SELDOM: Duration = Duration::from_secs(20);
 /// How often a process drops old events.
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
-/// Batches dropped at a time: an amount that no run's end notices.
+/// Batches dropped at a time, so that no other write waits for long.
 const PRUNED: u32 = 1_000;
 
 /// Bytes of a batch that is passed directly to waiting tasks; they read a longer batch from the log.
@@ -129,17 +129,16 @@ impl Bus for StoreBus {
     }
 
     async fn prune(&self) {
-        let Log { store, kept, pruned, .. } = &*self.0;
         {
-            let mut pruned = pruned.lock();
+            let mut pruned = self.0.pruned.lock();
             let now = clock::monotonic();
             if pruned.is_some_and(|last| now.duration_since(last) < PRUNE_EVERY) {
                 return;
             }
             *pruned = Some(now);
         }
-        if let Err(error) = store.prune_events(*kept, PRUNED).await {
-            tracing::debug!(%error, "old events could not be dropped; the next time will do");
+        if let Err(error) = self.0.drop_old_events().await {
+            tracing::debug!(%error, "old events could not be dropped; trying again later");
         }
     }
 
@@ -151,6 +150,11 @@ impl Bus for StoreBus {
 }
 
 impl Log {
+    async fn drop_old_events(&self) -> Result<()> {
+        while self.store.prune_events(self.kept, PRUNED).await? == u64::from(PRUNED) {}
+        Ok(())
+    }
+
     async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>> {
         let mut all = Vec::new();
         for row in self.store.events_after(thread, after, PAGE).await? {

@@ -85,7 +85,7 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     /// connection listens.
     fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice>;
 
-    /// Drops events that are older than the retention allows, now and then; a bounded number of them.
+    /// Drops all events that are older than the retention allows, unless that was done in the last minute.
     async fn prune(&self);
 
     /// Closes its own connections.
