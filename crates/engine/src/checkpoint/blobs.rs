@@ -72,7 +72,7 @@ pub async fn read_blob(
         }
         Err(error) => return Err(error),
     };
-    let text = text_of(&row).map_err(|error| match error {
+    let text = row.body.decode::<String>().map_err(|error| match error {
         Error::NoKey { .. } => error,
         other => refused(other.into()),
     })?;
@@ -81,10 +81,6 @@ pub async fn read_blob(
     } else {
         Err(refused("its hash does not fit its content".into()))
     }
-}
-
-pub(super) fn text_of(row: &BlobRow) -> Result<String> {
-    row.body.decode()
 }
 
 /// The part of a task's write that concerns texts.
@@ -183,7 +179,8 @@ pub(super) fn verify(dump: &ThreadDump) -> Result<()> {
         if row.body.codec == Codec::Sealed {
             continue;
         }
-        let text = text_of(row).map_err(|error| refused(name, error.into()))?;
+        let text = row.body.decode::<String>();
+        let text = text.map_err(|error| refused(name, error.into()))?;
         if BlobName::of(&text) != *name {
             return Err(refused(name, "its hash does not fit its content".into()));
         }

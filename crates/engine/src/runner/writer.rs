@@ -149,7 +149,7 @@ async fn commit_at(point: Point, store: &dyn Steps, commit: &Commit) -> Result<(
 /// Makes the snapshot of a step, with the names of the texts that its state names; returns its JSON's length as well.
 ///
 /// `expected` is about how many bytes of JSON it will be.
-pub(super) fn snapshot_of<S: State>(
+fn snapshot_of<S: State>(
     state: &S,
     seq: u64,
     compress_above: usize,
@@ -281,8 +281,16 @@ pub async fn compact<S: State>(
 }
 
 async fn keep_snapshot<S: State>(store: &dyn Store, thread: ThreadId, seq: u64) -> Result<()> {
-    let restored = restore::<S>(store, thread, Some(seq)).await?;
+    put_snapshot(store, &restore::<S>(store, thread, Some(seq)).await?, seq).await
+}
+
+/// Stores a state that was restored as the snapshot of a step.
+pub(super) async fn put_snapshot<S: State>(
+    store: &dyn Store,
+    restored: &Restored<S>,
+    seq: u64,
+) -> Result<()> {
     let expected = restored.snapshot_size + restored.since_snapshot;
     let (snapshot, _) = snapshot_of(&*restored.state, seq, store.compress_above(), expected)?;
-    store.put_snapshot(thread, &snapshot).await
+    store.put_snapshot(restored.info.id, &snapshot).await
 }

@@ -256,11 +256,8 @@ impl HeadAndFence {
     }
 }
 
-fn place(fence: Fence) -> Query {
-    query(HEAD_AND_FENCE).bind(fence.thread.0)
-}
-
 /// Returns the position of the thread; an error if it is unknown or the token is not its newest.
 pub(in super::super) async fn explain(database: &Database, fence: Fence) -> Result<HeadAndFence> {
-    HeadAndFence::of(database.fetch_short(&place(fence)).await?, fence)
+    let place = query(HEAD_AND_FENCE).bind(fence.thread.0);
+    HeadAndFence::of(database.fetch_short(&place).await?, fence)
 }
