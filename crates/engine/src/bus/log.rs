@@ -137,8 +137,10 @@ impl Bus for StoreBus {
             }
             *pruned = Some(now);
         }
-        if let Err(error) = self.0.drop_old_events().await {
-            tracing::debug!(%error, "old events could not be dropped; trying again later");
+        if self.0.drop_old_events().await {
+            // The end of a run does not wait for more than one statement.
+            let log = Arc::clone(&self.0);
+            tokio::spawn(async move { while log.drop_old_events().await {} });
         }
     }
 
@@ -150,9 +152,15 @@ impl Bus for StoreBus {
 }
 
 impl Log {
-    async fn drop_old_events(&self) -> Result<()> {
-        while self.store.prune_events(self.kept, PRUNED).await? == u64::from(PRUNED) {}
-        Ok(())
+    /// Drops old events; whether there can be more of them.
+    async fn drop_old_events(&self) -> bool {
+        match self.store.prune_events(self.kept, PRUNED).await {
+            Ok(dropped) => dropped == u64::from(PRUNED),
+            Err(error) => {
+                tracing::debug!(%error, "old events could not be dropped; trying again later");
+                false
+            }
+        }
     }
 
     async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>> {

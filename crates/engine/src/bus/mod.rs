@@ -85,7 +85,8 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     /// connection listens.
     fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice>;
 
-    /// Drops all events that are older than the retention allows, unless that was done in the last minute.
+    /// Drops all events that are older than the retention allows, unless that was done in the last minute. If there are
+    /// many, a task continues with it.
     async fn prune(&self);
 
     /// Closes its own connections.

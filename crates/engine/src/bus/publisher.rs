@@ -82,8 +82,7 @@ async fn work<S: State>(bus: Arc<dyn Bus>, published: RunToPublish, event_queue:
         0 => {}
         dropped => tracing::warn!(dropped, %thread, "events were left out"),
     }
-    // The end of the run does not wait for this.
-    tokio::spawn(async move { bus.prune().await });
+    bus.prune().await;
 }
 
 /// Writes until the run has ended; `None` if another process has claimed the thread, or it was deleted.
