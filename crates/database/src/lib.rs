@@ -27,7 +27,7 @@ use perihelion_clock as clock;
 pub use query::{Dialect, Query, Values, query, select};
 pub use round_trips::round_trips;
 pub use transaction::Transaction;
-pub use value::{FromColumn, FromRow, Row, StoredRow, Value};
+pub use value::{Cell, FromColumn, FromRow, Row, StoredRow, Value};
 
 #[doc(hidden)]
-pub use sqlx::{Error as DecodeError, postgres::PgRow, sqlite::SqliteRow};
+pub use sqlx::Error as DecodeError;

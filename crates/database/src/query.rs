@@ -97,7 +97,7 @@ impl Query {
         Self { plan: Plan::Always, ..self }
     }
 
-    /// Says that the text has several statements, which only SQLite takes.
+    /// Says that the text for SQLite has several statements; Postgres takes one.
     ///
     /// Those that write happen together or not at all, by [`Database::execute_returning`](crate::Database::execute_returning).
     /// Those that read stand between `BEGIN` and `COMMIT`, for [`Database::fetch_all`](crate::Database::fetch_all) on a file.

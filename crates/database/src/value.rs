@@ -156,12 +156,11 @@ impl Row {
         &self,
         column: impl ColumnIndex<SqliteRow> + ColumnIndex<PgRow> + Display,
     ) -> Result<T, Error> {
-        let read = match &self.0 {
-            Inner::Sqlite(row) => column.index(row).and_then(|column| T::from_sqlite(row, column)),
-            Inner::Postgres(row) => {
-                column.index(row).and_then(|column| T::from_postgres(row, column))
-            }
+        let cell = match &self.0 {
+            Inner::Sqlite(row) => column.index(row).map(|column| Cell::Sqlite(row, column)),
+            Inner::Postgres(row) => column.index(row).map(|column| Cell::Postgres(row, column)),
         };
+        let read = cell.and_then(T::from_cell);
         read.map_err(|error| Error::Column { column: column.to_string(), source: error.into() })
     }
 }
@@ -181,20 +180,25 @@ impl From<PgRow> for Row {
 /// The types as which a column can be read; the table at [`Value`] lists the sources.
 pub trait FromColumn: Sized {
     #[doc(hidden)]
-    fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error>;
-    #[doc(hidden)]
-    fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error>;
+    fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error>;
+}
+
+/// One column of a row.
+#[doc(hidden)]
+#[derive(Clone, Copy)]
+pub enum Cell<'r> {
+    Sqlite(&'r SqliteRow, usize),
+    Postgres(&'r PgRow, usize),
 }
 
 macro_rules! alike {
     ($($kind:ty),*) => {$(
         impl FromColumn for $kind {
-            fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-                row.try_get(column)
-            }
-
-            fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-                row.try_get(column)
+            fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
+                match cell {
+                    Cell::Sqlite(row, column) => row.try_get(column),
+                    Cell::Postgres(row, column) => row.try_get(column),
+                }
             }
         }
     )*};
@@ -203,15 +207,14 @@ macro_rules! alike {
 alike!(bool, String, Vec<u8>, Uuid);
 
 impl FromColumn for i64 {
-    fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-        row.try_get(column)
-    }
-
-    fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-        match row.try_get_raw(column)?.type_info().name() {
-            "INT4" => row.try_get::<i32, _>(column).map(Self::from),
-            "INT2" => row.try_get::<i16, _>(column).map(Self::from),
-            _ => row.try_get(column),
+    fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
+        match cell {
+            Cell::Sqlite(row, column) => row.try_get(column),
+            Cell::Postgres(row, column) => match row.try_get_raw(column)?.type_info().name() {
+                "INT4" => row.try_get::<i32, _>(column).map(Self::from),
+                "INT2" => row.try_get::<i16, _>(column).map(Self::from),
+                _ => row.try_get(column),
+            },
         }
     }
 }
@@ -220,12 +223,8 @@ impl FromColumn for i64 {
 macro_rules! numbers {
     ($($kind:ty => $read:expr),*) => {$(
         impl FromColumn for $kind {
-            fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-                i64::from_sqlite(row, column).map($read)
-            }
-
-            fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-                i64::from_postgres(row, column).map($read)
+            fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
+                i64::from_cell(cell).map($read)
             }
         }
     )*};
@@ -233,60 +232,50 @@ macro_rules! numbers {
 
 numbers!(
     u64 => |number| u64::try_from(number).unwrap_or(0),
-    u32 => |number| u32::try_from(number).unwrap_or(u32::MAX)
+    // The upper half is negative in a column of 32 bits.
+    u32 => |number| number as u32
 );
 
 impl FromColumn for f64 {
-    fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-        row.try_get(column)
-    }
-
-    fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-        match row.try_get_raw(column)?.type_info().name() {
-            "FLOAT4" => row.try_get::<f32, _>(column).map(Self::from),
-            _ => row.try_get(column),
+    fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
+        match cell {
+            Cell::Sqlite(row, column) => row.try_get(column),
+            Cell::Postgres(row, column) => match row.try_get_raw(column)?.type_info().name() {
+                "FLOAT4" => row.try_get::<f32, _>(column).map(Self::from),
+                _ => row.try_get(column),
+            },
         }
     }
 }
 
 impl FromColumn for DateTime<Utc> {
-    fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-        let micros: i64 = row.try_get(column)?;
+    fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
+        let micros: i64 = match cell {
+            Cell::Sqlite(row, column) => row.try_get(column)?,
+            Cell::Postgres(row, column) => return row.try_get(column),
+        };
         let time = Self::from_timestamp_micros(micros);
         time.ok_or_else(|| sqlx::Error::Decode(format!("not a time: {micros}").into()))
-    }
-
-    fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-        row.try_get(column)
     }
 }
 
 impl FromColumn for Json {
-    fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-        let text: String = row.try_get(column)?;
+    fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
+        let text: String = match cell {
+            Cell::Sqlite(row, column) => row.try_get(column)?,
+            Cell::Postgres(row, column) => return row.try_get(column),
+        };
         serde_json::from_str(&text).map_err(|error| sqlx::Error::Decode(error.into()))
-    }
-
-    fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-        row.try_get(column)
     }
 }
 
 impl<T: FromColumn> FromColumn for Option<T> {
-    fn from_sqlite(row: &SqliteRow, column: usize) -> Result<Self, sqlx::Error> {
-        if row.try_get_raw(column)?.is_null() {
-            Ok(None)
-        } else {
-            T::from_sqlite(row, column).map(Some)
-        }
-    }
-
-    fn from_postgres(row: &PgRow, column: usize) -> Result<Self, sqlx::Error> {
-        if row.try_get_raw(column)?.is_null() {
-            Ok(None)
-        } else {
-            T::from_postgres(row, column).map(Some)
-        }
+    fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
+        let is_null = match cell {
+            Cell::Sqlite(row, column) => row.try_get_raw(column)?.is_null(),
+            Cell::Postgres(row, column) => row.try_get_raw(column)?.is_null(),
+        };
+        if is_null { Ok(None) } else { T::from_cell(cell).map(Some) }
     }
 }
 
@@ -366,20 +355,13 @@ macro_rules! stored_words {
             pub fn from_name(word: &str) -> Option<Self> {
                 match word { $($word => Some(Self::$variant),)+ _ => None }
             }
-
-            fn read(word: String) -> Result<Self, $crate::DecodeError> {
-                let unknown = || format!("this version does not know the word: {word}");
-                Self::from_name(&word).ok_or_else(|| $crate::DecodeError::Decode(unknown().into()))
-            }
         }
 
         impl $crate::FromColumn for $name {
-            fn from_sqlite(row: &$crate::SqliteRow, column: usize) -> Result<Self, $crate::DecodeError> {
-                String::from_sqlite(row, column).and_then(Self::read)
-            }
-
-            fn from_postgres(row: &$crate::PgRow, column: usize) -> Result<Self, $crate::DecodeError> {
-                String::from_postgres(row, column).and_then(Self::read)
+            fn from_cell(cell: $crate::Cell<'_>) -> Result<Self, $crate::DecodeError> {
+                let word = String::from_cell(cell)?;
+                let unknown = || format!("an unknown word, perhaps of a newer version of perihelion (then upgrade this binary): {word}");
+                Self::from_name(&word).ok_or_else(|| $crate::DecodeError::Decode(unknown().into()))
             }
         }
 

@@ -53,7 +53,7 @@ points! {
     InputCommit = "input.commit",
     /// A step is committed.
     StepCommit = "step.commit",
-    /// The store looks what became of a commit whose reply was lost: an ambiguous commit.
+    /// The store reads whether a commit whose reply was lost is there: an ambiguous commit.
     CommitReread = "commit.reread",
     /// The write of a finished task is stored while other tasks of its step still run.
     PendingSave = "pending.save",

@@ -76,7 +76,7 @@ impl Timer {
 #[derive(Debug)]
 pub(crate) struct ActiveRun {
     timer: Timer,
-    /// None where nobody listens.
+    /// `None` without an observer.
     graph: Option<Arc<str>>,
 }
 

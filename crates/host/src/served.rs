@@ -35,7 +35,7 @@ impl HostedGraph {
     /// Returns the options for the engine, with the run for the node.
     fn begin(&self, options: Options) -> Options {
         let at_start = options.pauses.at_start;
-        let pauses = Pauses { before: Nodes::from([PAUSED]), after: Nodes::None, at_start };
+        let pauses = Pauses { before: Nodes::from([PAUSED]), after: Nodes::default(), at_start };
         // The child begins no super-step before the last one is committed.
         let request: Option<Request> = Some(Arc::new(Run::new(self.request(&options))));
         let mut options = Options { pauses, durability: Durability::Sync, request, ..options };

@@ -4,8 +4,7 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use crate::{Decided, FinishReason, GraphState, ResultStatus, Routing, Search, Spent, StarLimits};
-use perihelion_engine::clock;
-use perihelion_engine::graph::{NodeLocation, TaskContext};
+use perihelion_engine::graph::NodeLocation;
 
 /// Why a turn must end now.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -189,12 +188,6 @@ pub(super) fn out_of_time(
 /// Returns when the time of the present run began, in microseconds since the Unix epoch.
 pub(super) fn began(state: &GraphState, place: &NodeLocation) -> i64 {
     state.routing.started_at.max(place.run.started_micros())
-}
-
-/// Returns the present time by the store's clock, not recorded, in microseconds since the Unix epoch.
-pub(super) fn now_micros(ctx: &TaskContext) -> i64 {
-    let now = ctx.port().unrecorded_now_micros();
-    now.unwrap_or_else(|| clock::now().timestamp_micros())
 }
 
 /// Returns the remaining time after `began`, if there is a limit.

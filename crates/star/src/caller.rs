@@ -197,7 +197,7 @@ impl Caller<'_> {
     /// Waits until the work of the run must end; forever without a limit.
     pub(super) async fn until_late(&self) {
         let state = self.job.ctx.state();
-        let now = breaker::now_micros(self.ctx);
+        let now = self.ctx.port().unrecorded_now_micros();
         let began = breaker::began(state, self.job.ctx.place());
         match breaker::time_left(began, self.job.limits().work_time(), now) {
             Some(left) => clock::sleep(left).await,

@@ -106,7 +106,7 @@ impl<'a> RecordedModel<'a> {
         } else {
             limits.work_time()
         };
-        let now = breaker::now_micros(self.ctx);
+        let now = self.ctx.port().unrecorded_now_micros();
         let left = breaker::time_left(self.began, most, now).unwrap_or_default();
         if left.is_zero() {
             return Err(late);

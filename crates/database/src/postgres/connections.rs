@@ -20,7 +20,7 @@ use crate::{Error, acting::Acting, clock};
 /// Connections held at most by one process; a server accepts 100 by default, and several processes share it.
 const MOST: usize = 16;
 
-/// A connection that rested longer is asked for a sign of life before it is used.
+/// A connection that was idle for longer is pinged before it is used.
 const TRUSTED_FOR: Duration = Duration::from_secs(2);
 
 /// How many times as long it may take to the next row of a thread that is read: a row may be large.
@@ -128,7 +128,7 @@ impl Connections {
             };
             match answered {
                 Ok(()) => return Ok(self.lent(connection, acting, permit)),
-                // What swallowed this answer would swallow the others', each with a wait of its own.
+                // The cause would silence the other connections too, each after a full wait.
                 Err(error) if is_silence(&error) => self.resting.lock().clear(),
                 Err(_) => {}
             }
@@ -238,12 +238,12 @@ impl Connections {
     }
 
     pub async fn close(&self) {
-        // Anyone who still works holds a permit; each is awaited before its connection is closed.
+        // Each active statement has a permit; this waits for all of them before it closes their connections.
         let _all = self.permits.acquire_many(MOST as u32).await;
         self.permits.close();
         let resting = std::mem::take(&mut *self.resting.lock());
         for Resting { connection, .. } in resting {
-            // The socket is gone either way; a failed farewell changes nothing.
+            // The socket is closed either way, so a failure changes nothing.
             let _ = self.brief(connection.close()).await;
         }
     }

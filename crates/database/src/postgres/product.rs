@@ -17,8 +17,7 @@ impl Server {
     /// # Errors
     /// [`Error::Unreachable`], [`Error::Failed`].
     pub async fn product(&self) -> Result<String, Error> {
-        let opened = within(SILENCE, self.connect()).await;
-        let mut connection = opened.map_err(|error| self.unreachable(&error))?;
+        let mut connection = self.connect_once().await?;
         let row = within(SILENCE, sqlx::query(FIND).fetch_one(&mut connection)).await?;
         let found = ["is_aurora", "is_alloydb", "has_citus"].map(|name| row.try_get(name));
         let [is_aurora, is_alloydb, has_citus] = found;

@@ -66,14 +66,18 @@ impl Server {
         PgConnection::connect_with(&self.options).await
     }
 
+    /// Opens a connection for one occasion.
+    pub(super) async fn connect_once(&self) -> Result<PgConnection, Error> {
+        within(SILENCE, self.connect()).await.map_err(|error| self.unreachable(&error))
+    }
+
     pub(super) fn unreachable(&self, error: &sqlx::Error) -> Error {
         Error::Unreachable { url: self.shown.clone(), reason: error.to_string().into() }
     }
 
     /// Calls all processes that listen on a channel; it is for what happens rarely, and opens a connection each time.
     pub async fn notify(&self, channel: &str, payload: &str) -> Result<(), Error> {
-        let opened = within(SILENCE, self.connect()).await;
-        let mut connection = opened.map_err(|error| self.unreachable(&error))?;
+        let mut connection = self.connect_once().await?;
         let call = sqlx::query("SELECT pg_notify($1, $2)").bind(channel).bind(payload);
         within(SILENCE, call.execute(&mut connection)).await?;
         Ok(within(SILENCE, connection.close()).await?)

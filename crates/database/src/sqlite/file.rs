@@ -111,17 +111,10 @@ impl File {
         // One that can only be read is no file of those who write.
         let key = if is_read_only { None } else { Key::of(path) };
         let place = key.clone().map(|key| (path.to_owned(), key));
-        let file = Self {
-            writing: Writing::of(key, &shown, &writing),
-            place,
-            options,
-            overwrites: deleted == Deleted::Overwritten && !is_read_only,
-            is_closed: AtomicBool::new(false),
-            readers: Mutex::default(),
-            permits: Semaphore::new(READERS),
-            shown,
-            is_in_memory: false,
-        };
+        let writing = Writing::of(key, &shown, &writing);
+        let mut file = Self::new(shown, options, writing);
+        file.place = place;
+        file.overwrites = deleted == Deleted::Overwritten && !is_read_only;
         match file.writing.alone(file.overwrites).await {
             Ok(_) => Ok(file),
             Err(error) => Err(Error::Unreachable { url: file.shown.clone(), reason: error.into() }),
@@ -142,17 +135,24 @@ impl File {
         let unreachable =
             |e: sqlx::Error| Error::Unreachable { url: "memory:".to_owned(), reason: e.into() };
         let connection = options.connect().await.map_err(unreachable)?;
-        Ok(Self {
-            writing: Writing::in_memory(&shown, &options, connection),
+        let writing = Writing::in_memory(&shown, &options, connection);
+        let mut file = Self::new(shown, options, writing);
+        file.is_in_memory = true;
+        Ok(file)
+    }
+
+    fn new(shown: String, options: SqliteConnectOptions, writing: Arc<Writing>) -> Self {
+        Self {
+            shown,
             options,
+            writing,
             overwrites: false,
             is_closed: AtomicBool::new(false),
             readers: Mutex::default(),
             permits: Semaphore::new(READERS),
-            shown,
             place: None,
-            is_in_memory: true,
-        })
+            is_in_memory: false,
+        }
     }
 
     /// Borrows the writing connection; one that was left within a transaction is replaced first.
@@ -243,7 +243,7 @@ impl File {
     }
 
     pub async fn close(&self) {
-        // A failed farewell changes nothing: what was acknowledged is on disk.
+        // A failed close changes nothing: acknowledged writes are on disk.
         let _all = self.permits.acquire_many(READERS as u32).await;
         self.permits.close();
         let readers = std::mem::take(&mut *self.readers.lock());

@@ -162,7 +162,7 @@ impl Writing {
         if is_committed {
             return done;
         }
-        // Whatever stopped the others is met again by the one that it is about.
+        // The statement that failed the transaction fails again alone.
         let mut place = self.alone(overwrites).await?;
         let mut transaction = place.connection()?.begin().await?;
         let done = written(statement(), &mut transaction).await?;
@@ -185,7 +185,7 @@ impl Writing {
         Ok(())
     }
 
-    /// Sees to it that there is a connection fit for use.
+    /// Ensures that there is a connection that can be used.
     async fn prepare(&self, place: &mut WriterState, overwrites: bool) -> Result<(), sqlx::Error> {
         if place.is_torn {
             place.give_up().await;
@@ -197,7 +197,7 @@ impl Writing {
             && let Some(stuck) = take_stuck(&mut place.connection).await
         {
             tracing::warn!(database = %self.shown, "replacing a connection that could not roll back");
-            // Until it is closed it may hold the write lock; more is not asked of it.
+            // Until it is closed it may have the write lock; its answer is not needed.
             let _ = stuck.close().await;
         }
         if place.connection.is_none() {
@@ -217,7 +217,7 @@ impl Writing {
             return;
         }
         let Ok(mut place) = self.settled().await else { return };
-        // A failed farewell changes nothing: what was acknowledged is on disk.
+        // A failed close changes nothing: acknowledged writes are on disk.
         if let Some(connection) = place.connection.take() {
             let _ = connection.close().await;
         }
@@ -367,7 +367,7 @@ async fn empty_log(mut writer: Writer) -> Result<bool, sqlx::Error> {
     let connection = writer.connection()?;
     let wait =
         |time: Duration| AssertSqlSafe(format!("PRAGMA busy_timeout = {}", time.as_millis()));
-    // Nobody else writes as long as this waits.
+    // No other statement of this process writes while this waits.
     sqlx::raw_sql(wait(BETWEEN_ATTEMPTS)).execute(&mut *connection).await?;
     let done: Result<(i64, i64, i64), _> =
         sqlx::query_as("PRAGMA wal_checkpoint(TRUNCATE)").fetch_one(&mut *connection).await;

@@ -13,7 +13,7 @@ type Waiting<K, N> = HashMap<K, watch::Sender<N>>;
 ///
 /// A call costs as much as the number of tasks that wait for its key; tasks that wait for other keys stay asleep. It
 /// carries a value; a task that was called several times gets the newest one.
-#[derive(Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct Calls<K: Eq + Hash + Copy, N = ()>(Arc<Mutex<Waiting<K, N>>>);
 
 /// A task that waits for the calls of a key.
@@ -22,18 +22,6 @@ pub struct CallReceiver<K: Eq + Hash + Copy, N = ()> {
     key: K,
     calls: Calls<K, N>,
     heard: watch::Receiver<N>,
-}
-
-impl<K: Eq + Hash + Copy, N> Clone for Calls<K, N> {
-    fn clone(&self) -> Self {
-        Self(Arc::clone(&self.0))
-    }
-}
-
-impl<K: Eq + Hash + Copy, N> Default for Calls<K, N> {
-    fn default() -> Self {
-        Self(Arc::default())
-    }
 }
 
 impl<K: Eq + Hash + Copy, N: Clone + Default> Calls<K, N> {
@@ -63,7 +51,7 @@ impl<K: Eq + Hash + Copy, N> Calls<K, N> {
         self.0.lock().len()
     }
 
-    /// Returns whether nobody waits.
+    /// Returns whether no task waits.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -77,7 +65,7 @@ impl<K: Eq + Hash + Copy, N: Clone> CallReceiver<K, N> {
 
     /// Returns the value of the newest call; immediately if there was a call since the last one received.
     pub async fn called(&mut self) -> N {
-        // The sender stays for as long as somebody waits.
+        // The sender exists while a task waits.
         if self.heard.changed().await.is_err() {
             std::future::pending::<()>().await;
         }

@@ -33,13 +33,13 @@ const MOST_VAIN: u32 = 3;
 /// most 250 times a second.
 const FOR_EACH: Duration = Duration::from_millis(4);
 
-/// How seldom a silent thread is looked at, however many are waited for.
+/// The longest interval between two polls of a silent thread, for any number of threads.
 const SELDOM: Duration = Duration::from_secs(20);
 
 /// How often a process drops old events.
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
-/// Batches dropped at a time: an amount that no run's end notices.
+/// Batches dropped at a time, so that no other write waits for long.
 const PRUNED: u32 = 1_000;
 
 /// Bytes of a batch that is passed directly to waiting tasks; they read a longer batch from the log.
@@ -129,17 +129,18 @@ impl Bus for StoreBus {
     }
 
     async fn prune(&self) {
-        let Log { store, kept, pruned, .. } = &*self.0;
         {
-            let mut pruned = pruned.lock();
+            let mut pruned = self.0.pruned.lock();
             let now = clock::monotonic();
             if pruned.is_some_and(|last| now.duration_since(last) < PRUNE_EVERY) {
                 return;
             }
             *pruned = Some(now);
         }
-        if let Err(error) = store.prune_events(*kept, PRUNED).await {
-            tracing::debug!(%error, "old events could not be dropped; the next time will do");
+        if self.0.drop_old_events().await {
+            // The end of a run does not wait for more than one statement.
+            let log = Arc::clone(&self.0);
+            tokio::spawn(async move { while log.drop_old_events().await {} });
         }
     }
 
@@ -151,6 +152,17 @@ impl Bus for StoreBus {
 }
 
 impl Log {
+    /// Drops old events; whether there can be more of them.
+    async fn drop_old_events(&self) -> bool {
+        match self.store.prune_events(self.kept, PRUNED).await {
+            Ok(dropped) => dropped == u64::from(PRUNED),
+            Err(error) => {
+                tracing::debug!(%error, "old events could not be dropped; trying again later");
+                false
+            }
+        }
+    }
+
     async fn read(&self, thread: ThreadId, after: u64) -> Result<Vec<ThreadEvent>> {
         let mut all = Vec::new();
         for row in self.store.events_after(thread, after, PAGE).await? {
@@ -207,7 +219,7 @@ impl Reading {
             if let Some(newest) = self.ready.back() {
                 self.after = newest.id;
                 if !self.is_called {
-                    // Another process tells what this one does not hear of.
+                    // Another process publishes events for which this one receives no calls.
                     self.vain = 0;
                 }
             }

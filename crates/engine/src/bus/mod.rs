@@ -27,7 +27,7 @@ use self::{log::StoreBus, postgres::Listener};
 use crate::checkpoint::{Error, EventRow, Fence, Store};
 use crate::ids::{RunId, ThreadId};
 
-/// An event as heard.
+/// An event as subscribers receive it.
 #[derive(Clone, Debug, PartialEq)]
 pub struct ThreadEvent {
     /// Its number in the thread, from 1.
@@ -85,7 +85,8 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     /// connection listens.
     fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice>;
 
-    /// Drops events that are older than the retention allows, now and then; a bounded number of them.
+    /// Drops all events that are older than the retention allows, unless that was done in the last minute. If there are
+    /// many, a task continues with it.
     async fn prune(&self);
 
     /// Closes its own connections.

@@ -26,13 +26,6 @@ pub(super) struct Listener {
     task: Mutex<Option<AbortOnDropHandle<()>>>,
 }
 
-impl std::fmt::Debug for Listener {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        // The address may hold a password.
-        f.debug_struct("Listener").finish_non_exhaustive()
-    }
-}
-
 impl Listener {
     pub(super) fn new(url: &str) -> Self {
         Self { url: url.to_owned(), task: Mutex::default() }
@@ -58,7 +51,7 @@ impl Listener {
         let task = self.task.lock().take();
         if let Some(task) = task {
             task.abort();
-            // It has been told to end; that it was is no failure.
+            // Its cancellation is not a failure.
             let _ = task.await;
         }
     }

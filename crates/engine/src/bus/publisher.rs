@@ -11,9 +11,7 @@ use tracing::Instrument as _;
 
 use super::Bus;
 use super::event_queue::{Ending, EventJson, EventQueue, EventSender, Waiting};
-use crate::checkpoint::{
-    Encoded, Error, EventPosition, EventRow, Fence, Result, StepKind, StepRow,
-};
+use crate::checkpoint::{Encoded, Error, EventPosition, EventRow, Fence, Result, StepKind};
 use crate::clock;
 use crate::graph::{EndStatus, RunEvent, State};
 use crate::ids::RunId;
@@ -100,7 +98,7 @@ async fn write_to_end<S: State>(
         }
     };
     loop {
-        // First of all, what the runs before it left untold.
+        // First, the events that earlier runs did not publish.
         while let Err(error) = log_writer.write().await {
             wait_after(&error).await?;
         }
@@ -124,23 +122,19 @@ async fn write_to_end<S: State>(
     }
 }
 
-/// Waits until a failed write can be tried again; `None` if that cannot succeed.
+/// Waits until a failed write can be tried again; `None` if that cannot succeed: another process has claimed the thread, or
+/// it was deleted.
 async fn wait_after(error: &Error) -> Option<()> {
-    if is_over(error) {
-        return None;
-    }
-    clock::sleep(PATIENCE).await;
-    Some(())
-}
-
-/// Returns whether another attempt cannot succeed: another process has claimed the thread, or it was deleted.
-fn is_over(error: &Error) -> bool {
     let is_over = matches!(
         error,
         Error::Fenced { .. } | Error::UnknownThread(_) | Error::EventGap { .. } | Error::Damaged(_)
     );
     tracing::debug!(%error, is_over, "events could not be published");
-    is_over
+    if is_over {
+        return None;
+    }
+    clock::sleep(PATIENCE).await;
+    Some(())
 }
 
 /// Events of one batch at most.
@@ -163,8 +157,6 @@ struct EventLogWriter<'a> {
     last: u64,
     /// Newest step whose end was published.
     step: u64,
-    /// The thread has no events yet: its log begins with the current input.
-    is_new: bool,
     lines: VecDeque<Line>,
 }
 
@@ -184,8 +176,7 @@ impl<'a> EventLogWriter<'a> {
         };
         let bus = Arc::clone(bus);
         let lines = VecDeque::new();
-        let is_new = mark.last == 0;
-        let mut log_writer = Self { bus, published, last: mark.last, step, is_new, lines };
+        let mut log_writer = Self { bus, published, last: mark.last, step, lines };
         let mut lines = log_writer.missing::<S>(step, published.head).await?;
         if published.continues && mark.last > 0 {
             let event = event_of(&RunEvent::<S>::StepRestarted { step: published.head + 1 });
@@ -201,7 +192,7 @@ impl<'a> EventLogWriter<'a> {
         let mut lines = Vec::new();
         for one in waiting {
             match one.ends {
-                // ThreadEvent already: the step was told before its commit was known to be lost.
+                // It is published already: before the commit of the step was known to be lost.
                 Some(seq) if seq <= step => continue,
                 Some(seq) => {
                     lines.extend(self.missing::<S>(step, seq - 1).await?);
@@ -220,8 +211,7 @@ impl<'a> EventLogWriter<'a> {
         let head = ending.head.unwrap_or(step);
         let lines = self.missing::<S>(step, head).await?;
         self.lines.extend(lines);
-        let Ending { status, ref error, .. } = *ending;
-        let error = error.clone();
+        let Ending { status, error, .. } = ending.clone();
         let event = event_of(&RunEvent::<S>::RunEnded { step: head, status, error });
         self.lines.push_back(Line { step: head.max(step), event });
         Ok(())
@@ -245,7 +235,6 @@ impl<'a> EventLogWriter<'a> {
             };
             self.bus.publish(self.published.fence, &batch).await?;
             (self.last, self.step) = (batch.last(), batch.step);
-            self.is_new = false;
             self.lines.drain(..count);
         }
         Ok(())
@@ -273,8 +262,11 @@ impl<'a> EventLogWriter<'a> {
                 if row.seq <= after {
                     break 'reading;
                 }
-                lines.push(Line { step: row.seq, event: end_of::<S>(row)? });
-                if self.is_new && row.kind == StepKind::Input {
+                let next = row.frontier()?.names();
+                let event = event_of(&RunEvent::<S>::Checkpoint { step: row.seq, next });
+                lines.push(Line { step: row.seq, event });
+                // The log of a thread without events begins with the current input.
+                if self.last == 0 && row.kind == StepKind::Input {
                     break 'reading;
                 }
             }
@@ -287,12 +279,6 @@ impl<'a> EventLogWriter<'a> {
         lines.reverse();
         Ok(lines)
     }
-}
-
-/// Publishes a step's end as the run that committed it would.
-fn end_of<S: State>(row: &StepRow) -> Result<EventJson> {
-    let next = row.frontier()?.names();
-    Ok(event_of(&RunEvent::<S>::Checkpoint { step: row.seq, next }))
 }
 
 fn event_of<S: State>(event: &RunEvent<S>) -> EventJson {

@@ -40,9 +40,14 @@ pub(super) fn in_order<'r>(rows: impl IntoIterator<Item = &'r BlobRow>) -> Vec<&
 /// # Errors
 /// As [`Encoded::json`].
 pub fn names_of_state<S: State>(state: &S, compress_above: usize) -> Result<Option<Encoded>> {
-    let mut names: BTreeSet<BlobName> = BTreeSet::new();
-    state.each_blob(&mut |blob| names.extend(blob.kept()));
+    let names = names_in(state);
     if names.is_empty() { Ok(None) } else { Encoded::json(&names, compress_above).map(Some) }
+}
+
+pub(crate) fn names_in<S: State>(state: &S) -> BTreeSet<BlobName> {
+    let mut names = BTreeSet::new();
+    state.each_blob(&mut |blob| names.extend(blob.kept()));
+    names
 }
 
 /// Returns the text of a blob of a thread; `called` is its name in an error.
@@ -67,7 +72,7 @@ pub async fn read_blob(
         }
         Err(error) => return Err(error),
     };
-    let text = text_of(&row).map_err(|error| match error {
+    let text = row.body.decode::<String>().map_err(|error| match error {
         Error::NoKey { .. } => error,
         other => refused(other.into()),
     })?;
@@ -76,10 +81,6 @@ pub async fn read_blob(
     } else {
         Err(refused("its hash does not fit its content".into()))
     }
-}
-
-pub(super) fn text_of(row: &BlobRow) -> Result<String> {
-    row.body.decode()
 }
 
 /// The part of a task's write that concerns texts.
@@ -99,7 +100,7 @@ struct Names {
 impl Names {
     fn of(dump: &ThreadDump) -> Result<Self> {
         let mut names = Self { first: BTreeMap::new(), is_sealed: false };
-        for one in std::iter::once(dump).chain(&dump.children) {
+        for one in dump.family() {
             let place = &one.info.namespace;
             for row in one.snapshot.iter().chain(&one.returned) {
                 let Some(list) = &row.blobs else { continue };
@@ -178,7 +179,8 @@ pub(super) fn verify(dump: &ThreadDump) -> Result<()> {
         if row.body.codec == Codec::Sealed {
             continue;
         }
-        let text = text_of(row).map_err(|error| refused(name, error.into()))?;
+        let text = row.body.decode::<String>();
+        let text = text.map_err(|error| refused(name, error.into()))?;
         if BlobName::of(&text) != *name {
             return Err(refused(name, "its hash does not fit its content".into()));
         }

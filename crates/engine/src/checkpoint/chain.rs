@@ -4,7 +4,7 @@ use std::collections::{BTreeSet, HashSet};
 use std::hash::Hash;
 
 use super::dump::Form;
-use super::{Codec, Error, Result, SnapshotRow, StepKind, StepRow, ThreadDump, blobs};
+use super::{Codec, Error, Result, SnapshotRow, StepKind, StepRow, ThreadDump, ThreadInfo, blobs};
 use crate::ids::ThreadId;
 
 /// A fencing token above this leaves too few numbers for further claims; claims alone never reach it.
@@ -26,7 +26,7 @@ pub fn chain_hash(prev: &[u8; 32], seq: u64, delta_json: &[u8], frontier: &[u8])
 /// named; its children's included.
 ///
 /// The first step of a thread whose beginning was dropped has no known predecessor: its own hash is
-/// then taken as given. Of encrypted steps only the order is seen; anyone who encrypted them checks first.
+/// then taken as given. Of encrypted steps only the order can be checked; the store that encrypted them checks the rest.
 pub(super) fn verify(dump: &ThreadDump) -> Result<()> {
     verify_as(Form::Thread, dump)
 }
@@ -39,15 +39,14 @@ pub(super) fn verify_as(form: Form, dump: &ThreadDump) -> Result<()> {
 
 fn verify_rows(form: Form, dump: &ThreadDump) -> Result<()> {
     let thread = dump.info.id;
-    let base = dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq);
+    let base = dump.base();
     let mut prev = (base == 0).then_some([0; 32]);
     let mut expected = base;
     for step in &dump.steps {
         expected += 1;
-        let corrupt =
-            |reason: &str| Error::Corrupt { thread, seq: step.seq, reason: reason.into() };
         if step.seq != expected {
-            return Err(corrupt(&format!("step {expected} was expected in its place")));
+            let reason = format!("step {expected} was expected in its place");
+            return Err(Error::corrupt(thread, step.seq, reason));
         }
         if let Some(prev) = prev {
             verify_step(thread, &prev, step)?;
@@ -55,11 +54,8 @@ fn verify_rows(form: Form, dump: &ThreadDump) -> Result<()> {
         prev = Some(step.hash);
     }
     if expected != dump.info.head {
-        return Err(Error::Corrupt {
-            thread,
-            seq: expected + 1,
-            reason: format!("it is missing, though the thread has {} steps", dump.info.head).into(),
-        });
+        let reason = format!("it is missing, though the thread has {} steps", dump.info.head);
+        return Err(Error::corrupt(thread, expected + 1, reason));
     }
     if dump.info.fence > MOST_CLAIMS {
         let message = format!("the thread {thread} was claimed {} times", dump.info.fence);
@@ -131,10 +127,17 @@ fn once<T: Eq + Hash>(
 }
 
 /// Checks that the thread has no step beyond its head: the head moves with the step, in one write.
-pub(super) fn not_beyond(thread: ThreadId, step: Option<i64>) -> Result<()> {
-    let Some(step) = step else { return Ok(()) };
-    let reason = "it lies beyond the newest step that the thread says it has".to_owned();
-    Err(Error::Corrupt { thread, seq: step.unsigned_abs(), reason: reason.into() })
+pub(super) fn not_beyond(thread: ThreadId, step: Option<u64>) -> Result<()> {
+    let reason = "it lies beyond the newest step that the thread says it has";
+    step.map_or(Ok(()), |seq| Err(Error::corrupt(thread, seq, reason)))
+}
+
+/// Checks that a thread has a step: one up to its head that was not dropped, or the last one that was.
+pub(super) fn has_step(info: &ThreadInfo, base: u64, at: u64) -> Result<()> {
+    if (base..=info.head).contains(&at) {
+        return Ok(());
+    }
+    Err(Error::UnknownStep { thread: info.id, seq: at, head: info.head })
 }
 
 /// Selects those of a thread's snapshots, in the order of their steps, from which returns to earlier steps are read.

@@ -37,6 +37,13 @@ impl Hasher {
         self.number(body.codec as u64).bytes(&body.bytes)
     }
 
+    fn maybe_body(self, body: Option<&Encoded>) -> Self {
+        match body {
+            Some(body) => self.body(body),
+            None => self,
+        }
+    }
+
     fn end(self) -> Sum {
         let mut sum = Sum::default();
         self.0.finalize_xof().fill(&mut sum);
@@ -65,12 +72,12 @@ pub(super) fn outcome(
     attempt: u32,
     outcome: Option<&Encoded>,
 ) -> Sum {
-    let hasher =
-        Hasher::new("outcome").bytes(key).bytes(status.as_str().as_bytes()).number(attempt.into());
-    match outcome {
-        Some(body) => hasher.body(body).end(),
-        None => hasher.end(),
-    }
+    Hasher::new("outcome")
+        .bytes(key)
+        .bytes(status.as_str().as_bytes())
+        .number(attempt.into())
+        .maybe_body(outcome)
+        .end()
 }
 
 pub(super) fn outcome_of(row: &EffectRow) -> Sum {
@@ -88,10 +95,7 @@ pub(super) fn pending(row: &PendingRow) -> Sum {
 pub(super) fn snapshot(row: &SnapshotRow) -> Sum {
     let version = u64::from(row.schema_version);
     let hasher = Hasher::new("snapshot").number(row.seq).number(version).body(&row.state);
-    match &row.blobs {
-        Some(names) => hasher.body(names).end(),
-        None => hasher.end(),
-    }
+    hasher.maybe_body(row.blobs.as_ref()).end()
 }
 
 pub(super) fn check_effect(
@@ -112,7 +116,7 @@ pub(super) fn check_effect(
         "the {damaged} of its recorded call {} (task {}, call {}) does not fit its checksum",
         row.name, row.task, row.number
     );
-    Err(Error::Corrupt { thread, seq: row.step, reason: reason.into() })
+    Err(Error::corrupt(thread, row.step, reason))
 }
 
 /// Checks any other row of a step; `what` names it.
@@ -124,11 +128,7 @@ pub(super) fn check(
     what: &str,
 ) -> Result<()> {
     if is_other(stored, expected) {
-        return Err(Error::Corrupt {
-            thread,
-            seq,
-            reason: format!("{what} does not fit its checksum").into(),
-        });
+        return Err(Error::corrupt(thread, seq, format!("{what} does not fit its checksum")));
     }
     Ok(())
 }
@@ -164,5 +164,5 @@ pub(super) fn check_counts(
         "of the {} recorded calls of its task {} only {there} are there",
         one.effects, one.task
     );
-    Err(Error::Corrupt { thread, seq: one.step, reason: reason.into() })
+    Err(Error::corrupt(thread, one.step, reason))
 }

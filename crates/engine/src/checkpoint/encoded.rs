@@ -96,7 +96,7 @@ impl Encoded {
         inner.window_log(window_log(expected)).map_err(Error::Compress)?;
         // No hash chain covers a snapshot, so the frame carries its own checksum.
         inner.include_checksum(true).map_err(Error::Compress)?;
-        let mut sink = Counting { inner, count: 0 };
+        let mut sink = Counting::new(inner);
         serde_json::to_writer(&mut sink, value).map_err(Error::Encode)?;
         let count = sink.count;
         let bytes = sink.inner.finish().map_err(Error::Compress)?;
@@ -129,6 +129,11 @@ impl Encoded {
         }
     }
 
+    /// Returns the columns of a value that may be missing.
+    pub(super) fn columns(value: Option<&Self>) -> (Option<i16>, Option<&[u8]>) {
+        (value.map(|it| it.codec as i16), value.map(|it| &it.bytes[..]))
+    }
+
     /// Decodes into a type.
     ///
     /// # Errors
@@ -156,9 +161,16 @@ fn window_log(expected: usize) -> u32 {
     expected.saturating_add(expected / 4).max(1).next_power_of_two().ilog2().clamp(17, 21)
 }
 
-struct Counting<W> {
+/// Counts the bytes that are written through it.
+pub(crate) struct Counting<W> {
     inner: W,
-    count: usize,
+    pub(crate) count: usize,
+}
+
+impl<W> Counting<W> {
+    pub(crate) fn new(inner: W) -> Self {
+        Self { inner, count: 0 }
+    }
 }
 
 impl<W: std::io::Write> std::io::Write for Counting<W> {

@@ -171,13 +171,17 @@ impl Error {
         Self::Archived { thread, file: file.to_owned(), reason: reason.into() }
     }
 
+    pub(crate) fn corrupt(thread: ThreadId, seq: u64, reason: impl Into<Cause>) -> Self {
+        Self::Corrupt { thread, seq, reason: reason.into() }
+    }
+
     pub(crate) fn missing(thread: ThreadId, seq: u64) -> Self {
-        Self::Corrupt { thread, seq, reason: "it is missing in the database".into() }
+        Self::corrupt(thread, seq, "it is missing in the database")
     }
 
     /// Makes the error for a step whose hash does not match.
     pub(super) fn unfit(thread: ThreadId, seq: u64) -> Self {
-        Self::Corrupt { thread, seq, reason: "its hash does not fit its content".into() }
+        Self::corrupt(thread, seq, "its hash does not fit its content")
     }
 
     /// Returns whether the stored data of one thread is the cause: it is damaged or altered, or it needs a missing key or a

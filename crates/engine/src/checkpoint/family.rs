@@ -10,7 +10,7 @@ type Member<'a> = (&'a ThreadInfo, &'a [StepRow]);
 
 /// Lists the threads of a dump, the one at the top first.
 pub(super) fn members(dump: &ThreadDump) -> Vec<Member<'_>> {
-    std::iter::once(dump).chain(&dump.children).map(|one| (&one.info, &*one.steps)).collect()
+    dump.family().map(|one| (&one.info, &*one.steps)).collect()
 }
 
 /// Lists the ids and places that subgraphs of these threads would have, and that are none of them.
@@ -94,5 +94,5 @@ pub(super) fn check_import(dump: &ThreadDump) -> Result<()> {
 /// Refuses a thread of which a subgraph's thread is not where it says that it is.
 fn stray(top: &ThreadInfo, child: ThreadId) -> Error {
     let reason = format!("its subgraph's thread {child} says that it is at another place");
-    Error::Corrupt { thread: top.id, seq: top.head, reason: reason.into() }
+    Error::corrupt(top.id, top.head, reason)
 }

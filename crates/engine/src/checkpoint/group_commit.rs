@@ -39,7 +39,7 @@ pub(super) enum Turn<J, R> {
     Alone(Lane<J, R>),
     /// Write all of these.
     Lead(Batch<J, R>),
-    /// Somebody else wrote it.
+    /// Another writer wrote it.
     Written(R),
     /// The future of its leader was dropped; the job may be written or not.
     Lost,
@@ -93,10 +93,10 @@ impl<J, R> GroupCommit<J, R> {
         Lane(Some(self.clone()))
     }
 
-    /// Hands a lane to the first who waits, or sets it free.
+    /// Passes a lane to the first waiting writer, or sets it free.
     fn pass_on(&self) {
         let mut queue = self.queue.lock();
-        // Those who stopped waiting never began to write.
+        // Writers that stopped waiting never began to write.
         queue.waiting.retain(|waiting| !waiting.hears.is_closed());
         while !queue.waiting.is_empty() {
             let count = queue.waiting.len().min(self.most);

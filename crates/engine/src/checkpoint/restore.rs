@@ -1,8 +1,9 @@
 //! Restores a typed state from stored rows: snapshot, later deltas, upcasters, hash chain.
 
+use std::borrow::Cow;
 use std::sync::Arc;
 
-use serde::Deserialize;
+use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::state_cache::KnownState;
@@ -65,8 +66,8 @@ impl<S: State> Restored<S> {
 /// Reads a thread at a step (its head by default) and folds the stored rows into a state.
 ///
 /// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot replaces the steps
-/// before it: it has its own checksum, and they are not read. A store with a cache of states ([`Steps::state_cache`])
-/// reads only the steps after the newest cached one.
+/// before it: it has its own checksum, and they are not read. If the store's
+/// cache ([`Steps::state_cache`]) has a state of the thread, only the steps after that are read.
 ///
 /// # Errors
 /// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a
@@ -76,9 +77,8 @@ pub async fn restore<S: State>(
     thread: ThreadId,
     at: Option<u64>,
 ) -> Result<Restored<S>> {
-    if let Some(cache) = store.state_cache()
-        && let Some((known, snapshot)) = cache.find(thread, at)
-    {
+    let cache = store.state_cache();
+    if let Some((known, snapshot)) = cache.find(thread, at) {
         match restore_since(store, thread, at, known, snapshot).await {
             Ok(Some(restored)) => {
                 cache.keep(thread, restored.known());
@@ -93,9 +93,7 @@ pub async fn restore<S: State>(
         }
     }
     let restored = restore_from_snapshot(store, thread, at).await?;
-    if let Some(cache) = store.state_cache() {
-        cache.keep(thread, restored.known());
-    }
+    cache.keep(thread, restored.known());
     Ok(restored)
 }
 
@@ -141,7 +139,9 @@ async fn restore_from_snapshot<S: State>(
         let json = snapshot.state.to_json_bytes();
         let json = json.map_err(|error| unreadable(thread, snapshot.seq, "snapshot", error))?;
         snapshot_size = json.len();
-        state = current_form::<S, S>(thread, snapshot.seq, snapshot.schema_version, &json)?.into();
+        state =
+            current_form::<S, S>(thread, snapshot.seq, snapshot.schema_version, &json, S::upcast)?
+                .into();
         chain.begin_at(store, snapshot.seq).await?;
         report(|observer| observer.snapshot_read(thread, snapshot_size));
     }
@@ -182,20 +182,19 @@ pub fn forked_to<S: State>(step: &StepRow, written: &[Written<S>]) -> Option<u64
 /// # Errors
 /// [`Error::Corrupt`] when the row cannot be read, [`Error::NewerState`] when a newer version wrote it.
 pub fn read_delta<S: State>(thread: ThreadId, step: &StepRow) -> Result<Vec<Written<S>>> {
-    let json = step.delta.to_json_bytes();
-    let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
-    current_form::<S, Vec<Written<S>>>(thread, step.seq, step.schema_version, &json)
+    read_writes::<S>(thread, step.seq, step.schema_version, &delta_of(thread, step)?)
 }
 
-fn corrupt(thread: ThreadId, seq: u64, reason: impl Into<Cause>) -> Error {
-    Error::Corrupt { thread, seq, reason: reason.into() }
+fn delta_of(thread: ThreadId, step: &StepRow) -> Result<Cow<'_, [u8]>> {
+    let json = step.delta.to_json_bytes();
+    json.map_err(|error| unreadable(thread, step.seq, "delta", error))
 }
 
 /// Names the step that cannot be read; a step whose key is missing is not damaged.
 fn unreadable(thread: ThreadId, seq: u64, what: &str, error: Error) -> Error {
     match error {
         Error::NoKey { .. } => error,
-        other => corrupt(thread, seq, format!("its {what} cannot be read: {other}")),
+        other => Error::corrupt(thread, seq, format!("its {what} cannot be read: {other}")),
     }
 }
 
@@ -246,15 +245,14 @@ impl Chain {
             if self.last.as_ref().is_some_and(|last| step.seq <= last.seq) {
                 continue;
             }
-            let json = step.delta.to_json_bytes();
-            let json = json.map_err(|error| unreadable(thread, step.seq, "delta", error))?;
+            let json = delta_of(thread, &step)?;
             self.verify(&step, &json)?;
             if step.seq > uncovered {
                 bytes += json.len();
             }
             if fork.is_none_or(|fork| fork <= step.seq) {
                 let version = step.schema_version;
-                let written = current_form::<S, Vec<Written<S>>>(thread, step.seq, version, &json)?;
+                let written = read_writes::<S>(thread, step.seq, version, &json)?;
                 if let Some(to) = forked_to(&step, &written) {
                     *state = Box::pin(restore::<S>(store, thread, Some(to))).await?.state;
                 }
@@ -304,53 +302,53 @@ impl Chain {
 
 /// Reads a pending write, whatever schema version wrote it.
 fn from_pending<S: State>(thread: ThreadId, step: u64, body: &Encoded) -> Result<Written<S>> {
-    let unreadable =
-        |error: Cause| corrupt(thread, step, format!("a pending write cannot be read: {error}"));
+    let unreadable = |error: Cause| {
+        Error::corrupt(thread, step, format!("a pending write cannot be read: {error}"))
+    };
     let (version, written): (u32, Value) =
         body.decode().map_err(|error| unreadable(error.into()))?;
     let json = serde_json::to_vec(&[written]).map_err(Error::Encode)?;
-    let mut list = current_form::<S, Vec<Written<S>>>(thread, step, version, &json)?;
+    let mut list = read_writes::<S>(thread, step, version, &json)?;
     list.pop().ok_or_else(|| unreadable("it is empty".into()))
 }
 
-/// Data that is stored under a schema version and migrated if the version is older.
-trait Stored<S: State>: for<'de> Deserialize<'de> {
-    fn upcast(version: u32, stored: Value) -> Result<Value, Cause>;
-}
-
-impl<S: State> Stored<S> for S {
-    fn upcast(version: u32, stored: Value) -> Result<Value, Cause> {
-        S::upcast(version, stored)
-    }
-}
-
-impl<S: State> Stored<S> for Vec<Written<S>> {
-    fn upcast(version: u32, mut stored: Value) -> Result<Value, Cause> {
-        for one in stored.as_array_mut().ok_or("a delta is not a list")? {
-            if let Some(update) = one.get_mut("u") {
-                *update = S::upcast(version, update.take())?;
-            }
+/// Migrates the updates in a list of what tasks wrote.
+fn upcast_writes<S: State>(version: u32, mut stored: Value) -> Result<Value, Cause> {
+    for one in stored.as_array_mut().ok_or("a delta is not a list")? {
+        if let Some(update) = one.get_mut("u") {
+            *update = S::upcast(version, update.take())?;
         }
-        Ok(stored)
     }
+    Ok(stored)
 }
 
-fn current_form<S: State, T: Stored<S>>(
+fn read_writes<S: State>(
     thread: ThreadId,
     seq: u64,
     version: u32,
     json: &[u8],
+) -> Result<Vec<Written<S>>> {
+    current_form::<S, _>(thread, seq, version, json, upcast_writes::<S>)
+}
+
+/// Reads what was stored under a schema version, and migrates it first if the version is older.
+fn current_form<S: State, T: DeserializeOwned>(
+    thread: ThreadId,
+    seq: u64,
+    version: u32,
+    json: &[u8],
+    upcast: impl Fn(u32, Value) -> Result<Value, Cause>,
 ) -> Result<T> {
     if version > S::SCHEMA_VERSION {
         return Err(Error::NewerState { thread, found: version, known: S::SCHEMA_VERSION });
     }
+    let unreadable = |error: Cause| Error::corrupt(thread, seq, error);
     if version == S::SCHEMA_VERSION {
-        return serde_json::from_slice(json).map_err(|error| corrupt(thread, seq, error));
+        return serde_json::from_slice(json).map_err(|error| unreadable(error.into()));
     }
-    let mut value: Value =
-        serde_json::from_slice(json).map_err(|error| corrupt(thread, seq, error))?;
+    let mut value = serde_json::from_slice(json).map_err(|error| unreadable(error.into()))?;
     for older in version..S::SCHEMA_VERSION {
-        value = T::upcast(older, value).map_err(|reason| corrupt(thread, seq, reason))?;
+        value = upcast(older, value).map_err(unreadable)?;
     }
-    serde_json::from_value(value).map_err(|error| corrupt(thread, seq, error))
+    serde_json::from_value(value).map_err(|error| unreadable(error.into()))
 }

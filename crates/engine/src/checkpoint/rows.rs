@@ -143,7 +143,7 @@ pub struct StepRow {
     #[serde(with = "super::dump::lines::verbatim")]
     pub frontier: Vec<u8>,
     /// BLAKE3 over the previous step's hash, the decoded delta and the frontier.
-    #[serde(with = "super::hex")]
+    #[serde(with = "hex::serde")]
     pub hash: [u8; 32],
     /// Set by the store (database time).
     pub at: DateTime<Utc>,
@@ -250,7 +250,7 @@ pub struct EffectRow {
     /// Index of the task in the frontier.
     pub task: u32,
     /// BLAKE3 key for effects (32 bytes), the id for interrupts (16 bytes).
-    #[serde(with = "super::hex")]
+    #[serde(with = "hex::serde")]
     pub key: Vec<u8>,
     /// Order within the task, from 0.
     pub number: u32,

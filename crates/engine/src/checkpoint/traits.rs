@@ -144,10 +144,8 @@ pub trait Steps: Send + Sync {
         at: Option<u64>,
     ) -> Result<Loaded, Error>;
 
-    /// Returns the cache of states that were restored from this store; `None` for a store without a cache.
-    fn state_cache(&self) -> Option<&StateCache> {
-        None
-    }
+    /// Returns the cache of states that were restored from this store.
+    fn state_cache(&self) -> &StateCache;
 
     /// Returns steps before `before` (or from the head), newest first, at most `limit`; shared history included.
     async fn history(
@@ -336,7 +334,7 @@ pub trait Store:
         Ok(clock::now())
     }
 
-    /// Returns the clock that dates this store's rows; it has just dated one `told`.
+    /// Returns the clock that dates this store's rows; a row was just dated `given` by it.
     ///
     /// By default this machine's, as for a store that all its processes share a machine with.
     fn clock(&self, _given: DateTime<Utc>) -> Clock {

@@ -281,7 +281,7 @@ mod tests {
         let (names, texts) = take_texts(&mut update);
         assert_eq!(names, [long.name()]);
         assert_eq!(texts, [BlobText { name: long.name(), text: Arc::clone(long.text().unwrap()) }]);
-        // What is taken is only named from then on, wherever it stood.
+        // A text that was taken is only named from then on, at each of its places.
         assert_eq!(take_texts(&mut update), (vec![long.name()], Vec::new()));
 
         let mut shelf = Shelf::default();

@@ -9,18 +9,10 @@ use super::{END, Node, RetryPolicy, State, Target};
 type RouteFn<S> = Arc<dyn Fn(&S) -> Vec<Target> + Send + Sync>;
 
 /// The successors of a node that does not choose them with `goto`.
+#[derive(Clone)]
 pub(super) enum Next<S> {
     Edges(Vec<String>),
     Route(RouteFn<S>),
-}
-
-impl<S> Clone for Next<S> {
-    fn clone(&self) -> Self {
-        match self {
-            Self::Edges(edges) => Self::Edges(edges.clone()),
-            Self::Route(route) => Self::Route(Arc::clone(route)),
-        }
-    }
 }
 
 /// A node with its routes and policies.
@@ -55,9 +47,8 @@ impl<S: State> NodeEntry<S> {
     /// Follows the node with another one.
     #[must_use]
     pub fn then(mut self, node: impl Into<String>) -> Self {
-        match &mut self.next {
-            Next::Edges(edges) => edges.push(node.into()),
-            Next::Route(_) => self.next = Next::Edges(vec![node.into()]),
+        if let Next::Edges(edges) = &mut self.next {
+            edges.push(node.into());
         }
         self
     }
@@ -211,15 +202,10 @@ impl<S: State> Graph<S> {
 }
 
 /// Builds a graph; [`GraphBuilder::build`] reports the errors.
+#[derive(Debug)]
 pub struct GraphBuilder<S: State> {
     graph: Graph<S>,
     errors: Vec<BuildError>,
-}
-
-impl<S: State> std::fmt::Debug for GraphBuilder<S> {
-    fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_tuple("GraphBuilder").field(&self.graph).finish()
-    }
 }
 
 impl<S: State> GraphBuilder<S> {

@@ -115,25 +115,21 @@ impl<S: State> Engine<S> {
         self.steps_done
     }
 
-    /// Begins, or continues with, the step at the position.
-    pub fn start(&mut self, out: &mut Vec<Command<S>>) {
-        self.begin(out);
-    }
-
     /// Takes an event and appends the commands that follow from it.
     pub fn handle(&mut self, event: Event<S>, out: &mut Vec<Command<S>>) {
         match event {
             Event::Ended { task, result } => self.ended(task, result, out),
             Event::Committed => {
                 self.tell_committed(out);
-                self.begin(out);
+                self.start(out);
             }
             Event::Stop => self.stopping = true,
             Event::Deadline => self.late = true,
         }
     }
 
-    fn begin(&mut self, out: &mut Vec<Command<S>>) {
+    /// Begins, or continues with, the step at the position.
+    pub fn start(&mut self, out: &mut Vec<Command<S>>) {
         if self.frontier.tasks.is_empty() {
             return out.push(Command::Finish);
         }

@@ -122,22 +122,6 @@ impl<S: State> RunEvent<S> {
         }
     }
 
-    /// Returns its step; `None` for an event of a subgraph, whose thread has its own numbers.
-    pub fn step(&self) -> Option<u64> {
-        match self {
-            Self::TaskStarted { step, .. }
-            | Self::TaskEnded { step, .. }
-            | Self::Update { step, .. }
-            | Self::Values { step, .. }
-            | Self::Checkpoint { step, .. }
-            | Self::Published { step, .. }
-            | Self::Interrupted { step, .. }
-            | Self::StepRestarted { step }
-            | Self::RunEnded { step, .. } => Some(*step),
-            Self::Nested { .. } => None,
-        }
-    }
-
     /// Returns whether a mode shows this event.
     pub fn is_in(&self, mode: StreamMode) -> bool {
         self.modes().contains(&mode)

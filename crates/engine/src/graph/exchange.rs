@@ -169,56 +169,26 @@ fn missing(node: &str, why: Option<&str>) -> String {
 
 const ALL: &str = "*";
 
-/// Nodes of a graph, by name; as JSON a list of names, in which `*` means all nodes.
+/// Nodes of a graph, as a list of their names, also before they are added; `*` means all nodes.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(from = "Vec<String>", into = "Vec<String>")]
-pub enum Nodes {
-    /// No node.
-    #[default]
-    None,
-    /// Every node.
-    All,
-    /// These nodes; a name can belong to a node that is added later.
-    Named(BTreeSet<String>),
-}
+pub struct Nodes(BTreeSet<String>);
 
 impl Nodes {
     /// Returns whether it includes a node.
     pub fn has(&self, node: &str) -> bool {
-        match self {
-            Self::None => false,
-            Self::All => true,
-            Self::Named(names) => names.contains(node),
-        }
+        self.0.contains(node) || self.0.contains(ALL)
     }
 }
 
 impl From<Vec<String>> for Nodes {
     fn from(names: Vec<String>) -> Self {
-        if names.is_empty() {
-            return Self::None;
-        }
-        if names.iter().any(|name| name == ALL) {
-            Self::All
-        } else {
-            Self::Named(names.into_iter().collect())
-        }
+        Self(names.into_iter().collect())
     }
 }
 
 impl<const N: usize> From<[&str; N]> for Nodes {
     fn from(names: [&str; N]) -> Self {
         names.map(str::to_owned).to_vec().into()
-    }
-}
-
-impl From<Nodes> for Vec<String> {
-    fn from(nodes: Nodes) -> Self {
-        match nodes {
-            Nodes::None => Self::new(),
-            Nodes::All => vec![ALL.to_owned()],
-            Nodes::Named(names) => names.into_iter().collect(),
-        }
     }
 }
 
@@ -239,7 +209,7 @@ pub struct Pauses {
 impl Pauses {
     /// Returns whether there are no pauses.
     pub fn is_empty(&self) -> bool {
-        self.before == Nodes::None && self.after == Nodes::None
+        self.before.0.is_empty() && self.after.0.is_empty()
     }
 }
 

@@ -104,50 +104,25 @@ pub trait Port: Send + Sync {
     async fn interrupt(&self, kind: &str, what: Value, payload: Value) -> Result<Value, NodeError>;
 
     /// Makes the notes so far durable; otherwise they are written with the task's next effect or its end.
-    async fn keep_notes(&self) -> Result<(), NodeError> {
-        Ok(())
-    }
+    async fn keep_notes(&self) -> Result<(), NodeError>;
 
     /// Returns the time, recorded, in microseconds since the Unix epoch.
     async fn now_micros(&self) -> Result<i64, NodeError>;
 
     /// Returns the same, noted: durable with the task's next effect or its end.
-    async fn noted_micros(&self) -> Result<i64, NodeError> {
-        self.now_micros().await
-    }
+    async fn noted_micros(&self) -> Result<i64, NodeError>;
 
-    /// Returns the time of the same clock without recording it, to bound a wait; `None` without such a clock.
-    fn unrecorded_now_micros(&self) -> Option<i64> {
-        None
-    }
+    /// Returns the time of the same clock without recording it, to bound a wait.
+    fn unrecorded_now_micros(&self) -> i64;
 
     /// Draws 64 random bits, recorded.
     async fn random(&self) -> Result<u64, NodeError>;
 
-    /// Notes an observation of the node and returns it; a replay returns the recorded one.
-    async fn observed(&self, _name: &str, seen: Value) -> Result<Value, NodeError> {
-        Ok(seen)
-    }
+    /// Notes an observation of the node and returns it; a replay returns the recorded one, if there is one.
+    async fn observed(&self, name: &str, seen: Value) -> Result<Value, NodeError>;
 
     /// Returns the last note of an observation.
-    fn noted(&self, _name: &str) -> Result<Option<Value>, NodeError> {
-        Ok(None)
-    }
-
-    /// Notes the first observation, and returns it each time the node runs again.
-    async fn observed_first(&self, name: &str, seen: Value) -> Result<Value, NodeError> {
-        self.observed(name, seen).await
-    }
-
-    /// Notes an observation that is not the usual one; a replay without a note returns the usual one.
-    async fn observed_unless(
-        &self,
-        _name: &str,
-        _usual: Value,
-        seen: Value,
-    ) -> Result<Value, NodeError> {
-        Ok(seen)
-    }
+    fn noted(&self, name: &str) -> Result<Option<Value>, NodeError>;
 
     /// Returns the text of a blob that an earlier step wrote; `called` is its name in an error.
     async fn read(&self, blob: &Blob, called: &str) -> Result<Arc<str>, NodeError>;
@@ -156,17 +131,13 @@ pub trait Port: Send + Sync {
     fn emit(&self, mode: StreamMode, payload: Value);
 
     /// Returns the events that listeners want; `None` without listeners.
-    fn wants(&self) -> Option<Wants> {
-        None
-    }
+    fn wants(&self) -> Option<Wants>;
 
     /// Passes an event of a subgraph on; waits while the listener is behind.
-    async fn nested(&self, _namespace: String, _modes: Vec<StreamMode>, _event: Value) {}
+    async fn nested(&self, namespace: String, modes: Vec<StreamMode>, event: Value);
 
     /// Returns whether this is a replay of a recorded run, which writes nothing.
-    fn is_replay(&self) -> bool {
-        false
-    }
+    fn is_replay(&self) -> bool;
 
     /// Returns whether the run is being stopped.
     fn cancelled(&self) -> bool;

@@ -82,28 +82,21 @@ impl<T: Clone> Reducer<Log<T>> for Append {
 #[derive(Debug)]
 pub struct Merge;
 
-impl<K: Ord, V> Reducer<BTreeMap<K, V>> for Merge {
-    type Update = BTreeMap<K, V>;
-    fn reduce(current: &mut BTreeMap<K, V>, update: BTreeMap<K, V>) {
-        current.extend(update);
-    }
+macro_rules! merged_by_extending {
+    ($([$($generic:tt)*] $kind:ty;)+) => {$(
+        impl<$($generic)*> Reducer<$kind> for Merge {
+            type Update = $kind;
+            fn reduce(current: &mut $kind, update: $kind) {
+                current.extend(update);
+            }
+        }
+    )+};
 }
 
-impl<K: Eq + Hash, V> Reducer<HashMap<K, V>> for Merge {
-    type Update = HashMap<K, V>;
-    fn reduce(current: &mut HashMap<K, V>, update: HashMap<K, V>) {
-        current.extend(update);
-    }
-}
-
-impl Reducer<serde_json::Map<String, Value>> for Merge {
-    type Update = serde_json::Map<String, Value>;
-    fn reduce(
-        current: &mut serde_json::Map<String, Value>,
-        update: serde_json::Map<String, Value>,
-    ) {
-        current.extend(update);
-    }
+merged_by_extending! {
+    [K: Ord, V] BTreeMap<K, V>;
+    [K: Eq + Hash, V] HashMap<K, V>;
+    [] serde_json::Map<String, Value>;
 }
 
 impl<V: Clone> Reducer<Dict<V>> for Merge {

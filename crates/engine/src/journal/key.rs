@@ -123,18 +123,19 @@ pub fn verify_keys(info: &ThreadInfo, rows: &[EffectRow]) -> Result<()> {
     for row in rows {
         *of_task.entry((row.step, row.task)).or_default() += 1;
     }
+    let mut equal = HashMap::new();
     for row in rows {
         // Of two equal calls the first may never have been recorded.
         let recorded = of_task.get(&(row.step, row.task)).copied().unwrap_or(1);
         let most = recorded.max(row.number.saturating_add(1));
         // An imported file can name any number, and each costs time.
         let is_too_high = most > recorded.saturating_add(MISSING);
-        if is_too_high || !stands_under_its_key(info, row, most)? {
+        if is_too_high || !stands_under_its_key(info, row, most, &mut equal)? {
             let reason = format!(
                 "its recorded call {} (task {}, call {}) does not stand under the key of its request",
                 row.name, row.task, row.number
             );
-            return Err(Error::Corrupt { thread: info.id, seq: row.step, reason: reason.into() });
+            return Err(Error::corrupt(info.id, row.step, reason));
         }
     }
     Ok(())
@@ -149,12 +150,18 @@ pub fn verify_dump(dump: &ThreadDump) -> Result<()> {
     dump.children.iter().try_for_each(verify_dump)
 }
 
-fn stands_under_its_key(info: &ThreadInfo, row: &EffectRow, most: u32) -> Result<bool> {
+/// Checks the key of a call; `equal` counts the calls before it with the same request.
+fn stands_under_its_key(
+    info: &ThreadInfo,
+    row: &EffectRow,
+    most: u32,
+    equal: &mut HashMap<EffectKey, u32>,
+) -> Result<bool> {
     let (name, request) = match row.kind {
         EffectKind::Model | EffectKind::Tool => (row.name.clone(), row.request.decode()?),
         EffectKind::Clock | EffectKind::Random => (row.kind.as_str().to_owned(), Value::Null),
         EffectKind::Observed => (format!("observed {}", row.name), row.request.decode()?),
-        // What tells one question from another is not in its row.
+        // The part of the key that distinguishes questions is not in the row.
         EffectKind::Interrupt => return Ok(true),
     };
     // Reading a fraction may round it otherwise than it was when the key was made.
@@ -173,11 +180,14 @@ fn stands_under_its_key(info: &ThreadInfo, row: &EffectRow, most: u32) -> Result
         request: None,
     };
     let made_at = info.created_at.timestamp_micros();
-    Ok((0..most).any(|number| {
-        let key = EffectKey::derive(&place, made_at, &name, &request, number);
-        let before = EffectKey::derive_v1(&place, &name, &request, number);
-        row.key == key.as_bytes() || row.key == before.as_bytes()
-    }))
+    let key = |number| EffectKey::derive(&place, made_at, &name, &request, number);
+    let before = |number| EffectKey::derive_v1(&place, &name, &request, number);
+    let has = |number| row.key == key(number).as_bytes() || row.key == before(number).as_bytes();
+    let next = equal.entry(key(0)).or_insert(0);
+    // Calls have the keys of their order, unless one of them was never recorded.
+    let found = std::iter::once(*next).chain(0..most).find(|number| has(*number));
+    *next = found.map_or(*next, |number| number.saturating_add(1));
+    Ok(found.is_some())
 }
 
 fn has_fraction(value: &Value) -> bool {
@@ -227,9 +237,7 @@ mod tests {
         assert_ne!(other(&place), other(&NodeLocation { task: 1, ..place.clone() }));
     }
 
-    /// S3.04: a file can name any number, and its check must end soon.
-    #[tokio::test]
-    async fn a_number_far_beyond_the_calls_of_its_task_is_refused_at_once() {
+    async fn info() -> ThreadInfo {
         let new = NewThread {
             id: ThreadId::new(),
             graph: "story".to_owned(),
@@ -238,8 +246,11 @@ mod tests {
             namespace: String::new(),
             tenant: "default".to_owned(),
         };
-        let info = MemoryStore::new().create(new).await.unwrap();
-        let place = NodeLocation {
+        MemoryStore::new().create(new).await.unwrap()
+    }
+
+    fn place(info: &ThreadInfo) -> NodeLocation {
+        NodeLocation {
             thread: info.id,
             run: RunId::new(),
             step: 1,
@@ -249,17 +260,16 @@ mod tests {
             namespace: Arc::from(""),
             tenant: Arc::from(""),
             request: None,
-        };
-        let key = |occurrence| {
-            let made_at = info.created_at.timestamp_micros();
-            EffectKey::derive(&place, made_at, "files.read", &json!(1), occurrence)
-        };
-        let row = |key: EffectKey, number| EffectRow {
+        }
+    }
+
+    fn row(info: &ThreadInfo, kind: EffectKind, key: EffectKey, number: u32) -> EffectRow {
+        EffectRow {
             step: 1,
             task: 0,
             key: key.as_bytes().to_vec(),
             number,
-            kind: EffectKind::Tool,
+            kind,
             status: EffectStatus::Started,
             name: "files.read".to_owned(),
             request: Encoded::json(&1, usize::MAX).unwrap(),
@@ -267,7 +277,19 @@ mod tests {
             attempt: 1,
             started_at: info.created_at,
             ended_at: None,
+        }
+    }
+
+    /// S3.04: a file can name any number, and its check must end soon.
+    #[tokio::test]
+    async fn a_number_far_beyond_the_calls_of_its_task_is_refused_at_once() {
+        let info = info().await;
+        let place = place(&info);
+        let key = |occurrence| {
+            let made_at = info.created_at.timestamp_micros();
+            EffectKey::derive(&place, made_at, "files.read", &json!(1), occurrence)
         };
+        let row = |key: EffectKey, number| row(&info, EffectKind::Tool, key, number);
         let check = |row| verify_keys(&info, &[row]).is_ok();
         assert!(check(row(key(0), 0)) && check(row(key(1000), 1000)), "others were not recorded");
         for number in [u32::MAX, u32::MAX - 1] {
@@ -275,5 +297,19 @@ mod tests {
         }
         let next = [row(key(0), u32::MAX)].into_iter().collect::<crate::journal::Recorded>();
         assert_eq!(next.next_number(0), u32::MAX);
+    }
+
+    /// X1: the check of many equal calls takes a time that grows with their number, not with its square.
+    #[tokio::test]
+    async fn many_equal_draws_of_a_task_are_checked_soon() {
+        let info = info().await;
+        let place = place(&info);
+        let made_at = info.created_at.timestamp_micros();
+        let key = |number| EffectKey::derive(&place, made_at, "clock", &Value::Null, number);
+        let draw = |number| row(&info, EffectKind::Clock, key(number), number);
+        let mut rows: Vec<_> = (0..50_000).map(draw).collect();
+        verify_keys(&info, &rows).unwrap();
+        rows[1].key = rows[0].key.iter().map(|byte| !byte).collect();
+        assert!(verify_keys(&info, &rows[..2]).is_err());
     }
 }

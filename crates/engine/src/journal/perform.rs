@@ -15,6 +15,9 @@ use crate::observer::report;
 /// How often a repeatable action is sent in one attempt at its node while its outcome stays unknown.
 pub const REPEATS: u32 = 3;
 
+/// Effects of one write: those of a statement have fewer values than either database takes.
+const MOST: usize = 1024;
+
 /// Why a call is found without an outcome.
 const BROKEN_OFF: &str =
     "the run was broken off between sending the call and recording its outcome";
@@ -180,7 +183,7 @@ impl TaskJournal {
 
     /// Puts an unknown outcome to a person; `None` means: send it again.
     ///
-    /// An answer that is no verdict is not held against the thread: the question is asked again.
+    /// If an answer is no verdict, the question is asked again.
     async fn decide(
         &self,
         request: &EffectRequest,
@@ -257,7 +260,7 @@ impl TaskJournal {
     pub(super) async fn record(&self, point: Point, row: EffectRow) -> Result<()> {
         let mut notes = self.notes.lock().await;
         if notes.is_empty() {
-            // Effects beside each other do not wait for each other.
+            // Concurrent effects do not wait for each other.
             drop(notes);
             return self.write(point, &[row]).await;
         }
@@ -278,8 +281,10 @@ impl TaskJournal {
     }
 
     async fn write(&self, point: Point, rows: &[EffectRow]) -> Result<()> {
-        let recorded = self.store.record_effects(self.claimed.fence, rows);
-        wrap(point, recorded).await.map_err(recorder)?;
+        for together in rows.chunks(MOST) {
+            let recorded = self.store.record_effects(self.claimed.fence, together);
+            wrap(point, recorded).await.map_err(recorder)?;
+        }
         for row in rows {
             report(|observer| observer.effect_recorded(row.kind.as_str()));
             if row.kind == EffectKind::Interrupt {

@@ -80,7 +80,7 @@ impl Recorded {
         is_alike
     }
 
-    /// Returns the first task, in frontier order, that asked in vain in a replay, and for what.
+    /// Returns the first task, in frontier order, with a request that a replay did not find, and the request.
     pub fn missed(&self) -> Option<(u32, Missed)> {
         self.replayed.lock().missed.first_key_value().map(|(task, missed)| (*task, missed.clone()))
     }

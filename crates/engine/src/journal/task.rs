@@ -279,8 +279,8 @@ impl Port for TaskJournal {
         self.micros(Kept::WithTheNext).await
     }
 
-    fn unrecorded_now_micros(&self) -> Option<i64> {
-        Some(self.claimed.clock.now().timestamp_micros())
+    fn unrecorded_now_micros(&self) -> i64 {
+        self.claimed.clock.now().timestamp_micros()
     }
 
     async fn random(&self) -> Result<u64> {
@@ -291,11 +291,11 @@ impl Port for TaskJournal {
     async fn observed(&self, name: &str, seen: Value) -> Result<Value> {
         let last = self.noted(name)?;
         if self.mode == Mode::Replay {
-            // A graph that has begun to look only now was not looking then: the present has to do.
+            // The graph of that time did not make this observation: the present one replaces it.
             return Ok(last.unwrap_or(seen));
         }
         if last.as_ref() != Some(&seen) {
-            // Seen before, then otherwise, and now again: the last note is what a replay goes by.
+            // The same value can be observed again after another one: a replay uses the last note.
             let times = self.recorded.times_observed(self.place.task, name);
             let made_at = self.claimed.made_at;
             let name_of_key = format!("observed {name}");
@@ -311,21 +311,6 @@ impl Port for TaskJournal {
     fn noted(&self, name: &str) -> Result<Option<Value>> {
         let noted = self.recorded.observed(self.place.task, name);
         noted.map(|row| row.request.decode().map_err(recorder)).transpose()
-    }
-
-    async fn observed_first(&self, name: &str, seen: Value) -> Result<Value> {
-        match self.noted(name)? {
-            Some(noted) => Ok(noted),
-            None => self.observed(name, seen).await,
-        }
-    }
-
-    async fn observed_unless(&self, name: &str, usual: Value, seen: Value) -> Result<Value> {
-        if self.mode == Mode::Replay {
-            return self.observed(name, usual).await;
-        }
-        let was_noted = self.recorded.observed(self.place.task, name).is_some();
-        if was_noted || seen != usual { self.observed(name, seen).await } else { Ok(seen) }
     }
 
     async fn keep_notes(&self) -> Result<()> {

@@ -10,9 +10,9 @@ use tracing::Span;
 use super::lease::{self, LeaseGuard, holder_is_dead};
 use super::outcome::{Durability, Error, Result, RunOutcome, RunResult};
 use super::run::Runner;
-use super::writer::{Claim, Writer};
+use super::writer::Writer;
 use crate::checkpoint::{
-    self, Begun, Error as StoreError, EventPosition, Fence, Restored, RunEnd, RunRow, RunStatus,
+    Begun, Claim, Error as StoreError, EventPosition, Fence, Restored, RunEnd, RunRow, RunStatus,
     ThreadInfo, ThreadStatus, restore,
 };
 use crate::clock::Clock;
@@ -117,8 +117,8 @@ impl<S: State> Runner<S> {
             tracing::info!(%thread, ?holder, "taking the thread over from a dead process");
         }
         let point = if force { Point::Takeover } else { Point::Claim };
-        let claim = checkpoint::Claim::new(thread, guard.owner(), self.lease);
-        let claim = checkpoint::Claim { seen: seen.map(|seen| seen.fence), force, ..claim };
+        let claim = Claim::new(thread, guard.owner(), self.lease);
+        let claim = Claim { seen: seen.map(|seen| seen.fence), force, ..claim };
         let begun = self.store().claim_and_begin(claim, self.exports_traces);
         wrap(point, wrap(Point::RunBegin, begun)).await
     }
@@ -166,8 +166,7 @@ impl<S: State> Runner<S> {
     }
 
     pub(super) fn writer(&self, claimed: &ClaimedThread<S>, durability: Durability) -> Writer {
-        let claim = Claim::of(&claimed.restored.info, claimed.run, S::SCHEMA_VERSION);
-        Writer::new(Arc::clone(self.store()), claim, durability, claimed.restored.hash)
+        Writer::new(Arc::clone(self.store()), &claimed.restored, claimed.run, durability)
     }
 
     pub(super) async fn release(&self, claimed: &ClaimedThread<S>, end: RunEnd<'_>) -> Result<()> {
@@ -301,7 +300,7 @@ impl<S: State> Runner<S> {
         claimed: &ClaimedThread<S>,
         most: u32,
     ) -> Result<()> {
-        // Without a node to run only the run's end is missing, which kills nobody.
+        // Without a node to run only the end of the run is missing, which crashes no process.
         if claimed.was != ThreadStatus::Busy || claimed.restored.frontier.tasks.is_empty() {
             return Ok(());
         }

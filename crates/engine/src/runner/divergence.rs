@@ -72,9 +72,9 @@ pub enum About {
     Next,
 }
 
-pub(super) enum Again {
-    Same,
-    Other { delta: Vec<u8>, frontier: Vec<u8> },
+/// How a step that was run again differs from the recorded one.
+pub(super) enum Difference {
+    Written { delta: Vec<u8>, frontier: Vec<u8> },
     Failed { node: String, message: String, missed: Option<(u32, Missed)> },
 }
 
@@ -133,13 +133,16 @@ fn value(json: &[u8]) -> Value {
 }
 
 /// Names the first node that differs, with its recorded and its present write.
-pub(super) fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Result<Divergence> {
+pub(super) fn divergence(
+    row: &StepRow,
+    frontier: &Frontier,
+    difference: Difference,
+) -> Result<Divergence> {
     let stored = row.written()?;
     let step = row.seq;
-    let (delta, next) = match again {
-        Again::Same => (Vec::new(), Vec::new()),
-        Again::Other { delta, frontier } => (written_again(&delta), frontier),
-        Again::Failed { node, message, missed } => {
+    let (delta, next) = match difference {
+        Difference::Written { delta, frontier } => (delta, frontier),
+        Difference::Failed { node, message, missed } => {
             let asking = missed.and_then(|(task, missed)| {
                 let node = frontier.tasks.get(task as usize)?.node.clone();
                 Some((node, missed.recorded?, missed.asked))
@@ -154,7 +157,8 @@ pub(super) fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Re
             return Ok(Divergence { step, node, reason: message, about, expected, actual });
         }
     };
-    let first = stored.iter().zip(&delta).find(|(then, now)| then != now);
+    let again: Vec<StoredWrite> = serde_json::from_slice(&delta).unwrap_or_default();
+    let first = stored.iter().zip(&again).find(|(then, now)| then != now);
     Ok(match first {
         Some((then, now)) => Divergence {
             step,
@@ -173,10 +177,6 @@ pub(super) fn divergence(row: &StepRow, frontier: &Frontier, again: Again) -> Re
             actual: value(&next),
         },
     })
-}
-
-fn written_again(json: &[u8]) -> Vec<StoredWrite> {
-    serde_json::from_slice(json).unwrap_or_default()
 }
 
 fn written_by(stored: &[StoredWrite], frontier: &Frontier, node: &str) -> Value {

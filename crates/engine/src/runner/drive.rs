@@ -38,6 +38,7 @@ pub(super) struct Drive<S: State> {
 ///
 /// They are in this future and advance only while it polls them. It therefore awaits everything else through
 /// [`Tasks::beside`], because a task can hold the store's only connection.
+#[derive(Default)]
 struct Tasks<S: State> {
     running: FuturesUnordered<BoxFuture<'static, Ended<S>>>,
     /// Tasks that ended during another await.
@@ -45,10 +46,6 @@ struct Tasks<S: State> {
 }
 
 impl<S: State> Tasks<S> {
-    fn new() -> Self {
-        Self { running: FuturesUnordered::new(), ended: VecDeque::new() }
-    }
-
     /// Returns the next task that ended; `None` if no task is left.
     async fn next(&mut self) -> Option<Ended<S>> {
         match self.ended.pop_front() {
@@ -76,7 +73,7 @@ impl<S: State> Drive<S> {
     /// # Errors
     /// [`Error`] if the store failed; acknowledged steps stay.
     pub(super) async fn drive(&mut self, engine: &mut Engine<S>) -> Result<RunResult> {
-        let mut tasks = Tasks::new();
+        let mut tasks = Tasks::default();
         let result = self.work(engine, &mut tasks).await;
         if let Err(error) = &result
             && !matches!(error, Error::Fenced { .. })

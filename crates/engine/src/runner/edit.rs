@@ -9,7 +9,7 @@ use super::claimed::ClaimedThread;
 use super::input::{INPUT, encoded, entry_frontier};
 use super::outcome::{Durability, Error, Result};
 use super::run::Runner;
-use super::writer::{Step, snapshot_of};
+use super::writer::{Step, put_snapshot};
 use crate::checkpoint::{
     EffectKind, Encoded, Error as StoreError, NewThread, OpenInterrupt, Restored, RunEnd,
     RunStatus, StepKind, Store, ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts,
@@ -191,12 +191,7 @@ impl<S: State> Runner<S> {
         let step = Step { seq, kind, delta, frontier, clears_pending: true, texts: Vec::new() };
         self.write_edit(&claimed, step).await?;
         // What is shortened later may be what it goes back to; without the snapshot it is read more slowly until then.
-        let expected = target.snapshot_size + target.since_snapshot;
-        let kept = match snapshot_of(&*target.state, seq, store.compress_above(), expected) {
-            Ok((row, _)) => store.put_snapshot(thread, &row).await,
-            Err(error) => Err(error),
-        };
-        if let Err(error) = kept {
+        if let Err(error) = put_snapshot(store.as_ref(), &target, seq).await {
             tracing::warn!(%thread, %error, "a snapshot could not be written");
         }
         let back = "the thread went back to an earlier step; resume it to continue from it";

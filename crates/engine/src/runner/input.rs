@@ -1,8 +1,8 @@
 //! Commits an input as a separate step that leads to the entry nodes, if the state has space for it; submits runs to
 //! the workers, and continues submitted runs.
 
-use std::collections::{BTreeMap, BTreeSet};
-use std::io::{self, Write};
+use std::collections::BTreeMap;
+use std::io;
 
 use tokio_util::sync::CancellationToken;
 
@@ -11,7 +11,8 @@ use super::outcome::{Durability, Error, Result, RunOptions, RunOutcome};
 use super::run::Runner;
 use super::writer::{Snapshots, Step, Writer};
 use crate::checkpoint::{
-    Error as StoreError, Restored, RunEnd, RunStatus, StepKind, ThreadInfo, ThreadStatus,
+    Counting, Error as StoreError, Restored, RunEnd, RunStatus, StepKind, ThreadInfo, ThreadStatus,
+    names_in,
 };
 use crate::graph::{EngineError, Finished, Frontier, Graph, Position, State, Written, merge};
 use crate::ids::{RunId, ThreadId};
@@ -96,7 +97,7 @@ impl<S: State> Runner<S> {
                 read => read?,
             };
             let has_holder = read.info.owner.is_some();
-            // While somebody holds the thread, taking it is what tells busy from broken off.
+            // If the thread has a holder, only a claim shows whether its run is active or broke off.
             if !read.frontier.tasks.is_empty() && !has_holder {
                 return Err(Error::Unfinished { thread, status: read.info.status.as_str() });
             }
@@ -140,7 +141,7 @@ impl<S: State> Runner<S> {
                 return Err(self.break_off(&claimed, error).await);
             }
         }
-        // From here on the input is stored, whatever becomes of the rest: the submission is not refused any more.
+        // The input is stored, so the submission succeeds even if the next write fails.
         let end = RunEnd::new(RunStatus::Queued, ThreadStatus::Queued);
         if let Err(error) = self.release(&claimed, end).await {
             tracing::warn!(%thread, %error, "the workers could not be called; one of them finds the thread");
@@ -218,27 +219,11 @@ fn may_continue(info: &ThreadInfo) -> bool {
 
 /// Returns the size of a state as JSON in bytes; a state without a JSON form is rejected when it is stored.
 fn size<S: State>(state: &S) -> usize {
-    let mut counted = Counted(0);
+    let mut counted = Counting::new(io::sink());
     let _ = serde_json::to_writer(&mut counted, state);
-    counted.0
+    counted.count
 }
 
 fn texts<S: State>(state: &S) -> usize {
-    let mut named = BTreeSet::new();
-    state.each_blob(&mut |blob| named.extend(blob.kept()));
-    named.into_iter().map(|name| name.bytes as usize).sum()
-}
-
-/// Counts the bytes that are written to it.
-struct Counted(usize);
-
-impl Write for Counted {
-    fn write(&mut self, buf: &[u8]) -> io::Result<usize> {
-        self.0 += buf.len();
-        Ok(buf.len())
-    }
-
-    fn flush(&mut self) -> io::Result<()> {
-        Ok(())
-    }
+    names_in(state).into_iter().map(|name| name.bytes as usize).sum()
 }

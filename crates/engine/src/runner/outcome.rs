@@ -25,7 +25,7 @@ pub enum Durability {
 }
 
 /// How a run is driven; the default is durable, without listeners, and bounded by [`Limits`] alone.
-#[derive(Clone, Debug)]
+#[derive(Clone, Debug, Default)]
 pub struct RunOptions<S: State> {
     /// When a step counts as done.
     pub durability: Durability,
@@ -51,25 +51,6 @@ pub struct RunOptions<S: State> {
     pub max_crashes: Option<u32>,
     /// A value that the caller passes to the nodes of the run; not recorded.
     pub request: Option<Request>,
-}
-
-impl<S: State> Default for RunOptions<S> {
-    fn default() -> Self {
-        Self {
-            durability: Durability::default(),
-            limits: Limits::default(),
-            deadline: None,
-            wants: Wants::default(),
-            events: None,
-            publish: None,
-            pauses: Pauses::default(),
-            cancel: CancellationToken::new(),
-            hands_over: false,
-            withdrawn: CancellationToken::new(),
-            max_crashes: None,
-            request: None,
-        }
-    }
 }
 
 /// How a run ended.

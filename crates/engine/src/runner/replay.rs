@@ -7,7 +7,7 @@ use futures::stream::{FuturesUnordered, StreamExt};
 use tokio_util::sync::CancellationToken;
 
 use super::divergence::{
-    Again, LeftOut, ReplayReport, divergence, same_json, same_with_texts, why,
+    Difference, LeftOut, ReplayReport, divergence, same_json, same_with_texts, why,
 };
 use super::outcome::{Error, Result};
 use super::run::Runner;
@@ -60,8 +60,8 @@ impl<S: State> Runner<S> {
                         report.effects += effects.len() as u64;
                         let was = (state, frontier.clone());
                         match self.step_again(owner, &row, effects, was).await? {
-                            (Again::Same, merged) => state = merged,
-                            (other, _) => {
+                            Ok(merged) => state = merged,
+                            Err(other) => {
                                 report.divergence = Some(divergence(&row, &frontier, other)?);
                                 return Ok(report);
                             }
@@ -147,14 +147,14 @@ impl<S: State> Runner<S> {
         Ok(rows.last().map_or(head, |oldest| oldest.seq) + 1)
     }
 
-    /// Runs one step again over the state before it.
+    /// Runs one step again over the state before it; returns the state after it if it commits the same bytes.
     async fn step_again(
         &self,
         owner: &ThreadInfo,
         row: &StepRow,
         effects: Vec<EffectRow>,
         (state, frontier): (Arc<S>, Frontier),
-    ) -> Result<(Again, Arc<S>)> {
+    ) -> Result<Result<Arc<S>, Difference>> {
         let recorded: Arc<Recorded> = Arc::new(effects.into_iter().collect());
         let position = Position { state, head: row.seq - 1, frontier, done: Vec::new() };
         let limits = Limits { max_steps: 1, ..Limits::default() };
@@ -163,7 +163,7 @@ impl<S: State> Runner<S> {
             store: Arc::clone(self.store()),
             thread: owner.id,
             run: row.run,
-            // Never a valid token: whatever tried to write would be refused.
+            // Never a valid token: the store would refuse any write.
             claimed: Claimed { made_at: owner.created_at.timestamp_micros(), ..Claimed::default() },
             namespace: owner.namespace.clone().into(),
             tenant: owner.tenant.clone().into(),
@@ -188,30 +188,28 @@ impl<S: State> Runner<S> {
                         let recorded = row.delta.to_json_bytes()?;
                         let leads_there = same_json(&frontier, &row.frontier);
                         if leads_there && same_json(&delta, &recorded) {
-                            return Ok((Again::Same, Arc::clone(engine.state())));
+                            return Ok(Ok(Arc::clone(engine.state())));
                         }
                         if leads_there && same_with_texts(&recorded, &delta, &texts) {
-                            // Nobody keeps those texts by themselves: they stand where they stood.
+                            // The store has no separate rows of these texts: they stay in the recorded step.
                             let store = self.store().as_ref();
                             let read = restore::<S>(store, owner.id, Some(row.seq)).await?;
-                            return Ok((Again::Same, read.state));
+                            return Ok(Ok(read.state));
                         }
-                        let again = Again::Other { delta, frontier };
-                        return Ok((again, Arc::clone(engine.state())));
+                        return Ok(Err(Difference::Written { delta, frontier }));
                     }
                     Command::SavePending { texts: own, .. } => texts.extend(own),
                     Command::Emit(_) => {}
                     other => {
                         let (node, message) = why(other);
-                        let again = Again::Failed { node, message, missed: recorded.missed() };
-                        return Ok((again, Arc::clone(engine.state())));
+                        let missed = recorded.missed();
+                        return Ok(Err(Difference::Failed { node, message, missed }));
                     }
                 }
             }
             let Some((task, result)) = tasks.next().await else {
-                let message = "nothing was to run".to_owned();
-                let again = Again::Failed { node: String::new(), message, missed: None };
-                return Ok((again, Arc::clone(engine.state())));
+                let (node, message) = why(Command::<S>::Finish);
+                return Ok(Err(Difference::Failed { node, message, missed: None }));
             };
             if let Err(NodeError::Recorder(error)) = result {
                 return Err(unreadable(owner.id, row.seq, error));
@@ -227,7 +225,7 @@ fn unreadable(thread: ThreadId, seq: u64, error: Cause) -> Error {
         Ok(error) if !matches!(*error, StoreError::Damaged(_)) => (*error).into(),
         Ok(error) => {
             let reason = format!("a recorded effect of it cannot be read: {error}");
-            StoreError::Corrupt { thread, seq, reason: reason.into() }.into()
+            StoreError::corrupt(thread, seq, reason).into()
         }
         Err(other) => StoreError::Damaged(other).into(),
     }

@@ -73,7 +73,7 @@ impl<P: State, C: State> Subgraph<P, C> {
         Ok(state)
     }
 
-    async fn replay_child(&self, ctx: &Context<P>) -> Result<(), Stop> {
+    async fn replay_child(&self, ctx: &Context<P>) -> Result<()> {
         let child = ctx.place().thread.child(&ctx.place().subgraph());
         let report = self.runner.replay(child, None).await?;
         match report.divergence {
@@ -84,7 +84,7 @@ impl<P: State, C: State> Subgraph<P, C> {
                     divergence.step,
                     self.runner.graph().name()
                 );
-                Err(NodeError::failed("divergence", message).into())
+                Err(NodeError::failed("divergence", message))
             }
         }
     }
@@ -113,7 +113,7 @@ impl<P: State, C: State> Subgraph<P, C> {
     }
 
     /// Runs the child from its last step to its end.
-    async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>, Stop> {
+    async fn run_child(&self, ctx: &Context<P>) -> Result<Arc<C>> {
         let namespace = ctx.place().subgraph();
         ctx.keep_notes().await?;
         let mut tries = 0;
@@ -124,17 +124,17 @@ impl<P: State, C: State> Subgraph<P, C> {
             if is_done || ctx.port().is_replay() {
                 if !is_done {
                     let message = "the recorded subgraph did not come to its end".to_owned();
-                    return Err(NodeError::failed("divergence", message).into());
+                    return Err(NodeError::failed("divergence", message));
                 }
                 return Ok(self.runner.state(child.id, None).await?.state);
             }
-            match self.once(ctx, &child, &namespace).await {
+            match self.once(ctx, &child, &namespace).await? {
                 // The parent was taken over, but the child's lease has not run out yet.
-                Err(Stop::Run(Error::Store(StoreError::Busy { .. }))) if tries < PATIENCE => {
+                Err(Error::Store(StoreError::Busy { .. })) if tries < PATIENCE => {
                     tries += 1;
                     tokio::select! {
                         () = clock::sleep(self.runner.lease * 2 / PATIENCE) => {}
-                        () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled.into()),
+                        () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled),
                     }
                 }
                 other => break other?,
@@ -142,20 +142,19 @@ impl<P: State, C: State> Subgraph<P, C> {
         };
         match outcome.result {
             RunResult::Done => Ok(outcome.state),
-            RunResult::Interrupted(interrupts) => Err(NodeError::Interrupted(interrupts).into()),
-            RunResult::Cancelled | RunResult::Queued => Err(NodeError::Cancelled.into()),
-            RunResult::Failed(error) => {
-                Err(NodeError::failed("subgraph", error.to_string()).into())
-            }
+            RunResult::Interrupted(interrupts) => Err(NodeError::Interrupted(interrupts)),
+            RunResult::Cancelled | RunResult::Queued => Err(NodeError::Cancelled),
+            RunResult::Failed(error) => Err(NodeError::failed("subgraph", error.to_string())),
         }
     }
 
+    /// Runs the child once; only the error of the run itself can be that the child is busy.
     async fn once(
         &self,
         ctx: &Context<P>,
         child: &ThreadInfo,
         namespace: &str,
-    ) -> Result<RunOutcome<C>, Stop> {
+    ) -> Result<Result<RunOutcome<C>, Error>> {
         let mut options = RunOptions { limits: self.limits, ..RunOptions::default() };
         let mut heard = None;
         if let Some(wants) = ctx.port().wants() {
@@ -164,9 +163,9 @@ impl<P: State, C: State> Subgraph<P, C> {
         }
         let stop = options.cancel.clone();
         let running = async {
-            Ok::<_, Stop>(match child.head {
-                0 => self.runner.start(child.id, (self.enter)(ctx)?, options).await?,
-                _ => self.runner.resume(child.id, options).await?,
+            Ok::<_, NodeError>(match child.head {
+                0 => self.runner.start(child.id, (self.enter)(ctx)?, options).await,
+                _ => self.runner.resume(child.id, options).await,
             })
         };
         let publishing = async {
@@ -183,38 +182,19 @@ impl<P: State, C: State> Subgraph<P, C> {
             stop.cancel();
             std::future::pending::<()>().await;
         };
-        // The run ends with its sender, so that the last event is told before the node continues.
+        // The run ends with its sender, so that the last event is passed on before the node continues.
         tokio::select! {
             (outcome, ()) = futures::future::join(running, publishing) => outcome,
-            () = stopping => Err(NodeError::Cancelled.into()),
+            () = stopping => Err(NodeError::Cancelled),
         }
     }
 }
 
-/// Why a child did not come to its end.
-enum Stop {
-    Node(NodeError),
-    Run(Error),
-}
-
-impl From<NodeError> for Stop {
-    fn from(error: NodeError) -> Self {
-        Self::Node(error)
-    }
-}
-
-impl<E: Into<Error>> From<E> for Stop {
-    fn from(error: E) -> Self {
-        Self::Run(error.into())
-    }
-}
-
-impl From<Stop> for NodeError {
-    fn from(stop: Stop) -> Self {
-        match stop {
-            Stop::Node(error) => error,
-            Stop::Run(Error::Store(error)) => Self::Recorder(Box::new(error)),
-            Stop::Run(error) => Self::failed("subgraph", error.to_string()),
+impl From<Error> for NodeError {
+    fn from(error: Error) -> Self {
+        match error {
+            Error::Store(error) => Self::Recorder(Box::new(error)),
+            error => Self::failed("subgraph", error.to_string()),
         }
     }
 }

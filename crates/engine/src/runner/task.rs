@@ -88,7 +88,7 @@ impl<S: State> RunContext<S> {
         let running = async move {
             if let Some(delay) = after {
                 tokio::select! {
-                    // A stop comes first, and always: the runner draws no lots.
+                    // A stop always comes first: the order is not random.
                     biased;
                     () = stop.cancelled() => return (task, Err(NodeError::Cancelled)),
                     () = clock::sleep(delay) => {}
@@ -144,19 +144,11 @@ impl<S: State> Live for Listener<S> {
     }
 }
 
+#[derive(Clone)]
 pub(super) struct Listeners<S: State> {
     listener: Option<mpsc::Sender<RunEvent<S>>>,
     wanted: Wants,
     sender: Option<EventSender>,
-}
-
-// By hand: a derived one would ask for states that can be cloned as events.
-impl<S: State> Clone for Listeners<S> {
-    fn clone(&self) -> Self {
-        let listener = self.listener.clone();
-        let sender = self.sender.clone();
-        Self { listener, wanted: self.wanted, sender }
-    }
 }
 
 impl<S: State> Listeners<S> {

@@ -7,39 +7,14 @@ use tracing::Instrument as _;
 
 use super::outcome::Durability;
 use crate::checkpoint::{
-    BlobRow, Commit, Encoded, Error, Result, SnapshotRow, StepKind, StepRow, Steps, Store,
-    ThreadInfo, ThreadStatus, blob_row, chain_hash, names_of_state, restore,
+    BlobRow, Commit, Encoded, Error, Restored, Result, SnapshotRow, StepKind, StepRow, Steps,
+    Store, ThreadInfo, ThreadStatus, blob_row, chain_hash, names_of_state, restore,
 };
 use crate::clock;
 use crate::failpoint::{Point, wrap};
 use crate::graph::{BlobText, State, step_at_the_top};
 use crate::ids::{RunId, ThreadId};
 use crate::observer::{Timer, report};
-
-/// Everything the writer must know of a claimed thread.
-#[derive(Clone, Debug)]
-pub(super) struct Claim {
-    pub thread: ThreadId,
-    /// The thread at the top, which owns the texts.
-    pub top: ThreadId,
-    pub namespace: String,
-    pub fence: u64,
-    pub run: RunId,
-    pub schema_version: u32,
-}
-
-impl Claim {
-    pub(super) fn of(info: &ThreadInfo, run: RunId, schema_version: u32) -> Self {
-        Self {
-            thread: info.id,
-            top: info.top(),
-            namespace: info.namespace.clone(),
-            fence: info.fence,
-            run,
-            schema_version,
-        }
-    }
-}
 
 /// A step as the engine hands it over.
 #[derive(Debug)]
@@ -55,7 +30,11 @@ pub(super) struct Step {
 
 pub(super) struct Writer {
     store: Arc<dyn Store>,
-    claim: Claim,
+    /// The thread as claimed.
+    info: ThreadInfo,
+    run: RunId,
+    /// The version of the state's schema.
+    schema_version: u32,
     durability: Durability,
     hash: [u8; 32],
     under_way: Option<JoinHandle<Result<()>>>,
@@ -63,13 +42,22 @@ pub(super) struct Writer {
 }
 
 impl Writer {
-    pub(super) fn new(
+    pub(super) fn new<S: State>(
         store: Arc<dyn Store>,
-        claim: Claim,
+        claimed: &Restored<S>,
+        run: RunId,
         durability: Durability,
-        hash: [u8; 32],
     ) -> Self {
-        Self { store, claim, durability, hash, under_way: None, deferred: Vec::new() }
+        Self {
+            store,
+            info: claimed.info.clone(),
+            run,
+            schema_version: S::SCHEMA_VERSION,
+            durability,
+            hash: claimed.hash,
+            under_way: None,
+            deferred: Vec::new(),
+        }
     }
 
     /// Writes an input immediately in every mode, so that a crash never loses it.
@@ -84,25 +72,19 @@ impl Writer {
     /// One with texts is written now in every mode, with all before it: the step that follows may read them.
     pub(super) async fn write(&mut self, step: Step) -> Result<()> {
         let commit = self.link(step)?;
-        match self.durability {
-            Durability::Async | Durability::Exit if !commit.blobs.is_empty() => {
-                self.flush().await?;
-                commit_at(Point::StepCommit, self.store.as_ref(), &commit).await
-            }
-            Durability::Sync => commit_at(Point::StepCommit, self.store.as_ref(), &commit).await,
-            Durability::Exit => {
-                self.deferred.push(commit);
-                Ok(())
-            }
-            Durability::Async => {
-                self.flush().await?;
-                let store = Arc::clone(&self.store);
-                let committing =
-                    async move { commit_at(Point::StepCommit, store.as_ref(), &commit).await };
-                self.under_way = Some(tokio::spawn(committing.in_current_span()));
-                Ok(())
-            }
+        let may_wait = commit.blobs.is_empty();
+        if may_wait && self.durability == Durability::Exit {
+            self.deferred.push(commit);
+            return Ok(());
         }
+        self.flush().await?;
+        let store = Arc::clone(&self.store);
+        let committing = async move { commit_at(Point::StepCommit, store.as_ref(), &commit).await };
+        if may_wait && self.durability == Durability::Async {
+            self.under_way = Some(tokio::spawn(committing.in_current_span()));
+            return Ok(());
+        }
+        committing.await
     }
 
     /// Makes everything durable that can be without giving the mode up; says whether all of it is.
@@ -119,13 +101,13 @@ impl Writer {
         let hash = chain_hash(&self.hash, seq, &delta, &frontier);
         self.hash = hash;
         Ok(Commit {
-            thread: self.claim.thread,
-            fence: self.claim.fence,
+            thread: self.info.id,
+            fence: self.info.fence,
             step: StepRow {
                 seq,
                 kind,
-                run: self.claim.run,
-                schema_version: self.claim.schema_version,
+                run: self.run,
+                schema_version: self.schema_version,
                 delta: Encoded::json_text(delta, self.store.compress_above())?,
                 frontier,
                 hash,
@@ -138,9 +120,9 @@ impl Writer {
     }
 
     pub(super) fn blobs(&self, step: u64, texts: &[BlobText]) -> Result<Vec<BlobRow>> {
-        let step = step_at_the_top(&self.claim.namespace, step);
+        let step = step_at_the_top(&self.info.namespace, step);
         let above = self.store.compress_above();
-        texts.iter().map(|text| blob_row(self.claim.top, step, text, above)).collect()
+        texts.iter().map(|text| blob_row(self.info.top(), step, text, above)).collect()
     }
 
     /// Waits until everything handed over is durable.
@@ -167,7 +149,7 @@ async fn commit_at(point: Point, store: &dyn Steps, commit: &Commit) -> Result<(
 /// Makes the snapshot of a step, with the names of the texts that its state names; returns its JSON's length as well.
 ///
 /// `expected` is about how many bytes of JSON it will be.
-pub(super) fn snapshot_of<S: State>(
+fn snapshot_of<S: State>(
     state: &S,
     seq: u64,
     compress_above: usize,
@@ -227,9 +209,7 @@ impl Snapshots {
             let encoded = tokio::task::spawn_blocking(encode).await;
             let (row, size) = encoded.map_err(Error::damaged)??;
             wrap(Point::SnapshotWrite, store.put_snapshot(thread, &row)).await?;
-            if let Some(cache) = store.state_cache() {
-                cache.note_snapshot(thread, seq, size);
-            }
+            store.state_cache().note_snapshot(thread, seq, size);
             Ok(size)
         };
         let task = tokio::spawn(writing.in_current_span());
@@ -301,8 +281,16 @@ pub async fn compact<S: State>(
 }
 
 async fn keep_snapshot<S: State>(store: &dyn Store, thread: ThreadId, seq: u64) -> Result<()> {
-    let restored = restore::<S>(store, thread, Some(seq)).await?;
+    put_snapshot(store, &restore::<S>(store, thread, Some(seq)).await?, seq).await
+}
+
+/// Stores a state that was restored as the snapshot of a step.
+pub(super) async fn put_snapshot<S: State>(
+    store: &dyn Store,
+    restored: &Restored<S>,
+    seq: u64,
+) -> Result<()> {
     let expected = restored.snapshot_size + restored.since_snapshot;
     let (snapshot, _) = snapshot_of(&*restored.state, seq, store.compress_above(), expected)?;
-    store.put_snapshot(thread, &snapshot).await
+    store.put_snapshot(restored.info.id, &snapshot).await
 }

@@ -144,7 +144,7 @@ impl TeamNode {
             .map_err(|error| NodeError::failed("team", error))?;
         let limits =
             Limits { max_steps: parts.limits.max_steps + SPARE_STEPS, ..Limits::default() };
-        let now = breaker::now_micros(ctx);
+        let now = ctx.port().unrecorded_now_micros();
         let allowance = remaining::for_team(ctx.state(), &self.star.limits, ctx.place(), now);
         // It is a part of what the team begins with, so it stays what it was whenever the work continues.
         let opening = opening_of(ctx, assignment, allowance).await?;

@@ -231,13 +231,13 @@ impl ThreadAccess<'_, '_> {
         let family = self.family().await?;
         let is_as_read = |one: &ThreadDump| {
             let row = family.get(&one.info.id);
-            row.is_some_and(|row| row.info == one.info && row.base == base(one))
+            row.is_some_and(|row| row.info == one.info && row.base == one.base())
         };
         let is_at_rest =
             self.transaction.fetch_optional(&of_thread(self.thread, IS_AT_REST)).await?;
         if is_at_rest.is_none()
-            || family.len() != members(dump).count()
-            || !members(dump).all(is_as_read)
+            || family.len() != dump.family().count()
+            || !dump.family().all(is_as_read)
             || self.transaction.execute(&query(TAKE_NAME).bind(name)).await? == 0
         {
             return Err(Error::Moved { thread: self.thread });
@@ -258,9 +258,9 @@ impl ThreadAccess<'_, '_> {
         }
         let is_of_row = |one: &ThreadDump| {
             let row = family.get(&one.info.id);
-            row.is_some_and(|row| row.info.head == one.info.head && row.base == base(one))
+            row.is_some_and(|row| row.info.head == one.info.head && row.base == one.base())
         };
-        if family.len() != members(dump).count() || !members(dump).all(is_of_row) {
+        if family.len() != dump.family().count() || !dump.family().all(is_of_row) {
             let reason = "it is of another thread, or of another time";
             return Err(Error::archived(self.thread, name, reason));
         }
@@ -297,13 +297,4 @@ impl ThreadAccess<'_, '_> {
 
 fn of_thread(thread: ThreadId, statement: &'static str) -> Query {
     query(statement).bind(thread.0)
-}
-
-fn members(dump: &ThreadDump) -> impl Iterator<Item = &ThreadDump> {
-    std::iter::once(dump).chain(&dump.children)
-}
-
-/// The step up to which the steps of a thread were dropped.
-fn base(dump: &ThreadDump) -> u64 {
-    dump.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq)
 }

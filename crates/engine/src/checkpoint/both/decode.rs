@@ -2,15 +2,15 @@
 //!
 //! Both databases use the same table and column names; [`Row`] hides what differs in their types.
 
-use perihelion_database::{FromColumn, Row};
+use perihelion_database::Row;
 use uuid::Uuid;
 
-use super::super::chain::{not_beyond, reached};
+use super::super::chain::{has_step, not_beyond, reached};
 use super::super::checksum::{self, Counted};
 use super::super::{
-    Begun, BlobRow, Codec, EffectKind, EffectRow, EffectStatus, Encoded, Error, EventPosition,
-    EventRow, Loaded, OpenInterrupt, PendingExport, PendingRow, Result, RunRow, RunStatus,
-    SnapshotRow, StepKind, StepRow, ThreadInfo, ThreadStatus, Waiting,
+    Begun, BlobRow, Codec, EffectRow, Encoded, Error, EventPosition, EventRow, Loaded,
+    OpenInterrupt, PendingExport, PendingRow, Result, RunRow, SnapshotRow, StepRow, ThreadInfo,
+    ThreadStatus, Waiting,
 };
 use crate::ids::{InterruptId, RunId, ThreadId};
 
@@ -72,31 +72,30 @@ pub(in super::super) struct ThreadRow {
 }
 
 pub(in super::super) fn counted(row: &Row) -> Result<(ThreadStatus, u64)> {
-    let threads = maybe::<i64>(row, "threads")?.unwrap_or_default().unsigned_abs();
-    Ok((named(row, "status", ThreadStatus::from_name)?, threads))
+    Ok((row.get("status")?, row.get::<Option<_>>("threads")?.unwrap_or_default()))
 }
 
 pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow> {
-    let parent = maybe::<Uuid>(row, "parent_id")?.zip(maybe::<i64>(row, "parent_seq")?);
+    let parent = row.get::<Option<Uuid>>("parent_id")?.zip(row.get("parent_seq")?);
     let info = ThreadInfo {
-        id: ThreadId(there(row, "id")?),
-        graph: there(row, "graph")?,
-        title: maybe(row, "title")?,
-        root: maybe(row, "root_id")?.map(ThreadId),
-        namespace: there(row, "namespace")?,
-        tenant: there(row, "tenant")?,
-        head: count(row, "head")?,
-        status: named(row, "status", ThreadStatus::from_name)?,
-        error: maybe(row, "error")?,
-        fence: count(row, "fence")?,
-        owner: maybe(row, "owner")?,
-        lease_until: maybe(row, "lease_until")?,
-        forked_from: parent.map(|(id, seq)| (ThreadId(id), seq as u64)),
-        created_at: there(row, "created_at")?,
-        updated_at: there(row, "updated_at")?,
-        archived: maybe(row, "archived")?,
+        id: ThreadId(row.get("id")?),
+        graph: row.get("graph")?,
+        title: row.get("title")?,
+        root: row.get::<Option<_>>("root_id")?.map(ThreadId),
+        namespace: row.get("namespace")?,
+        tenant: row.get("tenant")?,
+        head: row.get("head")?,
+        status: row.get("status")?,
+        error: row.get("error")?,
+        fence: row.get("fence")?,
+        owner: row.get("owner")?,
+        lease_until: row.get("lease_until")?,
+        forked_from: parent.map(|(id, seq)| (ThreadId(id), seq)),
+        created_at: row.get("created_at")?,
+        updated_at: row.get("updated_at")?,
+        archived: row.get("archived")?,
     };
-    Ok(ThreadRow { info, base: count(row, "base")? })
+    Ok(ThreadRow { info, base: row.get("base")? })
 }
 
 /// Puts the rows together that restore a thread, each with its `part`: a snapshot (0), steps (1), pending writes (2), and the
@@ -115,19 +114,17 @@ pub(in super::super) fn loaded(
     let mut steps = Vec::with_capacity(rows.len());
     let mut pending = Vec::new();
     for row in rows {
-        match there::<i64>(row, "part")? {
+        match row.get::<i64>("part")? {
             0 => snapshot = Some(self::snapshot(thread, row)?),
             1 => steps.push(step(row)?),
             2 => pending.push(self::pending(thread, row)?),
-            _ => found = Some((self::thread(row)?, maybe(row, "beyond")?)),
+            _ => found = Some((self::thread(row)?, row.get("beyond")?)),
         }
     }
     let (ThreadRow { info, base }, beyond) = found.ok_or(Error::UnknownThread(thread))?;
     let info = info.present()?;
     let at = at.unwrap_or(info.head);
-    if at > info.head || at < base {
-        return Err(Error::UnknownStep { thread, seq: at, head: info.head });
-    }
+    has_step(&info, base, at)?;
     not_beyond(thread, beyond)?;
     steps.sort_unstable_by_key(|step| step.seq);
     pending.sort_unstable_by_key(|row: &PendingRow| row.task);
@@ -137,39 +134,36 @@ pub(in super::super) fn loaded(
 }
 
 pub(in super::super) fn step(row: &Row) -> Result<StepRow> {
-    let hash = there::<Vec<u8>>(row, "hash")?;
+    let hash = row.get::<Vec<u8>>("hash")?;
     Ok(StepRow {
-        seq: count(row, "seq")?,
-        kind: named(row, "kind", StepKind::from_name)?,
-        run: RunId(there(row, "run")?),
-        schema_version: small_count(row, "schema_version")?,
+        seq: row.get("seq")?,
+        kind: row.get("kind")?,
+        run: RunId(row.get("run")?),
+        schema_version: row.get("schema_version")?,
         delta: body(row, "codec", "body")?,
-        frontier: there(row, "frontier")?,
+        frontier: row.get("frontier")?,
         hash: digest(&hash, "step")?,
-        at: there(row, "at")?,
+        at: row.get("at")?,
     })
 }
 
 pub(in super::super) fn snapshot(thread: ThreadId, row: &Row) -> Result<SnapshotRow> {
     let snapshot = SnapshotRow {
-        seq: count(row, "seq")?,
-        schema_version: small_count(row, "schema_version")?,
+        seq: row.get("seq")?,
+        schema_version: row.get("schema_version")?,
         state: body(row, "codec", "body")?,
-        blobs: match maybe(row, "blobs")? {
-            Some(bytes) => Some(Encoded { codec: codec(row, "blobs_codec")?, bytes }),
-            None => None,
-        },
+        blobs: maybe_body(row, "blobs_codec", "blobs")?,
     };
     let sum = checksum::snapshot(&snapshot);
-    checksum::check(thread, snapshot.seq, maybe(row, "checksum")?, sum, "the snapshot")?;
+    checksum::check(thread, snapshot.seq, row.get("checksum")?, sum, "the snapshot")?;
     Ok(snapshot)
 }
 
 pub(in super::super) fn blob(row: &Row) -> Result<BlobRow> {
-    let hash = there::<Vec<u8>>(row, "hash")?;
+    let hash = row.get::<Vec<u8>>("hash")?;
     Ok(BlobRow {
-        owner: ThreadId(there(row, "thread_id")?),
-        step: count(row, "step")?,
+        owner: ThreadId(row.get("thread_id")?),
+        step: row.get("step")?,
         hash: digest(&hash, "text")?,
         body: body(row, "codec", "body")?,
     })
@@ -178,13 +172,13 @@ pub(in super::super) fn blob(row: &Row) -> Result<BlobRow> {
 /// Reads a pending write; its step is in the column `seq`.
 pub(in super::super) fn pending(thread: ThreadId, row: &Row) -> Result<PendingRow> {
     let pending = PendingRow {
-        step: count(row, "seq")?,
-        task: small_count(row, "task")?,
+        step: row.get("seq")?,
+        task: row.get("task")?,
         body: body(row, "codec", "body")?,
     };
     let sum = checksum::pending(&pending);
     let what = format!("what task {} wrote", pending.task);
-    checksum::check(thread, pending.step, maybe(row, "checksum")?, sum, &what)?;
+    checksum::check(thread, pending.step, row.get("checksum")?, sum, &what)?;
     Ok(pending)
 }
 
@@ -201,9 +195,9 @@ pub(in super::super) fn effects(
         .iter()
         .map(|row| {
             Ok(Counted {
-                step: count(row, "step")?,
-                task: small_count(row, "task")?,
-                effects: count(row, "effects")?,
+                step: row.get("step")?,
+                task: row.get("task")?,
+                effects: row.get("effects")?,
             })
         })
         .collect::<Result<Vec<_>>>()?;
@@ -213,42 +207,39 @@ pub(in super::super) fn effects(
 
 /// Reads an effect and checks that it is as recorded.
 pub(in super::super) fn effect(thread: ThreadId, row: &Row) -> Result<EffectRow> {
-    let effect = read_effect(row).map_err(|error| match (error, maybe::<i64>(row, "step")) {
-        (Error::Damaged(reason), Ok(Some(step))) => {
-            let name = maybe::<String>(row, "name").ok().flatten().unwrap_or("?".into());
-            let reason = format!("its recorded call {name} cannot be read: {reason}");
-            Error::Corrupt { thread, seq: step as u64, reason: reason.into() }
-        }
-        (error, _) => error,
-    })?;
-    let sums = [maybe(row, "request_sum")?, maybe(row, "outcome_sum")?];
+    let effect =
+        read_effect(row).map_err(|error| match (error, row.get::<Option<u64>>("step")) {
+            (Error::Damaged(reason), Ok(Some(step))) => {
+                let name = row.get::<Option<String>>("name").ok().flatten().unwrap_or("?".into());
+                let reason = format!("its recorded call {name} cannot be read: {reason}");
+                Error::corrupt(thread, step, reason)
+            }
+            (error, _) => error,
+        })?;
+    let sums = [row.get("request_sum")?, row.get("outcome_sum")?];
     checksum::check_effect(thread, &effect, sums)?;
     Ok(effect)
 }
 
 fn read_effect(row: &Row) -> Result<EffectRow> {
-    let outcome = match maybe(row, "outcome")? {
-        Some(bytes) => Some(Encoded { codec: codec(row, "outcome_codec")?, bytes }),
-        None => None,
-    };
     Ok(EffectRow {
-        step: count(row, "step")?,
-        task: small_count(row, "task")?,
-        key: there(row, "key")?,
-        number: small_count(row, "number")?,
-        kind: named(row, "kind", EffectKind::from_name)?,
-        status: named(row, "status", EffectStatus::from_name)?,
-        name: there(row, "name")?,
+        step: row.get("step")?,
+        task: row.get("task")?,
+        key: row.get("key")?,
+        number: row.get("number")?,
+        kind: row.get("kind")?,
+        status: row.get("status")?,
+        name: row.get("name")?,
         request: body(row, "request_codec", "request")?,
-        outcome,
-        attempt: small_count(row, "attempt")?,
-        started_at: there(row, "started_at")?,
-        ended_at: maybe(row, "ended_at")?,
+        outcome: maybe_body(row, "outcome_codec", "outcome")?,
+        attempt: row.get("attempt")?,
+        started_at: row.get("started_at")?,
+        ended_at: row.get("ended_at")?,
     })
 }
 
 pub(in super::super) fn open_interrupt(row: &Row) -> Result<OpenInterrupt> {
-    let thread = ThreadId(there(row, "thread_id")?);
+    let thread = ThreadId(row.get("thread_id")?);
     let asked = effect(thread, row)?;
     let key = asked.key;
     let id = Uuid::from_slice(&key)
@@ -266,56 +257,47 @@ pub(in super::super) fn open_interrupt(row: &Row) -> Result<OpenInterrupt> {
 
 pub(in super::super) fn run(row: &Row) -> Result<RunRow> {
     Ok(RunRow {
-        id: RunId(there(row, "id")?),
-        number: small_count(row, "number")?,
-        status: named(row, "status", RunStatus::from_name)?,
-        finish_reason: maybe(row, "finish_reason")?,
-        started_at: there(row, "started_at")?,
-        ended_at: maybe(row, "ended_at")?,
+        id: RunId(row.get("id")?),
+        number: row.get("number")?,
+        status: row.get("status")?,
+        finish_reason: row.get("finish_reason")?,
+        started_at: row.get("started_at")?,
+        ended_at: row.get("ended_at")?,
     })
 }
 
 pub(in super::super) fn waiting(row: &Row) -> Result<Waiting> {
-    Ok(Waiting { thread: ThreadId(there(row, "id")?), holder: maybe(row, "holder")? })
+    Ok(Waiting { thread: ThreadId(row.get("id")?), holder: row.get("holder")? })
 }
 
 pub(in super::super) fn export(row: &Row) -> Result<PendingExport> {
     Ok(PendingExport {
-        thread: ThreadId(there(row, "thread_id")?),
-        from_run: small_count(row, "from_run")?,
-        to_run: small_count(row, "to_run")?,
-        since: there(row, "since")?,
+        thread: ThreadId(row.get("thread_id")?),
+        from_run: row.get("from_run")?,
+        to_run: row.get("to_run")?,
+        since: row.get("since")?,
     })
 }
 
 /// Reads how far a thread's log reaches.
 pub(in super::super) fn mark(row: &Row) -> Result<EventPosition> {
-    Ok(EventPosition { last: count(row, "events")?, step: count(row, "events_step")? })
+    Ok(EventPosition { last: row.get("events")?, step: row.get("events_step")? })
 }
 
 pub(in super::super) fn begun(row: &Row) -> Result<Begun> {
     let info = thread(row)?.info;
-    Ok(Begun { info, run: RunId(there(row, "run")?), events: mark(row)? })
+    Ok(Begun { info, run: RunId(row.get("run")?), events: mark(row)? })
 }
 
 pub(in super::super) fn event(row: &Row) -> Result<EventRow> {
     Ok(EventRow {
-        first: count(row, "first_id")?,
-        count: small_count(row, "events")?,
-        run: RunId(there(row, "run")?),
-        step: count(row, "step")?,
+        first: row.get("first_id")?,
+        count: row.get("events")?,
+        run: RunId(row.get("run")?),
+        step: row.get("step")?,
         body: body(row, "codec", "body")?,
-        at: there(row, "at")?,
+        at: row.get("at")?,
     })
-}
-
-/// Reads a number that the database keeps signed.
-pub(in super::super) fn count(row: &Row, column: &str) -> Result<u64> {
-    Ok(there::<i64>(row, column)? as u64)
-}
-
-fn small_count(row: &Row, column: &str) -> Result<u32> {
-    Ok(there::<i64>(row, column)? as u32)
 }
 
 fn digest(bytes: &[u8], what: &str) -> Result<[u8; 32]> {
@@ -325,28 +307,16 @@ fn digest(bytes: &[u8], what: &str) -> Result<[u8; 32]> {
 }
 
 fn body(row: &Row, codec_column: &str, column: &str) -> Result<Encoded> {
-    Ok(Encoded { codec: codec(row, codec_column)?, bytes: there(row, column)? })
+    Ok(Encoded { codec: codec(row, codec_column)?, bytes: row.get(column)? })
+}
+
+fn maybe_body(row: &Row, codec_column: &str, column: &str) -> Result<Option<Encoded>> {
+    let bytes = row.get::<Option<_>>(column)?;
+    bytes.map(|bytes| Ok(Encoded { codec: codec(row, codec_column)?, bytes })).transpose()
 }
 
 fn codec(row: &Row, column: &str) -> Result<Codec> {
-    let number = there::<i64>(row, column)?;
+    let number = row.get::<i64>(column)?;
     let known = i16::try_from(number).ok().and_then(Codec::from_number);
     known.ok_or_else(|| Error::damaged(format!("unknown codec: {number}")))
-}
-
-fn named<T>(row: &Row, column: &str, read: impl FnOnce(&str) -> Option<T>) -> Result<T> {
-    let name = there::<String>(row, column)?;
-    read(&name).ok_or_else(|| {
-        Error::damaged(format!(
-            "unknown {column}, perhaps of a newer version of perihelion (then upgrade this binary): {name}"
-        ))
-    })
-}
-
-fn there<T: FromColumn>(row: &Row, column: &str) -> Result<T> {
-    maybe(row, column)?.ok_or_else(|| Error::damaged(format!("a stored row lacks its {column}")))
-}
-
-fn maybe<T: FromColumn>(row: &Row, column: &str) -> Result<Option<T>> {
-    Ok(row.get(column)?)
 }

@@ -67,7 +67,14 @@ impl<B: Backend> Questions for B {
     }
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<()> {
-        if Backend::answer(self, interrupt, answer).await? {
+        let sum = checksum::outcome(interrupt.0.as_bytes(), EffectStatus::Done, 1, Some(answer));
+        // Not repeated after a broken connection: a second answer would look like the answer of another client.
+        let set = query(self.database().dialect().pick(ANSWER_ON_SQLITE, ANSWER_ON_POSTGRES))
+            .several()
+            .binds((&interrupt.0.as_bytes()[..], answer.codec as i16, &answer.bytes[..]))
+            .binds((&sum[..], now()));
+        let answered = self.database().execute_returning(&set).await?;
+        if answered.map_or(Ok(0), |row| row.get::<i64>(0))? == 1 {
             return Ok(());
         }
         let known = query(KNOWN).bind(&interrupt.0.as_bytes()[..]);
@@ -80,8 +87,7 @@ impl<B: Backend> Questions for B {
 
 async fn settle_once(database: &Database, fence: Fence, end: &EffectSettlement) -> Result<()> {
     let thread = fence.thread;
-    let codec = end.outcome.as_ref().map(|outcome| outcome.codec as i16);
-    let outcome = end.outcome.as_ref().map(|outcome| &outcome.bytes[..]);
+    let (codec, outcome) = Encoded::columns(end.outcome.as_ref());
     let settle = query(database.dialect().pick(settle!("", "$11"), settle!(" FOR SHARE", "now()")))
         .binds((thread.0, big(fence.token), big(end.step), end.task as i32, &end.key[..]))
         .binds((end.status.as_str(), codec, outcome, end.attempt as i32))
@@ -131,11 +137,7 @@ const PARAMETERS: usize = 16;
 /// Returns the statement that inserts some effects of a thread whose claim holds; SQLite counts them by a trigger.
 fn recording(dialect: Dialect, effects: usize) -> String {
     const COLUMNS: &str = effect_columns!();
-    let row = |index: usize| {
-        let of_row = |column: usize| format!("${}", 3 + index * PARAMETERS + column);
-        format!("({})", (0..PARAMETERS).map(of_row).collect::<Vec<_>>().join(", "))
-    };
-    let rows = (0..effects).map(row).collect::<Vec<_>>().join(", ");
+    let rows = places(3, effects, PARAMETERS);
     match dialect {
         Dialect::Sqlite => format!(
             "INSERT INTO effect (thread_id, {COLUMNS})
@@ -154,6 +156,15 @@ fn recording(dialect: Dialect, effects: usize) -> String {
                 DO UPDATE SET effects = effect_count.effects + excluded.effects"
         ),
     }
+}
+
+/// Writes the placeholders of rows, from a number on: `($3, $4), ($5, $6)`.
+pub(super) fn places(first: usize, rows: usize, columns: usize) -> String {
+    let row = |row: usize| {
+        let place = |column: usize| format!("${}", first + row * columns + column);
+        format!("({})", (0..columns).map(place).collect::<Vec<_>>().join(", "))
+    };
+    (0..rows).map(row).collect::<Vec<_>>().join(", ")
 }
 
 /// Steps from the first to the last one.
@@ -190,14 +201,12 @@ async fn read(database: &Database, thread: ThreadId, range: Range) -> Result<Vec
 
 /// Binds an effect's columns after the columns that the statement has, in the order of [`effect_columns`].
 pub(super) fn bind_effect(query: Query, thread: ThreadId, effect: &EffectRow) -> Query {
+    let (codec, outcome) = Encoded::columns(effect.outcome.as_ref());
     query
         .binds((big(effect.step), moment(effect.started_at), effect.ended_at.map(moment)))
         .binds((effect.task as i32, effect.number as i32, effect.attempt as i32))
-        .bind(effect.request.codec as i16)
-        .binds((effect.outcome.as_ref().map(|outcome| outcome.codec as i16), effect.kind.as_str()))
-        .binds((effect.status.as_str(), text(&effect.name), &effect.key[..]))
-        .bind(&effect.request.bytes[..])
-        .bind(effect.outcome.as_ref().map(|outcome| &outcome.bytes[..]))
+        .binds((effect.request.codec as i16, codec, effect.kind.as_str(), effect.status.as_str()))
+        .binds((text(&effect.name), &effect.key[..], &effect.request.bytes[..], outcome))
         .binds((&checksum::request(thread, effect)[..], &checksum::outcome_of(effect)[..]))
 }
 
@@ -211,10 +220,37 @@ const ASKED_BELOW: &str =
 
 const KNOWN: &str = "SELECT 1 FROM effect WHERE kind = 'interrupt' AND key = $1";
 
-/// Computes the checksum of a question with its answer; it is set once.
-pub(in super::super) fn sum_of_answer(interrupt: InterruptId, answer: &Encoded) -> checksum::Sum {
-    checksum::outcome(interrupt.0.as_bytes(), EffectStatus::Done, 1, Some(answer))
-}
+/// Locks the row of the thread at the top first, in the order of all other writes.
+const ANSWER_ON_POSTGRES: &str = "WITH top AS (
+        SELECT t.id, t.status FROM effect e JOIN thread asking ON asking.id = e.thread_id
+            JOIN thread t ON t.id = coalesce(asking.root_id, asking.id)
+        WHERE e.kind = 'interrupt' AND e.key = $1 FOR NO KEY UPDATE OF t
+     ), answered AS (
+        UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3, outcome_sum = $4,
+            ended_at = now()
+        FROM top
+        WHERE effect.kind = 'interrupt' AND effect.key = $1 AND effect.status = 'started'
+        RETURNING top.id
+     ), woken AS (
+        UPDATE thread SET woken = thread.status = 'busy', updated_at = now(),
+            status = CASE thread.status WHEN 'interrupted' THEN 'queued' ELSE thread.status END
+        FROM answered
+        WHERE thread.id = answered.id AND thread.status IN ('interrupted', 'busy')
+        RETURNING thread.id, thread.status
+     )
+     SELECT (SELECT count(*) FROM answered), (SELECT count(wake_thread(id)) FROM woken WHERE status = 'queued')";
+
+/// Queues the thread at the top too, or marks it for the end of its run.
+const ANSWER_ON_SQLITE: &str =
+    "UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3,
+        outcome_sum = $4, ended_at = $5
+     WHERE kind = 'interrupt' AND key = $1 AND status = 'started' RETURNING 1;
+     UPDATE thread SET woken = status = 'busy', updated_at = $5,
+        status = CASE status WHEN 'interrupted' THEN 'queued' ELSE status END
+     WHERE changes() > 0 AND status IN ('interrupted', 'busy') AND id = (
+        SELECT coalesce(asking.root_id, asking.id)
+        FROM effect e JOIN thread asking ON asking.id = e.thread_id
+        WHERE e.kind = 'interrupt' AND e.key = $1)";
 
 /// Waits for a database that is away: somewhat longer than a lease, after which the thread may be another's.
 const WAITS: ExponentialBuilder = ExponentialBuilder::new()

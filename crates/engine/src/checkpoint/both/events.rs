@@ -64,7 +64,7 @@ impl<B: Backend> Outbox for B {
 
     async fn count(&self) -> Result<u64> {
         let row = self.database().fetch_short(&query(COUNT)).await?;
-        row.as_ref().map_or(Ok(0), |row| decode::count(row, "threads"))
+        Ok(row.map_or(Ok(0), |row| row.get("threads"))?)
     }
 
     async fn pending_of(&self, thread: ThreadId) -> Result<Option<PendingExport>> {
@@ -114,7 +114,7 @@ pub(in super::super) async fn why_not_appended(
     if row.get("is_there")? {
         Ok(())
     } else {
-        let last = decode::count(&row, "events")?;
+        let last = row.get("events")?;
         Err(Error::EventGap { thread, first: batch.first, last })
     }
 }

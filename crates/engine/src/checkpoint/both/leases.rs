@@ -52,7 +52,16 @@ impl<B: Backend> Leases for B {
     }
 
     async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
-        Backend::begin_run(self, fence, run, exports).await
+        let database = self.database();
+        let begin = query(database.dialect().pick(BEGIN_RUN_ON_SQLITE, BEGIN_RUN_ON_POSTGRES))
+            .several()
+            .binds((fence.thread.0, big(fence.token), run.0, exports, now()))
+            .repeatable();
+        match database.execute_returning(&begin).await? {
+            Some(run) => decode::run(&run),
+            // The token was stale and is not now: it can only have been made by a later claim.
+            None => Err(explain(database, fence).await?.fenced(fence)),
+        }
     }
 
     async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
@@ -82,7 +91,7 @@ pub(in super::super) async fn claim_and_begin<B: Backend>(
     let begin_once = || async {
         let begin = dialect.pick(BEGIN_ON_SQLITE, BEGIN_ON_POSTGRES);
         let begin = claiming(dialect, begin, claim).binds((RunId::begun_at(now()).0, exports));
-        let begin = if dialect == Dialect::Sqlite { begin.several() } else { begin };
+        let begin = begin.several();
         decode::begun(&claimed(database, claim, begin).await?)
     };
     with_rows(store, begin_once).await
@@ -157,6 +166,46 @@ const BEGIN_ON_SQLITE: &str = concat!(
      ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run"
 );
 
+/// A run that is there continues.
+macro_rules! begun_again {
+    () => {
+        concat!(
+            "ON CONFLICT (thread_id, id)
+                DO UPDATE SET status = 'running', ended_at = NULL, finish_reason = NULL
+             RETURNING ",
+            run_columns!()
+        )
+    };
+}
+
+const BEGIN_RUN_ON_POSTGRES: &str = concat!(
+    "WITH leased AS (
+        UPDATE thread SET status = 'busy', updated_at = now(), runs = runs +
+            (NOT EXISTS (SELECT FROM run WHERE thread_id = $1 AND run.id = $3))::integer
+        WHERE id = $1 AND fence = $2
+        RETURNING id, runs
+     ), pending_export AS (
+        INSERT INTO trace_debt (thread_id, from_run, to_run)
+        SELECT id, runs, runs FROM leased WHERE $4
+        ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run
+     )
+     INSERT INTO run (thread_id, id, number, status)
+     SELECT id, $3, runs, 'running' FROM leased ",
+    begun_again!()
+);
+
+const BEGIN_RUN_ON_SQLITE: &str = concat!(
+    "UPDATE thread SET status = 'busy', updated_at = $5, runs = runs +
+        NOT EXISTS (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $3)
+     WHERE id = $1 AND fence = $2;
+     INSERT INTO trace_debt (thread_id, from_run, to_run, since)
+     SELECT id, runs, runs, $5 FROM thread WHERE id = $1 AND fence = $2 AND $4
+     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run;
+     INSERT INTO run (thread_id, id, number, status, started_at)
+     SELECT id, $3, runs, 'running', $5 FROM thread WHERE id = $1 AND fence = $2 ",
+    begun_again!()
+);
+
 /// The queue, by a clock; `{since}` is how long ago a thread must have been queued.
 const WAITING: &str =
     "SELECT id, CASE WHEN lease_until > {now} THEN owner END AS holder FROM thread
@@ -196,8 +245,7 @@ impl HeadAndFence {
     /// Reads the position if the token is the thread's newest.
     pub(in super::super) fn of(found: Option<Row>, fence: Fence) -> Result<Self> {
         let row = found.ok_or(Error::UnknownThread(fence.thread))?;
-        let place =
-            Self { head: decode::count(&row, "head")?, token: decode::count(&row, "fence")? };
+        let place = Self { head: row.get("head")?, token: row.get("fence")? };
         if place.token == fence.token { Ok(place) } else { Err(place.fenced(fence)) }
     }
 
@@ -208,11 +256,8 @@ impl HeadAndFence {
     }
 }
 
-fn place(fence: Fence) -> Query {
-    query(HEAD_AND_FENCE).bind(fence.thread.0)
-}
-
 /// Returns the position of the thread; an error if it is unknown or the token is not its newest.
 pub(in super::super) async fn explain(database: &Database, fence: Fence) -> Result<HeadAndFence> {
-    HeadAndFence::of(database.fetch_short(&place(fence)).await?, fence)
+    let place = query(HEAD_AND_FENCE).bind(fence.thread.0);
+    HeadAndFence::of(database.fetch_short(&place).await?, fence)
 }

@@ -1,10 +1,9 @@
 //! The code that SQLite and Postgres share: statements, rows, and their order.
 //!
-//! Enter at [`Backend`]: a type that implements it gets all of a store except [`Store`](super::Store). Invariant: a
-//! statement that both databases understand is written once, and if they differ in a word,
-//! [`Dialect`](perihelion_database::Dialect) chooses it. Deliberately absent: the parts that one of them does
-//! differently for speed. Runs, commits, answers and events are one statement and one round trip on Postgres, and on
-//! SQLite a transaction or a statement that several threads share.
+//! Enter at [`Backend`]: a type that implements it is a [`Store`]. Invariant: a statement that both databases understand
+//! is written once, and if they differ in a word, [`Dialect`](perihelion_database::Dialect) chooses it. Deliberately
+//! absent: the parts that one of them does differently for speed. Ends of runs, commits and events are one statement and
+//! one round trip on Postgres, and on SQLite a transaction or a statement that several threads share.
 //!
 //! A condition in place of a join's `ON` is meant: SQLite takes the tables of a `CROSS JOIN` in the order in which they
 //! are written.
@@ -22,18 +21,18 @@ mod transfer;
 
 use std::future::Future;
 
+use async_trait::async_trait;
 use chrono::{DateTime, Utc};
 use perihelion_database::{Database, Dialect, Query, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::{
-    Archive, BlobRow, Commit, Encoded, Error, EventRow, Fence, Loaded, PendingRow, Result, RunEnd,
-    RunRow, StateCache, limits::moment,
+    Archive, Begun, BlobRow, Claim, Commit, Error, EventRow, Fence, Loaded, Outbox, PendingRow,
+    Result, RunEnd, StateCache, Store, limits::moment,
 };
-use crate::clock;
-use crate::ids::{InterruptId, RunId, ThreadId};
+use crate::clock::{self, Clock};
+use crate::ids::{RunId, ThreadId};
 
-pub(super) use self::effects::sum_of_answer;
 pub(super) use self::events::why_not_appended;
 
 /// A database with its specific operations; each method has the contract of the trait method with the same name.
@@ -44,13 +43,6 @@ pub trait Backend: Send + Sync {
 
     /// Returns the files of archived threads, if this process has their directory.
     fn archive_files(&self) -> Option<&Archive>;
-
-    fn begin_run(
-        &self,
-        fence: Fence,
-        run: RunId,
-        exports: bool,
-    ) -> impl Future<Output = Result<RunRow>> + Send;
 
     fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> impl Done;
 
@@ -72,14 +64,52 @@ pub trait Backend: Send + Sync {
         since: Option<u64>,
     ) -> impl Future<Output = Result<Loaded>> + Send;
 
-    /// Answers an interrupt and wakes its thread; says whether it was open.
-    fn answer(
-        &self,
-        interrupt: InterruptId,
-        answer: &Encoded,
-    ) -> impl Future<Output = Result<bool>> + Send;
-
     fn append_events(&self, fence: Fence, batch: &EventRow) -> impl Done;
+}
+
+#[async_trait]
+impl<B: Backend> Store for B {
+    async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
+        leases::claim_and_begin(self, claim, exports).await
+    }
+
+    fn outbox(&self) -> Option<&dyn Outbox> {
+        Some(self)
+    }
+
+    async fn now(&self) -> Result<DateTime<Utc>> {
+        let now = query("SELECT now() AS now");
+        let row = match self.database().dialect() {
+            Dialect::Sqlite => None,
+            Dialect::Postgres => self.database().fetch_short(&now).await?,
+        };
+        Ok(row.map_or_else(|| Ok(clock::now()), |row| row.get("now"))?)
+    }
+
+    /// SQLite dates by the clock of the machine that its processes share, Postgres by one of its own.
+    fn clock(&self, given: DateTime<Utc>) -> Clock {
+        match self.database().dialect() {
+            Dialect::Sqlite => Clock::default(),
+            Dialect::Postgres => Clock::set_by(given),
+        }
+    }
+
+    fn describe(&self) -> String {
+        self.database().shown().to_owned()
+    }
+
+    /// On Postgres a delta up to this size stays whole in its row (see the migration), where compressing it would cost
+    /// a commit more time than the bytes are worth.
+    fn compress_above(&self) -> usize {
+        match self.database().dialect() {
+            Dialect::Sqlite => 2048,
+            Dialect::Postgres => 3800,
+        }
+    }
+
+    async fn close(&self) {
+        self.database().close().await;
+    }
 }
 
 pub(super) struct ThreadAccess<'a, 't> {

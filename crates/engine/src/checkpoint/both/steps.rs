@@ -6,8 +6,8 @@ use perihelion_database::{Database, Dialect, Query, Row, query};
 use super::super::chain::{not_beyond, verified};
 use super::super::limits::big;
 use super::super::{
-    BlobRow, Commit, Error, Fence, Loaded, PendingRow, Result, SnapshotRow, StateCache, StepRow,
-    Steps, checksum,
+    BlobRow, Commit, Encoded, Error, Fence, Loaded, PendingRow, Result, SnapshotRow, StateCache,
+    StepRow, Steps, checksum,
 };
 use super::decode::{self, blob_columns, snapshot_columns, step_columns};
 use super::leases::explain;
@@ -88,8 +88,8 @@ impl<B: Backend> Steps for B {
         with_rows(self, || Backend::load(self, thread, at, Some(since))).await
     }
 
-    fn state_cache(&self) -> Option<&StateCache> {
-        Some(self.states())
+    fn state_cache(&self) -> &StateCache {
+        self.states()
     }
 
     async fn history(
@@ -169,7 +169,7 @@ const NEWEST: &str = "SELECT head, base, (SELECT min(seq) FROM step WHERE thread
 fn newest(thread: ThreadId, row: Option<Row>) -> Result<(u64, u64)> {
     let row = row.ok_or(Error::UnknownThread(thread))?;
     not_beyond(thread, row.get("beyond")?)?;
-    Ok((decode::count(&row, "head")?, decode::count(&row, "base")?))
+    Ok((row.get("head")?, row.get("base")?))
 }
 
 /// Selects rows of a table from a thread and its origins.
@@ -288,8 +288,7 @@ pub(super) fn bind_snapshot(query: Query, snapshot: &SnapshotRow) -> Query {
     query
         .binds((big(snapshot.seq), snapshot.schema_version as i32, snapshot.state.codec as i16))
         .binds((&snapshot.state.bytes[..], &checksum::snapshot(snapshot)[..]))
-        .bind(snapshot.blobs.as_ref().map(|names| names.codec as i16))
-        .bind(snapshot.blobs.as_ref().map(|names| &names.bytes[..]))
+        .binds(Encoded::columns(snapshot.blobs.as_ref()))
 }
 
 impl ThreadAccess<'_, '_> {
@@ -308,7 +307,7 @@ impl ThreadAccess<'_, '_> {
         let between = query(snapshots_between(self.transaction.dialect()));
         let between = between.bind(self.thread.0).bind(big(upto)).bind(big(after));
         let rows = self.transaction.fetch_all(&between).await?;
-        rows.iter().map(|row| decode::count(row, "seq")).collect()
+        rows.iter().map(|row| Ok(row.get("seq")?)).collect()
     }
 
     /// Reads steps after `after` up to `upto`, oldest first.

@@ -1,8 +1,9 @@
 //! Threads as such: made, forked, looked up, listed.
 
 use async_trait::async_trait;
-use perihelion_database::{self as database, Dialect, Query, Row, Transaction, query};
+use perihelion_database::{self as database, Dialect, Query, Row, query};
 
+use super::super::chain::has_step;
 use super::super::limits::{big, text};
 use super::super::{Error, NewThread, Result, ThreadFilter, ThreadInfo, ThreadStatus, Threads};
 use super::decode::{self, ThreadRow, thread_columns};
@@ -26,7 +27,8 @@ impl<B: Backend> Threads for B {
     async fn fork(&self, source: ThreadId, at: u64, new: NewThread) -> Result<ThreadInfo> {
         with_rows(self, || async {
             let mut transaction = self.database().begin().await?;
-            let made = fork(&mut transaction, source, at, &new).await;
+            let thread = source;
+            let made = ThreadAccess { transaction: &mut transaction, thread }.fork(at, &new).await;
             transaction.settle(made).await
         })
         .await
@@ -69,27 +71,6 @@ const CREATE: &str = concat!(
 /// The origin of a fork: the thread, the step, and the step up to which the thread's steps were dropped.
 type Origin = (ThreadId, u64, u64);
 
-/// Makes a thread that shares the history of `source` up to `at`.
-///
-/// The source's row is locked, so that it cannot be deleted or truncated under the fork.
-async fn fork(
-    transaction: &mut Transaction<'_>,
-    source: ThreadId,
-    at: u64,
-    new: &NewThread,
-) -> Result<ThreadInfo> {
-    let dialect = transaction.dialect();
-    let place = locking!(dialect, " FOR KEY SHARE", thread_row!());
-    let place = transaction.fetch_optional(&query(place).bind(source.0)).await?;
-    let ThreadRow { info, base } = decode::thread(&place.ok_or(Error::UnknownThread(source))?)?;
-    let head = info.present()?.head;
-    if at > head || at < base {
-        return Err(Error::UnknownStep { thread: source, seq: at, head });
-    }
-    let row = transaction.fetch_optional(&insert(dialect, new, Some((source, at, base)))).await;
-    made(row, new, Some(source))
-}
-
 fn insert(dialect: Dialect, new: &NewThread, origin: Option<Origin>) -> Query {
     worded(dialect, CREATE, &[("{now}", "$10", "now()")])
         .binds((new.id.0, new.root.map(|id| id.0), origin.map(|(source, ..)| source.0)))
@@ -114,16 +95,31 @@ fn made(
 }
 
 impl ThreadAccess<'_, '_> {
-    pub(in super::super) async fn read(&mut self) -> Result<ThreadRow> {
-        let row =
-            self.transaction.fetch_optional(&query(thread_row!()).bind(self.thread.0)).await?;
-        decode::thread(&row.ok_or(Error::UnknownThread(self.thread))?)
+    /// Makes a thread that shares the history of this one up to `at`.
+    ///
+    /// This one's row is locked, so that it cannot be deleted or truncated under the fork.
+    async fn fork(&mut self, at: u64, new: &NewThread) -> Result<ThreadInfo> {
+        let thread = self.thread;
+        let dialect = self.transaction.dialect();
+        let statement = locking!(dialect, " FOR KEY SHARE", thread_row!());
+        let ThreadRow { info, base } = self.row(statement).await?;
+        has_step(&info.present()?, base, at)?;
+        let insert = insert(dialect, new, Some((thread, at, base)));
+        made(self.transaction.fetch_optional(&insert).await, new, Some(thread))
+    }
+
+    pub(super) async fn read(&mut self) -> Result<ThreadRow> {
+        self.row(thread_row!()).await
     }
 
     /// Reads a thread's row to change the thread: a process that claims it waits.
     pub(super) async fn lock(&mut self) -> Result<ThreadInfo> {
         let statement = locking!(self.transaction.dialect(), " FOR UPDATE", thread_row!());
+        Ok(self.row(statement).await?.info)
+    }
+
+    async fn row(&mut self, statement: &'static str) -> Result<ThreadRow> {
         let row = self.transaction.fetch_optional(&query(statement).bind(self.thread.0)).await?;
-        Ok(decode::thread(&row.ok_or(Error::UnknownThread(self.thread))?)?.info)
+        decode::thread(&row.ok_or(Error::UnknownThread(self.thread))?)
     }
 }

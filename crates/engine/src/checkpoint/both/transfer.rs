@@ -142,7 +142,7 @@ pub(super) async fn write_family(
     dump: &ThreadDump,
     is_new: bool,
 ) -> Result<()> {
-    for one in std::iter::once(dump).chain(&dump.children) {
+    for one in dump.family() {
         write_one(transaction, one, is_new).await.map_err(|error| {
             if error.is_duplicate() { Error::ThreadExists(one.info.id) } else { error.into() }
         })?;
@@ -222,7 +222,7 @@ fn thread(dump: &ThreadDump) -> Query {
     let runs = dump.runs.iter().map(|run| run.number).max().unwrap_or(0);
     query(THREAD)
         .binds((info.id.0, info.root.map(|id| id.0), big(info.head)))
-        .binds((dump.snapshot.as_ref().map_or(0, |snapshot| big(snapshot.seq)), big(info.fence)))
+        .binds((big(dump.base()), big(info.fence)))
         .binds((info.created_at, info.updated_at, runs as i32, status.as_str(), text(&info.graph)))
         .binds((info.title.as_deref().map(text), text(&info.namespace), text(&info.tenant)))
         .bind(error.map(text))
@@ -280,12 +280,7 @@ async fn write_all<T>(
 /// Returns the statement for a number of rows, each with the columns between its first brackets.
 fn of_rows(insert: &str, rows: usize) -> String {
     let named = insert.split_once(')').map_or(insert, |(named, _)| named);
-    let columns = named.matches(',').count() + 1;
-    let row = |row: usize| {
-        let place = |column: usize| format!("${}", row * columns + column);
-        format!("({})", (1..=columns).map(place).collect::<Vec<_>>().join(", "))
-    };
-    insert.replace("{}", &(0..rows).map(row).collect::<Vec<_>>().join(", "))
+    insert.replace("{}", &effects::places(1, rows, named.matches(',').count() + 1))
 }
 
 /// Splits rows into the parts of separate statements.

@@ -3,9 +3,8 @@
 use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 
-use super::super::hex::{from_hex, to_hex};
 use super::super::{
-    BlobRow, Codec, EffectRow, Encoded, PendingRow, Result, RunRow, SnapshotRow, StepRow,
+    BlobRow, Codec, EffectRow, Encoded, Error, PendingRow, Result, RunRow, SnapshotRow, StepRow,
     ThreadInfo,
 };
 use crate::graph::BlobName;
@@ -87,7 +86,7 @@ impl Verbatim {
         match raw {
             // Spaces around the value would be lost.
             Some(raw) if raw.get().len() == bytes.len() => Self::Json(raw),
-            _ => Self::Hex(to_hex(bytes)),
+            _ => Self::Hex(hex::encode(bytes)),
         }
     }
 
@@ -107,6 +106,10 @@ impl Verbatim {
     }
 }
 
+fn from_hex(text: &str) -> Result<Vec<u8>> {
+    hex::decode(text).map_err(Error::damaged)
+}
+
 impl Encoded {
     /// Decodes it, so that it can be written as it is.
     fn plain(&self) -> Result<Self> {
@@ -118,7 +121,7 @@ impl Serialize for Encoded {
     /// Writes an `Encoded::plain` value: its bytes are the JSON; or an encrypted one as it is.
     fn serialize<S: Serializer>(&self, to: S) -> Result<S::Ok, S::Error> {
         match self.codec {
-            Codec::Sealed => Verbatim::Sealed(to_hex(&self.bytes)).serialize(to),
+            Codec::Sealed => Verbatim::Sealed(hex::encode(&self.bytes)).serialize(to),
             _ => Verbatim::new(&self.bytes).serialize(to),
         }
     }
@@ -161,7 +164,7 @@ pub(super) struct Blob {
 #[derive(Serialize, Deserialize)]
 struct Stored {
     step: u64,
-    #[serde(with = "super::super::hex")]
+    #[serde(with = "hex::serde")]
     hash: [u8; 32],
 }
 

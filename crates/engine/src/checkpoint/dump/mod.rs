@@ -40,6 +40,18 @@ pub struct ThreadDump {
     pub children: Vec<ThreadDump>,
 }
 
+impl ThreadDump {
+    /// Returns the thread and the threads of its subgraphs.
+    pub(super) fn family(&self) -> impl Iterator<Item = &Self> {
+        std::iter::once(self).chain(&self.children)
+    }
+
+    /// Returns the step up to which the steps of the thread were dropped.
+    pub(super) fn base(&self) -> u64 {
+        self.snapshot.as_ref().map_or(0, |snapshot| snapshot.seq)
+    }
+}
+
 /// Newest format version that this binary reads; it writes it for a shortened thread with a return to an earlier step.
 /// The first had no digest.
 const VERSION: u32 = 4;
@@ -69,7 +81,7 @@ pub(super) fn write_as(form: Form, dump: &ThreadDump, mut to: impl Write) -> Res
         to.write_all(&text).map_err(Error::Export)
     };
     // What has none of what came later is read by versions that knew nothing of it.
-    let has_returns = std::iter::once(dump).chain(&dump.children).any(|it| !it.returned.is_empty());
+    let has_returns = dump.family().any(|it| !it.returned.is_empty());
     let version = if has_returns {
         VERSION
     } else if dump.blobs.is_empty() {
@@ -78,7 +90,7 @@ pub(super) fn write_as(form: Form, dump: &ThreadDump, mut to: impl Write) -> Res
         WITHOUT_RETURNS
     };
     put(&Line::Header(Header { format: form.name().to_owned(), version }))?;
-    for thread in std::iter::once(dump).chain(&dump.children) {
+    for thread in dump.family() {
         // These fields are of the store that the thread was in: the file has the shared steps itself.
         let info =
             ThreadInfo { owner: None, lease_until: None, forked_from: None, ..thread.info.clone() };

@@ -84,7 +84,13 @@ impl Questions for MemoryStore {
     }
 
     async fn asked_below(&self, interrupt: InterruptId) -> Result<Option<ThreadId>> {
-        Ok(self.state.lock().asked_below(interrupt))
+        let state = self.state.lock();
+        let Some((owner, place)) = state.interrupts.get(&interrupt.0.as_bytes()[..]) else {
+            return Ok(None);
+        };
+        let kept = state.get(*owner)?;
+        let asked = kept.effects.get(place).filter(|it| it.status == EffectStatus::Started);
+        Ok(asked.map(|_| kept.info.top()))
     }
 
     async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<()> {

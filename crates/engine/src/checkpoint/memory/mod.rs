@@ -1,4 +1,4 @@
-//! Threads in this process alone: for tests, demonstrations and graphs that need no tomorrow.
+//! Threads in this process alone: for tests, demonstrations and graphs whose threads need not survive it.
 //!
 //! Enter at [`MemoryStore`]. Invariant: it refuses and orders exactly as the databases do; only durability is missing.
 //! A commit copies the step's bytes once and never touches older steps. Deliberately absent: compression, because there
@@ -45,12 +45,10 @@ impl Transfer for MemoryStore {
         let state = &mut *self.state.lock();
         family::check_import(dump)?;
         chain::verify(dump)?;
-        for one in std::iter::once(dump).chain(&dump.children) {
-            if state.threads.contains_key(&one.info.id) {
-                return Err(Error::ThreadExists(one.info.id));
-            }
+        if let Some(one) = dump.family().find(|one| state.threads.contains_key(&one.info.id)) {
+            return Err(Error::ThreadExists(one.info.id));
         }
-        for one in std::iter::once(dump).chain(&dump.children) {
+        for one in dump.family() {
             let (status, error) = one.info.imported();
             let info = ThreadInfo {
                 status,
@@ -61,7 +59,7 @@ impl Transfer for MemoryStore {
                 ..one.info.clone()
             };
             let thread = info.id;
-            let mut kept = Kept::new(info, one.snapshot.as_ref().map_or(0, |it| it.seq));
+            let mut kept = Kept::new(info, one.base());
             kept.steps = one.steps.iter().cloned().map(Arc::new).collect();
             let snapshots = one.snapshot.iter().chain(&one.returned);
             kept.snapshots = snapshots.map(|it| (it.seq, Arc::new(it.clone()))).collect();

@@ -4,13 +4,13 @@ use std::collections::{BTreeMap, HashMap};
 use std::sync::Arc;
 
 use super::super::{
-    BlobRow, EffectRow, EffectStatus, Error, EventPosition, EventRow, Fence, Loaded, NewThread,
-    PendingExport, PendingRow, Result, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadInfo,
-    ThreadStatus, blobs, chain,
+    BlobRow, EffectRow, Error, EventPosition, EventRow, Fence, Loaded, NewThread, PendingExport,
+    PendingRow, Result, RunRow, SnapshotRow, StepRow, ThreadDump, ThreadInfo, ThreadStatus, blobs,
+    chain,
     limits::{moment, text},
 };
 use crate::clock;
-use crate::ids::{InterruptId, RunId, ThreadId};
+use crate::ids::{RunId, ThreadId};
 
 /// Place of an effect: step, task, key.
 pub(super) type EffectPlace = (u64, u32, Vec<u8>);
@@ -75,6 +75,10 @@ pub(super) struct State {
 }
 
 impl State {
+    pub(super) fn infos(&self) -> impl Iterator<Item = &ThreadInfo> {
+        self.threads.values().map(|kept| &kept.info)
+    }
+
     pub(super) fn get(&self, thread: ThreadId) -> Result<&Kept> {
         self.threads.get(&thread).ok_or(Error::UnknownThread(thread))
     }
@@ -156,13 +160,6 @@ impl State {
         self.blobs.range((owner, [0; 32])..=(owner, [u8::MAX; 32])).map(|(_, row)| row)
     }
 
-    pub(super) fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>> {
-        self.get(thread)?;
-        let mut owners = self.owners(thread).into_iter();
-        let found = owners.find_map(|owner| self.blobs.get(&(owner, *hash)));
-        Ok(found.map(|row| BlobRow::clone(row)))
-    }
-
     pub(super) fn load(
         &self,
         thread: ThreadId,
@@ -172,9 +169,7 @@ impl State {
         let kept = self.get(thread)?;
         let head = kept.info.head;
         let at = at.unwrap_or(head);
-        if at > head || at < kept.base {
-            return Err(Error::UnknownStep { thread, seq: at, head });
-        }
+        chain::has_step(&kept.info, kept.base, at)?;
         let snapshot = since.is_none().then(|| self.snapshot(thread, at)).flatten();
         let snapshot = snapshot.map(|snapshot| SnapshotRow::clone(&snapshot));
         let after = since.map(|since| since.saturating_sub(1));
@@ -187,22 +182,10 @@ impl State {
         })
     }
 
-    pub(super) fn asked_below(&self, interrupt: InterruptId) -> Option<ThreadId> {
-        let (owner, place) = self.interrupts.get(&interrupt.0.as_bytes()[..])?;
-        let kept = self.threads.get(owner)?;
-        let effect = kept.effects.get(place)?;
-        let is_open = effect.status == EffectStatus::Started;
-        is_open.then(|| kept.info.root.unwrap_or(*owner))
-    }
-
     pub(super) fn export(&self, thread: ThreadId) -> Result<ThreadDump> {
         let mut dump = self.export_one(thread)?;
-        let mut children: Vec<&ThreadInfo> = self
-            .threads
-            .values()
-            .map(|kept| &kept.info)
-            .filter(|info| info.root == Some(thread))
-            .collect();
+        let mut children: Vec<&ThreadInfo> =
+            self.infos().filter(|info| info.root == Some(thread)).collect();
         children.sort_unstable_by(|a, b| (&a.namespace, a.id).cmp(&(&b.namespace, b.id)));
         for child in children {
             dump.children.push(self.export_one(child.id)?);

@@ -60,8 +60,8 @@ impl Steps for MemoryStore {
         self.state.lock().load(thread, at, Some(since))
     }
 
-    fn state_cache(&self) -> Option<&StateCache> {
-        Some(&self.states)
+    fn state_cache(&self) -> &StateCache {
+        &self.states
     }
 
     async fn history(
@@ -92,7 +92,11 @@ impl Steps for MemoryStore {
     }
 
     async fn blob(&self, thread: ThreadId, hash: &[u8; 32]) -> Result<Option<BlobRow>> {
-        self.state.lock().blob(thread, hash)
+        let state = self.state.lock();
+        state.get(thread)?;
+        let mut owners = state.owners(thread).into_iter();
+        let found = owners.find_map(|owner| state.blobs.get(&(owner, *hash)));
+        Ok(found.map(|row| BlobRow::clone(row)))
     }
 }
 
@@ -131,9 +135,7 @@ impl Leases for MemoryStore {
             _ => false,
         };
         let mut found: Vec<&ThreadInfo> = state
-            .threads
-            .values()
-            .map(|kept| &kept.info)
+            .infos()
             .filter(|info| info.root.is_none() && info.graph == wanted.graph)
             .filter(|info| Some(&info.tenant) != wanted.except_tenant.as_ref())
             .filter(|info| is_due(info))

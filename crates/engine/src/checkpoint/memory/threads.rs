@@ -1,9 +1,10 @@
 //! Threads as such: made, forked, listed, shortened and deleted without taking history from their forks.
 
-use std::collections::HashSet;
+use std::collections::{BTreeMap, HashSet};
 
 use async_trait::async_trait;
 
+use super::super::chain::has_step;
 use super::super::{
     BlobRow, Error, NewThread, Result, StepKind, StepRow, ThreadFilter, ThreadInfo, ThreadStatus,
     Threads,
@@ -30,9 +31,7 @@ impl Threads for MemoryStore {
     async fn list(&self, filter: &ThreadFilter) -> Result<Vec<ThreadInfo>> {
         let state = self.state.lock();
         let mut found: Vec<&ThreadInfo> = state
-            .threads
-            .values()
-            .map(|kept| &kept.info)
+            .infos()
             .filter(|info| filter.status.is_none_or(|status| info.overall_status() == status))
             .filter(|info| match filter.root {
                 Some(root) => info.root == Some(root),
@@ -47,15 +46,11 @@ impl Threads for MemoryStore {
 
     async fn count_threads(&self) -> Result<Vec<(ThreadStatus, u64)>> {
         let state = self.state.lock();
-        let mut counts: Vec<(ThreadStatus, u64)> = Vec::new();
-        for info in state.threads.values().map(|kept| &kept.info).filter(|one| one.root.is_none()) {
-            let overall = info.overall_status();
-            match counts.iter_mut().find(|(status, _)| *status == overall) {
-                Some((_, count)) => *count += 1,
-                None => counts.push((overall, 1)),
-            }
+        let mut counts = BTreeMap::new();
+        for info in state.infos().filter(|info| info.root.is_none()) {
+            *counts.entry(info.overall_status()).or_insert(0) += 1;
         }
-        Ok(counts)
+        Ok(counts.into_iter().collect())
     }
 
     async fn delete(&self, thread: ThreadId) -> Result<()> {
@@ -113,12 +108,9 @@ impl State {
     ) -> Result<ThreadInfo> {
         let mut base = 0;
         if let Some((source, at)) = origin {
-            let source_thread = self.get(source)?;
-            let head = source_thread.info.head;
-            base = source_thread.base;
-            if at > head || at < base {
-                return Err(Error::UnknownStep { thread: source, seq: at, head });
-            }
+            let source = self.get(source)?;
+            base = source.base;
+            has_step(&source.info, base, at)?;
         }
         if self.threads.contains_key(&new.id) {
             return Err(Error::ThreadExists(new.id));
@@ -141,9 +133,8 @@ impl State {
     }
 
     fn remove(&mut self, is_doomed: impl Fn(&ThreadInfo) -> bool) {
-        let infos = self.threads.values().map(|kept| &kept.info);
         let doomed: HashSet<ThreadId> =
-            infos.filter(|info| is_doomed(info)).map(|info| info.id).collect();
+            self.infos().filter(|info| is_doomed(info)).map(|info| info.id).collect();
         self.hand_over(&doomed);
         self.threads.retain(|id, _| !doomed.contains(id));
         self.blobs.retain(|(owner, _), _| !doomed.contains(owner));
@@ -170,26 +161,19 @@ impl State {
     /// Transfers to every fork of the deleted threads the rows that it shares, and makes it a fork of their own origin,
     /// if there is one.
     fn hand_over(&mut self, doomed: &HashSet<ThreadId>) {
-        let forks: Vec<(ThreadId, u64)> = self
-            .threads
-            .values()
-            .filter(|kept| !doomed.contains(&kept.info.id))
-            .filter_map(|kept| {
-                let (parent, seq) = kept.info.forked_from?;
-                doomed.contains(&parent).then_some((kept.info.id, seq))
-            })
-            .collect();
+        let fork = |info: &ThreadInfo| {
+            let (parent, seq) = info.forked_from.filter(|_| !doomed.contains(&info.id))?;
+            doomed.contains(&parent).then_some((info.id, seq))
+        };
+        let forks: Vec<(ThreadId, u64)> = self.infos().filter_map(fork).collect();
         for (fork, upto) in forks {
-            let line = self.line(fork, upto);
-            let gone = line.iter().skip(1).take_while(|(kept, _)| doomed.contains(&kept.info.id));
-            let origin = line
-                .iter()
-                .skip(1)
-                .find(|(kept, _)| !doomed.contains(&kept.info.id))
-                .map(|(kept, upto)| (kept.info.id, *upto));
+            let mut gone = self.line(fork, upto).split_off(1);
+            let is_left = |(kept, _): &(&Kept, u64)| !doomed.contains(&kept.info.id);
+            let left = gone.iter().position(is_left).unwrap_or(gone.len());
+            let origin = gone.get(left).map(|(kept, upto)| (kept.info.id, *upto));
+            gone.truncate(left);
             let mut steps = Vec::new();
             let mut snapshots = Vec::new();
-            let gone: Vec<(&Kept, u64)> = gone.map(|(kept, upto)| (*kept, *upto)).collect();
             let texts = self.shared_blobs(fork, gone.iter().copied());
             for (kept, upto) in gone.into_iter().rev() {
                 steps.extend_from_slice(kept.own(0, upto));

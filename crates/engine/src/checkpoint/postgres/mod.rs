@@ -10,25 +10,22 @@ mod together;
 
 use std::{sync::Arc, time::Duration};
 
-use async_trait::async_trait;
-use chrono::{DateTime, Utc};
 use perihelion_database::postgres::{Connections, SILENCE};
 use perihelion_database::{Database, idempotent, migrations, query};
 use sqlx::PgConnection;
 
 use self::commit::{Unnested, bind_blobs, kept};
 use self::together::Shared as _;
-use super::both::decode::{self, run_columns, thread_columns};
-use super::both::leases::{claim_and_begin, ended, explain};
+use super::both::Backend;
+use super::both::decode::{self, thread_columns};
+use super::both::leases::{ended, explain};
 use super::both::steps::line;
-use super::both::{Backend, sum_of_answer};
 use super::limits::{big, text};
 use super::{
-    Archive, Begun, BlobRow, Claim, Commit, Encoded, EventRow, Fence, Loaded, Outbox, PendingRow,
-    Result, RunEnd, RunRow, StateCache, Store, checksum,
+    Archive, BlobRow, Commit, EventRow, Fence, Loaded, PendingRow, Result, RunEnd, StateCache,
+    checksum,
 };
-use crate::clock::{self, Clock};
-use crate::ids::{InterruptId, RunId, ThreadId};
+use crate::ids::{RunId, ThreadId};
 
 /// A store in a Postgres database, shared by any number of processes.
 pub struct PostgresStore {
@@ -99,16 +96,6 @@ impl Backend for PostgresStore {
         self.archive.as_ref()
     }
 
-    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
-        let begin =
-            query(BEGIN_RUN).bind(fence.thread.0).bind(big(fence.token)).bind(run.0).bind(exports);
-        match self.database.fetch_short(&begin).await? {
-            Some(run) => decode::run(&run),
-            // The token was stale and is not now: it can only have been made by a later claim.
-            None => Err(explain(&self.database, fence).await?.fenced(fence)),
-        }
-    }
-
     async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
         let release = query(END_RUN)
             .binds((fence.thread.0, big(fence.token), run.0, end.thread.as_str()))
@@ -157,56 +144,9 @@ impl Backend for PostgresStore {
         decode::loaded(thread, at, after, &self.database.fetch_all(&rows).await?)
     }
 
-    /// Not repeated after a broken connection: a second answer would look like the answer of another client.
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool> {
-        let answer = query(ANSWER)
-            .binds((&interrupt.0.as_bytes()[..], answer.codec as i16, &answer.bytes[..]))
-            .bind(&sum_of_answer(interrupt, answer)[..]);
-        let answered = self.database.execute_returning(&answer).await?;
-        Ok(answered.map_or(Ok(0), |row| row.get::<i64>(0))? == 1)
-    }
-
     async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<()> {
         let append = together::Append { fence, batch: batch.clone() };
         together::write(self, &self.appends, &append).await
-    }
-}
-
-#[async_trait]
-impl Store for PostgresStore {
-    async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
-        claim_and_begin(self, claim, exports).await
-    }
-
-    fn outbox(&self) -> Option<&dyn Outbox> {
-        Some(self)
-    }
-
-    async fn now(&self) -> Result<DateTime<Utc>> {
-        let now = query("SELECT now() AS now");
-        Ok(self
-            .database
-            .fetch_short(&now)
-            .await?
-            .map_or_else(|| Ok(clock::now()), |row| row.get("now"))?)
-    }
-
-    fn clock(&self, given: DateTime<Utc>) -> Clock {
-        Clock::set_by(given)
-    }
-
-    fn describe(&self) -> String {
-        self.database.shown().to_owned()
-    }
-
-    /// A delta up to this size stays whole in its row (see the migration), where compressing it would cost
-    /// a commit more time than the bytes are worth.
-    fn compress_above(&self) -> usize {
-        3800
-    }
-
-    async fn close(&self) {
-        self.database.close().await;
     }
 }
 
@@ -216,24 +156,6 @@ macro_rules! no_thread {
         "NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL, NULL"
     };
 }
-
-const BEGIN_RUN: &str = concat!(
-    "WITH leased AS (
-        UPDATE thread SET status = 'busy', updated_at = now(), runs = runs +
-            (NOT EXISTS (SELECT FROM run WHERE thread_id = $1 AND run.id = $3))::integer
-        WHERE id = $1 AND fence = $2
-        RETURNING id, runs
-     ), pending_export AS (
-        INSERT INTO trace_debt (thread_id, from_run, to_run)
-        SELECT id, runs, runs FROM leased WHERE $4
-        ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run
-     )
-     INSERT INTO run (thread_id, id, number, status)
-     SELECT id, $3, runs, 'running' FROM leased
-     ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL, finish_reason = NULL
-     RETURNING ",
-    run_columns!()
-);
 
 const END_RUN: &str = "WITH leased AS (
         UPDATE thread SET owner = NULL, lease_until = NULL, updated_at = now(), error = $5,
@@ -293,23 +215,3 @@ const LOAD: &str = concat!(
     " FROM pending p JOIN thread t ON t.id = p.thread_id
      WHERE t.id = $1 AND p.step = t.head + 1 AND t.head <= $2"
 );
-
-/// Locks the row of the thread at the top first, in the order of all other writes.
-const ANSWER: &str = "WITH top AS (
-        SELECT t.id, t.status FROM effect e JOIN thread asking ON asking.id = e.thread_id
-            JOIN thread t ON t.id = coalesce(asking.root_id, asking.id)
-        WHERE e.kind = 'interrupt' AND e.key = $1 FOR NO KEY UPDATE OF t
-     ), answered AS (
-        UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3, outcome_sum = $4,
-            ended_at = now()
-        FROM top
-        WHERE effect.kind = 'interrupt' AND effect.key = $1 AND effect.status = 'started'
-        RETURNING top.id
-     ), woken AS (
-        UPDATE thread SET woken = thread.status = 'busy', updated_at = now(),
-            status = CASE thread.status WHEN 'interrupted' THEN 'queued' ELSE thread.status END
-        FROM answered
-        WHERE thread.id = answered.id AND thread.status IN ('interrupted', 'busy')
-        RETURNING thread.id, thread.status
-     )
-     SELECT (SELECT count(*) FROM answered), (SELECT count(wake_thread(id)) FROM woken WHERE status = 'queued')";

@@ -77,7 +77,7 @@ impl Keyring {
         &self.keys
     }
 
-    /// Returns the key that writes; [`Keyring::new`] saw to it that there is one.
+    /// Returns the key that encrypts new values; [`Keyring::new`] ensures that there is one.
     pub(super) fn first(&self) -> &Key {
         &self.keys[0]
     }
@@ -121,15 +121,10 @@ impl Key {
         blinded
     }
 
-    pub(super) fn blind_text(&self, owner: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
+    /// Returns the stored form of the hash of a `step` or a `text` of a thread.
+    pub(super) fn blind_hash(&self, what: &str, owner: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
-        hasher.update(b"text").update(owner.0.as_bytes()).update(hash);
-        *hasher.finalize().as_bytes()
-    }
-
-    pub(super) fn blind_hash(&self, thread: ThreadId, hash: &[u8; 32]) -> [u8; 32] {
-        let mut hasher = blake3::Hasher::new_keyed(&self.blinding);
-        hasher.update(b"step").update(thread.0.as_bytes()).update(hash);
+        hasher.update(what.as_bytes()).update(owner.0.as_bytes()).update(hash);
         *hasher.finalize().as_bytes()
     }
 }

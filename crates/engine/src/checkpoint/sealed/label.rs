@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Error, Result, ThreadInfo, hex};
+use super::super::{Error, Result, ThreadInfo};
 use super::keyring::Keyring;
 use super::seal::{SealContext, key_name, open, seal};
 use crate::ids::ThreadId;
@@ -64,16 +64,12 @@ pub(super) fn open_info(keys: &Keyring, mut info: ThreadInfo) -> ThreadInfo {
         Ok(None) => info.title,
         Err(_) => info.title.as_deref().map(unreadable),
     };
-    info.error = info.error.map(|text| {
-        if text.starts_with(MARK) {
-            match open_text(keys, info.id, "error", &text) {
-                Ok(plain) => String::from_utf8_lossy(&plain).into_owned(),
-                Err(_) => unreadable(&text),
-            }
-        } else {
-            text
-        }
-    });
+    if let Some(text) = info.error.as_mut().filter(|text| text.starts_with(MARK)) {
+        *text = match open_text(keys, info.id, "error", text) {
+            Ok(plain) => String::from_utf8_lossy(&plain).into_owned(),
+            Err(_) => unreadable(text),
+        };
+    }
     info
 }
 
@@ -82,24 +78,28 @@ pub(in super::super) fn shown(text: &str) -> Cow<'_, str> {
     if text.starts_with(MARK) { Cow::Owned(unreadable(text)) } else { Cow::Borrowed(text) }
 }
 
+/// Returns the name of the key of an encrypted title.
 pub(super) fn key_of(stored: &ThreadInfo) -> Option<String> {
-    let digits = stored.title.as_deref()?.strip_prefix(MARK)?;
-    Some(hex::from_hex(digits).map_or_else(|_| "(unknown)".to_owned(), |it| key_name(&it)))
+    stored.title.as_deref().filter(|text| text.starts_with(MARK)).map(key_of_text)
 }
 
 fn unreadable(text: &str) -> String {
+    format!("(encrypted with the key {})", key_of_text(text))
+}
+
+fn key_of_text(text: &str) -> String {
     let digits = text.strip_prefix(MARK).unwrap_or_default();
-    let key = hex::from_hex(digits).map_or_else(|_| "(unknown)".to_owned(), |it| key_name(&it));
-    format!("(encrypted with the key {key})")
+    key_name(&hex::decode(digits).unwrap_or_default())
 }
 
 fn seal_text(keys: &Keyring, thread: ThreadId, kind: &str, plain: Vec<u8>) -> Result<String> {
     let sealed = seal(keys, *thread.0.as_bytes(), &SealContext::new(kind, &[]), plain)?;
-    Ok(format!("{MARK}{}", hex::to_hex(&sealed)))
+    Ok(format!("{MARK}{}", hex::encode(&sealed)))
 }
 
 fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result<Vec<u8>> {
-    let sealed = hex::from_hex(text.strip_prefix(MARK).unwrap_or_default())?;
+    let digits = text.strip_prefix(MARK).unwrap_or_default();
+    let sealed = hex::decode(digits).map_err(Error::damaged)?;
     let place = SealContext::new(kind, &[]);
     let (plain, owner) = open(keys, &place, &sealed, thread, || format!("the {kind}"))?;
     if owner == *thread.0.as_bytes() {

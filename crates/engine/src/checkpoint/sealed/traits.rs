@@ -19,6 +19,7 @@ use super::super::{
 use super::SealedStore;
 use super::keyring::Keyring;
 use super::label::{Label, key_of, open_info, read_label, seal_error, seal_label};
+use super::values::Values;
 use crate::ids::{InterruptId, RunId, ThreadId};
 
 #[async_trait]
@@ -118,8 +119,8 @@ impl Steps for SealedStore {
         self.open_loaded(self.inner.load_since(thread, since, at).await?).await
     }
 
-    fn state_cache(&self) -> Option<&StateCache> {
-        Some(&self.states)
+    fn state_cache(&self) -> &StateCache {
+        &self.states
     }
 
     async fn history(
@@ -129,7 +130,7 @@ impl Steps for SealedStore {
         limit: u32,
     ) -> Result<Vec<StepRow>> {
         let rows = self.inner.history(thread, before, limit.saturating_add(1)).await?;
-        verified(thread, self.open_steps(thread, rows).await?, limit)
+        verified(thread, self.open_each(thread, rows, Values::open_step).await?, limit)
     }
 
     async fn put_snapshot(&self, thread: ThreadId, snapshot: &SnapshotRow) -> Result<()> {
@@ -173,12 +174,12 @@ impl Effects for SealedStore {
 
     async fn effects(&self, thread: ThreadId, step: Option<u64>) -> Result<Vec<EffectRow>> {
         let rows = self.inner.effects(thread, step).await?;
-        self.open_effects(thread, rows).await
+        self.open_each(thread, rows, Values::open_effect).await
     }
 
     async fn effects_from(&self, thread: ThreadId, step: u64) -> Result<Vec<EffectRow>> {
         let rows = self.inner.effects_from(thread, step).await?;
-        self.open_effects(thread, rows).await
+        self.open_each(thread, rows, Values::open_effect).await
     }
 }
 

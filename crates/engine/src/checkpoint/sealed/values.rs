@@ -72,23 +72,24 @@ impl Values<'_> {
 
     pub(super) fn seal_step(self, row: &StepRow) -> Result<StepRow> {
         let delta = self.seal(&step_place("delta", row), &row.delta)?;
-        // The hash would betray a guessed content, so what stands in its column is a blinded one.
+        // The hash would confirm a guessed content, so its column has a blinded hash.
         let frontier = [&row.hash[..], &row.frontier].concat();
         let frontier = seal(self.keys, self.owner(), &step_place("frontier", row), frontier)?;
-        let hash = self.keys.first().blind_hash(self.thread, &row.hash);
+        let hash = self.keys.first().blind_hash("step", self.thread, &row.hash);
         Ok(StepRow { delta, frontier, hash, ..row.clone() })
     }
 
-    pub(super) fn open_step(self, row: StepRow) -> Result<(StepRow, Owner)> {
+    pub(super) fn open_step(self, row: StepRow) -> Result<(StepRow, u64, Owner)> {
         let what = || format!("step {}", row.seq);
         let (delta, owner) = self.open(&step_place("delta", &row), &row.delta, what)?;
-        let Some(is) = owner else { return Ok((row, None)) };
+        let seq = row.seq;
+        let Some(is) = owner else { return Ok((row, seq, None)) };
         let place = step_place("frontier", &row);
         let (frontier, same) = open(self.keys, &place, &row.frontier, self.thread, what)?;
         let parts = frontier.split_first_chunk::<32>().filter(|_| same == is);
         let (hash, frontier) = parts.ok_or_else(|| self.forged(what()))?;
         let frontier = frontier.to_vec();
-        Ok((StepRow { delta, frontier, hash: *hash, ..row }, owner))
+        Ok((StepRow { delta, frontier, hash: *hash, ..row }, seq, owner))
     }
 
     pub(super) fn seal_snapshot(self, row: &SnapshotRow) -> Result<SnapshotRow> {
@@ -98,23 +99,24 @@ impl Values<'_> {
         Ok(SnapshotRow { state, blobs, ..*row })
     }
 
-    pub(super) fn open_snapshot(self, row: SnapshotRow) -> Result<(SnapshotRow, Owner)> {
+    pub(super) fn open_snapshot(self, row: SnapshotRow) -> Result<(SnapshotRow, u64, Owner)> {
         let what = || format!("the snapshot of step {}", row.seq);
         let (state, owner) = self.open(&snapshot_place("snapshot", &row), &row.state, what)?;
+        let seq = row.seq;
         if owner.is_none() {
-            return Ok((row, None));
+            return Ok((row, seq, None));
         }
         let open_names = |names| self.open(&snapshot_place("texts", &row), names, what);
         let blobs = match row.blobs.as_ref().map(open_names).transpose()? {
             Some((_, same)) if same != owner => return Err(self.forged(what())),
             names => names.map(|(names, _)| names),
         };
-        Ok((SnapshotRow { state, blobs, ..row }, owner))
+        Ok((SnapshotRow { state, blobs, ..row }, seq, owner))
     }
 
-    /// Encrypts a text under a name that does not betray it; it is the owner's whom its row names.
+    /// Encrypts a text, as the owner that its row names, under a name that does not reveal it.
     fn seal_blob(self, row: &BlobRow) -> Result<BlobRow> {
-        let hash = self.keys.first().blind_text(row.owner, &row.hash);
+        let hash = self.keys.first().blind_hash("text", row.owner, &row.hash);
         let of_owner = Self { thread: row.owner, ..self };
         let body = of_owner.seal(&SealContext::new("text", &[&hash]), &row.body)?;
         Ok(BlobRow { hash, body, ..*row })
@@ -139,10 +141,10 @@ impl Values<'_> {
         Ok(PendingRow { body: self.seal(&pending_place(row), &row.body)?, ..*row })
     }
 
-    pub(super) fn open_pending(self, row: PendingRow) -> Result<(PendingRow, Owner)> {
+    pub(super) fn open_pending(self, row: PendingRow) -> Result<(PendingRow, u64, Owner)> {
         let what = || format!("a pending write of step {}", row.step);
         let (body, owner) = self.open(&pending_place(&row), &row.body, what)?;
-        Ok((PendingRow { body, ..row }, owner))
+        Ok((PendingRow { body, ..row }, row.step, owner))
     }
 
     pub(super) fn seal_event(self, row: &EventRow) -> Result<EventRow> {
@@ -198,8 +200,8 @@ impl Values<'_> {
         Ok((read_body(&body)?, key))
     }
 
-    /// Returns the effect, and whether its request was encrypted.
-    pub(super) fn open_effect(self, mut row: EffectRow) -> Result<(EffectRow, Owner)> {
+    /// Returns the effect, its step, and whether its request was encrypted.
+    pub(super) fn open_effect(self, mut row: EffectRow) -> Result<(EffectRow, u64, Owner)> {
         let mut is_sealed = None;
         if row.request.codec == Codec::Sealed {
             let EffectRow { step, task, kind, ref name, ref key, .. } = row;
@@ -217,7 +219,8 @@ impl Values<'_> {
             }
             row.outcome = Some(outcome);
         }
-        Ok((row, is_sealed))
+        let step = row.step;
+        Ok((row, step, is_sealed))
     }
 
     pub(super) fn open_question(self, row: OpenInterrupt) -> Result<OpenInterrupt> {

@@ -1,8 +1,6 @@
-//! Rows in number, and whole threads: opened with a look at whose each value is.
+//! Lists of rows and whole threads: decrypted, with a check of the owner of each value.
 
-use super::super::{
-    BlobRow, EffectRow, Error, Loaded, PendingRow, Result, SnapshotRow, StepRow, ThreadDump,
-};
+use super::super::{BlobRow, Error, Loaded, Result, SnapshotRow, ThreadDump};
 use super::SealedStore;
 use super::label::{Label, open_info, read_label, seal_error, seal_label};
 use super::values::{Owner, Values};
@@ -34,64 +32,33 @@ impl SealedStore {
         let thread = loaded.info.id;
         Ok(Loaded {
             snapshot: self.open_snapshot(thread, loaded.snapshot).await?,
-            steps: self.open_steps(thread, loaded.steps).await?,
-            pending: self.open_pending(thread, loaded.pending).await?,
+            steps: self.open_each(thread, loaded.steps, Values::open_step).await?,
+            pending: self.open_each(thread, loaded.pending, Values::open_pending).await?,
             info: open_info(&self.keys, loaded.info),
         })
     }
 
-    pub(super) async fn open_steps(
-        &self,
-        thread: ThreadId,
-        rows: Vec<StepRow>,
-    ) -> Result<Vec<StepRow>> {
-        self.open_each(thread, rows, Values::open_step, |row| row.seq).await
-    }
-
-    pub(super) async fn open_snapshot(
+    async fn open_snapshot(
         &self,
         thread: ThreadId,
         row: Option<SnapshotRow>,
     ) -> Result<Option<SnapshotRow>> {
-        Ok(self.open_snapshots(thread, row.into_iter().collect()).await?.pop())
+        let rows = row.into_iter().collect();
+        Ok(self.open_each(thread, rows, Values::open_snapshot).await?.pop())
     }
 
-    async fn open_snapshots(
-        &self,
-        thread: ThreadId,
-        rows: Vec<SnapshotRow>,
-    ) -> Result<Vec<SnapshotRow>> {
-        self.open_each(thread, rows, Values::open_snapshot, |row| row.seq).await
-    }
-
-    pub(super) async fn open_pending(
-        &self,
-        thread: ThreadId,
-        rows: Vec<PendingRow>,
-    ) -> Result<Vec<PendingRow>> {
-        self.open_each(thread, rows, Values::open_pending, |row| row.step).await
-    }
-
-    pub(super) async fn open_effects(
-        &self,
-        thread: ThreadId,
-        rows: Vec<EffectRow>,
-    ) -> Result<Vec<EffectRow>> {
-        self.open_each(thread, rows, Values::open_effect, |row| row.step).await
-    }
-
-    async fn open_each<'k, T>(
+    /// Decrypts rows of a thread, and checks the owners of their values.
+    pub(super) async fn open_each<'k, T>(
         &'k self,
         thread: ThreadId,
         rows: Vec<T>,
-        open: impl Fn(Values<'k>, T) -> Result<(T, Owner)>,
-        seq: impl Fn(&T) -> u64,
+        open: impl Fn(Values<'k>, T) -> Result<(T, u64, Owner)>,
     ) -> Result<Vec<T>> {
         let mut opened = Vec::with_capacity(rows.len());
         let mut owners = Vec::new();
         for row in rows {
-            let (row, owner) = open(self.of(thread), row)?;
-            owners.push((seq(&row), owner));
+            let (row, seq, owner) = open(self.of(thread), row)?;
+            owners.push((seq, owner));
             opened.push(row);
         }
         self.admit(thread, &owners).await?;
@@ -132,7 +99,8 @@ impl SealedStore {
         hash: &[u8; 32],
     ) -> Result<Option<BlobRow>> {
         for key in self.keys.keys() {
-            if let Some(row) = self.inner.blob(thread, &key.blind_text(owner, hash)).await? {
+            if let Some(row) = self.inner.blob(thread, &key.blind_hash("text", owner, hash)).await?
+            {
                 return Ok(Some(row));
             }
         }
@@ -142,10 +110,10 @@ impl SealedStore {
     pub(super) async fn open_dump(&self, mut dump: ThreadDump) -> Result<ThreadDump> {
         let thread = dump.info.id;
         dump.snapshot = self.open_snapshot(thread, dump.snapshot).await?;
-        dump.returned = self.open_snapshots(thread, dump.returned).await?;
-        dump.steps = self.open_steps(thread, dump.steps).await?;
-        dump.pending = self.open_pending(thread, dump.pending).await?;
-        dump.effects = self.open_effects(thread, dump.effects).await?;
+        dump.returned = self.open_each(thread, dump.returned, Values::open_snapshot).await?;
+        dump.steps = self.open_each(thread, dump.steps, Values::open_step).await?;
+        dump.pending = self.open_each(thread, dump.pending, Values::open_pending).await?;
+        dump.effects = self.open_each(thread, dump.effects, Values::open_effect).await?;
         let texts = std::mem::take(&mut dump.blobs).into_iter();
         let texts = texts.map(|row| self.of(thread).open_blob(row));
         dump.blobs = texts.collect::<Result<_, _>>()?;

@@ -7,22 +7,21 @@
 
 use std::sync::Arc;
 
-use async_trait::async_trait;
 use perihelion_database::address::path_of;
 use perihelion_database::sqlite::{Deleted, File, code};
 use perihelion_database::{self as database, Database, Query, migrations, query};
 use sqlx::SqliteConnection;
 
-use super::both::decode::{self, run_columns, snapshot_columns, step_columns, thread_columns};
-use super::both::leases::{claim_and_begin, explain};
+use super::both::decode::{self, snapshot_columns, step_columns, thread_columns};
+use super::both::leases::explain;
 use super::both::steps::{line, saving};
-use super::both::{Backend, now, sum_of_answer, why_not_appended};
+use super::both::{Backend, now, why_not_appended};
 use super::limits::{big, text};
 use super::{
-    Archive, Begun, BlobRow, Claim, Commit, Encoded, Error, EventRow, Fence, Loaded, Outbox,
-    PendingRow, Result, RunEnd, RunRow, StateCache, Store,
+    Archive, BlobRow, Commit, Error, EventRow, Fence, Loaded, PendingRow, Result, RunEnd,
+    StateCache,
 };
-use crate::ids::{InterruptId, RunId, ThreadId};
+use crate::ids::{RunId, ThreadId};
 
 /// A store in one SQLite file, shared by the processes of one machine.
 pub struct SqliteStore {
@@ -104,15 +103,6 @@ impl Backend for SqliteStore {
         self.archive.as_ref()
     }
 
-    async fn begin_run(&self, fence: Fence, run: RunId, exports: bool) -> Result<RunRow> {
-        let begin = query(BEGIN_RUN).several();
-        let begin = begin.binds((fence.thread.0, run.0, now(), big(fence.token), exports));
-        match self.database.execute_returning(&begin).await? {
-            Some(run) => decode::run(&run),
-            None => Err(explain(&self.database, fence).await?.fenced(fence)),
-        }
-    }
-
     async fn end_run(&self, fence: Fence, run: RunId, end: RunEnd<'_>) -> Result<()> {
         let release = query(END_RUN)
             .several()
@@ -150,24 +140,6 @@ impl Backend for SqliteStore {
         decode::loaded(thread, at, after, &rows)
     }
 
-    async fn answer(&self, interrupt: InterruptId, answer: &Encoded) -> Result<bool> {
-        let mut transaction = self.database.begin().await?;
-        let answered = async {
-            let key = interrupt.0.as_bytes();
-            let now = now();
-            let sum = sum_of_answer(interrupt, answer);
-            let set =
-                query(ANSWER).bind(&key[..]).bind(answer.codec as i16).bind(&answer.bytes[..]);
-            if transaction.execute(&set.bind(now).bind(&sum[..])).await? == 0 {
-                return Ok(false);
-            }
-            transaction.execute(&query(WAKE).bind(&key[..]).bind(now)).await?;
-            Ok::<_, Error>(true)
-        };
-        let answered = answered.await;
-        transaction.settle(answered).await
-    }
-
     async fn append_events(&self, fence: Fence, batch: &EventRow) -> Result<()> {
         let append = query(APPEND)
             .binds((fence.thread.0, big(fence.token), big(batch.first), batch.count as i32))
@@ -179,39 +151,6 @@ impl Backend for SqliteStore {
         }
     }
 }
-
-#[async_trait]
-impl Store for SqliteStore {
-    async fn claim_and_begin(&self, claim: Claim<'_>, exports: bool) -> Result<Begun> {
-        claim_and_begin(self, claim, exports).await
-    }
-
-    fn outbox(&self) -> Option<&dyn Outbox> {
-        Some(self)
-    }
-
-    fn describe(&self) -> String {
-        self.database.shown().to_owned()
-    }
-
-    async fn close(&self) {
-        self.database.close().await;
-    }
-}
-
-const BEGIN_RUN: &str = concat!(
-    "UPDATE thread SET status = 'busy', updated_at = $3, runs = runs +
-        NOT EXISTS (SELECT 1 FROM run WHERE thread_id = $1 AND run.id = $2)
-     WHERE id = $1 AND fence = $4;
-     INSERT INTO trace_debt (thread_id, from_run, to_run, since)
-     SELECT id, runs, runs, $3 FROM thread WHERE id = $1 AND fence = $4 AND $5
-     ON CONFLICT (thread_id) DO UPDATE SET to_run = excluded.to_run;
-     INSERT INTO run (thread_id, id, number, status, started_at)
-     SELECT id, $2, runs, 'running', $3 FROM thread WHERE id = $1 AND fence = $4
-     ON CONFLICT (thread_id, id) DO UPDATE SET status = 'running', ended_at = NULL, finish_reason = NULL
-     RETURNING ",
-    run_columns!()
-);
 
 const END_RUN: &str = "UPDATE thread SET
         status = CASE WHEN $2 = 'interrupted' AND woken THEN 'queued' ELSE $2 END, error = $3, owner = NULL, lease_until = NULL,
@@ -264,18 +203,6 @@ const LOAD: &str = concat!(
      WHERE t.id = $1 AND t.head <= $2 AND p.thread_id = t.id AND p.step = t.head + 1;
      COMMIT"
 );
-
-const ANSWER: &str = "UPDATE effect SET status = 'done', outcome_codec = $2, outcome = $3,
-        ended_at = $4, outcome_sum = $5
-     WHERE kind = 'interrupt' AND key = $1 AND status = 'started'";
-
-/// Queues the thread at the top, or marks it for the end of its run.
-const WAKE: &str = "UPDATE thread SET woken = status = 'busy', updated_at = $2,
-        status = CASE status WHEN 'interrupted' THEN 'queued' ELSE status END
-     WHERE status IN ('interrupted', 'busy') AND id = (
-        SELECT coalesce(asking.root_id, asking.id)
-        FROM effect e JOIN thread asking ON asking.id = e.thread_id
-        WHERE e.kind = 'interrupt' AND e.key = $1)";
 
 /// One statement, so that statements of several threads share a flush. A trigger moves the thread's count of events.
 const APPEND: &str = "INSERT INTO event (thread_id, first_id, events, step, run, codec, body, at)

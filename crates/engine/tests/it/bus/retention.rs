@@ -3,13 +3,16 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use perihelion_engine::checkpoint::{self, Fence, RunEnd, Store, ThreadStatus};
+use perihelion_engine::checkpoint::{
+    self, EventRow, Fence, RunEnd, RunStatus, Store, ThreadStatus,
+};
 use perihelion_engine::runner::RunOptions;
+use serde_json::json;
 
 use super::{DAY, all, steps};
 use crate::runner::world::*;
 use crate::store_suite::stores;
-use crate::store_suite::writer::Writer;
+use crate::store_suite::writer::{Writer, encoded};
 use perihelion_test_database::postgres::server;
 
 #[tokio::test]
@@ -44,7 +47,7 @@ async fn check(store: &Arc<dyn Store>) {
     assert_eq!(store.info(thread).await.unwrap().status, ThreadStatus::Busy);
     assert_eq!(store.prune_events(Duration::ZERO, 100).await.unwrap(), 0);
     store.begin_run(Fence::new(thread, busy.fence), busy.run, false).await.unwrap();
-    let run = checkpoint::RunStatus::Done;
+    let run = RunStatus::Done;
     let status = ThreadStatus::Idle;
     store
         .end_run(Fence::new(thread, busy.fence), busy.run, RunEnd::new(run, status))
@@ -58,4 +61,27 @@ async fn check(store: &Arc<dyn Store>) {
     let later = all(&bus, thread).await;
     assert_eq!(later[0].id, events.last().unwrap().id + 1, "no id is given twice");
     assert_eq!((steps(&events), steps(&later)), (vec![1, 2], vec![3, 4]));
+    all_old_events_are_dropped(store).await;
+}
+
+/// A busy service writes more batches in a minute than one statement drops.
+async fn all_old_events_are_dropped(store: &Arc<dyn Store>) {
+    let writer = Writer::new(store).await;
+    let fence = Fence::new(writer.thread, writer.fence);
+    let run = store.begin_run(fence, writer.run, false).await.unwrap().id;
+    let body = encoded(&json!([{}]));
+    let at = chrono::DateTime::UNIX_EPOCH;
+    for first in 1..=1_001 {
+        let batch = EventRow { first, count: 1, run, step: 0, body: body.clone(), at };
+        store.append_events(fence, &batch).await.unwrap();
+    }
+    let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
+    store.end_run(fence, run, end).await.unwrap();
+    perihelion::bus::open("memory:", Arc::clone(store), Duration::ZERO).prune().await;
+    let dropping = async {
+        while !store.events_after(writer.thread, 0, 1).await.unwrap().is_empty() {
+            perihelion::clock::sleep(Duration::from_millis(10)).await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), dropping).await.unwrap();
 }

@@ -10,7 +10,11 @@ use serde_json::json;
 use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
 
-on_every_store!(notes_are_written_with_the_next_effect_or_at_the_end, a_subgraph_finds_notes_kept);
+on_every_store!(
+    notes_are_written_with_the_next_effect_or_at_the_end,
+    a_subgraph_finds_notes_kept,
+    any_number_of_notes_is_written
+);
 
 /// Returns the kinds of what is recorded of a thread, in order.
 async fn kinds(store: &Arc<dyn Store>, thread: ThreadId) -> Vec<&'static str> {
@@ -108,4 +112,22 @@ async fn a_subgraph_finds_notes_kept(on: &Fixture) {
         outcome.state.last, "clock",
         "the subgraph is begun after what its parent drew is kept"
     );
+}
+
+/// The databases take only some thousands of values in one statement.
+async fn any_number_of_notes_is_written(on: &Fixture) {
+    const NOTES: usize = 4_200;
+    let world = World::default();
+    let node = node_fn(|ctx: Context<Story>| async move {
+        for _ in 0..NOTES {
+            ctx.note_time().await?;
+        }
+        Ok(say("noted"))
+    });
+    let graph = graph(|graph| graph.node("a", node).entry("a"));
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    let outcome = start(&runner, thread).await;
+    assert_eq!(outcome.state.last, "noted");
+    assert_eq!(kinds(&on.store, thread).await.len(), NOTES);
 }

@@ -306,8 +306,8 @@ impl Steps for Watched {
         self.seen(thread, self.truth.load_since(thread, since, at)).await
     }
 
-    fn state_cache(&self) -> Option<&StateCache> {
-        Some(&self.states)
+    fn state_cache(&self) -> &StateCache {
+        &self.states
     }
 
     async fn history(
