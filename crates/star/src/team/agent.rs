@@ -8,7 +8,7 @@ use super::design::{MAX_DEPTH, Team, TeamDesign};
 use super::outcome::{nobody, opening_of, report_of, too_deep};
 use crate::{
     Agent, AgentCard, Assignment, GraphState, Kinds, Report, Result, Roster, ServerAgent,
-    StarParts, breaker, question, remaining, report::reported, roster::RecordedAgents, seen, star,
+    StarParts, question, remaining, report::reported, roster::RecordedAgents, seen, star,
 };
 use perihelion_engine::graph::{Context, Limits, Node, NodeEntry, NodeError, NodeOutput};
 use perihelion_engine::runner::Subgraph;

@@ -77,10 +77,10 @@ async fn all_old_events_are_dropped(store: &Arc<dyn Store>) {
     }
     let end = RunEnd::new(RunStatus::Done, ThreadStatus::Idle);
     store.end_run(fence, run, end).await.unwrap();
-    perihelion::bus::open("memory:", Arc::clone(store), Duration::ZERO).prune().await;
+    perihelion_engine::bus::open("memory:", Arc::clone(store), Duration::ZERO).prune().await;
     let dropping = async {
         while !store.events_after(writer.thread, 0, 1).await.unwrap().is_empty() {
-            perihelion::clock::sleep(Duration::from_millis(10)).await;
+            perihelion_engine::clock::sleep(Duration::from_millis(10)).await;
         }
     };
     tokio::time::timeout(Duration::from_secs(30), dropping).await.unwrap();
