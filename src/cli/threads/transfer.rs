@@ -52,6 +52,9 @@ pub(super) async fn export(
             let data = threads.data_set(&rows, thread).await;
             rows.close().await;
             text.extend(data?.into_bytes());
+            if text.is_empty() {
+                output::note("no rated answers; rate answers in the web UI, or pass a thread");
+            }
             output::count(text.split(|byte| *byte == b'\n').count() as u64 - 1, "case")
         }
     };
