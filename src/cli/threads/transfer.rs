@@ -52,7 +52,7 @@ pub(super) async fn export(
             let data = threads.data_set(&rows, thread).await;
             rows.close().await;
             text.extend(data?.into_bytes());
-            if text.is_empty() {
+            if text.is_empty() && thread.is_none() {
                 output::note("no rated answers; rate answers in the web UI, or pass a thread");
             }
             output::count(text.split(|byte| *byte == b'\n').count() as u64 - 1, "case")
