@@ -135,6 +135,7 @@ fn key_line(key: &ApiKey, now: DateTime<Utc>) -> String {
     let status = match (key.revoked_at, key.expires_at) {
         (Some(at), _) => format!("revoked {}", day(at)),
         (None, Some(end)) if end <= now => format!("expired {}", day(end)),
+        _ if key.user_disabled => "user disabled".to_owned(),
         (None, Some(end)) => format!("until {}", day(end)),
         (None, None) => "active".to_owned(),
     };

@@ -207,6 +207,8 @@ async fn rated_answers_become_a_data_set() {
             shelf.perihelion(&["run", "What is the answer?", "--thread", thread, "-q"]).await;
         }
         shelf.perihelion(&["run", "And why?", "--thread", "rated", "-q"]).await;
+        let none = shelf.perihelion(&["threads", "export", "--data"]).await;
+        assert!(words(&none).contains("no rated answers"), "{}", words(&none));
         let kept = rows(&shelf).await;
         let feedback = json!({ "feedback": {
             "1": { "score": 1, "labels": ["sums"], "note": "short" }, "2": { "score": -1 },

@@ -43,6 +43,9 @@ pub struct ApiKey {
     pub created_at: DateTime<Utc>,
     pub expires_at: Option<DateTime<Utc>>,
     pub revoked_at: Option<DateTime<Utc>>,
+    /// Whether the user is disabled, so that the key is rejected.
+    #[serde(skip)]
+    pub user_disabled: bool,
 }
 
 #[derive(Clone, Debug)]
@@ -62,6 +65,7 @@ fn read(row: &Row) -> Result<ApiKey> {
         expires_at: row.get(6)?,
         revoked_at: row.get(7)?,
         made_by: row.get(8)?,
+        user_disabled: row.get(9)?,
     })
 }
 
@@ -210,6 +214,7 @@ impl Change<'_> {
             created_at: self.now,
             expires_at: new.expires_at,
             revoked_at: None,
+            user_disabled: false,
         };
         let insert = query(
             "INSERT INTO api_key (id, tenant, name, person, scopes, token, created_at, expires_at, made_by) \

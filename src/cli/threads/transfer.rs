@@ -45,6 +45,9 @@ pub(super) async fn export(on: &Context<'_>, args: &ExportArgs) -> Result<()> {
             let data = on.threads.data_set(&rows, thread).await;
             rows.close().await;
             text.extend(data?.into_bytes());
+            if text.is_empty() && thread.is_none() {
+                output::note("no rated answers; rate answers in the web UI, or pass a thread");
+            }
             output::count(text.split(|byte| *byte == b'\n').count() as u64 - 1, "case")
         }
     };

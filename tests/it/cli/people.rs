@@ -55,6 +55,9 @@ async fn the_password_of_a_user_is_read_from_standard_input() {
     }
     world.run(&["users", "disable", "Ada"]).await.code(0);
     world.run(&["users", "list"]).await.code(0).says("no users yet");
+    let listed = world.run(&["keys", "list"]).await.code(0);
+    let line = |name: &str| listed.stdout.lines().find(|line| line.starts_with(name)).unwrap();
+    assert!(line("laptop").contains("user disabled") && line("other").contains("active"));
 }
 
 /// S3.09

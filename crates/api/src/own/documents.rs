@@ -140,7 +140,7 @@ pub(super) async fn page(
     };
     let found = kept.documents().await?.page(&id, at).await.map_err(without_document)?;
     let page = found.ok_or_else(|| {
-        Refusal::missing("this document has no pages; read a range with ?start=…&end=…")
+        Refusal::missing("this document has no pages; request /v1/documents/ID?start=…&end=…")
     })?;
     Ok(Json(json!(page)))
 }
