@@ -1,6 +1,6 @@
-//! Runs of all threads, found by what is stored next to them, a page at a time.
+//! Searches the runs of all threads by the data stored with them, a page at a time.
 //!
-//! Invariant: no state, step or event of a thread is read. Deliberately absent: runs that no client requested, such as
+//! Invariant: no state, step or event of a thread is read. Deliberately absent: runs without a client, such as
 //! those of the command line.
 
 use chrono::{DateTime, Utc};
@@ -21,7 +21,7 @@ pub struct RunSearch {
     pub graph: Option<String>,
     pub agent: Option<String>,
     pub user: Option<String>,
-    /// A part of the reason for which it failed, in any case of letters.
+    /// A part of the reason why it failed; upper and lower case are equal.
     pub error: Option<String>,
     pub min_nano_usd: Option<u64>,
     /// Words of its messages, all of them, each by the numbers that it may be stored as.

@@ -29,7 +29,7 @@ stored_row! {
         pub user: String = "user_id",
         /// Its authenticated creator; `None` for crons of earlier versions.
         pub maker: Option<Json>,
-        /// Why it does not run any longer.
+        /// Why it stopped.
         pub paused: Option<String>,
         /// As its client is shown it.
         pub payload: Json,
@@ -57,7 +57,7 @@ pub struct CronFilter {
     pub offset: u32,
 }
 
-/// By what crons are ordered; those that lack it come last.
+/// The order of crons; a cron without the value comes last.
 #[derive(Clone, Copy, Debug, Default, Deserialize, JsonSchema)]
 pub enum CronOrder {
     #[default]

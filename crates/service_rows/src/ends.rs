@@ -15,7 +15,7 @@ pub struct Ended<'a> {
     pub kwargs: Option<&'a Json>,
     /// The only process that can end it; `None` means any.
     pub by: Option<&'a str>,
-    /// Whether it ends only if nobody asked to cancel it, and no request for approval of its thread is pending.
+    /// Whether it ends only without a request to cancel it and without a pending approval in its thread.
     pub if_undisturbed: bool,
 }
 

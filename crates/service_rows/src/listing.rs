@@ -99,7 +99,7 @@ impl Kept {
         Ok((listed, total))
     }
 
-    /// Counts threads: all, or those with some statuses, from the counts that the database keeps; others one by one.
+    /// Counts threads: all of them, or all with some statuses, by stored counts; with another filter, row by row.
     pub async fn count_threads(&self, filter: &ThreadFilter) -> Result<u64> {
         let has_metadata = filter.metadata.as_object().is_some_and(|fields| !fields.is_empty());
         let is_of_status_alone =

@@ -1,4 +1,4 @@
-//! How lists of threads are read, on many of them.
+//! Plans of the statements that list threads, on many threads.
 
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_database::{Database, Dialect, query};
