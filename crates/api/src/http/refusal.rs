@@ -89,9 +89,8 @@ const BUSY: &str = "the thread is at work; wait until its run has ended, or canc
 
 /// Returns the failure of the threads' store, if an error is one.
 fn of_store(error: &service::Error) -> Option<&checkpoint::Error> {
-    use runtime::Error::{Run, Store};
     match error {
-        service::Error::Runtime(Store(error) | Run(runner::Error::Store(error))) => Some(error),
+        service::Error::Runtime(runtime::Error::Store(error)) => Some(error),
         _ => None,
     }
 }
@@ -115,18 +114,16 @@ fn of_people(error: &people::Error) -> StatusCode {
 fn of_runtime(error: &runtime::Error) -> StatusCode {
     match error {
         error if error.is_passing() => StatusCode::SERVICE_UNAVAILABLE,
-        runtime::Error::Store(error) | runtime::Error::Run(runner::Error::Store(error)) => {
-            match error {
-                checkpoint::Error::UnknownThread(_)
-                | checkpoint::Error::UnknownStep { .. }
-                | checkpoint::Error::UnknownRun { .. } => StatusCode::NOT_FOUND,
-                checkpoint::Error::Busy { .. }
-                | checkpoint::Error::ThreadExists(_)
-                | checkpoint::Error::InterruptClosed(_) => StatusCode::CONFLICT,
-                error if error.is_of_another_writer() => StatusCode::CONFLICT,
-                _ => StatusCode::INTERNAL_SERVER_ERROR,
-            }
-        }
+        runtime::Error::Store(error) => match error {
+            checkpoint::Error::UnknownThread(_)
+            | checkpoint::Error::UnknownStep { .. }
+            | checkpoint::Error::UnknownRun { .. } => StatusCode::NOT_FOUND,
+            checkpoint::Error::Busy { .. }
+            | checkpoint::Error::ThreadExists(_)
+            | checkpoint::Error::InterruptClosed(_) => StatusCode::CONFLICT,
+            error if error.is_of_another_writer() => StatusCode::CONFLICT,
+            _ => StatusCode::INTERNAL_SERVER_ERROR,
+        },
         runtime::Error::Run(runner::Error::StateFull { .. }) => StatusCode::PAYLOAD_TOO_LARGE,
         runtime::Error::Run(runner::Error::Unfinished { .. }) => StatusCode::CONFLICT,
         // The demo, for one, keeps no teams.
@@ -162,7 +159,7 @@ mod tests {
         for error in [
             runtime::Error::Database(locked()),
             runtime::Error::Store(locked().into()),
-            runtime::Error::Run(runner::Error::Store(locked().into())),
+            runner::Error::Store(locked().into()).into(),
         ] {
             assert_eq!(Refusal::from(error).0, StatusCode::SERVICE_UNAVAILABLE);
         }
