@@ -101,7 +101,8 @@ impl ImapMailbox {
                     uids.extend(imap.search(&key).await?);
                 }
                 // One more than is shown, so that it is known that there are more.
-                for uid in uids.into_iter().rev().take(THREAD + 1) {
+                let uids: Vec<u32> = uids.into_iter().rev().take(THREAD + 1).collect();
+                for uid in uids.into_iter().rev() {
                     // One at a time, because each can have large attachments.
                     let fetched = fetch(&mut imap, &[uid], WHOLE).await?.into_iter().next();
                     let Some((uid, _, bytes)) = fetched else { continue };
