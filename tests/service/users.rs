@@ -1,5 +1,6 @@
 //! Who acts as whom: what is remembered of a user is shown to that user's runs alone (S3.03, S3.04).
 
+use perihelion_database::{Database, query};
 use serde_json::{Value, json};
 
 use super::people::{ask, cookies, id, key};
@@ -293,4 +294,33 @@ async fn keys_of_a_disabled_user_are_refused(served: Served) {
     assert_eq!(audit["entries"].as_array().unwrap().iter().filter(of_bob).count(), 1, "{audit}");
     served.program(&["users", "disable", "bob"]).await;
     assert!(served.refused(&["users", "disable", "eve"]).await.contains("no user of this name"));
+}
+
+/// S3.03, S3.04: it would be anyone's.
+#[tokio::test]
+async fn a_thread_that_cannot_be_given_to_its_user_does_not_stay() {
+    let (served, ann, _) = with_ann_and_bob(Served::sqlite().await).await;
+    let listed = async || {
+        let (code, found) =
+            sent_as(&served, &ann, "POST", "/threads/search", Some(json!({}))).await;
+        assert_eq!(code, 200, "{found}");
+        let ids = found.as_array().unwrap().iter().map(|one| one["thread_id"].clone());
+        ids.collect::<Vec<_>>()
+    };
+    let thread = id(&sent_as(&served, &ann, "POST", "/threads", Some(json!({}))).await);
+    let before = listed().await;
+    assert_eq!(before, [json!(thread)]);
+    let refuse = "CREATE TRIGGER refuse BEFORE INSERT ON service_thread WHEN new.user_id IS NOT NULL \
+        BEGIN SELECT RAISE(ABORT, 'no owner'); END";
+    let database = Database::open(&served.database()).await.unwrap();
+    database.execute(&query(refuse)).await.unwrap();
+    database.close().await;
+    let named = json!({ "metadata": { "title": "mine" } });
+    let copied = format!("/threads/{thread}/copy");
+    for (path, body) in [("/threads", json!({})), ("/threads", named), (copied.as_str(), json!({}))]
+    {
+        let (code, why) = sent_as(&served, &ann, "POST", path, Some(body)).await;
+        assert!(code >= 400, "{path}: {code} {why}");
+        assert_eq!(listed().await, before, "{path}: {why}");
+    }
 }

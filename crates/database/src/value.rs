@@ -219,21 +219,27 @@ impl FromColumn for i64 {
     }
 }
 
-/// Numbers that are stored as `i64`, each by what it makes of one: a negative one is 0 as `u64`.
+/// Numbers that are stored as `i64`; one that the type does not have is refused.
 macro_rules! numbers {
     ($($kind:ty => $read:expr),*) => {$(
         impl FromColumn for $kind {
             fn from_cell(cell: Cell<'_>) -> Result<Self, sqlx::Error> {
-                i64::from_cell(cell).map($read)
+                let number = i64::from_cell(cell)?;
+                let read: fn(i64) -> Option<Self> = $read;
+                let beyond = || format!("a number out of range: {number}");
+                read(number).ok_or_else(|| sqlx::Error::Decode(beyond().into()))
             }
         }
     )*};
 }
 
 numbers!(
-    u64 => |number| u64::try_from(number).unwrap_or(0),
+    u64 => |number| u64::try_from(number).ok(),
     // The upper half is negative in a column of 32 bits.
-    u32 => |number| number as u32
+    u32 => |number| {
+        let negative = |_| i32::try_from(number).map(i32::cast_unsigned);
+        u32::try_from(number).or_else(negative).ok()
+    }
 );
 
 impl FromColumn for f64 {
@@ -360,7 +366,7 @@ macro_rules! stored_words {
         impl $crate::FromColumn for $name {
             fn from_cell(cell: $crate::Cell<'_>) -> Result<Self, $crate::DecodeError> {
                 let word = String::from_cell(cell)?;
-                let unknown = || format!("an unknown word, perhaps of a newer version of perihelion (then upgrade this binary): {word}");
+                let unknown = || format!("unknown value, perhaps of a newer version of perihelion (then upgrade this binary): {word}");
                 Self::from_name(&word).ok_or_else(|| $crate::DecodeError::Decode(unknown().into()))
             }
         }

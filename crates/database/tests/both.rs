@@ -108,6 +108,24 @@ async fn every_type_is_returned_as_it_was_bound_and_null_as_null() {
 }
 
 #[tokio::test(flavor = "multi_thread")]
+async fn a_number_that_its_type_does_not_have_is_refused() {
+    let kinds = kinds().await;
+    for database in &kinds.databases {
+        let read = async |number: i64| {
+            let read = query("SELECT CAST($1 AS bigint) AS n").bind(number);
+            database.fetch_optional(&read).await.unwrap().unwrap()
+        };
+        let row = read(-5).await;
+        assert!(row.get::<u64>("n").unwrap_err().to_string().contains("-5"));
+        assert_eq!(row.get::<u32>("n").unwrap(), u32::MAX - 4, "of a column of 32 bits");
+        let row = read(1 << 32).await;
+        assert!(row.get::<u32>("n").unwrap_err().to_string().contains("4294967296"));
+        assert_eq!(row.get::<u64>("n").unwrap(), 1 << 32);
+    }
+    kinds.end().await;
+}
+
+#[tokio::test(flavor = "multi_thread")]
 async fn lists_are_bound_as_one_value() {
     let kinds = kinds().await;
     for database in &kinds.databases {

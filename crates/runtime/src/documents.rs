@@ -111,7 +111,7 @@ impl Documents {
         let shown = path.display().to_string();
         let failed = |source| unreadable(path, source);
         let size = std::fs::metadata(path).map_err(failed)?.len();
-        // Before all of it is in memory.
+        // Before all of it is in memory; a pipe has the size 0.
         check_size(size).map_err(|problem| Error::Document {
             path: shown.clone(),
             class: problem.class().to_owned(),

@@ -24,6 +24,10 @@ impl Service {
                 self.who().acting_as(Some(&user))?;
             }
         }
+        self.to_its_end(move |service| async move { service.import_with_owner(dump).await }).await
+    }
+
+    async fn import_with_owner(&self, dump: ThreadDump) -> Result<ThreadInfo> {
         let thread = dump.info.id;
         let imported = self.runtime().threads().import(dump, Some(self.tenant())).await;
         let info = self.unless_hidden(thread, imported).await?;

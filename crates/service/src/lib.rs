@@ -98,8 +98,9 @@ struct Parts {
     followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
-    /// Locked while this process deletes threads of one run, or archives threads.
+    /// Locked while this process deletes threads of one run.
     sweeping: Arc<tokio::sync::Mutex<()>>,
+    /// Locked while this process archives threads.
     archiving: Arc<tokio::sync::Mutex<()>>,
     /// Cancelled when this process is to end.
     stop: CancellationToken,

@@ -4,6 +4,7 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
+use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::ends::failed;
@@ -67,20 +68,52 @@ impl Service {
     /// # Errors
     /// [`Error::Runtime`] if the ID exists; [`Error::UnknownThread`] if it exists in another tenant.
     pub async fn create_thread(&self, thread: ThreadId, metadata: &Value) -> Result<ThreadView> {
-        let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
-        let graph = self.graph_noted(metadata);
-        let made = graph.create(self.tenant(), thread, title).await;
-        let info = self.unless_hidden(thread, made).await?;
-        let mut meta = ThreadMeta::default();
-        if metadata.as_object().is_some_and(|fields| !fields.is_empty()) {
-            let now = clock::now();
-            self.kept().note_thread(thread.0, metadata, None, now).await?;
-            meta = ThreadMeta { metadata: metadata.clone(), updated_at: Some(now), ..meta };
-        }
-        if let Some(user) = self.who().person() {
-            self.give(thread, user).await?;
-        }
+        let metadata = metadata.clone();
+        let created = self.to_its_end(move |service| async move {
+            service.create_with_owner(thread, metadata).await
+        });
+        let (info, meta) = created.await?;
         self.view(info, meta, false, StatesOf::All).await
+    }
+
+    async fn create_with_owner(
+        &self,
+        thread: ThreadId,
+        metadata: Value,
+    ) -> Result<(ThreadInfo, ThreadMeta)> {
+        let title = metadata.get("title").and_then(Value::as_str).map(str::to_owned);
+        let made = self.graph_noted(&metadata).create(self.tenant(), thread, title).await;
+        let info = self.unless_hidden(thread, made).await?;
+        let noted = async {
+            let mut meta = ThreadMeta::default();
+            if metadata.as_object().is_some_and(|fields| !fields.is_empty()) {
+                let now = clock::now();
+                self.kept().note_thread(thread.0, &metadata, None, now).await?;
+                meta = ThreadMeta { metadata, updated_at: Some(now), ..meta };
+            }
+            if let Some(user) = self.who().person() {
+                self.give(thread, user).await?;
+            }
+            Ok::<_, Error>(meta)
+        };
+        let noted = noted.await;
+        if noted.as_ref().is_err_and(|error| !matches!(error, Error::OthersThread)) {
+            self.runtime().threads().remove(&info, Removal::AtRest).await?;
+        }
+        Ok((info, noted?))
+    }
+
+    /// Does a change in a task of its own, which ends even if its caller is dropped.
+    ///
+    /// A new thread without its owner would be anyone's.
+    pub(super) async fn to_its_end<T, F>(&self, change: impl FnOnce(Self) -> F) -> Result<T>
+    where
+        T: Send + 'static,
+        F: Future<Output = Result<T>> + Send + 'static,
+    {
+        let change = change(self.clone()).in_current_span();
+        let ended = self.parts.tasks.spawn(change).await;
+        ended.unwrap_or_else(|lost| Err(runtime::Error::Change(lost.into()).into()))
     }
 
     /// Turns the error for an ID of another tenant into the error for an unknown ID.
@@ -320,6 +353,10 @@ impl Service {
 
     /// Copies a thread: the copy shares its steps, and the IDs of their checkpoints.
     pub async fn copy_thread(&self, thread: ThreadId) -> Result<ThreadId> {
+        self.to_its_end(move |service| async move { service.copy_with_owner(thread).await }).await
+    }
+
+    async fn copy_with_owner(&self, thread: ThreadId) -> Result<ThreadId> {
         let info = self.info(thread).await?;
         let mut meta = self.kept().thread_meta(thread.0).await?;
         meta.origins.push((thread.0, info.head));
@@ -328,16 +365,16 @@ impl Service {
         let title = info.title.clone();
         let fork = self.runtime().threads().fork(thread, info.head, copy, title, graph).await?;
         let noted = async {
-            if let Some(graph) = graph {
-                graph.ask("copy", json!({ "thread": copy })).await?;
-            }
+            self.kept().note_copy(copy.0, &meta, clock::now()).await?;
             if let Some(user) = self.user_of(thread, &self.target(thread).await?).await? {
                 self.give(copy, &user).await?;
             }
-            Ok::<_, Error>(self.kept().note_copy(copy.0, &meta, clock::now()).await?)
+            if let Some(graph) = graph {
+                graph.ask("copy", json!({ "thread": copy })).await?;
+            }
+            Ok::<_, Error>(())
         };
         if let Err(error) = noted.await {
-            // Without its owner, it would be anyone's.
             self.remove_thread(&fork).await?;
             return Err(error);
         }

@@ -39,7 +39,7 @@ const SELDOM: Duration = Duration::from_secs(20);
 /// How often a process drops old events.
 const PRUNE_EVERY: Duration = Duration::from_secs(60);
 
-/// Batches dropped at a time, so that no other write waits for long.
+/// Batches dropped in one statement, so that no other write waits for long.
 const PRUNED: u32 = 1_000;
 
 /// Bytes of a batch that is passed directly to waiting tasks; they read a longer batch from the log.
@@ -140,7 +140,16 @@ impl Bus for StoreBus {
         if self.0.drop_old_events().await {
             // The end of a run does not wait for more than one statement.
             let log = Arc::clone(&self.0);
-            tokio::spawn(async move { while log.drop_old_events().await {} });
+            tokio::spawn(async move {
+                loop {
+                    let began = clock::monotonic();
+                    if !log.drop_old_events().await {
+                        return;
+                    }
+                    // Half of the time is left to other writes.
+                    clock::sleep(clock::monotonic().duration_since(began)).await;
+                }
+            });
         }
     }
 
@@ -154,7 +163,10 @@ impl Bus for StoreBus {
 impl Log {
     /// Drops old events; whether there can be more of them.
     async fn drop_old_events(&self) -> bool {
-        match self.store.prune_events(self.kept, PRUNED).await {
+        let dropped = self.store.prune_events(self.kept, PRUNED).await;
+        // As long as there are more, nothing else in this process drops events.
+        *self.pruned.lock() = Some(clock::monotonic());
+        match dropped {
             Ok(dropped) => dropped == u64::from(PRUNED),
             Err(error) => {
                 tracing::debug!(%error, "old events could not be dropped; trying again later");

@@ -66,8 +66,8 @@ impl<S: State> Restored<S> {
 /// Reads a thread at a step (its head by default) and folds the stored rows into a state.
 ///
 /// Every delta read is checked against the hash chain, the step of the snapshot included. A snapshot replaces the steps
-/// before it: it has its own checksum, and they are not read. If the store's
-/// cache ([`Steps::state_cache`]) has a state of the thread, only the steps after that are read.
+/// before it: it has its own checksum, and they are not read. If the store's cache ([`Steps::state_cache`]) has a state
+/// of the thread, only the steps after that are read.
 ///
 /// # Errors
 /// [`Error::UnknownThread`], [`Error::UnknownStep`], [`Error::Corrupt`] when the hash chain breaks or a

@@ -334,7 +334,7 @@ pub trait Store:
         Ok(clock::now())
     }
 
-    /// Returns the clock that dates this store's rows; a row was just dated `given` by it.
+    /// Returns the clock that dates this store's rows; `given` is the time that it just gave to a row.
     ///
     /// By default this machine's, as for a store that all its processes share a machine with.
     fn clock(&self, _given: DateTime<Utc>) -> Clock {

@@ -47,8 +47,9 @@ impl<S: State> NodeEntry<S> {
     /// Follows the node with another one.
     #[must_use]
     pub fn then(mut self, node: impl Into<String>) -> Self {
-        if let Next::Edges(edges) = &mut self.next {
-            edges.push(node.into());
+        match &mut self.next {
+            Next::Edges(edges) => edges.push(node.into()),
+            Next::Route(_) => self.next = Next::Edges(vec![node.into()]),
         }
         self
     }

@@ -169,7 +169,7 @@ fn missing(node: &str, why: Option<&str>) -> String {
 
 const ALL: &str = "*";
 
-/// Nodes of a graph, as a list of their names, also before they are added; `*` means all nodes.
+/// Names of nodes; `*` means all nodes. A name can belong to a node that is added later.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Nodes(BTreeSet<String>);
 

@@ -184,7 +184,7 @@ fn stands_under_its_key(
     let before = |number| EffectKey::derive_v1(&place, &name, &request, number);
     let has = |number| row.key == key(number).as_bytes() || row.key == before(number).as_bytes();
     let next = equal.entry(key(0)).or_insert(0);
-    // Calls have the keys of their order, unless one of them was never recorded.
+    // The n-th of equal calls has the n-th key, unless one of them was never recorded.
     let found = std::iter::once(*next).chain(0..most).find(|number| has(*number));
     *next = found.map_or(*next, |number| number.saturating_add(1));
     Ok(found.is_some())

@@ -15,7 +15,7 @@ use crate::observer::report;
 /// How often a repeatable action is sent in one attempt at its node while its outcome stays unknown.
 pub const REPEATS: u32 = 3;
 
-/// Effects of one write: those of a statement have fewer values than either database takes.
+/// Effects in one statement, at most: either database limits the values of a statement.
 const MOST: usize = 1024;
 
 /// Why a call is found without an outcome.
@@ -254,7 +254,7 @@ impl TaskJournal {
         self.notes.lock().await.push(row);
     }
 
-    /// Records an effect, and in the same write the earlier notes.
+    /// Records an effect, and the earlier notes before it or in the same write.
     ///
     /// The notes are dropped only after the write: a node can give it up and continue.
     pub(super) async fn record(&self, point: Point, row: EffectRow) -> Result<()> {

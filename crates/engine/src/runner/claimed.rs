@@ -300,7 +300,7 @@ impl<S: State> Runner<S> {
         claimed: &ClaimedThread<S>,
         most: u32,
     ) -> Result<()> {
-        // Without a node to run only the end of the run is missing, which crashes no process.
+        // Without a node to run only the end of the run is missing, which cannot crash a process.
         if claimed.was != ThreadStatus::Busy || claimed.restored.frontier.tasks.is_empty() {
             return Ok(());
         }

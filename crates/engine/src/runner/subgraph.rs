@@ -75,7 +75,7 @@ impl<P: State, C: State> Subgraph<P, C> {
 
     async fn replay_child(&self, ctx: &Context<P>) -> Result<()> {
         let child = ctx.place().thread.child(&ctx.place().subgraph());
-        let report = self.runner.replay(child, None).await?;
+        let report = self.runner.replay(child, None).await.map_err(of_child)?;
         match report.divergence {
             None => Ok(()),
             Some(divergence) => {
@@ -119,14 +119,14 @@ impl<P: State, C: State> Subgraph<P, C> {
         let mut tries = 0;
         let outcome = loop {
             // Before each try: its last holder may have continued after the parent was taken over.
-            let child = self.child(ctx, &namespace).await?;
+            let child = self.child(ctx, &namespace).await.map_err(of_child)?;
             let is_done = child.head > 0 && child.status == ThreadStatus::Idle;
             if is_done || ctx.port().is_replay() {
                 if !is_done {
                     let message = "the recorded subgraph did not come to its end".to_owned();
                     return Err(NodeError::failed("divergence", message));
                 }
-                return Ok(self.runner.state(child.id, None).await?.state);
+                return Ok(self.runner.state(child.id, None).await.map_err(of_child)?.state);
             }
             match self.once(ctx, &child, &namespace).await? {
                 // The parent was taken over, but the child's lease has not run out yet.
@@ -137,7 +137,7 @@ impl<P: State, C: State> Subgraph<P, C> {
                         () = ctx.port().until_cancelled() => return Err(NodeError::Cancelled),
                     }
                 }
-                other => break other?,
+                other => break other.map_err(of_child)?,
             }
         };
         match outcome.result {
@@ -190,12 +190,11 @@ impl<P: State, C: State> Subgraph<P, C> {
     }
 }
 
-impl From<Error> for NodeError {
-    fn from(error: Error) -> Self {
-        match error {
-            Error::Store(error) => Self::Recorder(Box::new(error)),
-            error => Self::failed("subgraph", error.to_string()),
-        }
+/// Makes the error of a child's runner that of the parent's node.
+fn of_child(error: Error) -> NodeError {
+    match error {
+        Error::Store(error) => NodeError::Recorder(Box::new(error)),
+        error => NodeError::failed("subgraph", error.to_string()),
     }
 }
 

@@ -61,7 +61,7 @@ impl Look {
         every: Duration,
         queued_for: Duration,
     ) -> Self {
-        // If this machine has no name, one that no holder has: then no holder counts as dead.
+        // A machine without a name gets one that no holder has, so that no holder counts as dead.
         let machine = Some(machine()).filter(|name| !name.is_empty()).unwrap_or("\u{1}".to_owned());
         let wanted = |graph: String| WorkFilter {
             graph,

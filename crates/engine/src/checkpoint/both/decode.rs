@@ -72,7 +72,8 @@ pub(in super::super) struct ThreadRow {
 }
 
 pub(in super::super) fn counted(row: &Row) -> Result<(ThreadStatus, u64)> {
-    Ok((row.get("status")?, row.get::<Option<_>>("threads")?.unwrap_or_default()))
+    let threads = row.get::<Option<i64>>("threads")?.unwrap_or_default().unsigned_abs();
+    Ok((row.get("status")?, threads))
 }
 
 pub(in super::super) fn thread(row: &Row) -> Result<ThreadRow> {

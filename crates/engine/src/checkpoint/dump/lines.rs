@@ -107,7 +107,7 @@ impl Verbatim {
 }
 
 fn from_hex(text: &str) -> Result<Vec<u8>> {
-    hex::decode(text).map_err(Error::damaged)
+    hex::decode(text).map_err(|error| Error::damaged(format!("no hexadecimal bytes: {error}")))
 }
 
 impl Encoded {

@@ -99,7 +99,8 @@ fn seal_text(keys: &Keyring, thread: ThreadId, kind: &str, plain: Vec<u8>) -> Re
 
 fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result<Vec<u8>> {
     let digits = text.strip_prefix(MARK).unwrap_or_default();
-    let sealed = hex::decode(digits).map_err(Error::damaged)?;
+    let sealed = hex::decode(digits)
+        .map_err(|error| Error::damaged(format!("no hexadecimal bytes: {error}")))?;
     let place = SealContext::new(kind, &[]);
     let (plain, owner) = open(keys, &place, &sealed, thread, || format!("the {kind}"))?;
     if owner == *thread.0.as_bytes() {

@@ -230,6 +230,18 @@ fn a_node_that_vanishes_while_it_runs_does_not_lose_its_branch() {
     assert_eq!(in_words(&committed(&mut engine)), ["run 0:b#1"]);
 }
 
+/// A resolver can give a copy of another graph's node its own successor.
+#[test]
+fn an_edge_of_a_copied_node_replaces_its_route() {
+    let routed =
+        graph(&["a", "b"], |graph| graph.entry("a").route("a", |_| vec![Target::node("b")]));
+    let copied = (*routed.resolve("a").unwrap()).clone().then("c");
+    let graph = graph(&["c"], |graph| graph.entry("a").entry_node("a", copied));
+    let (mut engine, _) = at(&graph, Limits::default());
+    end(&mut engine, 0, Ok(say("a")));
+    assert_eq!(in_words(&committed(&mut engine)), ["run 0:c#1"]);
+}
+
 #[test]
 fn a_join_waits_for_all_of_its_nodes_over_several_steps_and_again_in_the_next_round() {
     let graph = graph(&["a", "b", "long", "end"], |graph| {
