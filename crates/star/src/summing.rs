@@ -63,10 +63,11 @@ pub(super) async fn sum_up(
 /// Returns the messages of user, supervisor and QA that are newer than a summary, oldest first.
 fn talk_since<'a>(state: &'a GraphState, known: Option<&Summary>) -> Vec<&'a Message> {
     let all = state.messages.len();
-    let newest = known.and_then(|known| known.newest.as_ref());
-    // A client can remove messages: earlier ones, so that their number is no measure, or the newest itself.
-    let new = newest.and_then(|id| state.newest_messages().position(|one| one.id == *id));
-    let new = new.or_else(|| all.checked_sub(known.map_or(0, |known| known.messages)));
+    let new = match known.and_then(|known| known.newest.as_ref()) {
+        Some(id) => state.newest_messages().position(|one| one.id == *id),
+        // Only summaries of earlier versions count: the number changes when a client removes messages.
+        None => all.checked_sub(known.map_or(0, |known| known.messages)),
+    };
     let talk = state.newest_messages().take(new.unwrap_or(all)).filter(|one| one.is_talk());
     let mut messages: Vec<&Message> = talk.take(MESSAGES).collect();
     messages.reverse();
@@ -90,6 +91,7 @@ mod tests {
         assert_eq!(talk_since(&state, None).len(), 3);
         assert_eq!(since(2, None), 1, "a summary of an earlier version");
         assert_eq!(since(3, Some(2)), 2, "the first two were removed, and as many were added");
-        assert_eq!(since(40, Some(1)), 3, "all that the summary covers were removed");
+        assert_eq!(since(2, Some(9)), 3, "the newest that the summary covers was removed");
+        assert_eq!(since(40, None), 3, "most were removed");
     }
 }
