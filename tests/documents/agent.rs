@@ -96,10 +96,13 @@ async fn a_tasks_entities_narrow_the_search() {
         let mut reply = willing(role, stage, body);
         if role == "supervisor" && reply["selected_agents"] == json!(["papers"]) {
             let text = body["messages"].to_string();
+            let entity = |name: &str, value: &str| json!({ "name": name, "value": value });
             let format = if text.contains("in a slide") { "pptx" } else { "txt" };
+            let mut entities = vec![entity("format", format), entity("party", "Ann Archer")];
+            entities.extend(text.contains("compared").then(|| entity("format", "pptx")));
             reply["tasks"] = json!([{
                 "id": "t1", "agent": "papers", "task": "find the rent of the lease", "depends_on": [],
-                "entities": [{ "name": "format", "value": format }, { "name": "party", "value": "Ann Archer" }],
+                "entities": entities,
             }]);
         }
         reply
@@ -126,4 +129,14 @@ async fn a_tasks_entities_narrow_the_search() {
     let (_, wide) = prompts(asked);
     assert!(wide.contains("1,250 crowns") && wide.contains("<search_report>"), "{wide}");
     assert!(wide.contains("nothing was found with format"), "{wide}");
+
+    // Of what there is no call left to search, nothing is known.
+    let limits = "[limits]\nmax_tool_calls = 1\n";
+    std::fs::write(home.path().join("perihelion.toml"), limits).unwrap();
+    let question = "What is the rent, compared with a slide?";
+    let report = home.json(&["run", question, "--json", "--quiet"]).await;
+    assert_eq!(report["results"][0]["status"], "success", "{report}");
+    let (_, one) = prompts(asked);
+    assert!(one.contains("900 crowns") && one.contains("not searched: format pptx"), "{one}");
+    assert!(!one.contains("nothing was found with"), "{one}");
 }

@@ -37,6 +37,11 @@ impl Star {
         self.home.path().join("mcp-servers.toml")
     }
 
+    pub(crate) fn limit_tool_calls(&self, calls: u32) {
+        let limits = format!("[limits]\nmax_tool_calls = {calls}\n");
+        std::fs::write(self.home.path().join("perihelion.toml"), limits).unwrap();
+    }
+
     pub(crate) fn command(&self, arguments: &[&str]) -> Command {
         let mut command = Command::new(env!("CARGO_BIN_EXE_perihelion"));
         let database = format!("sqlite:{}", self.home.path().join("threads.db").display());
@@ -295,6 +300,21 @@ async fn the_base_address_of_the_context_counts_first() {
     let context = format!("api_base_url={address}/v1");
     let report = star.run(&["run", "Show me one order.", "--json", "--context", &context]).await;
     assert_eq!(report["results"][0]["output"], "Order 9.", "{report:#}");
+}
+
+/// S2.06: where few calls of tools are left, the request gets the last one.
+#[tokio::test]
+async fn the_last_call_of_a_tool_is_left_to_the_request() {
+    let home = tempfile::tempdir().unwrap();
+    let spec = serve_shop(home.path()).await;
+    let script = script("mcp_agent_shop")
+        .rule(Rule::new(plan(order("7"))).stage("plan"))
+        .rule(Rule::new(Reply::text("Order 7.")).stage("summary"));
+    let table = format!("args = [\"mcp\", \"api\", \"--spec\", {spec:?}]");
+    let star = Star::open("shop", &table, script).await;
+    star.limit_tool_calls(2);
+    let report = star.run(&["run", "Show me one order.", "--json"]).await;
+    assert_eq!(report["results"][0]["output"], "Order 7.", "{report:#}");
 }
 
 /// S2.06: headers of the request's context reach the API; no model, question or record shows them.

@@ -65,6 +65,24 @@ async fn pages_are_read_and_cited_by_address_and_quote() {
     assert!(replayed.status.success(), "{replayed:?}");
 }
 
+/// S3.07: what the search shows of pages is cited where no call is left to read them.
+#[tokio::test]
+async fn without_a_call_left_the_results_of_the_search_are_cited() {
+    let address = site().await;
+    let script = script("mcp_agent_surf")
+        .rule(Rule::new(Reply::json(json!({ "ranking": [1, 2] }))).role(Role::Reranker))
+        .rule(Rule::new(Reply::text("There are tides [1].")).stage("answer"));
+    let table = format!(
+        "args = [\"mcp\", \"web\", \"--search-url\", \"http://{address}\", \"--allow-host\", \"{address}\", \"--pause-ms\", \"0\"]"
+    );
+    let star = Star::open("surf", &table, script).await;
+    star.limit_tool_calls(1);
+    let report = star.run(&["run", "When does high tide come?", "--json"]).await;
+    let result = &report["results"][0];
+    assert_eq!(result["output"], "There are tides [1].", "{report:#}");
+    assert_eq!(result["sources"][0]["quote"], "Tides", "{report:#}");
+}
+
 /// S3.07: a PDF is read by the documents' parser; one that is damaged says so.
 #[tokio::test]
 async fn a_pdf_of_the_web_is_read_as_text() {

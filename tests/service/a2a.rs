@@ -246,7 +246,12 @@ async fn what_is_no_request_of_json_rpc_is_refused_as_such(served: Served) {
     let (_, reply) = served.post("/a2a", &with("params", list.clone())).await;
     assert_eq!(reply["error"]["code"], -32602, "{reply}");
     let (code, reply) = served.post("/a2a/message:send", &list).await;
-    assert_eq!(code, 400, "{reply}");
+    let list_refused = json!("the body must be an object");
+    assert_eq!((code, &reply["error"]["message"]), (400, &list_refused), "{reply}");
+    let wrong = json!({ "message": { "messageId": "m", "contextId": 7 } });
+    let (_, reply) = served.post("/a2a", &with("params", wrong)).await;
+    let why = reply["error"]["message"].as_str().unwrap();
+    assert!(why.starts_with("message.contextId: invalid type"), "{reply}");
     assert!(served.model.requests().is_empty(), "nothing was begun");
     let (_, unknown) = served.post("/a2a", &with("method", json!("Dance"))).await;
     assert_eq!(unknown["error"]["code"], -32601, "{unknown}");

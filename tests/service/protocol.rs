@@ -132,6 +132,8 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
         .send(sent(2, "subscription.subscribe", json!({ "channels": ["gossip"] })))
         .await
         .unwrap();
+    // The values of a command's fields, without their names.
+    socket.send(Message::text(json!([3, "run.stop", {}]).to_string())).await.unwrap();
     socket.send(sent(3, "run.start", start("clarify this"))).await.unwrap();
     let mut answers = Vec::new();
     let mut heard = Vec::new();
@@ -149,13 +151,14 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
         }
         let is_last = is_lifecycle(&frame, "completed");
         heard.push(frame);
-        if is_last && answers.len() == 4 {
+        if is_last && answers.len() == 5 {
             break;
         }
     }
     let kinds: Vec<&Value> = answers.iter().map(|answer| &answer["type"]).collect();
-    assert_eq!(kinds, ["success", "error", "success", "success"], "{answers:#?}");
+    assert_eq!(kinds, ["success", "error", "error", "success", "success"], "{answers:#?}");
     assert_eq!(answers[1]["error"], "invalid_argument");
+    assert_eq!(answers[2]["message"], "the command must be an object");
     let words: Vec<&str> =
         heard.iter().filter_map(|frame| frame["params"]["data"]["event"].as_str()).collect();
     assert_eq!(words, ["running", "interrupted", "running", "completed"], "{heard:#?}");

@@ -100,7 +100,9 @@ async fn a_manager_adds_users_with_their_own_scopes_at_most(served: Served) {
         ask(&served, "POST", "/v1/users", &[("x-api-key", who)], Some(user)).await
     };
     let ann = json!({ "name": "Ann", "password": "correct horse" });
-    assert_eq!(add(&worker, ann.clone()).await.0, 403);
+    for body in [ann.clone(), json!({ "nickname": "Ann" })] {
+        assert_eq!(add(&worker, body).await.0, 403);
+    }
     let (code, added) = add(&boss, ann.clone()).await;
     assert_eq!((code, &added["name"]), (200, &json!("ann")), "{added}");
     assert_eq!(added["scopes"], json!(["read", "run", "approve"]));
@@ -138,6 +140,7 @@ async fn a_manager_adds_users_with_their_own_scopes_at_most(served: Served) {
         (&theirs, "ann", json!(["read"]), 404),
         (&boss, "boss", json!(["read"]), 409),
         (&boss, "Boss", json!(["read"]), 409),
+        (&boss, "boss", json!("all"), 409),
     ] {
         let (code, why) = change(by, name, scopes).await;
         assert_eq!(code, refused, "{name} {why}");

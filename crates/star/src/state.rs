@@ -180,6 +180,9 @@ pub struct Summary {
     /// How many messages the thread had when it was made.
     #[serde(default)]
     pub messages: usize,
+    /// The ID of the newest of them.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub newest: Option<String>,
     #[serde(default, skip_serializing_if = "Sources::is_empty")]
     pub tainted_by: Sources,
 }

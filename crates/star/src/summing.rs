@@ -34,7 +34,7 @@ pub(super) async fn sum_up(
     if state.turn < known.map_or(0, |known| known.turn) + EVERY {
         return Ok(None);
     }
-    let messages = talk_since(state, known.map_or(0, |known| known.messages));
+    let messages = talk_since(state, known);
     if messages.is_empty() {
         return Ok(None);
     }
@@ -55,15 +55,20 @@ pub(super) async fn sum_up(
     };
     let taint = messages.iter().map(|message| &message.tainted_by);
     let tainted_by = taint.chain(known.map(|known| &known.tainted_by)).flatten().cloned().collect();
-    Ok(Some(Summary { text, turn: state.turn, messages: state.messages.len(), tainted_by }))
+    let newest = state.newest_messages().next().map(|message| message.id.clone());
+    let messages = state.messages.len();
+    Ok(Some(Summary { text, turn: state.turn, messages, newest, tainted_by }))
 }
 
-/// Returns the messages of user, supervisor and QA after the first ones, oldest first.
-fn talk_since(state: &GraphState, summed_up: usize) -> Vec<&Message> {
+/// Returns the messages of user, supervisor and QA that are newer than a summary, oldest first.
+fn talk_since<'a>(state: &'a GraphState, known: Option<&Summary>) -> Vec<&'a Message> {
     let all = state.messages.len();
-    // Of fewer messages than there were, a client removed the first ones.
-    let newest = state.newest_messages().take(all.checked_sub(summed_up).unwrap_or(all));
-    let talk = newest.filter(|message| message.is_talk());
+    let new = match known.and_then(|known| known.newest.as_ref()) {
+        Some(id) => state.newest_messages().position(|one| one.id == *id),
+        // Only summaries of earlier versions count: the number changes when a client removes messages.
+        None => all.checked_sub(known.map_or(0, |known| known.messages)),
+    };
+    let talk = state.newest_messages().take(new.unwrap_or(all)).filter(|one| one.is_talk());
     let mut messages: Vec<&Message> = talk.take(MESSAGES).collect();
     messages.reverse();
     messages
@@ -77,9 +82,16 @@ mod tests {
     #[test]
     fn messages_after_a_removal_are_summed_up() {
         let message = |step| Message::new((1, step, "user"), "user", "Hello");
-        let messages = (0..3).map(message).collect();
+        let messages = (2..5).map(message).collect();
         let state = GraphState { messages, ..GraphState::default() };
-        assert_eq!(talk_since(&state, 2).len(), 1);
-        assert_eq!(talk_since(&state, 40).len(), 3, "the earlier ones were removed");
+        let since = |messages, newest: Option<u64>| {
+            let newest = newest.map(|step| message(step).id);
+            talk_since(&state, Some(&Summary { messages, newest, ..Summary::default() })).len()
+        };
+        assert_eq!(talk_since(&state, None).len(), 3);
+        assert_eq!(since(2, None), 1, "a summary of an earlier version");
+        assert_eq!(since(3, Some(2)), 2, "the first two were removed, and as many were added");
+        assert_eq!(since(2, Some(9)), 3, "the newest that the summary covers was removed");
+        assert_eq!(since(40, None), 3, "most were removed");
     }
 }

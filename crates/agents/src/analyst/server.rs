@@ -51,11 +51,16 @@ pub async fn query_or_edited(
     if surveyed.is_some_and(|known| !known.guards_itself && known.dialect == Dialect::Postgres) {
         let as_json = format!("{AS_JSON}{sql}{END_OF_JSON}");
         let reply = stage.call("query", arguments(stage, &as_json, limit)).await?;
-        match tables::read(&reply).map(tables::unfolded) {
-            Ok(Some(table)) => return Ok((Ok(table), edited(&reply))),
-            // No row says what its columns are.
-            Ok(None) => {}
+        let table = match tables::read(&reply) {
+            Ok(table) => table,
             Err(error) => return Ok((Err(error), edited(&reply))),
+        };
+        // No row says what its columns are; without a call left to ask for them, there are none.
+        if table.rows.is_empty() && stage.budget().tool_calls == 0 {
+            return Ok((Ok(Table::default()), edited(&reply)));
+        }
+        if let Some(table) = tables::unfolded(table) {
+            return Ok((Ok(table), edited(&reply)));
         }
     }
     let reply = stage.call("query", arguments(stage, sql, limit)).await?;

@@ -118,22 +118,23 @@ fn text_of(value: &Value) -> String {
 
 /// Reads `1. row`, then `column: value` lines, as mcp-alchemy writes them.
 fn numbered(text: &str) -> Option<Table> {
-    let mut row: Option<Map<String, Value>> = None;
-    let mut rows: Vec<Map<String, Value>> = Vec::new();
+    let mut table = Table::default();
+    let mut row: Option<Vec<(String, Value)>> = None;
+    let mut rows: Vec<Vec<(String, Value)>> = Vec::new();
     for line in text.lines() {
         let starts = line
             .strip_suffix(". row")
             .is_some_and(|number| !number.is_empty() && number.bytes().all(|b| b.is_ascii_digit()));
         if starts {
-            rows.extend(row.replace(Map::new()));
+            rows.extend(row.replace(Vec::new()));
         } else if line.starts_with("Result:") || line.trim().is_empty() {
             continue;
         } else if let Some(row) = &mut row {
             match line.split_once(": ").or_else(|| line.strip_suffix(':').map(|name| (name, ""))) {
-                Some((name, value)) => drop(row.insert(name.to_owned(), untyped(value))),
+                Some((name, value)) => row.push((name.to_owned(), untyped(value))),
                 // A value of several lines.
                 None => {
-                    if let Some(Value::String(last)) = row.values_mut().next_back() {
+                    if let Some((_, Value::String(last))) = row.last_mut() {
                         last.push('\n');
                         last.push_str(line);
                     }
@@ -142,8 +143,19 @@ fn numbered(text: &str) -> Option<Table> {
         }
     }
     rows.extend(row);
-    let is_table = !rows.is_empty() || text.contains("No rows");
-    is_table.then(|| Table::of_objects(&rows.iter().collect::<Vec<_>>()))
+    if rows.is_empty() {
+        return text.contains("No rows").then_some(table);
+    }
+    // A text of several lines can contain what looks like a column.
+    table.columns = rows[0].iter().map(|(name, _)| name.clone()).collect();
+    for row in rows {
+        let cell = |name: &String| {
+            row.iter().find(|(known, _)| known == name).map(|(_, v)| v.clone()).unwrap_or_default()
+        };
+        table.rows.push(table.columns.iter().map(cell).collect());
+    }
+    table.row_count = table.rows.len() as u64;
+    Some(table)
 }
 
 /// Reads a value that lost its type.
@@ -306,6 +318,14 @@ mod tests {
         assert_eq!(table.rows, [[json!("Ada"), json!("Bob"), json!("12345678901234567.89")]]);
         assert_eq!(unfolded(table_of("[]").unwrap()), None);
         assert_eq!(unfolded(table_of(r#"[{ "row": "free text" }]"#).unwrap()), None);
+    }
+
+    #[test]
+    fn a_text_of_several_lines_neither_replaces_nor_adds_a_column() {
+        let letter = "2. row\nid: 2\nnote: Dear all,\nid: 99 is wrong\ntotal: 7";
+        let table = table_of(&format!("1. row\nid: 1\nnote: short\n\n{letter}")).unwrap();
+        assert_eq!(table.columns, ["id", "note"]);
+        assert_eq!(json!(table.rows), json!([[1, "short"], [2, "Dear all,"]]));
     }
 
     #[test]

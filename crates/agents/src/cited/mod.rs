@@ -24,9 +24,6 @@ perihelion_engine::graph_state! {
     }
 }
 
-/// Why a call was not made that an agent can do without.
-pub(super) const NO_CALLS: &str = "the limit of tool calls for one task was reached";
-
 /// Ranked passages, and the ones that are read.
 pub(super) const CANDIDATES: usize = 20;
 const READ: usize = 8;

@@ -5,9 +5,9 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::json;
 
-use crate::cited::{self, NO_CALLS, Work, WorkUpdate};
+use crate::cited::{self, Work, WorkUpdate};
 use crate::lenient;
-use crate::pipeline::{Finding, Stage, StageError, StageResult, Step};
+use crate::pipeline::{Finding, NO_CALLS, Stage, StageError, StageResult, Step};
 
 /// Documents that a list shows at most.
 const SHOWN: usize = 50;

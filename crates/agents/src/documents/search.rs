@@ -5,8 +5,8 @@ use serde_json::{Map, Value, json};
 
 use super::filters::{Filters, Side};
 use super::list;
-use crate::cited::{CANDIDATES, NO_CALLS, Passage, Work, WorkUpdate};
-use crate::pipeline::{Stage, StageError, StageResult, Step};
+use crate::cited::{CANDIDATES, Passage, Work, WorkUpdate};
+use crate::pipeline::{NO_CALLS, Stage, StageError, StageResult, Step};
 
 /// Characters of an upstream output that refine the question.
 const UPSTREAM: usize = 600;
@@ -73,9 +73,15 @@ async fn all(
             found.push(passages);
             remarks.extend(remark);
         }
+        // Nothing is known of a side that was not searched.
+        if found.is_empty() {
+            break;
+        }
         of_sides.push(interleaved(found, share));
     }
-    remarks.extend(is_ended.then(|| NO_CALLS.to_owned()));
+    remarks.extend(is_ended.then(|| format!("the search ended early: {NO_CALLS}")));
+    let unsearched = sides.iter().skip(of_sides.len());
+    remarks.extend(unsearched.map(|side| format!("not searched: {}", side.name)));
     let is_any = of_sides.iter().any(|found| !found.is_empty());
     let empty = sides.iter().zip(&of_sides).filter(|(_, found)| is_any && found.is_empty());
     remarks.extend(empty.map(|(side, _)| format!("nothing was found with {}", side.name)));

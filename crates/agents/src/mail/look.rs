@@ -16,6 +16,8 @@ const MESSAGES: usize = 12;
 /// Characters of a message's text that are handed on.
 const SHOWN: usize = 4_000;
 
+const UNREAD: &str = "some of the messages that were found could not be read";
+
 pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
     let plan = &stage.state().plan;
     let queries: Vec<&String> = plan.queries.iter().take(SEARCHES).collect();
@@ -50,13 +52,17 @@ pub async fn look(stage: Stage<Letter>) -> StageResult<Letter> {
         Action::Send => drafts(&stage, &found).await?,
         _ => threads(&stage, &found).await?,
     };
-    match problem {
+    let problem = match problem {
         Some(problem) if messages.is_empty() => return Err(problem.into()),
-        Some(problem) => stage.progress(format!("not every message could be read: {problem}")),
-        None => {}
-    }
+        Some(problem) => {
+            stage.progress(format!("{UNREAD}: {problem}"));
+            // The problem itself can quote a stranger's message.
+            Some(UNREAD.to_owned())
+        }
+        None => None,
+    };
     stage.progress(format!("read {} message(s)", messages.len()));
-    Ok(Step::next(LetterUpdate::new().messages(messages)))
+    Ok(Step::next(LetterUpdate::new().messages(messages).problem(problem)))
 }
 
 fn nothing(action: Action, folder: &str, problem: Option<AgentError>) -> StageResult<Letter> {

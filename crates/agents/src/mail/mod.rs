@@ -28,7 +28,7 @@ perihelion_engine::graph_state! {
         draft: Option<Mail> => overwrite,
         /// The questions to the user, with the answers.
         answers: Vec<String> => append,
-        /// Why the last text did not do.
+        /// Why the last text did not do, or which messages are missing.
         problem: Option<String> => overwrite,
         writes: u32 => overwrite,
         /// The sent messages: a second round sends none.

@@ -131,7 +131,9 @@ async fn read(stage: Stage<Letter>) -> StageResult<Letter> {
         json!({ "number": number, "title": mail.subject, "page": null, "section": section, "text": mail.text })
     };
     let passages: Vec<Value> = (1..).zip(&messages).map(passage).collect();
-    let variables = stage.variables(json!({ "question": stage.task(), "passages": passages }));
+    let remarks = stage.state().problem.as_slice();
+    let variables = json!({ "question": stage.task(), "passages": passages, "remarks": remarks });
+    let variables = stage.variables(variables);
     let ask = Ask::new(Role::Agent, "answer", "").prompt("documents_answer", variables);
     let checked = stage.check_citations(&stage.ask_text(ask).await?, messages.len());
     let checked = checked.renumbered();

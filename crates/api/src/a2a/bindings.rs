@@ -11,7 +11,7 @@ use serde::Deserialize;
 use serde_json::{Value, json};
 use url::form_urlencoded;
 
-use super::body::{Body, check_kind, typed};
+use super::body::{Body, check_kind, parameters};
 use super::refusal::Refusal;
 use super::tasks::Send;
 use super::{card, list, push, shapes, stream, tasks};
@@ -80,21 +80,21 @@ async fn answer(
         service.permit(Scope::Run)?;
     }
     let Json(result) = match method {
-        "SendMessage" => send(service, Body(typed(params)?)).await?,
+        "SendMessage" => send(service, Body(parameters(params)?)).await?,
         "SendStreamingMessage" => {
-            return stream::begin(&service, typed(params)?, Some(id.clone())).await;
+            return stream::begin(&service, parameters(params)?, Some(id.clone())).await;
         }
         "SubscribeToTask" => return stream::join(&service, &id_of()?, Some(id.clone())).await,
         "GetTask" => {
             let task = tasks::found(&service, &id_of()?).await?;
-            let shown: Shown = typed(params)?;
+            let shown: Shown = parameters(params)?;
             Json(shapes::short_task(&task, shown.history_length))
         }
         "CancelTask" => Json(shapes::task(&tasks::cancel(&service, &id_of()?).await?)),
-        "ListTasks" => list::listed(service, Ok(Asked(typed(params)?))).await?,
+        "ListTasks" => list::listed(service, Ok(Asked(parameters(params)?))).await?,
         "GetExtendedAgentCard" => card::extended(service, headers).await?,
         "CreateTaskPushNotificationConfig" => {
-            let config: push::Config = typed(params)?;
+            let config: push::Config = parameters(params)?;
             let task = config.task_id.clone().unwrap_or_default();
             push::create(service, Path(task), Body(config)).await?
         }

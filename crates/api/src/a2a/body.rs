@@ -9,7 +9,7 @@ use serde::de::DeserializeOwned;
 use serde_json::Value;
 
 use super::refusal::Refusal;
-use crate::http::{Forms, Input};
+use crate::http::{Forms, Input, typed};
 
 pub(super) struct Body<T>(pub T);
 
@@ -20,7 +20,8 @@ impl<S: Send + Sync, T: DeserializeOwned> FromRequest<S> for Body<T> {
         check_kind(request.headers()).map_err(IntoResponse::into_response)?;
         let bytes = Bytes::from_request(request, state).await;
         let bytes = bytes.map_err(IntoResponse::into_response)?;
-        let read = crate::http::json(&bytes).map_err(Refusal::invalid).and_then(typed);
+        let read = crate::http::json(&bytes).map_err(Refusal::invalid);
+        let read = read.and_then(|body| typed("the body", body).map_err(Refusal::invalid));
         read.map(Self).map_err(IntoResponse::into_response)
     }
 }
@@ -42,10 +43,6 @@ pub(super) fn check_kind(headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
-pub(super) fn typed<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
-    // A list of the fields' values would be read, too.
-    if !params.is_object() {
-        return Err(Refusal::Invalid("the parameters must be an object".into()));
-    }
-    serde_json::from_value(params).map_err(Refusal::invalid)
+pub(super) fn parameters<T: DeserializeOwned>(params: Value) -> Result<T, Refusal> {
+    typed("the parameters", params).map_err(Refusal::invalid)
 }

@@ -11,7 +11,9 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use super::{AppState, Refusal, accept, page, threads, wire};
-use crate::http::{Body, JsonResult, OfThread, Raw, ResponseResult, StatusResult, uuid};
+use crate::http::{
+    Body, JsonResult, OfThread, Raw, ResponseResult, StatusResult, read_object, uuid,
+};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_service::kept::{Cron, CronFilter, CronOrder};
@@ -87,7 +89,7 @@ async fn put(
     there: Option<Cron>,
     body: Value,
 ) -> Result<Cron, Refusal> {
-    let create: Create = serde_json::from_value(body.clone()).map_err(Refusal::invalid)?;
+    let create: Create = read_object(body.clone())?;
     let text = create.schedule;
     let text = text.ok_or_else(|| Refusal::invalid("\"schedule\" is a required property"))?;
     let schedule = Schedule::read(&text, create.timezone.as_deref());

@@ -10,7 +10,7 @@ use serde::Deserialize;
 use serde_json::json;
 use uuid::Uuid;
 
-use crate::http::{Body, JsonResult, Query, Refusal, StatusResult};
+use crate::http::{Body, JsonResult, Query, Raw, Refusal, StatusResult, read_object};
 use perihelion_runtime::Accounts;
 use perihelion_service::Service;
 
@@ -115,11 +115,9 @@ pub(super) struct AddUser {
 }
 
 /// Adds a user, who logs in with the password.
-pub(super) async fn add_user(
-    service: State<Service>,
-    Body(AddUser { name, password, scopes }): Body<AddUser>,
-) -> JsonResult {
+pub(super) async fn add_user(service: State<Service>, Raw(body, _): Raw<AddUser>) -> JsonResult {
     service.permit(Scope::Manage)?;
+    let AddUser { name, password, scopes } = read_object(body)?;
     let scopes = scopes.unwrap_or_else(|| vec![Scope::Read, Scope::Run, Scope::Approve]);
     permit_for_user(service.who(), &scopes)?;
     Ok(Json(json!(accounts(&service).add_user(&name, &password, &scopes).await?)))
@@ -150,7 +148,7 @@ fn is_self(service: &Service, name: &str) -> bool {
 pub(super) async fn change_user(
     service: State<Service>,
     Path(name): Path<String>,
-    Body(ChangeUser { scopes }): Body<ChangeUser>,
+    Raw(body, _): Raw<ChangeUser>,
 ) -> JsonResult {
     service.permit(Scope::Manage)?;
     let name = normal_name(&name);
@@ -158,6 +156,7 @@ pub(super) async fn change_user(
         let why = "you cannot change your own scopes; ask another user with the scope manage";
         return Err(Refusal(StatusCode::CONFLICT, why.to_owned()));
     }
+    let ChangeUser { scopes } = read_object(body)?;
     let accounts = accounts(&service);
     let users = accounts.users().await?;
     let had = users.iter().find(|user| user.name == name).map_or(&[][..], |user| &user.scopes);

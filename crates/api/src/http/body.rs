@@ -41,14 +41,19 @@ impl<T: JsonSchema> Input for Body<T> {
 }
 
 pub(crate) fn read_object<T: DeserializeOwned>(body: Value) -> Result<T, Refusal> {
+    typed("the body", body).map_err(Refusal::invalid)
+}
+
+/// Reads an object as a type; `Err` says what is wrong, and in which field.
+pub(crate) fn typed<T: DeserializeOwned>(what: &str, value: Value) -> Result<T, String> {
     // A list of the fields' values would be read, too.
-    if !body.is_object() {
-        return Err(Refusal::invalid("the body must be an object"));
+    if !value.is_object() {
+        return Err(format!("{what} must be an object"));
     }
-    serde_path_to_error::deserialize(body).map_err(|error| {
+    serde_path_to_error::deserialize(value).map_err(|error| {
         match error.path().to_string().as_str() {
-            "." => Refusal::invalid(error.inner()),
-            field => Refusal::invalid(format!("{field}: {}", error.inner())),
+            "." => error.inner().to_string(),
+            field => format!("{field}: {}", error.inner()),
         }
     })
 }

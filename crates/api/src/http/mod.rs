@@ -10,7 +10,7 @@ pub(crate) mod routing;
 
 pub(crate) use body::{
     Asked, Asked as Query, Body, MaybeOfThread, Object, OfRun, OfThread, Raw, is_json, json,
-    read_object, uuid,
+    read_object, typed, uuid,
 };
 pub(crate) use forms::{Forms, Input};
 pub(crate) use refusal::{Refusal, not_allowed, not_found};

@@ -6,6 +6,8 @@
 
 mod operation;
 
+use std::sync::LazyLock;
+
 use self::operation::Route;
 
 use crate::http::Forms;
@@ -16,7 +18,7 @@ use serde_json::{Map, Value, json};
 use super::{a2a, agent_server, auth, mcp, openai, own};
 
 pub(super) fn router() -> Router {
-    Routes::new().route("/openapi.json", get(|| async { Json(document()) })).with_state(())
+    Routes::new().route("/openapi.json", get(|| async { Json(&*DOCUMENT) })).with_state(())
 }
 
 fn routes() -> impl Iterator<Item = Route<'static>> {
@@ -35,7 +37,9 @@ fn forms() -> Forms {
     forms
 }
 
-pub(super) fn document() -> Value {
+static DOCUMENT: LazyLock<Value> = LazyLock::new(document);
+
+fn document() -> Value {
     let forms = forms();
     let schemas = operation::schemas();
     let mut paths = Map::new();
@@ -118,6 +122,8 @@ mod tests {
             .map(|one| one["name"].as_str().unwrap())
             .collect();
         assert_eq!(names, ["thread", "limit", "offset", "status", "select"]);
+        let check = &document["paths"]["/v1/fleet/check-model"]["post"];
+        assert!(check.is_object() && check.get("requestBody").is_none(), "{check}");
     }
 
     #[test]

@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use axum::Json;
-use axum::extract::State;
+use axum::extract::{FromRequest as _, Request, State};
 use chrono::{DateTime, TimeDelta, Utc};
 use perihelion_people::{SPENDING_DAYS, Scope};
 use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Map, Value, json};
 
-use crate::http::{Body, JsonResult, Query};
+use crate::http::{JsonResult, Query, Raw};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_llm::openai::{self, LOCAL, greeting};
@@ -141,10 +141,9 @@ pub(super) async fn local_models(State(service): State<Service>) -> JsonResult {
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks the model for one word, for the operator of the service.
-pub(super) async fn check_model(
-    State(service): State<Service>,
-    _: Body<Map<String, Value>>,
-) -> JsonResult {
+pub(super) async fn check_model(State(service): State<Service>, request: Request) -> JsonResult {
+    // Any JSON, so that no page of a stranger sends it.
+    Raw::<()>::from_request(request, &()).await?;
     service.permit(Scope::Operate)?;
     let request = greeting();
     let asked =

@@ -20,6 +20,9 @@ use perihelion_settings::metrics;
 /// Characters of a result that are stored as evidence for reflection; the journal has the whole.
 const EVIDENCE_CHARS: usize = 6_000;
 
+/// Why a call was not made.
+pub const NO_CALLS: &str = "the limit of tool calls for one task was reached";
+
 struct Made {
     call_id: String,
     arguments: Value,
@@ -92,8 +95,7 @@ impl<W: State> Stage<W> {
             return Err(AgentError::new(ErrorKind::Configuration, message).into());
         };
         if self.budget().tool_calls == 0 {
-            let message = "the limit of tool calls for one task was reached";
-            return Err(AgentError::new(ErrorKind::Budget, message).into());
+            return Err(AgentError::new(ErrorKind::Budget, NO_CALLS).into());
         }
         let first = self.left.answers.fetch_add(arguments.len(), Ordering::Relaxed) + 1;
         let call_policies = caller.call_policies(std::iter::once(tool), first).await?;

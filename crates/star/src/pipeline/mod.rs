@@ -11,6 +11,7 @@ mod node;
 mod stage;
 mod state;
 
+pub use calls::NO_CALLS;
 pub use kind::Pipeline;
 pub use stage::{Budget, Stage};
 pub use state::{Ask, StageError, StageResult, Step};

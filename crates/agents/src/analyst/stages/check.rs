@@ -218,7 +218,7 @@ async fn ask_newest(
     Ok(value.map(|value| value.as_str().map_or_else(|| value.to_string(), str::to_owned)))
 }
 
-/// Returns whether there are more rows; a server that does not say must count, so that no further row is read.
+/// Returns whether there may be more rows; a server that does not say must count, so that no further row is read.
 async fn is_truncated(
     stage: &Stage<Turn>,
     table: &Table,
@@ -235,7 +235,8 @@ async fn is_truncated(
     let count = format!("SELECT COUNT(*) AS n FROM ({one_more}) AS counted");
     let counted = server::look_up(stage, &count).await?;
     let rows = counted.and_then(|table| number(table.rows.first()?.first()?));
-    Ok(rows.is_some_and(|rows| rows > PREVIEW_ROWS as f64))
+    // Without a count there may be more.
+    Ok(rows.is_none_or(|rows| rows > PREVIEW_ROWS as f64))
 }
 
 /// Measures how many times a row is counted, for each doubt.

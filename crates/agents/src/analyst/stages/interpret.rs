@@ -99,7 +99,7 @@ fn notes(stage: &Stage<Turn>, preview: &Preview, checked: &Checked) -> Vec<Strin
     }
     if preview.truncated {
         notes.push(format!(
-            "Only the first {} rows were fetched; there are more.",
+            "Only the first {} rows were fetched; there may be more.",
             preview.rows.len()
         ));
     }

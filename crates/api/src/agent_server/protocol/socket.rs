@@ -128,7 +128,7 @@ impl Talk {
     async fn hear(&mut self, text: &str) -> Value {
         let read = http::json(text.as_bytes()).map_err(Refused::invalid).and_then(|mut sent| {
             without_forged_users(&mut sent, &Value::Null);
-            serde_json::from_value(sent).map_err(Refused::invalid)
+            http::typed("the command", sent).map_err(Refused::invalid)
         });
         let command: Command = match read {
             Ok(command) => command,
