@@ -87,7 +87,7 @@ impl Globals {
 #[derive(Debug, clap::Args)]
 #[group(skip)]
 pub(super) struct TenantOptions {
-    /// Tenant that owns the data
+    /// Tenant of the data, keys or users
     #[arg(long, global = true, value_name = "TENANT", default_value = LOCAL_TENANT, value_parser = NonEmptyStringValueParser::new())]
     pub tenant: String,
     /// Print JSON

@@ -54,6 +54,7 @@ pub struct Retrieved {
     /// ones.
     pub confidence: f64,
     pub by_meaning: bool,
+    pub reranked: bool,
     /// Why only words counted: the embedding model did not answer, or made no document's vector. `None` if neither is
     /// so, or if there is no model.
     pub by_words_only: Option<String>,
@@ -143,6 +144,7 @@ impl Library {
             Some(reranker) if texts.len() > 1 => reranker.rank(&asked.text, &texts).await,
             _ => None,
         };
+        let reranked = ranking.is_some();
         let mut order = reordered(ranking, texts.len());
         order.extend(texts.len()..candidates.len());
         let confidence = confidence(&candidates, &order);
@@ -158,7 +160,7 @@ impl Library {
             text: texts.remove(&candidate.parent()).unwrap_or_else(|| candidate.quote.clone()),
         });
         let passages = passages.collect();
-        Ok(Retrieved { passages, confidence, by_meaning, by_words_only })
+        Ok(Retrieved { passages, confidence, by_meaning, reranked, by_words_only })
     }
 
     /// Finds pieces by words and meaning, without rerank; the hits of a search that a person or a tool asks for.

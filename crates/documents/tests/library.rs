@@ -276,11 +276,13 @@ async fn a_ranking_changes_the_order_and_a_failed_ranking_does_not() {
             library.add(input(&format!("{n}.md"), &text), None, None, &|_| {}).await.unwrap();
         }
         let order = |ranking: Option<Vec<usize>>| {
+            let is_ranked = ranking.is_some();
             let reranker = Ranking { answer: ranking, asked: AtomicBool::new(false) };
             async move {
                 let query = Query::new("budget of the year");
                 let found = library.retrieve(&query, None, Some(&reranker)).await.unwrap();
                 assert!(reranker.asked.load(Ordering::SeqCst));
+                assert_eq!(found.reranked, is_ranked);
                 found.passages.into_iter().map(|one| one.source.title).collect::<Vec<_>>()
             }
         };

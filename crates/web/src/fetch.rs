@@ -190,10 +190,7 @@ impl Web {
         }
         // A site that cannot be reached at all is that, and not one that refuses.
         let rules = self.read_rules(url).await.map_err(|error| self.failed(url, &error))?;
-        // The next fetch asks again for rules that were not available.
-        if !matches!(rules, Rules::Closed) {
-            self.sites.keep(site, rules.clone());
-        }
+        self.sites.keep(site, rules.clone());
         Ok(rules)
     }
 

@@ -67,7 +67,9 @@ fn html(url: &Url, text: &str) -> Page {
     let stripped = is_too_deep(text).then(|| without_scripts(text, |script| script.contains('<')));
     let read = stripped.as_deref().unwrap_or(text);
     if stripped.is_some() && is_too_deep(read) {
-        return Page { text: plain(text), ..Page::default() };
+        let flat = dom_query::Document::from(without_tags(text, is_link).as_str());
+        let links = links(&base_of(url, &flat), &flat);
+        return Page { text: plain(text), links, ..Page::default() };
     }
     let page = dom_query::Document::from(read);
     let base = base_of(url, &page);
@@ -86,16 +88,30 @@ fn html(url: &Url, text: &str) -> Page {
 }
 
 fn plain(text: &str) -> String {
+    squeezed(&without_tags(text, |_| false))
+}
+
+fn is_link(tag: &str) -> bool {
+    let lower = tag.to_ascii_lowercase();
+    matches!(name_of(&lower, usize::from(tag.starts_with('/'))), "a" | "base")
+}
+
+/// Leaves out scripts, styles, and tags that are not wanted.
+fn without_tags(text: &str, is_wanted: impl Fn(&str) -> bool) -> String {
     let text = without_scripts(text, |_| true);
     let mut made = String::new();
     let mut rest = text.as_str();
     while let Some((before, tag)) = rest.split_once('<') {
         made.push_str(before);
         made.push(' ');
-        rest = tag.split_once('>').map_or("", |(_, behind)| behind);
+        let (tag, behind) = tag.split_once('>').unwrap_or((tag, ""));
+        if is_wanted(tag) {
+            made.push_str(&format!("<{tag}>"));
+        }
+        rest = behind;
     }
     made.push_str(rest);
-    squeezed(&made)
+    made
 }
 
 /// Leaves out those scripts and styles of whose text it `is_unwanted`.
@@ -294,7 +310,11 @@ mod tests {
         for text in [deep("<div>"), deep("<b><i><table><tr><td>"), deep("<font><a href=/x>")] {
             let page = read(&url, "text/html", &text, &Limits::default());
             assert_eq!(page.text, "high tide");
+            assert_eq!(page.links.len(), usize::from(text.contains("href")));
         }
+        let text = deep("<div>") + " <A HREF='x'>at <b>Brest</b></A><base href=/ports/>";
+        let brest = Link { url: "https://sea.test/ports/x".into(), text: "at Brest".into() };
+        assert_eq!(read(&url, "text/html", &text, &Limits::default()).links, [brest]);
         let scripts = "<script>var x</SCRIPT>".repeat(100_000) + "high tide";
         assert_eq!(plain(&scripts), "high tide");
         // Paragraphs and items that nobody closed lie beside each other.

@@ -11,6 +11,8 @@ use crate::clock;
 use crate::robots::Robots;
 
 const KEEP: Duration = Duration::from_secs(3_600);
+/// How long rules that are unavailable are not asked for again.
+const KEEP_CLOSED: Duration = Duration::from_secs(60);
 /// Maximum number of sites with cached rules.
 const SITES: usize = 1_000;
 
@@ -57,7 +59,8 @@ impl Sites {
     pub fn rules(&self, site: &str) -> Option<Rules> {
         let rules = self.rules.lock();
         let (read, found) = rules.get(site)?;
-        (clock::monotonic().saturating_duration_since(*read) < KEEP).then(|| found.clone())
+        let keep = if matches!(found, Rules::Closed) { KEEP_CLOSED } else { KEEP };
+        (clock::monotonic().saturating_duration_since(*read) < keep).then(|| found.clone())
     }
 
     pub fn keep(&self, site: &str, found: Rules) {
@@ -85,5 +88,22 @@ impl Sites {
             clock::sleep(wait).await;
         }
         wait
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// S3.07
+    #[test]
+    fn rules_that_cannot_be_read_are_asked_for_again_after_a_minute() {
+        let sites = Sites::default();
+        sites.keep("closed", Rules::Closed);
+        sites.keep("free", Rules::Free);
+        let is_known = |site: &str| sites.rules(site).is_some();
+        assert_eq!(["closed", "free"].map(is_known), [true, true]);
+        sites.rules.lock().values_mut().for_each(|(read, _)| *read -= KEEP_CLOSED);
+        assert_eq!(["closed", "free"].map(is_known), [false, true]);
     }
 }

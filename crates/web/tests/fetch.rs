@@ -204,25 +204,6 @@ async fn redirects_robots_and_odd_answers_are_refused_by_name() {
 
 /// S3.07
 #[tokio::test]
-async fn rules_that_cannot_be_read_are_asked_for_again() {
-    let reads = Arc::new(AtomicU32::new(0));
-    let robots = move || {
-        let is_first = reads.fetch_add(1, Ordering::SeqCst) == 0;
-        let status =
-            if is_first { StatusCode::INTERNAL_SERVER_ERROR } else { StatusCode::NOT_FOUND };
-        async move { status }
-    };
-    let page = || async { Html("<p>high tide</p>") };
-    let router = Router::new().route("/robots.txt", get(robots)).route("/a", get(page));
-    let address = serve(router).await;
-    let web = web(&[&address], None);
-    let url = format!("http://{address}/a");
-    assert!(matches!(web.fetch(&url).await, Err(Error::NoRobots(_))));
-    assert!(web.fetch(&url).await.unwrap().text.contains("high tide"));
-}
-
-/// S3.07
-#[tokio::test]
 async fn a_page_is_read_in_its_character_set_from_any_declaration() {
     let cases: [(&str, &[u8], &str); 8] = [
         ("Shift_JIS", b"\x92\xaa\x82\xcc\x96\x9e\x82\xbf\x88\xf8\x82\xab", "潮の満ち引き"),

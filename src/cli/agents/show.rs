@@ -86,6 +86,7 @@ fn nature(tool: &ToolDefinition) -> String {
 fn row(agent: &AgentInfo, status: Option<&ServerState>) -> Value {
     let server = &agent.server;
     let rejected = |(tool, reason): &(String, String)| json!({ "tool": tool, "reason": reason });
+    let problem = status.and_then(|status| status.problem.as_ref());
     let mut row = json!({
         "name": agent.name,
         "kind": agent.kind,
@@ -94,15 +95,18 @@ fn row(agent: &AgentInfo, status: Option<&ServerState>) -> Value {
         "server_version": server.server_version,
         "state": status.map(|status| status.phase),
         "transport": status.map(|status| &status.transport),
+        // Why calls are refused.
+        "problem": problem,
         "protocol_version": server.protocol_version,
         // It counts as open world only because neither its table nor the server declares it.
         "undeclared": server.undeclared,
         "tools": server.tools,
         "rejected": server.rejected_tools.iter().map(rejected).collect::<Vec<_>>(),
     });
-    // Why calls are refused.
-    if let Some(problem) = status.and_then(|status| status.problem.as_ref()) {
-        row["problem"] = json!(problem);
+    if problem.is_none()
+        && let Some(fields) = row.as_object_mut()
+    {
+        fields.shift_remove("problem");
     }
     row
 }

@@ -28,19 +28,23 @@ pub struct ForkArgs {
     /// ID or name of the fork. Defaults to a new ID
     #[arg(long = "thread", value_name = "ID", value_parser = NonEmptyStringValueParser::new())]
     new: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-pub(super) async fn fork(on: &Context<'_>, args: &ForkArgs) -> Result<()> {
-    let invocation = &on.invocation;
+pub(super) async fn fork(context: &Context<'_>, args: &ForkArgs) -> Result<()> {
+    let invocation = &context.invocation;
     let (id, title) = match &args.new {
         None => (ThreadId::new(), None),
         Some(name) => ThreadId::from_name(name),
     };
-    let source = on.find(Some(&args.thread)).await?;
-    let graph = graphs::of_thread(on.settings, on.threads, &on.threads.info(source).await?)?;
+    let source = context.find(Some(&args.thread)).await?;
+    let graph =
+        graphs::of_thread(context.settings, context.threads, &context.threads.info(source).await?)?;
     let title = title.map(str::to_owned);
-    let fork = on.threads.fork(source, args.at, id, title, graph.as_deref()).await?;
-    if on.json {
+    let fork = context.threads.fork(source, args.at, id, title, graph.as_deref()).await?;
+    if args.json {
         return output::json(&as_json(&fork));
     }
     output::text(&fork.id.to_string())?;
@@ -51,7 +55,7 @@ pub(super) async fn fork(on: &Context<'_>, args: &ForkArgs) -> Result<()> {
         ));
         return Ok(());
     }
-    let next = next_after(on.threads, fork.id, fork.head).await?;
+    let next = next_after(context.threads, fork.id, fork.head).await?;
     let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
     if next.is_empty() {
         output::note(&format!(
@@ -70,6 +74,9 @@ pub struct CancelArgs {
     /// Seconds to wait until the running process stops. After that, its lease is revoked
     #[arg(long, value_name = "SEC", default_value_t = 10.0, value_parser = seconds)]
     wait: f64,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 fn seconds(text: &str) -> Result<f64, &'static str> {
@@ -77,16 +84,17 @@ fn seconds(text: &str) -> Result<f64, &'static str> {
     seconds.ok_or("expected a number of seconds from 0 to 3600")
 }
 
-pub(super) async fn cancel(on: &Context<'_>, args: &CancelArgs) -> Result<()> {
-    let invocation = &on.invocation;
-    let thread = on.find(args.thread.as_deref()).await?;
+pub(super) async fn cancel(context: &Context<'_>, args: &CancelArgs) -> Result<()> {
+    let invocation = &context.invocation;
+    let thread = context.find(args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
     let wait = Duration::from_secs_f64(args.wait);
-    let stopped =
-        service::stop(on.settings, on.threads, thread, wait).await.map_err(Error::Service)?;
+    let stopped = service::stop(context.settings, context.threads, thread, wait)
+        .await
+        .map_err(Error::Service)?;
     let Stopped { had, by_force } = stopped.ok_or_else(|| Error::NothingUnderWay(name.clone()))?;
     let had = had.map(|holder| holder.to_string());
-    if on.json {
+    if args.json {
         return output::json(&json!({
             "thread_id": thread, "cancelled": true, "was_run_by": had, "by_force": by_force,
         }));
@@ -120,6 +128,9 @@ pub struct UpdateArgs {
     /// Node to record as the author. Its routes decide the next nodes
     #[arg(long = "as", value_name = "NODE")]
     as_node: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 fn assignment(text: &str) -> Result<(String, Value), &'static str> {
@@ -128,21 +139,21 @@ fn assignment(text: &str) -> Result<(String, Value), &'static str> {
     Ok((field.trim().to_owned(), json_or_text(value.to_owned())))
 }
 
-pub(super) async fn update(on: &Context<'_>, args: &UpdateArgs) -> Result<()> {
+pub(super) async fn update(context: &Context<'_>, args: &UpdateArgs) -> Result<()> {
     if args.set.is_empty() {
         return Err(Error::NothingToSet);
     }
-    let thread = on.find(Some(&args.thread)).await?;
+    let thread = context.find(Some(&args.thread)).await?;
     let fields: Map<String, Value> = args.set.iter().cloned().collect();
-    let graph = graphs::to_use(on.settings, on.threads, thread).await?;
+    let graph = graphs::to_use(context.settings, context.threads, thread).await?;
     let node = args.as_node.as_deref().unwrap_or(END);
     check_node(graph.as_ref(), node)?;
     let as_node = Some(node.to_owned());
     let edit = Edit { update: Value::Object(fields), as_node, ..Edit::default() };
     let step = graph.edit(thread, edit).await?;
-    let next = next_after(on.threads, thread, step).await?;
+    let next = next_after(context.threads, thread, step).await?;
     let shown = json!({ "thread_id": thread, "step": step, "next": next });
-    output::done(on.json, &shown, &format!("step {step}, next: {}", next_nodes(&next)))
+    output::done(args.json, &shown, &format!("step {step}, next: {}", next_nodes(&next)))
 }
 
 /// Rejects a node that the supervisor graph cannot have. The graph that is opened offline accepts any agent.
@@ -168,19 +179,22 @@ pub struct DeleteArgs {
     /// Delete the thread even during a run. The run fails and loses its unfinished step
     #[arg(long)]
     force: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-pub(super) async fn delete(on: &Context<'_>, args: &DeleteArgs) -> Result<()> {
-    let info = on.threads.info(on.find(Some(&args.thread)).await?).await?;
+pub(super) async fn delete(context: &Context<'_>, args: &DeleteArgs) -> Result<()> {
+    let info = context.threads.info(context.find(Some(&args.thread)).await?).await?;
     let removal = if args.force { Removal::Forced } else { Removal::AtRest };
     Threads::check_removal(&info, removal)?;
     if !args.yes && !wanted(&info)? {
         let shown = json!({ "thread_id": info.id, "deleted": false });
-        return output::done(on.json, &shown, "the thread was not deleted");
+        return output::done(args.json, &shown, "the thread was not deleted");
     }
-    on.threads.remove(&info, removal).await?;
+    context.threads.remove(&info, removal).await?;
     let shown = json!({ "thread_id": info.id, "deleted": true });
-    output::done(on.json, &shown, &format!("deleted the thread {}", info.id))
+    output::done(args.json, &shown, &format!("deleted the thread {}", info.id))
 }
 
 fn wanted(info: &ThreadInfo) -> Result<bool> {

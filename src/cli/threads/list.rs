@@ -20,6 +20,9 @@ pub struct Args {
     /// Maximum number of threads, or 0 for all. Defaults to 50
     #[arg(long, value_name = "N")]
     limit: Option<u32>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Threads listed unless asked otherwise.
@@ -46,7 +49,7 @@ fn statuses() -> PossibleValuesParser {
     STATUSES.map(|(name, help, _)| PossibleValue::new(name).help(help).hide(name == "idle")).into()
 }
 
-pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
+pub(super) async fn run(context: &Context<'_>, args: &Args) -> Result<()> {
     let limit = match args.limit {
         // One more shows whether there are more.
         None => Some(LIMIT + 1),
@@ -57,12 +60,12 @@ pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
     let found = STATUSES.iter().find(|(name, ..)| Some(*name) == wanted);
     let statuses = found.map(|(.., statuses)| statuses.to_vec()).unwrap_or_default();
     let listing = Listing { statuses, tenant: args.tenant.clone(), limit };
-    let mut listed = on.threads.list(&listing).await?;
+    let mut listed = context.threads.list(&listing).await?;
     let has_more = args.limit.is_none() && listed.len() > LIMIT as usize;
     if has_more {
         listed.truncate(LIMIT as usize);
     }
-    if on.json {
+    if args.json {
         return output::json(&listed.iter().map(as_json).collect::<Vec<_>>());
     }
     if listed.is_empty() {
@@ -81,7 +84,7 @@ pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
     for (info, id) in listed.iter().zip(Threads::shorts(&ids)) {
         rows.push([
             id,
-            output::brief(&called(on.threads, info).await, TITLE),
+            output::brief(&called(context.threads, info).await, TITLE),
             LiveStatus::of(info).as_str().to_owned(),
             info.head.to_string(),
             info.updated_at.format("%m-%d %H:%MZ").to_string(),

@@ -35,9 +35,6 @@ pub struct Args {
     command: Option<Command>,
     #[command(flatten)]
     list: list::Args,
-    /// Print JSON
-    #[arg(long, global = true)]
-    json: bool,
 }
 
 #[derive(Debug, clap::Subcommand)]
@@ -76,12 +73,12 @@ pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Re
         Some(Command::Import(_)) => Threads::open(&settings).await?,
         _ => Threads::open_to_read(&settings).await?,
     };
-    let Args { command, list, json } = args;
+    let Args { command, list } = args;
     let invocation = globals.invocation();
     let name = OnceLock::new();
-    let on = Context { threads: &threads, settings: &settings, invocation, json, name };
-    let done = perform(&on, command.unwrap_or(Command::List(list))).await;
-    let done = done.map_err(|error| match on.name.get() {
+    let context = Context { threads: &threads, settings: &settings, invocation, name };
+    let done = perform(&context, command.unwrap_or(Command::List(list))).await;
+    let done = done.map_err(|error| match context.name.get() {
         Some(name) => error.about(name),
         None => error,
     });
@@ -95,12 +92,12 @@ struct Context<'a> {
     settings: &'a Settings,
     /// The beginning of commands to be typed next.
     invocation: String,
-    json: bool,
     /// The thread's name in the command, for errors.
     name: OnceLock<String>,
 }
 
 impl Context<'_> {
+    /// Finds a thread, or the newest one. Errors of the command name the thread as the caller did.
     async fn find(&self, name: Option<&str>) -> Result<ThreadId> {
         if let Some(name) = name {
             self.name.get_or_init(|| name.to_owned());
@@ -109,20 +106,20 @@ impl Context<'_> {
     }
 }
 
-async fn perform(on: &Context<'_>, command: Command) -> Result<()> {
+async fn perform(context: &Context<'_>, command: Command) -> Result<()> {
     match command {
-        Command::List(args) => list::run(on, &args).await,
-        Command::Show(args) => show::show(on, &args).await,
-        Command::History(args) => show::history(on, &args).await,
-        Command::State(args) => show::state(on, &args).await,
-        Command::Fork(args) => change::fork(on, &args).await,
-        Command::Cancel(args) => change::cancel(on, &args).await,
-        Command::Update(args) => change::update(on, &args).await,
-        Command::Export(args) => transfer::export(on, &args).await,
-        Command::Import(args) => transfer::import(on, &args).await,
-        Command::Delete(args) => change::delete(on, &args).await,
-        Command::Prune(args) => prune::run(on, &args).await,
-        Command::Archive(args) => archive::run(on, &args).await,
+        Command::List(args) => list::run(context, &args).await,
+        Command::Show(args) => show::show(context, &args).await,
+        Command::History(args) => show::history(context, &args).await,
+        Command::State(args) => show::state(context, &args).await,
+        Command::Fork(args) => change::fork(context, &args).await,
+        Command::Cancel(args) => change::cancel(context, &args).await,
+        Command::Update(args) => change::update(context, &args).await,
+        Command::Export(args) => transfer::export(context, &args).await,
+        Command::Import(args) => transfer::import(context, &args).await,
+        Command::Delete(args) => change::delete(context, &args).await,
+        Command::Prune(args) => prune::run(context, &args).await,
+        Command::Archive(args) => archive::run(context, &args).await,
     }
 }
 

@@ -43,6 +43,9 @@ pub struct Args {
     /// Skip confirmation
     #[arg(long, short)]
     yes: bool,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Number of threads that are listed before they are deleted; the rest is counted.
@@ -65,15 +68,15 @@ impl Args {
     }
 }
 
-pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
+pub(super) async fn run(context: &Context<'_>, args: &Args) -> Result<()> {
     if let (Some(keep), Some(thread)) = (args.keep_steps, &args.thread) {
-        return shorten(on, thread, keep).await;
+        return shorten(context, thread, keep, args.json).await;
     }
-    let retention = &args.retention(on.settings);
+    let retention = &args.retention(context.settings);
     if !args.dry_run
         && !args.yes
         && std::io::stdin().is_terminal()
-        && !asked(on, retention, args).await?
+        && !asked(context, retention, args).await?
     {
         output::note("no threads were pruned");
         return Ok(());
@@ -85,7 +88,7 @@ pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
     let mut done = |one: Pruned<'_>| {
         count += 1;
         bar.set_message(format!("{} pruned", output::count(count, "thread")));
-        if on.json || failed.is_some() {
+        if args.json || failed.is_some() {
             return;
         }
         let line = match one {
@@ -97,14 +100,14 @@ pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
         failed = output::BARS.suspend(|| output::text(&line)).err();
     };
     let options = PruneOptions { dry_run: args.dry_run, waiting: args.waiting };
-    let find_graph = |info: &ThreadInfo| graphs::of_thread(on.settings, on.threads, info);
-    let report = on.threads.prune(retention, options, &find_graph, &mut done).await;
+    let find_graph = |info: &ThreadInfo| graphs::of_thread(context.settings, context.threads, info);
+    let report = context.threads.prune(retention, options, &find_graph, &mut done).await;
     bar.end();
     let report = report?;
     if let Some(error) = failed {
         return Err(error);
     }
-    if on.json {
+    if args.json {
         output::json(&as_object(args.dry_run, &report))?
     } else {
         for (info, error) in &report.failed {
@@ -119,10 +122,10 @@ pub(super) async fn run(on: &Context<'_>, args: &Args) -> Result<()> {
 }
 
 /// Lists the threads to delete and asks for confirmation; without any, it does not ask.
-async fn asked(on: &Context<'_>, retention: &Retention, args: &Args) -> Result<bool> {
+async fn asked(context: &Context<'_>, retention: &Retention, args: &Args) -> Result<bool> {
     let options = PruneOptions { dry_run: true, waiting: args.waiting };
-    let find_graph = |info: &ThreadInfo| graphs::of_thread(on.settings, on.threads, info);
-    let would = on.threads.prune(retention, options, &find_graph, &mut |_| {}).await?;
+    let find_graph = |info: &ThreadInfo| graphs::of_thread(context.settings, context.threads, info);
+    let would = context.threads.prune(retention, options, &find_graph, &mut |_| {}).await?;
     if would.deleted.is_empty() && would.shortened.is_empty() {
         return Ok(true);
     }
@@ -170,13 +173,13 @@ fn summary(dry_run: bool, report: &PruneReport) -> String {
     text
 }
 
-async fn shorten(on: &Context<'_>, thread: &str, keep: u64) -> Result<()> {
-    let thread = on.find(Some(thread)).await?;
-    let graph = graphs::to_use(on.settings, on.threads, thread).await?;
+async fn shorten(context: &Context<'_>, thread: &str, keep: u64, json: bool) -> Result<()> {
+    let thread = context.find(Some(thread)).await?;
+    let graph = graphs::to_use(context.settings, context.threads, thread).await?;
     let first = graph.compact(thread, keep).await?;
     let text = match first {
         Some(first) => format!("the thread {thread} now begins at step {first}"),
         None => format!("the thread {thread} has at most {keep} steps already"),
     };
-    output::done(on.json, &json!({ "thread_id": thread, "first_step": first }), &text)
+    output::done(json, &json!({ "thread_id": thread, "first_step": first }), &text)
 }

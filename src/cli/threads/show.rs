@@ -15,15 +15,18 @@ use perihelion_star::{GRAPH, GraphState, ResultStatus};
 pub struct ShowArgs {
     /// Thread. Defaults to the newest thread
     thread: Option<String>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-pub(super) async fn show(on: &Context<'_>, args: &ShowArgs) -> Result<()> {
-    let invocation = &on.invocation;
-    let thread = on.find(args.thread.as_deref()).await?;
-    let ThreadView { info, runs, open, .. } = on.threads.view(thread).await?;
+pub(super) async fn show(context: &Context<'_>, args: &ShowArgs) -> Result<()> {
+    let invocation = &context.invocation;
+    let thread = context.find(args.thread.as_deref()).await?;
+    let ThreadView { info, runs, open, .. } = context.threads.view(thread).await?;
     let status = LiveStatus::of(&info);
     let under_way = runs.last().filter(|_| status == LiveStatus::Busy).map(|run| run.id);
-    if on.json {
+    if args.json {
         let mut all = as_json(&info);
         let rows = runs.iter().map(|run| {
             let mut row = json!(run);
@@ -92,16 +95,19 @@ pub struct HistoryArgs {
     /// Maximum number of steps, or 0 for all
     #[arg(long, value_name = "N", default_value_t = 50)]
     limit: u32,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-pub(super) async fn history(on: &Context<'_>, args: &HistoryArgs) -> Result<()> {
-    let thread = on.find(args.thread.as_deref()).await?;
+pub(super) async fn history(context: &Context<'_>, args: &HistoryArgs) -> Result<()> {
+    let thread = context.find(args.thread.as_deref()).await?;
     let limit = if args.limit == 0 { u32::MAX } else { args.limit };
-    let steps = on.threads.history(thread, args.before, limit).await?;
-    if on.json {
+    let steps = context.threads.history(thread, args.before, limit).await?;
+    if args.json {
         return output::json(&steps);
     }
-    let ThreadView { info, runs, .. } = on.threads.view(thread).await?;
+    let ThreadView { info, runs, .. } = context.threads.view(thread).await?;
     let shared = info.forked_from.map_or(0, |(_, step)| step);
     let run = |step: &StepView| match runs.iter().find(|run| run.id == step.run_id) {
         Some(run) => run.number.to_string(),
@@ -123,7 +129,7 @@ pub(super) async fn history(on: &Context<'_>, args: &HistoryArgs) -> Result<()> 
     let head = ["step", "run", "kind", "ran", "wrote", "next", "bytes", "at"];
     output::text(&output::table(head, rows.collect()))?;
     if let Some(oldest) = steps.last().map(|step| step.step).filter(|step| *step > 1) {
-        output::note(&if on.threads.history(thread, Some(oldest), 1).await?.is_empty() {
+        output::note(&if context.threads.history(thread, Some(oldest), 1).await?.is_empty() {
             format!("the steps before {oldest} were pruned")
         } else {
             format!("for older steps, pass --before {oldest}")
@@ -139,26 +145,29 @@ pub struct StateArgs {
     /// Step. Defaults to the newest step
     #[arg(long, value_name = "STEP")]
     at: Option<u64>,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
 /// Characters of an agent's output in the summary.
 const SHOWN: usize = 200;
 
-pub(super) async fn state(on: &Context<'_>, args: &StateArgs) -> Result<()> {
-    let thread = on.find(args.thread.as_deref()).await?;
-    let info = on.threads.info(thread).await?;
-    let Some(graph) = graphs::of_thread(on.settings, on.threads, &info)? else {
+pub(super) async fn state(context: &Context<'_>, args: &StateArgs) -> Result<()> {
+    let thread = context.find(args.thread.as_deref()).await?;
+    let info = context.threads.info(thread).await?;
+    let Some(graph) = graphs::of_thread(context.settings, context.threads, &info)? else {
         // The types of another graph are not known here: it is shown as it is kept.
-        return output::json(&on.threads.raw_state(thread, args.at).await?);
+        return output::json(&context.threads.raw_state(thread, args.at).await?);
     };
     let state = graph.state(thread, args.at).await?;
     let step = args.at.unwrap_or(info.head);
-    let next = next_after(on.threads, thread, step).await?;
+    let next = next_after(context.threads, thread, step).await?;
     let whole = json!({
         "thread_id": thread, "graph": info.graph, "step": step, "next": next, "state": state.json(),
     });
     match state.of::<GraphState>() {
-        Some(star) if !on.json => output::text(&format!(
+        Some(star) if !args.json => output::text(&format!(
             "step {step} of {}, next: {}\n{}",
             info.head,
             next_nodes(&next),

@@ -26,23 +26,26 @@ pub struct ExportArgs {
 pub struct ImportArgs {
     /// File to read. Use - for standard input
     file: PathBuf,
+    /// Print JSON
+    #[arg(long)]
+    json: bool,
 }
 
-pub(super) async fn export(on: &Context<'_>, args: &ExportArgs) -> Result<()> {
+pub(super) async fn export(context: &Context<'_>, args: &ExportArgs) -> Result<()> {
     let mut text = Vec::new();
     let thread = match &args.thread {
-        Some(name) => Some(on.find(Some(name)).await?),
+        Some(name) => Some(context.find(Some(name)).await?),
         None => None,
     };
     let wrote = match thread.filter(|_| !args.data) {
         Some(thread) => {
-            let dump = on.threads.export(thread).await?;
+            let dump = context.threads.export(thread).await?;
             write_dump(&dump, &mut text)?;
             output::count(dump.steps.len() as u64, "step")
         }
         None => {
-            let rows = open_rows(on.settings).await?;
-            let data = on.threads.data_set(&rows, thread).await;
+            let rows = open_rows(context.settings).await?;
+            let data = context.threads.data_set(&rows, thread).await;
             rows.close().await;
             text.extend(data?.into_bytes());
             if text.is_empty() && thread.is_none() {
@@ -59,8 +62,8 @@ pub(super) async fn export(on: &Context<'_>, args: &ExportArgs) -> Result<()> {
     Ok(())
 }
 
-pub(super) async fn import(on: &Context<'_>, args: &ImportArgs) -> Result<()> {
+pub(super) async fn import(context: &Context<'_>, args: &ImportArgs) -> Result<()> {
     let text = read_or_input(&args.file)?;
-    let info = on.threads.import(read_dump(text.as_bytes())?, None).await?;
-    output::either(on.json, &as_json(&info), || info.id.to_string())
+    let info = context.threads.import(read_dump(text.as_bytes())?, None).await?;
+    output::either(args.json, &as_json(&info), || info.id.to_string())
 }

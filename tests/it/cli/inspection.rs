@@ -74,6 +74,7 @@ async fn a_thread_travels_as_a_file_and_through_a_pipe() {
         .says("wrote 6 steps");
     let piped = world.run(&["threads", "export", "t"]).await.code(0);
     assert_eq!(piped.stdout, world.read("t.jsonl"));
+    world.run(&["threads", "export", "t", "--json"]).await.code(2).says("unexpected argument");
     let there = "sqlite:other.db";
     let import = world.run(&["threads", "import", "t.jsonl", "--database", there]).await.code(0);
     let state = ["threads", "state", "t", "--json"];

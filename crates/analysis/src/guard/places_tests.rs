@@ -133,3 +133,22 @@ fn the_row_filter_is_in_every_query_wherever_it_stands() {
     }
     assert!(wrong.is_empty(), "{wrong:#?}");
 }
+
+#[test]
+fn a_row_filter_is_one_condition_and_nothing_behind_it() {
+    let sql = "SELECT 1 FROM zones";
+    let mut filtered = policy();
+    for (filter, is_one) in [
+        ("name = 'a' OR country = 'b'", true),
+        ("1 = 1) OR (name = 'a'", true),
+        ("1 = 1) GROUP BY (name", false),
+        ("1 = 1) ORDER BY (name", false),
+        ("1 = 1) UNION SELECT * FROM zones WHERE (1 = 1", false),
+    ] {
+        filtered.tables[0].filter = Some(filter.into());
+        for dialect in [Dialect::Sqlite, Dialect::Postgres, Dialect::TSql] {
+            let guarded = guard(sql, dialect, &filtered);
+            assert_eq!(guarded.is_ok(), is_one, "{dialect:?}: {filter}: {guarded:?}");
+        }
+    }
+}

@@ -72,10 +72,15 @@ struct Edge {
 impl<'a> JoinGraph<'a> {
     /// Reads the declared keys and infers further ones.
     pub fn new(catalogue: &'a Catalogue) -> Self {
+        let names = catalogue.tables.iter().map(|table| &table.name);
+        let names = names.map(|name| (name.schema.as_str(), name.name.as_str()));
+        let index: HashMap<(&str, &str), usize> = names.zip(0..).collect();
         let mut edges = Vec::new();
         for (from, table) in catalogue.tables.iter().enumerate() {
             for key in &table.foreign_keys {
-                let Some(to) = position(catalogue, &key.table) else { continue };
+                let exact = index.get(&(key.table.schema.as_str(), key.table.name.as_str()));
+                let to = exact.copied().or_else(|| position(catalogue, &key.table));
+                let Some(to) = to else { continue };
                 let columns = key.columns.clone();
                 edges.push(Edge { from, columns, to, to_columns: key.to.clone(), inferred: false });
             }

@@ -66,7 +66,7 @@ async fn encrypted(endpoint: &Endpoint, stream: TcpStream) -> Result<TlsStream<T
         .map_err(|error| unreachable(endpoint, error))
 }
 
-/// Says that a server cannot be reached, and why.
+/// Returns the error for a server that cannot be reached.
 pub fn unreachable(
     endpoint: &Endpoint,
     reason: impl Into<Box<dyn std::error::Error + Send + Sync>>,

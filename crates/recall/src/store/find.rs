@@ -59,8 +59,8 @@ pub(super) async fn search(
         if let Some(vector) = &search.vector {
             let place = (scope, &space);
             let passing = passing.as_ref().map(|all| all.as_slice());
-            let stands = (cache, pgvector);
-            let ranked = nearest::best(&database, stands, place, vector, passing, depth).await?;
+            let caches = (cache, pgvector);
+            let ranked = nearest::best(&database, caches, place, vector, passing, depth).await?;
             used_vectors |= ranked.is_some();
             for (number, similarity) in ranked.unwrap_or_default() {
                 by_meaning.push(((at, number), similarity));

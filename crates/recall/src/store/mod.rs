@@ -60,7 +60,7 @@ impl StoredIndex {
 
     /// Finds matching items, best first; equal ones in the order in which they were stored.
     pub async fn search(&self, search: &Search) -> Result<Found> {
-        let stands = (&*self.vectors, &*self.pgvector, &*self.filters);
-        Box::pin(find::search(&self.database, stands, search)).await
+        let caches = (&*self.vectors, &*self.pgvector, &*self.filters);
+        Box::pin(find::search(&self.database, caches, search)).await
     }
 }

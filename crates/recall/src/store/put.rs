@@ -62,8 +62,8 @@ impl StoredIndex {
         let mut recent = Recent::of(kind, space.id);
         let ids: Vec<String> = by_id.keys().map(|id| (*id).to_owned()).collect();
         let replaced = remove::rows_by_id(transaction, space.id, &ids).await?;
-        let stands = (&mut lists, &mut recent);
-        remove::take_out(transaction, scope, &mut space, stands, replaced).await?;
+        let words = (&mut lists, &mut recent);
+        remove::take_out(transaction, scope, &mut space, words, replaced).await?;
 
         let first = space.next_number;
         let mut new: Vec<New<'_>> = Vec::new();

@@ -1,5 +1,7 @@
 //! How many rows Postgres reads while it knows nothing yet about the sizes of its tables.
 
+use std::time::Duration;
+
 use perihelion_database::Database;
 use perihelion_recall::{Item, QueryVector, Scope, Search, StoredIndex, content_hash};
 use perihelion_test_database::TestDatabase;
@@ -13,9 +15,12 @@ const ITEMS: usize = 1_100;
 async fn read(admin: &mut PgConnection, table: &str) -> i64 {
     let others = "SELECT count(*) FROM pg_stat_activity WHERE datname = current_database()
         AND pid <> pg_backend_pid() AND backend_type = 'client backend'";
-    while sqlx::query_scalar::<_, i64>(others).fetch_one(&mut *admin).await.unwrap() > 0 {
-        tokio::task::yield_now().await;
-    }
+    let ended = async {
+        while sqlx::query_scalar::<_, i64>(others).fetch_one(&mut *admin).await.unwrap() > 0 {
+            tokio::task::yield_now().await;
+        }
+    };
+    tokio::time::timeout(Duration::from_secs(30), ended).await.unwrap();
     sqlx::raw_sql("SELECT pg_stat_clear_snapshot()").execute(&mut *admin).await.unwrap();
     let rows = "SELECT seq_tup_read + idx_tup_fetch FROM pg_stat_user_tables WHERE relname = $1";
     sqlx::query_scalar(rows).bind(table).fetch_one(admin).await.unwrap()

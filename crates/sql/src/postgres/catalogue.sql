@@ -30,16 +30,22 @@ WITH relation AS (
     FROM pg_constraint k JOIN relation r ON r.oid = k.conrelid LEFT JOIN relation f ON f.oid = k.confrelid
     WHERE (k.contype IN ('p', 'u') OR (k.contype = 'f' AND f.oid IS NOT NULL))
       AND NOT EXISTS (SELECT 1 FROM unnest(k.conkey) number WHERE NOT has_column_privilege(r.oid, number, 'SELECT'))
+), keys AS (
+    SELECT relation,
+        (json_agg(columns) FILTER (WHERE contype = 'p')) -> 0 AS primary_key,
+        json_agg(columns ORDER BY conname) FILTER (WHERE contype = 'u') AS uniques,
+        json_agg(json_build_object('columns', columns, 'table', other, 'to', other_columns) ORDER BY conname)
+            FILTER (WHERE contype = 'f') AS foreign_keys
+    FROM key GROUP BY relation
 )
+-- Joined, because a subquery per table reads all columns and keys each time.
 SELECT json_build_object(
     'name', r.name,
     'is_view', r.relkind IN ('v', 'm'),
     'comment', obj_description(r.oid, 'pg_class'),
-    'columns', coalesce((SELECT columns FROM shown_column WHERE relation = r.oid), '[]'),
-    'primary_key', coalesce((SELECT columns FROM key WHERE relation = r.oid AND contype = 'p'), '[]'),
-    'unique', coalesce(
-        (SELECT json_agg(columns ORDER BY conname) FROM key WHERE relation = r.oid AND contype = 'u'), '[]'),
-    'foreign_keys', coalesce((SELECT json_agg(json_build_object(
-            'columns', columns, 'table', other, 'to', other_columns) ORDER BY conname)
-        FROM key WHERE relation = r.oid AND contype = 'f'), '[]'))
-FROM relation r ORDER BY r.nspname, r.relname
+    'columns', coalesce(c.columns, '[]'),
+    'primary_key', coalesce(k.primary_key, '[]'),
+    'unique', coalesce(k.uniques, '[]'),
+    'foreign_keys', coalesce(k.foreign_keys, '[]'))
+FROM relation r LEFT JOIN shown_column c ON c.relation = r.oid LEFT JOIN keys k ON k.relation = r.oid
+ORDER BY r.nspname, r.relname

@@ -125,8 +125,10 @@ impl Reader {
             let read = sqlx::query_scalar(include_str!("table.sql")).bind(&name).bind(is_view);
             tables.push(match read.fetch_one(&self.catalogue).await {
                 Ok(Json(table)) => table,
-                // A view over what is gone has no columns, and the rest of the database is still there.
-                Err(_) if is_view => Table { name: in_main(name), is_view, ..Table::default() },
+                // A view over what is missing, or a table of a module that is missing, is listed without columns.
+                Err(sqlx::Error::Database(_)) => {
+                    Table { name: in_main(name), is_view, ..Table::default() }
+                }
                 Err(error) => return Err(error),
             });
         }

@@ -10,7 +10,7 @@ SELECT json_object(
         SELECT l.seq, json_group_array(i.name ORDER BY i.seqno) AS columns
         FROM pragma_index_list(?1) l, pragma_index_info(l.name) i
         WHERE l."unique" AND NOT l.partial
-        -- An index of expressions says nothing about columns.
+        -- An index of expressions has no column that is unique by itself.
         GROUP BY l.seq HAVING count(i.name) = count(*)))),
     'foreign_keys', json((SELECT json_group_array(json_object(
         'columns', json(columns),

@@ -218,3 +218,18 @@ async fn a_table_is_described_though_a_row_of_it_cannot_be_read() {
     let described = database.describe("gone").await.unwrap();
     assert!(described.problem.unwrap().contains("missing"));
 }
+
+#[tokio::test]
+async fn a_table_of_a_missing_module_does_not_hide_the_others() {
+    let file = File::with(
+        "CREATE TABLE open (id INTEGER PRIMARY KEY); INSERT INTO open VALUES (1);
+         PRAGMA writable_schema = ON;
+         INSERT INTO sqlite_schema VALUES ('table', 'alien', 'alien', 0, 'CREATE VIRTUAL TABLE alien USING missing(a)');",
+    )
+    .await;
+    let database = file.open().await;
+    let tables = database.catalogue().await.unwrap().tables;
+    let columns = tables.iter().map(|table| (table.name.name.as_str(), table.columns.len()));
+    assert_eq!(columns.collect::<Vec<_>>(), [("alien", 0), ("open", 1)]);
+    assert_eq!(rows(&database, "SELECT id FROM open").await, [[1]]);
+}

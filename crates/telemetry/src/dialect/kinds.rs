@@ -52,8 +52,10 @@ impl Attributes {
                 }
                 let input_tokens = count(usage.input_tokens);
                 let output_tokens = count(usage.output_tokens);
-                self.put_each(&[n::USAGE_INPUT, n::OI_PROMPT], Some(&input_tokens));
-                self.put_each(&[n::USAGE_OUTPUT, n::OI_COMPLETION], Some(&output_tokens));
+                self.put(n::USAGE_INPUT, input_tokens);
+                self.put(n::USAGE_OUTPUT, output_tokens);
+                self.put(n::OI_PROMPT, input_tokens);
+                self.put(n::OI_COMPLETION, output_tokens);
                 self.put(n::OI_TOTAL, input_tokens.saturating_add(output_tokens));
                 let details = json!({ "input": input_tokens, "output": output_tokens });
                 self.put(n::LF_USAGE, details.to_string());

@@ -11,7 +11,7 @@ use opentelemetry::KeyValue;
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
 use tokio::sync::Mutex;
 
-use super::kept::Kept;
+use super::kept::{Kept, size};
 use crate::{About, Error, Labels, Result, Span, TraceId, View, dialect, otlp, spans_of};
 use perihelion_engine::checkpoint::{self, Store, ThreadFilter, ThreadInfo};
 use perihelion_engine::ids::ThreadId;
@@ -85,7 +85,7 @@ impl Finder {
         let mut complete = threads.len() < SEARCHED_THREADS as usize;
         let mut traces: Vec<Arc<Vec<Span>>> = Vec::new();
         let mut looked = 0;
-        // The start of the trace before which those of the last thread were not read.
+        // The start of the oldest trace that was read of a thread with older ones.
         let mut unread = None;
         for info in &threads {
             // No trace of this thread, or of one after it, can be newer than this.
@@ -99,9 +99,10 @@ impl Finder {
                 complete = false;
                 break;
             }
-            let all = self.traces_of(info, query.after, SEARCHED_TRACES - looked).await?;
+            let (all, has_older) =
+                self.traces_of(info, query.after, SEARCHED_TRACES - looked).await?;
             looked += all.len();
-            if looked >= SEARCHED_TRACES {
+            if has_older {
                 unread = start_of(all.last());
             }
             traces.extend(all.into_iter().filter(|spans| meets(spans, query, self.view.content)));
@@ -128,7 +129,7 @@ impl Finder {
             info => info?,
         };
         if self.view.scope == TraceScope::Thread {
-            return Ok(self.traces_of(&info, None, SEARCHED_TRACES).await?.pop());
+            return Ok(self.traces_of(&info, None, SEARCHED_TRACES).await?.0.pop());
         }
         let newest = match run {
             Some(run) => Some(run),
@@ -170,7 +171,8 @@ impl Finder {
         Ok(None)
     }
 
-    /// Reads the traces of a thread, newest first: those that ended after a time, up to a limit.
+    /// Reads the traces of a thread, newest first: those that ended after a time, up to a limit. Returns also whether
+    /// the limit left some out.
     ///
     /// If the unit of a trace ID is the thread, its runs are one trace.
     async fn traces_of(
@@ -178,20 +180,21 @@ impl Finder {
         info: &ThreadInfo,
         after: Option<DateTime<Utc>>,
         most: usize,
-    ) -> Result<Vec<Arc<Vec<Span>>>> {
+    ) -> Result<(Vec<Arc<Vec<Span>>>, bool)> {
         let runs = match self.store.runs(info.id).await {
             // Deleted meanwhile.
-            Err(checkpoint::Error::UnknownThread(_)) => return Ok(Vec::new()),
+            Err(checkpoint::Error::UnknownThread(_)) => return Ok((Vec::new(), false)),
             runs => runs?,
         };
         let whole = self.view.scope == TraceScope::Thread;
         let mut traces: Vec<Arc<Vec<Span>>> = Vec::new();
         let mut next = runs.last().map_or(0, |run| run.number);
-        while next > 0 && traces.len() < most.max(1) {
+        let is_wanted = |next: u32| {
             let ended = runs.iter().find(|run| run.number == next).and_then(|run| run.ended_at);
-            if !whole && after.zip(ended).is_some_and(|(after, ended)| ended < after) {
-                break;
-            }
+            let is_before = after.zip(ended).is_some_and(|(after, ended)| ended < after);
+            next > 0 && (whole || !is_before)
+        };
+        while is_wanted(next) && traces.len() < most {
             let trace = match self.trace(info, next).await {
                 Err(Error::Truncated { has_older: true, .. }) => {
                     next -= 1;
@@ -204,11 +207,12 @@ impl Finder {
             next = trace.first().map_or(0, |root| root.run).saturating_sub(1);
             traces.push(trace);
         }
+        let has_older = is_wanted(next) && traces.len() == most;
         if whole && !traces.is_empty() {
             let spans = traces.iter().rev().flat_map(|spans| spans.iter().cloned());
-            return Ok(vec![Arc::new(spans.collect())]);
+            return Ok((vec![Arc::new(spans.collect())], has_older));
         }
-        Ok(traces)
+        Ok((traces, has_older))
     }
 
     async fn trace(&self, info: &ThreadInfo, run: u32) -> Result<Arc<Vec<Span>>> {
@@ -220,10 +224,12 @@ impl Finder {
         self.labels.apply(&mut spans);
         let spans = Arc::new(spans);
         if let Some(root) = spans.first() {
+            // Measured before all searches wait for the lock.
+            let bytes = (!root.open).then(|| spans.iter().map(size).sum());
             let mut kept = self.kept.lock().await;
             kept.place(root.trace_id, place);
-            if !root.open {
-                kept.keep(place, info.updated_at, &spans);
+            if let Some(bytes) = bytes {
+                kept.keep(place, info.updated_at, &spans, bytes);
             }
         }
         Ok(spans)

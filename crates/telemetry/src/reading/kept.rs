@@ -42,8 +42,17 @@ impl Kept {
         (trace.thread_updated == updated).then(|| Arc::clone(&trace.spans))
     }
 
-    pub(super) fn keep(&mut self, place: Place, updated: DateTime<Utc>, spans: &Arc<Vec<Span>>) {
-        let bytes = spans.iter().map(size).sum();
+    /// Keeps a trace of this size, unless it takes much of the space.
+    pub(super) fn keep(
+        &mut self,
+        place: Place,
+        updated: DateTime<Utc>,
+        spans: &Arc<Vec<Span>>,
+        bytes: usize,
+    ) {
+        if bytes > BYTES / 4 {
+            return;
+        }
         let trace = Trace { thread_updated: updated, spans: Arc::clone(spans), bytes };
         self.bytes += bytes;
         match self.traces.insert(place, trace) {
@@ -71,7 +80,7 @@ impl Kept {
 }
 
 /// Returns the size of a span; a request to a model has more than the messages that are shown.
-fn size(span: &Span) -> usize {
+pub(super) fn size(span: &Span) -> usize {
     let request = match &span.about {
         About::Chat { input: Some(input), .. } => length(input),
         _ => 0,
@@ -115,10 +124,13 @@ mod tests {
     fn the_oldest_traces_are_removed_when_their_texts_fill_the_space() {
         let thread = ThreadId(uuid::Uuid::nil());
         let mut kept = Kept::default();
-        for run in 1..=3 {
-            kept.keep((thread, run), DateTime::UNIX_EPOCH, &trace(thread, BYTES / 2 - 1024));
+        for (run, text) in (1..).zip([BYTES / 4 - 1024; 5].into_iter().chain([BYTES / 2])) {
+            // The last one is too large, and removes none.
+            let spans = trace(thread, text);
+            let bytes = spans.iter().map(size).sum();
+            kept.keep((thread, run), DateTime::UNIX_EPOCH, &spans, bytes);
         }
         let is_kept = |run| kept.get((thread, run), DateTime::UNIX_EPOCH).is_some();
-        assert_eq!([1, 2, 3].map(is_kept), [false, true, true]);
+        assert_eq!([1, 2, 3, 6].map(is_kept), [false, true, true, false]);
     }
 }

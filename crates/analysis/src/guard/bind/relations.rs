@@ -230,11 +230,18 @@ impl Binder<'_> {
         };
         let text = format!("SELECT * FROM it WHERE ({filter})");
         let parsed = super::super::parse(&text, self.dialect).map_err(|error| refused(&error))?;
+        let written = parsed.to_string();
         let Statement::Query(mut query) = parsed else {
             return Err(refused(&"it is no condition"));
         };
         let from = match query.body.as_mut() {
-            SetExpr::Select(select) => select.from.first_mut(),
+            SetExpr::Select(select) => {
+                let condition = select.selection.as_ref();
+                // Nothing follows the condition.
+                let is_whole =
+                    condition.is_some_and(|it| written == format!("SELECT * FROM it WHERE {it}"));
+                select.from.first_mut().filter(|_| is_whole)
+            }
             _ => None,
         };
         let Some(from) = from else { return Err(refused(&"it is no condition")) };
