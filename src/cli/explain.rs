@@ -6,7 +6,7 @@ use serde_json::json;
 
 use super::{Error, Exit, Result, output};
 use crate::demo;
-use perihelion_engine::{checkpoint, runner};
+use perihelion_engine::checkpoint;
 use perihelion_runtime as runtime;
 use perihelion_service as service;
 
@@ -74,12 +74,8 @@ impl Error {
 
 fn of_runtime(error: &runtime::Error) -> String {
     match error {
-        runtime::Error::Store(error) | runtime::Error::Run(runner::Error::Store(error)) => {
-            match error {
-                checkpoint::Error::Database(error) => named("database", error),
-                other => named("store", other),
-            }
-        }
+        runtime::Error::Store(checkpoint::Error::Database(error)) => named("database", error),
+        runtime::Error::Store(error) => named("store", error),
         runtime::Error::Run(error) => named("run", error),
         runtime::Error::Model(error) => named("model", error),
         runtime::Error::Server(error) => named("server", error),

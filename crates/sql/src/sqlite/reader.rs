@@ -93,8 +93,7 @@ impl Reader {
                     Ok(())
                 })
             })
-            // A remembered statement has the columns of before its tables were altered.
-            .connect_with(options.statement_cache_capacity(0))
+            .connect_with(options)
             .await
             .map_err(connect)?;
         let only = only
@@ -182,6 +181,8 @@ impl Reader {
             modules: modules.into_iter().collect(),
             inside_views,
         });
+        // The connection knows the former columns: SQLite compares the schema when a statement runs, and not when it is prepared.
+        self.guarded.acquire().await?.close().await?;
         self.version.store(version, Ordering::Release);
         Ok(())
     }
