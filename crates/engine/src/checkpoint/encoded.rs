@@ -19,6 +19,10 @@ pub enum Codec {
     Sealed = 2,
 }
 
+pub(super) fn from_hex(text: &str) -> Result<Vec<u8>> {
+    hex::decode(text).map_err(|error| Error::damaged(format!("no hexadecimal bytes: {error}")))
+}
+
 impl Codec {
     /// Reads the number a store keeps.
     pub fn from_number(number: i16) -> Option<Self> {

@@ -4,8 +4,8 @@ use serde::{Deserialize, Deserializer, Serialize, Serializer, de::Error as _};
 use serde_json::value::RawValue;
 
 use super::super::{
-    BlobRow, Codec, EffectRow, Encoded, Error, PendingRow, Result, RunRow, SnapshotRow, StepRow,
-    ThreadInfo,
+    BlobRow, Codec, EffectRow, Encoded, PendingRow, Result, RunRow, SnapshotRow, StepRow,
+    ThreadInfo, encoded::from_hex,
 };
 use crate::graph::BlobName;
 use crate::ids::ThreadId;
@@ -104,10 +104,6 @@ impl Verbatim {
             Self::Sealed(text) => Ok(Encoded { codec: Codec::Sealed, bytes: from_hex(&text)? }),
         }
     }
-}
-
-fn from_hex(text: &str) -> Result<Vec<u8>> {
-    hex::decode(text).map_err(|error| Error::damaged(format!("no hexadecimal bytes: {error}")))
 }
 
 impl Encoded {

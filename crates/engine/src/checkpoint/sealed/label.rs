@@ -4,7 +4,7 @@ use std::borrow::Cow;
 
 use serde::{Deserialize, Serialize};
 
-use super::super::{Error, Result, ThreadInfo};
+use super::super::{Error, Result, ThreadInfo, encoded::from_hex};
 use super::keyring::Keyring;
 use super::seal::{SealContext, key_name, open, seal};
 use crate::ids::ThreadId;
@@ -99,8 +99,7 @@ fn seal_text(keys: &Keyring, thread: ThreadId, kind: &str, plain: Vec<u8>) -> Re
 
 fn open_text(keys: &Keyring, thread: ThreadId, kind: &str, text: &str) -> Result<Vec<u8>> {
     let digits = text.strip_prefix(MARK).unwrap_or_default();
-    let sealed = hex::decode(digits)
-        .map_err(|error| Error::damaged(format!("no hexadecimal bytes: {error}")))?;
+    let sealed = from_hex(digits)?;
     let place = SealContext::new(kind, &[]);
     let (plain, owner) = open(keys, &place, &sealed, thread, || format!("the {kind}"))?;
     if owner == *thread.0.as_bytes() {
