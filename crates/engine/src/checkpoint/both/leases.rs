@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use async_trait::async_trait;
+use chrono::{DateTime, Utc};
 use perihelion_database::{Database, Dialect, Query, Row, query};
 
 use super::super::limits::{big, micros, text};
@@ -19,7 +20,7 @@ impl<B: Backend> Leases for B {
     async fn claim(&self, claim: Claim<'_>) -> Result<ThreadInfo> {
         let database = self.database();
         let claim_once = || async {
-            let statement = claiming(database.dialect(), CLAIM, claim);
+            let statement = claiming(database.dialect(), CLAIM, claim, now());
             let row = claimed(database, claim, statement).await?;
             Ok(decode::thread(&row)?.info)
         };
@@ -90,16 +91,17 @@ pub(in super::super) async fn claim_and_begin<B: Backend>(
     let dialect = database.dialect();
     let begin_once = || async {
         let begin = dialect.pick(BEGIN_ON_SQLITE, BEGIN_ON_POSTGRES);
-        let begin = claiming(dialect, begin, claim).binds((RunId::begun_at(now()).0, exports));
+        let at = now();
+        let begin = claiming(dialect, begin, claim, at).binds((RunId::begun_at(at).0, exports));
         let begin = begin.several();
         decode::begun(&claimed(database, claim, begin).await?)
     };
     with_rows(store, begin_once).await
 }
 
-fn claiming(dialect: Dialect, statement: &str, claim: Claim<'_>) -> Query {
+fn claiming(dialect: Dialect, statement: &str, claim: Claim<'_>, at: DateTime<Utc>) -> Query {
     let Claim { thread, seen, owner, ttl, force } = claim;
-    let values = (thread.0, text(owner), micros(ttl), now(), force, seen.map(big));
+    let values = (thread.0, text(owner), micros(ttl), at, force, seen.map(big));
     worded(dialect, statement, &[NOW, UNTIL]).binds(values)
 }
 
