@@ -5,7 +5,7 @@
 
 use std::collections::VecDeque;
 use std::sync::Arc;
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use chrono::{DateTime, Utc};
 use futures::StreamExt as _;
@@ -48,6 +48,8 @@ pub struct Listener {
     service: Service,
     run: Run,
     log: Option<Subscription>,
+    /// When reading the log began to fail.
+    failing_since: Option<Instant>,
     /// Follows the thread while the run has not begun.
     before: Option<PendingRun>,
     /// Newest event that was taken in.
@@ -95,6 +97,7 @@ impl Service {
             at: run.created_at,
             run,
             log: None,
+            failing_since: None,
             before: None,
             read: 0,
             unread: None,
@@ -177,6 +180,9 @@ impl Listener {
                     continue;
                 }
             };
+            if matches!(event, Some(Ok(_))) {
+                self.failing_since = None;
+            }
             match event {
                 Some(Ok(event)) if self.run.last_event.is_some_and(|last| event.id > last) => {
                     // It belongs to a later run; events of this one were dropped since.
@@ -187,6 +193,12 @@ impl Listener {
                     let bus = self.service.runtime().bus();
                     self.log = Some(bus.subscribe(ThreadId(self.run.thread), self.read));
                     clock::sleep(PATIENCE).await;
+                    let now = clock::monotonic();
+                    let since = *self.failing_since.get_or_insert(now);
+                    // The failures come too fast for the look above.
+                    if now.duration_since(since) >= LOOK_EVERY && !self.look_again().await? {
+                        return Ok(Next::Gone);
+                    }
                 }
             }
         }
@@ -249,6 +261,7 @@ impl Listener {
             None => Ok(false),
             Some(run) => {
                 self.run = run;
+                self.failing_since = None;
                 Ok(true)
             }
         }
