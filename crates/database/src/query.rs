@@ -31,6 +31,18 @@ impl Dialect {
             Self::Postgres => format!("= ANY({placeholder})"),
         }
     }
+
+    /// Returns the end of a statement that looks up rows of a table, named `name`, for each row of a list: it follows
+    /// `SELECT … FROM` and the list.
+    ///
+    /// Without `OFFSET`, Postgres may join the list with the whole table, until it knows how large that is.
+    pub fn look_up(self, table: &str, name: &str, condition: &str) -> String {
+        let rows = format!("{table} {name} WHERE {condition}");
+        match self {
+            Self::Sqlite => format!("CROSS JOIN {rows}"),
+            Self::Postgres => format!("CROSS JOIN LATERAL (SELECT * FROM {rows} OFFSET 0) {name}"),
+        }
+    }
 }
 
 /// One statement with placeholders `$1`, `$2`, … and the values for them, in their order.

@@ -3,7 +3,7 @@
 use std::collections::HashMap;
 
 use perihelion_database::{Transaction, Value};
-use perihelion_recall::{ContentHash, Kept, StoredIndex};
+use perihelion_recall::{Kept, StoredIndex};
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
@@ -30,8 +30,7 @@ impl Library {
             let database = self.database();
             let mut transaction = database.begin().await?;
             self.put_items(&mut transaction, prepared).await?;
-            let meanings = prepared.meanings();
-            let stored: Vec<ContentHash> = meanings.into_iter().map(|(hash, _)| hash).collect();
+            let stored = prepared.hashes();
             let vectors =
                 StoredIndex::give_up_in(&mut transaction, &self.scope, &prepared.id, &stored)
                     .await?;

@@ -92,10 +92,10 @@ impl Library {
               FROM json_each($3)) w",
             "jsonb_to_recordset($3) AS w (at bigint, id text, first bigint, past bigint)",
         );
+        let pages = "p.tenant = $1 AND p.owner = $2 AND p.id = w.id AND p.first < w.past AND p.past > w.first";
+        let pages = database.dialect().look_up("document_page", "p", pages);
         let sql = format!(
-            "SELECT p.number, p.first, p.past, w.at FROM {listed} CROSS JOIN document_page p
-             WHERE p.tenant = $1 AND p.owner = $2 AND p.id = w.id AND p.first < w.past AND p.past > w.first
-             ORDER BY p.number"
+            "SELECT p.number, p.first, p.past, w.at FROM {listed} {pages} ORDER BY p.number"
         );
         let wanted = quotes.iter().enumerate().map(|(at, (range, _))| {
             json!({ "at": at, "id": range.document, "first": range.start, "past": range.end })

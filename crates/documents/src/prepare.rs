@@ -129,6 +129,10 @@ impl Prepared {
             .collect()
     }
 
+    pub(crate) fn hashes(&self) -> Vec<ContentHash> {
+        self.meanings().into_iter().map(|(hash, _)| hash).collect()
+    }
+
     /// Returns the document's items, named by their searched content: equal items of two versions have the same name.
     pub(crate) fn items(&self) -> Vec<Item> {
         let mut places = Places::new(&self.parsed.text);
@@ -213,9 +217,7 @@ impl Library {
     /// Claims the vectors of the chunks, so that they can be stored before the document.
     pub async fn stage(&self, prepared: &Prepared) -> Result<(), Error> {
         self.begin_prepared(prepared).await?;
-        let hashes: Vec<ContentHash> =
-            prepared.meanings().into_iter().map(|(hash, _)| hash).collect();
-        Ok(self.index.claim(&self.scope, &prepared.id, &hashes).await?)
+        Ok(self.index.claim(&self.scope, &prepared.id, &prepared.hashes()).await?)
     }
 
     async fn pieces(&self, id: &str) -> Result<HashSet<String>, Error> {

@@ -6,7 +6,7 @@ use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
 use crate::{Error, Library, Result};
-use perihelion_database::{Dialect, Row, Transaction, query};
+use perihelion_database::{Row, Transaction, query};
 
 /// Characters of a segment; the last one of a text is shorter. The migrations cut earlier texts in the same way.
 const SEGMENT: usize = 16_384;
@@ -77,20 +77,13 @@ impl Library {
         wanted: impl Iterator<Item = (&'a str, usize)>,
     ) -> Result<Vec<Row>> {
         let database = self.database();
-        let row = format!(
-            "{table} t WHERE t.tenant = $1 AND t.owner = $2 AND t.id = w.id AND t.number = w.number"
+        let listed = database.dialect().pick(
+            "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w",
+            "jsonb_to_recordset($3) AS w (id text, number bigint)",
         );
-        // Each row of the list is looked up. Without OFFSET, Postgres may read the whole table instead.
-        let from = match database.dialect() {
-            Dialect::Sqlite => format!(
-                "(SELECT value ->> 'id' AS id, value ->> 'number' AS number FROM json_each($3)) w CROSS JOIN {row}"
-            ),
-            Dialect::Postgres => format!(
-                "jsonb_to_recordset($3) AS w (id text, number bigint)
-                 CROSS JOIN LATERAL (SELECT * FROM {row} OFFSET 0) t"
-            ),
-        };
-        let sql = format!("SELECT t.id, t.number, {columns} FROM {from}");
+        let row = "t.tenant = $1 AND t.owner = $2 AND t.id = w.id AND t.number = w.number";
+        let row = database.dialect().look_up(table, "t", row);
+        let sql = format!("SELECT t.id, t.number, {columns} FROM {listed} {row}");
         let wanted: Vec<Json> =
             wanted.map(|(id, number)| json!({ "id": id, "number": number })).collect();
         let read = self.query(AssertSqlSafe(sql)).bind(json!(wanted));

@@ -1,6 +1,7 @@
-//! A Postgres database for one test, owned by a role that row-level security holds for.
+//! A Postgres database for one test, whose owner is subject to row-level security; with the server of a test process, and
+//! a proxy that loses messages.
 //!
-//! A superuser bypasses every policy, so a statement without its tenant would look right in tests and return no rows in
+//! Enter at [`TestDatabase::make`], [`postgres::server`] and [`proxy::before`]. A superuser bypasses every policy, so a statement without its tenant would look right in tests and return no rows in
 //! production. If the server's user cannot create roles, the databases are its own.
 #![expect(clippy::unwrap_used, reason = "a test ends at what it did not expect")]
 

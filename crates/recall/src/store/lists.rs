@@ -32,20 +32,14 @@ impl<'a> Lists<'a> {
         terms: &[String],
         (least, most): (u64, u64),
     ) -> Result<()> {
+        let dialect = transaction.dialect();
+        let listed =
+            dialect.pick("(SELECT value AS term FROM json_each($2)) w", "unnest($2) AS w (term)");
         let blocks = "p.space = $1 AND p.term = w.term AND p.first <= $4 AND p.first >= coalesce((
                 SELECT max(q.first) FROM recall_posting q
                 WHERE q.space = $1 AND q.term = w.term AND q.first <= $3), 0)";
-        let sql = match transaction.dialect() {
-            Dialect::Sqlite => format!(
-                "SELECT p.term, p.first, p.body FROM (SELECT value AS term FROM json_each($2)) w
-                 CROSS JOIN recall_posting p WHERE {blocks}"
-            ),
-            // OFFSET makes it look up each term. Otherwise it reads the whole space, until it knows how large that is.
-            Dialect::Postgres => format!(
-                "SELECT w.term, p.first, p.body FROM unnest($2) AS w (term) CROSS JOIN LATERAL
-                 (SELECT p.first, p.body FROM recall_posting p WHERE {blocks} OFFSET 0) p"
-            ),
-        };
+        let blocks = dialect.look_up("recall_posting", "p", blocks);
+        let sql = format!("SELECT p.term, p.first, p.body FROM {listed} {blocks}");
         for terms in terms.chunks(TERMS) {
             let read = query(AssertSqlSafe(sql.clone())).binds((
                 self.space,

@@ -16,21 +16,18 @@ impl StoredIndex {
         model: &str,
         hashes: &[ContentHash],
     ) -> Result<Vec<ContentHash>> {
-        let listed = self
-            .database
-            .dialect()
-            .pick("(SELECT value AS hash FROM json_each($3)) w", "unnest($3) AS w (hash)");
-        // Each is looked up: Postgres may read all vectors of the tenant for a condition with a list.
-        let sql = format!(
-            "SELECT (SELECT v.hash FROM recall_vector v
-                WHERE v.tenant = $1 AND v.model = $2 AND v.hash = w.hash) FROM {listed}"
-        );
+        let dialect = self.database.dialect();
+        let listed =
+            dialect.pick("(SELECT value AS hash FROM json_each($3)) w", "unnest($3) AS w (hash)");
+        let vector = "v.tenant = $1 AND v.model = $2 AND v.hash = w.hash";
+        let vector = dialect.look_up("recall_vector", "v", vector);
+        let sql = format!("SELECT v.hash FROM {listed} {vector}");
         let asked: Vec<String> = hashes.iter().map(hex).collect();
         let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(model).bind(asked);
         let rows = self.database_of(scope).fetch_all(&read).await?;
-        let found = rows.iter().map(|row| row.get::<Option<String>>(0));
-        let found: BTreeSet<Option<String>> = found.collect::<Result<_, _>>()?;
-        Ok(hashes.iter().filter(|hash| found.contains(&Some(hex(hash)))).copied().collect())
+        let found =
+            rows.iter().map(|row| row.get::<String>(0)).collect::<Result<BTreeSet<_>, _>>()?;
+        Ok(hashes.iter().filter(|hash| found.contains(&hex(hash))).copied().collect())
     }
 
     /// Stores the vectors of texts before an item has them, until the holder releases or replaces the claim.

@@ -20,7 +20,7 @@ pub fn bus(on: &Fixture, store: &Arc<dyn Store>) -> Arc<dyn Bus> {
     bus::open(on.url.as_deref().unwrap_or("memory:"), Arc::clone(store), DAY)
 }
 
-/// Reads everything that was told.
+/// Reads all published events.
 pub async fn all(bus: &Arc<dyn Bus>, thread: ThreadId) -> Vec<ThreadEvent> {
     let mut all: Vec<ThreadEvent> = Vec::new();
     loop {
