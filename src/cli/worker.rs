@@ -189,7 +189,7 @@ fn is_first_warning(warned: &Mutex<HashSet<ThreadId>>, thread: ThreadId) -> bool
 
 fn line(report: &RunReport) -> String {
     let thread = &report.thread_id;
-    let tokens = report.usage.input_tokens + report.usage.output_tokens;
+    let tokens = report.usage.total();
     let how = match report.status {
         RunStatusView::Done => "done".to_owned(),
         RunStatusView::Interrupted => "waiting for a person".to_owned(),

@@ -113,8 +113,8 @@ async fn ask_by<T: DeserializeOwned>(
     check: impl Fn(T) -> Result<T, Vec<String>> + Send + Sync,
 ) -> Result<Structured<T>, Error> {
     let role = request.role.as_str();
-    let schema = name.to_owned();
-    let invalid = |attempts, problems| Error::Invalid { role, schema, attempts, problems };
+    let invalid =
+        |attempts, problems| Error::Invalid { role, schema: name.to_owned(), attempts, problems };
     let validator = match compiled(accepted) {
         Ok(validator) => validator,
         Err(error) => return Err(invalid(0, format!("the schema itself is not valid: {error}"))),

@@ -83,7 +83,7 @@ impl Runtime {
         for question in case.questions() {
             let options = self.run_options();
             let report = self.ask(thread, None, request(case, question), options).await?;
-            record.tokens += report.usage.input_tokens + report.usage.output_tokens;
+            record.tokens = record.tokens.saturating_add(report.usage.total());
             record.cost_usd += report.cost_usd.unwrap_or_default();
             let calls = report.results.iter().map(|result| result.tools.len() as u64);
             record.tool_calls += calls.sum::<u64>();

@@ -109,7 +109,7 @@ impl Caller<'_> {
         }
     }
 
-    /// Prepares a call for the decision of people; the `shown` addresses need none.
+    /// Prepares a call for a person's decision; addresses in `shown` need none.
     pub(super) async fn pending<'c>(
         &self,
         shown: &Shown<'_>,

@@ -236,13 +236,19 @@ impl AgentError {
         reason.is_some_and(|reason| reason == FinishReason::Truncated.as_str())
     }
 
-    /// Returns whether the work was cut off, so that what it had found counts.
+    /// Returns whether the work was cut off, so that its partial findings count.
     pub(super) fn is_cut_off(&self) -> bool {
         matches!(self.kind, ErrorKind::Timeout | ErrorKind::Budget) || self.is_truncation()
     }
 
     pub fn new(kind: ErrorKind, message: impl Into<String>) -> Self {
         Self { kind, message: message.into(), details: None }
+    }
+
+    /// Makes the error of a failed tool, whose message can begin with the kind, such as `QueryError: …`.
+    pub fn of_message(message: impl Into<String>) -> Self {
+        let message = message.into();
+        Self::new(ErrorKind::of_message(&message), message)
     }
 
     #[must_use]

@@ -153,7 +153,7 @@ fn choice(names: &[String]) -> Value {
 
 /// Narrows the schema of a full decision to the names that there are.
 ///
-/// A long list of names stands in it once: its tokens are paid for with every decision.
+/// A long list of names is written once: its tokens are paid for with every decision.
 fn narrowed(names: &[String]) -> Value {
     const FEW: usize = 8;
     let mut schema = Value::clone(&llm::strict_schema::<SupervisorDecision>());

@@ -65,7 +65,7 @@ fn talk_since<'a>(state: &'a GraphState, known: Option<&Summary>) -> Vec<&'a Mes
     let all = state.messages.len();
     let new = match known.and_then(|known| known.newest.as_ref()) {
         Some(id) => state.newest_messages().position(|one| one.id == *id),
-        // Only summaries of earlier versions count: the number changes when a client removes messages.
+        // Summaries of earlier versions have only a count, which is wrong after a client removed messages.
         None => all.checked_sub(known.map_or(0, |known| known.messages)),
     };
     let talk = state.newest_messages().take(new.unwrap_or(all)).filter(|one| one.is_talk());

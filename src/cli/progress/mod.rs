@@ -78,7 +78,7 @@ impl Progress {
                 self.line(&format!("source [{}] {} {arguments}", source.number, source.source));
             }
         }
-        let tokens = report.usage.input_tokens + report.usage.output_tokens;
+        let tokens = report.usage.total();
         let status = match report.status {
             RunStatusView::Done => "done",
             RunStatusView::Interrupted => "waiting for a person",
@@ -161,7 +161,7 @@ impl Progress {
     /// Brings what moves on a terminal up to date.
     fn refresh(&mut self) {
         if let Some(live) = &mut self.live {
-            let tokens = self.usage.input_tokens + self.usage.output_tokens;
+            let tokens = self.usage.total();
             live.refresh(self.running.values().map(String::as_str), tokens);
         }
     }

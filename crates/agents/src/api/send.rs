@@ -40,7 +40,7 @@ pub async fn send(stage: Stage<Call>) -> StageResult<Call> {
         if is_repairable && attempts <= REPAIRS {
             return Ok(Step::goto("plan", update.problem(Some(reply.text))));
         }
-        return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text).into());
+        return Err(AgentError::of_message(reply.text).into());
     };
     let status = answer.get("status").and_then(Value::as_u64).unwrap_or_default();
     if status < 400 {

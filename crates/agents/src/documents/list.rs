@@ -44,17 +44,21 @@ impl Listed {
     }
 }
 
-/// Asks for the list; `Err` says why there is none.
-async fn listed(stage: &Stage<Work>) -> Result<Result<Vec<Listed>, String>, StageError> {
+/// Asks for the list; the inner error says why there is none.
+async fn listed(stage: &Stage<Work>) -> Result<Result<Vec<Listed>, AgentError>, StageError> {
     if stage.budget().tool_calls == 0 {
-        return Ok(Err(format!("the documents could not be listed: {NO_CALLS}")));
+        return Ok(Err(AgentError::new(ErrorKind::Budget, NO_CALLS)));
     }
     let reply = stage.call("list", json!({})).await?;
     if reply.is_error {
-        return Ok(Err(format!("the documents could not be listed: {}", reply.text)));
+        return Ok(Err(AgentError::of_message(reply.text)));
     }
     let documents = reply.structured.as_ref().and_then(|data| data["documents"].as_array());
     Ok(Ok(documents.into_iter().flatten().filter_map(lenient::read).collect()))
+}
+
+fn unlisted(error: &AgentError) -> String {
+    format!("the documents could not be listed: {}", error.message)
 }
 
 /// Returns the ids of documents by the names that the task has for them, and what of them is not there.
@@ -71,7 +75,7 @@ pub(super) async fn ids(
     }
     let known = match listed(stage).await? {
         Ok(known) => known,
-        Err(problem) => return Ok((ids, vec![problem])),
+        Err(error) => return Ok((ids, vec![unlisted(&error)])),
     };
     for name in names {
         // A part of a title will do where it is one document's alone.
@@ -88,16 +92,13 @@ pub(super) async fn ids(
     Ok((ids, remarks))
 }
 
-/// Returns the documents a line each, and how many more there are; `Err` says why they are not known.
-async fn lines(stage: &Stage<Work>) -> Result<Result<Vec<String>, String>, StageError> {
-    let known = listed(stage).await?;
-    Ok(known.map(|known| {
-        let mut lines: Vec<String> = known.iter().take(SHOWN).map(Listed::line).collect();
-        if known.len() > SHOWN {
-            lines.push(format!("… and {} more", known.len() - SHOWN));
-        }
-        lines
-    }))
+/// Returns the documents a line each, and how many more there are.
+fn lines(known: &[Listed]) -> Vec<String> {
+    let mut lines: Vec<String> = known.iter().take(SHOWN).map(Listed::line).collect();
+    if known.len() > SHOWN {
+        lines.push(format!("… and {} more", known.len() - SHOWN));
+    }
+    lines
 }
 
 /// The model's answer to request the list; prompts/documents_answer.md describes it.
@@ -109,17 +110,19 @@ pub(super) async fn answer(stage: Stage<Work>) -> StageResult<Work> {
     }
     if stage.state().passages.is_empty() {
         let mut output = cited::nothing(stage.state());
-        let known = match lines(&stage).await? {
-            Err(problem) => problem,
-            Ok(lines) if lines.is_empty() => "There are no documents.".to_owned(),
-            Ok(lines) => format!("The documents are:\n- {}", lines.join("\n- ")),
+        let known = match listed(&stage).await? {
+            Err(error) => unlisted(&error),
+            Ok(known) if known.is_empty() => "There are no documents.".to_owned(),
+            Ok(known) => format!("The documents are:\n- {}", lines(&known).join("\n- ")),
         };
         output.push_str(&format!("\n\n{known}"));
         return Ok(Step::done(Finding::text(output).confidence(cited::NOTHING)));
     }
     let mut written = cited::write(&stage, json!({ "can_list": true })).await?;
     if written.trim() == LIST {
-        let documents = lines(&stage).await?.unwrap_or_else(|problem| vec![problem]);
+        let documents = listed(&stage).await?;
+        let documents =
+            documents.map_or_else(|error| vec![unlisted(&error)], |known| lines(&known));
         written = cited::write(&stage, json!({ "documents": documents })).await?;
     }
     Ok(Step::done_with(WorkUpdate::new(), cited::finding(&stage, &written).await?))

@@ -60,7 +60,7 @@ async fn all(
     for (number, side) in sides.iter().enumerate() {
         let mut found: Vec<Vec<Passage>> = Vec::new();
         for query in queries {
-            // The first search fails without any call; what is found by the others is worth an answer.
+            // Without any call left, the first search fails. A later one is skipped, so that the earlier results are used.
             let is_first = of_sides.is_empty() && found.is_empty();
             if !is_first && stage.budget().tool_calls == 0 {
                 is_ended = true;

@@ -28,7 +28,7 @@ perihelion_engine::graph_state! {
         draft: Option<Mail> => overwrite,
         /// The questions to the user, with the answers.
         answers: Vec<String> => append,
-        /// Why the last text did not do, or which messages are missing.
+        /// Why the last text was refused, or that some messages could not be read.
         problem: Option<String> => overwrite,
         writes: u32 => overwrite,
         /// The sent messages: a second round sends none.
@@ -89,7 +89,7 @@ impl Mail {
     /// why the tool failed, or that there are messages of which none can be read.
     pub fn all_of(reply: &ToolReply) -> Result<Vec<Self>, AgentError> {
         if reply.is_error {
-            return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text.clone()));
+            return Err(AgentError::of_message(reply.text.as_str()));
         }
         let data = reply.structured.as_ref();
         let listed =

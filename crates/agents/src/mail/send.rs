@@ -67,7 +67,7 @@ fn confirmation(
         return Ok(None);
     }
     if reply.is_error {
-        return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text.clone()));
+        return Err(AgentError::of_message(reply.text.as_str()));
     }
     let word = reply.instruction.as_deref().map(str::trim).filter(|word| !word.is_empty());
     let word =
@@ -85,7 +85,7 @@ pub async fn keep(stage: Stage<Letter>) -> StageResult<Letter> {
     }
     let draft = reply.structured.as_ref().and_then(lenient::read::<Mail>);
     let Some(draft) = draft.filter(|draft| !reply.is_error && !draft.id.is_empty()) else {
-        return Err(AgentError::new(ErrorKind::of_message(&reply.text), reply.text).into());
+        return Err(AgentError::of_message(reply.text).into());
     };
     let update = LetterUpdate::new().draft(Some(draft));
     if let Some(word) = reply.instruction.filter(|word| !word.trim().is_empty()) {

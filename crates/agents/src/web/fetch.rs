@@ -23,17 +23,17 @@ pub(super) async fn fetch(stage: Stage<Work>) -> StageResult<Work> {
     let words = significant_words(stage.query());
     let mut passages = Vec::new();
     let mut remarks = stage.state().remarks.clone();
-    // What the search showed of a page that cannot be read may still answer.
-    let shown = |page: &&Passage| !page.quote.is_empty();
+    // The search result of a page that was not read may still answer the question.
+    let has_snippet = |page: &&Passage| !page.quote.is_empty();
     for (page, reply) in pages.iter().zip(replies) {
         if reply.is_error {
             remarks.push(format!("{}: {}", page.document, reply.text));
-            passages.extend(Some(page).filter(shown).cloned());
+            passages.extend(Some(page).filter(has_snippet).cloned());
             continue;
         }
         passages.extend(of_page(page, &reply, &words));
     }
-    passages.extend(unread.iter().filter(shown).cloned());
+    passages.extend(unread.iter().filter(has_snippet).cloned());
     Ok(Step::next(WorkUpdate::new().passages(passages).remarks(remarks)))
 }
 

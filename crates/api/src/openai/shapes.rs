@@ -116,7 +116,7 @@ fn usage(usage: Usage) -> Value {
         "input_tokens_details": { "cached_tokens": usage.cached_tokens },
         "output_tokens": usage.output_tokens,
         "output_tokens_details": { "reasoning_tokens": 0 },
-        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "total_tokens": usage.total(),
     })
 }
 
@@ -125,7 +125,7 @@ pub(super) fn chat_usage(usage: Usage) -> Value {
         "prompt_tokens": usage.input_tokens,
         "prompt_tokens_details": { "cached_tokens": usage.cached_tokens },
         "completion_tokens": usage.output_tokens,
-        "total_tokens": usage.input_tokens + usage.output_tokens,
+        "total_tokens": usage.total(),
     })
 }
 

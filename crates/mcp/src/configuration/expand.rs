@@ -74,7 +74,7 @@ impl EntryLocation<'_> {
     }
 }
 
-/// Expands a text, and lists the unset variables, which leave nothing in their places.
+/// Expands a text; unset variables are replaced by nothing, and listed.
 fn expand_within(
     text: &str,
     env: Environment<'_>,

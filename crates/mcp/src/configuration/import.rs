@@ -27,7 +27,7 @@ pub struct Imported {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LeftOut {
     pub server: String,
-    /// Where it stood.
+    /// The key that contained it, such as `env.TOKEN`.
     pub key: String,
     /// The environment variable that is referred to instead, and must be set.
     pub variable: String,
@@ -80,7 +80,7 @@ pub fn import(
 struct Import {
     names: Vec<String>,
     secrets: Vec<LeftOut>,
-    /// The secret that each variable stands for.
+    /// The secrets, by the variables that replace them.
     values: HashMap<String, String>,
     notes: Vec<(String, String)>,
 }
@@ -199,7 +199,8 @@ impl Import {
         free
     }
 
-    /// Notes a secret and returns the variable that replaces it, named after the server; other secrets get other ones.
+    /// Notes a secret and returns the variable that replaces it, named after the server; different secrets get different
+    /// variables.
     fn refer(&mut self, server: &str, key: &str, name: &str, secret: &str) -> String {
         let own = variable(server);
         let name = variable(name);

@@ -55,7 +55,7 @@ impl Post<'_> {
                 return Err(Failure::UnexpectedServerResponse("the message cannot be sent".into()));
             };
             let response = request.header(ACCEPT, &accepted).json(self.message).send().await?;
-            // It accepts no more messages for now.
+            // The server accepts no more messages for now.
             let is_full = response.status() == StatusCode::TOO_MANY_REQUESTS;
             let wait = is_full.then(|| reach::retry_after(response.headers())).flatten();
             match wait.filter(|wait| *wait <= LONGEST_WAIT && waits < WAITS) {

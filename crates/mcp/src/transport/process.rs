@@ -249,7 +249,7 @@ fn namespace() -> String {
     link.to_string_lossy().chars().filter(char::is_ascii_digit).collect()
 }
 
-/// Lists the processes that carry marks, with these; none without `/proc`.
+/// Lists the processes with marks, and their marks; empty without `/proc`.
 fn marked() -> Vec<(Pid, Vec<String>)> {
     let Ok(processes) = std::fs::read_dir("/proc") else { return Vec::new() };
     let ids = processes.flatten().filter_map(|entry| entry.file_name().to_str()?.parse().ok());

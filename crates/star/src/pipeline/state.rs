@@ -131,7 +131,7 @@ pub enum Outcome {
     Working,
     /// A stage has found something, which is still to be judged.
     Found { finding: Finding },
-    /// The finding stands.
+    /// Reflection did not reject the finding.
     Judged { finding: Finding, reflection: ReflectionVerdict },
     /// The agent failed; `finding` is its partial result.
     Failed {

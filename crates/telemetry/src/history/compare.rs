@@ -61,7 +61,7 @@ pub enum Aspect {
     Call,
     /// A request to a model, a tool or a person.
     Request,
-    /// What came back.
+    /// The answer to a request.
     Result,
     State,
     /// What runs next.

@@ -14,7 +14,7 @@ const MAX_TABLES: usize = 12;
 const MAX_DESCRIBED: usize = 8;
 /// Most words of the question that are looked for in the data.
 const MAX_LOOKED_UP: usize = 4;
-/// Calls of tools that are left for the statement, its checks and its repair.
+/// Tool calls reserved for the statement, its checks and its repair.
 const LEFT: usize = 4;
 
 /// Makes the pack, with an id on every piece.

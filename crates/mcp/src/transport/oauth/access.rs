@@ -114,7 +114,7 @@ impl Access {
         let record = self.place.load().await?.filter(|record| {
             let client = &record.client;
             let is_same = self.oauth.client_id.as_ref().is_none_or(|id| *id == client.id);
-            // Of a login, the server names the scopes that it lacks; client credentials must ask for new ones themselves.
+            // The server names the scopes that a login lacks; client credentials must request new ones themselves.
             let is_wide =
                 client.grant == Grant::AuthorizationCode || client.scopes == self.oauth.scopes;
             client.grant == self.oauth.grant && is_same && is_wide
@@ -166,7 +166,7 @@ impl Access {
         let server = &self.server;
         let lacks = match failure {
             Failure::AuthRequired(error) => {
-                // One that wants more scopes names those alone; it says nothing of what else the token is for.
+                // A refusal for missing scopes names those alone, so its challenge is not stored.
                 let challenge = Some(error.www_authenticate_header.clone());
                 *self.challenge.lock() = challenge.filter(|challenge| !challenge.is_empty());
                 let is_known = matches!(self.known().await, Ok(Some(_)));

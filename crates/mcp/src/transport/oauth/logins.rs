@@ -77,7 +77,7 @@ pub(super) struct Client {
     #[serde(default)]
     pub grant: Grant,
     pub id: String,
-    /// Who issued the tokens; known after they are gone, so that the next login goes to the same issuer.
+    /// The issuer of the tokens. It stays after they are deleted, so that the next login goes to the same issuer.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub issuer: Option<String>,
     /// Scopes of the servers file that client credentials were used with.

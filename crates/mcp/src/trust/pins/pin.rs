@@ -93,7 +93,7 @@ impl ServerPin {
             "tools": tools, "setting": self.setting, "written": self.written,
         });
         if let Value::Object(all) = &mut all {
-            // What an older version did not store.
+            // Pins of older versions lack some parts.
             all.retain(|_, part| !part.is_null());
         }
         digest(&all)
