@@ -7,7 +7,9 @@ use serde_json::json;
 
 use crate::cited::{self, Work, WorkUpdate};
 use crate::lenient;
-use crate::pipeline::{Finding, NO_CALLS, Stage, StageError, StageResult, Step};
+use crate::pipeline::{
+    AgentError, ErrorKind, Finding, NO_CALLS, Stage, StageError, StageResult, Step,
+};
 
 /// Documents that a list shows at most.
 const SHOWN: usize = 50;
