@@ -160,7 +160,7 @@ impl Service {
     }
 
     /// Returns a thread's row as [`Service::info`] does; `None` for an unknown one.
-    pub(super) async fn known(&self, thread: ThreadId) -> Result<Option<ThreadInfo>> {
+    pub async fn known(&self, thread: ThreadId) -> Result<Option<ThreadInfo>> {
         match self.runtime().store().info(thread).await {
             Ok(info) if info.root.is_none() && info.tenant == self.tenant() => Ok(Some(info)),
             Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Ok(None),
