@@ -6,13 +6,14 @@ use perihelion::llm::Role;
 use perihelion::llm::scripted::{
     RecordedRequest, Reply, Rule, Script, ScriptedModel, ScriptedServer,
 };
+use perihelion_test_database::TestDatabase;
 use serde_json::{Value, json};
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{ConnectOptions, Connection, SqliteConnection};
 use tempfile::TempDir;
 
 pub use crate::script::*;
-use crate::support::postgres::{Database, server};
+use crate::support::postgres::server;
 
 /// The agent's name.
 pub const AGENT: &str = "mcp_agent_shop";
@@ -41,7 +42,7 @@ pub struct Shop {
     pub model: ScriptedServer,
     directory: TempDir,
     url: String,
-    _database: Option<Database>,
+    _database: Option<TestDatabase>,
 }
 
 impl Shop {

@@ -7,10 +7,11 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::sys::signal::Signal;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
+use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, Executor as _, Row as _};
 
-use crate::support::postgres::{Database, server};
+use crate::support::postgres::server;
 use crate::world::{World, approved, ended, first, select, signal};
 
 /// The notes agent takes one note; while `is_blocked` is set, its next question stays unanswered.
@@ -36,13 +37,13 @@ fn noting(is_blocked: Arc<AtomicBool>) -> Script {
 /// A database that copies can be made of.
 pub enum Original {
     Sqlite(PathBuf),
-    Postgres(Database),
+    Postgres(TestDatabase),
 }
 
 /// A copy of it, which goes with this value.
 pub enum Copy {
     Sqlite(PathBuf),
-    Postgres(Database),
+    Postgres(TestDatabase),
 }
 
 impl Original {

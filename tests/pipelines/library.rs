@@ -12,11 +12,12 @@ use perihelion::llm::scripted::{
 };
 use perihelion::runtime::{Answer, Error, Graphs, Runtime};
 use perihelion::swarm::GRAPH;
+use perihelion_test_database::TestDatabase;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 
 use crate::librarian;
-use crate::postgres::{Database, server};
+use crate::postgres::server;
 
 /// The agent's name.
 pub const AGENT: &str = "mcp_agent_shelf";
@@ -36,7 +37,7 @@ pub struct Library {
     directory: TempDir,
     url: String,
     thread: ThreadId,
-    _database: Option<Database>,
+    _database: Option<TestDatabase>,
 }
 
 impl Library {

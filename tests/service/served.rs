@@ -5,6 +5,7 @@ use std::process::Stdio;
 use std::sync::Arc;
 
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
+use perihelion_test_database::TestDatabase;
 use serde_json::{Value, json};
 use tempfile::TempDir;
 use tokio::io::{AsyncBufReadExt as _, AsyncWriteExt as _, BufReader};
@@ -35,7 +36,7 @@ pub struct Served {
     env: Vec<(String, String)>,
     home: Arc<TempDir>,
     pub model: ScriptedServer,
-    database: Option<postgres::Database>,
+    database: Option<TestDatabase>,
     /// The program that serves: the stock one, or an example with graphs of its own.
     program: PathBuf,
 }
@@ -76,7 +77,7 @@ impl Served {
         Self::serving(example(name), script, database, &[]).await
     }
 
-    async fn on(database: Option<postgres::Database>, more: &[(&str, &str)]) -> Self {
+    async fn on(database: Option<TestDatabase>, more: &[(&str, &str)]) -> Self {
         let script = Script::new().respond_with(respond);
         Self::serving(env!("CARGO_BIN_EXE_perihelion").into(), script, database, more).await
     }
@@ -84,7 +85,7 @@ impl Served {
     async fn serving(
         program: PathBuf,
         script: Script,
-        database: Option<postgres::Database>,
+        database: Option<TestDatabase>,
         more: &[(&str, &str)],
     ) -> Self {
         let home = Arc::new(tempfile::tempdir().unwrap());
@@ -161,7 +162,7 @@ impl Served {
     }
 
     /// Returns the database of Postgres that it is over.
-    pub fn on_postgres(&self) -> &postgres::Database {
+    pub fn on_postgres(&self) -> &TestDatabase {
         self.database.as_ref().unwrap()
     }
 

@@ -2,11 +2,12 @@
 
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
+use perihelion_test_database::TestDatabase;
 use serde_json::{Value, json};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
-use crate::postgres::{Database, server};
+use crate::postgres::server;
 use crate::world::{World, approved, select};
 
 /// Where threads and teams are kept.
@@ -40,7 +41,7 @@ open_world = false
 /// A world, and the database that it keeps threads in.
 pub struct Office {
     pub world: World,
-    database: Option<Database>,
+    database: Option<TestDatabase>,
 }
 
 impl Office {

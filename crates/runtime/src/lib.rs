@@ -85,6 +85,7 @@ pub use trace::{
     Analysis, AnswerAgain, Replayed, Replayer, Trace, TraceHead, Traces, collector, is_under_way,
     trace_finder,
 };
+pub use turns::to_its_end;
 pub use usage::{Usage, usage};
 
 pub use perihelion_engine::runner::{About, Divergence, LeftOut, ReplayReport};

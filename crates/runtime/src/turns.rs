@@ -68,16 +68,27 @@ impl Runtime {
         to_its_end(async move {
             let step = graph.edit(thread, edit).await?;
             bus.call(thread).await;
-            Ok(step)
+            Ok::<_, Error>(step)
         })
         .await
     }
 }
 
-/// Does a change in a task of its own, which ends even if its caller is dropped.
-async fn to_its_end<T: Send + 'static>(
-    change: impl Future<Output = Result<T, Error>> + Send + 'static,
-) -> Result<T, Error> {
+/// Makes a change in a separate task, which finishes even if the caller's future is dropped.
+pub async fn to_its_end<T: Send + 'static>(change: impl Future<Output = T> + Send + 'static) -> T {
     let ended = tokio::spawn(change.in_current_span()).await;
-    ended.unwrap_or_else(|lost| Err(Error::Change(lost.into())))
+    // A panic continues in the caller, as it would without a task.
+    ended.unwrap_or_else(|lost| std::panic::resume_unwind(lost.into_panic()))
+}
+
+#[cfg(test)]
+mod tests {
+    use super::to_its_end;
+
+    #[tokio::test]
+    async fn a_panic_of_a_change_continues_in_its_caller() {
+        let caller = tokio::spawn(to_its_end::<()>(async { panic!("the change panicked") }));
+        let panic = caller.await.unwrap_err().into_panic();
+        assert_eq!(panic.downcast_ref::<&str>(), Some(&"the change panicked"));
+    }
 }

@@ -35,7 +35,7 @@ const DAILY: [(&str, &str); 5] = [
     ("max_daily_seconds", "seconds"),
 ];
 
-/// A daily limit: the maximum, the usage.
+/// The maximum and the usage of a daily limit.
 type Bound = (u64, u64);
 
 impl Service {

@@ -39,7 +39,7 @@ enum Decided {
     Written(Afterwards),
     Open {
         end: End,
-        /// How it is cancelled.
+        /// The requested cancellation, if any.
         asked: Option<Cancel>,
         /// Whether its thread may contain a part of it.
         has_moved: bool,

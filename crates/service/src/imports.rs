@@ -5,7 +5,7 @@
 
 use serde_json::{Map, Value};
 
-use super::{Result, Service};
+use super::{Error, Result, Service};
 use perihelion_engine::checkpoint::{self, ThreadDump, ThreadInfo};
 use perihelion_people::Scope;
 
@@ -13,9 +13,9 @@ impl Service {
     /// Imports a thread from a file; it is this tenant's then, and the caller's if the caller is a user.
     ///
     /// # Errors
-    /// As [`Service::create_thread`], and [`Error::Runtime`](crate::Error::Runtime) if the file is not an export.
-    /// [`Error::Forbidden`](crate::Error::Forbidden) for a caller who cannot decide requests for approval, because a file
-    /// can contain decisions; [`Error::People`](crate::Error::People) if it names a user for whom the caller cannot act.
+    /// As [`Service::create_thread`], and [`Error::Runtime`] if the file is not an export.
+    /// [`Error::Forbidden`] for a caller who cannot decide requests for approval, because a file
+    /// can contain decisions; [`Error::People`] if it names a user for whom the caller cannot act.
     pub async fn import_thread(&self, dump: ThreadDump) -> Result<ThreadInfo> {
         self.permit(Scope::Approve)?;
         // The states of a program's own graphs have fields of their own, and no memories.
@@ -34,7 +34,10 @@ impl Service {
         if let Some(user) = self.who().person()
             && let Err(error) = self.give(thread, user).await
         {
-            self.remove_thread(&info).await?;
+            // A thread that another user got first stays.
+            if !matches!(error, Error::OthersThread) {
+                self.remove_thread(&info).await?;
+            }
             return Err(error);
         }
         Ok(info)

@@ -98,7 +98,7 @@ struct Parts {
     followers: OnceLock<Arc<dyn Followers>>,
     /// Whether old requests for approval were looked at, which have expired rather than been withdrawn.
     are_stale_expired: AtomicBool,
-    /// Locked while this process deletes threads of one run.
+    /// Locked while this process deletes threads that were created for one run each.
     sweeping: Arc<tokio::sync::Mutex<()>>,
     /// Locked while this process archives threads.
     archiving: Arc<tokio::sync::Mutex<()>>,

@@ -34,10 +34,10 @@ pub struct Order {
     pub durability: Option<String>,
     #[serde(default)]
     pub max_steps: Option<u64>,
-    /// Who asked for it.
+    /// The user who requested it.
     #[serde(default)]
     pub by: Option<String>,
-    /// In whose name it is done.
+    /// The user on whose behalf it runs.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub user: Option<String>,
     /// Whether it is permitted only in a thread of its own user, or in one without a user.

@@ -4,7 +4,6 @@ use std::sync::Arc;
 
 use futures::{StreamExt as _, TryStreamExt as _};
 use serde_json::{Value, json};
-use tracing::Instrument as _;
 use uuid::Uuid;
 
 use super::ends::failed;
@@ -103,7 +102,7 @@ impl Service {
         Ok((info, noted?))
     }
 
-    /// Does a change in a task of its own, which ends even if its caller is dropped.
+    /// Makes a change in a separate task, which finishes even if the caller's future is dropped; a stop waits for it.
     ///
     /// A new thread without its owner would be anyone's.
     pub(super) async fn to_its_end<T, F>(&self, change: impl FnOnce(Self) -> F) -> Result<T>
@@ -111,9 +110,7 @@ impl Service {
         T: Send + 'static,
         F: Future<Output = Result<T>> + Send + 'static,
     {
-        let change = change(self.clone()).in_current_span();
-        let ended = self.parts.tasks.spawn(change).await;
-        ended.unwrap_or_else(|lost| Err(runtime::Error::Change(lost.into()).into()))
+        runtime::to_its_end(self.parts.tasks.track_future(change(self.clone()))).await
     }
 
     /// Turns the error for an ID of another tenant into the error for an unknown ID.
@@ -163,7 +160,7 @@ impl Service {
     }
 
     /// Returns a thread's row as [`Service::info`] does; `None` for an unknown one.
-    pub(super) async fn known(&self, thread: ThreadId) -> Result<Option<ThreadInfo>> {
+    pub async fn known(&self, thread: ThreadId) -> Result<Option<ThreadInfo>> {
         match self.runtime().store().info(thread).await {
             Ok(info) if info.root.is_none() && info.tenant == self.tenant() => Ok(Some(info)),
             Ok(_) | Err(checkpoint::Error::UnknownThread(_)) => Ok(None),

@@ -21,7 +21,7 @@ pub struct RunSearch {
     pub graph: Option<String>,
     pub agent: Option<String>,
     pub user: Option<String>,
-    /// A part of the reason why it failed; upper and lower case are equal.
+    /// A part of the error message; case-insensitive.
     pub error: Option<String>,
     pub min_nano_usd: Option<u64>,
     /// Words of its messages, all of them, each by the numbers that it may be stored as.

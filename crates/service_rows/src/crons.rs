@@ -31,7 +31,7 @@ stored_row! {
         pub maker: Option<Json>,
         /// Why it stopped.
         pub paused: Option<String>,
-        /// As its client is shown it.
+        /// The form that clients see.
         pub payload: Json,
         /// The request with which its run is accepted.
         pub work: Json,

@@ -319,7 +319,7 @@ impl GraphState {
     }
 
     pub(super) fn newest_messages(&self) -> impl Iterator<Item = &Message> {
-        (0..self.messages.len()).rev().filter_map(|index| self.messages.get(index))
+        self.messages.iter().rev()
     }
 
     pub fn usage_of_turn(&self) -> Usage {

@@ -19,9 +19,6 @@ pub struct Postgres {
     own: Option<Child>,
 }
 
-/// A database that no other test uses, owned by a role that policies hold for.
-pub type Database = TestDatabase;
-
 static SERVER: OnceCell<Postgres> = OnceCell::const_new();
 
 /// Returns the server of this test process, starting one if none is given.
@@ -74,7 +71,7 @@ impl Postgres {
     }
 
     /// Creates an empty database for one test.
-    pub async fn fresh(&self) -> Database {
+    pub async fn fresh(&self) -> TestDatabase {
         TestDatabase::on(&self.admin).await
     }
 }

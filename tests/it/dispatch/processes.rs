@@ -6,17 +6,18 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use nix::sys::signal::Signal;
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
+use perihelion_test_database::TestDatabase;
 use tokio::io::{AsyncBufReadExt as _, BufReader};
 use tokio::process::Child;
 
 use crate::cli::world::{World, answering, clarify, ended, first, noting, reading, select, signal};
-use crate::support::postgres::{Database, server};
+use crate::support::postgres::server;
 use crate::support::proxy;
 
 /// A machine, and the database of its processes.
 pub struct Site {
     pub world: World,
-    database: Option<Database>,
+    database: Option<TestDatabase>,
 }
 
 pub async fn sqlite(script: Script) -> Site {

@@ -10,18 +10,19 @@ use perihelion::dispatch::{self, Dispatcher, Scope, Wake};
 use perihelion::graph::{Context, node_fn};
 use perihelion::ids::ThreadId;
 use perihelion::runner::{Error, RunOptions, RunResult, Runner, owner_name};
+use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use tempfile::TempDir;
 
 use crate::runner::world::*;
-use crate::support::postgres::{Database, server};
+use crate::support::postgres::server;
 
 /// A store that no other test uses.
 pub struct Place {
     pub store: Arc<dyn Store>,
     pub url: String,
     _directory: Option<TempDir>,
-    _database: Option<Database>,
+    _database: Option<TestDatabase>,
 }
 
 async fn memory() -> Place {

@@ -3,13 +3,14 @@
 use std::path::PathBuf;
 
 use perihelion::ids::ThreadId;
+use perihelion_test_database::TestDatabase;
 use sqlx::migrate::Migrator;
 use sqlx::sqlite::SqliteConnectOptions;
 use sqlx::{AssertSqlSafe, ConnectOptions, Connection, SqliteConnection};
 use tempfile::TempDir;
 use uuid::Uuid;
 
-use crate::support::postgres::{Database, server};
+use crate::support::postgres::server;
 
 /// The thread that the golden files hold.
 pub const THREAD: ThreadId = ThreadId(Uuid::from_u128(0x0190_0000_0000_7000_8000_0000_0000_0002));
@@ -66,7 +67,7 @@ fn root() -> PathBuf {
 pub struct Older {
     pub url: String,
     _file: Option<TempDir>,
-    _database: Option<Database>,
+    _database: Option<TestDatabase>,
 }
 
 /// Makes a database as it was at a migration, with the golden thread in it.

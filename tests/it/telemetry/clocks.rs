@@ -7,6 +7,7 @@ use perihelion::clock;
 use perihelion::graph::{Context, node_fn};
 use perihelion::runner::RunOptions;
 use perihelion::telemetry::{About, View, Which, project, read};
+use perihelion_test_database::TestDatabase;
 use serde_json::json;
 use sqlx::{Connection, Executor};
 
@@ -14,7 +15,7 @@ use crate::runner::world::*;
 use crate::support::postgres::server;
 
 /// Puts a database's clock an hour ahead of this machine's; to be called before its tables are made.
-async fn an_hour_ahead(database: &crate::support::postgres::Database) {
+async fn an_hour_ahead(database: &TestDatabase) {
     let mut connection = database.connect_as_owner().await;
     let statements = [
         "CREATE SCHEMA ahead".to_owned(),

@@ -16,7 +16,7 @@ use crate::http::{Refusal, is_json, json as read_json};
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_runtime::{Screens, Served};
-use perihelion_service::{Error, Service};
+use perihelion_service::Service;
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -139,14 +139,8 @@ async fn fits(service: &Service, check: &Check) -> Result<bool, Refusal> {
     let kept = service.kept();
     let metadata = match check.kind.as_str() {
         // Anyone may create a thread that does not exist.
-        "new_threads" => match service.info(ThreadId(id)).await {
-            Err(Error::UnknownThread(_)) => return Ok(true),
-            found => {
-                found?;
-                Some(kept.thread_meta(id).await?.metadata)
-            }
-        },
-        "threads" => Some(kept.thread_meta(id).await?.metadata),
+        "new_threads" if service.known(ThreadId(id)).await?.is_none() => return Ok(true),
+        "new_threads" | "threads" => Some(kept.thread_meta(id).await?.metadata),
         "assistants" => kept.assistant(id).await?.map(|found| found.metadata),
         _ => kept.cron(id).await?.map(|found| found.metadata),
     };

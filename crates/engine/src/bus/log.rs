@@ -161,10 +161,10 @@ impl Bus for StoreBus {
 }
 
 impl Log {
-    /// Drops old events; whether there can be more of them.
+    /// Deletes a batch of old events; returns whether there may be more.
     async fn drop_old_events(&self) -> bool {
         let dropped = self.store.prune_events(self.kept, PRUNED).await;
-        // As long as there are more, nothing else in this process drops events.
+        // Noted after each batch, so that no second task of this process begins.
         *self.pruned.lock() = Some(clock::monotonic());
         match dropped {
             Ok(dropped) => dropped == u64::from(PRUNED),

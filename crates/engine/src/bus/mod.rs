@@ -85,8 +85,8 @@ pub trait Bus: std::fmt::Debug + Send + Sync {
     /// connection listens.
     fn calls(&self, thread: ThreadId) -> CallReceiver<ThreadId, Notice>;
 
-    /// Drops all events that are older than the retention allows, unless that was done in the last minute. If there are
-    /// many, a task continues with it.
+    /// Deletes all events that are older than the retention allows, unless this was done in the last minute. Returns
+    /// after the first batch; a background task deletes the rest.
     async fn prune(&self);
 
     /// Closes its own connections.

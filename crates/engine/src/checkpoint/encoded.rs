@@ -19,10 +19,6 @@ pub enum Codec {
     Sealed = 2,
 }
 
-pub(super) fn from_hex(text: &str) -> Result<Vec<u8>> {
-    hex::decode(text).map_err(|error| Error::damaged(format!("no hexadecimal bytes: {error}")))
-}
-
 impl Codec {
     /// Reads the number a store keeps.
     pub fn from_number(number: i16) -> Option<Self> {
@@ -145,6 +141,11 @@ impl Encoded {
     pub fn decode<T: DeserializeOwned>(&self) -> Result<T> {
         serde_json::from_slice(&self.to_json_bytes()?).map_err(Error::damaged)
     }
+}
+
+/// Reads hexadecimal digits of a file or a stored label.
+pub(super) fn from_hex(text: &str) -> Result<Vec<u8>> {
+    hex::decode(text).map_err(|error| Error::damaged(format!("no hexadecimal bytes: {error}")))
 }
 
 thread_local! {

@@ -15,7 +15,7 @@ use crate::observer::report;
 /// How often a repeatable action is sent in one attempt at its node while its outcome stays unknown.
 pub const REPEATS: u32 = 3;
 
-/// Effects in one statement, at most: either database limits the values of a statement.
+/// Maximum number of effects in one statement, because both databases limit the values of a statement.
 const MOST: usize = 1024;
 
 /// Why a call is found without an outcome.

@@ -8,8 +8,8 @@ use uuid::Uuid;
 
 use super::Threads;
 use crate::Error;
-use perihelion_engine::checkpoint;
 use perihelion_engine::ids::ThreadId;
+use perihelion_engine::{checkpoint, clock};
 use perihelion_settings::config::{Age, Settings};
 
 /// Threads that are looked for at a time.
@@ -42,7 +42,14 @@ impl Threads {
         let store = self.0.as_ref();
         let mut report = ArchiveReport::default();
         let kept = Duration::from_secs_f64(settings.events.keep_sec);
-        while store.prune_events(kept, EVENTS).await? == u64::from(EVENTS) {}
+        loop {
+            let began = clock::monotonic();
+            if stop.is_cancelled() || store.prune_events(kept, EVENTS).await? < u64::from(EVENTS) {
+                break;
+            }
+            // Half of the time is left to other writes.
+            clock::sleep(clock::monotonic().duration_since(began)).await;
+        }
         store.sweep_archive().await?;
         let Some(before) = age.before(store.now().await?) else { return Ok(report) };
         let mut place = Some((DateTime::UNIX_EPOCH, ThreadId(Uuid::nil())));

@@ -95,7 +95,8 @@ impl Worker {
                 }
                 continue;
             }
-            // The look finds threads that were left alone until now, unless another process has continued them.
+            // Read before the search, which finds each thread whose pause has ended by then, unless another process
+            // continued it.
             let has_hope = account.has_hope();
             let next = tokio::select! {
                 () = stop.cancelled() => break,
@@ -124,6 +125,7 @@ impl Worker {
                     });
                 }
                 Ok(None) if self.drains && runs.is_empty() && !has_hope => {
+                    // The search did not find those whose pause is over, so another process continued them.
                     account.failed.retain(|_, again| again.is_none());
                     break;
                 }

@@ -174,8 +174,7 @@ impl<W: State> Stage<W> {
     /// Returns the newest result of the same agent in an earlier turn of the thread.
     pub fn previous(&self) -> Option<&AgentResult> {
         let state = self.job.ctx.state();
-        let results = (0..state.results.len()).rev().filter_map(|at| state.results.get(at));
-        results.into_iter().find(|one| one.agent == self.job.agent && one.turn < state.turn)
+        state.results.iter().rev().find(|one| one.agent == self.job.agent && one.turn < state.turn)
     }
 
     /// Returns the number of the attempt, from 1.

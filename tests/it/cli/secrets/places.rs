@@ -1,6 +1,7 @@
 //! Every place that the program writes to, as bytes.
 
 use nix::sys::signal::Signal;
+use perihelion_test_database::TestDatabase;
 use serde_json::Value;
 use sqlx::{AssertSqlSafe, Column as _, Connection as _, Executor as _, Row as _};
 use tokio::io::{AsyncBufReadExt as _, BufReader};
@@ -87,7 +88,7 @@ pub async fn jaeger(world: &World) -> Vec<Place> {
 /// Where the threads are kept.
 pub enum Database {
     Sqlite,
-    Postgres { database: postgres::Database, role: String, url: String },
+    Postgres { database: TestDatabase, role: String, url: String },
 }
 
 impl Database {
@@ -161,7 +162,7 @@ async fn sqlite_rows(world: &World) -> Vec<Place> {
     places
 }
 
-async fn postgres_rows(database: &postgres::Database) -> Vec<Place> {
+async fn postgres_rows(database: &TestDatabase) -> Vec<Place> {
     let mut connection = database.connect().await;
     let names = "SELECT quote_ident(table_schema) || '.' || quote_ident(table_name) \
                  FROM information_schema.tables WHERE table_type = 'BASE TABLE' \

@@ -18,7 +18,8 @@ use super::{
     stores::{self, connect},
     writer::{Writer, encoded},
 };
-use perihelion_test_database::postgres::{Database, server};
+use perihelion_test_database::TestDatabase;
+use perihelion_test_database::postgres::server;
 use perihelion_test_database::proxy::{self, Piece, Way};
 
 /// What the proxy does to the next statement.
@@ -298,7 +299,7 @@ async fn a_connection_to_a_server_that_only_reads_is_not_used_again() {
     store.close().await;
 }
 
-async fn end_all_connections(database: &Database) {
+async fn end_all_connections(database: &TestDatabase) {
     sqlx::query(
         "SELECT pg_terminate_backend(pid, 5000) FROM pg_stat_activity
          WHERE datname = current_database() AND pid <> pg_backend_pid()",

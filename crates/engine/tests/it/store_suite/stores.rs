@@ -11,7 +11,8 @@ use perihelion_engine::{
 use sqlx::{ConnectOptions, PgConnection, postgres::PgConnectOptions};
 use tempfile::TempDir;
 
-use perihelion_test_database::postgres::{Database, server};
+use perihelion_test_database::TestDatabase;
+use perihelion_test_database::postgres::server;
 
 /// A store, and what it takes to reach its data a second time.
 pub struct Fixture {
@@ -51,7 +52,7 @@ impl Fixture {
     }
 
     /// Returns a store of the same kind that no other test uses, and what keeps its database.
-    pub async fn alone(&self) -> (Arc<dyn Store>, Option<Database>) {
+    pub async fn alone(&self) -> (Arc<dyn Store>, Option<TestDatabase>) {
         if self.url.is_none() || self.directory.is_some() {
             return (Arc::clone(&self.store), None);
         }
