@@ -95,7 +95,7 @@ impl Input for HeaderMap {}
 impl Input for Uri {}
 impl Input for Request {}
 impl Input for WebSocketUpgrade {}
-impl<T: Input> Input for Option<T> {}
+impl<T> Input for Option<Extension<T>> {}
 
 impl Input for Bytes {
     fn describe(forms: &mut Forms, route: &str) {
