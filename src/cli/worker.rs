@@ -102,7 +102,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     Ok(Exit::Done)
 }
 
-/// Returns a worker whose runs other processes can stop while the task is there.
+/// Returns a worker, and the task that lets other processes stop its runs.
 pub(super) fn stoppable(
     runtime: &Arc<Runtime>,
     drain: bool,

@@ -134,6 +134,8 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
         .unwrap();
     // The values of a command's fields, without their names.
     socket.send(Message::text(json!([3, "run.stop", {}]).to_string())).await.unwrap();
+    let not_listed = json!({ "channels": "lifecycle" });
+    socket.send(sent(6, "subscription.subscribe", not_listed)).await.unwrap();
     socket.send(sent(3, "run.start", start("clarify this"))).await.unwrap();
     let mut answers = Vec::new();
     let mut heard = Vec::new();
@@ -151,14 +153,16 @@ async fn a_socket_takes_commands_and_subscriptions(served: Served) {
         }
         let is_last = is_lifecycle(&frame, "completed");
         heard.push(frame);
-        if is_last && answers.len() == 5 {
+        if is_last && answers.len() == 6 {
             break;
         }
     }
     let kinds: Vec<&Value> = answers.iter().map(|answer| &answer["type"]).collect();
-    assert_eq!(kinds, ["success", "error", "error", "success", "success"], "{answers:#?}");
+    assert_eq!(kinds, ["success", "error", "error", "error", "success", "success"], "{answers:#?}");
     assert_eq!(answers[1]["error"], "invalid_argument");
     assert_eq!(answers[2]["message"], "the command must be an object");
+    let why = "channels: invalid type: string \"lifecycle\", expected a sequence";
+    assert_eq!(answers[3]["message"], why);
     let words: Vec<&str> =
         heard.iter().filter_map(|frame| frame["params"]["data"]["event"].as_str()).collect();
     assert_eq!(words, ["running", "interrupted", "running", "completed"], "{heard:#?}");

@@ -77,7 +77,7 @@ pub(crate) struct Begin {
 }
 
 impl Begin {
-    /// Makes it for a thread, and whether that is new, without anything else.
+    /// Describes a run on a thread, which may be new, with no other options.
     pub(crate) fn on((thread, is_new): (ThreadId, bool), metadata: Value) -> Self {
         Self { thread, is_new, at: None, metadata, temporary: false, deliveries: Vec::new() }
     }

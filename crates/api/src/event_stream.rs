@@ -63,7 +63,7 @@ pub(super) trait Followed: Send + 'static {
     fn advance(&mut self) -> impl Future<Output = Result<Option<Vec<Bytes>>, Self::Error>> + Send;
 }
 
-/// Streams what is followed, until its end or a failure, or until this process ends: the client can follow again.
+/// Streams events until the last one or a failure, or until this process ends. The client can then reconnect.
 pub(super) fn following<F: Followed>(
     service: &Service,
     followed: F,

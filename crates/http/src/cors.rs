@@ -7,7 +7,7 @@ const METHODS: &str = "DELETE, GET, HEAD, OPTIONS, PATCH, POST, PUT";
 /// How long a browser may remember the answer to its question.
 const MAX_AGE: &str = "600";
 
-/// Permits a page to read an answer, and those of its headers that are named.
+/// Permits a page to read a response and its exposed headers.
 pub(crate) fn mark(headers: &mut HeaderMap, origin: &HeaderValue, exposed: &'static str) {
     headers.insert(header::ACCESS_CONTROL_ALLOW_ORIGIN, origin.clone());
     headers.insert(header::ACCESS_CONTROL_ALLOW_CREDENTIALS, HeaderValue::from_static("true"));

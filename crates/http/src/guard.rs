@@ -21,7 +21,7 @@ pub struct Guard {
     origins: Vec<String>,
     /// Host names of requests in addition to loopback ones; empty means any name.
     hosts: Option<Vec<String>>,
-    /// The names of the headers of answers that pages may read, with commas between them.
+    /// Names of response headers that pages can read, separated by commas.
     exposed: &'static str,
 }
 

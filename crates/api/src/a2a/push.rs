@@ -100,7 +100,7 @@ pub(super) async fn create(
     Ok(Json(kept))
 }
 
-/// Stores an address of a task, and returns it with whether it is new: clients send one again with each message.
+/// Stores an address of a task. Returns it, and whether it is new: clients send the same one with each message.
 pub(super) async fn keep(
     service: &Service,
     task: Uuid,

@@ -29,7 +29,16 @@ pub(super) async fn accept(
     follows: bool,
 ) -> Result<Accepted, Refusal> {
     // First, so that no thread is made for what is refused.
-    let checked = check(app, body).await?;
+    accept_checked(app, thread, check(app, body).await?, follows).await
+}
+
+/// Stores the run of a checked body.
+pub(super) async fn accept_checked(
+    app: &AppState,
+    thread: Option<ThreadId>,
+    checked: Checked,
+    follows: bool,
+) -> Result<Accepted, Refusal> {
     let (on, temporary) = the_thread(app, thread, &checked.body).await?;
     let accepted = accept_on(app, on, temporary, checked, follows).await;
     let made = thread.is_none().then_some(on);

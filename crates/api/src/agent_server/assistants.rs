@@ -123,29 +123,30 @@ pub(super) async fn create(app: State<AppState>, Body(create): Body<Create>) -> 
         )));
     }
     let id = create.assistant_id.unwrap_or_else(Uuid::new_v4);
-    let mut there = find(&app, &id.to_string()).await?;
-    if there.is_none() {
-        let (config, context) = configuration(create.config, create.context)?;
-        let assistant = Assistant {
-            name: create.name.unwrap_or_else(|| "Untitled".into()),
-            description: create.description,
-            config,
-            context,
-            metadata: Value::Object(create.metadata.unwrap_or_default()),
-            ..default_assistant(id, graph, clock::now())
-        };
-        let Err(refusal) = put(&app, &assistant).await else {
-            return Ok(Json(wire::shown_assistant(&assistant)));
-        };
-        // Another request may have created it since.
-        there = find(&app, &id.to_string()).await?;
-        if there.is_none() {
-            return Err(refusal);
+    let there = match find(&app, &id.to_string()).await? {
+        Some(there) => there,
+        None => {
+            let (config, context) = configuration(create.config, create.context)?;
+            let assistant = Assistant {
+                name: create.name.unwrap_or_else(|| "Untitled".into()),
+                description: create.description,
+                config,
+                context,
+                metadata: Value::Object(create.metadata.unwrap_or_default()),
+                ..default_assistant(id, graph, clock::now())
+            };
+            let Err(refusal) = put(&app, &assistant).await else {
+                return Ok(Json(wire::shown_assistant(&assistant)));
+            };
+            // Another request may have created it since.
+            find(&app, &id.to_string()).await?.ok_or(refusal)?
         }
+    };
+    if create.if_exists.as_deref() != Some("do_nothing") {
+        let why = format!("Assistant with ID {id} already exists");
+        return Err(Refusal(StatusCode::CONFLICT, why));
     }
-    let wanted = there.filter(|_| create.if_exists.as_deref() == Some("do_nothing"));
-    let why = || Refusal(StatusCode::CONFLICT, format!("Assistant with ID {id} already exists"));
-    Ok(Json(wire::shown_assistant(&wanted.ok_or_else(why)?)))
+    Ok(Json(wire::shown_assistant(&there)))
 }
 
 /// Reads configuration and context of an assistant: a missing one has the values of the other.

@@ -52,7 +52,7 @@ pub(super) struct Search {
 }
 
 pub(super) async fn create(app: State<AppState>, Raw(body, _): Raw<Create>) -> JsonResult {
-    Ok(Json(shown(&put(&app, None, None, body).await?)))
+    Ok(Json(shown(&put(&app, None, None, read_object(body)?).await?)))
 }
 
 pub(super) async fn create_for_thread(
@@ -61,7 +61,7 @@ pub(super) async fn create_for_thread(
     Raw(body, _): Raw<Create>,
 ) -> JsonResult {
     app.service.info(thread).await?;
-    Ok(Json(shown(&put(&app, Some(thread), None, body).await?)))
+    Ok(Json(shown(&put(&app, Some(thread), None, read_object(body)?).await?)))
 }
 
 pub(super) async fn update(
@@ -70,16 +70,14 @@ pub(super) async fn update(
     Raw(body, _): Raw<Create>,
 ) -> JsonResult {
     let there = found_to_change(&app, &id).await?;
-    let Value::Object(change) = body else {
-        return Err(Refusal::invalid("the body must be an object"));
-    };
+    let change: Map<String, Value> = read_object(body)?;
     let mut whole = there.payload.as_object().cloned().unwrap_or_default();
     whole.insert("metadata".into(), there.metadata.clone());
     whole.insert("enabled".into(), json!(there.enabled));
     let clears = |(name, value): &(String, Value)| !value.is_null() || name == "end_time";
     whole.extend(change.into_iter().filter(clears));
     let thread = there.thread.map(ThreadId);
-    Ok(Json(shown(&put(&app, thread, Some(there), Value::Object(whole)).await?)))
+    Ok(Json(shown(&put(&app, thread, Some(there), whole).await?)))
 }
 
 /// Checks a cron and keeps it, in place of an earlier state of it.
@@ -87,13 +85,14 @@ async fn put(
     app: &AppState,
     thread: Option<ThreadId>,
     there: Option<Cron>,
-    body: Value,
+    mut payload: Map<String, Value>,
 ) -> Result<Cron, Refusal> {
-    let create: Create = read_object(body.clone())?;
+    let create: Create = read_object(Value::Object(payload.clone()))?;
     let text = create.schedule;
     let text = text.ok_or_else(|| Refusal::invalid("\"schedule\" is a required property"))?;
     let schedule = Schedule::read(&text, create.timezone.as_deref());
     let schedule = schedule.map_err(Refusal::invalid)?;
+    let metadata = Value::Object(create.run.metadata.clone().unwrap_or_default());
     let checked = accept::check(app, create.run).await?;
     let assistant = checked.assistant.id;
     let work = accept::work(checked)?;
@@ -111,10 +110,7 @@ async fn put(
         return Err(Refusal(StatusCode::BAD_REQUEST, why));
     }
     let enabled = create.enabled.unwrap_or(true);
-    let Value::Object(mut payload) = body else {
-        return Err(Refusal::invalid("the body must be an object"));
-    };
-    let metadata = threads::object(payload.remove("metadata"), "metadata")?;
+    payload.remove("metadata");
     payload.remove("enabled");
     payload.insert("assistant_id".into(), json!(assistant));
     payload.insert("config".into(), with_cron(payload.get("config"), id));

@@ -8,7 +8,7 @@ use schemars::JsonSchema;
 use serde::Deserialize;
 use serde_json::{Value, json};
 
-use super::accept::{accept, check};
+use super::accept::{accept, accept_checked, check};
 use super::stream::{StopWithClient, places};
 use super::wire::RunBody;
 use super::{AppState, Refusal, stream, wire};
@@ -110,13 +110,11 @@ pub(super) async fn batch(
         if let Some(thread) = thread {
             app.service.info(thread).await?;
         }
-        let run = RunBody::read(one)?;
-        check(&app, run.clone()).await?;
-        runs.push((thread, run));
+        runs.push((thread, check(&app, RunBody::read(one)?).await?));
     }
     let mut shown = Vec::with_capacity(runs.len());
-    for (thread, run) in runs {
-        let accepted = accept(&app, thread, run, false).await?;
+    for (thread, checked) in runs {
+        let accepted = accept_checked(&app, thread, checked, false).await?;
         shown.push(wire::shown_run(&accepted.run));
     }
     Ok(Json(shown))

@@ -44,18 +44,23 @@ pub(crate) fn read_object<T: DeserializeOwned>(body: Value) -> Result<T, Refusal
     typed("the body", body).map_err(Refusal::invalid)
 }
 
-/// Reads an object as a type; `Err` says what is wrong, and in which field.
-pub(crate) fn typed<T: DeserializeOwned>(what: &str, value: Value) -> Result<T, String> {
+/// Why a value cannot be read as a type.
+#[derive(Debug, thiserror::Error)]
+pub(crate) enum Mistyped {
+    #[error("{0} must be an object")]
+    NoObject(&'static str),
+    /// Its message names the field.
+    #[error(transparent)]
+    Field(#[from] serde_path_to_error::Error<serde_json::Error>),
+}
+
+/// Reads an object as a type.
+pub(crate) fn typed<T: DeserializeOwned>(what: &'static str, value: Value) -> Result<T, Mistyped> {
     // A list of the fields' values would be read, too.
     if !value.is_object() {
-        return Err(format!("{what} must be an object"));
+        return Err(Mistyped::NoObject(what));
     }
-    serde_path_to_error::deserialize(value).map_err(|error| {
-        match error.path().to_string().as_str() {
-            "." => error.inner().to_string(),
-            field => format!("{field}: {}", error.inner()),
-        }
-    })
+    Ok(serde_path_to_error::deserialize(value)?)
 }
 
 /// A JSON body in the form of a type, which its handler reads itself; an empty one is an empty object.

@@ -82,7 +82,7 @@ impl Forms {
     }
 }
 
-/// What a handler can read from a request, with the form that a client sends it in, if it sends one.
+/// An argument of a handler. One that reads a body or a query adds its form.
 pub(crate) trait Input {
     fn describe(_: &mut Forms, _route: &str) {}
 }
@@ -95,7 +95,7 @@ impl Input for HeaderMap {}
 impl Input for Uri {}
 impl Input for Request {}
 impl Input for WebSocketUpgrade {}
-impl<T: Input> Input for Option<T> {}
+impl<T> Input for Option<Extension<T>> {}
 
 impl Input for Bytes {
     fn describe(forms: &mut Forms, route: &str) {
@@ -109,7 +109,7 @@ impl<T: Input, E> Input for Result<T, E> {
     }
 }
 
-/// What a handler reads: the marker that axum gives it, with its arguments.
+/// The arguments of a handler, after the marker type that axum puts before them.
 pub(crate) trait Inputs {
     fn describe(forms: &mut Forms, route: &str);
 }

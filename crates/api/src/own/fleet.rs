@@ -142,7 +142,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 
 /// Asks the model for one word, for the operator of the service.
 pub(super) async fn check_model(State(service): State<Service>, request: Request) -> JsonResult {
-    // Any JSON, so that no page of a stranger sends it.
+    // The body must be JSON, which other sites' pages cannot send without permission.
     Raw::<()>::from_request(request, &()).await?;
     service.permit(Scope::Operate)?;
     let request = greeting();

@@ -136,7 +136,7 @@ impl Talk {
         };
         let id = command.id;
         let done = match command.method.as_str() {
-            "subscription.subscribe" => serde_json::from_value(Value::Object(command.params))
+            "subscription.subscribe" => http::typed("params", Value::Object(command.params))
                 .map_err(Refused::invalid)
                 .and_then(|wanted| self.subscribe(wanted))
                 .map(|name| json!({ "subscription_id": name, "replayed_events": 0 })),
