@@ -11,7 +11,7 @@ use crate::robots::Robots;
 use crate::{Error, clock};
 
 const KEEP: Duration = Duration::from_secs(3_600);
-/// How long rules that are unavailable are not asked for again.
+/// Time before unavailable rules are requested again.
 const KEEP_CLOSED: Duration = Duration::from_secs(60);
 /// Maximum number of sites with cached rules.
 const SITES: usize = 1_000;
