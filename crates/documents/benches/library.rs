@@ -15,7 +15,7 @@ use perihelion_documents::{
 };
 use sqlx::{AssertSqlSafe, Connection as _, PgConnection};
 
-/// That of the program.
+/// The program's allocator.
 #[global_allocator]
 static ALLOCATOR: mimalloc::MiMalloc = mimalloc::MiMalloc;
 

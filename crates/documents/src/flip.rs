@@ -27,10 +27,11 @@ impl Library {
         let mut leaves_bytes = known.is_some();
         if !is_there {
             let description = self.own_description(prepared).await?;
+            // Before the transaction, because it takes time.
+            let stored = prepared.hashes();
             let database = self.database();
             let mut transaction = database.begin().await?;
             self.put_items(&mut transaction, prepared).await?;
-            let stored = prepared.hashes();
             let vectors =
                 StoredIndex::give_up_in(&mut transaction, &self.scope, &prepared.id, &stored)
                     .await?;

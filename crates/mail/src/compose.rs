@@ -102,7 +102,7 @@ pub fn write(account: &Account, compose: &Compose, id: String) -> Result<Written
 /// Makes a Message-ID of the account's own domain.
 pub fn own_id(account: &Account, unique: &str) -> Result<String> {
     let address = plain_address(&account.from)?;
-    // Servers find no other ID.
+    // Servers cannot search for other IDs.
     let domain = address.rsplit('@').next().filter(|domain| domain.is_ascii());
     let domain = domain.unwrap_or("localhost");
     let plain: String =

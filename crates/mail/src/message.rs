@@ -84,7 +84,7 @@ pub fn parse(bytes: &[u8], folder: &str, fallback: String) -> Message {
     });
     let date = parsed.date().filter(|date| date.is_valid());
     Message {
-        id: parsed.message_id().map(bracketed).filter(|id| is_searchable(id)).unwrap_or(fallback),
+        id: parsed.message_id().and_then(searchable).unwrap_or(fallback),
         folder: folder.to_owned(),
         from: addresses(parsed.from()).join(", "),
         to: addresses(parsed.to()),
@@ -151,18 +151,18 @@ pub fn bracketed(id: &str) -> String {
     format!("<{}>", id.trim().trim_matches(['<', '>']))
 }
 
-/// Returns whether servers find a message by this Message-ID: of signs that every search can contain.
-pub fn is_searchable(id: &str) -> bool {
-    id.len() >= 5 && id.chars().all(|c| c.is_ascii_graphic())
+/// Returns a Message-ID in angle brackets if servers find messages by it: printable ASCII without spaces.
+pub fn searchable(id: &str) -> Option<String> {
+    let id = bracketed(id);
+    (id.len() >= 5 && id.chars().all(|c| c.is_ascii_graphic())).then_some(id)
 }
 
 fn ids(value: &HeaderValue<'_>) -> Vec<String> {
-    let ids = match value {
-        HeaderValue::Text(id) => vec![bracketed(id)],
-        HeaderValue::TextList(list) => list.iter().map(|id| bracketed(id)).collect(),
+    match value {
+        HeaderValue::Text(id) => searchable(id).into_iter().collect(),
+        HeaderValue::TextList(list) => list.iter().filter_map(|id| searchable(id)).collect(),
         _ => Vec::new(),
-    };
-    ids.into_iter().filter(|id| is_searchable(id)).collect()
+    }
 }
 
 /// Rejects a text that is too long to be shown whole before it is sent.

@@ -121,7 +121,6 @@ pub struct Found {
 
 #[derive(Clone, Debug, PartialEq)]
 pub struct Hit {
-    pub scope: Scope,
     pub id: String,
     pub payload: serde_json::Value,
     /// Fused rank; comparable within one answer only.

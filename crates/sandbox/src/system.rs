@@ -157,7 +157,7 @@ fn wait(child: &mut Child, reported: &Collected, deadline: Instant) -> Option<Ke
     report
 }
 
-/// Returns what ended a run without a report: a failure of the program, which can have written that text.
+/// Returns what ended a run without a report: a failure of the program, because the program may have written that text.
 fn unreported(bytes: &[u8]) -> Fault {
     let output_text = String::from_utf8_lossy(bytes);
     let last = output_text.lines().last().unwrap_or_default();

@@ -86,7 +86,7 @@ impl Postgres {
         self.read(include_str!("postgres/sources.sql")).await
     }
 
-    /// Reads the JSON values that a statement of the program's own selects.
+    /// Reads the JSON values that one of our statements selects.
     async fn read<T: DeserializeOwned + Send + Unpin + 'static>(
         &self,
         sql: &'static str,

@@ -55,11 +55,11 @@ impl Database {
             Some(name) => vec![find(&catalogue, name)?],
             None => catalogue.tables.iter().collect(),
         };
-        let names =
-            || tables.iter().flat_map(|table| &table.columns).map(|known| known.name.as_str());
-        let is_unknown = |name: &&str| !names().any(|known| known.eq_ignore_ascii_case(name));
+        let is_unknown = |name: &&str| tables.iter().all(|table| table.column(name).is_none());
         if let Some(name) = column.filter(is_unknown) {
-            let hint = suggestion(name, names()).unwrap_or_default();
+            let columns = tables.iter().flat_map(|table| &table.columns);
+            let names = columns.map(|known| known.name.as_str());
+            let hint = suggestion(name, names).unwrap_or_default();
             return Err(Refusal::Column { name: name.to_owned(), hint }.into());
         }
         let places: Vec<_> = tables

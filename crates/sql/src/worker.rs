@@ -12,7 +12,6 @@ use std::time::Duration;
 use perihelion_analysis::guard::TableName;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
 use tokio::io::{AsyncBufReadExt, AsyncWriteExt, BufReader, Lines};
 use tokio::process::{Child, ChildStdin, ChildStdout, Command};
 use tokio::sync::{Mutex, Semaphore};
@@ -155,8 +154,7 @@ pub fn serve() -> Result<(), std::io::Error> {
         let mut reader = None;
         while let Some(line) = input.next_line().await? {
             let question = serde_json::from_str(&line).map_err(std::io::Error::other)?;
-            let reply = answer(&mut reader, question).await;
-            let mut line = serde_json::to_vec(&reply).map_err(std::io::Error::other)?;
+            let mut line = answer(&mut reader, question).await.map_err(std::io::Error::other)?;
             line.push(b'\n');
             output.write_all(&line).await?;
             output.flush().await?;
@@ -165,27 +163,27 @@ pub fn serve() -> Result<(), std::io::Error> {
     })
 }
 
-async fn answer(reader: &mut Option<sqlite::Reader>, question: Question) -> Reply<Value> {
-    match read(reader, question).await {
+async fn answer(
+    reader: &mut Option<sqlite::Reader>,
+    question: Question,
+) -> serde_json::Result<Vec<u8>> {
+    match (question, reader.as_ref()) {
+        (Question::Open { path, only }, _) => {
+            let opened = sqlite::Reader::open(&path, &only).await;
+            reply(opened.map(|opened| *reader = Some(opened)))
+        }
+        (Question::Catalogue, Some(reader)) => reply(reader.catalogue().await),
+        (Question::Sources, Some(reader)) => reply(reader.sources().await),
+        (Question::Run { sql, limits }, Some(reader)) => reply(reader.run(&sql, limits).await),
+        (_, None) => reply::<()>(Err(Error::Worker("no database is open".into()))),
+    }
+}
+
+fn reply<T: Serialize>(answered: Result<T>) -> serde_json::Result<Vec<u8>> {
+    serde_json::to_vec(&match answered {
         Ok(answer) => Reply::Done(answer),
         Err(Error::Timeout { .. }) => Reply::TimedOut,
         Err(Error::Database { message, .. } | Error::Connect(message)) => Reply::Failed(message),
         Err(other) => Reply::Failed(other.to_string()),
-    }
-}
-
-async fn read(reader: &mut Option<sqlite::Reader>, question: Question) -> Result<Value> {
-    let answer = match (question, reader.as_ref()) {
-        (Question::Open { path, only }, _) => {
-            *reader = Some(sqlite::Reader::open(&path, &only).await?);
-            Ok(Value::Null)
-        }
-        (Question::Catalogue, Some(reader)) => serde_json::to_value(reader.catalogue().await?),
-        (Question::Sources, Some(reader)) => serde_json::to_value(reader.sources().await?),
-        (Question::Run { sql, limits }, Some(reader)) => {
-            serde_json::to_value(reader.run(&sql, limits).await?)
-        }
-        (_, None) => return Err(Error::Worker("no database is open".into())),
-    };
-    answer.map_err(failed)
+    })
 }

@@ -100,11 +100,7 @@ impl Web {
                 seconds: self.limits.time.as_secs(),
             };
             let rules = rules.map_err(late)??;
-            if !rules.allow(&url) {
-                let is_closed = matches!(rules, Rules::Closed);
-                let refused = if is_closed { Error::NoRobots } else { Error::Robots };
-                return Err(refused(url.into()));
-            }
+            rules.check(&url)?;
             deadline += self.sites.turn(&site, self.limits.pause, &rules).await;
             let left = deadline.saturating_duration_since(clock::monotonic());
             let sent = self.client.get(url.clone()).timeout(left).send().await;

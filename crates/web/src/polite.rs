@@ -7,11 +7,11 @@ use std::time::{Duration, Instant};
 use parking_lot::Mutex;
 use url::Url;
 
-use crate::clock;
 use crate::robots::Robots;
+use crate::{Error, clock};
 
 const KEEP: Duration = Duration::from_secs(3_600);
-/// How long rules that are unavailable are not asked for again.
+/// Time before unavailable rules are requested again.
 const KEEP_CLOSED: Duration = Duration::from_secs(60);
 /// Maximum number of sites with cached rules.
 const SITES: usize = 1_000;
@@ -34,11 +34,15 @@ impl Rules {
         }
     }
 
-    pub fn allow(&self, url: &Url) -> bool {
+    /// Rejects an address that they do not allow.
+    ///
+    /// # Errors
+    /// [`Error::Robots`], [`Error::NoRobots`].
+    pub fn check(&self, url: &Url) -> Result<(), Error> {
         match self {
-            Self::Free => true,
-            Self::Closed => false,
-            Self::Some(robots) => robots.allow(url),
+            Self::Some(robots) if !robots.allow(url) => Err(Error::Robots(url.to_string())),
+            Self::Closed => Err(Error::NoRobots(url.to_string())),
+            Self::Free | Self::Some(_) => Ok(()),
         }
     }
 

@@ -12,7 +12,7 @@ const RIGHT: f64 = 24.0;
 const TOP: f64 = 48.0;
 const BOTTOM: f64 = 84.0;
 /// Colors that people with color blindness can distinguish (Okabe and Ito).
-const COLOURS: [&str; MOST_COLORS] =
+const COLORS: [&str; MOST_COLORS] =
     ["#0072b2", "#e69f00", "#009e73", "#cc79a7", "#56b4e9", "#d55e00", "#f0e442", "#555555"];
 
 pub fn picture(chart: &Chart, values: &Values) -> String {
@@ -51,8 +51,8 @@ fn text(out: &mut String, x: f64, y: f64, anchor: &str, words: &str, more: &str)
     );
 }
 
-fn colour(at: usize) -> &'static str {
-    COLOURS[at % COLOURS.len()]
+fn color(at: usize) -> &'static str {
+    COLORS[at % COLORS.len()]
 }
 
 fn level_line(out: &mut String, y: f64, stroke: &str) {
@@ -64,7 +64,7 @@ fn level_line(out: &mut String, y: f64, stroke: &str) {
 }
 
 fn color_key(out: &mut String, x: f64, y: f64, at: usize) {
-    let fill = colour(at);
+    let fill = color(at);
     let _ = writeln!(
         out,
         "<rect x=\"{x:.1}\" y=\"{y:.1}\" width=\"10\" height=\"10\" fill=\"{fill}\"/>"
@@ -167,7 +167,7 @@ impl<'a> Plane<'a> {
                         let _ = writeln!(
                             out,
                             "<circle cx=\"{x:.1}\" cy=\"{y:.1}\" r=\"4\" fill=\"{}\" fill-opacity=\"0.7\"/>",
-                            colour(at)
+                            color(at)
                         );
                     }
                 }
@@ -187,7 +187,7 @@ impl<'a> Plane<'a> {
                 "<rect x=\"{x:.1}\" y=\"{:.1}\" width=\"{width:.1}\" height=\"{:.1}\" fill=\"{}\"/>",
                 y.min(zero),
                 (y - zero).abs(),
-                colour(at)
+                color(at)
             );
         }
     }
@@ -205,14 +205,14 @@ impl<'a> Plane<'a> {
                 self.x(first),
                 place.join(" "),
                 self.x(last),
-                colour(at)
+                color(at)
             );
         }
         let _ = writeln!(
             out,
             "<polyline points=\"{}\" fill=\"none\" stroke=\"{}\" stroke-width=\"2\"/>",
             place.join(" "),
-            colour(at)
+            color(at)
         );
     }
 }
@@ -230,7 +230,7 @@ fn pie(out: &mut String, values: &Values) {
             let _ = writeln!(
                 out,
                 "<circle cx=\"{cx}\" cy=\"{cy}\" r=\"{radius}\" fill=\"{}\"/>",
-                colour(at)
+                color(at)
             );
         } else if share > 0.0 {
             let large = i32::from(share > 0.5);
@@ -241,7 +241,7 @@ fn pie(out: &mut String, values: &Values) {
                 cy + radius * angle.sin(),
                 cx + radius * end.cos(),
                 cy + radius * end.sin(),
-                colour(at)
+                color(at)
             );
         }
         angle = end;

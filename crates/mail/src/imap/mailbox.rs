@@ -9,7 +9,7 @@ use super::folders::{Folders, ensure};
 use super::session::Imap;
 use crate::account::Servers;
 use crate::compose::Written;
-use crate::message::{self, THREAD, bracketed, is_searchable};
+use crate::message::{self, THREAD, bracketed, searchable};
 use crate::query::{imap_key, quoted};
 use crate::written::Draft;
 use crate::{Account, Error, Message, Messages, Result, Summary};
@@ -184,10 +184,7 @@ pub async fn locate(imap: &mut Imap, folders: &Folders, id: &str) -> Result<Mess
 
 /// Finds a message in one folder by its Message-ID, and leaves the folder open for reading.
 pub async fn find(imap: &mut Imap, folder: &str, id: &str) -> Result<Option<u32>> {
-    let id = bracketed(id);
-    if !is_searchable(&id) {
-        return Err(Error::BadId(id));
-    }
+    let id = searchable(id).ok_or_else(|| Error::BadId(bracketed(id)))?;
     imap.examine(folder).await?;
     let id = quoted("the ID of a message", &id)?;
     let found = imap.search(&format!("HEADER MESSAGE-ID {id}")).await?;

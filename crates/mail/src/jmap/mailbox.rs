@@ -7,7 +7,7 @@ use super::folders::Folders;
 use super::wire::{Changed, EMAIL, Email, Failure, Got, Identity, Queried};
 use crate::account::JmapServer;
 use crate::compose::{self, Written};
-use crate::message::{self, THREAD, bracketed, is_searchable};
+use crate::message::{self, THREAD, bracketed, searchable};
 use crate::query::jmap_conditions;
 use crate::written::Draft;
 use crate::{Account, Error, Message, Messages, Result, Summary};
@@ -153,10 +153,7 @@ impl JmapMailbox {
 
     /// Finds a message by its Message-ID, in one folder or in all.
     pub async fn find(&self, folder: Option<&str>, id: &str) -> Result<Option<Found>> {
-        let id = bracketed(id);
-        if !is_searchable(&id) {
-            return Err(Error::BadId(id));
-        }
+        let id = searchable(id).ok_or_else(|| Error::BadId(bracketed(id)))?;
         let mut conditions = vec![json!({ "header": ["Message-ID", id] })];
         conditions.extend(folder.map(|folder| json!({ "inMailbox": folder })));
         let (_, got) = self.query(conditions, 10).await?;

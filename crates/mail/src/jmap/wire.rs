@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 use serde_json::Value;
 
-use crate::message::{bracketed, is_searchable};
+use crate::message::searchable;
 use crate::sent::SENDING;
 use crate::{Error, Result, Summary};
 
@@ -136,8 +136,8 @@ pub const EMAIL: [&str; 9] =
 impl Email {
     /// Returns its name: its Message-ID, or the server's ID.
     pub fn name(&self) -> String {
-        let id = self.message_id.iter().flatten().next().map(|id| bracketed(id));
-        id.filter(|id| is_searchable(id)).unwrap_or_else(|| self.fallback())
+        let id = self.message_id.iter().flatten().next();
+        id.and_then(|id| searchable(id)).unwrap_or_else(|| self.fallback())
     }
 
     /// Names a message without a Message-ID that servers find.

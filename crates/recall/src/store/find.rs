@@ -14,7 +14,7 @@ use super::space::{self, Space};
 use crate::bm25::{Occurrences, Posting, join, rank};
 use crate::memory::RELATED;
 use crate::words::{Language, QueryTerm, beginning, related, wanted};
-use crate::{Found, Hit, Result, Scope, Search, fuse};
+use crate::{Found, Hit, Result, Search, fuse};
 
 /// Ranks of each way of looking that are fused, at least.
 const DEPTH: usize = 200;
@@ -26,7 +26,7 @@ const NEAR: i64 = 1000;
 type Key = (usize, u64);
 
 /// The facts about a hit before its row is read.
-#[derive(Default)]
+#[derive(Clone, Copy, Default)]
 struct Known {
     coverage: f64,
     similarity: Option<f64>,
@@ -39,7 +39,7 @@ pub(super) async fn search(
 ) -> Result<Found> {
     let scopes = search.distinct_scopes();
     let depth = DEPTH.max(search.limit);
-    let mut spaces: Vec<(Database, &Scope, Space)> = Vec::new();
+    let mut spaces: Vec<(Database, Space)> = Vec::new();
     let mut known: BTreeMap<Key, Known> = BTreeMap::new();
     let mut by_words: Vec<(Key, f64)> = Vec::new();
     let mut by_meaning: Vec<(Key, f64)> = Vec::new();
@@ -67,7 +67,7 @@ pub(super) async fn search(
                 known.entry((at, number)).or_default().similarity = Some(similarity);
             }
         }
-        spaces.push((database, scope, space));
+        spaces.push((database, space));
     }
     let ranked = fused(search, by_words, by_meaning, used_vectors);
     let hits = read_hits(&spaces, &known, &ranked, search.limit).await?;
@@ -166,20 +166,20 @@ async fn read_lists(
 }
 
 async fn read_hits(
-    spaces: &[(Database, &Scope, Space)],
+    spaces: &[(Database, Space)],
     known: &BTreeMap<Key, Known>,
     ranked: &[(Key, f64)],
     limit: usize,
 ) -> Result<Vec<Hit>> {
     let mut rows: BTreeMap<Key, Row> = BTreeMap::new();
-    let Some((database, ..)) = spaces.first() else { return Ok(Vec::new()) };
+    let Some((database, _)) = spaces.first() else { return Ok(Vec::new()) };
     let one_of = database.dialect().one_of("$2");
     let sql = format!(
         "SELECT number, id, payload FROM recall_item
          WHERE space = $1 AND number {one_of}"
     );
     let best = ranked.get(..limit).unwrap_or(ranked);
-    for (at, (database, _, space)) in spaces.iter().enumerate() {
+    for (at, (database, space)) in spaces.iter().enumerate() {
         let of_space = best.iter().filter(|((place, _), _)| *place == at);
         let numbers: Vec<i64> = of_space.map(|((_, number), _)| *number as i64).collect();
         if numbers.is_empty() {
@@ -193,15 +193,14 @@ async fn read_hits(
     let mut hits = Vec::new();
     for (key, score) in best {
         // What was removed in this moment has no row any more.
-        let (Some(row), Some((_, scope, _))) = (rows.get(key), spaces.get(key.0)) else { continue };
-        let known = known.get(key);
+        let Some(row) = rows.get(key) else { continue };
+        let Known { coverage, similarity } = known.get(key).copied().unwrap_or_default();
         hits.push(Hit {
-            scope: (*scope).clone(),
             id: row.get(1)?,
             payload: row.get(2)?,
             score: *score,
-            coverage: known.map_or(0.0, |known| known.coverage),
-            similarity: known.and_then(|known| known.similarity),
+            coverage,
+            similarity,
         });
     }
     Ok(hits)

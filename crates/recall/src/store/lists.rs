@@ -172,7 +172,7 @@ pub(super) fn with_cast_rows(
     let row = |number: usize| {
         let places = casts.iter().zip(1..);
         let places = places.map(|(cast, at)| match dialect {
-            // A number is a name to SQLite, which looks it up among those of all placeholders.
+            // SQLite treats a numbered placeholder as a name, and compares it with the names of all others.
             Dialect::Sqlite => "?".to_owned(),
             Dialect::Postgres => format!("${}{cast}", number * casts.len() + at),
         });

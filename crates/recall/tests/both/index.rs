@@ -1,4 +1,4 @@
-//! Changes of an index alone, not together with rows of its caller's.
+//! Changes of an index alone, without rows of a caller.
 
 use perihelion_database::query;
 use perihelion_recall::{Error, Found, Item, Scope, Search, StoredIndex};

@@ -55,7 +55,6 @@ impl Reference {
             let hit = |one: perihelion_recall::bm25::Scored| {
                 let item = space.items[one.item as usize].clone();
                 Hit {
-                    scope: scope.clone(),
                     id: item.id,
                     payload: item.payload,
                     score: one.score,

@@ -42,7 +42,7 @@ pub struct Options {
     pub read_only: bool,
 }
 
-/// Why documents cannot be served, or a call failed, for a reason of this server's own.
+/// Errors of this server itself; those of other crates are passed on.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
     #[error("cannot serve the directory {}: {source}", path.display())]

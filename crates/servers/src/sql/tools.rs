@@ -225,7 +225,7 @@ impl Server {
             file.flush().await
         };
         if let Err(error) = written.await {
-            // A part of it would take its name.
+            // A partial file would block the name for the next export.
             let _ = tokio::fs::remove_file(&path).await;
             return Err(Error::Export(error));
         }

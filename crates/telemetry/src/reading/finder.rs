@@ -131,11 +131,11 @@ impl Finder {
         if self.view.scope == TraceScope::Thread {
             return Ok(self.traces_of(&info, None, SEARCHED_TRACES).await?.0.pop());
         }
-        let newest = match run {
+        let run = match run {
             Some(run) => Some(run),
-            None => self.store.runs(thread).await?.last().map(|run| run.number),
+            None => self.store.runs(thread).await?.last().map(|newest| newest.number),
         };
-        let Some(run) = newest else { return Ok(None) };
+        let Some(run) = run else { return Ok(None) };
         if_kept(self.trace(&info, run).await)
     }
 

@@ -140,7 +140,7 @@ impl Binder<'_> {
         Ok(alias.columns.iter().map(|column| column.name.clone()).collect())
     }
 
-    /// Returns a relation that the statement computes, under its alias or a name of its own.
+    /// Returns a relation that the statement computes, under its alias, or else under `name`.
     fn computed(
         &self,
         name: Option<String>,
