@@ -173,12 +173,19 @@ impl Teams {
     pub async fn load(&self, tenant: &str, roster: &Arc<Roster>) {
         match self.kept.for_tenant(tenant).list().await {
             Ok(teams) => {
-                let agent = |kept: KeptTeam| -> Arc<dyn Agent> {
-                    Arc::new(TeamAgent::new(kept.team, &self.kinds, roster))
+                let edition = |KeptTeam { team, created_at }: &KeptTeam| {
+                    format!("{} {} {created_at};", team.design.name, team.version)
                 };
-                let architect = (self.founding != Founding::Off).then(Architect::default);
-                let architect = architect.map(|architect| Arc::new(architect) as Arc<dyn Agent>);
-                roster.set_teams(tenant, teams.into_iter().map(agent).chain(architect));
+                let editions: String = teams.iter().map(edition).collect();
+                roster.set_teams(tenant, &editions, || {
+                    let agent = |kept: KeptTeam| -> Arc<dyn Agent> {
+                        Arc::new(TeamAgent::new(kept.team, &self.kinds, roster))
+                    };
+                    let architect = (self.founding != Founding::Off).then(Architect::default);
+                    let architect =
+                        architect.map(|architect| Arc::new(architect) as Arc<dyn Agent>);
+                    teams.into_iter().map(agent).chain(architect).collect()
+                });
             }
             Err(error) => tracing::warn!(%error, "the teams could not be read; those known stay"),
         }

@@ -30,15 +30,19 @@ impl std::fmt::Debug for Roster {
     }
 }
 
-type Teams = BTreeMap<String, Vec<Arc<dyn Agent>>>;
-
 #[derive(Default)]
 struct Listed {
     bound: Vec<Arc<dyn Agent>>,
-    teams: Teams,
     /// The view of a tenant without teams.
-    common: View,
-    views: BTreeMap<String, View>,
+    common: Arc<View>,
+    tenants: BTreeMap<String, Arc<OfTenant>>,
+}
+
+/// The teams of a tenant, and its view with them.
+struct OfTenant {
+    edition: String,
+    teams: Vec<Arc<dyn Agent>>,
+    view: View,
 }
 
 #[derive(Default)]
@@ -50,21 +54,30 @@ struct View {
 }
 
 impl Listed {
-    fn of(bound: Vec<Arc<dyn Agent>>, mut teams: Teams) -> Self {
-        teams.retain(|_, teams| !teams.is_empty());
-        let view = |teams: &[Arc<dyn Agent>]| View::of(teams.iter().chain(&bound));
-        let common = view(&[]);
-        let views = teams.iter().map(|(tenant, teams)| (tenant.clone(), view(teams))).collect();
-        Self { bound, teams, common, views }
+    fn of(bound: Vec<Arc<dyn Agent>>, before: &Self) -> Self {
+        let tenant = |(name, known): (&String, &Arc<OfTenant>)| {
+            let OfTenant { edition, teams, .. } = &**known;
+            (name.clone(), Arc::new(OfTenant::of(edition, teams.clone(), &bound)))
+        };
+        let tenants = before.tenants.iter().map(tenant).collect();
+        Self { common: Arc::new(View::of(&bound)), tenants, bound }
     }
 
     fn view(&self, tenant: &str) -> &View {
-        self.views.get(tenant).unwrap_or(&self.common)
+        self.tenants.get(tenant).map_or(&self.common, |known| &known.view)
+    }
+}
+
+impl OfTenant {
+    fn of(edition: &str, teams: Vec<Arc<dyn Agent>>, bound: &[Arc<dyn Agent>]) -> Self {
+        let view = View::of(teams.iter().chain(bound));
+        Self { edition: edition.to_owned(), teams, view }
     }
 }
 
 impl View {
-    fn of<'a>(agents: impl Iterator<Item = &'a Arc<dyn Agent>>) -> Self {
+    fn of<'a>(agents: impl IntoIterator<Item = &'a Arc<dyn Agent>>) -> Self {
+        let agents = agents.into_iter();
         let agents = agents.map(|agent| (agent.card().name.clone(), Arc::clone(agent))).collect();
         Self { agents, directory: OnceLock::new() }
     }
@@ -84,7 +97,8 @@ impl Roster {
     /// Finds the agent of a node; for a team, the team of any tenant, whose node then finds the right one.
     pub(super) fn find(&self, name: &str) -> Option<Arc<dyn Agent>> {
         let listed = self.listed();
-        let mut views = std::iter::once(&listed.common).chain(listed.views.values());
+        let views = listed.tenants.values().map(|known| &known.view);
+        let mut views = std::iter::once(&*listed.common).chain(views);
         if let Some(agent) = views.find_map(|view| view.agents.get(name)) {
             return Some(Arc::clone(agent));
         }
@@ -105,18 +119,36 @@ impl Roster {
     /// Takes these agents in place of those there were; teams stay.
     pub fn set(&self, agents: impl IntoIterator<Item = Arc<dyn Agent>>) {
         let mut listed = self.listed.write();
-        *listed = Arc::new(Listed::of(agents.into_iter().collect(), listed.teams.clone()));
+        *listed = Arc::new(Listed::of(agents.into_iter().collect(), &listed));
     }
 
     pub(super) fn find_for(&self, tenant: &str, name: &str) -> Option<Arc<dyn Agent>> {
         self.listed().view(tenant).agents.get(name).cloned()
     }
 
-    pub fn set_teams(&self, tenant: &str, teams: impl IntoIterator<Item = Arc<dyn Agent>>) {
+    /// Takes these teams of a tenant in place of those there were, unless they are of the same edition, as before most runs.
+    pub fn set_teams(
+        &self,
+        tenant: &str,
+        edition: &str,
+        teams: impl FnOnce() -> Vec<Arc<dyn Agent>>,
+    ) {
         let mut listed = self.listed.write();
-        let mut all = listed.teams.clone();
-        all.insert(tenant.to_owned(), teams.into_iter().collect());
-        *listed = Arc::new(Listed::of(listed.bound.clone(), all));
+        if listed.tenants.get(tenant).is_some_and(|known| known.edition == edition) {
+            return;
+        }
+        let teams = teams();
+        let mut tenants = listed.tenants.clone();
+        if teams.is_empty() {
+            if tenants.remove(tenant).is_none() {
+                return;
+            }
+        } else {
+            let known = OfTenant::of(edition, teams, &listed.bound);
+            tenants.insert(tenant.to_owned(), Arc::new(known));
+        }
+        let (bound, common) = (listed.bound.clone(), Arc::clone(&listed.common));
+        *listed = Arc::new(Listed { bound, common, tenants });
     }
 
     pub fn cards(&self, tenant: &str) -> Vec<AgentCard> {
@@ -230,7 +262,7 @@ impl Withdraw for Roster {
             let mut listed = self.listed.write();
             let stays = |one: &&Arc<dyn Agent>| one.card().name != agent;
             let bound = listed.bound.iter().filter(stays).cloned().collect();
-            *listed = Arc::new(Listed::of(bound, listed.teams.clone()));
+            *listed = Arc::new(Listed::of(bound, &listed));
         }
         let mut absences = self.absences.write();
         absences.insert(agent.to_owned(), why);
@@ -303,6 +335,30 @@ mod tests {
         let disabled = ["mcp_agent_mail".to_owned()];
         let found = roster.find_agents("", "mail, news and maps", &disabled, 1);
         assert_eq!(found, ["mcp_agent_maps"]);
+    }
+
+    #[test]
+    fn equal_teams_are_made_once_and_those_of_one_tenant_leave_others_as_they_are() {
+        let roster = roster(&["maps"]);
+        let team = |name: &str| {
+            let server = ServerInfo { name: name.to_owned(), ..ServerInfo::default() };
+            let kinds = Arc::new(Kinds::new(Arc::new(ToolLoop)));
+            vec![Arc::new(ServerAgent::new(server, &kinds)) as Arc<dyn Agent>]
+        };
+        roster.set_teams("acme", "1", || team("trips"));
+        let before = roster.listed();
+        let directory = std::ptr::from_ref(before.view("acme").directory());
+        roster.set_teams("acme", "1", || panic!("they are known"));
+        roster.set_teams("rival", "1", || team("tours"));
+        roster.set_teams("third", "", Vec::new);
+        let after = roster.listed();
+        assert!(std::ptr::eq(directory, after.view("acme").directory()));
+        assert_eq!(roster.names("rival"), ["mcp_agent_maps", "mcp_agent_tours"]);
+        assert_eq!(roster.names("third"), ["mcp_agent_maps"]);
+        roster.set_teams("acme", "", Vec::new);
+        assert_eq!(roster.names("acme"), ["mcp_agent_maps"]);
+        roster.set([]);
+        assert_eq!(roster.names("rival"), ["mcp_agent_tours"]);
     }
 
     #[test]
