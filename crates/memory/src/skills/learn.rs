@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 
 use chrono::{DateTime, Utc};
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Database, Transaction, query};
 use perihelion_recall::{Item, Scope, Search, StoredIndex};
 use serde_json::json;
 
@@ -24,16 +24,24 @@ impl Skills {
     /// Learning it again from the same work (`source`) has no effect. Of two solutions the shorter one stays.
     pub async fn learn(&self, skill: Skill, tenant: &str, now: DateTime<Utc>) -> Result<Skill> {
         let scope = Scope::new(tenant, &skill.agent)?;
+        let database = self.index.database_of(&scope);
         let kept = match self.same(&scope, &skill).await? {
             Some(known) if known.source == skill.source => return Ok(known),
-            Some(known) => merged(known, skill, now),
+            Some(known) => {
+                let indexed = known.task.clone();
+                let kept = merged(known, skill, now);
+                if kept.task == indexed {
+                    update(&database, tenant, &kept).await?;
+                    return Ok(kept);
+                }
+                kept
+            }
             None => {
                 let id = if skill.id.is_empty() { id_of(tenant, &skill) } else { skill.id.clone() };
                 Skill { id, ..skill }
             }
         };
         let item = Item::new(&kept.id, &kept.task).with_attribute("server", &kept.server);
-        let database = self.index.database_of(&scope);
         let mut transaction = database.begin().await?;
         write(&mut transaction, tenant, &kept).await?;
         StoredIndex::put_in(&mut transaction, &scope, KIND, &[item]).await?;
@@ -115,6 +123,21 @@ const WRITE: &str = "INSERT INTO skill (tenant, id, agent, server, task, steps, 
      ON CONFLICT (tenant, id) DO UPDATE SET task = excluded.task, steps = excluded.steps, tools = excluded.tools,
         outcome = excluded.outcome, successes = excluded.successes, failures = excluded.failures,
         is_stale = excluded.is_stale, source = excluded.source, used_at = excluded.used_at";
+
+/// Changes a skill whose task stays, as in most work that repeats: the index has its words already. A skill that was
+/// forgotten in between stays forgotten.
+async fn update(database: &Database, tenant: &str, skill: &Skill) -> Result<()> {
+    let update = query(
+        "UPDATE skill SET steps = $3, tools = $4, outcome = $5, successes = $6, failures = $7, is_stale = $8,
+            source = $9, used_at = $10
+         WHERE tenant = $1 AND id = $2",
+    );
+    let update = update
+        .binds((tenant, &skill.id, json!(skill.steps), json!(skill.tools), &skill.outcome))
+        .binds((skill.successes, skill.failures, skill.is_stale, &skill.source, skill.used_at));
+    database.execute(&update).await?;
+    Ok(())
+}
 
 async fn write(transaction: &mut Transaction<'_>, tenant: &str, skill: &Skill) -> Result<()> {
     let write = query(WRITE)

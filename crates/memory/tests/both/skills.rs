@@ -92,6 +92,8 @@ async fn near_duplicates_become_one_skill_and_the_same_work_teaches_once() {
         skills.learn(longer, "acme", now()).await.unwrap();
         let all = skills.list("acme").await.unwrap();
         assert_eq!((all.len(), all[0].steps.len(), all[0].successes), (1, 1, 3));
+        let found = asked(&skills, &scope(), "How many orders came from Oslo?", &tools()).await;
+        assert_eq!(found, ["How many orders came from {city}?"]);
     })
     .await;
 }
