@@ -123,6 +123,17 @@ pub enum Command {
     Complete { what: completing::What },
 }
 
+impl Command {
+    /// Returns whether it has work for several processors: many runs, calls or documents at the same time.
+    pub fn does_much_at_once(&self) -> bool {
+        use Command::{Demo, Doctor, Documents, Eval, Mcp, Serve, Worker};
+        matches!(
+            self,
+            Demo(_) | Doctor(_) | Documents(_) | Eval(_) | Mcp { .. } | Serve(_) | Worker(_)
+        )
+    }
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;

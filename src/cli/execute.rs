@@ -116,7 +116,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     let progress = Progress::begin(show.quiet || is_submission, show.every_line, job.thread());
     let observer =
         if show.lines { Some(Arc::new(line) as Observer) } else { show.observer.clone() };
-    let shown = tokio::spawn(progress.follow(listener, observer));
+    let shown = tokio::task::spawn_blocking(|| progress.follow(listener, observer));
     let thread = job.thread();
     let is_question = job.asks();
     let is_known = job.begins() || runtime.store().info(thread).await.is_ok();
@@ -126,10 +126,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     let ended = loop {
         tokio::select! {
             biased;
-            () = signals.aborted() => {
-                shown.abort();
-                return Err(Error::Stopped);
-            }
+            () = signals.aborted() => return Err(Error::Stopped),
             () = signals.stopped(), if !reported => {
                 reported = true;
                 output::note("stopping after the current step; press Ctrl-C again to stop now");

@@ -72,7 +72,7 @@ use perihelion_settings::config::{LogFormat, Overrides, Settings, variables};
 /// Time for remaining tasks to end after the command.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Stack of a worker thread. The future of a team within a team is deep, especially in unoptimized builds. Unused
+/// Stack of a thread of the runtime. The future of a team within a team is deep, especially in unoptimized builds. Unused
 /// stack uses no memory.
 const STACK_BYTES: usize = 16 << 20;
 
@@ -113,7 +113,12 @@ pub fn main_with(own: Graphs) -> ExitCode {
         let parsed = runtime::parse_document(name, tesseract).map_err(Error::Output);
         return parsed.map_or_else(|error| fail(&error), |()| Exit::Done).into();
     }
-    let mut builder = tokio::runtime::Builder::new_multi_thread();
+    let mut builder = if cli.command.does_much_at_once() {
+        tokio::runtime::Builder::new_multi_thread()
+    } else {
+        // With one thread, an answer of the model or the database wakes no thread in vain.
+        tokio::runtime::Builder::new_current_thread()
+    };
     let runtime = match builder.enable_all().thread_stack_size(STACK_BYTES).build() {
         Ok(runtime) => runtime,
         Err(error) => return fail(&Error::Threads(error)).into(),

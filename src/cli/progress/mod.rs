@@ -49,12 +49,13 @@ impl Progress {
         }
     }
 
-    pub(super) async fn follow(
+    /// Shows events until there are no more; it blocks its thread, as the reader of the output can make it wait.
+    pub(super) fn follow(
         mut self,
         mut events: Receiver<RunEvent<GraphState>>,
         observer: Option<Observer>,
     ) -> Self {
-        while let Some(event) = events.recv().await {
+        while let Some(event) = events.blocking_recv() {
             if let Some(observer) = &observer {
                 observer(&event);
             }
