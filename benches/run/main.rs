@@ -26,6 +26,7 @@ use perihelion::runtime::{LOCAL_TENANT, Runtime};
 use perihelion::swarm::Request;
 use perihelion::worker::Worker;
 use serde_json::json;
+use tokio::runtime::Builder;
 use tokio_util::sync::CancellationToken;
 
 /// That of the program.
@@ -43,33 +44,56 @@ fn number(name: &str, otherwise: usize) -> usize {
     argument(name).map_or(otherwise, |text| text.parse().unwrap())
 }
 
-#[tokio::main]
-async fn main() {
+fn main() {
     // `cargo test --benches` has nothing to measure.
     if !std::env::args().any(|one| one == "--bench") {
         return;
     }
     perihelion::config::tls::install();
-    let home = tempfile::tempdir().unwrap();
     if std::env::args().any(|one| one == model::PLAYS) {
-        return model::play().await;
+        return on_many_threads(model::play());
     }
-    let model = model::Model::start();
-    let runtime = open(home.path(), &model.url).await;
+    let mut model = model::Model::start();
+    let url = model.url.clone();
     if let Some(count) = argument("--workers") {
         let database = argument("--database").unwrap();
-        return workers::measure(&runtime, count.parse().unwrap(), &database, &model.url).await;
+        return on_many_threads(async {
+            let home = tempfile::tempdir().unwrap();
+            let runtime = open(home.path(), &url).await;
+            workers::measure(&runtime, count.parse().unwrap(), &database, &url).await;
+        });
     }
-    // On a thread of the runtime, as runs of the service and of workers are: the main thread would be woken by another for
-    // each answer of the model and the database.
-    tokio::spawn(measure(runtime, model)).await.unwrap();
+    // Each on the threads that the program gives it: one for `run`, one for each processor for `worker`.
+    let alone = Builder::new_current_thread().enable_all().build().unwrap();
+    alone.block_on(async {
+        let home = tempfile::tempdir().unwrap();
+        let runtime = open(home.path(), &url).await;
+        measure(&runtime, &mut model).await;
+        Arc::into_inner(runtime).unwrap().close().await;
+    });
+    on_many_threads(async {
+        let home = tempfile::tempdir().unwrap();
+        let runtime = open(home.path(), &url).await;
+        let threads = number("--threads", 500);
+        drain(&runtime, "short", model::SHORT, threads).await;
+        drain(&runtime, "whole", WHOLE, threads).await;
+        Arc::into_inner(runtime).unwrap().close().await;
+    });
 }
 
-async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
-    let store = if argument("--database").is_some() { "postgres" } else { "sqlite" };
+fn on_many_threads(work: impl Future<Output = ()>) {
+    Builder::new_multi_thread().enable_all().build().unwrap().block_on(work);
+}
+
+/// The database that is measured.
+fn store() -> &'static str {
+    if argument("--database").is_some() { "postgres" } else { "sqlite" }
+}
+
+async fn measure(runtime: &Runtime, model: &mut model::Model) {
     // Warm: servers, connections, compiled statements.
     for _ in 0..5 {
-        ask(&runtime, WHOLE).await;
+        ask(runtime, WHOLE).await;
     }
     model.prompts();
     let runs = number("--runs", 100);
@@ -77,7 +101,7 @@ async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
     let before = processor_ms();
     let mut last = ThreadId::new();
     for _ in 0..runs {
-        last = ask(&runtime, WHOLE).await.0;
+        last = ask(runtime, WHOLE).await.0;
     }
     let wall = began.elapsed().as_secs_f64() * 1e3;
     let processor = processor_ms() - before;
@@ -87,7 +111,7 @@ async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
     println!(
         "{}",
         json!({
-            "bench": "run", "store": store, "runs": runs, "super_steps": steps, "run_ms": each(wall),
+            "bench": "run", "store": store(), "runs": runs, "super_steps": steps, "run_ms": each(wall),
             "super_step_ms": round(wall / (runs * steps) as f64), "run_processor_ms": each(processor),
             "is_optimised": !cfg!(debug_assertions),
         })
@@ -102,18 +126,14 @@ async fn measure(runtime: Arc<Runtime>, mut model: model::Model) {
             })
         );
     }
-    let (_, usage) = ask(&runtime, model::SIX).await;
+    let (_, usage) = ask(runtime, model::SIX).await;
     let input = usage.input_tokens;
     let output = usage.output_tokens;
     println!("{}", json!({ "bench": "six_tasks", "input_tokens": input, "output_tokens": output }));
-    let threads = number("--threads", 500);
-    drain(&runtime, store, "short", model::SHORT, threads).await;
-    drain(&runtime, store, "whole", WHOLE, threads).await;
-    Arc::into_inner(runtime).unwrap().close().await;
 }
 
 /// Leaves threads to a worker of this process, and measures it alone.
-async fn drain(runtime: &Arc<Runtime>, store: &str, kind: &str, question: &str, threads: usize) {
+async fn drain(runtime: &Arc<Runtime>, kind: &str, question: &str, threads: usize) {
     for _ in 0..threads {
         runtime.submit(LOCAL_TENANT, ThreadId::new(), None, request(question)).await.unwrap();
     }
@@ -125,7 +145,7 @@ async fn drain(runtime: &Arc<Runtime>, store: &str, kind: &str, question: &str, 
     println!(
         "{}",
         json!({
-            "bench": "drain", "store": store, "kind": kind, "threads": driven,
+            "bench": "drain", "store": store(), "kind": kind, "threads": driven,
             "threads_per_s": (driven as f64 / seconds * 10.0).round() / 10.0,
             "thread_processor_ms": (processor_ms() - before) / driven as f64,
         })
