@@ -1,12 +1,13 @@
 //! Requests to an embedding model: each text once, even if several documents with it are added at the same time.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, embed_each};
+use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, content_hash, embed_each};
 use tokio::sync::Notify;
 
+use crate::library::KIND;
 use crate::{Library, Result};
 
 /// A text that a model is asked for a tenant.
@@ -78,6 +79,32 @@ impl Library {
         let vectors = embed_each(model, &texts).await.map_err(perihelion_recall::Error::from)?;
         self.keep_vectors(model.model(), &missing, vectors).await?;
         Ok(missing.len())
+    }
+
+    /// Returns the texts of a stored document that have no vector by a model, such as after a failed request.
+    ///
+    /// If searches use another model, there are none: [`Library::reindex`] embeds all documents before they use this one.
+    pub async fn unembedded(
+        &self,
+        document: &str,
+        model: &str,
+    ) -> Result<Vec<(ContentHash, String)>> {
+        let read = self.query(
+            "SELECT i.meaning FROM recall_item i JOIN recall_space s ON s.id = i.space
+             WHERE s.tenant = $1 AND s.owner = $2 AND s.kind = $3 AND i.parent = $4 AND i.meaning <> ''
+                AND NOT EXISTS (SELECT 1 FROM recall_model m
+                    WHERE m.tenant = $1 AND m.model <> $5 AND m.is_active)
+                AND NOT EXISTS (SELECT 1 FROM recall_vector v
+                    WHERE v.tenant = $1 AND v.model = $5 AND v.hash = i.hash)",
+        );
+        let rows = self.database().fetch_all(&read.binds((KIND, document, model))).await?;
+        // Each once.
+        let mut texts = BTreeMap::new();
+        for row in &rows {
+            let text: String = row.get(0)?;
+            texts.insert(content_hash(&text), text);
+        }
+        Ok(texts.into_iter().collect())
     }
 
     /// Returns the texts that have no vector by a model yet.

@@ -62,11 +62,14 @@ pub(super) async fn run(
     Ok(runner.start(thread, input, options).await?)
 }
 
+/// The reason for unfinished work after a signal.
+pub(super) const STOPPED: &str = "stopped; the same command continues";
+
 pub(super) fn failure(outcome: &RunOutcome<Work>) -> Option<String> {
     match &outcome.result {
         RunResult::Done => None,
         RunResult::Failed(error) => Some(error.to_string()),
-        RunResult::Cancelled => Some("stopped; the same command continues".to_owned()),
+        RunResult::Cancelled => Some(STOPPED.to_owned()),
         other => Some(format!("{other:?}")),
     }
 }

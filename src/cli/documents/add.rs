@@ -102,8 +102,14 @@ pub(super) fn line(added: &AddedDocument) -> String {
     let what = if added.unchanged { "unchanged" } else { "added" };
     let warnings: String =
         document.warnings.iter().map(|warning| format!("\n  warning: {warning}")).collect();
+    let embedded = match added.embedded {
+        count @ 1.. if added.unchanged => {
+            format!(", embedded {}", output::count(count, "missing text"))
+        }
+        _ => String::new(),
+    };
     format!(
-        "{what}  {}  {} ({}, {}, version {}){warnings}",
+        "{what}  {}  {} ({}, {}, version {}{embedded}){warnings}",
         document.id,
         document.title,
         document.format,
