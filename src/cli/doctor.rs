@@ -281,6 +281,7 @@ async fn servers(settings: &Settings, found: &mut Vec<Finding>) {
         let tools = output::count(agent.server.tools.len() as u64, "tool");
         found.push(Good(format!("server {server}: {tools}, agent {}", agent.name)));
         found.extend(agent.undeclared().map(|what| Odd(format!("server {server} {what}"))));
+        found.extend(agent.problem.iter().map(|why| Bad(format!("server {server}: {why}"))));
     }
     if let Ok(file) = ServersFile::load(&settings.servers.file, &environment) {
         bundled(&file, found).await;

@@ -5,16 +5,26 @@ use perihelion_analysis::{Freshness, Knowledge};
 use serde::Deserialize as _;
 
 use super::turn::{Doc, Newest, Turn};
-use crate::pipeline::{AgentError, ErrorKind, Stage};
+use crate::pipeline::{AgentError, ErrorKind, ServerInfo, Stage};
 
 /// Returns the knowledge of the agent's server; empty without a file.
 ///
 /// # Errors
-/// [`ErrorKind::Configuration`] for a file that says something else.
+/// [`ErrorKind::Configuration`] for a file with other keys or values.
 pub fn of(stage: &Stage<Turn>) -> Result<Knowledge, AgentError> {
-    let Some(knowledge) = &stage.server().agent.knowledge else { return Ok(Knowledge::default()) };
+    read(stage.server())
+}
+
+/// Checks the knowledge of a server, as each run reads it.
+pub fn check(server: &ServerInfo) -> Result<(), AgentError> {
+    read(server).map(drop)
+}
+
+fn read(server: &ServerInfo) -> Result<Knowledge, AgentError> {
+    let Some(knowledge) = &server.agent.knowledge else { return Ok(Knowledge::default()) };
     Knowledge::deserialize(&knowledge.content).map_err(|why| {
-        AgentError::new(ErrorKind::Configuration, format!("{}: {why}", knowledge.file))
+        let text = format!("correct the knowledge file {}: {why}", knowledge.file);
+        AgentError::new(ErrorKind::Configuration, text)
     })
 }
 

@@ -64,5 +64,6 @@ pub fn kind() -> Arc<dyn Kind> {
         .stage("interpret", stages::interpret)
         .stage("triage", stages::triage)
         .natural_for("sql")
+        .checked_by(known::check)
         .into_kind()
 }
