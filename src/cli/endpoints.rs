@@ -6,21 +6,29 @@ use perihelion_llm::openai::{self, Abilities, Schemas, Tools};
 use perihelion_llm::{self as llm, Role};
 use perihelion_runtime::Runtime;
 use perihelion_servers::Finding::{self, Bad, Good, Odd};
-use perihelion_settings::config::{Input, ModelSettings, Protocol, Settings};
+use perihelion_settings::config::{Input, ModelSettings, Protocol, Roles, Settings};
 
 /// Tokens of a window from which on prompts fit without care.
 const AMPLE: u32 = 32_768;
 
-/// Asks every endpoint that a role of a run uses for its models, and what it does for them.
+/// The name of the default variable of API keys, which need not be set.
+const USUAL_KEY: &str = "OPENAI_API_KEY";
+
+/// Asks the endpoint of every role and agent for its models, and those of each run also what they do.
 pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
+    let models = &settings.models;
+    let of_runs = [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa];
+    let of_runs = of_runs.map(|role| models.for_role(role.as_str()));
+    let of_agents = models.agents.keys().map(|name| models.for_agent(name));
+    let others = Roles::NAMES.iter().map(|role| models.for_role(role));
+    let all = of_runs.into_iter().chain(of_agents).map(|role| (role, true));
     let mut wanted = BTreeMap::new();
-    for role in [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa] {
-        let role = settings.models.for_role(role.as_str());
+    for (role, is_probed) in all.chain(others.map(|role| (role, false))) {
         if let Some(url) = role.url.clone() {
-            wanted.entry((url, role.model.clone())).or_insert(role);
+            wanted.entry((url, role.model.clone())).or_insert((role, is_probed));
         }
     }
-    for ((url, model), role) in wanted {
+    for ((url, model), (role, is_probed)) in wanted {
         let listed = openai::list_models(&url, &role).await;
         let shown = url.split('?').next().unwrap_or_default();
         let name = format!("model: {model} at {shown}");
@@ -36,7 +44,13 @@ pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
         };
         let is_there = !finding.is_bad();
         found.push(finding);
-        if is_there {
+        let variable = role.api_key_env.as_deref().filter(|name| *name != USUAL_KEY);
+        if let Some(variable) = variable.filter(|_| is_there && role.api_key.is_none()) {
+            found.push(Odd(format!(
+                "model {model}: requests have no API key, because {variable} is not set; set it, or remove api_key_env"
+            )));
+        }
+        if is_there && is_probed {
             match openai::probe(&url, &role).await {
                 Ok(abilities) => found.extend(consequences(&abilities, &role)),
                 Err(error) => found.push(Bad(format!("model {model}: {error}"))),

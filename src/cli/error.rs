@@ -55,7 +55,7 @@ pub enum Error {
     Server(#[from] servers::Error),
     #[error("no user given; pass --user NAME")]
     NoUser,
-    #[error("invalid log filter: {filter}: {reason}")]
+    #[error("invalid log filter: {filter}: {reason}; correct log.filter, PERIHELION_LOG or --log")]
     Log {
         filter: String,
         #[source]

@@ -5,6 +5,7 @@
 //! credential end within a second of its end. Deliberately absent: storage, which is the crate `perihelion_people`'s.
 
 mod accounts;
+mod check;
 mod credential;
 mod gate;
 mod hosted;
@@ -18,6 +19,7 @@ mod watch;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
+pub use check::{IssuerCheck, check_issuers};
 pub(super) use gate::Gate;
 pub(crate) use hosted::without_forged_users;
 pub(crate) use limits::{Place, Places};

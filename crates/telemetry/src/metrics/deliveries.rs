@@ -71,6 +71,17 @@ impl Deliveries {
         Ok(Self { shared, task, stop })
     }
 
+    /// Sends a request, to see whether the collector takes metrics.
+    ///
+    /// # Errors
+    /// The reason why it does not.
+    pub async fn check(collector: &Collector) -> Result<(), String> {
+        let wire = Wire::new::<ExportMetricsServiceRequest>(collector);
+        let wire = wire.map_err(|error| error.to_string())?;
+        let sent = wire.send(&ExportMetricsServiceRequest::default()).await;
+        sent.map(drop).map_err(|refusal| refusal.reason)
+    }
+
     /// Delivers once more, with one attempt of at most five seconds, and ends.
     pub async fn close(self) {
         self.stop.cancel();
