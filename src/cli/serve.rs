@@ -16,7 +16,7 @@ use super::{
 use crate::demo;
 use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
-use perihelion_runtime::{Graphs, Runtime, is_anybody_known};
+use perihelion_runtime::{DEMO_TENANT, Graphs, Runtime, is_anybody_known};
 use perihelion_service::Service;
 use perihelion_settings::config::{Overrides, Settings};
 
@@ -87,6 +87,12 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let runtime = Arc::new(signals.unless_stopped(opening).await??);
     opening::warn_of_servers(&runtime);
     let plugins = opening::keep_servers(&runtime, "serve", args.quiet);
+    if args.demo && !args.quiet {
+        output::note(&format!(
+            "the demo has its own tenant; for keys and users of it, pass --tenant {DEMO_TENANT} to `perihelion keys` and \
+             `perihelion users`"
+        ));
+    }
     if !args.quiet {
         let place = runtime.store().describe();
         output::note(&format!("serving {place} at http://{}", server.addr()));

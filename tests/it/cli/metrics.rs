@@ -48,6 +48,12 @@ impl Served {
         reqwest::get(format!("{}{path}", self.url)).await.unwrap().text().await.unwrap()
     }
 
+    pub(super) async fn get_with_key(&self, path: &str, key: &str) -> (u16, String) {
+        let url = format!("{}{path}", self.url);
+        let answer = reqwest::Client::new().get(url).header("x-api-key", key).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
+    }
+
     pub(super) async fn stop(mut self) {
         signal(&self.child, Signal::SIGTERM);
         assert!(self.child.wait().await.unwrap().success());

@@ -3,6 +3,7 @@
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 
+use super::metrics::Served;
 use super::world::{SERVERS, World, answering, approved, select};
 
 /// S3.04
@@ -68,6 +69,23 @@ async fn the_password_of_a_user_is_read_from_standard_input() {
     assert_eq!(["laptop", "early", "other"].map(disabled), [true, true, false]);
     let create = ["keys", "create", "late", "--user", "ADA"];
     world.run(&create).await.code(2).says("the user is disabled").says("ada");
+}
+
+/// The demo shows nothing to a key that was made without `--tenant`.
+#[tokio::test]
+async fn the_demo_refuses_a_key_of_another_tenant_and_names_the_command_for_one_of_its_own() {
+    let world = World::new(Script::new()).await;
+    let key = async |tenant: &str| {
+        let create = ["keys", "create", "reports", "--tenant", tenant];
+        world.run(&create).await.code(0).stdout.trim().to_owned()
+    };
+    let [other, own] = [key("default").await, key("demo").await];
+    let served = Served::start(&world, &["serve", "--demo", "--addr", "127.0.0.1:0"]).await;
+    let (code, why) = served.get_with_key("/v1/auth/me", &other).await;
+    assert!(code == 401 && why.contains("perihelion keys create NAME --tenant demo"), "{why}");
+    let (code, teams) = served.get_with_key("/v1/teams", &own).await;
+    assert!(code == 200 && teams.contains("time_desk"), "{teams}");
+    served.stop().await;
 }
 
 /// S3.09
