@@ -131,8 +131,8 @@ pub enum Error {
         "no pending request has this ID: {0}; it may be answered, expired or unknown. Run `perihelion approvals` to list pending requests"
     )]
     NotWaiting(String),
-    #[error(transparent)]
-    Serve(perihelion_http::Error),
+    #[error("{0} with --addr or serve.addr")]
+    Serve(#[source] perihelion_http::Error),
     #[error("cannot create an HTTP client: {}", perihelion_http::reach::cause(.0))]
     Client(reqwest::Error),
     #[error(transparent)]

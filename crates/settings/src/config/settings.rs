@@ -117,7 +117,10 @@ impl Settings {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
         let parsed = match file {
-            Some(path) => strict::load(path)?,
+            Some(path) => strict::load(path).map_err(|error| match error {
+                Error::Read { path, source } => Error::Settings { path, source },
+                other => other,
+            })?,
             None => File::default(),
         };
         let options = overrides.into_options();
