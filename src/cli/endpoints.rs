@@ -18,17 +18,18 @@ const USUAL_KEY: &str = "OPENAI_API_KEY";
 pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
     let models = &settings.models;
     let of_runs = [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa];
-    let of_runs = of_runs.map(|role| models.for_role(role.as_str()));
-    let of_agents = models.agents.keys().map(|name| models.for_agent(name));
-    let others = Roles::NAMES.iter().map(|role| models.for_role(role));
-    let all = of_runs.into_iter().chain(of_agents).map(|role| (role, true));
+    let of_runs = of_runs.map(|role| (models.for_role(role.as_str()), String::new(), true));
+    let of_agent = |name| (models.for_agent(name), format!(" of models.agents.{name}"), true);
+    let of_role = |role: &&str| (models.for_role(role), format!(" of models.roles.{role}"), false);
+    let all = of_runs.into_iter().chain(models.agents.keys().map(|name| of_agent(name)));
     let mut wanted = BTreeMap::new();
-    for (role, is_probed) in all.chain(others.map(|role| (role, false))) {
+    for (role, key, is_probed) in all.chain(Roles::NAMES.iter().map(of_role)) {
         if let Some(url) = role.url.clone() {
-            wanted.entry((url, role.model.clone())).or_insert((role, is_probed));
+            let endpoint = (url, role.model.clone(), role.api_key_env.clone());
+            wanted.entry(endpoint).or_insert((role, key, is_probed));
         }
     }
-    for ((url, model), (role, is_probed)) in wanted {
+    for ((url, model, variable), (role, key, is_probed)) in wanted {
         let listed = openai::list_models(&url, &role).await;
         let shown = url.split('?').next().unwrap_or_default();
         let name = format!("model: {model} at {shown}");
@@ -40,11 +41,11 @@ pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
             Ok(None) => Odd(format!(
                 "{name}: the endpoint responds, but lists no models, so the name was not checked"
             )),
-            Err(error) => Bad(format!("model: {error}{}", without_version(&error, shown))),
+            Err(error) => Bad(format!("model{key}: {error}{}", without_version(&error, shown))),
         };
         let is_there = !finding.is_bad();
         found.push(finding);
-        let variable = role.api_key_env.as_deref().filter(|name| *name != USUAL_KEY);
+        let variable = variable.filter(|name| name != USUAL_KEY);
         if let Some(variable) = variable.filter(|_| is_there && role.api_key.is_none()) {
             found.push(Odd(format!(
                 "model {model}: requests have no API key, because {variable} is not set; set it, or remove api_key_env"

@@ -45,7 +45,12 @@ async fn unusable_files_and_addresses_of_the_settings_are_reported_with_their_ke
             &format!("! document parser: {url} does not answer: Connection refused"),
             "correct documents.parser",
         ),
-        (&format!("✗ model: no answer from {url}/v1"), ""),
+        (
+            &format!(
+                "✗ model of models.roles.reranker: cannot reach the model endpoint {url}/v1: Connection refused"
+            ),
+            "",
+        ),
         (
             "! model other: requests have no API key, because NO_KEY is not set",
             "remove api_key_env",
