@@ -73,7 +73,7 @@ async fn the_password_of_a_user_is_read_from_standard_input() {
 
 /// The demo shows nothing to a key that was made without `--tenant`.
 #[tokio::test]
-async fn the_demo_refuses_a_key_of_another_tenant_and_names_the_command_for_one_of_its_own() {
+async fn the_demo_refuses_a_key_of_another_tenant_and_names_the_command_for_a_new_one() {
     let world = World::new(Script::new()).await;
     let key = async |tenant: &str| {
         let create = ["keys", "create", "reports", "--tenant", tenant];
