@@ -87,15 +87,14 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     let runtime = Arc::new(signals.unless_stopped(opening).await??);
     opening::warn_of_servers(&runtime);
     let plugins = opening::keep_servers(&runtime, "serve", args.quiet);
-    if args.demo && !args.quiet {
-        output::note(&format!(
-            "the demo has its own tenant; for keys and users of it, pass --tenant {DEMO_TENANT} to `perihelion keys` and \
-             `perihelion users`"
-        ));
-    }
     if !args.quiet {
         let place = runtime.store().describe();
         output::note(&format!("serving {place} at http://{}", server.addr()));
+        if args.demo {
+            output::note(&format!(
+                "the demo has its own tenant: pass --tenant {DEMO_TENANT} to `perihelion keys` and `perihelion users`"
+            ));
+        }
     }
     let served = until_stopped(server, &runtime, signals.stop_token());
     signals.unless_aborted(served).await??;

@@ -36,7 +36,7 @@ impl Served {
         Self { child, output, url }
     }
 
-    async fn until(&mut self, words: &str) {
+    pub(super) async fn until(&mut self, words: &str) {
         while !self.output.next_line().await.unwrap().unwrap().contains(words) {}
     }
 

@@ -23,7 +23,7 @@ use super::{hosted, session, sign_on, unknown, watch};
 use crate::http::Refusal;
 use crate::refused_socket;
 use perihelion_engine::clock;
-use perihelion_runtime::{DEMO_TENANT, Screens};
+use perihelion_runtime::Screens;
 use perihelion_service::Service;
 use perihelion_settings::config;
 
@@ -205,7 +205,6 @@ impl Gate {
             Some(who) => Ok((who, None)),
             None => self.who(method, headers, checked).await,
         };
-        let known = known.and_then(|found| self.of_demo(&found.0).map(|()| found));
         let (who, credential) = match known {
             Ok(found) => found,
             Err(AuthError::Unknown(why)) => return Err(Box::new(unknown(why))),
@@ -220,18 +219,6 @@ impl Gate {
             seen.permit(scope).map_err(|error| Box::new(Refusal::from(error).into_response()))?;
         }
         Ok(Admitted { seen, credential, place })
-    }
-
-    /// Refuses callers of other tenants in the demo: its threads, documents and teams are those of its own tenant.
-    fn of_demo(&self, who: &Principal) -> Result<(), AuthError> {
-        let tenant = &who.tenant;
-        if self.service.tenant() != DEMO_TENANT || tenant == DEMO_TENANT {
-            return Ok(());
-        }
-        Err(AuthError::Unknown(format!(
-            "the credentials are for the tenant {tenant}, but this service runs the demo, whose tenant is {DEMO_TENANT}; \
-             create a key with `perihelion keys create NAME --tenant {DEMO_TENANT}`"
-        )))
     }
 
     /// Answers while a credential is accepted, including streams.
