@@ -14,20 +14,18 @@ use super::parts::{self, Part};
 use super::{
     Exit, Globals, Result, Signals, endpoints, environment, logging, opening, output, reached,
 };
-use perihelion_agents::kinds;
+use perihelion_agents::{kinds, knowledge_of};
 use perihelion_database::postgres::Server;
 use perihelion_database::{Database, address};
 use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
 use perihelion_http::reach;
 use perihelion_mcp::{ServersFile, Transport};
-use perihelion_runtime::{
-    AgentInfo, Error as RuntimeError, Runtime, Survey, database_exists, open_store,
-};
+use perihelion_runtime::{Error as RuntimeError, Runtime, database_exists, open_store};
 use perihelion_servers::Finding::{self, Bad, Good, Odd};
 use perihelion_servers::{Bundled, sql};
+use perihelion_settings::config::Settings;
 use perihelion_settings::config::strict::did_you_mean;
-use perihelion_settings::config::{PinMode, Settings};
 
 /// How long a service may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -245,14 +243,16 @@ async fn servers(settings: &Settings, found: &mut Vec<Finding>) {
         let tools = output::count(agent.server.tools.len() as u64, "tool");
         found.push(Good(format!("server {server}: {tools}, agent {}", agent.name)));
         found.extend(agent.undeclared().map(|what| Odd(format!("server {server} {what}"))));
-        found.extend(agent.problem.iter().map(|why| Bad(format!("server {server}: {why}"))));
+        if agent.kind == "analyst" {
+            let unread = knowledge_of(&agent.server).err();
+            found.extend(unread.map(|why| Bad(format!("server {server}: {why}"))));
+        }
     }
     if let Ok(file) = ServersFile::load(&settings.servers.file, &environment) {
         bundled(&file, found).await;
         sql_roles(&file, found).await;
         found.extend(settings.models.agents.keys().filter_map(|name| unused(name, &file)));
     }
-    found.extend(unpinned(settings, &survey));
     for warning in &survey.warnings {
         found.push(Odd(format!("server {}: {}", warning.server, warning.text)));
     }
@@ -267,28 +267,12 @@ async fn servers(settings: &Settings, found: &mut Vec<Finding>) {
 
 /// Reports a table of an agent's model whose server does not exist.
 fn unused(name: &str, file: &ServersFile) -> Option<Finding> {
-    let names = || file.servers.iter().map(|server| server.name.as_str());
-    if names().any(|known| known == name) || file.unusable.iter().any(|one| one.server == name) {
-        return None;
-    }
-    let hint = did_you_mean(name, names());
-    Some(Odd(format!("models.agents.{name} has no effect: there is no server of this name{hint}")))
-}
-
-/// Reports that the definitions of servers cannot be pinned: the survey has pinned those that it saw first.
-fn unpinned(settings: &Settings, survey: &Survey) -> Option<Finding> {
-    let trust = &settings.trust;
-    let path = trust.pins_file.clone();
-    let path = path.unwrap_or_else(|| settings.servers.file.with_extension("lock"));
-    let is_pinned = |agent: &AgentInfo| agent.server.agent.bundled.is_none();
-    let is_missing =
-        trust.pins == PinMode::FirstUse && survey.agents.iter().any(is_pinned) && !path.exists();
-    is_missing.then(|| {
-        let path = path.display();
-        Odd(format!(
-            "servers: their definitions are pinned for this process only, because {path} cannot be written; \
-             set trust.pins_file to a writable place"
-        ))
+    let unusable = file.unusable.iter().map(|one| one.server.as_str());
+    let mut names = file.servers.iter().map(|server| server.name.as_str()).chain(unusable);
+    let hint = did_you_mean(name, names.clone());
+    let is_known = names.any(|known| known == name);
+    (!is_known).then(|| {
+        Odd(format!("models.agents.{name} has no effect: there is no server of this name{hint}"))
     })
 }
 

@@ -11,7 +11,7 @@ use perihelion_mcp::{
     Reply, ServerInfo, ServerPin, ServerState, ServerStatus, ServersFile, ToolHost as _, Warning,
 };
 use perihelion_settings::config::{PinMode, Settings};
-use perihelion_star::{Kind, Kinds};
+use perihelion_star::Kinds;
 
 #[derive(Clone, Copy)]
 pub struct Agents<'a>(&'a Plugins);
@@ -24,8 +24,11 @@ impl Runtime {
 
 impl<'a> Agents<'a> {
     pub fn list(self) -> Vec<AgentInfo> {
-        let kinds = &self.0.kinds;
-        let agent = |server| AgentInfo::new(&*kinds.bind(&server).kind, server);
+        let agent = |server: ServerInfo| AgentInfo {
+            name: mcp::agent_name(&server.name),
+            kind: self.0.kinds.bind(&server).kind.card().name.to_owned(),
+            server,
+        };
         self.0.pool.known().into_iter().map(agent).collect()
     }
 
@@ -104,17 +107,9 @@ pub struct AgentInfo {
     pub name: String,
     pub kind: String,
     pub server: ServerInfo,
-    /// Why each of its tasks would fail, such as a file that it cannot read.
-    pub problem: Option<String>,
 }
 
 impl AgentInfo {
-    fn new(kind: &dyn Kind, server: ServerInfo) -> Self {
-        let name = mcp::agent_name(&server.name);
-        let problem = kind.check(&server).err().map(|error| error.to_string());
-        Self { name, kind: kind.card().name.to_owned(), server, problem }
-    }
-
     /// Reports that the server's results count as open world only because they are undeclared, if that is so.
     pub fn undeclared(&self) -> Option<String> {
         let what = "counts as open world, because neither its table nor the server declares it; set open_world to true or false \
@@ -153,7 +148,9 @@ pub(super) fn sort_out(statuses: Vec<ServerStatus>, kinds: &Kinds) -> Survey {
         if let Some(problem) = bound.notice {
             survey.rejected.push(ServerProblem { server: server.name.clone(), problem });
         }
-        survey.agents.push(AgentInfo::new(&*bound.kind, server));
+        let name = mcp::agent_name(&server.name);
+        let kind = bound.kind.card().name.to_owned();
+        survey.agents.push(AgentInfo { name, kind, server });
     }
     survey
 }

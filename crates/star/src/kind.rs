@@ -5,9 +5,7 @@ use std::sync::Arc;
 
 use async_trait::async_trait;
 
-use crate::{
-    AgentError, Assignment, GraphState, Report, StarLimits, StarParts, model::RecordedModel,
-};
+use crate::{Assignment, GraphState, Report, StarLimits, StarParts, model::RecordedModel};
 use perihelion_engine::graph::{Context, NodeError, TaskContext};
 use perihelion_mcp::{ServerInfo, ToolDefinition};
 use perihelion_settings::config::strict::did_you_mean;
@@ -68,14 +66,6 @@ pub struct KindCard {
 #[async_trait]
 pub trait Kind: Send + Sync {
     fn card(&self) -> &KindCard;
-
-    /// Reads the files that the server's table names for the agent, as each of its runs does.
-    ///
-    /// # Errors
-    /// [`AgentError`] that every task of the agent would end with.
-    fn check(&self, _server: &ServerInfo) -> Result<(), AgentError> {
-        Ok(())
-    }
 
     /// Works on one assignment.
     ///

@@ -49,9 +49,9 @@ pub(super) fn show(found: &Survey, name: &str, json: bool) -> Result<(), Error> 
         let transport = &status.transport;
         let phase = status.phase.as_str();
         text.push_str(&format!("  state      {phase}, over {transport}\n"));
-    }
-    for problem in problems(agent, status) {
-        text.push_str(&format!("  problem    {}\n", output::one_line(problem)));
+        if let Some(problem) = &status.problem {
+            text.push_str(&format!("  problem    {}\n", output::one_line(problem)));
+        }
     }
     if let Some(what) = agent.undeclared() {
         text.push_str(&format!("  trust      {what}\n"));
@@ -72,15 +72,6 @@ pub(super) fn show(found: &Survey, name: &str, json: bool) -> Result<(), Error> 
     output::text(&text)
 }
 
-/// Returns why calls of the server are refused, and why the agent's tasks fail.
-fn problems<'a>(
-    agent: &'a AgentInfo,
-    status: Option<&'a ServerState>,
-) -> impl Iterator<Item = &'a str> {
-    let refused = status.and_then(|status| status.problem.as_deref());
-    refused.into_iter().chain(agent.problem.as_deref())
-}
-
 fn nature(tool: &ToolDefinition) -> String {
     let mut words = Vec::new();
     if tool.needs_approval {
@@ -95,7 +86,7 @@ fn nature(tool: &ToolDefinition) -> String {
 fn row(agent: &AgentInfo, status: Option<&ServerState>) -> Value {
     let server = &agent.server;
     let rejected = |(tool, reason): &(String, String)| json!({ "tool": tool, "reason": reason });
-    let problem = problems(agent, status).next();
+    let problem = status.and_then(|status| status.problem.as_ref());
     let mut row = json!({
         "name": agent.name,
         "kind": agent.kind,
@@ -104,6 +95,7 @@ fn row(agent: &AgentInfo, status: Option<&ServerState>) -> Value {
         "server_version": server.server_version,
         "state": status.map(|status| status.phase),
         "transport": status.map(|status| &status.transport),
+        // Why calls are refused.
         "problem": problem,
         "protocol_version": server.protocol_version,
         // It counts as open world only because neither its table nor the server declares it.
@@ -166,7 +158,7 @@ pub(super) fn list(found: &Survey, settings: &Settings, json: bool) -> Result<()
         output::warning(&format!("MCP server {}: {}", warning.server, warning.text));
     }
     for agent in &found.agents {
-        for problem in problems(agent, status(&agent.server.name)) {
+        if let Some(problem) = status(&agent.server.name).and_then(|it| it.problem.as_deref()) {
             output::warning(&format!("MCP server {}: {problem}", agent.server.name));
         }
     }

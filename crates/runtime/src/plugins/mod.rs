@@ -245,10 +245,7 @@ fn problems(warnings: &[Warning], survey: Survey) -> Vec<ServerProblem> {
         server: warning.server.clone(),
         problem: warning.text.clone(),
     });
-    let broken = survey.agents.into_iter().filter_map(|agent| {
-        Some(ServerProblem { server: agent.server.name, problem: agent.problem? })
-    });
-    warned.chain(survey.failed).chain(broken).chain(survey.rejected).collect()
+    warned.chain(survey.failed).chain(survey.rejected).collect()
 }
 
 /// Updates the agents from the servers' tool definitions; keeps no process alive.

@@ -8,12 +8,9 @@ use async_trait::async_trait;
 use super::node::{Reflect, Run, StageNode};
 use super::state::{Attempt, Outcome, StageResult};
 use super::{GRAPH_PREFIX, PipelineState, PipelineUpdate, REFLECT, stage::Stage};
-use crate::{
-    AgentError, GraphState, Job, Kind, KindCard, Profile, Report, Result, ToolRole, question, taint,
-};
+use crate::{GraphState, Job, Kind, KindCard, Profile, Report, Result, ToolRole, question, taint};
 use perihelion_engine::graph::{BuildError, Graph, GraphBuilder, NodeError, State};
 use perihelion_engine::runner::Subgraph;
-use perihelion_mcp::ServerInfo;
 
 impl<W: State> Pipeline<W> {
     pub fn into_kind(self) -> Arc<dyn Kind> {
@@ -25,10 +22,6 @@ impl<W: State> Pipeline<W> {
 impl<W: State> Kind for Pipeline<W> {
     fn card(&self) -> &KindCard {
         &self.card
-    }
-
-    fn check(&self, server: &ServerInfo) -> Result<(), AgentError> {
-        (self.check)(server)
     }
 
     async fn work(&self, job: Job) -> Result<Report> {
@@ -111,23 +104,13 @@ fn report_of<W: State>(end: &PipelineState<W>) -> Report {
 #[must_use]
 pub struct Pipeline<W: State> {
     card: KindCard,
-    check: fn(&ServerInfo) -> Result<(), AgentError>,
     stages: Vec<(&'static str, Run<W>)>,
 }
 
 impl<W: State> Pipeline<W> {
     /// Starts the declaration of a kind; `name` is the word in the servers file.
     pub fn new(name: &'static str) -> Self {
-        Self {
-            card: KindCard { name, ..KindCard::default() },
-            check: |_| Ok(()),
-            stages: Vec::new(),
-        }
-    }
-
-    /// Sets the function behind [`Kind::check`].
-    pub fn checked_by(self, check: fn(&ServerInfo) -> Result<(), AgentError>) -> Self {
-        Self { check, ..self }
+        Self { card: KindCard { name, ..KindCard::default() }, stages: Vec::new() }
     }
 
     pub fn about(mut self, about: &'static str) -> Self {
