@@ -8,7 +8,6 @@ use perihelion_http::reach::bounded;
 use perihelion_people::{Error, JwtRules, JwtVerifier, Principal};
 use serde_json::{Map, Value};
 use tokio::sync::{Mutex, RwLock};
-use url::Url;
 
 use perihelion_engine::clock;
 use perihelion_settings::config;
@@ -83,19 +82,9 @@ impl Issuer {
 
     async fn fetch(&self) -> Result<JwtVerifier, Error> {
         let client = client().map_err(|error| Error::Jwks(error.into()))?;
-        let address = self.settings.jwks_url.as_str();
-        let document = answer(client.get(address), address).await;
-        let document = document.map_err(|error| Error::Jwks(error.into()))?;
+        let asked = client.get(self.settings.jwks_url.as_str());
+        let document = answer(asked).await.map_err(Error::Jwks)?;
         JwtVerifier::new(self.rules.clone(), &document)
-    }
-
-    /// Reads the issuer's keys, and checks that some of them can be used.
-    pub(super) async fn check(&self) -> Result<(), Error> {
-        if self.fetch().await?.has_keys() {
-            return Ok(());
-        }
-        let address = shown(self.settings.jwks_url.as_str());
-        Err(Error::Jwks(format!("there is no usable key at {address}").into()))
     }
 }
 
@@ -106,39 +95,16 @@ pub(super) fn client() -> reqwest::Result<reqwest::Client> {
     client.redirect(reqwest::redirect::Policy::none()).build()
 }
 
-/// An endpoint of an issuer that cannot be used.
-#[derive(Debug, thiserror::Error)]
-#[error("no usable answer from {address}")]
-pub(super) struct Unread {
-    address: String,
-    source: Box<dyn std::error::Error + Send + Sync>,
-}
-
 /// Reads the text of a successful answer of an issuer, up to a bound.
 pub(super) async fn answer(
     request: reqwest::RequestBuilder,
-    address: &str,
-) -> Result<String, Unread> {
-    let read = async {
-        let answer = request.send().await.and_then(reqwest::Response::error_for_status);
-        // The error around it names the address.
-        let mut answer = answer.map_err(reqwest::Error::without_url)?;
-        let (document, is_cut) = bounded(&mut answer, BYTES).await?;
-        if is_cut {
-            return Err(format!("the document has more than {BYTES} bytes").into());
-        }
-        Ok(String::from_utf8(document)?)
-    };
-    read.await.map_err(|source| Unread { address: shown(address), source })
-}
-
-/// Returns an address without credentials and query, which can be secret.
-pub(super) fn shown(address: &str) -> String {
-    let Ok(mut url) = Url::parse(address) else { return address.to_owned() };
-    // An address without a host has no place for them.
-    let _ = url.set_username("").and_then(|()| url.set_password(None));
-    url.set_query(None);
-    url.as_str().trim_end_matches('/').to_owned()
+) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
+    let mut answer = request.send().await.and_then(reqwest::Response::error_for_status)?;
+    let (document, is_cut) = bounded(&mut answer, BYTES).await?;
+    if is_cut {
+        return Err(format!("the document has more than {BYTES} bytes").into());
+    }
+    Ok(String::from_utf8(document)?)
 }
 
 #[cfg(test)]

@@ -135,17 +135,11 @@ impl Provider {
         let _turn = self.turns.try_acquire().map_err(|_| failed("too many logins"))?;
         let wanted = self.settings.issuer.as_str();
         let address = format!("{}/.well-known/openid-configuration", wanted.trim_end_matches('/'));
-        let asked = issuer::client().map_err(failed)?.get(&address);
-        let text = issuer::answer(asked, &address).await.map_err(failed)?;
-        let configuration: Configuration = serde_json::from_str(&text).map_err(|error| {
-            failed(format!("{} is no OpenID configuration: {error}", issuer::shown(&address)))
-        })?;
+        let asked = issuer::client().map_err(failed)?.get(address);
+        let text = issuer::answer(asked).await.map_err(failed)?;
+        let configuration: Configuration = serde_json::from_str(&text).map_err(failed)?;
         if configuration.issuer != wanted {
-            let other = configuration.issuer;
-            return Err(failed(format!(
-                "{} names another issuer: {other}",
-                issuer::shown(&address)
-            )));
+            return Err(failed(format!("it is another issuer: {}", configuration.issuer)));
         }
         let keys = config::Jwt {
             issuer: configuration.issuer.clone(),
@@ -158,11 +152,6 @@ impl Provider {
         let found = Arc::new(Found { configuration, issuer: Issuer::new(keys, &self.tenant) });
         *self.found.lock() = Some((Arc::clone(&found), clock::monotonic()));
         Ok(found)
-    }
-
-    /// Reads the provider's configuration and keys, as a login does.
-    pub(super) async fn check(&self) -> Result<(), Failure> {
-        self.found().await?.issuer.check().await.map_err(failed)
     }
 
     pub(super) async fn address(&self, attempt: &LoginAttempt) -> Result<Url, Failure> {
@@ -267,7 +256,7 @@ impl Provider {
         let body = Serializer::new(String::new()).extend_pairs(form).finish();
         let request =
             request.header("content-type", "application/x-www-form-urlencoded").body(body);
-        let text = issuer::answer(request, endpoint).await.map_err(failed)?;
+        let text = issuer::answer(request).await.map_err(failed)?;
         // The error of a parser can contain what it read.
         let tokens: Result<Tokens, _> = serde_json::from_str(&text);
         tokens.map(|tokens| tokens.id_token).map_err(|_| failed("it sent no ID token"))

@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::ResourceMetrics;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Collected;
-use crate::otlp::Error;
+use crate::otlp::{Error, sender};
 use crate::wire::{Payload, Refusal, RefusalKind, Wire};
+use perihelion_engine::checkpoint::Cause;
 use perihelion_engine::clock;
 use perihelion_settings::config::Collector;
 use perihelion_settings::metrics;
@@ -71,15 +73,15 @@ impl Deliveries {
         Ok(Self { shared, task, stop })
     }
 
-    /// Sends a request, to see whether the collector takes metrics.
+    /// Sends a request without metrics, to see whether the collector takes any; it names its sender, as that of traces.
     ///
     /// # Errors
     /// The reason why it does not.
-    pub async fn check(collector: &Collector) -> Result<(), String> {
-        let wire = Wire::new::<ExportMetricsServiceRequest>(collector);
-        let wire = wire.map_err(|error| error.to_string())?;
-        let sent = wire.send(&ExportMetricsServiceRequest::default()).await;
-        sent.map(drop).map_err(|refusal| refusal.reason)
+    pub async fn check(collector: &Collector) -> Result<(), Cause> {
+        let wire = Wire::new::<ExportMetricsServiceRequest>(collector)?;
+        let empty = ResourceMetrics { resource: Some(sender()), ..Default::default() };
+        let sent = wire.send(&ExportMetricsServiceRequest { resource_metrics: vec![empty] }).await;
+        sent.map(drop).map_err(|refusal| refusal.reason.into())
     }
 
     /// Delivers once more, with one attempt of at most five seconds, and ends.
