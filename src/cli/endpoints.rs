@@ -11,9 +11,6 @@ use perihelion_settings::config::{Input, ModelSettings, Protocol, Roles, Setting
 /// Tokens of a window from which on prompts fit without care.
 const AMPLE: u32 = 32_768;
 
-/// The name of the default variable of API keys, which need not be set.
-const USUAL_KEY: &str = "OPENAI_API_KEY";
-
 /// Asks the endpoint of every role and agent for its models, and those of each run also what they do.
 pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
     let models = &settings.models;
@@ -45,8 +42,9 @@ pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
         };
         let is_there = !finding.is_bad();
         found.push(finding);
-        let variable = variable.filter(|name| name != USUAL_KEY);
-        if let Some(variable) = variable.filter(|_| is_there && role.api_key.is_none()) {
+        // The default one need not be set.
+        let variable = variable.filter(|name| role.api_key.is_none() && name != "OPENAI_API_KEY");
+        if is_there && let Some(variable) = variable {
             found.push(Odd(format!(
                 "model {model}: requests have no API key, because {variable} is not set; set it, or remove api_key_env"
             )));

@@ -22,14 +22,23 @@ pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
         found.push(docling(url).await);
     }
     collector(settings, found).await;
-    metrics(settings, found).await;
-    for check in check_issuers(&settings.serve).await {
-        let at = format!("{}: {}", check.table, check.issuer);
-        found.push(match check.outcome {
-            Ok(()) => Good(format!("{at} publishes its keys")),
-            Err(why) => Bad(format!("{at}: {why}; correct [{}], or start the issuer", check.table)),
+    found.extend(metrics(settings).await);
+    for (table, outcome) in check_issuers(&settings.serve).await {
+        found.push(match outcome {
+            Ok(()) => Good(format!("{table}: the issuer publishes its keys")),
+            Err(error) => Bad(format!(
+                "{table}: {}; correct [{table}], or start the issuer",
+                with_cause(&*error)
+            )),
         });
     }
+}
+
+/// Returns an error with its innermost cause.
+fn with_cause(error: &(dyn std::error::Error + 'static)) -> String {
+    let text = error.to_string();
+    let cause = reach::cause(error);
+    if text.ends_with(&cause) { text } else { format!("{text}: {cause}") }
 }
 
 /// Returns an address without its query, which can have a key.
@@ -39,24 +48,21 @@ fn without_query(url: &str) -> &str {
 
 /// Reports names of the service that match no request.
 fn names(serve: &Serve) -> Vec<Finding> {
+    let unfit = |key: &str, form: &str, names: &Names, fits: fn(&str) -> bool| {
+        let unfit = names.0.iter().filter(|text| !fits(text));
+        let odd = |text| Odd(format!("serve.{key} matches no request; write {form}: {text}"));
+        unfit.map(odd).collect::<Vec<_>>()
+    };
     let is_origin = |text: &str| {
-        let url = reqwest::Url::parse(text);
-        url.is_ok_and(|url| url.origin().ascii_serialization().eq_ignore_ascii_case(text))
+        text == "null" || text.split_once("://").is_some_and(|(_, host)| !host.contains('/'))
     };
     let is_host =
         |text: &str| !text.contains('/') && (text.starts_with('[') || !text.contains(':'));
     let is_target = |text: &str| !text.contains('/');
-    let odd = |key: &str, form: &str, text: &String| {
-        Odd(format!("serve.{key} matches no request; write {form}: {text}"))
-    };
-    let unfit = |names: &Names, fits: &dyn Fn(&str) -> bool, key: &str, form: &str| {
-        let unfit = names.0.iter().filter(|text| !fits(text));
-        unfit.map(|text| odd(key, form, text)).collect::<Vec<_>>()
-    };
     [
-        unfit(&serve.origins, &is_origin, "origins", "scheme and host, such as https://a.example"),
-        unfit(&serve.hosts, &is_host, "hosts", "a name alone, such as agents.example"),
-        unfit(&serve.callback_hosts, &is_target, "callback_hosts", "name or name:port"),
+        unfit("origins", "scheme and host, such as https://a.example", &serve.origins, is_origin),
+        unfit("hosts", "a name alone, such as agents.example", &serve.hosts, is_host),
+        unfit("callback_hosts", "name or name:port", &serve.callback_hosts, is_target),
     ]
     .concat()
 }
@@ -70,7 +76,8 @@ async fn embeddings(settings: &Settings) -> Finding {
         let model = Endpoint::new(settings).map_err(llm::Error::from)?;
         let vectors = model.embed(&["checkup".to_owned()]).await;
         let length = vectors?.first().map_or(0, Vec::len);
-        let text = format!("{} at {}, vectors of {length}", model.model(), settings.url);
+        let text =
+            format!("{} at {}, vectors of {length}", model.model(), without_query(&settings.url));
         Ok::<_, Box<dyn std::error::Error + Send + Sync>>(text)
     };
     match asked.await {
@@ -85,16 +92,12 @@ async fn docling(url: &str) -> Finding {
     let shown = without_query(url);
     let health = format!("{}/health", shown.trim_end_matches('/'));
     let asked = async { reach::client(ANSWER, url)?.get(&health).timeout(ANSWER).send().await };
-    match asked.await {
-        Ok(_) => Good(format!("document parser: {shown} answers")),
-        Err(error) => {
-            let why = reach::cause(&error.without_url());
-            Odd(format!(
-                "document parser: {shown} does not answer: {why}; scans and unknown formats are rejected. \
-                 Start it, or correct documents.parser"
-            ))
-        }
-    }
+    let Err(error) = asked.await else { return Good(format!("document parser: {shown} answers")) };
+    let why = reach::cause(&error.without_url());
+    Odd(format!(
+        "document parser: {shown} does not answer: {why}; scans and unknown formats are rejected. Start it, or correct \
+         documents.parser"
+    ))
 }
 
 /// Sends the collector an empty request, if one is configured, and counts its undelivered traces.
@@ -104,7 +107,7 @@ async fn collector(settings: &Settings, found: &mut Vec<Finding>) {
         Ok(sink) => sink.check().await,
         Err(error) => Err(error),
     };
-    let endpoint = collector.endpoint;
+    let endpoint = without_query(&collector.endpoint);
     found.push(match answer {
         Ok(()) => Good(format!("traces: the collector at {endpoint} accepts traces")),
         Err(error) => Bad(format!("traces: {endpoint}: {error}")),
@@ -124,14 +127,13 @@ async fn collector(settings: &Settings, found: &mut Vec<Finding>) {
 }
 
 /// Sends the collector of metrics an empty request if it has its own address; that of the traces need not take metrics.
-async fn metrics(settings: &Settings, found: &mut Vec<Finding>) {
-    let own = settings.metrics.otlp.as_ref().filter(|collector| collector.transport.is_exact);
-    let Some(collector) = own else { return };
+async fn metrics(settings: &Settings) -> Option<Finding> {
+    let collector = settings.metrics.otlp.as_ref().filter(|one| one.transport.is_exact)?;
     let endpoint = without_query(&collector.endpoint);
-    found.push(match Deliveries::check(collector).await {
+    Some(match Deliveries::check(collector).await {
         Ok(()) => Good(format!("metrics: the collector at {endpoint} accepts metrics")),
         Err(why) => Bad(format!(
             "metrics: {endpoint}: {why}; check metrics.otlp_endpoint and the collector"
         )),
-    });
+    })
 }

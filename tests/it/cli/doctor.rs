@@ -2,15 +2,13 @@
 
 use super::world::{World, answering};
 
-fn closed() -> String {
-    let listener = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
-    format!("http://{}", listener.local_addr().unwrap())
-}
+/// An address where nothing listens.
+const CLOSED: &str = "http://127.0.0.1:1";
 
 #[tokio::test]
 async fn unusable_files_and_addresses_of_the_settings_are_reported_with_their_keys() {
     let mut world = World::new(answering()).await;
-    let url = closed();
+    let url = CLOSED;
     let oidc = format!(
         r#"{{ "issuer": "{url}", "client_id": "p", "client_secret": "top-secret", "public_url": "https://p.example" }}"#
     );
@@ -24,7 +22,7 @@ async fn unusable_files_and_addresses_of_the_settings_are_reported_with_their_ke
              [models.roles.reranker]\nurl = \"{url}/v1\"\n\
              [models.roles.qa]\nmodel = \"other\"\napi_key_env = \"NO_KEY\"\n\
              [models.agents.file]\ntemperature = 0.0\n\
-             [serve]\norigins = [\"https://a.example/\"]\nhosts = [\"b.example:80\"]\n\
+             [serve]\norigins = [\"https://a.example/\", \"tauri://localhost\"]\nhosts = [\"b.example:80\"]\n\
              callback_hosts = [\"http://c.example\", \"d.example:80\"]\n[serve.jwt]\nissuer = \"https://i.example\"\naudience = \"p\"\njwks_url = \"{url}/keys?token=hidden\"\n"
         ),
     );
@@ -64,13 +62,13 @@ async fn unusable_files_and_addresses_of_the_settings_are_reported_with_their_ke
         ("! serve.callback_hosts matches no request", ": http://c.example"),
         (
             &format!(
-                "✗ serve.oidc: {url}: no usable answer from {url}/.well-known/openid-configuration: Connection refused"
+                "✗ serve.oidc: error sending request for url ({url}/.well-known/openid-configuration): Connection refused"
             ),
             "correct [serve.oidc], or start the issuer",
         ),
         (
             &format!(
-                "✗ serve.jwt: https://i.example: cannot use the issuer's keys: no usable answer from {url}/keys: Connection refused"
+                "✗ serve.jwt: cannot use the issuer's keys: error sending request for url ({url}/keys): Connection refused"
             ),
             "correct [serve.jwt], or start the issuer",
         ),
@@ -78,7 +76,7 @@ async fn unusable_files_and_addresses_of_the_settings_are_reported_with_their_ke
         let is_there = |one: &str| one.starts_with(line) && one.ends_with(end);
         assert!(doctor.lines().any(is_there), "{line} … {end} is not in:\n{doctor}");
     }
-    for absent in ["top-secret", "hidden", "d.example"] {
+    for absent in ["top-secret", "hidden", "tauri", "d.example"] {
         assert!(!doctor.contains(absent), "{doctor}");
     }
 }

@@ -5,7 +5,6 @@
 //! credential end within a second of its end. Deliberately absent: storage, which is the crate `perihelion_people`'s.
 
 mod accounts;
-mod check;
 mod credential;
 mod gate;
 mod hosted;
@@ -19,10 +18,10 @@ mod watch;
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse as _, Response};
 
-pub use check::{IssuerCheck, check_issuers};
 pub(super) use gate::Gate;
 pub(crate) use hosted::without_forged_users;
 pub(crate) use limits::{Place, Places};
+pub use oidc::check_issuers;
 pub(crate) use watch::Ends;
 
 use crate::http::routing::{Routes, delete, get, post};
