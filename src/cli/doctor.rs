@@ -21,7 +21,7 @@ use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
 use perihelion_http::reach;
 use perihelion_mcp::{ServersFile, Transport};
-use perihelion_runtime::{Error as RuntimeError, Runtime, database_exists, open_store};
+use perihelion_runtime::{Error as RuntimeError, database_exists, open_store, read_prompts};
 use perihelion_servers::Finding::{self, Bad, Good, Odd};
 use perihelion_servers::{Bundled, sql};
 use perihelion_settings::config::Settings;
@@ -64,7 +64,7 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
     let read = read.unwrap_or_else(|| "defaults and environment variables, no file".to_owned());
     let mut found = vec![Good(format!("settings: {read}"))];
     found.extend(logging::filter(&settings.log).err().map(|error| Bad(format!("log: {error}"))));
-    let prompts = Runtime::check_prompts(&settings, &kinds()).err();
+    let prompts = read_prompts(&settings, &kinds()).err();
     found.extend(prompts.map(|error| Bad(format!("prompts: {error}; correct prompts.dir"))));
     let looking = async {
         database(&settings, &mut found).await;

@@ -1,9 +1,10 @@
 //! Requests to an embedding model: each text once, even if several documents with it are added at the same time.
 
-use std::collections::{BTreeMap, BTreeSet};
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
+use perihelion_database::Row;
 use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, content_hash, embed_each};
 use tokio::sync::Notify;
 
@@ -90,7 +91,7 @@ impl Library {
         model: &str,
     ) -> Result<Vec<(ContentHash, String)>> {
         let read = self.query(
-            "SELECT i.meaning FROM recall_item i JOIN recall_space s ON s.id = i.space
+            "SELECT DISTINCT i.meaning FROM recall_item i JOIN recall_space s ON s.id = i.space
              WHERE s.tenant = $1 AND s.owner = $2 AND s.kind = $3 AND i.parent = $4 AND i.meaning <> ''
                 AND NOT EXISTS (SELECT 1 FROM recall_model m
                     WHERE m.tenant = $1 AND m.model <> $5 AND m.is_active)
@@ -98,13 +99,8 @@ impl Library {
                     WHERE v.tenant = $1 AND v.model = $5 AND v.hash = i.hash)",
         );
         let rows = self.database().fetch_all(&read.binds((KIND, document, model))).await?;
-        // Each once.
-        let mut texts = BTreeMap::new();
-        for row in &rows {
-            let text: String = row.get(0)?;
-            texts.insert(content_hash(&text), text);
-        }
-        Ok(texts.into_iter().collect())
+        let text = |row: &Row| row.get(0).map(|text: String| (content_hash(&text), text));
+        Ok(rows.iter().map(text).collect::<Result<_, _>>()?)
     }
 
     /// Returns the texts that have no vector by a model yet.

@@ -128,10 +128,8 @@ impl DocumentThreads {
         })
     }
 
-    /// Embeds the texts of a stored document that have no vector, such as after a failure of the endpoint. Returns how many
-    /// it embedded, and why only keyword search finds the rest.
-    ///
-    /// Each request's vectors are stored before the next one, so an interrupted call needs no thread to continue.
+    /// Embeds the texts of a stored document that have no vector. Returns how many, and why only keyword search finds the
+    /// rest. Each request's vectors are stored before the next one, so an interrupted call needs no thread.
     async fn embed_missing(
         &self,
         document: &str,

@@ -1,7 +1,5 @@
 //! API keys of the service: 256 random bits, shown once, stored as a hash, scoped, revocable.
 
-use std::collections::HashSet;
-
 use chrono::{DateTime, Utc};
 use perihelion_database::{Query, Row, query};
 use serde::Serialize;
@@ -98,19 +96,16 @@ impl People {
     /// Lists the keys of a tenant, newest first, the revoked ones too.
     pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>> {
         let all = query(keys!("k.tenant = $1 ORDER BY k.created_at DESC, k.id DESC")).bind(tenant);
-        let rows = self.of(tenant).fetch_all(&all).await?;
-        let mut keys = rows.iter().map(read).collect::<Result<Vec<_>>>()?;
-        let is_foreign = |user: &String| normal_name(user) != *user;
-        if keys.iter().any(|key| key.user.as_ref().is_some_and(is_foreign)) {
-            let names =
-                query("SELECT name FROM person WHERE tenant = $1 AND disabled_at IS NOT NULL");
-            let rows = self.of(tenant).fetch_all(&names.bind(tenant)).await?;
-            let disabled =
-                rows.iter().map(|row| row.get(0)).collect::<Result<HashSet<String>, _>>()?;
-            for key in &mut keys {
-                let user = key.user.as_deref().map(normal_name);
-                key.user_disabled |= user.is_some_and(|user| disabled.contains(&user));
-            }
+        let names = "SELECT name FROM person WHERE tenant = $1 AND disabled_at IS NOT NULL";
+        let disabled = self.of(tenant).fetch_all(&query(names).bind(tenant)).await?;
+        let disabled: Vec<String> =
+            disabled.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+        let mut keys: Vec<ApiKey> =
+            self.of(tenant).fetch_all(&all).await?.iter().map(read).collect::<Result<_>>()?;
+        for key in &mut keys {
+            // In any letter case, as each request is checked.
+            let user = key.user.as_deref().map(normal_name);
+            key.user_disabled = user.is_some_and(|user| disabled.contains(&user));
         }
         Ok(keys)
     }

@@ -78,8 +78,7 @@ impl Accounts {
     pub async fn user_meant(&self, typed: &str) -> Result<String, Error> {
         let name = normal_name(typed);
         if self.people.is_disabled(&self.tenant, &name).await? {
-            let why =
-                "the user is disabled, so every key of this user is rejected; name another user";
+            let why = "the user is disabled, so the key would be rejected; name another user";
             return Err(perihelion_people::Error::Unfit(format!("{why}: {name}")).into());
         }
         let is_here = self.users().await?.iter().any(|user| user.name == name);

@@ -306,7 +306,8 @@ impl Runtime {
     }
 }
 
-pub(super) fn prompts(settings: &Settings, kinds: &Kinds) -> Result<Prompts, Error> {
+/// Reads the prompt templates of the kinds, or those of the settings' directory in their place.
+pub fn read_prompts(settings: &Settings, kinds: &Kinds) -> Result<Prompts, Error> {
     let templates = kinds.iter().flat_map(|kind| kind.card().templates.iter().copied());
     Ok(Prompts::with(settings.prompts.dir.as_deref(), templates.collect::<Vec<_>>())?)
 }
@@ -320,7 +321,7 @@ pub(super) fn star_options(
     let lease = Duration::from_secs_f64(settings.store.lease_sec);
     let style = settings.prompts.style.as_deref().map(str::trim);
     Ok(StarOptions {
-        prompts: Arc::new(prompts(settings, kinds)?),
+        prompts: Arc::new(read_prompts(settings, kinds)?),
         prices: settings.models.price_list(),
         limits: star_limits(settings),
         home: Home { store: Arc::clone(store), lease },

@@ -5,7 +5,7 @@ use std::sync::Arc;
 use tokio::sync::watch;
 
 use super::accounts::database_exists;
-use super::assemble::{Companions, Parts, prompts};
+use super::assemble::{Companions, Parts};
 use super::plugins::Source;
 use super::{Error, Graphs, Runtime};
 use perihelion_engine::checkpoint::{self, Archive, Keyring, MemoryStore, Store, ThreadInfo};
@@ -68,14 +68,6 @@ impl Runtime {
         } else {
             Err(llm::Error::NotConfigured.into())
         }
-    }
-
-    /// Reads the prompt templates, as opening a runtime does.
-    ///
-    /// # Errors
-    /// [`Error::Model`] that names the template or the directory.
-    pub fn check_prompts(settings: &Settings, kinds: &Kinds) -> Result<(), Error> {
-        prompts(settings, kinds).map(drop)
     }
 }
 

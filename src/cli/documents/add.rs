@@ -102,11 +102,10 @@ pub(super) fn line(added: &AddedDocument) -> String {
     let what = if added.unchanged { "unchanged" } else { "added" };
     let warnings: String =
         document.warnings.iter().map(|warning| format!("\n  warning: {warning}")).collect();
-    let embedded = match added.embedded {
-        count @ 1.. if added.unchanged => {
-            format!(", embedded {}", output::count(count, "missing text"))
-        }
-        _ => String::new(),
+    let embedded = if added.unchanged && added.embedded > 0 {
+        format!(", embedded {}", output::count(added.embedded, "missing text"))
+    } else {
+        String::new()
     };
     format!(
         "{what}  {}  {} ({}, {}, version {}{embedded}){warnings}",

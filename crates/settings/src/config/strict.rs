@@ -137,17 +137,13 @@ pub fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
 
 /// Replaces the names of Rust's types in a message of the parser.
 fn plain(message: &str) -> String {
-    let mut text = message.to_owned();
-    for (from, to) in [
-        ("expected f64", "expected a number"),
-        ("expected u32", "expected a whole number"),
-        ("expected u64", "expected a whole number"),
-        ("expected usize", "expected a whole number"),
-        ("invalid socket address syntax", "expected an address as IP:PORT, such as 127.0.0.1:2024"),
-    ] {
-        text = text.replace(from, to);
+    let (start, kind) = message.rsplit_once("expected ").unwrap_or((message, ""));
+    match kind {
+        "f64" => format!("{start}expected a number"),
+        "u32" | "u64" | "usize" => format!("{start}expected a whole number of 0 or more"),
+        _ => message
+            .replace("invalid socket address syntax", "expected IP:PORT, such as 127.0.0.1:2024"),
     }
-    text
 }
 
 pub fn position(text: &str, offset: usize) -> (usize, usize) {
@@ -214,7 +210,7 @@ mod tests {
     #[test]
     fn a_value_of_another_type_is_refused_without_names_of_rust() {
         let error = parse::<Sample>(Path::new("a.toml"), "timeout_sec = \"x\"\n").unwrap_err();
-        assert!(error.to_string().ends_with("expected a whole number"), "{error}");
+        assert!(error.to_string().ends_with("expected a whole number of 0 or more"), "{error}");
     }
 
     #[test]
