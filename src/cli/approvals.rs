@@ -35,9 +35,13 @@ enum Command {
     /// List waiting calls, oldest first.
     List,
     /// Show a call with its arguments, the reasons for asking, and its deadline.
-    Show { id: InterruptId },
+    Show {
+        #[arg(value_parser = id)]
+        id: InterruptId,
+    },
     /// Approve a call and resume its thread.
     Approve {
+        #[arg(value_parser = id)]
         id: InterruptId,
         /// Instructions for the agent
         #[arg(long, value_name = "TEXT")]
@@ -45,11 +49,16 @@ enum Command {
     },
     /// Deny a call and resume its thread.
     Deny {
+        #[arg(value_parser = id)]
         id: InterruptId,
         /// Reason for the decision, passed to the agent
         #[arg(long, value_name = "TEXT")]
         reason: Option<String>,
     },
+}
+
+pub(super) fn id(text: &str) -> Result<InterruptId, &'static str> {
+    text.parse().map_err(|_| "expected the ID of a request, as `perihelion approvals` and `perihelion resume` print it")
 }
 
 pub(super) async fn run(globals: &Globals, settings: Settings, args: Args) -> Result<Exit> {

@@ -11,23 +11,21 @@ use tokio::process::Command;
 use super::args::VERSION;
 use super::init::no_agents;
 use super::parts::{self, Part};
-use super::{Exit, Globals, Result, Signals, endpoints, environment, opening, output};
+use super::{
+    Exit, Globals, Result, Signals, endpoints, environment, logging, opening, output, reached,
+};
+use perihelion_agents::{kinds, knowledge_of};
 use perihelion_database::postgres::Server;
 use perihelion_database::{Database, address};
-use perihelion_embeddings::Endpoint;
 use perihelion_engine::checkpoint::{self, NewThread, ThreadFilter};
 use perihelion_engine::ids::ThreadId;
 use perihelion_http::reach;
-use perihelion_llm::{self as llm, EmbeddingModel as _};
 use perihelion_mcp::{ServersFile, Transport};
-use perihelion_runtime::{
-    Error as RuntimeError, collector as collector_of, database_exists, open_store,
-    open_store_to_read,
-};
+use perihelion_runtime::{Error as RuntimeError, database_exists, open_store, read_prompts};
 use perihelion_servers::Finding::{self, Bad, Good, Odd};
 use perihelion_servers::{Bundled, sql};
 use perihelion_settings::config::Settings;
-use perihelion_telemetry::otlp;
+use perihelion_settings::config::strict::did_you_mean;
 
 /// How long a service may take to answer.
 const ANSWER: Duration = Duration::from_secs(5);
@@ -65,11 +63,14 @@ pub(super) async fn run(globals: &Globals, args: &Args) -> Result<Exit> {
     let read = file.map(|file| file.display().to_string());
     let read = read.unwrap_or_else(|| "defaults and environment variables, no file".to_owned());
     let mut found = vec![Good(format!("settings: {read}"))];
+    found.extend(logging::filter(&settings.log).err().map(|error| Bad(format!("log: {error}"))));
+    let prompts = read_prompts(&settings, &kinds()).err();
+    found.extend(prompts.map(|error| Bad(format!("prompts: {error}; correct prompts.dir"))));
     let looking = async {
         database(&settings, &mut found).await;
+        found.extend(archive(&settings));
         endpoints::check(&settings, &mut found).await;
-        found.push(embeddings(&settings).await);
-        collector(&settings, &mut found).await;
+        reached::check(&settings, &mut found).await;
         servers(&settings, &mut found).await;
     };
     signals.unless_stopped(looking).await?;
@@ -136,18 +137,23 @@ async fn database(settings: &Settings, found: &mut Vec<Finding>) {
                    Connect as the owner of the database without these privileges";
         found.push(Odd(why.to_owned()));
     }
-    if let Some(directory) = &settings.archive.dir {
-        let shown = directory.display();
-        found.push(match can_write(directory) {
-            Ok(()) => Good(format!("archive: {shown} is writable")),
-            Err(error) => Bad(format!("archive: {shown}: {error}; see archive.dir")),
-        });
-    }
     match contents(settings).await {
         Ok(None) => {}
         Ok(Some(keys)) => found.push(Good(format!("encryption: {keys}"))),
         Err(error) => found.push(Bad(format!("stored threads: {error}"))),
     }
+}
+
+/// Checks the directory of archived threads, if there is one.
+fn archive(settings: &Settings) -> Option<Finding> {
+    let directory = settings.archive.dir.as_deref()?;
+    let shown = directory.display();
+    Some(match can_write(directory) {
+        Ok(()) => Good(format!("archive: {shown} is writable")),
+        Err(error) => {
+            Bad(format!("archive: {shown}: {error}; create the directory, or correct archive.dir"))
+        }
+    })
 }
 
 /// Reports a named database that does not exist. The name may be mistyped, so the check does not create it.
@@ -224,50 +230,6 @@ async fn contents(settings: &Settings) -> Result<Option<String>> {
     }))
 }
 
-/// Requests one vector from the embedding model, if one is configured.
-async fn embeddings(settings: &Settings) -> Finding {
-    let Some(settings) = &settings.embeddings else {
-        return Good("embeddings: not configured, using keyword search only".to_owned());
-    };
-    let asked = async {
-        let model = Endpoint::new(settings).map_err(llm::Error::from)?;
-        let vectors = model.embed(&["checkup".to_owned()]).await;
-        let length = vectors?.first().map_or(0, Vec::len);
-        let text = format!("{} at {}, vectors of {length}", model.model(), settings.url);
-        Ok::<_, Box<dyn std::error::Error + Send + Sync>>(text)
-    };
-    match asked.await {
-        Ok(text) => Good(format!("embeddings: {text}")),
-        Err(error) => Odd(format!("embeddings: {error}; using keyword search only")),
-    }
-}
-
-/// Sends the collector an empty request, if one is configured, and counts its undelivered traces.
-async fn collector(settings: &Settings, found: &mut Vec<Finding>) {
-    let Some(collector) = collector_of(settings) else { return };
-    let answer = match otlp::Sink::new(&collector) {
-        Ok(sink) => sink.check().await,
-        Err(error) => Err(error),
-    };
-    let endpoint = collector.endpoint;
-    found.push(match answer {
-        Ok(()) => Good(format!("traces: the collector at {endpoint} accepts traces")),
-        Err(error) => Bad(format!("traces: {endpoint}: {error}")),
-    });
-    let pending = async {
-        let store = open_store_to_read(settings).await.ok()?;
-        let pending = store.outbox()?.count().await.ok();
-        store.close().await;
-        pending
-    };
-    let threads = match pending.await {
-        None | Some(0) => return,
-        Some(1) => "1 thread has".to_owned(),
-        Some(pending) => format!("{pending} threads have"),
-    };
-    found.push(Odd(format!("traces: {threads} unsent traces; the next run sends them")));
-}
-
 async fn servers(settings: &Settings, found: &mut Vec<Finding>) {
     let survey = match opening::survey(settings, true).await {
         Ok(survey) => survey,
@@ -281,10 +243,15 @@ async fn servers(settings: &Settings, found: &mut Vec<Finding>) {
         let tools = output::count(agent.server.tools.len() as u64, "tool");
         found.push(Good(format!("server {server}: {tools}, agent {}", agent.name)));
         found.extend(agent.undeclared().map(|what| Odd(format!("server {server} {what}"))));
+        if agent.kind == "analyst" {
+            let unread = knowledge_of(&agent.server).err();
+            found.extend(unread.map(|why| Bad(format!("server {server}: {why}"))));
+        }
     }
     if let Ok(file) = ServersFile::load(&settings.servers.file, &environment) {
         bundled(&file, found).await;
         sql_roles(&file, found).await;
+        found.extend(settings.models.agents.keys().filter_map(|name| unused(name, &file)));
     }
     for warning in &survey.warnings {
         found.push(Odd(format!("server {}: {}", warning.server, warning.text)));
@@ -296,6 +263,17 @@ async fn servers(settings: &Settings, found: &mut Vec<Finding>) {
     for one in &survey.failed {
         found.push(Bad(format!("server {}: {}; see {file}", one.server, one.problem)));
     }
+}
+
+/// Reports a table of an agent's model whose server does not exist.
+fn unused(name: &str, file: &ServersFile) -> Option<Finding> {
+    let unusable = file.unusable.iter().map(|one| one.server.as_str());
+    let mut names = file.servers.iter().map(|server| server.name.as_str()).chain(unusable);
+    let hint = did_you_mean(name, names.clone());
+    let is_known = names.any(|known| known == name);
+    (!is_known).then(|| {
+        Odd(format!("models.agents.{name} has no effect: there is no server of this name{hint}"))
+    })
 }
 
 /// Finds what should be changed about the roles with which bundled SQL servers read Postgres.

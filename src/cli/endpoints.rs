@@ -6,21 +6,27 @@ use perihelion_llm::openai::{self, Abilities, Schemas, Tools};
 use perihelion_llm::{self as llm, Role};
 use perihelion_runtime::Runtime;
 use perihelion_servers::Finding::{self, Bad, Good, Odd};
-use perihelion_settings::config::{Input, ModelSettings, Protocol, Settings};
+use perihelion_settings::config::{Input, ModelSettings, Protocol, Roles, Settings};
 
 /// Tokens of a window from which on prompts fit without care.
 const AMPLE: u32 = 32_768;
 
-/// Asks every endpoint that a role of a run uses for its models, and what it does for them.
+/// Asks the endpoint of every role and agent for its models, and those of each run also what they do.
 pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
+    let models = &settings.models;
+    let of_runs = [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa];
+    let of_runs = of_runs.map(|role| (models.for_role(role.as_str()), String::new(), true));
+    let of_agent = |name| (models.for_agent(name), format!(" of models.agents.{name}"), true);
+    let of_role = |role: &&str| (models.for_role(role), format!(" of models.roles.{role}"), false);
+    let all = of_runs.into_iter().chain(models.agents.keys().map(|name| of_agent(name)));
     let mut wanted = BTreeMap::new();
-    for role in [Role::Supervisor, Role::Agent, Role::Reflector, Role::Qa] {
-        let role = settings.models.for_role(role.as_str());
+    for (role, key, is_probed) in all.chain(Roles::NAMES.iter().map(of_role)) {
         if let Some(url) = role.url.clone() {
-            wanted.entry((url, role.model.clone())).or_insert(role);
+            let endpoint = (url, role.model.clone(), role.api_key_env.clone());
+            wanted.entry(endpoint).or_insert((role, key, is_probed));
         }
     }
-    for ((url, model), role) in wanted {
+    for ((url, model, variable), (role, key, is_probed)) in wanted {
         let listed = openai::list_models(&url, &role).await;
         let shown = url.split('?').next().unwrap_or_default();
         let name = format!("model: {model} at {shown}");
@@ -32,11 +38,18 @@ pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
             Ok(None) => Odd(format!(
                 "{name}: the endpoint responds, but lists no models, so the name was not checked"
             )),
-            Err(error) => Bad(format!("model: {error}{}", without_version(&error, shown))),
+            Err(error) => Bad(format!("model{key}: {error}{}", without_version(&error, shown))),
         };
         let is_there = !finding.is_bad();
         found.push(finding);
-        if is_there {
+        // The default one need not be set.
+        let variable = variable.filter(|name| role.api_key.is_none() && name != "OPENAI_API_KEY");
+        if is_there && let Some(variable) = variable {
+            found.push(Odd(format!(
+                "model {model}: requests have no API key, because {variable} is not set; set it, or remove api_key_env"
+            )));
+        }
+        if is_there && is_probed {
             match openai::probe(&url, &role).await {
                 Ok(abilities) => found.extend(consequences(&abilities, &role)),
                 Err(error) => found.push(Bad(format!("model {model}: {error}"))),

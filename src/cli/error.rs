@@ -55,7 +55,7 @@ pub enum Error {
     Server(#[from] servers::Error),
     #[error("no user given; pass --user NAME")]
     NoUser,
-    #[error("invalid log filter: {filter}: {reason}")]
+    #[error("invalid log filter: {filter}: {reason}; correct log.filter, PERIHELION_LOG or --log")]
     Log {
         filter: String,
         #[source]
@@ -131,8 +131,8 @@ pub enum Error {
         "no pending request has this ID: {0}; it may be answered, expired or unknown. Run `perihelion approvals` to list pending requests"
     )]
     NotWaiting(String),
-    #[error(transparent)]
-    Serve(perihelion_http::Error),
+    #[error("{0} with --addr or serve.addr")]
+    Serve(#[source] perihelion_http::Error),
     #[error("cannot create an HTTP client: {}", perihelion_http::reach::cause(.0))]
     Client(reqwest::Error),
     #[error(transparent)]

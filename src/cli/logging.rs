@@ -18,8 +18,8 @@ use perihelion_runtime::{log_layer, log_place, redact_log};
 use perihelion_settings::config::{Log, LogFormat};
 use perihelion_telemetry::LogPlace;
 
-pub(super) fn start(log: &Log) -> Result<()> {
-    output::set_json_lines(log.format == LogFormat::Json);
+/// Reads the filter of the settings.
+pub(super) fn filter(log: &Log) -> Result<EnvFilter> {
     let refused = |reason| Error::Log { filter: log.filter.clone(), reason };
     let filter = EnvFilter::try_new(&log.filter).map_err(|error| refused(error.into()))?;
     let directive = |text: &str| text.parse::<Directive>().map_err(|error| refused(error.into()));
@@ -29,6 +29,12 @@ pub(super) fn start(log: &Log) -> Result<()> {
     if !log.filter.contains("rmcp") {
         filter = filter.add_directive(directive("rmcp=off")?);
     }
+    Ok(filter)
+}
+
+pub(super) fn start(log: &Log) -> Result<()> {
+    output::set_json_lines(log.format == LogFormat::Json);
+    let filter = filter(log)?;
     let started = match log.format {
         LogFormat::Text => tracing_subscriber::fmt()
             .with_env_filter(filter)

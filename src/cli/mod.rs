@@ -36,6 +36,7 @@ mod output;
 mod parts;
 mod progress;
 mod questions;
+mod reached;
 mod replay;
 mod resume;
 mod run;

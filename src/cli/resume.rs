@@ -3,10 +3,10 @@
 use clap::ValueEnum;
 use serde_json::Value;
 
-use super::execute;
 use super::files::json_or_text;
 use super::show::{Printed, Show};
 use super::{Error, Exit, Globals, Result, opening};
+use super::{approvals, execute};
 use perihelion_engine::ids::{InterruptId, ThreadId};
 use perihelion_runtime::{Answer, Job, Threads};
 use perihelion_settings::config::Settings;
@@ -33,7 +33,7 @@ pub struct Args {
     #[arg(long, value_name = "TEXT", group = "given")]
     message: Option<String>,
     /// Question to answer. Required if several are open
-    #[arg(long, value_name = "ID", requires = "given")]
+    #[arg(long, value_name = "ID", requires = "given", value_parser = approvals::id)]
     interrupt: Option<InterruptId>,
     /// Answer any question with JSON or plain text
     #[arg(long, value_name = "TEXT", group = "given")]

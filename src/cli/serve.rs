@@ -16,7 +16,7 @@ use super::{
 use crate::demo;
 use perihelion_agents::kinds;
 use perihelion_api::{self as api, deliver::Deliveries};
-use perihelion_runtime::{Graphs, Runtime, is_anybody_known};
+use perihelion_runtime::{DEMO_TENANT, Graphs, Runtime, is_anybody_known};
 use perihelion_service::Service;
 use perihelion_settings::config::{Overrides, Settings};
 
@@ -90,6 +90,11 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     if !args.quiet {
         let place = runtime.store().describe();
         output::note(&format!("serving {place} at http://{}", server.addr()));
+        if args.demo {
+            output::note(&format!(
+                "the demo has its own tenant: pass --tenant {DEMO_TENANT} to `perihelion keys` and `perihelion users`"
+            ));
+        }
     }
     let served = until_stopped(server, &runtime, signals.stop_token());
     signals.unless_aborted(served).await??;

@@ -105,6 +105,10 @@ async fn a_file_that_cannot_be_used_is_an_error_that_names_it() {
     assert_eq!(error["type"], "ConfigurationError", "{report:#}");
     let message = error["message"].as_str().unwrap();
     assert!(message.contains("shop.yaml") && message.contains("metricks"), "{message}");
+    let doctor = shop.perihelion(&["doctor"]).await;
+    let printed = String::from_utf8_lossy(&doctor.stdout).into_owned();
+    assert!(printed.contains("correct the knowledge file shop.yaml"), "{printed}");
+    assert_eq!(doctor.status.code(), Some(1), "{printed}");
 }
 
 /// S4.10: the trace shows the panels of an analyst's turn.

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 
+use serde_json::Value;
+
 use super::Home;
 use super::endpoint::{Endpoint, willing};
 
@@ -80,4 +82,35 @@ async fn reindexing_embeds_documents_without_vectors_and_reports_progress() {
     assert_eq!(output_text, format!("embedded {pieces} texts; searches now use this model\n"));
     let (_, seen) = on_a_terminal(&home, "documents reindex").await;
     assert_eq!(seen.trim(), "embedded 0 texts; searches now use this model");
+}
+
+/// An unchanged document without vectors is not taken for a complete one.
+#[tokio::test(flavor = "multi_thread")]
+async fn adding_an_unchanged_document_embeds_missing_texts_or_reports_the_reason() {
+    let works = Arc::new(AtomicBool::new(false));
+    let answers = Arc::clone(&works);
+    let on_embeddings = move |_: usize| answers.load(Ordering::SeqCst);
+    let endpoint = Endpoint::start(Arc::new(on_embeddings), Arc::new(willing)).await;
+    let home = Home::new(Some(endpoint.url.clone()));
+    write_long(&home);
+    let add = ["documents", "add", "long.md", "--json"];
+    for unchanged in [false, true] {
+        let added = &home.json(&add).await["documents"][0];
+        assert_eq!(added["unchanged"], unchanged, "{added}");
+        assert!(added["by_words_only"].is_string(), "{added}");
+    }
+    works.store(true, Ordering::SeqCst);
+    let output = home.command(&add[..3]).output().await.unwrap();
+    let printed = String::from_utf8_lossy(&output.stdout);
+    assert!(printed.contains("unchanged") && printed.contains("missing texts)"), "{printed}");
+    let asked = endpoint.asked.lock().unwrap().embeddings.len();
+    let added = &home.json(&add).await["documents"][0];
+    assert_eq!((&added["embedded"], &added["by_words_only"]), (&0.into(), &Value::Null), "{added}");
+    assert_eq!(
+        endpoint.asked.lock().unwrap().embeddings.len(),
+        asked,
+        "the same bytes cost a call"
+    );
+    let found = home.json(&["documents", "search", "thing", "--json"]).await;
+    assert_eq!(found["by_words_only"], Value::Null, "{found}");
 }

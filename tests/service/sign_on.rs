@@ -153,6 +153,9 @@ async fn a_user_of_a_provider_has_the_scopes_of_their_roles_and_no_other_user_s_
         [("PERIHELION_SERVE_OIDC", settings.as_str()), ("PERIHELION_SERVE_REGISTRATION", "true")];
     let served = served.again_with(&more).await;
     assert_eq!(served.get("/threads/x").await.0, 401, "everybody proves who they are");
+    let checked = served.command(&["doctor"]).output().await.unwrap().stdout;
+    let checked = String::from_utf8(checked).unwrap();
+    assert!(checked.contains("✓ serve.oidc: the issuer publishes its keys"), "{checked}");
     let (_, ways) = served.get("/v1/auth/ways").await;
     assert_eq!(ways, json!({ "password": true, "registration": true, "single_sign_on": "Acme" }));
 

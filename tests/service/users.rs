@@ -286,6 +286,12 @@ async fn keys_of_a_disabled_user_are_refused(served: Served) {
     served.program(&["users", "disable", "bob"]).await;
     assert_eq!(sent_as(&served, &laptop, "GET", "/info", None).await.0, 401);
     assert_eq!(sent_as(&served, &bob, "GET", "/info", None).await.0, 401);
+    let (_, listed) = sent_as(&served, &boss, "GET", "/v1/keys", None).await;
+    let disabled = |name: &str| {
+        let mut keys = listed["keys"].as_array().unwrap().iter();
+        keys.find(|key| key["name"] == name).unwrap()["user_disabled"].clone()
+    };
+    assert_eq!([disabled("laptop"), disabled("boss")], [true, false]);
     // All of it at once: what waited has ended, and the audit has it.
     let (_, ended) = sent_as(&served, &boss, "GET", &run, None).await;
     assert_eq!(ended["status"], "interrupted", "{ended}");

@@ -15,6 +15,7 @@ mod web;
 
 use std::sync::Arc;
 
+pub use analyst::knowledge_of;
 pub use perihelion_star::pipeline;
 use perihelion_star::{Kinds, ToolLoop};
 

@@ -34,6 +34,7 @@ use axum::middleware::{Next, from_fn};
 use perihelion_http::Guard;
 
 use self::auth::Gate;
+pub use self::auth::check_issuers;
 use self::hidden::ModelAddresses;
 use perihelion_runtime::Metrics;
 use perihelion_service::Service;

@@ -4,9 +4,11 @@ use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use parking_lot::Mutex;
-use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, embed_each};
+use perihelion_database::Row;
+use perihelion_recall::{ContentHash, EmbeddingError, EmbeddingModel, content_hash, embed_each};
 use tokio::sync::Notify;
 
+use crate::library::KIND;
 use crate::{Library, Result};
 
 /// A text that a model is asked for a tenant.
@@ -78,6 +80,27 @@ impl Library {
         let vectors = embed_each(model, &texts).await.map_err(perihelion_recall::Error::from)?;
         self.keep_vectors(model.model(), &missing, vectors).await?;
         Ok(missing.len())
+    }
+
+    /// Returns the texts of a stored document that have no vector by a model, such as after a failed request.
+    ///
+    /// If searches use another model, there are none: [`Library::reindex`] embeds all documents before they use this one.
+    pub async fn unembedded(
+        &self,
+        document: &str,
+        model: &str,
+    ) -> Result<Vec<(ContentHash, String)>> {
+        let read = self.query(
+            "SELECT DISTINCT i.meaning FROM recall_item i JOIN recall_space s ON s.id = i.space
+             WHERE s.tenant = $1 AND s.owner = $2 AND s.kind = $3 AND i.parent = $4 AND i.meaning <> ''
+                AND NOT EXISTS (SELECT 1 FROM recall_model m
+                    WHERE m.tenant = $1 AND m.model <> $5 AND m.is_active)
+                AND NOT EXISTS (SELECT 1 FROM recall_vector v
+                    WHERE v.tenant = $1 AND v.model = $5 AND v.hash = i.hash)",
+        );
+        let rows = self.database().fetch_all(&read.binds((KIND, document, model))).await?;
+        let text = |row: &Row| row.get(0).map(|text: String| (content_hash(&text), text));
+        Ok(rows.iter().map(text).collect::<Result<_, _>>()?)
     }
 
     /// Returns the texts that have no vector by a model yet.

@@ -7,7 +7,7 @@ pub enum Error {
     Parse { path: String, source: perihelion_parse::Error },
     #[error("cannot read {path}: {source}")]
     File { path: String, source: std::io::Error },
-    #[error("no such document: {0}; `list` shows all documents")]
+    #[error("no such document: {0}; list the documents to find its ID")]
     Unknown(String),
     #[error("{given} matches several documents: {candidates}; pass the whole ID")]
     Ambiguous { given: String, candidates: String },

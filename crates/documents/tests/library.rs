@@ -15,7 +15,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 
 use async_trait::async_trait;
 use chrono::TimeDelta;
-use perihelion_documents::{Error, Filters, Query, Reranker, Scope};
+use perihelion_documents::{EmbeddingModel as _, Error, Filters, Query, Reranker, Scope};
 use support::{Adds as _, Endpoint, input, kinds, scope};
 
 const LEASE: &str = "# Lease\n\nThis lease is made between Ann Archer and the Brook Company.\n\n\
@@ -227,6 +227,16 @@ async fn a_failing_embedding_model_leaves_a_document_that_is_found_by_words() {
         assert!(added.by_words_only.is_some());
         let found = library.retrieve(&Query::new("rent"), Some(&endpoint), None).await.unwrap();
         assert!(!found.by_meaning && found.passages[0].source.quote.contains("rent"));
+        let endpoint = Endpoint::default();
+        let id = &added.document.id;
+        let missing = library.unembedded(id, endpoint.model()).await.unwrap();
+        assert!(!missing.is_empty());
+        library.embed_batch(&endpoint, &missing).await.unwrap();
+        for model in [endpoint.model(), "another, which searches do not use"] {
+            assert!(library.unembedded(id, model).await.unwrap().is_empty(), "{model}");
+        }
+        let found = library.retrieve(&Query::new("rent"), Some(&endpoint), None).await.unwrap();
+        assert!(found.by_meaning);
         kind.end().await;
     }
 }

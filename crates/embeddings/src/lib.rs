@@ -33,7 +33,7 @@ struct Failed {
 
 impl Failed {
     fn lost(error: reqwest::Error) -> Self {
-        let reason = error.without_url().to_string();
+        let reason = cause(&error.without_url());
         Self { reason, is_transient: true, is_of_text: false, retry_after: None }
     }
 }

@@ -78,13 +78,17 @@ impl Guard {
         let named = host.as_deref().unwrap_or_default();
         let known = |hosts: &Vec<String>| hosts.iter().any(|one| one.eq_ignore_ascii_case(named));
         if !is_loopback_host(named) && self.hosts.as_ref().is_some_and(|hosts| !known(hosts)) {
-            return Err("this server does not answer to this host name");
+            return Err(
+                "this server does not answer to this host name; use localhost, or add the name to serve.hosts of `perihelion serve`",
+            );
         }
         match headers.get(header::ORIGIN) {
             Some(origin) => {
                 let origin = origin.to_str().unwrap_or_default();
                 if !self.allows(origin) && !is_same(origin, headers) {
-                    return Err("pages of this origin may not use this server");
+                    return Err(
+                        "pages of this origin may not use this server; add the origin to serve.origins of `perihelion serve`",
+                    );
                 }
             }
             // A link that is followed shows a page; everything else that another site causes is refused.

@@ -62,7 +62,7 @@ struct Taken {
 /// Why a server could not be opened.
 #[derive(Debug, thiserror::Error)]
 pub enum Error {
-    #[error("cannot listen on {addr}: {source}; another address may be free")]
+    #[error("cannot listen on {addr}: {source}; choose another address or port")]
     Listen { addr: SocketAddr, source: std::io::Error },
 }
 

@@ -8,7 +8,7 @@ use crate::nodes::{self, WorkUpdate};
 use crate::{DocumentThreads, Error, Work};
 use perihelion_documents::{Prepared, Step};
 use perihelion_engine::checkpoint;
-use perihelion_engine::graph::{BuildError, Context, Graph, GraphBuilder, node_fn};
+use perihelion_engine::graph::{BuildError, Context, EngineError, Graph, GraphBuilder, node_fn};
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{self, INPUT, RunOptions, RunOutcome, RunResult, Runner};
 
@@ -62,11 +62,16 @@ pub(super) async fn run(
     Ok(runner.start(thread, input, options).await?)
 }
 
+/// The reason for unfinished work after a signal.
+pub(super) const STOPPED: &str = "stopped; the same command continues";
+
 pub(super) fn failure(outcome: &RunOutcome<Work>) -> Option<String> {
     match &outcome.result {
         RunResult::Done => None,
+        // Without the name of the node, which is internal.
+        RunResult::Failed(EngineError::Node { message, .. }) => Some(message.clone()),
         RunResult::Failed(error) => Some(error.to_string()),
-        RunResult::Cancelled => Some("stopped; the same command continues".to_owned()),
+        RunResult::Cancelled => Some(STOPPED.to_owned()),
         other => Some(format!("{other:?}")),
     }
 }

@@ -140,7 +140,7 @@ pub(super) async fn embed(parts: Arc<Parts>, ctx: Context<Work>) -> Answer {
             .await?;
         match outcome {
             Outcome::Value(value) => embedded += value["texts"].as_u64().unwrap_or(0),
-            // It is found by words: a later `reindex` embeds what is missing.
+            // It is found by words: a later addition or `reindex` embeds what is missing.
             Outcome::Failed(why) => {
                 let update = WorkUpdate::new().embedded(embedded).by_words_only(Some(why));
                 return Ok(NodeOutput::update(update));

@@ -3,12 +3,12 @@
 use std::sync::Arc;
 
 use perihelion_documents::{
-    Attempt, Deleted, Document, EmbeddingModel, Library, Scope, stored_title,
+    Attempt, Deleted, Document, EmbeddingModel, Library, Scope, Step, stored_title,
 };
 use tokio::sync::OnceCell;
 use tokio_util::sync::CancellationToken;
 
-use super::adding::{Listener, Parts, Reading, failure, run};
+use super::adding::{Listener, Parts, Reading, STOPPED, failure, run};
 use super::nodes::WorkUpdate;
 use perihelion_engine::checkpoint::{self, Store};
 use perihelion_engine::clock;
@@ -96,14 +96,9 @@ impl DocumentThreads {
             && document.hash == hash
             && title.as_ref().is_none_or(|title| stored_title(title) == document.title)
         {
+            let (embedded, by_words_only) = self.embed_missing(&document.id, &listener).await?;
             let unchanged = true;
-            return Ok(AddedDocument {
-                document,
-                unchanged,
-                embedded: 0,
-                by_words_only: None,
-                thread,
-            });
+            return Ok(AddedDocument { document, unchanged, embedded, by_words_only, thread });
         }
         // Before there is a thread, so that what is left of it is found by the document.
         self.library.begin(&collection, &name, &hash, clock::now()).await?;
@@ -131,6 +126,29 @@ impl DocumentThreads {
             by_words_only: outcome.state.by_words_only.clone(),
             thread,
         })
+    }
+
+    /// Embeds the texts of a stored document that have no vector. Returns how many, and why only keyword search finds the
+    /// rest. Each request's vectors are stored before the next one, so an interrupted call needs no thread.
+    async fn embed_missing(
+        &self,
+        document: &str,
+        listener: &Listener,
+    ) -> Result<(u64, Option<String>), Error> {
+        let Some(model) = &self.embeddings else { return Ok((0, None)) };
+        let missing = self.library.unembedded(document, model.model()).await?;
+        let mut done = 0;
+        for batch in missing.chunks(model.batch().max(1)) {
+            if self.stop.is_cancelled() {
+                return Ok((done, Some(STOPPED.to_owned())));
+            }
+            listener(Step::Embed { done: done as usize, of: missing.len() });
+            match self.library.embed_batch(&**model, batch).await {
+                Ok(count) => done += count as u64,
+                Err(error) => return Ok((done, Some(error.to_string()))),
+            }
+        }
+        Ok((done, None))
     }
 
     /// Adds a document whose bytes only this process has; the same bytes under the same name continue interrupted work.

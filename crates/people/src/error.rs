@@ -21,7 +21,9 @@ pub enum Error {
     Taken(String),
     #[error("{0}")]
     Unfit(String),
-    #[error("there is no {what} of this name: {name}")]
+    #[error(
+        "there is no {what} of this name: {name}; run `perihelion {what}s list` to list {what}s"
+    )]
     Unknown { what: &'static str, name: String },
     #[error("cannot use the issuer's keys: {0}")]
     Jwks(#[source] perihelion_database::Cause),

@@ -71,6 +71,11 @@ impl JwtVerifier {
         Ok(Self { rules, algorithms, keys })
     }
 
+    /// Returns whether the document has a key of a supported kind.
+    pub fn has_keys(&self) -> bool {
+        !self.keys.keys.is_empty()
+    }
+
     /// Returns whether a token names a key that is missing in the document: the issuer may have published a new one.
     pub fn names_unknown_key(&self, token: &str) -> bool {
         if token.len() > LONGEST {

@@ -44,7 +44,6 @@ pub struct ApiKey {
     pub expires_at: Option<DateTime<Utc>>,
     pub revoked_at: Option<DateTime<Utc>>,
     /// Whether the user is disabled, so that the key is rejected.
-    #[serde(skip)]
     pub user_disabled: bool,
 }
 
@@ -97,7 +96,18 @@ impl People {
     /// Lists the keys of a tenant, newest first, the revoked ones too.
     pub async fn keys(&self, tenant: &str) -> Result<Vec<ApiKey>> {
         let all = query(keys!("k.tenant = $1 ORDER BY k.created_at DESC, k.id DESC")).bind(tenant);
-        self.of(tenant).fetch_all(&all).await?.iter().map(read).collect()
+        let names = "SELECT name FROM person WHERE tenant = $1 AND disabled_at IS NOT NULL";
+        let disabled = self.of(tenant).fetch_all(&query(names).bind(tenant)).await?;
+        let disabled: Vec<String> =
+            disabled.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
+        let mut keys: Vec<ApiKey> =
+            self.of(tenant).fetch_all(&all).await?.iter().map(read).collect::<Result<_>>()?;
+        for key in &mut keys {
+            // In any letter case, as each request is checked.
+            let user = key.user.as_deref().map(normal_name);
+            key.user_disabled = user.is_some_and(|user| disabled.contains(&user));
+        }
+        Ok(keys)
     }
 
     /// Finds who a key belongs to.

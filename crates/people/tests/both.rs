@@ -145,6 +145,9 @@ async fn a_user_is_the_same_in_any_letter_case() {
             assert!(people.still(token.clone(), now()).await.is_ok());
             assert_eq!(disable(&people, typed).await.unwrap(), stored);
             assert!(people.by_key(secret.expose(), now()).await.is_err(), "{typed}");
+            let listed = people.keys("acme").await.unwrap();
+            let key = listed.iter().find(|key| key.name == stored).unwrap();
+            assert!(key.user_disabled, "{typed}");
             assert!(people.still(token, now()).await.is_err(), "{typed}");
             let noted = people.audit("acme", &AuditQuery::default()).await.unwrap();
             assert_eq!((&*noted[0].action, &*noted[0].subject), ("user.disabled", stored));

@@ -72,8 +72,15 @@ impl Accounts {
     }
 
     /// Returns the user's name that a person means: that of a user here in any letter case, or another issuer's as typed.
+    ///
+    /// # Errors
+    /// [`Error::People`] for a disabled user, whose keys are rejected.
     pub async fn user_meant(&self, typed: &str) -> Result<String, Error> {
         let name = normal_name(typed);
+        if self.people.is_disabled(&self.tenant, &name).await? {
+            let why = "the user is disabled, so the key would be rejected; name another user";
+            return Err(perihelion_people::Error::Unfit(format!("{why}: {name}")).into());
+        }
         let is_here = self.users().await?.iter().any(|user| user.name == name);
         Ok(if is_here { name } else { typed.trim().to_owned() })
     }

@@ -306,18 +306,22 @@ impl Runtime {
     }
 }
 
+/// Reads the prompt templates of the kinds, or those of the settings' directory in their place.
+pub fn read_prompts(settings: &Settings, kinds: &Kinds) -> Result<Prompts, Error> {
+    let templates = kinds.iter().flat_map(|kind| kind.card().templates.iter().copied());
+    Ok(Prompts::with(settings.prompts.dir.as_deref(), templates.collect::<Vec<_>>())?)
+}
+
 pub(super) fn star_options(
     settings: &Settings,
     kinds: &Kinds,
     store: &Arc<dyn Store>,
 ) -> Result<StarOptions, Error> {
-    let templates = kinds.iter().flat_map(|kind| kind.card().templates.iter().copied());
-    let prompts = Prompts::with(settings.prompts.dir.as_deref(), templates.collect::<Vec<_>>())?;
     let shapes = |role: Role| Shapes::new(role, settings.models.for_role(role.as_str()).protocol);
     let lease = Duration::from_secs_f64(settings.store.lease_sec);
     let style = settings.prompts.style.as_deref().map(str::trim);
     Ok(StarOptions {
-        prompts: Arc::new(prompts),
+        prompts: Arc::new(read_prompts(settings, kinds)?),
         prices: settings.models.price_list(),
         limits: star_limits(settings),
         home: Home { store: Arc::clone(store), lease },

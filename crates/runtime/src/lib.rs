@@ -40,7 +40,7 @@ pub use accounts::{Accounts, database_exists, is_anybody_known, to_read};
 pub use agents::{AgentInfo, Agents, Review, ServerProblem, Survey, review};
 pub use answer::Answer;
 pub use answer_error::AnswerError;
-pub use assemble::{Companions, DEMO_TENANT, Runtime};
+pub use assemble::{Companions, DEMO_TENANT, Runtime, read_prompts};
 pub use audit::{Audit, approval_request};
 pub use builder::{Builder, Stage, keyring, open_store, open_store_to_read};
 pub use conversation_words::conversation_words;

@@ -8,6 +8,7 @@ use std::collections::HashMap;
 use opentelemetry::trace::{Event, Link, SpanContext, SpanKind, TraceFlags, TraceState};
 use opentelemetry::{InstrumentationScope, KeyValue};
 use opentelemetry_proto::tonic::collector::trace::v1::ExportTraceServiceRequest;
+use opentelemetry_proto::tonic::resource::v1::Resource as WireResource;
 use opentelemetry_proto::tonic::trace::v1::{ResourceSpans, ScopeSpans, Span as WireSpan};
 use opentelemetry_proto::transform::common::tonic::ResourceAttributesWithSchema;
 use opentelemetry_sdk::Resource;
@@ -136,17 +137,19 @@ fn wire_spans(spans: &[Span], content: bool) -> Vec<WireSpan> {
     as_sent(spans).iter().map(wired).collect()
 }
 
+/// Names the sender of a request.
+pub(super) fn sender() -> WireResource {
+    let attributes = ResourceAttributesWithSchema::from(&resource()).attributes.0;
+    WireResource { attributes, ..Default::default() }
+}
+
 fn request(spans: Vec<WireSpan>) -> ExportTraceServiceRequest {
     let scope = scope();
-    let resource = opentelemetry_proto::tonic::resource::v1::Resource {
-        attributes: ResourceAttributesWithSchema::from(&resource()).attributes.0,
-        ..Default::default()
-    };
     let scope_spans =
         vec![ScopeSpans { scope: Some((&scope, None).into()), spans, schema_url: String::new() }];
     ExportTraceServiceRequest {
         resource_spans: vec![ResourceSpans {
-            resource: Some(resource),
+            resource: Some(sender()),
             scope_spans,
             schema_url: String::new(),
         }],

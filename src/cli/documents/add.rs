@@ -102,8 +102,13 @@ pub(super) fn line(added: &AddedDocument) -> String {
     let what = if added.unchanged { "unchanged" } else { "added" };
     let warnings: String =
         document.warnings.iter().map(|warning| format!("\n  warning: {warning}")).collect();
+    let embedded = if added.unchanged && added.embedded > 0 {
+        format!(", embedded {}", output::count(added.embedded, "missing text"))
+    } else {
+        String::new()
+    };
     format!(
-        "{what}  {}  {} ({}, {}, version {}){warnings}",
+        "{what}  {}  {} ({}, {}, version {}{embedded}){warnings}",
         document.id,
         document.title,
         document.format,

@@ -73,6 +73,7 @@ impl Following<'_> {
         bar.end();
         match added {
             Ok(added) if added.unchanged => {
+                warn(&added);
                 self.tell_if_json(with_event("unchanged", as_json(&added)))
             }
             Ok(added) => {

@@ -89,6 +89,8 @@ pub(super) async fn cancel(context: &Context<'_>, args: &CancelArgs) -> Result<(
     let thread = context.find(args.thread.as_deref()).await?;
     let name = args.thread.clone().unwrap_or_else(|| thread.to_string());
     let wait = Duration::from_secs_f64(args.wait);
+    // An error of the service would not name the thread as the caller did.
+    context.threads.info(thread).await?;
     let stopped = service::stop(context.settings, context.threads, thread, wait)
         .await
         .map_err(Error::Service)?;

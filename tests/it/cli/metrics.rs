@@ -36,7 +36,7 @@ impl Served {
         Self { child, output, url }
     }
 
-    async fn until(&mut self, words: &str) {
+    pub(super) async fn until(&mut self, words: &str) {
         while !self.output.next_line().await.unwrap().unwrap().contains(words) {}
     }
 
@@ -46,6 +46,12 @@ impl Served {
 
     async fn get(&self, path: &str) -> String {
         reqwest::get(format!("{}{path}", self.url)).await.unwrap().text().await.unwrap()
+    }
+
+    pub(super) async fn get_with_key(&self, path: &str, key: &str) -> (u16, String) {
+        let url = format!("{}{path}", self.url);
+        let answer = reqwest::Client::new().get(url).header("x-api-key", key).send().await.unwrap();
+        (answer.status().as_u16(), answer.text().await.unwrap())
     }
 
     pub(super) async fn stop(mut self) {

@@ -5,6 +5,7 @@ mod config;
 mod crashes;
 mod demo_pages;
 mod deployed;
+mod doctor;
 mod elicitation;
 mod encryption;
 mod first_hour;

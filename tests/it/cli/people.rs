@@ -3,6 +3,7 @@
 use perihelion::llm::Role;
 use perihelion::llm::scripted::{Reply, Rule, Script};
 
+use super::metrics::Served;
 use super::world::{SERVERS, World, answering, approved, select};
 
 /// S3.04
@@ -40,6 +41,7 @@ async fn a_key_is_printed_once_and_listed_without_its_secret() {
 #[tokio::test]
 async fn the_password_of_a_user_is_read_from_standard_input() {
     let world = World::new(Script::new()).await;
+    world.run(&["keys", "create", "early", "--user", "Ada"]).await.code(0);
     world.run(&["users", "add", "ada"]).await.code(2).says("standard input");
     let add = ["users", "add", "ada"];
     world.run_with_input(&add, "too short\n").await.code(2).says("at least 10");
@@ -58,6 +60,30 @@ async fn the_password_of_a_user_is_read_from_standard_input() {
     let listed = world.run(&["keys", "list"]).await.code(0);
     let line = |name: &str| listed.stdout.lines().find(|line| line.starts_with(name)).unwrap();
     assert!(line("laptop").contains("user disabled") && line("other").contains("active"));
+    assert!(line("early").contains("user disabled"), "a name in other letter case: {listed:?}");
+    let listed = world.run(&["keys", "list", "--json"]).await.code(0).json();
+    let disabled = |name: &str| {
+        listed.as_array().unwrap().iter().find(|key| key["name"] == name).unwrap()["user_disabled"]
+            .clone()
+    };
+    assert_eq!(["laptop", "early", "other"].map(disabled), [true, true, false]);
+    let create = ["keys", "create", "late", "--user", "ADA"];
+    world.run(&create).await.code(2).says("the user is disabled").says("ada");
+}
+
+/// A key of another tenant is accepted, but sees nothing of the demo.
+#[tokio::test]
+async fn serving_the_demo_names_the_tenant_whose_keys_see_its_data() {
+    let world = World::new(Script::new()).await;
+    let mut served = Served::start(&world, &["serve", "--demo", "--addr", "127.0.0.1:0"]).await;
+    served.until("--tenant demo").await;
+    for (tenant, sees) in [("demo", true), ("default", false)] {
+        let create = ["keys", "create", "reports", "--tenant", tenant];
+        let key = world.run(&create).await.code(0).stdout.trim().to_owned();
+        let (code, teams) = served.get_with_key("/v1/teams", &key).await;
+        assert_eq!((code, teams.contains("time_desk")), (200, sees), "{tenant}: {teams}");
+    }
+    served.stop().await;
 }
 
 /// S3.09

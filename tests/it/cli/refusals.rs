@@ -37,6 +37,7 @@ async fn unknown_threads_are_named_as_they_were_called() {
             &["threads", "state", name],
             &["threads", "fork", name, "--at", "1"],
             &["threads", "export", name],
+            &["threads", "cancel", name],
             &["threads", "delete", name, "--yes"],
             &["threads", "prune", "--keep-steps", "1", name],
         ] {
@@ -47,6 +48,27 @@ async fn unknown_threads_are_named_as_they_were_called() {
             );
         }
     }
+}
+
+#[tokio::test]
+async fn mistyped_names_and_places_lead_to_the_command_that_lists_or_sets_them() {
+    let world = World::new(Script::new()).await;
+    let taken = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+    let taken = taken.local_addr().unwrap().to_string();
+    for (args, code, words) in [
+        (&["keys", "revoke", "x"][..], 2, "run `perihelion keys list`"),
+        (&["users", "disable", "x"], 2, "run `perihelion users list`"),
+        (&["documents", "show", "nowhere"], 1, "list the documents"),
+        (&["--config", "no.toml", "threads"], 2, "`perihelion init`"),
+    ] {
+        let message = plain_refusal(world.run(args).await.code(code));
+        assert!(message.contains(words), "{message}");
+    }
+    for args in [&["approvals", "approve", "x"][..], &["resume", "--interrupt", "x", "--approve"]] {
+        world.run(args).await.code(2).says("expected the ID of a request");
+    }
+    let serve = world.run(&["serve", "--addr", &taken]).await.code(1);
+    serve.says("choose another address or port with --addr or serve.addr");
 }
 
 #[tokio::test]

@@ -4,17 +4,18 @@ use chrono::{DateTime, NaiveDate, NaiveDateTime, NaiveTime, Utc};
 use perihelion_analysis::{Freshness, Knowledge};
 use serde::Deserialize as _;
 
-use super::turn::{Doc, Newest, Turn};
-use crate::pipeline::{AgentError, ErrorKind, Stage};
+use super::turn::{Doc, Newest};
+use crate::pipeline::{AgentError, ErrorKind, ServerInfo};
 
-/// Returns the knowledge of the agent's server; empty without a file.
+/// Returns the knowledge of an analyst's server; empty without a file.
 ///
 /// # Errors
-/// [`ErrorKind::Configuration`] for a file that says something else.
-pub fn of(stage: &Stage<Turn>) -> Result<Knowledge, AgentError> {
-    let Some(knowledge) = &stage.server().agent.knowledge else { return Ok(Knowledge::default()) };
+/// [`ErrorKind::Configuration`] for a file with other keys or values.
+pub fn knowledge_of(server: &ServerInfo) -> Result<Knowledge, AgentError> {
+    let Some(knowledge) = &server.agent.knowledge else { return Ok(Knowledge::default()) };
     Knowledge::deserialize(&knowledge.content).map_err(|why| {
-        AgentError::new(ErrorKind::Configuration, format!("{}: {why}", knowledge.file))
+        let text = format!("correct the knowledge file {}: {why}", knowledge.file);
+        AgentError::new(ErrorKind::Configuration, text)
     })
 }
 

@@ -15,6 +15,7 @@ mod turn;
 use std::sync::Arc;
 
 use super::pipeline::{Kind, Pipeline};
+pub use known::knowledge_of;
 use turn::Turn;
 
 /// Most attempts at a statement in one turn.

@@ -86,6 +86,12 @@ impl Issuer {
         let document = answer(asked).await.map_err(Error::Jwks)?;
         JwtVerifier::new(self.rules.clone(), &document)
     }
+
+    /// Reads the issuer's keys, and checks that some of them can be used.
+    pub(super) async fn check(&self) -> Result<(), Error> {
+        let why = "the document has no key of a supported kind";
+        if self.fetch().await?.has_keys() { Ok(()) } else { Err(Error::Jwks(why.into())) }
+    }
 }
 
 /// Makes a client for an issuer's endpoints, which follows no redirects.
@@ -99,7 +105,14 @@ pub(super) fn client() -> reqwest::Result<reqwest::Client> {
 pub(super) async fn answer(
     request: reqwest::RequestBuilder,
 ) -> Result<String, Box<dyn std::error::Error + Send + Sync>> {
-    let mut answer = request.send().await.and_then(reqwest::Response::error_for_status)?;
+    let answer = request.send().await.and_then(reqwest::Response::error_for_status);
+    let mut answer = answer.map_err(|mut error| {
+        // It can be secret.
+        if let Some(url) = error.url_mut() {
+            url.set_query(None);
+        }
+        error
+    })?;
     let (document, is_cut) = bounded(&mut answer, BYTES).await?;
     if is_cut {
         return Err(format!("the document has more than {BYTES} bytes").into());

@@ -21,6 +21,7 @@ use axum::response::{IntoResponse as _, Response};
 pub(super) use gate::Gate;
 pub(crate) use hosted::without_forged_users;
 pub(crate) use limits::{Place, Places};
+pub use oidc::check_issuers;
 pub(crate) use watch::Ends;
 
 use crate::http::routing::{Routes, delete, get, post};

@@ -15,6 +15,7 @@ use url::Url;
 use url::form_urlencoded::{Serializer, byte_serialize};
 
 use super::issuer::{self, Issuer};
+use perihelion_engine::checkpoint::Cause;
 use perihelion_engine::clock;
 use perihelion_settings::config::{self, Permission};
 
@@ -94,6 +95,20 @@ impl Failure {
     }
 }
 
+/// Reads the configuration and keys of each issuer of the settings, as a login or a token would; each read ends within
+/// five seconds. Returns the tables of the issuers with the outcomes.
+pub async fn check_issuers(settings: &config::Serve) -> Vec<(&'static str, Result<(), Cause>)> {
+    let mut checks = Vec::new();
+    if let Some(oidc) = &settings.oidc {
+        checks.push(("serve.oidc", Provider::new(oidc.clone(), "").check().await));
+    }
+    if let Some(jwt) = &settings.jwt {
+        let read = Issuer::new(jwt.clone(), "").check().await;
+        checks.push(("serve.jwt", read.map_err(Into::into)));
+    }
+    checks
+}
+
 fn failed(error: impl Into<Box<dyn std::error::Error + Send + Sync>>) -> Failure {
     Failure::Provider(error.into())
 }
@@ -137,9 +152,12 @@ impl Provider {
         let address = format!("{}/.well-known/openid-configuration", wanted.trim_end_matches('/'));
         let asked = issuer::client().map_err(failed)?.get(address);
         let text = issuer::answer(asked).await.map_err(failed)?;
-        let configuration: Configuration = serde_json::from_str(&text).map_err(failed)?;
+        let read = serde_json::from_str(&text);
+        let configuration: Configuration =
+            read.map_err(|error| failed(format!("the configuration is unusable: {error}")))?;
         if configuration.issuer != wanted {
-            return Err(failed(format!("it is another issuer: {}", configuration.issuer)));
+            let other = configuration.issuer;
+            return Err(failed(format!("the configuration names another issuer: {other}")));
         }
         let keys = config::Jwt {
             issuer: configuration.issuer.clone(),
@@ -152,6 +170,14 @@ impl Provider {
         let found = Arc::new(Found { configuration, issuer: Issuer::new(keys, &self.tenant) });
         *self.found.lock() = Some((Arc::clone(&found), clock::monotonic()));
         Ok(found)
+    }
+
+    async fn check(&self) -> Result<(), Cause> {
+        match self.found().await {
+            Ok(found) => Ok(found.issuer.check().await?),
+            Err(Failure::Provider(error)) => Err(error),
+            Err(other) => Err(other.word().into()),
+        }
     }
 
     pub(super) async fn address(&self, attempt: &LoginAttempt) -> Result<Url, Failure> {

@@ -52,8 +52,8 @@ async fn register(
     Body(given): Body<Given>,
 ) -> ResponseResult {
     if !gate.can_register() {
-        let why = "registration is disabled, as it always is beside another issuer of users; ask the operator to create a \
-                   user with `perihelion users add`";
+        let why = "registration is disabled (it needs serve.registration, and no [serve.jwt] or Auth handler); ask the operator to \
+                   add a user with `perihelion users add NAME`";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
     let own = gate.service.tenant();

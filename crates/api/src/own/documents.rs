@@ -191,6 +191,7 @@ pub(super) async fn add(
     Ok(Json(json!({
         "document": added.document,
         "unchanged": added.unchanged,
+        "embedded": added.embedded,
         "by_words_only": added.by_words_only,
         "thread_id": added.thread,
     })))

@@ -50,7 +50,8 @@ impl Search {
     fn read(self, service: &Service) -> Result<RunSearch, Refusal> {
         let statuses = self.status.as_deref().unwrap_or_default().split(',').map(str::trim);
         let status = |word| {
-            let unknown = || Refusal::invalid(format!("unknown status of a run: {word}"));
+            let known = "expected pending, running, success, error, timeout or interrupted";
+            let unknown = || Refusal::invalid(format!("status: {known}: {word}"));
             RunStatus::from_name(word).ok_or_else(unknown)
         };
         let named = |text: Option<String>| text.filter(|text| !text.trim().is_empty());

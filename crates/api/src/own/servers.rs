@@ -74,7 +74,9 @@ pub(super) async fn call(
     let server = found.as_ref().map(|agent| &agent.server);
     let definition = server.and_then(|server| server.tools.iter().find(|one| one.name == tool));
     let (Some(server), Some(definition)) = (server, definition) else {
-        return Err(Refusal::missing(format!("unknown tool of an agent: {name}, {tool}")));
+        return Err(Refusal::missing(format!(
+            "no agent {name} has a tool {tool}; GET /v1/agents lists agents and tools"
+        )));
     };
     let policy = definition.call_policy();
     let is_free = policy.read_only && !policy.needs_approval;

@@ -91,7 +91,7 @@ impl ServersFile {
         let written = expand::expand(from, env, &mut Secrets::default())
             .map_err(|reason| Error::value(path, "import", reason))?;
         let source = path.parent().unwrap_or(Path::new("")).join(written);
-        let text = strict::read(&source)?;
+        let text = strict::read(&source).map_err(|error| Error::value(path, "import", error))?;
         let format = foreign::detect(&source, &text).ok_or_else(|| {
             let reason = format!("there are no MCP servers in a form that is known here: {from}");
             Error::value(path, "import", reason)

@@ -67,7 +67,7 @@ pub(super) fn http(
 /// Checks that the address is one of HTTP, and notes the parts of it that may be secret.
 fn check_url(place: &EntryLocation<'_>, url: &str, secrets: &mut Secrets) -> Result<()> {
     let Ok(parsed) = reqwest::Url::parse(url) else {
-        return Err(place.error("url", "not a URL"));
+        return Err(place.error("url", "not a URL; write it as in https://tools.example/mcp"));
     };
     if !matches!(parsed.scheme(), "http" | "https") {
         let message = format!("expected http or https, found: {}", parsed.scheme());

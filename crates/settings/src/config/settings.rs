@@ -117,7 +117,10 @@ impl Settings {
         env: &dyn Fn(&str) -> Option<String>,
     ) -> Result<Self, Error> {
         let parsed = match file {
-            Some(path) => strict::load(path)?,
+            Some(path) => {
+                let unread = |source| Error::Settings { path: path.to_owned(), source };
+                strict::parse(path, &std::fs::read_to_string(path).map_err(unread)?)?
+            }
             None => File::default(),
         };
         let options = overrides.into_options();

@@ -8,6 +8,11 @@ use serde::de::DeserializeOwned;
 pub enum Error {
     #[error("cannot read {}: {source}", path.display())]
     Read { path: PathBuf, source: std::io::Error },
+    #[error(
+        "cannot read {}: {source}; create the settings file with `perihelion init`, or pass another one with --config",
+        path.display()
+    )]
+    Settings { path: PathBuf, source: std::io::Error },
     #[error("cannot write {}: {source}", path.display())]
     Write { path: PathBuf, source: std::io::Error },
     /// The text breaks TOML or the schema; `hint` names the nearest valid key for an unknown one.
@@ -52,7 +57,7 @@ pub enum Invalid {
     Credentials(&'static str),
     #[error("must be an http:// or https:// address, such as {0}")]
     NotHttp(&'static str),
-    #[error("the keys must be read over https://, not from: {0}")]
+    #[error("must be an https:// address, or http:// on this machine: {0}")]
     NotHttps(String),
     #[error("{source}: {found}")]
     Url { source: url::ParseError, found: String },
@@ -124,10 +129,21 @@ pub fn read(path: &Path) -> Result<String, Error> {
 pub fn parse<T: DeserializeOwned>(path: &Path, text: &str) -> Result<T, Error> {
     toml_edit::de::from_str(text).map_err(|error| {
         let (line, column) = error.span().map_or((1, 1), |span| position(text, span.start));
-        let message = error.message().to_owned();
+        let message = plain(error.message());
         let hint = nearest_hint(&message);
         Error::Parse { path: path.to_owned(), line, column, message, hint }
     })
+}
+
+/// Replaces the names of Rust's types in a message of the parser.
+fn plain(message: &str) -> String {
+    let (start, kind) = message.rsplit_once("expected ").unwrap_or((message, ""));
+    match kind {
+        "f64" => format!("{start}expected a number"),
+        "u32" | "u64" | "usize" => format!("{start}expected a whole number of 0 or more"),
+        _ => message
+            .replace("invalid socket address syntax", "expected IP:PORT, such as 127.0.0.1:2024"),
+    }
 }
 
 pub fn position(text: &str, offset: usize) -> (usize, usize) {
@@ -189,6 +205,12 @@ mod tests {
     struct Sample {
         #[expect(dead_code, reason = "only its name matters here")]
         timeout_sec: u64,
+    }
+
+    #[test]
+    fn a_value_of_another_type_is_refused_without_names_of_rust() {
+        let error = parse::<Sample>(Path::new("a.toml"), "timeout_sec = \"x\"\n").unwrap_err();
+        assert!(error.to_string().ends_with("expected a whole number of 0 or more"), "{error}");
     }
 
     #[test]

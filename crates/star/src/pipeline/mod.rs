@@ -23,6 +23,7 @@ pub use super::{
 };
 pub use crate::question::Clarification;
 pub use perihelion_llm::{Role, clip};
+pub use perihelion_mcp::ServerInfo;
 
 pub(super) const REFLECT: &str = "reflect";
 

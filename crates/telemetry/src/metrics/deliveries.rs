@@ -6,12 +6,14 @@ use std::time::Duration;
 
 use async_trait::async_trait;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
+use opentelemetry_proto::tonic::metrics::v1::ResourceMetrics;
 use tokio::task::JoinHandle;
 use tokio_util::sync::CancellationToken;
 
 use super::Collected;
-use crate::otlp::Error;
+use crate::otlp::{Error, sender};
 use crate::wire::{Payload, Refusal, RefusalKind, Wire};
+use perihelion_engine::checkpoint::Cause;
 use perihelion_engine::clock;
 use perihelion_settings::config::Collector;
 use perihelion_settings::metrics;
@@ -69,6 +71,17 @@ impl Deliveries {
             stopped.run_until_cancelled(deliveries).await;
         });
         Ok(Self { shared, task, stop })
+    }
+
+    /// Sends a request without metrics, to see whether the collector takes any; it names its sender, as that of traces.
+    ///
+    /// # Errors
+    /// The reason why it does not.
+    pub async fn check(collector: &Collector) -> Result<(), Cause> {
+        let wire = Wire::new::<ExportMetricsServiceRequest>(collector)?;
+        let empty = ResourceMetrics { resource: Some(sender()), ..Default::default() };
+        let sent = wire.send(&ExportMetricsServiceRequest { resource_metrics: vec![empty] }).await;
+        sent.map(drop).map_err(|refusal| refusal.reason.into())
     }
 
     /// Delivers once more, with one attempt of at most five seconds, and ends.

@@ -65,9 +65,12 @@ impl Wire {
     pub(super) fn new<P: Payload>(collector: &Collector) -> Result<Self, Cause> {
         tls::install();
         let read = |path: &std::path::PathBuf| {
-            let unread =
-                |error| format!("the certificates in {} cannot be read: {error}", path.display());
-            std::fs::read(path).map_err(unread)
+            let shown = path.display();
+            std::fs::read(path).map_err(|error| {
+                format!(
+                    "cannot read the certificates in {shown}: {error}; correct traces.certificate"
+                )
+            })
         };
         let certificates = collector.transport.certificate.as_ref().map(read).transpose()?;
         let certificates = certificates.as_deref();

@@ -21,7 +21,7 @@ pub async fn check(stage: Stage<Turn>) -> StageResult<Turn> {
     let Some(draft) = &stage.state().draft else {
         return Err(AgentError::new(ErrorKind::Query, "there is no statement to check").into());
     };
-    let checked = match examined(survey, &known::of(&stage)?, &draft.sql) {
+    let checked = match examined(survey, &known::knowledge_of(stage.server())?, &draft.sql) {
         Ok(checked) => checked,
         Err(error) => {
             let attempts = attempted(&stage, &draft.sql, "guard", &error);
@@ -152,7 +152,7 @@ pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
         server::query_or_edited(&stage, &checked.sql, Some(PREVIEW_ROWS)).await?;
     if let Some(sql) = edited {
         // The statement as a person edited it was run, so the answer describes that one.
-        let guarded = examined(surveyed(&stage)?, &known::of(&stage)?, &sql);
+        let guarded = examined(surveyed(&stage)?, &known::knowledge_of(stage.server())?, &sql);
         let unknown = |_| Checked { guarded: sql.clone(), ..Checked::default() };
         checked = Checked { sql: sql.clone(), ..guarded.unwrap_or_else(unknown) };
         update = update.checked(Some(checked.clone()));
@@ -176,7 +176,7 @@ pub async fn execute(stage: Stage<Turn>) -> StageResult<Turn> {
 
 /// Describes the freshness of the tables; the server is asked about a declared column without a description.
 async fn freshness(stage: &Stage<Turn>, tables: &[String]) -> Result<Vec<String>, StageError> {
-    let knowledge = known::of(stage)?;
+    let knowledge = known::knowledge_of(stage.server())?;
     let mut newest =
         stage.state().pack.as_ref().map(|pack| pack.newest.clone()).unwrap_or_default();
     let today = stage.context().get("current_date").cloned();

@@ -26,7 +26,8 @@ pub async fn ground(stage: Stage<Turn>) -> StageResult<Turn> {
         question.push_str(&format!(" {}", answered.answer));
     }
     // Definitions go first: a number that has one must not be made up.
-    let (metric_docs, verified_queries, tables) = known::docs(&known::of(&stage)?, &question);
+    let (metric_docs, verified_queries, tables) =
+        known::docs(&known::knowledge_of(stage.server())?, &question);
     let (values, mut found_in) = look_up(&stage, &question, &survey).await?;
     for table in tables {
         let at = survey.catalogue.tables.iter().position(|one| one.name.shown() == table);

@@ -7,6 +7,7 @@ use serde_json::{Map, Value, json};
 use uuid::Uuid;
 
 use crate::agent_server::Refusal;
+use crate::http::typed;
 use crate::parts;
 use perihelion_star::{Message, REMOVE, Request};
 
@@ -172,7 +173,8 @@ pub(super) fn turn(
     if !own.contains_key("question") {
         own.retain(|name, _| KNOWN.contains(&name.as_str()));
     }
-    let turn: Request = serde_json::from_value(Value::Object(own)).map_err(Refusal::invalid)?;
+    let turn: Request = typed("input", Value::Object(own))
+        .map_err(|error| Refusal::invalid(format!("input: {error}")))?;
     if !turn.question.trim().is_empty() {
         return Ok(with_context(turn, context));
     }
@@ -235,6 +237,13 @@ pub(super) fn with_context(mut turn: Request, context: Option<&Value>) -> Reques
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_refused_input_names_its_field() {
+        let given = json!({ "question": 1 });
+        let refused = turn(given.as_object().unwrap(), None).unwrap_err();
+        assert_eq!(refused.1, "input: question: invalid type: integer `1`, expected a string");
+    }
 
     #[test]
     fn a_message_is_read_in_every_form_that_clients_write() {
