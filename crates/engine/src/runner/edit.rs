@@ -106,29 +106,21 @@ impl<S: State> Runner<S> {
             return Err(StoreError::Moved { thread }.into());
         }
         let stays = after == AfterEdit::Unchanged;
-        let (edit, texts) = self.tried(&read, update, as_node, &after).await?;
+        let tried = self.tried(&read, update, as_node, &after).await?;
         let claimed = self.claim(read, &CancellationToken::new()).await?;
-        if has_moved(claimed.restored.seq) {
-            self.release_unchanged(&claimed).await?;
-            return Err(StoreError::Moved { thread }.into());
-        }
-        let seq = claimed.restored.seq + 1;
-        let mut state = Arc::clone(&claimed.restored.state);
-        let joins = claimed.restored.frontier.joins.clone();
-        let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
-        let (frontier, encoded) = match (&after, as_node) {
-            (AfterEdit::Unchanged, _) => encoded(claimed.restored.frontier.clone())?,
-            (AfterEdit::Routes, INPUT) => entry_frontier(self.graph())?,
-            _ => (merged.frontier, merged.encoded_frontier),
+        let merged = if has_moved(claimed.restored.seq) {
+            Err(StoreError::Moved { thread }.into())
+        } else {
+            self.merged(&claimed.restored, tried, as_node, &after)
         };
-        let step = Step {
-            seq,
-            kind: StepKind::Edit,
-            delta: merged.delta,
-            frontier: encoded,
-            clears_pending: true,
-            texts,
+        let (step, state, frontier) = match merged {
+            Ok(merged) => merged,
+            Err(error) => {
+                self.release_unchanged(&claimed).await?;
+                return Err(error);
+            }
         };
+        let seq = step.seq;
         self.write_edit(&claimed, step).await?;
         let edited = "the state was edited; resume the thread to continue from it";
         self.end_edit(&claimed, seq, state, &frontier, (!stays).then_some(edited)).await
@@ -182,11 +174,11 @@ impl<S: State> Runner<S> {
         let store = Arc::clone(self.store());
         check_step(store.as_ref(), &read.info, to).await?;
         let target = restore::<S>(store.as_ref(), thread, Some(to)).await?;
-        let claimed = self.claim(read, &CancellationToken::new()).await?;
-        let seq = claimed.restored.seq + 1;
         let unstorable = |error| Error::Update(EngineError::encode("__fork__", &error));
         let delta = serde_json::to_vec(&[fork_to::<S>(to)]).map_err(unstorable)?;
         let frontier = serde_json::to_vec(&target.frontier).map_err(unstorable)?;
+        let claimed = self.claim(read, &CancellationToken::new()).await?;
+        let seq = claimed.restored.seq + 1;
         let kind = StepKind::Fork;
         let step = Step { seq, kind, delta, frontier, clears_pending: true, texts: Vec::new() };
         self.write_edit(&claimed, step).await?;
@@ -281,6 +273,27 @@ impl<S: State> Runner<S> {
             merge(self.graph(), &mut tried, vec![edit.clone()], read.frontier.joins.clone())?;
         self.check_room(read, merged.delta.len(), &tried)?;
         Ok((edit, texts))
+    }
+
+    /// Merges an edit that was tried into the state of the claimed thread, which may have moved since.
+    fn merged(
+        &self,
+        now: &Restored<S>,
+        (edit, texts): (Finished<S>, Vec<BlobText>),
+        as_node: &str,
+        after: &AfterEdit,
+    ) -> Result<(Step, Arc<S>, Frontier)> {
+        let mut state = Arc::clone(&now.state);
+        let merged = merge(self.graph(), &mut state, vec![edit], now.frontier.joins.clone())?;
+        let (next, frontier) = match (after, as_node) {
+            (AfterEdit::Unchanged, _) => encoded(now.frontier.clone())?,
+            (AfterEdit::Routes, INPUT) => entry_frontier(self.graph())?,
+            _ => (merged.frontier, merged.encoded_frontier),
+        };
+        let kind = StepKind::Edit;
+        let seq = now.seq + 1;
+        let delta = merged.delta;
+        Ok((Step { seq, kind, delta, frontier, clears_pending: true, texts }, state, next))
     }
 
     async fn write_edit(&self, claimed: &ClaimedThread<S>, step: Step) -> Result<()> {
