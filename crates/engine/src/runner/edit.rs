@@ -5,15 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::claimed::ClaimedThread;
 use super::input::{INPUT, encoded, entry_frontier};
-use super::outcome::{Durability, Error, Result};
+use super::outcome::{Error, Result};
 use super::run::Runner;
 use super::writer::{Step, put_snapshot};
 use crate::checkpoint::{
-    EffectKind, Encoded, Error as StoreError, NewThread, OpenInterrupt, Restored, RunEnd,
-    RunStatus, StepKind, Store, ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts,
-    fork_to, restore,
+    EffectKind, Encoded, Error as StoreError, NewThread, OpenInterrupt, Restored, StepKind, Store,
+    ThreadFilter, ThreadInfo, awaited_interrupts, fork_to, restore,
 };
 use crate::failpoint::{Point, wrap};
 use crate::graph::{BlobText, END, EngineError, Finished, Frontier, State, Target, Written, merge};
@@ -120,8 +118,7 @@ impl<S: State> Runner<S> {
                 return Err(error);
             }
         };
-        let seq = step.seq;
-        self.write_edit(&claimed, step).await?;
+        let seq = self.write_edit(&claimed, step).await?;
         let edited = "the state was edited; resume the thread to continue from it";
         self.end_edit(&claimed, seq, state, &frontier, (!stays).then_some(edited)).await
     }
@@ -181,7 +178,7 @@ impl<S: State> Runner<S> {
         let seq = claimed.restored.seq + 1;
         let kind = StepKind::Fork;
         let step = Step { seq, kind, delta, frontier, clears_pending: true, texts: Vec::new() };
-        self.write_edit(&claimed, step).await?;
+        let seq = self.write_edit(&claimed, step).await?;
         // What is shortened later may be what it goes back to; without the snapshot it is read more slowly until then.
         if let Err(error) = put_snapshot(store.as_ref(), &target, seq).await {
             tracing::warn!(%thread, %error, "a snapshot could not be written");
@@ -294,37 +291,6 @@ impl<S: State> Runner<S> {
         let seq = now.seq + 1;
         let delta = merged.delta;
         Ok((Step { seq, kind, delta, frontier, clears_pending: true, texts }, state, next))
-    }
-
-    async fn write_edit(&self, claimed: &ClaimedThread<S>, step: Step) -> Result<()> {
-        match self.writer(claimed, Durability::Sync).write(step).await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.break_off(claimed, error.into()).await),
-        }
-    }
-
-    /// Ends the run of a written edit; `error` says why what is next does not run by itself, and without it the thread
-    /// pauses there for the one who edited it.
-    async fn end_edit(
-        &self,
-        claimed: &ClaimedThread<S>,
-        seq: u64,
-        state: Arc<S>,
-        frontier: &Frontier,
-        error: Option<&str>,
-    ) -> Result<StateView<S>> {
-        let next = frontier.names();
-        let error = error.filter(|_| !next.is_empty());
-        let status = if next.is_empty() {
-            ThreadStatus::Idle
-        } else if error.is_none() {
-            ThreadStatus::Interrupted
-        } else {
-            ThreadStatus::Failed
-        };
-        self.release(claimed, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
-        let info = self.store().info(claimed.restored.info.id).await?;
-        Ok(StateView { info, seq, state, next })
     }
 
     /// Refuses an update from outside that names a text which is not kept for the thread.
