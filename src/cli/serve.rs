@@ -137,8 +137,7 @@ async fn until_stopped(
     drop(looking);
     drop(deliveries);
     service.close().await;
-    worked?;
-    Ok(())
+    worked.map(drop).map_err(Error::Service)
 }
 
 pub struct Serving {

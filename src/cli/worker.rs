@@ -16,6 +16,7 @@ use perihelion_engine::runner::RunOptions;
 use perihelion_http::{Bounds, Server};
 use perihelion_runtime::{RunReport, RunStatusView, Runtime};
 use perihelion_service::Stops;
+use perihelion_service::kept::Kept;
 use perihelion_service::worker::{Listener, Options, Worked, Worker, WorkerEvent};
 use perihelion_settings::config::{Overrides, Settings};
 
@@ -92,7 +93,7 @@ pub(super) async fn run(settings: Settings, args: Args) -> Result<Exit> {
     if let Some(runtime) = Arc::into_inner(runtime) {
         signals.unless_aborted(runtime.close()).await?;
     }
-    let Worked { driven, left } = worked?;
+    let Worked { driven, left } = worked.map_err(Error::Service)?;
     if !args.quiet {
         output::note(&format!("stopped; completed runs: {driven}"));
     }
@@ -139,7 +140,8 @@ fn releasing(stops: &Arc<Stops>, quiet: bool) -> Listener {
 
 /// Serves the worker's metrics until dropped; they contain no secrets, so every host that can connect can read them.
 fn serve(listener: TcpListener, runtime: &Runtime, quiet: bool) -> Result<AbortOnDropHandle<()>> {
-    let router = api::metrics::of_worker(runtime.metrics()?, runtime.readiness());
+    let rows = runtime.database().map(|database| Kept::new(database.clone(), ""));
+    let router = api::metrics::of_worker(runtime.metrics()?, runtime.readiness(), rows);
     if let Ok(addr) = listener.local_addr()
         && !quiet
     {

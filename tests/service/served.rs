@@ -3,6 +3,7 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use perihelion::llm::scripted::{RecordedRequest, Reply, Script, ScriptedModel, ScriptedServer};
 use perihelion_test_database::TestDatabase;
@@ -70,11 +71,25 @@ impl Served {
 
     /// Serves the graphs of an example in place of the stock program, on the same kind of database as another server.
     pub async fn of_example(self, name: &str, script: Script) -> Self {
+        self.replaced(example(name), script).await
+    }
+
+    /// Serves with a model whose first answer never comes, on the same kind of database as another server.
+    pub async fn hanging_once(self) -> Self {
+        let is_first = AtomicBool::new(true);
+        let script = Script::new().respond_with(move |asked| {
+            let hangs = is_first.swap(false, Ordering::SeqCst);
+            if hangs { Some(Reply::hang()) } else { respond(asked) }
+        });
+        self.replaced(env!("CARGO_BIN_EXE_perihelion").into(), script).await
+    }
+
+    async fn replaced(self, program: PathBuf, script: Script) -> Self {
         let database = match self.database {
             Some(_) => Some(postgres::server().await.fresh().await),
             None => None,
         };
-        Self::serving(example(name), script, database, &[]).await
+        Self::serving(program, script, database, &[]).await
     }
 
     async fn on(database: Option<TestDatabase>, more: &[(&str, &str)]) -> Self {

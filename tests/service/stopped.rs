@@ -12,6 +12,7 @@ use super::{on_both, saying};
 on_both!(
     a_server_that_ends_closes_its_streams_and_clients_miss_no_event_elsewhere,
     a_server_that_ends_marks_no_run_as_failed,
+    a_worker_continues_the_run_of_the_only_server_that_ends_as_its_client_asked,
 );
 
 /// So long that a stream which waited for its client would hold the server up for the whole test.
@@ -108,4 +109,31 @@ async fn a_server_that_ends_marks_no_run_as_failed(served: Served) {
     assert_eq!(served.get(&place).await.1["status"], "in_progress");
     let (_, cancelled) = served.post(&format!("{place}/cancel"), &json!({})).await;
     assert_eq!(cancelled["status"], "cancelled", "{cancelled}");
+}
+
+/// X5
+async fn a_worker_continues_the_run_of_the_only_server_that_ends_as_its_client_asked(
+    served: Served,
+) {
+    let mut served = served.hanging_once().await;
+    let thread = served.thread().await;
+    let mut body = saying("hello");
+    body["interrupt_before"] = json!(["qa"]);
+    let (_, run) = served.post(&format!("/threads/{thread}/runs"), &body).await;
+    served.model.wait_for_requests(1).await;
+    served.stop().await;
+    let shown = async |served: &Served| {
+        let shown = served.program(&["threads", "show", &thread, "--json"]).await;
+        serde_json::from_str::<Value>(&shown).unwrap()["status"].clone()
+    };
+    assert_eq!(shown(&served).await, "queued");
+    served.program(&["worker", "--drain", "-q"]).await;
+    assert_eq!(shown(&served).await, "interrupted");
+    assert_eq!(served.model.requests().len(), 2, "it paused before the answer");
+
+    served.start_again().await;
+    let run = format!("/threads/{thread}/runs/{}", run["run_id"].as_str().unwrap());
+    served.until_got(&run, |run| run["status"] == "success").await;
+    let (_, state) = served.get(&format!("/threads/{thread}/state")).await;
+    assert_eq!(state["next"], json!(["qa"]));
 }

@@ -10,6 +10,10 @@ use axum::routing::get;
 
 use perihelion_runtime::{Metrics, Readiness};
 use perihelion_service::Service;
+use perihelion_service::kept::Kept;
+
+/// What a process without its database answers; the reason can name hosts, so only the log has it.
+const AWAY: &str = "the database cannot be used; see the log\n";
 
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
 
@@ -17,9 +21,13 @@ pub fn router(metrics: Metrics) -> Router {
     numbers(metrics).route("/healthz", get(async || "ok\n"))
 }
 
-/// Makes the routes of a worker: `/metrics`, `/healthz`, and `/readyz`, which names required MCP servers that are not up.
-pub fn of_worker(metrics: Metrics, readiness: Readiness) -> Router {
-    let ready = async move || by_servers(&readiness);
+/// Makes the routes of a worker: `/metrics`, `/healthz`, and `/readyz`, which checks the database of `rows` and names
+/// required MCP servers that are not up.
+pub fn of_worker(metrics: Metrics, readiness: Readiness, rows: Option<Kept>) -> Router {
+    let ready = async move || match &rows {
+        Some(rows) if !can_use(rows).await => (StatusCode::SERVICE_UNAVAILABLE, AWAY.to_owned()),
+        _ => by_servers(&readiness),
+    };
     router(metrics).route("/readyz", get(ready))
 }
 
@@ -50,9 +58,8 @@ async fn ready(State(service): State<Service>) -> impl IntoResponse {
     if service.stop().is_cancelled() {
         return (away, "the process is shutting down\n");
     }
-    if let Err(error) = service.kept().check().await {
-        tracing::warn!(%error, "not ready");
-        return (away, "the database cannot be used; see the log\n");
+    if !can_use(service.kept()).await {
+        return (away, AWAY);
     }
     let (status, missing) = by_servers(&service.runtime().readiness());
     if status == StatusCode::OK {
@@ -60,6 +67,12 @@ async fn ready(State(service): State<Service>) -> impl IntoResponse {
     }
     tracing::warn!(reason = missing.trim(), "not ready");
     (status, "required MCP servers are not up; see the log\n")
+}
+
+/// Returns whether the database can be used; the log says why not.
+async fn can_use(rows: &Kept) -> bool {
+    let checked = rows.check().await;
+    checked.inspect_err(|error| tracing::warn!(%error, "not ready")).is_ok()
 }
 
 /// Answers whether the required MCP servers are up, and which are not.

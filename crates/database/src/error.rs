@@ -55,6 +55,15 @@ impl Error {
         }
     }
 
+    /// Returns whether the database could not be reached, or did not answer; a later attempt may succeed.
+    pub fn is_unreachable(&self) -> bool {
+        match self {
+            Self::Unreachable { .. } => true,
+            Self::Failed(error) => is_broken(error),
+            _ => false,
+        }
+    }
+
     /// Returns whether a row was refused because an equal one is there: a primary key or a unique index.
     pub fn is_duplicate(&self) -> bool {
         let Self::Failed(error) = self else { return false };
@@ -77,4 +86,17 @@ pub fn is_passing(error: &sqlx::Error) -> bool {
             let is_class = |class| code.len() == 5 && code.starts_with(class);
             is_class("53") || is_class("40") || ["5", "261", "517"].contains(&&*code)
         })
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_server_that_does_not_answer_is_unreachable_and_a_refused_statement_is_not() {
+        let silence = std::io::Error::from(std::io::ErrorKind::TimedOut);
+        assert!(Error::Failed(sqlx::Error::Io(silence)).is_unreachable());
+        assert!(!Error::Failed(sqlx::Error::RowNotFound).is_unreachable());
+        assert!(!Error::Locked { url: "sqlite:t.db".to_owned() }.is_unreachable());
+    }
 }

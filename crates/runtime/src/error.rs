@@ -143,11 +143,6 @@ impl Error {
         perihelion_documents::Error::Unknown(given.to_owned()).into()
     }
 
-    /// Returns whether the thread itself is in the way, so that trying again soon cannot help.
-    pub fn is_lasting(&self) -> bool {
-        self.of_store().is_none_or(checkpoint::Error::is_of_thread)
-    }
-
     fn of_store(&self) -> Option<&checkpoint::Error> {
         match self {
             Self::Store(error) => Some(error),
@@ -165,11 +160,11 @@ impl Error {
         }
     }
 
-    /// Returns whether the database could not be reached, which can be temporary.
+    /// Returns whether the database could not be reached or did not answer, which can be temporary.
     pub fn is_unreachable(&self) -> bool {
         match self {
             Self::Store(error) => error.is_unreachable(),
-            Self::Database(perihelion_database::Error::Unreachable { .. }) => true,
+            Self::Database(error) => error.is_unreachable(),
             _ => false,
         }
     }

@@ -18,7 +18,23 @@ use perihelion_engine::ids::ThreadId;
 pub(super) struct Claim {
     parts: Arc<Parts>,
     run: Uuid,
-    pub stop: CancellationToken,
+    pub stop: Stop,
+}
+
+/// Ends the drive of a run.
+#[derive(Clone)]
+pub(super) struct Stop {
+    /// Cancelled when the process must end, or the run.
+    pub drive: CancellationToken,
+    /// Cancelled when the run must end: then no other process continues it.
+    pub run: CancellationToken,
+}
+
+impl Stop {
+    fn end_run(&self) {
+        self.run.cancel();
+        self.drive.cancel();
+    }
 }
 
 impl Drop for Claim {
@@ -33,7 +49,8 @@ impl Service {
         match self.parts.driven.lock().entry(run) {
             Entry::Occupied(_) => None,
             Entry::Vacant(free) => {
-                let stop = free.insert(self.parts.stop.child_token()).clone();
+                let drive = self.parts.stop.child_token();
+                let stop = free.insert(Stop { drive, run: CancellationToken::new() }).clone();
                 Some(Claim { parts: Arc::clone(&self.parts), run, stop })
             }
         }
@@ -43,7 +60,7 @@ impl Service {
     pub(super) fn launch(&self, claim: Claim, run: Run) {
         let service = self.driving_for(&run.tenant);
         if run.cancel.is_some() {
-            claim.stop.cancel();
+            claim.stop.end_run();
         }
         self.parts.tasks.spawn(async move {
             let after = service.drive(&run, &claim.stop).await;
@@ -81,7 +98,7 @@ impl Service {
     /// Stops a run if this process drives it.
     pub(super) fn stop_driving(&self, run: Uuid) {
         if let Some(stop) = self.parts.driven.lock().get(&run) {
-            stop.cancel();
+            stop.end_run();
         }
     }
 

@@ -5,8 +5,8 @@ use std::time::Duration;
 
 use chrono::{DateTime, SubsecRound as _, TimeDelta, Utc};
 use serde_json::{Value, json};
-use tokio_util::sync::CancellationToken;
 
+use super::claims::Stop;
 use super::ends::{Driven, End, RunState, decide};
 use super::kept::{self, Cancel, Ended, Run, RunEnding, RunStatus};
 use super::{Along, Asked, Error, Finished, Order, Result, Service, answers, stops};
@@ -16,7 +16,7 @@ use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
 use perihelion_people::Scope;
 use perihelion_runtime::{ALONG, Answer, Job, RunReport, RunStatusView};
-use perihelion_star::{ALLOWANCE, GraphState};
+use perihelion_star::GraphState;
 
 /// Number of drives of a run after which a permanent error of the store ends it.
 const TRIES: u32 = 8;
@@ -58,7 +58,7 @@ pub(super) struct Afterwards {
 }
 
 impl Service {
-    pub(super) async fn drive(&self, run: &Run, stop: &CancellationToken) -> Afterwards {
+    pub(super) async fn drive(&self, run: &Run, stop: &Stop) -> Afterwards {
         let left = |is_announced| Afterwards { finished: None, has_next: true, is_announced };
         match self.drive_to_end(run, stop).await {
             Some(Decided::Written(after)) => after,
@@ -77,7 +77,7 @@ impl Service {
 
     /// Drives a run until it is decided what becomes of it; `None` where it was put back, another process drives it by now,
     /// or it was deleted.
-    async fn drive_to_end(&self, run: &Run, stop: &CancellationToken) -> Option<Decided> {
+    async fn drive_to_end(&self, run: &Run, stop: &Stop) -> Option<Decided> {
         let mut is_again = run.attempt > 1;
         let mut tries = 0;
         loop {
@@ -111,7 +111,7 @@ impl Service {
             let has_moved = state != RunState::NotBegun;
             let mut asked = self.cancel_of(run).await?;
             let stopping = self.parts.stop.is_cancelled();
-            let cancelled = asked.is_some() || (stop.is_cancelled() && !stopping);
+            let cancelled = asked.is_some() || stop.run.is_cancelled();
             let mut end = decide(driven.clone(), state.clone(), cancelled, stopping);
             if end == End::PutBack {
                 if self.settle(run, &end).await {
@@ -225,12 +225,7 @@ impl Service {
     }
 
     /// Drives a run once; a repeated drive continues with the parts that its thread contains.
-    async fn perform(
-        &self,
-        run: &Run,
-        stop: &CancellationToken,
-        is_again: bool,
-    ) -> Result<RunReport> {
+    async fn perform(&self, run: &Run, stop: &Stop, is_again: bool) -> Result<RunReport> {
         let thread = ThreadId(run.thread);
         if !run.began_at_once() {
             // Otherwise it was checked when the run was accepted.
@@ -239,20 +234,14 @@ impl Service {
         let order = Order::of(run)?;
         let begins_work = self.begins_work(thread, &order).await?;
         let allowance = if begins_work { self.left_of_day().await? } else { None };
-        let runtime = self.runtime();
-        let options = order.applied_to(RunOptions {
-            cancel: stop.clone(),
-            publish: Some(Arc::clone(runtime.bus())),
-            request: Some(Arc::new(json!({
-                "run_id": run.id,
-                "assistant_id": run.assistant,
-                "metadata": run.metadata,
-                "user": order.user.as_ref().or(order.by.as_ref()),
-                "body": run.kwargs["shown"],
-                (ALLOWANCE): allowance,
-            }))),
-            ..runtime.run_options()
-        });
+        let options = RunOptions {
+            cancel: stop.drive.clone(),
+            withdrawn: stop.run.clone(),
+            hands_over: true,
+            publish: Some(Arc::clone(self.runtime().bus())),
+            ..self.runtime().run_options()
+        };
+        let options = order.applied_to(options, run, allowance);
         if is_again && self.has_begun(run, &order).await? {
             self.continue_run(thread, options).await
         } else {

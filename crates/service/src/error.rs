@@ -86,25 +86,39 @@ impl Error {
         }
     }
 
+    /// Returns whether another process has claimed the thread since.
+    fn is_of_another_writer(&self) -> bool {
+        matches!(self, Self::Runtime(runtime::Error::Store(error)) if error.is_of_another_writer())
+    }
+
+    /// Returns whether the thread may continue soon: the database could not be used for now, or another process has
+    /// claimed the thread and may lose it again.
+    pub fn may_pass(&self) -> bool {
+        self.is_passing() || self.is_of_another_writer()
+    }
+
+    /// Returns whether the thread or its run is the cause, so that trying again soon cannot help.
+    pub fn is_lasting(&self) -> bool {
+        self.cause() == Cause::Order
+    }
+
     pub(super) fn cause(&self) -> Cause {
-        let of_database = |is_whole: bool| if is_whole { Cause::Store } else { Cause::Statement };
+        if self.may_pass() {
+            return Cause::Store;
+        }
         match self {
             Self::Runtime(runtime::Error::Store(error)) => {
-                if error.is_of_another_writer() {
-                    Cause::Store
-                } else if matches!(error, checkpoint::Error::Database(database::Error::Failed(_))) {
-                    of_database(error.is_passing())
+                if matches!(error, checkpoint::Error::Database(database::Error::Failed(_))) {
+                    Cause::Statement
                 } else if error.is_of_database() {
                     Cause::Store
                 } else {
                     Cause::Order
                 }
             }
-            Self::Rows(kept::Error::Database(error))
-            | Self::Runtime(runtime::Error::Database(error))
-            | Self::People(perihelion_people::Error::Database(error)) => {
-                of_database(error.is_passing())
-            }
+            Self::Rows(kept::Error::Database(_))
+            | Self::Runtime(runtime::Error::Database(_))
+            | Self::People(perihelion_people::Error::Database(_)) => Cause::Statement,
             _ => Cause::Order,
         }
     }
@@ -118,4 +132,24 @@ pub(super) enum Cause {
     Statement,
     /// What was ordered.
     Order,
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// Otherwise a worker that drains would fail for a thread that another worker finished.
+    #[test]
+    fn a_thread_that_another_process_claimed_may_pass_and_a_damaged_one_may_not() {
+        let thread = ThreadId::new();
+        let claimed = checkpoint::Error::Fenced { thread, token: 1, current: 2 };
+        let damaged = checkpoint::Error::Corrupt { thread, seq: 1, reason: "hash".into() };
+        let read_only = database::Error::ReadOnly { url: "sqlite:t.db".to_owned() };
+        let of = |error| Error::from(checkpoint::Error::from(error));
+        let facts = |error: Error| (error.may_pass(), error.is_lasting());
+        assert_eq!(facts(claimed.into()), (true, false));
+        assert_eq!(facts(damaged.into()), (false, true));
+        assert_eq!(facts(of(read_only)), (false, false));
+        assert_eq!(facts(of(database::Error::Locked { url: String::new() })), (true, false));
+    }
 }

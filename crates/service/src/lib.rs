@@ -62,6 +62,7 @@ pub use stops::{Stopped, Stops, stop};
 pub use thread_runs::BegunRuns;
 pub use threads::{ClientStatus, StatesOf, ThreadView};
 
+use self::claims::Stop;
 use self::kept::Kept;
 use perihelion_engine::bus::Calls;
 use perihelion_engine::clock;
@@ -91,7 +92,7 @@ struct Parts {
     /// Name under which this process drives runs.
     owner: String,
     /// The runs that a task of this process drives or is about to, with what stops each.
-    driven: Mutex<HashMap<Uuid, CancellationToken>>,
+    driven: Mutex<HashMap<Uuid, Stop>>,
     /// Wakes the followers of a run that ended in this process.
     ended: Calls<Uuid, Option<Arc<Finished>>>,
     /// Sets the followers of runs that they did not start.

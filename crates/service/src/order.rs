@@ -1,7 +1,9 @@
 //! The request of a run, stored until a process drives it.
 
+use std::sync::Arc;
+
 use serde::{Deserialize, Serialize};
-use serde_json::Value;
+use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kept::Run;
@@ -10,7 +12,7 @@ use perihelion_engine::graph::Pauses;
 use perihelion_engine::runner::{Durability, RunOptions};
 use perihelion_runtime::Answer;
 pub use perihelion_settings::config::Approvals;
-use perihelion_star::{GRAPH, GraphState, Request};
+use perihelion_star::{ALLOWANCE, Allowance, GRAPH, GraphState, Request};
 
 /// Namespace of the IDs of the default assistants of graphs.
 const NAMESPACE: Uuid = Uuid::from_u128(0x6ba7_b821_9dad_11d1_80b4_00c0_4fd4_30c8);
@@ -143,8 +145,21 @@ impl Order {
         }
     }
 
-    /// Applies the order to the options of a run.
-    pub(super) fn applied_to(&self, mut options: RunOptions<GraphState>) -> RunOptions<GraphState> {
+    /// Applies the order of a run to the options of its drive.
+    pub(super) fn applied_to(
+        &self,
+        mut options: RunOptions<GraphState>,
+        run: &Run,
+        allowance: Option<Allowance>,
+    ) -> RunOptions<GraphState> {
+        options.request = Some(Arc::new(json!({
+            "run_id": run.id,
+            "assistant_id": run.assistant,
+            "metadata": run.metadata,
+            "user": self.user.as_ref().or(self.by.as_ref()),
+            "body": run.kwargs["shown"],
+            (ALLOWANCE): allowance,
+        })));
         options.durability = match self.durability.as_deref() {
             Some("async") => Durability::Async,
             Some("exit") => Durability::Exit,

@@ -1,7 +1,7 @@
 //! Runs as the driving processes see them: of every tenant.
 
 use chrono::{DateTime, TimeDelta, Utc};
-use perihelion_database::{query, select};
+use perihelion_database::{Query, query, select};
 use uuid::Uuid;
 
 use crate::{Begin, Cancel, Kept, Result, Run, RunStatus};
@@ -9,7 +9,16 @@ use crate::{Begin, Cancel, Kept, Result, Run, RunStatus};
 impl Kept {
     /// Returns a run of any tenant by its ID: for driving processes, never for callers.
     pub async fn run_of_any_tenant(&self, id: Uuid) -> Result<Option<Run>> {
-        let find = select::<Run>("FROM service_run WHERE id = $1").bind(id);
+        self.run_of_all_tenants(select::<Run>("FROM service_run WHERE id = $1").bind(id)).await
+    }
+
+    /// Returns the active run of a thread of any tenant: for driving processes, never for callers.
+    pub async fn active_run(&self, thread: Uuid) -> Result<Option<Run>> {
+        let find = select::<Run>("FROM service_run WHERE thread_id = $1 AND status = 'running'");
+        self.run_of_all_tenants(find.bind(thread)).await
+    }
+
+    async fn run_of_all_tenants(&self, find: Query) -> Result<Option<Run>> {
         let found = self.of_all_tenants().row(&find).await?;
         found.map(|run| self.opened_run(run)).transpose()
     }

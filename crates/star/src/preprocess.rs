@@ -205,10 +205,11 @@ impl Node<GraphState> for Preprocess {
         let now = ctx.now().await?;
         let turn = state.turn + 1;
         let model = RecordedModel::new(&ctx, &self.parts);
-        let summary = summing::sum_up(&ctx, &self.parts, &model).await?;
+        let known = summing::current(state);
+        let summary = summing::sum_up(&ctx, &self.parts, &model, known).await?;
         let spent = model.spent();
         let mut context = temporal_context(now);
-        if let Some(summary) = summary.as_ref().or(state.summary.as_ref()) {
+        if let Some(summary) = summary.as_ref().or(known) {
             context.insert(summing::KEY.to_owned(), summary.text.clone());
         }
         context.extend(state.request_context.clone());
@@ -236,7 +237,7 @@ impl Node<GraphState> for Preprocess {
         Ok(NodeOutput::update(GraphUpdate {
             limits: limits.map(Some),
             spent: Some(spent).filter(|spent| summary.is_some() || *spent != Spent::default()),
-            summary: summary.map(Some),
+            summary: (summary.is_some() || known != state.summary.as_ref()).then_some(summary),
             ..update
         }))
     }

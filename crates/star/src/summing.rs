@@ -22,14 +22,26 @@ const SUMMARY_CHARS: usize = 4_000;
 
 pub(super) const KEY: &str = "conversation_summary";
 
+/// Returns the summary so far; `None` if a client has removed a message that it covers, so that no model sees it again.
+pub(super) fn current(state: &GraphState) -> Option<&Summary> {
+    let summary = state.summary.as_ref()?;
+    let all = state.messages.len();
+    let covered = match &summary.newest {
+        Some(id) => state.newest_messages().position(|one| one.id == *id).map(|new| all - new),
+        // Summaries of earlier versions have only a count.
+        None => Some(all),
+    };
+    (covered.unwrap_or_default() >= summary.messages).then_some(summary)
+}
+
 /// Summarizes the conversation before a turn if it is due; `None` if it is not, or without a model.
 pub(super) async fn sum_up(
     ctx: &Context<GraphState>,
     parts: &Arc<StarParts>,
     model: &RecordedModel<'_>,
+    known: Option<&Summary>,
 ) -> Result<Option<Summary>> {
     let state = ctx.state();
-    let known = state.summary.as_ref();
     // A team's own conversation has one turn, and its request is the supervisor's above.
     if state.turn < known.map_or(0, |known| known.turn) + EVERY {
         return Ok(None);
@@ -65,7 +77,6 @@ fn talk_since<'a>(state: &'a GraphState, known: Option<&Summary>) -> Vec<&'a Mes
     let all = state.messages.len();
     let new = match known.and_then(|known| known.newest.as_ref()) {
         Some(id) => state.newest_messages().position(|one| one.id == *id),
-        // Summaries of earlier versions have only a count, which is wrong after a client removed messages.
         None => all.checked_sub(known.map_or(0, |known| known.messages)),
     };
     let talk = state.newest_messages().take(new.unwrap_or(all)).filter(|one| one.is_talk());
@@ -80,18 +91,23 @@ mod tests {
 
     /// S3.04
     #[test]
-    fn messages_after_a_removal_are_summed_up() {
+    fn a_summary_ends_with_the_messages_that_it_covers() {
         let message = |step| Message::new((1, step, "user"), "user", "Hello");
-        let messages = (2..5).map(message).collect();
-        let state = GraphState { messages, ..GraphState::default() };
-        let since = |messages, newest: Option<u64>| {
+        let messages: crate::Messages = (2..5).map(message).collect();
+        let new = |messages: usize, newest: Option<u64>| {
             let newest = newest.map(|step| message(step).id);
-            talk_since(&state, Some(&Summary { messages, newest, ..Summary::default() })).len()
+            let summary = Some(Summary { messages, newest, ..Summary::default() });
+            let messages = (2..5).map(message).collect();
+            let state = GraphState { messages, summary, ..GraphState::default() };
+            current(&state).map(|known| talk_since(&state, Some(known)).len())
         };
+        let state = GraphState { messages, ..GraphState::default() };
         assert_eq!(talk_since(&state, None).len(), 3);
-        assert_eq!(since(2, None), 1, "a summary of an earlier version");
-        assert_eq!(since(3, Some(2)), 2, "the first two were removed, and as many were added");
-        assert_eq!(since(2, Some(9)), 3, "the newest that the summary covers was removed");
-        assert_eq!(since(40, None), 3, "most were removed");
+        assert_eq!(new(2, Some(3)), Some(1));
+        assert_eq!(new(2, None), Some(1), "a summary of an earlier version");
+        assert_eq!(new(3, Some(2)), None, "the first two were removed, and as many were added");
+        assert_eq!(new(3, Some(3)), None, "one between was removed");
+        assert_eq!(new(2, Some(9)), None, "the newest that the summary covers was removed");
+        assert_eq!(new(40, None), None, "most were removed");
     }
 }

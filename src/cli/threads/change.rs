@@ -14,7 +14,9 @@ use perihelion_engine::checkpoint::ThreadInfo;
 use perihelion_engine::graph::END;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{self, INPUT};
-use perihelion_runtime::{Edit, Error as RuntimeError, LiveStatus, Removal, Served, Threads};
+use perihelion_runtime::{
+    DEMO_TENANT, Edit, Error as RuntimeError, LOCAL_TENANT, LiveStatus, Removal, Served, Threads,
+};
 use perihelion_service::{self as service, Stopped};
 use perihelion_star::{AGENT_PREFIX, ARCHITECT, GRAPH, TEAM_PREFIX};
 
@@ -35,15 +37,17 @@ pub struct ForkArgs {
 
 pub(super) async fn fork(context: &Context<'_>, args: &ForkArgs) -> Result<()> {
     let invocation = &context.invocation;
+    let source = context.threads.info(context.find(Some(&args.thread)).await?).await?;
+    // Commands find threads of these tenants by their names; other tenants have names of their own.
+    let is_found = [LOCAL_TENANT, DEMO_TENANT].contains(&source.tenant.as_str());
     let (id, title) = match &args.new {
         None => (ThreadId::new(), None),
-        Some(name) => ThreadId::from_name(name),
+        Some(name) if is_found => ThreadId::from_name(name),
+        Some(name) => ThreadId::from_name_of(&source.tenant, name),
     };
-    let source = context.find(Some(&args.thread)).await?;
-    let graph =
-        graphs::of_thread(context.settings, context.threads, &context.threads.info(source).await?)?;
+    let graph = graphs::of_thread(context.settings, context.threads, &source)?;
     let title = title.map(str::to_owned);
-    let fork = context.threads.fork(source, args.at, id, title, graph.as_deref()).await?;
+    let fork = context.threads.fork(source.id, args.at, id, title, graph.as_deref()).await?;
     if args.json {
         return output::json(&as_json(&fork));
     }
@@ -56,7 +60,8 @@ pub(super) async fn fork(context: &Context<'_>, args: &ForkArgs) -> Result<()> {
         return Ok(());
     }
     let next = next_after(context.threads, fork.id, fork.head).await?;
-    let name = args.new.as_deref().map_or_else(|| fork.id.to_string(), quoted);
+    let name = args.new.as_deref().filter(|_| is_found);
+    let name = name.map_or_else(|| fork.id.to_string(), quoted);
     if next.is_empty() {
         output::note(&format!(
             "to ask another question, run: {invocation} run --thread {name} QUESTION"

@@ -1,6 +1,8 @@
 //! What the program counts, as Prometheus and a collector get it.
 
 use std::collections::BTreeMap;
+use std::sync::Arc;
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use nix::sys::signal::Signal;
 use opentelemetry_proto::tonic::collector::metrics::v1::ExportMetricsServiceRequest;
@@ -11,6 +13,8 @@ use tokio::io::{AsyncBufReadExt as _, BufReader, Lines};
 use tokio::process::{Child, ChildStderr};
 
 use super::world::{World, reading, signal};
+use crate::dispatch::processes::postgres;
+use crate::support::proxy;
 use crate::telemetry::metrics::prometheus;
 use crate::telemetry::receiver::{Collector, Manner};
 
@@ -96,6 +100,26 @@ async fn a_worker_exports_its_work_and_the_thread_states_to_prometheus() {
     for name in names.filter(|name| *name != "target_info") {
         assert!(known.contains(&name.to_owned()), "{name} is not documented");
     }
+    worker.stop().await;
+}
+
+/// X5: what runs for long outlives its database, and says that it is away.
+#[tokio::test]
+async fn a_worker_without_its_database_is_not_ready_and_continues_when_it_is_back() {
+    let mut site = postgres(reading()).await;
+    let is_away = Arc::new(AtomicBool::new(false));
+    let away = Arc::clone(&is_away);
+    let url = proxy::before(site.database().unwrap(), move |_| away.load(Ordering::SeqCst)).await;
+    site.world.set("DATABASE_URL", &url);
+    let worker = Served::start(&site.world, &["worker", "--metrics", "127.0.0.1:0"]).await;
+    assert_eq!(worker.status("/readyz").await, 200);
+    is_away.store(true, Ordering::SeqCst);
+    assert_eq!(worker.status("/readyz").await, 503);
+    assert_eq!(worker.status("/healthz").await, 200);
+    is_away.store(false, Ordering::SeqCst);
+    site.submit("late").await;
+    site.until("late", "done").await;
+    assert_eq!(worker.status("/readyz").await, 200);
     worker.stop().await;
 }
 

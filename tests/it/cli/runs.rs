@@ -143,6 +143,23 @@ async fn the_next_command_finds_a_named_thread_of_every_tenant() {
     }
 }
 
+/// S2.01: a name that one tenant's fork takes is free for another tenant's question.
+#[tokio::test]
+async fn a_fork_has_its_name_among_the_threads_of_its_tenant() {
+    let world = World::new(answering()).await;
+    let ask = ["run", "Hi", "--thread", "weekly", "--tenant", "acme", "--json", "-q"];
+    let asked = world.run(&ask).await.code(0).json();
+    let source = asked["thread_id"].as_str().unwrap();
+    let fork = ["threads", "fork", source, "--at", "1", "--thread", "plan"];
+    let forked = world.run(&fork).await.code(0);
+    let fork = forked.stdout.trim().to_owned();
+    forked.says(&format!("perihelion resume {fork}"));
+    world.run(&["run", "Hi", "--thread", "plan", "-q"]).await.code(0);
+    let listed = world.run(&["threads", "--tenant", "default", "--json"]).await.code(0).json();
+    assert_eq!((listed.as_array().unwrap().len(), &listed[0]["title"]), (1, &"plan".into()));
+    assert_ne!(listed[0]["thread_id"], fork);
+}
+
 /// S2.01
 #[tokio::test]
 async fn a_disabled_agent_is_not_in_the_catalog() {

@@ -209,9 +209,9 @@ impl Error {
         }
     }
 
-    /// Returns whether the database could not be reached; a later attempt may succeed.
+    /// Returns whether the database could not be reached, or did not answer; a later attempt may succeed.
     pub fn is_unreachable(&self) -> bool {
-        matches!(self, Self::Database(database::Error::Unreachable { .. }))
+        matches!(self, Self::Database(error) if error.is_unreachable())
     }
 
     /// Returns whether another process wrote to the thread after it was claimed or read.

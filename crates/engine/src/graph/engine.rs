@@ -133,6 +133,10 @@ impl<S: State> Engine<S> {
         if self.frontier.tasks.is_empty() {
             return out.push(Command::Finish);
         }
+        // First: a run that is stopped here and continued later would be past its pause.
+        if self.is_pause() {
+            return self.pause(out);
+        }
         if self.stopping {
             return out.push(Command::Stopped);
         }
@@ -141,9 +145,6 @@ impl<S: State> Engine<S> {
         }
         if self.steps_done >= self.limits.max_steps {
             return out.push(Command::Fail(EngineError::StepLimit(self.limits.max_steps)));
-        }
-        if self.is_pause() {
-            return self.pause(out);
         }
         self.entries.clear();
         for task in &self.frontier.tasks {

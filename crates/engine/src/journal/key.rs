@@ -3,7 +3,7 @@
 //! A key is made of the thread, its creation time, the place and the request, so it is a checksum of all of them. A
 //! node that runs again would not find a call under another key, and would repeat it.
 
-use std::collections::HashMap;
+use std::collections::{BTreeMap, HashMap};
 
 use serde_json::Value;
 
@@ -111,10 +111,10 @@ fn value(bytes: &mut Vec<u8>, json: &Value) {
     }
 }
 
-/// Numbers of a task's calls that may be missing, because the calls were never recorded.
+/// Calls that may be missing, because they were never recorded.
 const MISSING: u32 = 1024;
 
-/// Checks the keys of a thread's recorded calls.
+/// Checks the keys of a thread's recorded calls, in a time that grows with their number.
 ///
 /// # Errors
 /// [`Error::Corrupt`] naming the step and the call.
@@ -123,22 +123,45 @@ pub fn verify_keys(info: &ThreadInfo, rows: &[EffectRow]) -> Result<()> {
     for row in rows {
         *of_task.entry((row.step, row.task)).or_default() += 1;
     }
-    let mut equal = HashMap::new();
+    let mut in_order: HashMap<EffectKey, u32> = HashMap::new();
+    let mut others: HashMap<EffectKey, BTreeMap<&[u8], &EffectRow>> = HashMap::new();
     for row in rows {
-        // Of two equal calls the first may never have been recorded.
+        // An imported file can name any number.
         let recorded = of_task.get(&(row.step, row.task)).copied().unwrap_or(1);
-        let most = recorded.max(row.number.saturating_add(1));
-        // An imported file can name any number, and each costs time.
-        let is_too_high = most > recorded.saturating_add(MISSING);
-        if is_too_high || !stands_under_its_key(info, row, most, &mut equal)? {
-            let reason = format!(
-                "its recorded call {} (task {}, call {}) does not stand under the key of its request",
-                row.name, row.task, row.number
-            );
-            return Err(Error::corrupt(info.id, row.step, reason));
+        if row.number >= recorded.saturating_add(MISSING) {
+            return Err(misplaced(info, row));
+        }
+        let Some(call) = Call::of(info, row)? else { continue };
+        let first = call.key(0);
+        let next = in_order.entry(first).or_default();
+        let is_next = call.keys(*next).any(|key| row.key == key.as_bytes());
+        *next += u32::from(is_next);
+        if !is_next {
+            others.entry(first).or_default().insert(&row.key, row);
+        }
+    }
+    // Of equal calls, some may have been recorded in another order, or not at all.
+    let mut tries = rows.len() + MISSING as usize;
+    for mut equal in others.into_values() {
+        let Some(row) = equal.values().next().copied() else { continue };
+        let Some(call) = Call::of(info, row)? else { continue };
+        for number in 0.. {
+            let Some(row) = equal.values().next().copied() else { break };
+            if call.keys(number).filter_map(|key| equal.remove(&key.as_bytes()[..])).count() > 0 {
+                continue;
+            }
+            tries = tries.checked_sub(1).ok_or_else(|| misplaced(info, row))?;
         }
     }
     Ok(())
+}
+
+fn misplaced(info: &ThreadInfo, row: &EffectRow) -> Error {
+    let reason = format!(
+        "its recorded call {} (task {}, call {}) does not stand under the key of its request",
+        row.name, row.task, row.number
+    );
+    Error::corrupt(info.id, row.step, reason)
 }
 
 /// Checks the keys of all calls of a whole thread and its subgraphs' threads.
@@ -150,44 +173,52 @@ pub fn verify_dump(dump: &ThreadDump) -> Result<()> {
     dump.children.iter().try_for_each(verify_dump)
 }
 
-/// Checks the key of a call; `equal` counts the calls before it with the same request.
-fn stands_under_its_key(
-    info: &ThreadInfo,
-    row: &EffectRow,
-    most: u32,
-    equal: &mut HashMap<EffectKey, u32>,
-) -> Result<bool> {
-    let (name, request) = match row.kind {
-        EffectKind::Model | EffectKind::Tool => (row.name.clone(), row.request.decode()?),
-        EffectKind::Clock | EffectKind::Random => (row.kind.as_str().to_owned(), Value::Null),
-        EffectKind::Observed => (format!("observed {}", row.name), row.request.decode()?),
-        // The part of the key that distinguishes questions is not in the row.
-        EffectKind::Interrupt => return Ok(true),
-    };
-    // Reading a fraction may round it otherwise than it was when the key was made.
-    if has_fraction(&request) {
-        return Ok(true);
+/// The parts of a recorded call from which its key is derived.
+struct Call {
+    place: NodeLocation,
+    made_at: i64,
+    name: String,
+    request: Value,
+}
+
+impl Call {
+    /// Reads the call of a row; `None` if the row is not enough to derive its key.
+    fn of(info: &ThreadInfo, row: &EffectRow) -> Result<Option<Self>> {
+        let (name, request) = match row.kind {
+            EffectKind::Model | EffectKind::Tool => (row.name.clone(), row.request.decode()?),
+            EffectKind::Clock | EffectKind::Random => (row.kind.as_str().to_owned(), Value::Null),
+            EffectKind::Observed => (format!("observed {}", row.name), row.request.decode()?),
+            // The part of the key that distinguishes questions is not in the row.
+            EffectKind::Interrupt => return Ok(None),
+        };
+        // Reading a fraction may round it otherwise than it was when the key was made.
+        if has_fraction(&request) {
+            return Ok(None);
+        }
+        let place = NodeLocation {
+            thread: info.id,
+            run: RunId(uuid::Uuid::nil()),
+            step: row.step,
+            task: row.task,
+            node: "".into(),
+            attempt: 1,
+            namespace: "".into(),
+            tenant: "".into(),
+            request: None,
+        };
+        let made_at = info.created_at.timestamp_micros();
+        Ok(Some(Self { place, made_at, name, request }))
     }
-    let place = NodeLocation {
-        thread: info.id,
-        run: RunId(uuid::Uuid::nil()),
-        step: row.step,
-        task: row.task,
-        node: "".into(),
-        attempt: 1,
-        namespace: "".into(),
-        tenant: "".into(),
-        request: None,
-    };
-    let made_at = info.created_at.timestamp_micros();
-    let key = |number| EffectKey::derive(&place, made_at, &name, &request, number);
-    let before = |number| EffectKey::derive_v1(&place, &name, &request, number);
-    let has = |number| row.key == key(number).as_bytes() || row.key == before(number).as_bytes();
-    let next = equal.entry(key(0)).or_insert(0);
-    // The n-th of equal calls has the n-th key, unless one of them was never recorded.
-    let found = std::iter::once(*next).chain(0..most).find(|number| has(*number));
-    *next = found.map_or(*next, |number| number.saturating_add(1));
-    Ok(found.is_some())
+
+    fn key(&self, number: u32) -> EffectKey {
+        EffectKey::derive(&self.place, self.made_at, &self.name, &self.request, number)
+    }
+
+    /// Returns the keys of the call that has this number among equal ones: by this version, and by earlier ones.
+    fn keys(&self, number: u32) -> impl Iterator<Item = EffectKey> {
+        let before = move || EffectKey::derive_v1(&self.place, &self.name, &self.request, number);
+        std::iter::once(self.key(number)).chain(std::iter::once_with(before))
+    }
 }
 
 fn has_fraction(value: &Value) -> bool {
@@ -309,7 +340,25 @@ mod tests {
         let draw = |number| row(&info, EffectKind::Clock, key(number), number);
         let mut rows: Vec<_> = (0..50_000).map(draw).collect();
         verify_keys(&info, &rows).unwrap();
+        rows.reverse();
+        verify_keys(&info, &rows).unwrap();
         rows[1].key = rows[0].key.iter().map(|byte| !byte).collect();
-        assert!(verify_keys(&info, &rows[..2]).is_err());
+        assert!(verify_keys(&info, &rows).is_err());
+    }
+
+    /// S3.04: a file can name any place among equal calls, and its check must end soon.
+    #[tokio::test]
+    async fn different_calls_that_all_miss_equal_ones_are_refused_soon() {
+        let info = info().await;
+        let place = place(&info);
+        let made_at = info.created_at.timestamp_micros();
+        let late = |number: u32| {
+            let key = EffectKey::derive(&place, made_at, "files.read", &json!(number), number);
+            let request = Encoded::json(&number, usize::MAX).unwrap();
+            EffectRow { request, ..row(&info, EffectKind::Tool, key, number) }
+        };
+        let rows: Vec<_> = (0..50_000).map(late).collect();
+        assert!(verify_keys(&info, &rows).is_err());
+        verify_keys(&info, &rows[..40]).unwrap();
     }
 }

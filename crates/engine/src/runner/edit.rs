@@ -5,15 +5,13 @@ use std::sync::Arc;
 use serde_json::Value;
 use tokio_util::sync::CancellationToken;
 
-use super::claimed::ClaimedThread;
 use super::input::{INPUT, encoded, entry_frontier};
-use super::outcome::{Durability, Error, Result};
+use super::outcome::{Error, Result};
 use super::run::Runner;
 use super::writer::{Step, put_snapshot};
 use crate::checkpoint::{
-    EffectKind, Encoded, Error as StoreError, NewThread, OpenInterrupt, Restored, RunEnd,
-    RunStatus, StepKind, Store, ThreadFilter, ThreadInfo, ThreadStatus, awaited_interrupts,
-    fork_to, restore,
+    EffectKind, Encoded, Error as StoreError, NewThread, OpenInterrupt, Restored, StepKind, Store,
+    ThreadFilter, ThreadInfo, awaited_interrupts, fork_to, restore,
 };
 use crate::failpoint::{Point, wrap};
 use crate::graph::{BlobText, END, EngineError, Finished, Frontier, State, Target, Written, merge};
@@ -106,30 +104,21 @@ impl<S: State> Runner<S> {
             return Err(StoreError::Moved { thread }.into());
         }
         let stays = after == AfterEdit::Unchanged;
-        let (edit, texts) = self.tried(&read, update, as_node, &after).await?;
+        let tried = self.tried(&read, update, as_node, &after).await?;
         let claimed = self.claim(read, &CancellationToken::new()).await?;
-        if has_moved(claimed.restored.seq) {
-            self.release_unchanged(&claimed).await?;
-            return Err(StoreError::Moved { thread }.into());
-        }
-        let seq = claimed.restored.seq + 1;
-        let mut state = Arc::clone(&claimed.restored.state);
-        let joins = claimed.restored.frontier.joins.clone();
-        let merged = merge(self.graph(), &mut state, vec![edit], joins)?;
-        let (frontier, encoded) = match (&after, as_node) {
-            (AfterEdit::Unchanged, _) => encoded(claimed.restored.frontier.clone())?,
-            (AfterEdit::Routes, INPUT) => entry_frontier(self.graph())?,
-            _ => (merged.frontier, merged.encoded_frontier),
+        let merged = if has_moved(claimed.restored.seq) {
+            Err(StoreError::Moved { thread }.into())
+        } else {
+            self.merged(&claimed.restored, tried, as_node, &after)
         };
-        let step = Step {
-            seq,
-            kind: StepKind::Edit,
-            delta: merged.delta,
-            frontier: encoded,
-            clears_pending: true,
-            texts,
+        let (step, state, frontier) = match merged {
+            Ok(merged) => merged,
+            Err(error) => {
+                self.release_unchanged(&claimed).await?;
+                return Err(error);
+            }
         };
-        self.write_edit(&claimed, step).await?;
+        let seq = self.write_edit(&claimed, step).await?;
         let edited = "the state was edited; resume the thread to continue from it";
         self.end_edit(&claimed, seq, state, &frontier, (!stays).then_some(edited)).await
     }
@@ -182,14 +171,14 @@ impl<S: State> Runner<S> {
         let store = Arc::clone(self.store());
         check_step(store.as_ref(), &read.info, to).await?;
         let target = restore::<S>(store.as_ref(), thread, Some(to)).await?;
-        let claimed = self.claim(read, &CancellationToken::new()).await?;
-        let seq = claimed.restored.seq + 1;
         let unstorable = |error| Error::Update(EngineError::encode("__fork__", &error));
         let delta = serde_json::to_vec(&[fork_to::<S>(to)]).map_err(unstorable)?;
         let frontier = serde_json::to_vec(&target.frontier).map_err(unstorable)?;
+        let claimed = self.claim(read, &CancellationToken::new()).await?;
+        let seq = claimed.restored.seq + 1;
         let kind = StepKind::Fork;
         let step = Step { seq, kind, delta, frontier, clears_pending: true, texts: Vec::new() };
-        self.write_edit(&claimed, step).await?;
+        let seq = self.write_edit(&claimed, step).await?;
         // What is shortened later may be what it goes back to; without the snapshot it is read more slowly until then.
         if let Err(error) = put_snapshot(store.as_ref(), &target, seq).await {
             tracing::warn!(%thread, %error, "a snapshot could not be written");
@@ -283,35 +272,25 @@ impl<S: State> Runner<S> {
         Ok((edit, texts))
     }
 
-    async fn write_edit(&self, claimed: &ClaimedThread<S>, step: Step) -> Result<()> {
-        match self.writer(claimed, Durability::Sync).write(step).await {
-            Ok(()) => Ok(()),
-            Err(error) => Err(self.break_off(claimed, error.into()).await),
-        }
-    }
-
-    /// Ends the run of a written edit; `error` says why what is next does not run by itself, and without it the thread
-    /// pauses there for the one who edited it.
-    async fn end_edit(
+    /// Merges an edit that was tried into the state of the claimed thread, which may have moved since.
+    fn merged(
         &self,
-        claimed: &ClaimedThread<S>,
-        seq: u64,
-        state: Arc<S>,
-        frontier: &Frontier,
-        error: Option<&str>,
-    ) -> Result<StateView<S>> {
-        let next = frontier.names();
-        let error = error.filter(|_| !next.is_empty());
-        let status = if next.is_empty() {
-            ThreadStatus::Idle
-        } else if error.is_none() {
-            ThreadStatus::Interrupted
-        } else {
-            ThreadStatus::Failed
+        now: &Restored<S>,
+        (edit, texts): (Finished<S>, Vec<BlobText>),
+        as_node: &str,
+        after: &AfterEdit,
+    ) -> Result<(Step, Arc<S>, Frontier)> {
+        let mut state = Arc::clone(&now.state);
+        let merged = merge(self.graph(), &mut state, vec![edit], now.frontier.joins.clone())?;
+        let (next, frontier) = match (after, as_node) {
+            (AfterEdit::Unchanged, _) => encoded(now.frontier.clone())?,
+            (AfterEdit::Routes, INPUT) => entry_frontier(self.graph())?,
+            _ => (merged.frontier, merged.encoded_frontier),
         };
-        self.release(claimed, RunEnd { error, ..RunEnd::new(RunStatus::Done, status) }).await?;
-        let info = self.store().info(claimed.restored.info.id).await?;
-        Ok(StateView { info, seq, state, next })
+        let kind = StepKind::Edit;
+        let seq = now.seq + 1;
+        let delta = merged.delta;
+        Ok((Step { seq, kind, delta, frontier, clears_pending: true, texts }, state, next))
     }
 
     /// Refuses an update from outside that names a text which is not kept for the thread.

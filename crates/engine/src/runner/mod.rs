@@ -6,6 +6,7 @@
 //! absent: decisions about what runs next, which are the engine's.
 
 mod claimed;
+mod commit_edit;
 mod divergence;
 mod drive;
 mod edit;

@@ -14,11 +14,16 @@ use tokio_util::sync::CancellationToken;
 use perihelion_engine::clock;
 use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::RunOptions;
-use perihelion_runtime::{Error, RunReport, Runtime};
+use perihelion_runtime::{RunReport, Runtime};
 use perihelion_star::GraphState;
+
+use crate::{Error, Order, Result, Service};
 
 /// How long a worker waits after the database failed it, or leaves a thread alone on which it did.
 const PATIENCE: Duration = Duration::from_secs(1);
+
+/// The longest wait for a database that fails again and again.
+const LONGEST: Duration = Duration::from_secs(8);
 
 /// How long a worker skips a thread that cannot be resumed for a reason of its own.
 const ASIDE: Duration = Duration::from_secs(60);
@@ -83,10 +88,15 @@ impl Worker {
     ///
     /// # Errors
     /// [`Error`] when the database's address cannot be read; later failures are waited out.
-    pub async fn run(&self, stop: CancellationToken) -> Result<Worked, Error> {
+    pub async fn run(&self, stop: CancellationToken) -> Result<Worked> {
         let dispatcher = self.runtime.dispatcher(self.drains)?;
+        let service = match Service::open(Arc::clone(&self.runtime), stop.clone()) {
+            Err(Error::NoDatabase) => None,
+            opened => Some(opened?),
+        };
         let mut runs = JoinSet::new();
         let mut account = Account::default();
+        let mut patience = PATIENCE;
         while !stop.is_cancelled() {
             if runs.len() >= self.concurrency {
                 tokio::select! {
@@ -102,9 +112,13 @@ impl Worker {
                 () = stop.cancelled() => break,
                 next = dispatcher.next() => next,
             };
+            if next.is_ok() {
+                patience = PATIENCE;
+            }
             match next {
                 Ok(Some(wake)) => {
                     let runtime = Arc::clone(&self.runtime);
+                    let service = service.clone();
                     let listener = self.listener.clone();
                     let options = RunOptions {
                         cancel: stop.child_token(),
@@ -114,12 +128,19 @@ impl Worker {
                     };
                     let dispatcher = Arc::clone(&dispatcher);
                     runs.spawn(async move {
-                        let ended = drive(&runtime, wake.thread, options, &listener).await;
-                        let ended = ended.map_err(|error| {
+                        let driving = async {
+                            listener(WorkerEvent::Called(wake.thread));
+                            let options = match &service {
+                                Some(service) => service.ordered(wake.thread, options).await?,
+                                None => options,
+                            };
+                            drive(&runtime, wake.thread, options, &listener).await
+                        };
+                        let ended = driving.await.map_err(|error| {
                             listener(WorkerEvent::Failed(wake.thread, &error));
                             let pause = if error.is_lasting() { ASIDE } else { PATIENCE };
                             dispatcher.set_aside(&wake, pause);
-                            error.is_passing().then(|| clock::monotonic() + pause)
+                            error.may_pass().then(|| clock::monotonic() + pause)
                         });
                         (wake.thread, ended)
                     });
@@ -140,7 +161,7 @@ impl Worker {
                     (self.listener)(WorkerEvent::Waiting(&error.into()));
                     tokio::select! {
                         () = stop.cancelled() => break,
-                        () = clock::sleep(PATIENCE) => {}
+                        () = clock::sleep(patience) => patience = (patience * 2).min(LONGEST),
                     }
                 }
             }
@@ -156,14 +177,34 @@ impl Worker {
     }
 }
 
+impl Service {
+    /// Returns the options with which a worker continues a thread: with the order of its active run, if it has one.
+    async fn ordered(
+        &self,
+        thread: ThreadId,
+        options: RunOptions<GraphState>,
+    ) -> Result<RunOptions<GraphState>> {
+        let Some(run) = self.kept().active_run(thread.0).await? else { return Ok(options) };
+        let order = Order::of(&run)?;
+        let service = self.driving_for(&run.tenant);
+        let begins_work = service.begins_work(thread, &order).await?;
+        let allowance = if begins_work { service.left_of_day().await? } else { None };
+        if run.cancel.is_some() {
+            options.withdrawn.cancel();
+        }
+        // Its clients follow the log, whatever else is published.
+        let publish = Some(Arc::clone(self.runtime().bus()));
+        Ok(order.applied_to(RunOptions { publish, ..options }, &run, allowance))
+    }
+}
+
 /// Continues with one thread; returns how many runs that made.
 async fn drive(
     runtime: &Runtime,
     thread: ThreadId,
     options: RunOptions<GraphState>,
     listener: &Listener,
-) -> Result<u64, Error> {
-    listener(WorkerEvent::Called(thread));
+) -> Result<u64> {
     Ok(match runtime.wake(thread, options).await? {
         Some(report) => {
             listener(WorkerEvent::Ended(&report));

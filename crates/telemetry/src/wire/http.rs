@@ -1,16 +1,15 @@
 //! OTLP over HTTP, as binary protobuf.
 
 use std::io::Write as _;
-use std::iter::successors;
-use std::time::Duration;
 
 use flate2::write::GzEncoder;
 use prost::Message as _;
+use reqwest::StatusCode;
 use reqwest::header::{CONTENT_ENCODING, CONTENT_TYPE, HeaderMap, HeaderName, HeaderValue};
-use reqwest::{Response, StatusCode};
 use secrecy::ExposeSecret as _;
 
 use super::{Cause, Payload, Refusal, RefusalKind};
+use perihelion_http::reach::{bounded, cause, retry_after};
 use perihelion_settings::config::{Collector, Compression};
 
 /// Bytes of an answer that are read; a collector has little to say.
@@ -79,14 +78,15 @@ impl Http {
     async fn post(&self, address: &str, body: Vec<u8>) -> Result<Vec<u8>, Refusal> {
         let body = if self.gzip { gzipped(&body)? } else { body };
         let sent = self.client.post(address).headers(self.headers.clone()).body(body).send().await;
-        let answer = sent.map_err(|error| Refusal {
+        let mut answer = sent.map_err(|error| Refusal {
             kind: RefusalKind::Passing { after: None },
             reason: format!("the collector was not reached: {}", cause(&error)),
         })?;
         let status = answer.status();
         let after = retry_after(answer.headers());
         let is_page = is_page(answer.headers());
-        let content = read(answer).await;
+        // The status is an answer even if its text is cut off.
+        let (content, _) = bounded(&mut answer, ANSWER).await.unwrap_or_default();
         if status.is_success() && is_page {
             let reason = format!(
                 "the collector answered {status} with a web page, so it is no OTLP endpoint"
@@ -116,17 +116,6 @@ fn gzipped(body: &[u8]) -> Result<Vec<u8>, Refusal> {
     })
 }
 
-async fn read(mut answer: Response) -> Vec<u8> {
-    let mut body = Vec::new();
-    while let Ok(Some(piece)) = answer.chunk().await {
-        body.extend_from_slice(&piece);
-        if body.len() > ANSWER {
-            break;
-        }
-    }
-    body
-}
-
 /// Describes a collector's answer; with its text only if it is short.
 fn worded(status: StatusCode, content: &[u8]) -> String {
     let text = std::str::from_utf8(content).unwrap_or_default();
@@ -140,20 +129,9 @@ fn worded(status: StatusCode, content: &[u8]) -> String {
     }
 }
 
-fn retry_after(headers: &HeaderMap) -> Option<Duration> {
-    let text = headers.get(reqwest::header::RETRY_AFTER)?.to_str().ok()?;
-    text.trim().parse().ok().map(Duration::from_secs)
-}
-
 /// Returns whether an answer is a page for people, such as a login form. Collectors answer in protobuf, in JSON or with
 /// nothing.
 fn is_page(headers: &HeaderMap) -> bool {
     let kind = headers.get(CONTENT_TYPE).and_then(|kind| kind.to_str().ok()).unwrap_or_default();
     kind.trim_start().to_ascii_lowercase().starts_with("text/html")
-}
-
-/// Returns the innermost cause of an error.
-fn cause(error: &(dyn std::error::Error + 'static)) -> String {
-    let causes = successors(Some(error), |error| error.source());
-    causes.last().map(ToString::to_string).unwrap_or_default()
 }

@@ -1,7 +1,7 @@
 //! The three durabilities: what a crash loses, and what it never does.
 
 use perihelion_engine::graph::{Context, NodeEntry, Outcome, node_fn};
-use perihelion_engine::runner::{Durability, RunOptions};
+use perihelion_engine::runner::{Durability, INPUT, RunOptions};
 
 use super::world::*;
 use crate::store_suite::{on_every_store, stores::Fixture};
@@ -9,6 +9,7 @@ use crate::store_suite::{on_every_store, stores::Fixture};
 on_every_store!(
     every_mode_ends_with_the_same_history,
     exit_loses_steps_in_a_crash_but_not_the_input_or_a_call,
+    an_edit_after_lost_steps_uses_none_of_their_answers,
     async_loses_no_call_and_keeps_what_parallel_tasks_wrote,
     a_long_exit_run_has_its_snapshot_too,
 );
@@ -42,8 +43,12 @@ async fn every_mode_ends_with_the_same_history(on: &Fixture) {
     assert!(hashes.iter().all(|own| *own == hashes[0]));
 }
 
-/// A graph of three steps; the first two ask a model, the last one waits at the gate.
-fn asking(world: &World, gate: &Gate) -> std::sync::Arc<perihelion_engine::graph::Graph<Story>> {
+/// A graph of three steps; the first two ask a model something, the last one waits at the gate.
+fn asking(
+    world: &World,
+    gate: &Gate,
+    asked: [&'static str; 2],
+) -> std::sync::Arc<perihelion_engine::graph::Graph<Story>> {
     let ask = |name: &'static str| {
         let world = world.clone();
         node_fn(move |ctx: Context<Story>| {
@@ -71,8 +76,8 @@ fn asking(world: &World, gate: &Gate) -> std::sync::Arc<perihelion_engine::graph
     };
     graph(|graph| {
         graph
-            .node("one", ask("one"))
-            .node("two", ask("two"))
+            .node("one", ask(asked[0]))
+            .node("two", ask(asked[1]))
             .entry_node("last", NodeEntry::new(last))
             .entry("one")
             .edge("one", "two")
@@ -84,7 +89,7 @@ async fn exit_loses_steps_in_a_crash_but_not_the_input_or_a_call(on: &Fixture) {
     for durability in [Durability::Exit, Durability::Async, Durability::Sync] {
         let world = World::default();
         let gate = Gate::closed();
-        let runner = runner(&asking(&world, &gate), &on.store);
+        let runner = runner(&asking(&world, &gate, ["one", "two"]), &on.store);
         let thread = world.thread(&runner).await;
         crash_at(&gate, runner.start(thread, input(), options(durability))).await;
         if durability == Durability::Exit {
@@ -95,6 +100,20 @@ async fn exit_loses_steps_in_a_crash_but_not_the_input_or_a_call(on: &Fixture) {
         assert_eq!(lines(&outcome.state), ["input", "one #0", "two #0", "last"]);
         assert_eq!((world.count("one"), world.count("two"), world.seen().len()), (1, 1, 3));
     }
+}
+
+async fn an_edit_after_lost_steps_uses_none_of_their_answers(on: &Fixture) {
+    let world = World::default();
+    let gate = Gate::closed();
+    let runner = runner(&asking(&world, &gate, ["what", "what"]), &on.store);
+    let thread = world.thread(&runner).await;
+    crash_at(&gate, runner.start(thread, input(), options(Durability::Exit))).await;
+    gate.open();
+    let edit = StoryUpdate::new().lines(vec!["edited".to_owned()]);
+    let edited = runner.update_state(thread, edit, INPUT).await.unwrap();
+    assert_eq!((edited.seq, edited.next), (4, vec!["one".to_owned()]));
+    let outcome = resume(&runner, thread).await;
+    assert_eq!(lines(&outcome.state), ["input", "edited", "what #2", "what #3", "last"]);
 }
 
 async fn async_loses_no_call_and_keeps_what_parallel_tasks_wrote(on: &Fixture) {

@@ -1,7 +1,10 @@
 //! Time travel: reading any step, forking from it, editing the state.
 
+use std::sync::Arc;
+use std::sync::atomic::{AtomicU32, Ordering};
+
 use perihelion_engine::checkpoint::{Error as StoreError, StepKind, ThreadStatus};
-use perihelion_engine::graph::{END, State, node_fn};
+use perihelion_engine::graph::{END, EngineError, State, Target, node_fn};
 use perihelion_engine::runner::{AfterEdit, Error, RunOptions};
 
 use super::world::*;
@@ -15,6 +18,7 @@ on_every_store!(
     an_edit_can_end_a_thread_or_begin_it_again,
     an_edit_on_behalf_of_an_unknown_node_is_refused_without_a_change,
     an_edit_drops_what_its_abandoned_step_already_had,
+    an_edit_that_cannot_be_merged_after_its_claim_leaves_the_thread_at_rest,
     a_thread_of_another_graph_is_refused,
 );
 
@@ -153,6 +157,28 @@ async fn an_edit_drops_what_its_abandoned_step_already_had(on: &Fixture) {
     runner.update_state(thread, StoryUpdate::new(), "fast").await.unwrap();
     assert!(on.store.load(thread, None).await.unwrap().pending.is_empty());
     assert_eq!(lines(&resume(&runner, thread).await.state), ["input", "other"]);
+}
+
+/// The thread may move between the trial of an edit and its claim.
+async fn an_edit_that_cannot_be_merged_after_its_claim_leaves_the_thread_at_rest(on: &Fixture) {
+    let world = World::default();
+    let left = Arc::new(AtomicU32::new(u32::MAX));
+    let routes = Arc::clone(&left);
+    let graph = graph(|graph| {
+        graph.node("a", world.speaker("a")).entry("a").route("a", move |_: &Story| {
+            let is_led_astray = routes.fetch_sub(1, Ordering::Relaxed) == 0;
+            is_led_astray.then(|| Target::node("nowhere")).into_iter().collect()
+        })
+    });
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    start(&runner, thread).await;
+    left.store(1, Ordering::Relaxed);
+    let refused = runner.update_state(thread, StoryUpdate::new(), "a").await;
+    assert!(matches!(refused, Err(Error::Update(EngineError::UnknownTarget { .. }))));
+    let info = on.store.info(thread).await.unwrap();
+    assert_eq!((info.status, info.owner, info.head), (ThreadStatus::Idle, None, 2));
+    assert_eq!(start(&runner, thread).await.head, 4, "it takes the next input");
 }
 
 async fn a_thread_of_another_graph_is_refused(on: &Fixture) {

@@ -12,6 +12,7 @@ on_every_store!(
     a_run_pauses_after_a_node_unless_the_graph_has_ended,
     a_new_input_pauses_before_the_first_step_as_well,
     a_run_that_broke_off_before_its_pause_still_comes_to_it,
+    a_run_that_is_stopped_in_the_step_before_its_pause_still_comes_to_it,
     any_node_of_a_parallel_step_pauses_it_and_every_durability_stores_finished_work,
 );
 
@@ -106,6 +107,33 @@ async fn a_run_that_broke_off_before_its_pause_still_comes_to_it(on: &Fixture) {
     let paused = runner.resume(thread, pausing(&["b"], &[])).await.unwrap();
     assert_eq!((interrupts(&paused).len(), lines(&paused.state)), (0, vec!["input", "a"]));
     assert!(is_done(&resume(&runner, thread).await));
+}
+
+/// A process that takes it over would continue past the pause.
+async fn a_run_that_is_stopped_in_the_step_before_its_pause_still_comes_to_it(on: &Fixture) {
+    let world = World::default();
+    for (before, after) in [(&["b"][..], &[][..]), (&[], &["a"])] {
+        let options = RunOptions { hands_over: true, ..pausing(before, after) };
+        let stop = options.cancel.clone();
+        let stopping = perihelion_engine::graph::node_fn(move |_| {
+            stop.cancel();
+            async {
+                // The run notices the stop before the end of the step.
+                tokio::task::yield_now().await;
+                Ok(say("a"))
+            }
+        });
+        let graph = graph(|graph| {
+            graph.node("a", stopping).node("b", world.speaker("b")).entry("a").edge("a", "b")
+        });
+        let runner = runner(&graph, &on.store);
+        let thread = world.thread(&runner).await;
+        let paused = runner.start(thread, input(), options).await.unwrap();
+        assert_eq!((interrupts(&paused).len(), lines(&paused.state)), (0, vec!["input", "a"]));
+        let info = on.store.info(thread).await.unwrap();
+        assert_eq!(info.status, ThreadStatus::Interrupted);
+    }
+    assert!(world.seen().is_empty());
 }
 
 async fn any_node_of_a_parallel_step_pauses_it_and_every_durability_stores_finished_work(

@@ -8,7 +8,7 @@ use perihelion_engine::failpoint::{Point, Side};
 use perihelion_engine::graph::{
     Context, Graph, GraphBuilder, Node, NodeError, RunEvent, StreamMode, Wants, node_fn,
 };
-use perihelion_engine::runner::{RunOptions, RunResult, Runner, Subgraph};
+use perihelion_engine::runner::{Durability, RunOptions, RunResult, Runner, Subgraph};
 use serde_json::json;
 use tokio::sync::mpsc;
 use tokio_util::sync::CancellationToken;
@@ -25,6 +25,7 @@ on_every_store!(
     a_crash_inside_a_subgraph_resumes_inside_it,
     a_question_of_a_nested_subgraph_is_answered_through_the_parent,
     an_edit_of_the_parent_closes_the_questions_of_its_subgraphs,
+    an_edit_after_steps_that_a_crash_lost_runs_their_subgraph_again,
     a_stop_of_the_parent_stops_its_subgraph,
     a_failure_inside_is_the_parents_and_is_tried_again_with_it,
     events_of_nested_subgraphs_reach_the_parent_with_their_place,
@@ -136,6 +137,33 @@ async fn an_edit_of_the_parent_closes_the_questions_of_its_subgraphs(on: &Fixtur
     assert!(runner.open_interrupts(thread).await.unwrap().is_empty());
     let late = runner.answer(thread, id, &json!("late")).await.unwrap_err();
     assert!(late.to_string().contains(&id.to_string()), "{late}");
+}
+
+async fn an_edit_after_steps_that_a_crash_lost_runs_their_subgraph_again(on: &Fixture) {
+    let world = World::default();
+    let gate = Gate::closed();
+    let gate_of_node = gate.clone();
+    let last = node_fn(move |_| {
+        let gate = gate_of_node.clone();
+        async move {
+            gate.pass().await;
+            Ok(say("last"))
+        }
+    });
+    let team = as_node(on, &inner(&world, world.speaker("second")));
+    let graph = graph(|graph| {
+        let graph = graph.node("a", world.speaker("a")).node("team", team).node("last", last);
+        graph.entry("a").edge("a", "team").edge("team", "last")
+    });
+    let runner = runner(&graph, &on.store);
+    let thread = world.thread(&runner).await;
+    let options = RunOptions { durability: Durability::Exit, ..RunOptions::default() };
+    crash_at(&gate, runner.start(thread, input(), options)).await;
+    gate.open();
+    let edit = StoryUpdate::new().last("edited".to_owned());
+    runner.update_state(thread, edit, "a").await.unwrap();
+    let outcome = resume(&runner, thread).await;
+    assert_eq!(lines(&outcome.state), ["input", "from edited+first+second", "last"]);
 }
 
 async fn a_stop_of_the_parent_stops_its_subgraph(on: &Fixture) {
