@@ -7,8 +7,8 @@ use perihelion_database::{Transaction, Value, query};
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
-use super::lists::{Lists, parts, with_rows};
-use super::recent::{Recent, Terms};
+use super::lists::{Lists, Terms, parts, with_rows};
+use super::recent::Recent;
 use super::space::{self, Space};
 use super::{StoredIndex, remove};
 use crate::bm25::Posting;
