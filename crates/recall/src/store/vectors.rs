@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Dialect, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::{StoredIndex, put::hex};
@@ -105,35 +105,38 @@ pub(super) async fn forget_unused(
     scope: &Scope,
     hashes: Vec<String>,
 ) -> Result<u64> {
-    // Most often there are none, and Postgres finds that by looking up the texts alone.
-    let listed = transaction
-        .dialect()
-        .pick("(SELECT value AS hash FROM json_each($2)) w", "unnest($2) AS w (hash)");
-    let sql = format!("SELECT w.hash FROM {listed} WHERE {}", is_unused("w"));
+    let dialect = transaction.dialect();
+    // Most often there are none, and Postgres finds that without reading the vectors.
+    let listed =
+        dialect.pick("(SELECT value AS hash FROM json_each($2)) w", "unnest($2) AS w (hash)");
+    let sql = format!("SELECT w.hash FROM {listed} WHERE {}", is_unused(dialect, "w"));
     let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(hashes);
     let unused = transaction.fetch_all(&read).await?;
     if unused.is_empty() {
         return Ok(0);
     }
     let unused = unused.iter().map(|row| row.get(0)).collect::<Result<Vec<String>, _>>()?;
-    let one_of = transaction.dialect().one_of("$2");
     // Each model is named, as the key begins with it: otherwise all vectors of the tenant are gone through.
     let sql = format!(
         "DELETE FROM recall_vector WHERE tenant = $1
-         AND model IN (SELECT model FROM recall_model WHERE tenant = $1) AND hash {one_of} AND {}",
-        is_unused("recall_vector")
+         AND model IN (SELECT model FROM recall_model WHERE tenant = $1) AND hash {} AND {}",
+        dialect.one_of("$2"),
+        is_unused(dialect, "recall_vector")
     );
     let delete = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(unused);
     Ok(transaction.execute(&delete).await?)
 }
 
 /// Returns the condition that no item or claim of a tenant ($1) has the hash of a row.
-fn is_unused(row: &str) -> String {
+///
+/// Without `OFFSET`, Postgres may join the rows with all items, as for [`Dialect::look_up`].
+fn is_unused(dialect: Dialect, row: &str) -> String {
+    let end = dialect.pick("", "OFFSET 0");
     format!(
         "NOT EXISTS (
-            SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
-            WHERE i.hash = {row}.hash AND s.tenant = $1)
+            SELECT 1 FROM (SELECT space FROM recall_item WHERE hash = {row}.hash {end}) i
+            JOIN recall_space s ON s.id = i.space WHERE s.tenant = $1 {end})
          AND NOT EXISTS (
-            SELECT 1 FROM recall_claim c WHERE c.tenant = $1 AND c.hash = {row}.hash)"
+            SELECT 1 FROM recall_claim c WHERE c.tenant = $1 AND c.hash = {row}.hash {end})"
     )
 }
