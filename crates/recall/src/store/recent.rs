@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use perihelion_database::{Database, Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use super::lists::{Lists, Terms};
+use super::lists::{Lists, Terms, gathered};
 use super::space::Space;
 use crate::bm25::Posting;
 use crate::posting::{self, pack, unpack};
@@ -102,20 +102,16 @@ impl<'a> Recent<'a> {
         let read = moved.iter().copied().chain([UNDIVIDED]).collect();
         self.read(transaction, read, (0, i64::MAX as u64)).await?;
         // In the order of their numbers, as the lists are.
-        let mut all = Terms::new();
+        let mut all = Vec::new();
         for ((bucket, _), part) in &mut self.parts {
             if *bucket == UNDIVIDED || moved.contains(bucket) {
-                for (term, postings) in std::mem::take(&mut part.terms) {
-                    all.entry(term).or_default().extend(postings);
-                }
+                all.extend(std::mem::take(&mut part.terms));
                 part.is_changed = true;
             }
         }
-        for (term, postings) in terms {
-            all.entry(term).or_default().extend(postings);
-        }
+        all.extend(terms);
         let (into_lists, others): (Terms, Terms) =
-            all.into_iter().partition(|(term, _)| moved.contains(&bucket_of(term)));
+            gathered(all).into_iter().partition(|(term, _)| moved.contains(&bucket_of(term)));
         lists.append(transaction, into_lists).await?;
         for (term, postings) in others {
             let key = (bucket_of(&term), space.merged);
