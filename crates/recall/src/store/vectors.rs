@@ -30,15 +30,21 @@ impl StoredIndex {
         Ok(hashes.iter().filter(|hash| found.contains(&hex(hash))).copied().collect())
     }
 
-    /// Stores the vectors of texts before an item has them, until the holder releases or replaces the claim.
-    pub async fn claim(&self, scope: &Scope, holder: &str, hashes: &[ContentHash]) -> Result<()> {
+    /// Lets the vectors of texts be stored before an item has them, until the holder releases or replaces the claim.
+    ///
+    /// Happens in the transaction of the caller, as [`StoredIndex::give_up_in`] does; returns the number of deleted
+    /// vectors, which only a replaced claim had.
+    pub async fn claim_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        holder: &str,
+        hashes: &[ContentHash],
+    ) -> Result<u64> {
         let wanted: Vec<String> = hashes.iter().map(hex).collect();
-        let database = self.database_of(scope);
-        let mut transaction = database.begin().await?;
-        let known = known(&mut transaction, scope, holder).await?;
+        let known = known(transaction, scope, holder).await?;
         let listed: BTreeSet<&String> = wanted.iter().collect();
         let stale = known.into_iter().filter(|hash| !listed.contains(hash)).collect();
-        let dropped = give_up(&mut transaction, scope, holder, stale).await?;
+        let dropped = give_up(transaction, scope, holder, stale).await?;
         let sql = transaction.dialect().pick(
             "INSERT INTO recall_claim (tenant, holder, hash) SELECT $1, $2, value FROM json_each($3)
              WHERE true ON CONFLICT DO NOTHING",
@@ -46,11 +52,7 @@ impl StoredIndex {
         );
         let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(holder).bind(wanted);
         transaction.execute(&insert).await?;
-        transaction.commit().await?;
-        if dropped > 0 {
-            self.database.scrub().await?;
-        }
-        Ok(())
+        Ok(dropped)
     }
 
     /// Releases the claims of a holder, in the transaction of the caller, who calls

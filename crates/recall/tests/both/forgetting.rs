@@ -1,7 +1,7 @@
 //! What is removed is gone.
 
 use perihelion_database::Database;
-use perihelion_recall::{Item, Scope, Search, StoredIndex, content_hash};
+use perihelion_recall::{ContentHash, Item, Scope, Search, StoredIndex, content_hash};
 
 use crate::databases::on_each;
 use crate::index::Index as _;
@@ -69,16 +69,21 @@ async fn vectors_belong_to_the_process_that_claims_their_texts_until_it_releases
     on_each(|index| async move {
         let hashes = ["one", "two", "three"].map(content_hash);
         let vectors = hashes.map(|hash| (hash, vec![1.0, 0.0]));
-        index.claim(&scope(), "a", &hashes[..2]).await.unwrap();
+        let database = index.database_of(&scope());
+        let claim = async |holder: &str, hashes: &[ContentHash]| {
+            let mut transaction = database.begin().await.unwrap();
+            StoredIndex::claim_in(&mut transaction, &scope(), holder, hashes).await.unwrap();
+            transaction.commit().await.unwrap();
+        };
+        claim("a", &hashes[..2]).await;
         index.put_vectors(&scope(), "m", &vectors).await.unwrap();
         let kept = async || index.embedded(&scope(), "m", &hashes).await.unwrap();
         assert_eq!(kept().await, hashes[..2], "nobody claims the third");
-        index.claim(&scope(), "b", &hashes[1..2]).await.unwrap();
+        claim("b", &hashes[1..2]).await;
         // Claimed again, it is what was said last.
-        index.claim(&scope(), "a", &hashes[..1]).await.unwrap();
+        claim("a", &hashes[..1]).await;
         assert_eq!(kept().await, hashes[..2]);
         index.put(&scope(), "note", &[Item::new("i", "one")]).await.unwrap();
-        let database = index.database_of(&scope());
         for (holder, left) in [("a", &hashes[..2]), ("b", &hashes[..1])] {
             let mut transaction = database.begin().await.unwrap();
             StoredIndex::give_up_in(&mut transaction, &scope(), holder, &[]).await.unwrap();
