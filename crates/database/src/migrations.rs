@@ -45,6 +45,7 @@ pub const SQLITE: &[Step] = migrations! { "sqlite":
     "0026_document_attempts" "0027_listed_threads" "0028_recall_recent" "0029_ended_runs"
     "0030_recall_numbers" "0032_failed_at_rest" "0035_runs_across_threads"
     "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories" "0040_archive"
+    "0043_recall_buckets"
 };
 
 /// Postgres's migrations in order.
@@ -59,7 +60,7 @@ pub const POSTGRES: &[Step] = migrations! { "postgres":
     "0034_wake_calls" "0035_runs_across_threads"
     "0036_single_sign_on" "0037_status_counts" "0039_requests_and_memories" "0040_archive"
     "0041_rows_of_threads"
-    "0042_counts_in_one_statement"
+    "0042_counts_in_one_statement" "0043_recall_buckets"
 };
 
 /// Marks a file as ours ("peri"), so that another program's database is not written to.

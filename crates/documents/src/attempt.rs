@@ -1,7 +1,7 @@
 //! The attempts to add a document, by which the remains of a failed one are found.
 
 use chrono::{DateTime, Utc};
-use perihelion_database::Row;
+use perihelion_database::{Query, Row};
 use sqlx::AssertSqlSafe;
 
 use crate::library::only;
@@ -40,6 +40,17 @@ impl Library {
         hash: &str,
         now: DateTime<Utc>,
     ) -> Result<()> {
+        self.database().execute(&self.attempt(collection, path, hash, now)).await?;
+        Ok(())
+    }
+
+    pub(crate) fn attempt(
+        &self,
+        collection: &str,
+        path: &str,
+        hash: &str,
+        now: DateTime<Utc>,
+    ) -> Query {
         let insert = self.query(
             "INSERT INTO document_attempt (tenant, owner, id, hash, collection, path, began_at)
              VALUES ($1, $2, $3, $4, $5, $6, $7)
@@ -47,9 +58,7 @@ impl Library {
                 path = excluded.path, began_at = excluded.began_at",
         );
         let id = prepare::id(&self.scope, collection, path);
-        let insert = insert.binds((id, hash, collection, path, now));
-        self.database().execute(&insert).await?;
-        Ok(())
+        insert.binds((id, hash, collection, path, now))
     }
 
     /// Returns every addition of a document by its ID, the beginning of it, or its path; including failed ones.

@@ -27,7 +27,7 @@ impl Library {
         if self.own_description(prepared).await?.is_some() {
             return Ok(true);
         }
-        self.begin_prepared(prepared).await?;
+        self.database().execute(&self.attempt_of(prepared)).await?;
         let known = query(OF_BYTES).bind(self.scope.tenant()).bind(&prepared.hash);
         let description = match self.read_description(known).await? {
             Some(description) => Some(description),
@@ -56,8 +56,8 @@ impl Library {
         Ok(serde_json::from_value(kept).ok())
     }
 
-    pub(crate) async fn begin_prepared(&self, prepared: &Prepared) -> Result<()> {
+    pub(crate) fn attempt_of(&self, prepared: &Prepared) -> Query {
         let Prepared { collection, path, hash, now, .. } = prepared;
-        self.begin(collection, path, hash, *now).await
+        self.attempt(collection, path, hash, *now)
     }
 }

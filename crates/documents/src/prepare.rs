@@ -13,7 +13,7 @@ use crate::{Error, Library};
 use perihelion_parse::Parsed;
 use perihelion_parse::chunk::{Chunks, Options, chunk};
 use perihelion_recall::words::ANALYSER;
-use perihelion_recall::{ContentHash, Item, content_hash};
+use perihelion_recall::{ContentHash, Item, StoredIndex, content_hash};
 
 /// Characters of a text that its description is made from.
 const BEGINNING: usize = 6_000;
@@ -214,10 +214,19 @@ impl Library {
         Ok(prepared)
     }
 
-    /// Claims the vectors of the chunks, so that they can be stored before the document.
+    /// Notes the attempt and claims the vectors of the chunks, so that they can be stored before the document.
     pub async fn stage(&self, prepared: &Prepared) -> Result<(), Error> {
-        self.begin_prepared(prepared).await?;
-        Ok(self.index.claim(&self.scope, &prepared.id, &prepared.hashes()).await?)
+        let hashes = prepared.hashes();
+        let database = self.database();
+        let mut transaction = database.begin().await?;
+        transaction.execute(&self.attempt_of(prepared)).await?;
+        let dropped =
+            StoredIndex::claim_in(&mut transaction, &self.scope, &prepared.id, &hashes).await?;
+        transaction.commit().await?;
+        if dropped > 0 {
+            self.index.database().scrub().await?;
+        }
+        Ok(())
     }
 
     async fn pieces(&self, id: &str) -> Result<HashSet<String>, Error> {

@@ -5,7 +5,7 @@ use perihelion_database::migrations::SQLITE;
 use perihelion_documents::parse::Page;
 use perihelion_documents::{Library, Limits, PageAt, Parser, Query};
 use sqlx::sqlite::SqliteConnectOptions;
-use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _};
+use sqlx::{AssertSqlSafe, ConnectOptions as _, Connection as _, SqliteConnection};
 
 use crate::support::{Adds as _, input, scope};
 
@@ -26,6 +26,33 @@ const PUT_BACK: &str = "
     INSERT INTO document_text SELECT tenant, owner, id, group_concat(body, ''), '{\"pages\": [
             {\"number\": 1, \"start\": 0, \"end\": CUT}, {\"number\": 2, \"start\": CUT, \"end\": END}]}'
         FROM (SELECT * FROM now.document_segment ORDER BY number) GROUP BY tenant, owner, id;";
+
+/// Puts the rows that are not in lists now into the lists of then: terms with their postings, after the lengths of both.
+async fn fill_lists(then: &mut SqliteConnection) {
+    let read = "SELECT space, body FROM now.recall_part";
+    let parts: Vec<(i64, Vec<u8>)> = sqlx::query_as(read).fetch_all(&mut *then).await.unwrap();
+    for (space, body) in parts {
+        let mut rest = body.as_slice();
+        while !rest.is_empty() {
+            let term = take_number(&mut rest);
+            let postings = take_number(&mut rest);
+            let (term, after) = rest.split_at(term);
+            let (postings, after) = after.split_at(postings);
+            rest = after;
+            let insert = sqlx::query("INSERT INTO recall_posting VALUES ($1, $2, $3, $4)");
+            let insert = insert.bind(space).bind(std::str::from_utf8(term).unwrap());
+            let insert = insert.bind(take_number(&mut &*postings) as i64).bind(postings);
+            insert.execute(&mut *then).await.unwrap();
+        }
+    }
+}
+
+fn take_number(bytes: &mut &[u8]) -> usize {
+    let end = bytes.iter().position(|byte| byte & 0x80 == 0).unwrap();
+    let (number, rest) = bytes.split_at(end + 1);
+    *bytes = rest;
+    number.iter().rev().fold(0, |sum, byte| sum << 7 | usize::from(byte & 0x7f))
+}
 
 /// S3.05: nothing has to be added again after an upgrade.
 #[tokio::test(flavor = "multi_thread")]
@@ -68,6 +95,7 @@ async fn documents_of_an_earlier_version_are_found_read_changed_and_deleted() {
         0x7065_7269
     );
     sqlx::raw_sql(AssertSqlSafe(all)).execute(&mut then).await.unwrap();
+    fill_lists(&mut then).await;
     then.close().await.unwrap();
 
     let library = open("then.db").await;

@@ -41,7 +41,7 @@ async fn left(kind: &Kind) -> Vec<&'static str> {
         "document_parent",
         "recall_item",
         "recall_posting",
-        "recall_recent",
+        "recall_part",
         "recall_vector",
         "recall_claim",
     ] {

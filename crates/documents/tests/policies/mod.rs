@@ -16,7 +16,7 @@ const TABLES: [&str; 11] = [
     "recall_space",
     "recall_item",
     "recall_posting",
-    "recall_recent",
+    "recall_part",
     "recall_model",
     "recall_vector",
 ];
@@ -35,8 +35,8 @@ async fn a_query_without_a_tenant_filter_returns_no_row_of_another_tenant() {
     let library = Library::new(database.clone(), Parser::Here(Limits::default()), scope("ann"));
     let endpoint = Endpoint::default();
     let theirs = Scope::new("theirs", "ann").unwrap();
-    // So many that the first are merged into the lists, and the last ones wait.
-    for number in 0..70 {
+    // So many that some are in the lists, some are divided among buckets, and the last ones wait.
+    for number in 0..140 {
         let document = input(&format!("lease{number}.md"), "# Rent\n\nThe rent is 1,250 crowns.");
         library.within(&theirs).add(document, None, Some(&endpoint), &|_| {}).await.unwrap();
     }

@@ -6,10 +6,10 @@ use perihelion_database::{Database, Row, query};
 use sqlx::AssertSqlSafe;
 
 use super::filters::Filters;
-use super::lists::decode;
+use super::lists::{Terms, decode};
 use super::nearest::{self, Cache};
 use super::pgvector::Pgvector;
-use super::recent::{Terms, Waiting};
+use super::recent::Waiting;
 use super::space::{self, Space};
 use crate::bm25::{Occurrences, Posting, join, rank};
 use crate::memory::RELATED;
@@ -103,7 +103,7 @@ async fn occurrences(
     let terms: BTreeSet<String> =
         asked.iter().flat_map(|word| word.terms.iter().cloned()).collect();
     // Before the lists: what is merged in this moment is found here or there.
-    let waiting = Waiting::read(database, space, &search.kind).await?;
+    let waiting = Waiting::read(database, space, &search.kind, &terms).await?;
     let lists = read_lists(database, space, &waiting, terms).await?;
     let mut found = Vec::new();
     for word in &asked {

@@ -12,6 +12,24 @@ use crate::{Error, Result};
 /// Terms whose blocks are read by one statement.
 const TERMS: usize = 500;
 
+/// Terms with their postings.
+pub(super) type Terms = BTreeMap<String, Vec<Posting>>;
+
+/// Gathers the postings of each term; they stay in their order.
+///
+/// Sorting joins long runs, which the parts of an index are, in less time than a look-up of each term.
+pub(super) fn gathered(mut entries: Vec<(String, Vec<Posting>)>) -> Terms {
+    entries.sort_by(|one, other| one.0.cmp(&other.0));
+    entries.dedup_by(|next, kept| {
+        let is_same = next.0 == kept.0;
+        if is_same {
+            kept.1.append(&mut next.1);
+        }
+        is_same
+    });
+    entries.into_iter().collect()
+}
+
 /// Blocks of a space that are being changed, by term and first number.
 pub(super) struct Lists<'a> {
     kind: &'a str,
@@ -52,12 +70,18 @@ impl<'a> Lists<'a> {
         Ok(())
     }
 
-    pub(super) async fn read_last(
+    /// Adds postings to the lists of their terms; their numbers are greater than all there.
+    pub(super) async fn append(
         &mut self,
         transaction: &mut Transaction<'_>,
-        terms: &[String],
+        terms: Terms,
     ) -> Result<()> {
-        self.read_between(transaction, terms, (i64::MAX as u64, i64::MAX as u64)).await
+        let names: Vec<String> = terms.keys().cloned().collect();
+        self.read_between(transaction, &names, (i64::MAX as u64, i64::MAX as u64)).await?;
+        for (term, postings) in terms {
+            self.add(&term, &postings);
+        }
+        Ok(())
     }
 
     fn keep(&mut self, rows: Vec<Row>) -> Result<()> {
@@ -81,21 +105,21 @@ impl<'a> Lists<'a> {
         }
     }
 
-    /// Adds a posting to a term's list; its number is greater than all there.
-    pub(super) fn add(&mut self, term: &str, posting: Posting) {
-        let mut of_term = self.blocks.range_mut((term.to_owned(), 0)..=(term.to_owned(), u64::MAX));
-        let key = match of_term.next_back() {
-            Some((key, postings)) if !postings.is_empty() && postings.len() < BLOCK => {
-                postings.push(posting);
-                key.clone()
-            }
-            _ => {
-                let key = (term.to_owned(), posting.item);
-                self.blocks.insert(key.clone(), vec![posting]);
-                key
-            }
-        };
-        self.changed.insert(key);
+    fn add(&mut self, term: &str, mut postings: &[Posting]) {
+        let of_term = (term.to_owned(), 0)..=(term.to_owned(), u64::MAX);
+        if let Some((key, block)) = self.blocks.range_mut(of_term).next_back()
+            && (1..BLOCK).contains(&block.len())
+        {
+            let (fitting, others) = postings.split_at(postings.len().min(BLOCK - block.len()));
+            block.extend(fitting);
+            self.changed.insert(key.clone());
+            postings = others;
+        }
+        for block in postings.chunks(BLOCK) {
+            let key = (term.to_owned(), block[0].item);
+            self.changed.insert(key.clone());
+            self.blocks.insert(key, block.to_vec());
+        }
     }
 
     /// Writes changed blocks; empty ones are deleted.

@@ -1,7 +1,7 @@
 //! The index in the database, in the same layout on SQLite and Postgres.
 //!
 //! Enter at [`StoredIndex`]. A *space* has the items of one scope and one kind; they are numbered, and a term's list is
-//! stored in blocks of packed postings; the newest items wait in a separate row ([`recent`]). Invariant: items, lists,
+//! stored in blocks of packed postings; the newest items wait in a few rows ([`recent`]). Invariant: items, lists,
 //! statistics and vectors change in one transaction, under a lock on the space. The ranking itself is [`crate::bm25`]
 //! in this process, so both databases return the same list. Deliberately absent: a database's own full-text search,
 //! whose ranking counts what other tenants keep.

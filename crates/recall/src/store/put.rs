@@ -7,8 +7,8 @@ use perihelion_database::{Transaction, Value, query};
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
-use super::lists::{Lists, parts, with_rows};
-use super::recent::{Recent, Terms};
+use super::lists::{Lists, gathered, parts, with_rows};
+use super::recent::Recent;
 use super::space::{self, Space};
 use super::{StoredIndex, remove};
 use crate::bm25::Posting;
@@ -72,17 +72,17 @@ impl StoredIndex {
             new.push(New { item, number: space.next_number, language, counts, length });
             space.next_number += 1;
         }
-        let mut terms = Terms::new();
+        let mut terms = Vec::new();
         for one in &new {
             for (term, count) in &one.counts {
                 let posting = Posting { item: one.number, count: *count, length: one.length };
-                terms.entry(term.clone()).or_default().push(posting);
+                terms.push((term.clone(), vec![posting]));
             }
             space.languages.insert(one.language);
             space.statistics.items += 1;
             space.statistics.length += u64::from(one.length);
         }
-        recent.add(transaction, &mut space, &mut lists, (first, terms)).await?;
+        recent.add(transaction, &mut space, &mut lists, (first, gathered(terms))).await?;
         recent.write(transaction, &mut space).await?;
         lists.write(transaction).await?;
         insert(transaction, &space, &new).await?;

@@ -1,25 +1,40 @@
-//! The newest items: the terms of each put in one row, until there are enough of them to merge into the lists.
+//! The newest items: their terms in a few rows each, until there are enough of them to merge into the lists.
 //!
-//! The smaller component of a log-structured merge tree (P. O'Neil and others, “The log-structured merge-tree”, Acta
-//! Informatica 33, 1996): a put writes one row instead of a block for each of its terms, and a merge writes each block
-//! once for many puts.
+//! The smaller components of a log-structured merge tree (P. O'Neil and others, “The log-structured merge-tree”, Acta
+//! Informatica 33, 1996). A put writes one row with all its terms. A merge of many puts divides the terms among buckets,
+//! and writes one row for each bucket. It also moves the buckets with the oldest rows into the lists, so a block is
+//! written once for several merges.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use perihelion_database::{Database, Row, Transaction, query};
+use sqlx::AssertSqlSafe;
 
-use super::{lists::Lists, space::Space};
+use super::lists::{Lists, Terms, gathered};
+use super::space::Space;
 use crate::bm25::Posting;
 use crate::posting::{self, pack, unpack};
+use crate::words::beginning;
 use crate::{Error, Result};
 
-/// Items that wait at most; a search reads all that wait, some 25 bytes for each of their terms.
+/// Items that wait at most in rows with all their terms; a search reads these rows, some 25 bytes for each term.
 const MOST_ITEMS: u64 = 1_024;
 
-/// Rows that wait at most.
+/// Rows with all terms of their items at most.
 const MOST_PARTS: u64 = 64;
 
-pub(super) type Terms = BTreeMap<String, Vec<Posting>>;
+/// The buckets of terms are numbered from 0 to this; a prime, so that sums are spread evenly.
+const BUCKETS: u32 = 61;
+
+/// The number of rows with all terms of their items: after all buckets, whose rows have earlier items.
+const UNDIVIDED: i64 = 256;
+
+/// Buckets that a merge moves into the lists, at least; and items of a merge for each bucket that it moves.
+const LEAST_MOVED: u64 = 8;
+const ITEMS_PER_MOVED: u64 = 128;
+
+/// The bucket of a row, and the number of its first item.
+type Key = (i64, u64);
 
 struct Part {
     last: u64,
@@ -27,11 +42,11 @@ struct Part {
     is_changed: bool,
 }
 
-/// Parts of a space that are being changed, by the number of their first item.
+/// Parts of a space that are being changed.
 pub(super) struct Recent<'a> {
     kind: &'a str,
     space: i64,
-    parts: BTreeMap<u64, Part>,
+    parts: BTreeMap<Key, Part>,
 }
 
 impl<'a> Recent<'a> {
@@ -39,33 +54,36 @@ impl<'a> Recent<'a> {
         Self { kind, space, parts: BTreeMap::new() }
     }
 
-    /// Removes items from their parts and returns the rest.
+    /// Removes items from their parts.
     pub(super) async fn remove(
         &mut self,
         transaction: &mut Transaction<'_>,
         numbers: &BTreeSet<u64>,
-    ) -> Result<BTreeSet<u64>> {
-        let (Some(least), Some(most)) = (numbers.first(), numbers.last()) else {
-            return Ok(BTreeSet::new());
-        };
-        self.read_between(transaction, *least, *most).await?;
-        let mut others = numbers.clone();
-        for (first, part) in &mut self.parts {
-            let within: Vec<u64> = others.range(*first..=part.last).copied().collect();
-            if within.is_empty() {
-                continue;
-            }
-            others.retain(|number| !(*first..=part.last).contains(number));
+    ) -> Result<()> {
+        let (Some(least), Some(most)) = (numbers.first(), numbers.last()) else { return Ok(()) };
+        let all = (0..i64::from(BUCKETS)).chain([UNDIVIDED]).collect();
+        self.read(transaction, all, (*least, *most)).await?;
+        for part in self.parts.values_mut() {
             part.terms.retain(|_, postings| {
-                postings.retain(|posting| within.binary_search(&posting.item).is_err());
+                let before = postings.len();
+                postings.retain(|posting| !numbers.contains(&posting.item));
+                part.is_changed |= postings.len() < before;
                 !postings.is_empty()
             });
-            part.is_changed = true;
         }
-        Ok(others)
+        Ok(())
     }
 
-    /// Adds the terms of a put: as a part, or into the lists together with all parts if too many would wait.
+    /// Returns whether a part that was read has this term of an item, or had it before it was removed.
+    pub(super) fn covers(&self, number: u64, term: &str) -> bool {
+        let has = |bucket: i64| {
+            let earlier = self.parts.range((bucket, 0)..=(bucket, number)).next_back();
+            earlier.is_some_and(|(_, part)| number <= part.last)
+        };
+        has(UNDIVIDED) || has(bucket_of(term))
+    }
+
+    /// Adds the terms of a put: as a part, or together with the parts that wait if too many would.
     pub(super) async fn add(
         &mut self,
         transaction: &mut Transaction<'_>,
@@ -74,33 +92,48 @@ impl<'a> Recent<'a> {
         (first, terms): (u64, Terms),
     ) -> Result<()> {
         let waiting = space.next_number - space.merged;
+        let last = space.next_number.saturating_sub(1);
         if waiting <= MOST_ITEMS && space.parts < MOST_PARTS {
-            let last = space.next_number.saturating_sub(1);
-            self.parts.insert(first, Part { last, terms, is_changed: true });
+            self.parts.insert((UNDIVIDED, first), Part { last, terms, is_changed: true });
             space.parts += 1;
             return Ok(());
         }
-        self.read_between(transaction, 0, i64::MAX as u64).await?;
+        let moved = self.oldest(transaction, LEAST_MOVED.max(waiting / ITEMS_PER_MOVED)).await?;
+        let read = moved.iter().copied().chain([UNDIVIDED]).collect();
+        self.read(transaction, read, (0, i64::MAX as u64)).await?;
         // In the order of their numbers, as the lists are.
-        let mut all = Terms::new();
-        for part in self.parts.values_mut() {
-            for (term, postings) in std::mem::take(&mut part.terms) {
-                all.entry(term).or_default().extend(postings);
+        let mut all = Vec::new();
+        for ((bucket, _), part) in &mut self.parts {
+            if *bucket == UNDIVIDED || moved.contains(bucket) {
+                all.extend(std::mem::take(&mut part.terms));
+                part.is_changed = true;
             }
-            part.is_changed = true;
         }
-        for (term, postings) in terms {
-            all.entry(term).or_default().extend(postings);
-        }
-        let names: Vec<String> = all.keys().cloned().collect();
-        lists.read_last(transaction, &names).await?;
-        for (term, postings) in all {
-            for posting in postings {
-                lists.add(&term, posting);
-            }
+        all.extend(terms);
+        let (into_lists, others): (Terms, Terms) =
+            gathered(all).into_iter().partition(|(term, _)| moved.contains(&bucket_of(term)));
+        lists.append(transaction, into_lists).await?;
+        for (term, postings) in others {
+            let key = (bucket_of(&term), space.merged);
+            let new = || Part { last, terms: Terms::new(), is_changed: true };
+            self.parts.entry(key).or_insert_with(new).terms.insert(term, postings);
         }
         space.merged = space.next_number;
         Ok(())
+    }
+
+    /// Returns a number of buckets, those with the oldest rows first; all buckets if so many are asked for.
+    async fn oldest(&self, transaction: &mut Transaction<'_>, count: u64) -> Result<BTreeSet<i64>> {
+        if count >= u64::from(BUCKETS) {
+            return Ok((0..i64::from(BUCKETS)).collect());
+        }
+        let read = query(
+            "SELECT bucket FROM recall_part WHERE space = $1 AND bucket < $2
+             GROUP BY bucket ORDER BY min(first), bucket LIMIT $3",
+        );
+        let read = read.binds((self.space, UNDIVIDED, count as i64));
+        let rows = transaction.fetch_all(&read).await?;
+        rows.iter().map(|row| Ok(row.get(0)?)).collect()
     }
 
     /// Writes changed parts; parts without a term are deleted.
@@ -109,53 +142,62 @@ impl<'a> Recent<'a> {
         transaction: &mut Transaction<'_>,
         space: &mut Space,
     ) -> Result<()> {
-        for (first, part) in self.parts.into_iter().filter(|(_, part)| part.is_changed) {
-            let statement =
-                if part.terms.is_empty() {
-                    space.parts = space.parts.saturating_sub(1);
-                    query("DELETE FROM recall_recent WHERE space = $1 AND first = $2")
-                        .bind(self.space)
-                        .bind(first as i64)
-                } else {
-                    query(
-                    "INSERT INTO recall_recent (space, first, last, body) VALUES ($1, $2, $3, $4)
-                     ON CONFLICT (space, first) DO UPDATE SET body = excluded.body",
-                )
-                .binds((self.space, first as i64, part.last as i64, encode(&part.terms)))
-                };
+        for ((bucket, first), part) in self.parts.into_iter().filter(|(_, part)| part.is_changed) {
+            let sql = if part.terms.is_empty() {
+                space.parts = space.parts.saturating_sub(u64::from(bucket == UNDIVIDED));
+                "DELETE FROM recall_part WHERE space = $1 AND bucket = $2 AND first = $3"
+            } else {
+                "INSERT INTO recall_part (space, bucket, first, last, body) VALUES ($1, $2, $3, $4, $5)
+                 ON CONFLICT (space, bucket, first) DO UPDATE SET body = excluded.body"
+            };
+            let mut statement = query(sql).binds((self.space, bucket, first as i64));
+            if !part.terms.is_empty() {
+                statement = statement.binds((part.last as i64, encode(&part.terms)));
+            }
             transaction.execute(&statement).await?;
         }
         Ok(())
     }
 
-    /// Reads the parts that can contain numbers between two bounds; changed ones in memory are newer than the stored
-    /// ones.
-    async fn read_between(
+    /// Reads the parts of buckets that can contain numbers between two bounds; changed ones in memory are newer than the
+    /// stored ones.
+    async fn read(
         &mut self,
         transaction: &mut Transaction<'_>,
-        least: u64,
-        most: u64,
+        buckets: Vec<i64>,
+        (least, most): (u64, u64),
     ) -> Result<()> {
-        let read = query(
-            "SELECT first, last, body FROM recall_recent WHERE space = $1 AND first <= $3 AND last >= $2",
+        let one_of = transaction.dialect().one_of("$2");
+        let sql = format!(
+            "SELECT bucket, first, last, body FROM recall_part
+             WHERE space = $1 AND bucket {one_of} AND first <= $4 AND last >= $3"
         );
-        let read = read.bind(self.space).bind(least as i64).bind(most as i64);
+        let read = query(AssertSqlSafe(sql)).binds((self.space, buckets));
+        let read = read.binds((least as i64, most as i64));
         for row in transaction.fetch_all(&read).await? {
-            let first = row.get::<i64>(0)? as u64;
-            let last = row.get::<i64>(1)? as u64;
-            if self.parts.contains_key(&first) {
+            let key = (row.get(0)?, row.get::<i64>(1)? as u64);
+            let last = row.get::<i64>(2)? as u64;
+            if self.parts.contains_key(&key) {
                 continue;
             }
             let mut terms = Terms::new();
-            let body: Vec<u8> = row.get(2)?;
+            let body: Vec<u8> = row.get(3)?;
             for entry in entries(&body) {
                 let (term, postings) = entry.ok_or_else(|| damaged(self.kind))?;
                 terms.insert(term.to_owned(), decode(self.kind, postings)?);
             }
-            self.parts.insert(first, Part { last, terms, is_changed: false });
+            self.parts.insert(key, Part { last, terms, is_changed: false });
         }
         Ok(())
     }
+}
+
+/// Returns the bucket of a term, the same in every version; related terms are in one.
+fn bucket_of(term: &str) -> i64 {
+    let start = beginning(term);
+    let bytes = start.as_deref().unwrap_or(term).bytes();
+    let sum = bytes.fold(0_u32, |sum, byte| sum.wrapping_mul(31).wrapping_add(u32::from(byte)));
+    i64::from(sum % BUCKETS)
 }
 
 pub(super) struct Waiting<'a> {
@@ -166,15 +208,21 @@ pub(super) struct Waiting<'a> {
 }
 
 impl<'a> Waiting<'a> {
-    pub(super) async fn read(database: &Database, space: &Space, kind: &'a str) -> Result<Self> {
-        let next_number = space.next_number;
-        if space.merged == next_number {
-            return Ok(Self { kind, next_number, bodies: Vec::new() });
-        }
-        let read = query("SELECT body FROM recall_recent WHERE space = $1 ORDER BY first");
-        let rows: Vec<Row> = database.fetch_all(&read.bind(space.id)).await?;
+    /// Reads the rows in which terms, or related ones, can be.
+    pub(super) async fn read(
+        database: &Database,
+        space: &Space,
+        kind: &'a str,
+        terms: &BTreeSet<String>,
+    ) -> Result<Self> {
+        let one_of = database.dialect().one_of("$2");
+        let sql = format!("SELECT body FROM recall_part WHERE space = $1 AND bucket {one_of}");
+        let mut buckets: Vec<i64> = terms.iter().map(|term| bucket_of(term)).collect();
+        buckets.push(UNDIVIDED);
+        let read = query(AssertSqlSafe(sql)).bind(space.id).bind(buckets);
+        let rows: Vec<Row> = database.fetch_all(&read).await?;
         let bodies = rows.iter().map(|row| row.get(0)).collect::<Result<_, _>>()?;
-        Ok(Self { kind, next_number, bodies })
+        Ok(Self { kind, next_number: space.next_number, bodies })
     }
 
     pub(super) fn kind(&self) -> &'a str {

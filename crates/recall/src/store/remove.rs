@@ -89,24 +89,25 @@ pub(super) async fn take_out(
     scope: &Scope,
     space: &mut Space,
     (lists, recent): (&mut Lists<'_>, &mut Recent<'_>),
-    placed: Vec<Placed>,
+    mut placed: Vec<Placed>,
 ) -> Result<()> {
     if placed.is_empty() {
         return Ok(());
     }
     let numbers: BTreeSet<u64> = placed.iter().map(|one| one.number).collect();
-    let merged = recent.remove(transaction, &numbers).await?;
-    let mut in_lists: Vec<&Placed> =
-        placed.iter().filter(|one| merged.contains(&one.number)).collect();
-    for cluster in clusters(&mut in_lists) {
-        let mut terms: Vec<String> =
-            cluster.iter().flat_map(|one| one.terms.iter().cloned()).collect();
-        terms.sort();
-        terms.dedup();
-        let (Some(first), Some(last)) = (cluster.first(), cluster.last()) else { continue };
+    recent.remove(transaction, &numbers).await?;
+    placed.sort_by_key(|one| one.number);
+    // Split at large gaps, whose contents need not be read.
+    for near in placed.chunk_by(|one, next| next.number - one.number <= NEAR) {
+        let (Some(first), Some(last)) = (near.first(), near.last()) else { continue };
+        let in_lists = near.iter().flat_map(|one| {
+            one.terms.iter().filter(|term| !recent.covers(one.number, term)).cloned()
+        });
+        let terms: BTreeSet<String> = in_lists.collect();
+        let terms = Vec::from_iter(terms);
         lists.read_between(transaction, &terms, (first.number, last.number)).await?;
     }
-    lists.remove(&merged);
+    lists.remove(&numbers);
     for one in &placed {
         space.statistics.items = space.statistics.items.saturating_sub(1);
         space.statistics.length = space.statistics.length.saturating_sub(one.length);
@@ -120,12 +121,6 @@ pub(super) async fn take_out(
     let hashes = placed.into_iter().map(|one| one.hash).collect();
     vectors::forget_unused(transaction, scope, hashes).await?;
     Ok(())
-}
-
-/// Sorts items by number and splits them at large gaps, whose contents need not be read.
-fn clusters<'a, 'b>(placed: &'a mut [&'b Placed]) -> impl Iterator<Item = &'a [&'b Placed]> {
-    placed.sort_by_key(|one| one.number);
-    placed.chunk_by(|one, next| next.number - one.number <= NEAR)
 }
 
 fn decode(row: &Row) -> Result<Placed> {

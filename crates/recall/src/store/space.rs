@@ -12,8 +12,9 @@ pub(super) struct Space {
     pub(super) id: i64,
     pub(super) statistics: Statistics,
     pub(super) next_number: u64,
-    /// Items below this number are in the lists, later ones in waiting parts.
+    /// Items below this number are in buckets and lists, later ones in undivided parts.
     pub(super) merged: u64,
+    /// How many parts are undivided.
     pub(super) parts: u64,
     pub(super) moment: Moment,
     pub(super) languages: BTreeSet<Language>,

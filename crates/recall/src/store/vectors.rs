@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use perihelion_database::{Transaction, query};
+use perihelion_database::{Dialect, Transaction, query};
 use sqlx::AssertSqlSafe;
 
 use super::{StoredIndex, put::hex};
@@ -30,15 +30,21 @@ impl StoredIndex {
         Ok(hashes.iter().filter(|hash| found.contains(&hex(hash))).copied().collect())
     }
 
-    /// Stores the vectors of texts before an item has them, until the holder releases or replaces the claim.
-    pub async fn claim(&self, scope: &Scope, holder: &str, hashes: &[ContentHash]) -> Result<()> {
+    /// Lets the vectors of texts be stored before an item has them, until the holder releases or replaces the claim.
+    ///
+    /// Happens in the transaction of the caller, as [`StoredIndex::give_up_in`] does; returns the number of deleted
+    /// vectors, which only a replaced claim had.
+    pub async fn claim_in(
+        transaction: &mut Transaction<'_>,
+        scope: &Scope,
+        holder: &str,
+        hashes: &[ContentHash],
+    ) -> Result<u64> {
         let wanted: Vec<String> = hashes.iter().map(hex).collect();
-        let database = self.database_of(scope);
-        let mut transaction = database.begin().await?;
-        let known = known(&mut transaction, scope, holder).await?;
+        let known = known(transaction, scope, holder).await?;
         let listed: BTreeSet<&String> = wanted.iter().collect();
         let stale = known.into_iter().filter(|hash| !listed.contains(hash)).collect();
-        let dropped = give_up(&mut transaction, scope, holder, stale).await?;
+        let dropped = give_up(transaction, scope, holder, stale).await?;
         let sql = transaction.dialect().pick(
             "INSERT INTO recall_claim (tenant, holder, hash) SELECT $1, $2, value FROM json_each($3)
              WHERE true ON CONFLICT DO NOTHING",
@@ -46,11 +52,7 @@ impl StoredIndex {
         );
         let insert = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(holder).bind(wanted);
         transaction.execute(&insert).await?;
-        transaction.commit().await?;
-        if dropped > 0 {
-            self.database.scrub().await?;
-        }
-        Ok(())
+        Ok(dropped)
     }
 
     /// Releases the claims of a holder, in the transaction of the caller, who calls
@@ -105,16 +107,38 @@ pub(super) async fn forget_unused(
     scope: &Scope,
     hashes: Vec<String>,
 ) -> Result<u64> {
-    let one_of = transaction.dialect().one_of("$2");
+    let dialect = transaction.dialect();
+    // Most often there are none, and Postgres finds that without reading the vectors.
+    let listed =
+        dialect.pick("(SELECT value AS hash FROM json_each($2)) w", "unnest($2) AS w (hash)");
+    let sql = format!("SELECT w.hash FROM {listed} WHERE {}", is_unused(dialect, "w"));
+    let read = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(hashes);
+    let unused = transaction.fetch_all(&read).await?;
+    if unused.is_empty() {
+        return Ok(0);
+    }
+    let unused = unused.iter().map(|row| row.get(0)).collect::<Result<Vec<String>, _>>()?;
     // Each model is named, as the key begins with it: otherwise all vectors of the tenant are gone through.
     let sql = format!(
         "DELETE FROM recall_vector WHERE tenant = $1
-         AND model IN (SELECT model FROM recall_model WHERE tenant = $1) AND hash {one_of} AND NOT EXISTS (
-            SELECT 1 FROM recall_item i JOIN recall_space s ON s.id = i.space
-            WHERE i.hash = recall_vector.hash AND s.tenant = $1)
-         AND NOT EXISTS (
-            SELECT 1 FROM recall_claim c WHERE c.tenant = $1 AND c.hash = recall_vector.hash)"
+         AND model IN (SELECT model FROM recall_model WHERE tenant = $1) AND hash {} AND {}",
+        dialect.one_of("$2"),
+        is_unused(dialect, "recall_vector")
     );
-    let delete = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(hashes);
+    let delete = query(AssertSqlSafe(sql)).bind(scope.tenant()).bind(unused);
     Ok(transaction.execute(&delete).await?)
+}
+
+/// Returns the condition that no item or claim of a tenant ($1) has the hash of a row.
+///
+/// Without `OFFSET`, Postgres may join the rows with all items, as for [`Dialect::look_up`].
+fn is_unused(dialect: Dialect, row: &str) -> String {
+    let end = dialect.pick("", "OFFSET 0");
+    format!(
+        "NOT EXISTS (
+            SELECT 1 FROM (SELECT space FROM recall_item WHERE hash = {row}.hash {end}) i
+            JOIN recall_space s ON s.id = i.space WHERE s.tenant = $1 {end})
+         AND NOT EXISTS (
+            SELECT 1 FROM recall_claim c WHERE c.tenant = $1 AND c.hash = {row}.hash {end})"
+    )
 }

@@ -1,7 +1,7 @@
 //! What is removed is gone.
 
 use perihelion_database::Database;
-use perihelion_recall::{Item, Scope, Search, StoredIndex, content_hash};
+use perihelion_recall::{ContentHash, Item, Scope, Search, StoredIndex, content_hash};
 
 use crate::databases::on_each;
 use crate::index::Index as _;
@@ -34,7 +34,7 @@ async fn removed_and_replaced_items_are_not_found_and_leave_no_row() {
         assert_eq!(index.remove_parent(&scope(), "chunk", "d0").await.unwrap(), 299);
         assert_eq!(index.remove(&scope(), "chunk", &["i5".to_owned()]).await.unwrap(), 1);
         assert_eq!(index.count(&scope(), "chunk").await.unwrap(), 0);
-        for table in ["recall_item", "recall_posting", "recall_recent", "recall_vector"] {
+        for table in ["recall_item", "recall_posting", "recall_part", "recall_vector"] {
             let sql = sqlx::AssertSqlSafe(format!("SELECT count(*) FROM {table}"));
             let database = index.database_of(&scope());
             let row = database.fetch_optional(&perihelion_database::query(sql)).await.unwrap();
@@ -69,16 +69,21 @@ async fn vectors_belong_to_the_process_that_claims_their_texts_until_it_releases
     on_each(|index| async move {
         let hashes = ["one", "two", "three"].map(content_hash);
         let vectors = hashes.map(|hash| (hash, vec![1.0, 0.0]));
-        index.claim(&scope(), "a", &hashes[..2]).await.unwrap();
+        let database = index.database_of(&scope());
+        let claim = async |holder: &str, hashes: &[ContentHash]| {
+            let mut transaction = database.begin().await.unwrap();
+            StoredIndex::claim_in(&mut transaction, &scope(), holder, hashes).await.unwrap();
+            transaction.commit().await.unwrap();
+        };
+        claim("a", &hashes[..2]).await;
         index.put_vectors(&scope(), "m", &vectors).await.unwrap();
         let kept = async || index.embedded(&scope(), "m", &hashes).await.unwrap();
         assert_eq!(kept().await, hashes[..2], "nobody claims the third");
-        index.claim(&scope(), "b", &hashes[1..2]).await.unwrap();
+        claim("b", &hashes[1..2]).await;
         // Claimed again, it is what was said last.
-        index.claim(&scope(), "a", &hashes[..1]).await.unwrap();
+        claim("a", &hashes[..1]).await;
         assert_eq!(kept().await, hashes[..2]);
         index.put(&scope(), "note", &[Item::new("i", "one")]).await.unwrap();
-        let database = index.database_of(&scope());
         for (holder, left) in [("a", &hashes[..2]), ("b", &hashes[..1])] {
             let mut transaction = database.begin().await.unwrap();
             StoredIndex::give_up_in(&mut transaction, &scope(), holder, &[]).await.unwrap();
@@ -91,20 +96,25 @@ async fn vectors_belong_to_the_process_that_claims_their_texts_until_it_releases
 
 #[tokio::test(flavor = "multi_thread")]
 async fn no_byte_of_a_removed_item_stays_in_the_files() {
-    let directory = tempfile::tempdir().unwrap();
-    let path = directory.path().join("p.db");
-    let index = StoredIndex::new(Database::open(path.to_str().unwrap()).await.unwrap());
-    let mut items: Vec<Item> =
-        (0..200).map(|n| Item::new(format!("i{n}"), format!("plain text {n}"))).collect();
-    items[100] = Item::new("secret", "xylophonist zanzibarian").with_attribute("k", "xylophonist");
-    index.put(&scope(), "note", &items).await.unwrap();
-    let vector = [(content_hash("xylophonist zanzibarian"), vec![0.25; 64])];
-    index.put_vectors(&scope(), "m", &vector).await.unwrap();
-    assert_eq!(index.remove(&scope(), "note", &["secret".to_owned()]).await.unwrap(), 1);
-    for entry in std::fs::read_dir(directory.path()).unwrap() {
-        let bytes = std::fs::read(entry.unwrap().path()).unwrap();
-        for word in [&b"xylophon"[..], &b"zanzibar"[..], &0.25_f32.to_le_bytes().repeat(4)[..]] {
-            assert!(!bytes.windows(word.len()).any(|window| window == word));
+    // It waits; it is divided among the buckets; and all of them are moved into the lists.
+    for others in [200, 1_100, 8_000] {
+        let directory = tempfile::tempdir().unwrap();
+        let path = directory.path().join("p.db");
+        let index = StoredIndex::new(Database::open(path.to_str().unwrap()).await.unwrap());
+        let mut items: Vec<Item> =
+            (0..others).map(|n| Item::new(format!("i{n}"), format!("plain text {n}"))).collect();
+        items[100] =
+            Item::new("secret", "xylophonist zanzibarian").with_attribute("k", "xylophonist");
+        index.put(&scope(), "note", &items).await.unwrap();
+        let vector = [(content_hash("xylophonist zanzibarian"), vec![0.25; 64])];
+        index.put_vectors(&scope(), "m", &vector).await.unwrap();
+        assert_eq!(index.remove(&scope(), "note", &["secret".to_owned()]).await.unwrap(), 1);
+        for entry in std::fs::read_dir(directory.path()).unwrap() {
+            let bytes = std::fs::read(entry.unwrap().path()).unwrap();
+            let vector = 0.25_f32.to_le_bytes().repeat(4);
+            for word in [&b"xylophon"[..], &b"zanzibar"[..], &vector[..]] {
+                assert!(!bytes.windows(word.len()).any(|window| window == word), "{others}");
+            }
         }
     }
 }

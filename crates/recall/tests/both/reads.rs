@@ -51,7 +51,7 @@ async fn on_postgres_an_addition_reads_no_other_words_and_vectors() {
 
     let database = Database::open(&server.url).await.unwrap();
     let index = StoredIndex::new(database.clone());
-    // More than wait, so they are merged into the lists.
+    // More than wait, so they are merged.
     let items: Vec<Item> = (0..ITEMS).map(|n| Item::new(format!("b{n}"), "shared")).collect();
     index.put(&scope, "note", &items).await.unwrap();
     // A connection keeps a plan after five times.
