@@ -114,7 +114,9 @@ pub fn main_with(own: Graphs) -> ExitCode {
         let parsed = runtime::parse_document(name, tesseract).map_err(Error::Output);
         return parsed.map_or_else(|error| fail(&error), |()| Exit::Done).into();
     }
-    let mut builder = if cli.command.does_much_at_once() {
+    // Nodes of a program's own graphs can block their thread.
+    let needs_threads = !graphs::own().is_empty() || cli.command.does_much_at_once();
+    let mut builder = if needs_threads {
         tokio::runtime::Builder::new_multi_thread()
     } else {
         // With one thread, an answer of the model or the database wakes no thread in vain.
