@@ -124,12 +124,19 @@ pub enum Command {
 }
 
 impl Command {
-    /// Returns whether it has work for several processors: many runs, calls or documents at the same time.
+    /// Returns whether it has work for several processors: many runs, servers or documents at the same time.
     pub fn does_much_at_once(&self) -> bool {
-        use Command::{Demo, Doctor, Documents, Eval, Mcp, Serve, Worker};
+        use Command::{Agents, Demo, Doctor, Documents, Eval, Mcp, Serve, Worker};
         matches!(
             self,
-            Demo(_) | Doctor(_) | Documents(_) | Eval(_) | Mcp { .. } | Serve(_) | Worker(_)
+            Agents(_)
+                | Demo(_)
+                | Doctor(_)
+                | Documents(_)
+                | Eval(_)
+                | Mcp { .. }
+                | Serve(_)
+                | Worker(_)
         )
     }
 }
