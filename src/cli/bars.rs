@@ -107,14 +107,22 @@ impl Bars {
     async fn tick(&'static self) {
         loop {
             clock::sleep(TICK).await;
-            let mut drawing = self.0.lock();
-            if drawing.lines.is_empty() {
-                drawing.is_ticking = false;
+            // A terminal can make its writer wait, and the lease of a run must not wait for that.
+            if !tokio::task::spawn_blocking(|| self.move_on()).await.unwrap_or_default() {
                 return;
             }
+        }
+    }
+
+    /// Draws the next frame; false if there is nothing to draw.
+    fn move_on(&self) -> bool {
+        let mut drawing = self.0.lock();
+        drawing.is_ticking = !drawing.lines.is_empty();
+        if drawing.is_ticking {
             drawing.frame = (drawing.frame + 1) % FRAMES.len();
             drawing.draw();
         }
+        drawing.is_ticking
     }
 }
 

@@ -122,20 +122,21 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
     let is_known = job.begins() || runtime.store().info(thread).await.is_ok();
     let running = runtime.perform(job, options);
     tokio::pin!(running);
-    let mut reported = show.quiet;
+    let mut noted = None;
     let ended = loop {
         tokio::select! {
             biased;
             () = signals.aborted() => return Err(Error::Stopped),
-            () = signals.stopped(), if !reported => {
-                reported = true;
-                output::note("stopping after the current step; press Ctrl-C again to stop now");
+            () = signals.stopped(), if noted.is_none() && !show.quiet => {
+                let note = "stopping after the current step; press Ctrl-C again to stop now";
+                // This thread takes the second signal, even if nobody reads the output.
+                noted = Some(tokio::task::spawn_blocking(|| output::note(note)));
             }
             ended = &mut running => break ended,
         }
     };
     // The run's end closed the channel; what is left in it is shown before the outcome.
-    if let Ok(progress) = shown.await {
+    if let Ok(progress) = signals.unless_aborted(shown).await? {
         progress.end(ended.as_ref().ok());
     }
     let mut report = match ended {
@@ -184,5 +185,8 @@ fn is_watched(show: &Show) -> bool {
 
 /// Prints an event as a line of JSON. A closed pipe is detected at the end.
 fn line(event: &RunEvent<GraphState>) {
-    let _ = output::BARS.suspend(|| output::json_line(event));
+    let write = || output::json_line(event);
+    // Nothing else is written while the bars are suspended, and the reader of a pipe can make its writer wait.
+    let is_beside_bars = std::io::stdout().is_terminal();
+    let _ = if is_beside_bars { output::BARS.suspend(write) } else { write() };
 }

@@ -53,6 +53,7 @@ mod worker;
 use std::net::SocketAddr;
 use std::process::ExitCode;
 use std::sync::OnceLock;
+use std::thread::JoinHandle;
 use std::time::Duration;
 
 use clap::{CommandFactory as _, Parser as _};
@@ -73,8 +74,8 @@ use perihelion_settings::config::{LogFormat, Overrides, Settings, variables};
 /// Time for remaining tasks to end after the command.
 const GRACE: Duration = Duration::from_millis(500);
 
-/// Stack of a thread of the runtime. The future of a team within a team is deep, especially in unoptimized builds. Unused
-/// stack uses no memory.
+/// Stack of each thread that runs graphs. The future of a team within a team is deep, especially in unoptimized builds.
+/// Unused stack uses no memory.
 const STACK_BYTES: usize = 16 << 20;
 
 /// Runs the program: parses the arguments, runs the command, and returns the exit code.
@@ -114,6 +115,16 @@ pub fn main_with(own: Graphs) -> ExitCode {
         let parsed = runtime::parse_document(name, tesseract).map_err(Error::Output);
         return parsed.map_or_else(|error| fail(&error), |()| Exit::Done).into();
     }
+    // The main thread has the stack that its shell allows, and a single run is on the thread that it begins on.
+    let thread = std::thread::Builder::new().name("main".to_owned()).stack_size(STACK_BYTES);
+    match thread.spawn(move || work(cli)).map(JoinHandle::join) {
+        Ok(Ok(exit)) => exit.into(),
+        Ok(Err(panic)) => std::panic::resume_unwind(panic),
+        Err(error) => fail(&Error::Threads(error)).into(),
+    }
+}
+
+fn work(cli: Cli) -> Exit {
     // Nodes of a program's own graphs can block their thread.
     let needs_threads = !graphs::own().is_empty() || cli.command.does_much_at_once();
     let mut builder = if needs_threads {
@@ -124,12 +135,12 @@ pub fn main_with(own: Graphs) -> ExitCode {
     };
     let runtime = match builder.enable_all().thread_stack_size(STACK_BYTES).build() {
         Ok(runtime) => runtime,
-        Err(error) => return fail(&Error::Threads(error)).into(),
+        Err(error) => return fail(&Error::Threads(error)),
     };
     let exit = runtime.block_on(dispatch(cli)).unwrap_or_else(|error| fail(&error));
     // Tasks of an interrupted command must not keep the process running.
     runtime.shutdown_timeout(GRACE);
-    exit.into()
+    exit
 }
 
 fn fail(error: &Error) -> Exit {

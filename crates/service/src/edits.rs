@@ -47,8 +47,8 @@ impl Edits {
         }
         let store = self.service.runtime().store();
         let rows = store.history(self.thread, Some(head + 1), new).await?;
-        let edits = rows.iter().filter(|row| row.kind == StepKind::Edit && row.seq > self.seen);
-        let mut steps: Vec<u64> = edits.map(|row| row.seq).collect();
+        let edits = rows.iter().filter(|row| row.kind == StepKind::Edit && !row.is_filler());
+        let mut steps: Vec<u64> = edits.map(|row| row.seq).filter(|seq| *seq > self.seen).collect();
         steps.sort_unstable();
         self.seen = head;
         Ok(steps)

@@ -23,7 +23,7 @@ impl Service {
         let base = run.base_step.unwrap_or_default();
         let count = info.head.saturating_sub(base).min(MOST);
         let steps = store.history(info.id, Some(base + count + 1), count as u32).await?;
-        let mut steps = steps.iter().filter(|step| step.seq > base);
+        let mut steps = steps.iter().filter(|step| step.seq > base && !step.is_filler());
         match &order.asked {
             Asked::Turn(turn) => self.has_heard(info.id, base, steps, turn.question.trim()).await,
             // Only runs of this service give such a thread an input.

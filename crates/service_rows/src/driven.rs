@@ -12,9 +12,13 @@ impl Kept {
         self.run_of_all_tenants(select::<Run>("FROM service_run WHERE id = $1").bind(id)).await
     }
 
-    /// Returns the active run of a thread of any tenant: for driving processes, never for callers.
+    /// Returns the active run of a thread of any tenant, or the one that began and was put back: for driving processes,
+    /// never for callers.
     pub async fn active_run(&self, thread: Uuid) -> Result<Option<Run>> {
-        let find = select::<Run>("FROM service_run WHERE thread_id = $1 AND status = 'running'");
+        let find = select::<Run>(
+            "FROM service_run WHERE thread_id = $1 AND status IN ('pending', 'running') \
+             AND (status = 'running' OR base_step IS NOT NULL) ORDER BY status DESC, created_at LIMIT 1",
+        );
         self.run_of_all_tenants(find.bind(thread)).await
     }
 

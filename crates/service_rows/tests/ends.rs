@@ -38,6 +38,7 @@ async fn a_rollback_of_a_run_that_was_taken_over_waits_for_its_process() {
     on_both(|kept, thread| async move {
         let one = kept.add_run(&run(thread), begin("one")).await.unwrap().unwrap();
         kept.put_back(one.thread, one.id, "one", now(), TimeDelta::zero()).await.unwrap();
+        assert!(kept.active_run(thread).await.unwrap().is_none());
         let ended = kept.ask_to_cancel(one.thread, one.id, Cancel::Rollback, now()).await.unwrap();
         assert_eq!(ended, Some(RunStatus::Pending), "no process has done anything of it");
         assert_eq!(kept.run_status(thread, one.id).await.unwrap(), Some(RunStatus::Interrupted));
@@ -45,6 +46,8 @@ async fn a_rollback_of_a_run_that_was_taken_over_waits_for_its_process() {
         let two = kept.add_run(&run(thread), begin("one")).await.unwrap().unwrap();
         assert!(kept.take_over(&two, TimeDelta::zero(), begin("two")).await.unwrap());
         assert!(kept.put_back(two.thread, two.id, "two", now(), TimeDelta::zero()).await.unwrap());
+        // A worker that has the thread continues as it asked.
+        assert_eq!(kept.active_run(thread).await.unwrap().map(|run| run.id), Some(two.id));
         for how in [Cancel::Rollback, Cancel::Interrupt] {
             let left = kept.ask_to_cancel(two.thread, two.id, how, now()).await.unwrap();
             assert_eq!(left, Some(RunStatus::Running), "{how:?}");

@@ -175,6 +175,22 @@ async fn servers_end_with_the_program_even_after_a_second_signal() {
     assert!(show.stdout.contains("crashed"), "{show:?}");
 }
 
+/// S1.03: such as a pager that is at its first page.
+#[cfg(target_os = "linux")]
+#[tokio::test]
+async fn the_second_ctrl_c_ends_a_run_whose_events_nobody_reads() {
+    use nix::fcntl::{FcntlArg, fcntl};
+
+    let world = World::new(hanging_at_the_end(reading())).await;
+    let mut child = world.start(&["run", "What is it?", "--events"]);
+    fcntl(child.stdout.as_ref().unwrap(), FcntlArg::F_SETPIPE_SZ(1)).unwrap();
+    world.model.wait_for_requests(CALLS).await;
+    signal(&child, Signal::SIGINT);
+    wait_for(&mut child, "press Ctrl-C again to stop now").await;
+    signal(&child, Signal::SIGINT);
+    assert_eq!(child.wait().await.unwrap().code(), Some(130));
+}
+
 /// Reads standard error until some words were said.
 async fn wait_for(child: &mut tokio::process::Child, words: &str) {
     use tokio::io::AsyncReadExt as _;

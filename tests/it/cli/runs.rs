@@ -41,6 +41,13 @@ async fn a_quiet_run_prints_only_the_answer() {
     assert_eq!((run.stdout.as_str(), run.stderr.as_str()), ("It is 42 [1].\n", ""));
 }
 
+#[tokio::test]
+async fn a_run_does_not_need_the_stack_of_the_main_thread() {
+    let world = World::new(reading()).await;
+    let run = world.run_with_a_small_stack(&["run", "What is it?", "-q"]).await.code(0);
+    assert_eq!(run.stdout, "It is 42 [1].\n");
+}
+
 /// S2.09
 #[tokio::test]
 async fn with_json_there_is_exactly_one_object_with_the_contracts_keys() {

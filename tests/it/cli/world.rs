@@ -145,6 +145,14 @@ impl World {
         ended(self.start(args)).await
     }
 
+    /// Runs the program with a small stack of its main thread, as some shells and containers have it.
+    pub async fn run_with_a_small_stack(&self, args: &[&str]) -> Ended {
+        let small = r#"ulimit -s 1024 && exec "$0" "$@""#;
+        let line = ["-c", small, env!("CARGO_BIN_EXE_perihelion")];
+        let line: Vec<&str> = line.iter().chain(args).copied().collect();
+        ended(self.program("sh", &line).spawn().unwrap()).await
+    }
+
     /// Runs the program where every file can be read and none written.
     pub async fn run_read_only(&self, args: &[&str]) -> Ended {
         let plain = self.command(args);

@@ -169,6 +169,11 @@ impl StepRow {
         serde_json::from_slice(&json).map_err(|error| self.damaged("delta", error))
     }
 
+    /// Returns whether it is an empty edit, which has the number of a step that a crash lost.
+    pub fn is_filler(&self) -> bool {
+        self.delta.bytes == b"[]"
+    }
+
     fn damaged(&self, what: &str, error: serde_json::Error) -> Error {
         Error::damaged(format!("the {what} of step {} cannot be read: {error}", self.seq))
     }

@@ -25,7 +25,11 @@ impl<S: State> Runner<S> {
     async fn write_after_lost(&self, claimed: &ClaimedThread<S>, step: Step) -> Result<u64> {
         let now = &claimed.restored;
         let mut writer = self.writer(claimed, Durability::Sync);
-        let last = self.last_begun(&now.info, step.seq).await?;
+        let last = match claimed.was {
+            // Its last run ended with all of its steps.
+            ThreadStatus::Idle => step.seq,
+            _ => self.last_begun(&now.info, step.seq).await?,
+        };
         for seq in step.seq..last {
             let kind = StepKind::Edit;
             let (_, frontier) = encoded(now.frontier.clone())?;

@@ -272,15 +272,13 @@ impl<S: State> Typed<S> {
             let row = self.runner.store().history(thread, before, 1).await?.pop();
             let Some(row) = row else { return Ok(INPUT.to_owned()) };
             let written = read_delta::<S>(thread, &row)?;
-            match forked_to(&row, &written) {
+            before = match (forked_to(&row, &written), written.last()) {
                 // It stands where that step left it.
-                Some(to) => before = Some(to + 1),
-                None => {
-                    return Ok(written
-                        .last()
-                        .map_or_else(|| INPUT.to_owned(), |one| one.node.clone()));
-                }
-            }
+                (Some(to), _) => Some(to + 1),
+                (None, Some(one)) => return Ok(one.node.clone()),
+                // It only fills the number of a step.
+                (None, None) => Some(row.seq),
+            };
         }
     }
 }

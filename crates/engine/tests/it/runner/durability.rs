@@ -112,6 +112,9 @@ async fn an_edit_after_lost_steps_uses_none_of_their_answers(on: &Fixture) {
     let edit = StoryUpdate::new().lines(vec!["edited".to_owned()]);
     let edited = runner.update_state(thread, edit, INPUT).await.unwrap();
     assert_eq!((edited.seq, edited.next), (4, vec!["one".to_owned()]));
+    let rows = on.store.history(thread, None, 4).await.unwrap();
+    let fillers = rows.iter().filter(|row| row.is_filler()).map(|row| row.seq);
+    assert!(fillers.eq([3, 2]), "{rows:?}");
     let outcome = resume(&runner, thread).await;
     assert_eq!(lines(&outcome.state), ["input", "edited", "what #2", "what #3", "last"]);
 }
