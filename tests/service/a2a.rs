@@ -200,6 +200,8 @@ async fn a_client_that_names_no_version_speaks_an_older_one(served: Served) {
     }
     let by_address = http.get(format!("{}/a2a/tasks?A2A-Version=1.0", served.url));
     assert_eq!(by_address.send().await.unwrap().status(), 200);
+    let unknown = http.request(reqwest::Method::TRACE, format!("{}/a2a/tasks", served.url));
+    assert_eq!(unknown.send().await.unwrap().status(), 405);
 }
 
 /// S2.12

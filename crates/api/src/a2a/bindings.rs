@@ -127,8 +127,9 @@ fn check_version(uri: &Uri, headers: &HeaderMap) -> Result<(), Refusal> {
     }
 }
 
+/// Checks the version of a request; a method that no route has is refused as such.
 pub(super) async fn versioned(request: Request, next: Next) -> Result<Response, Refusal> {
-    if request.method() != Method::OPTIONS {
+    if [Method::GET, Method::HEAD, Method::POST, Method::DELETE].contains(request.method()) {
         check_version(request.uri(), request.headers())?;
     }
     Ok(next.run(request).await)

@@ -127,6 +127,23 @@ mod tests {
     }
 
     #[test]
+    fn every_reference_names_a_part_of_the_description() {
+        fn check(document: &Value, part: &Value) {
+            if let Some(place) = part["$ref"].as_str() {
+                let place = place.strip_prefix('#').unwrap();
+                assert!(document.pointer(place).is_some(), "{place}");
+            }
+            match part {
+                Value::Array(list) => list.iter().for_each(|one| check(document, one)),
+                Value::Object(fields) => fields.values().for_each(|one| check(document, one)),
+                _ => {}
+            }
+        }
+        let document = document();
+        check(&document, &document);
+    }
+
+    #[test]
     fn every_row_of_the_table_is_read() {
         let rows = include_str!("routes.txt").lines().filter(|row| !row.starts_with('#'));
         assert_eq!(rows.count(), routes().count());

@@ -72,6 +72,7 @@ impl<'a> Route<'a> {
             ("post", "/threads/{thread}/runs/{run}/cancel") => Some(("202", "It will be stopped")),
             ("get", "/.well-known/agent-card.json") => Some(("304", "It has not changed")),
             ("post", "/mcp") => Some(("202", "The notification was accepted")),
+            ("post", "/v1/auth/logout") => Some(("204", "The session has ended")),
             _ => None,
         }
     }
@@ -149,7 +150,7 @@ fn schema(answer: &str, schemas: &Map<String, Value>) -> Value {
         return json!({ "type": "array", "items": named(&part(name)) });
     }
     if let Some(name) = answer.strip_suffix('?') {
-        return json!({ "anyOf": [named(name), { "type": "null" }] });
+        return json!({ "anyOf": [schema(name, schemas), { "type": "null" }] });
     }
     if schemas.contains_key(answer) { named(answer) } else { json!({ "type": answer }) }
 }
