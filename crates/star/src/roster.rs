@@ -147,7 +147,8 @@ impl Roster {
             let known = OfTenant::of(edition, teams, &listed.bound);
             tenants.insert(tenant.to_owned(), Arc::new(known));
         }
-        let (bound, common) = (listed.bound.clone(), Arc::clone(&listed.common));
+        let bound = listed.bound.clone();
+        let common = Arc::clone(&listed.common);
         *listed = Arc::new(Listed { bound, common, tenants });
     }
 

@@ -18,7 +18,7 @@ pub(super) type Terms = BTreeMap<String, Vec<Posting>>;
 /// Gathers the postings of each term; they stay in their order.
 ///
 /// Sorting joins long runs, which the parts of an index are, in less time than a look-up of each term.
-pub(super) fn gathered(mut entries: Vec<(String, Vec<Posting>)>) -> Terms {
+pub(super) fn terms_of(mut entries: Vec<(String, Vec<Posting>)>) -> Terms {
     entries.sort_by(|one, other| one.0.cmp(&other.0));
     entries.dedup_by(|next, kept| {
         let is_same = next.0 == kept.0;

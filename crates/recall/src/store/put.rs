@@ -7,7 +7,7 @@ use perihelion_database::{Transaction, Value, query};
 use serde_json::{Value as Json, json};
 use sqlx::AssertSqlSafe;
 
-use super::lists::{Lists, gathered, parts, with_rows};
+use super::lists::{Lists, parts, terms_of, with_rows};
 use super::recent::Recent;
 use super::space::{self, Space};
 use super::{StoredIndex, remove};
@@ -82,7 +82,7 @@ impl StoredIndex {
             space.statistics.items += 1;
             space.statistics.length += u64::from(one.length);
         }
-        recent.add(transaction, &mut space, &mut lists, (first, gathered(terms))).await?;
+        recent.add(transaction, &mut space, &mut lists, (first, terms_of(terms))).await?;
         recent.write(transaction, &mut space).await?;
         lists.write(transaction).await?;
         insert(transaction, &space, &new).await?;

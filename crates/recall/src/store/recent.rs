@@ -10,7 +10,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use perihelion_database::{Database, Row, Transaction, query};
 use sqlx::AssertSqlSafe;
 
-use super::lists::{Lists, Terms, gathered};
+use super::lists::{Lists, Terms, terms_of};
 use super::space::Space;
 use crate::bm25::Posting;
 use crate::posting::{self, pack, unpack};
@@ -111,7 +111,7 @@ impl<'a> Recent<'a> {
         }
         all.extend(terms);
         let (into_lists, others): (Terms, Terms) =
-            gathered(all).into_iter().partition(|(term, _)| moved.contains(&bucket_of(term)));
+            terms_of(all).into_iter().partition(|(term, _)| moved.contains(&bucket_of(term)));
         lists.append(transaction, into_lists).await?;
         for (term, postings) in others {
             let key = (bucket_of(&term), space.merged);
