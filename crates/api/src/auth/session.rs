@@ -52,7 +52,7 @@ async fn register(
     Body(given): Body<Given>,
 ) -> ResponseResult {
     if !gate.can_register() {
-        let why = "registration is disabled (it needs serve.registration, and no [serve.jwt] or Auth handler); ask the operator to \
+        let why = "registration is disabled (it needs serve.registration, and no other issuer ([serve.jwt]) or Auth handler); ask the operator to \
                    add a user with `perihelion users add NAME`";
         return Err(Refusal(StatusCode::FORBIDDEN, why.to_owned()));
     }
