@@ -11,6 +11,7 @@ use perihelion::clock;
 use perihelion::config::{Overrides, Settings};
 use perihelion::ids::ThreadId;
 use perihelion::runtime::{Answer, Error, InterruptView, LOCAL_TENANT, Runtime, ThreadView};
+use perihelion::service;
 use perihelion::swarm::Request;
 use perihelion::worker::Worker;
 use serde::{Deserialize, Serialize};
@@ -94,7 +95,7 @@ async fn work(
     place: u64,
     is_calm: bool,
     mut random: Random,
-) -> Result<(), Error> {
+) -> Result<(), service::Error> {
     let runtime = Arc::new(open(&directory, number, &setup).await?);
     let [asks, questions, accepted] =
         [ASKS, QUESTIONS, ACCEPTED].map(|name| Log::open(&directory, name));
@@ -111,7 +112,7 @@ async fn work(
         if works {
             hand.worker().run(stop.clone()).await?;
         }
-        Ok::<_, Error>(())
+        Ok::<_, service::Error>(())
     };
     let seeing = async {
         while !read_open(&hand.directory).is_empty() {
