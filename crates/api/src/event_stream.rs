@@ -69,7 +69,8 @@ pub(super) fn following<F: Followed>(
     followed: F,
 ) -> impl Stream<Item = Bytes> + Send + 'static + use<F> {
     let stop = service.stop().clone();
-    let parts = stream::unfold((followed, stop), async |(mut followed, stop)| {
+    // An `async` closure would have room for its arguments twice, in each of thousands of idle streams.
+    let parts = stream::unfold((followed, stop), |(mut followed, stop)| async move {
         match stop.run_until_cancelled(followed.advance()).await? {
             Ok(events) => Some((stream::iter(events?), (followed, stop))),
             Err(error) => {
@@ -87,10 +88,11 @@ pub(super) fn of_conversation(
     first: Vec<Bytes>,
     events: impl FnMut(AnswerPart) -> Vec<Bytes> + Send + 'static,
 ) -> Response {
-    let rest = stream::unfold((conversation, events), async |(mut conversation, mut events)| {
-        let part = conversation.next().await?;
-        Some((stream::iter(events(part)), (conversation, events)))
-    });
+    let rest =
+        stream::unfold((conversation, events), |(mut conversation, mut events)| async move {
+            let part = conversation.next().await?;
+            Some((stream::iter(events(part)), (conversation, events)))
+        });
     response(HeaderMap::new(), stream::iter(first).chain(rest.flatten()))
 }
 

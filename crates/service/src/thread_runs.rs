@@ -57,14 +57,15 @@ impl BegunRuns {
     pub async fn next(&mut self) -> Result<Option<Run>> {
         // What was called before is looked at now; what is called from here on is not missed.
         self.calls.forget();
-        if let Some(run) = self.look().await? {
+        // On the heap: otherwise each idle stream has room for its statements.
+        if let Some(run) = Box::pin(self.look()).await? {
             return Ok(Some(run));
         }
-        if self.log.is_none() && self.service.info(self.thread).await.is_ok() {
+        if self.log.is_none() && Box::pin(self.service.info(self.thread)).await.is_ok() {
             let mark = self.service.runtime().store().event_position(self.thread).await?;
             self.log = Some(self.service.runtime().bus().subscribe(self.thread, mark.last));
             // One that began between both looks published that before the subscription.
-            return self.look().await;
+            return Box::pin(self.look()).await;
         }
         match &mut self.log {
             None => tokio::select! {

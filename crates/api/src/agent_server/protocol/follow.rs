@@ -81,12 +81,13 @@ impl Follower {
             }
             match &mut self.now {
                 None => self.await_run().await?,
-                Some((listener, shown)) => match listener.next().await? {
+                // On the heap, as the end is: otherwise each idle stream has room for it.
+                Some((listener, shown)) => match Box::pin(listener.next()).await? {
                     Next::Change(heard) => {
                         let events = shown.of(&heard);
                         self.put(events);
                     }
-                    Next::Ended(run) => self.end(*run).await?,
+                    Next::Ended(run) => Box::pin(self.end(*run)).await?,
                     Next::Gone => {
                         let gone = shown.gone();
                         self.put(vec![gone]);
