@@ -9,6 +9,7 @@ use serde_json::{Value, json};
 use super::claims::Stop;
 use super::ends::{Driven, End, RunState, decide};
 use super::kept::{self, Cancel, Ended, Run, RunEnding, RunStatus};
+use super::order::Ordered;
 use super::{Along, Asked, Error, Finished, Order, Result, Service, answers, stops};
 use perihelion_engine::checkpoint::ThreadStatus;
 use perihelion_engine::clock;
@@ -231,17 +232,13 @@ impl Service {
             // Otherwise it was checked when the run was accepted.
             self.check_enabled(thread).await?;
         }
-        let order = Order::of(run)?;
-        let begins_work = self.begins_work(thread, &order).await?;
-        let allowance = if begins_work { self.left_of_day().await? } else { None };
         let options = RunOptions {
             cancel: stop.drive.clone(),
             withdrawn: stop.run.clone(),
             hands_over: true,
-            publish: Some(Arc::clone(self.runtime().bus())),
             ..self.runtime().run_options()
         };
-        let options = order.applied_to(options, run, allowance);
+        let Ordered { order, options, begins_work } = self.ordered(run, options).await?;
         if is_again && self.has_begun(run, &order).await? {
             self.continue_run(thread, options).await
         } else {

@@ -7,8 +7,9 @@ use serde_json::{Value, json};
 use uuid::Uuid;
 
 use super::kept::Run;
-use super::{Error, Result};
+use super::{Error, Result, Service};
 use perihelion_engine::graph::Pauses;
+use perihelion_engine::ids::ThreadId;
 use perihelion_engine::runner::{Durability, RunOptions};
 use perihelion_runtime::Answer;
 pub use perihelion_settings::config::Approvals;
@@ -146,7 +147,7 @@ impl Order {
     }
 
     /// Applies the order of a run to the options of its drive.
-    pub(super) fn applied_to(
+    fn applied_to(
         &self,
         mut options: RunOptions<GraphState>,
         run: &Run,
@@ -170,5 +171,30 @@ impl Order {
             options.limits.max_steps = options.limits.max_steps.min(most);
         }
         options
+    }
+}
+
+/// An order, as a drive carries it out.
+pub(super) struct Ordered {
+    pub order: Order,
+    pub options: RunOptions<GraphState>,
+    /// Whether the drive begins work, which counts in the budget of the day.
+    pub begins_work: bool,
+}
+
+impl Service {
+    /// Reads the order of a run, and applies it to the options of a drive, with what is left of the day.
+    pub(super) async fn ordered(
+        &self,
+        run: &Run,
+        options: RunOptions<GraphState>,
+    ) -> Result<Ordered> {
+        let order = Order::of(run)?;
+        let begins_work = self.begins_work(ThreadId(run.thread), &order).await?;
+        let allowance = if begins_work { self.left_of_day().await? } else { None };
+        // Its clients follow the log.
+        let publish = Some(Arc::clone(self.runtime().bus()));
+        let options = order.applied_to(RunOptions { publish, ..options }, run, allowance);
+        Ok(Ordered { order, options, begins_work })
     }
 }

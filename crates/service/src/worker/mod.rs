@@ -17,7 +17,7 @@ use perihelion_engine::runner::RunOptions;
 use perihelion_runtime::{RunReport, Runtime};
 use perihelion_star::GraphState;
 
-use crate::{Error, Order, Result, Service};
+use crate::{Error, Result, Service};
 
 /// How long a worker waits after the database failed it, or leaves a thread alone on which it did.
 const PATIENCE: Duration = Duration::from_secs(1);
@@ -131,7 +131,7 @@ impl Worker {
                         let driving = async {
                             listener(WorkerEvent::Called(wake.thread));
                             let options = match &service {
-                                Some(service) => service.ordered(wake.thread, options).await?,
+                                Some(service) => service.continued(wake.thread, options).await?,
                                 None => options,
                             };
                             drive(&runtime, wake.thread, options, &listener).await
@@ -179,22 +179,16 @@ impl Worker {
 
 impl Service {
     /// Returns the options with which a worker continues a thread: with the order of its active run, if it has one.
-    async fn ordered(
+    async fn continued(
         &self,
         thread: ThreadId,
         options: RunOptions<GraphState>,
     ) -> Result<RunOptions<GraphState>> {
         let Some(run) = self.kept().active_run(thread.0).await? else { return Ok(options) };
-        let order = Order::of(&run)?;
-        let service = self.driving_for(&run.tenant);
-        let begins_work = service.begins_work(thread, &order).await?;
-        let allowance = if begins_work { service.left_of_day().await? } else { None };
         if run.cancel.is_some() {
             options.withdrawn.cancel();
         }
-        // Its clients follow the log, whatever else is published.
-        let publish = Some(Arc::clone(self.runtime().bus()));
-        Ok(order.applied_to(RunOptions { publish, ..options }, &run, allowance))
+        Ok(self.driving_for(&run.tenant).ordered(&run, options).await?.options)
     }
 }
 
