@@ -77,9 +77,8 @@ impl OfTenant {
 
 impl View {
     fn of<'a>(agents: impl IntoIterator<Item = &'a Arc<dyn Agent>>) -> Self {
-        let agents = agents.into_iter();
-        let agents = agents.map(|agent| (agent.card().name.clone(), Arc::clone(agent))).collect();
-        Self { agents, directory: OnceLock::new() }
+        let named = |agent: &Arc<dyn Agent>| (agent.card().name.clone(), Arc::clone(agent));
+        Self { agents: agents.into_iter().map(named).collect(), directory: OnceLock::new() }
     }
 
     fn directory(&self) -> &Directory {

@@ -169,9 +169,11 @@ impl StepRow {
         serde_json::from_slice(&json).map_err(|error| self.damaged("delta", error))
     }
 
+    pub(crate) const FILLER: &[u8] = b"[]";
+
     /// Returns whether it is an empty edit, which has the number of a step that a crash lost.
     pub fn is_filler(&self) -> bool {
-        self.delta.bytes == b"[]"
+        self.delta.bytes == Self::FILLER
     }
 
     fn damaged(&self, what: &str, error: serde_json::Error) -> Error {

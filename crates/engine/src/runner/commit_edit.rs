@@ -8,7 +8,9 @@ use super::input::encoded;
 use super::outcome::{Durability, Result};
 use super::run::Runner;
 use super::writer::Step;
-use crate::checkpoint::{RunEnd, RunStatus, StepKind, ThreadFilter, ThreadInfo, ThreadStatus};
+use crate::checkpoint::{
+    RunEnd, RunStatus, StepKind, StepRow, ThreadFilter, ThreadInfo, ThreadStatus,
+};
 use crate::graph::{Frontier, Limits, State, subgraph_step};
 
 impl<S: State> Runner<S> {
@@ -33,7 +35,7 @@ impl<S: State> Runner<S> {
         for seq in step.seq..last {
             let kind = StepKind::Edit;
             let (_, frontier) = encoded(now.frontier.clone())?;
-            let delta = b"[]".to_vec();
+            let delta = StepRow::FILLER.to_vec();
             let texts = Vec::new();
             writer.write(Step { seq, kind, delta, frontier, clears_pending: true, texts }).await?;
         }
@@ -52,8 +54,8 @@ impl<S: State> Runner<S> {
         Ok(begun.fold(from, u64::max).min(from + Limits::default().max_steps))
     }
 
-    /// Ends the run of a written edit; `error` says why what is next does not run by itself, and without it the thread
-    /// pauses there for the one who edited it.
+    /// Ends the run of a written edit. If nodes are next, `error` explains why they do not run by themselves; without it,
+    /// the thread waits for its editor.
     pub(super) async fn end_edit(
         &self,
         claimed: &ClaimedThread<S>,

@@ -143,17 +143,19 @@ impl<'a> Recent<'a> {
         space: &mut Space,
     ) -> Result<()> {
         for ((bucket, first), part) in self.parts.into_iter().filter(|(_, part)| part.is_changed) {
-            let sql = if part.terms.is_empty() {
+            let key = (self.space, bucket, first as i64);
+            let statement = if part.terms.is_empty() {
                 space.parts = space.parts.saturating_sub(u64::from(bucket == UNDIVIDED));
-                "DELETE FROM recall_part WHERE space = $1 AND bucket = $2 AND first = $3"
+                query("DELETE FROM recall_part WHERE space = $1 AND bucket = $2 AND first = $3")
+                    .binds(key)
             } else {
-                "INSERT INTO recall_part (space, bucket, first, last, body) VALUES ($1, $2, $3, $4, $5)
-                 ON CONFLICT (space, bucket, first) DO UPDATE SET body = excluded.body"
+                query(
+                    "INSERT INTO recall_part (space, bucket, first, last, body) VALUES ($1, $2, $3, $4, $5)
+                     ON CONFLICT (space, bucket, first) DO UPDATE SET body = excluded.body",
+                )
+                .binds(key)
+                .binds((part.last as i64, encode(&part.terms)))
             };
-            let mut statement = query(sql).binds((self.space, bucket, first as i64));
-            if !part.terms.is_empty() {
-                statement = statement.binds((part.last as i64, encode(&part.terms)));
-            }
             transaction.execute(&statement).await?;
         }
         Ok(())

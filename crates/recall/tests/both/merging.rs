@@ -98,7 +98,7 @@ async fn items_are_removed_and_replaced_in_every_part() {
             assert!(!left.contains(id), "{id}");
         }
         assert_eq!(found("another").await, replaced.map(str::to_owned).into());
-        // A word that stands nowhere finds related ones in every part.
+        // A word that occurs nowhere finds related ones in every part.
         let related = found("number10600").await;
         assert!(!related.contains("i1060"));
         let all: Vec<String> = (0..2_150).map(|number| format!("i{number}")).collect();
