@@ -11,9 +11,8 @@ use tokio::process::Command;
 use super::args::VERSION;
 use super::init::no_agents;
 use super::parts::{self, Part};
-use super::{
-    Exit, Globals, Result, Signals, endpoints, environment, logging, opening, output, reached,
-};
+use super::reached::{self, ANSWER};
+use super::{Exit, Globals, Result, Signals, endpoints, environment, logging, opening, output};
 use perihelion_agents::{kinds, knowledge_of};
 use perihelion_database::postgres::Server;
 use perihelion_database::{Database, address};
@@ -26,9 +25,6 @@ use perihelion_servers::Finding::{self, Bad, Good, Odd};
 use perihelion_servers::{Bundled, sql};
 use perihelion_settings::config::Settings;
 use perihelion_settings::config::strict::did_you_mean;
-
-/// How long a service may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
 
 const CHECK: Duration = Duration::from_secs(60);
 

@@ -2,6 +2,7 @@
 
 use std::collections::BTreeMap;
 
+use super::reached::without_query;
 use perihelion_llm::openai::{self, Abilities, Schemas, Tools};
 use perihelion_llm::{self as llm, Role};
 use perihelion_runtime::Runtime;
@@ -28,7 +29,7 @@ pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
     }
     for ((url, model, variable), (role, key, is_probed)) in wanted {
         let listed = openai::list_models(&url, &role).await;
-        let shown = url.split('?').next().unwrap_or_default();
+        let shown = without_query(&url);
         let name = format!("model: {model} at {shown}");
         let finding = match listed.map(|names| names.map(|names| names.contains(&model))) {
             Ok(Some(true)) => Good(name),

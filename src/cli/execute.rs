@@ -129,7 +129,7 @@ pub async fn drive(runtime: &Runtime, job: Job, show: &Show, signals: &Signals) 
             () = signals.aborted() => return Err(Error::Stopped),
             () = signals.stopped(), if noted.is_none() && !show.quiet => {
                 let note = "stopping after the current step; press Ctrl-C again to stop now";
-                // This thread takes the second signal, even if nobody reads the output.
+                // Not on this thread, which must receive the second signal even if the output is not read.
                 noted = Some(tokio::task::spawn_blocking(|| output::note(note)));
             }
             ended = &mut running => break ended,

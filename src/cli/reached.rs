@@ -12,8 +12,8 @@ use perihelion_settings::config::{Names, OtherParser, Serve, Settings};
 use perihelion_telemetry::metrics::Deliveries;
 use perihelion_telemetry::otlp;
 
-/// How long a document parser may take to answer.
-const ANSWER: Duration = Duration::from_secs(5);
+/// How long a service may take to answer.
+pub(super) const ANSWER: Duration = Duration::from_secs(5);
 
 pub(super) async fn check(settings: &Settings, found: &mut Vec<Finding>) {
     found.extend(names(&settings.serve));
@@ -42,7 +42,7 @@ fn with_cause(error: &(dyn std::error::Error + 'static)) -> String {
 }
 
 /// Returns an address without its query, which can have a key.
-fn without_query(url: &str) -> &str {
+pub(super) fn without_query(url: &str) -> &str {
     url.split('?').next().unwrap_or_default()
 }
 
