@@ -58,15 +58,21 @@ async fn adding_moves_a_bar_on_a_terminal_and_leaves_a_list_of_added_documents()
     }
 }
 
-/// S3.05: what was added without vectors is embedded later, with its progress; all collections have one model, which is said where one is named.
-#[tokio::test(flavor = "multi_thread")]
-async fn reindexing_embeds_documents_without_vectors_and_reports_progress() {
+/// Returns a home with a long text, the endpoint of its vectors, and a switch: until it is set, requests for vectors fail.
+async fn with_failing_embeddings() -> (Home, Endpoint, Arc<AtomicBool>) {
     let works = Arc::new(AtomicBool::new(false));
     let answers = Arc::clone(&works);
     let on_embeddings = move |_: usize| answers.load(Ordering::SeqCst);
     let endpoint = Endpoint::start(Arc::new(on_embeddings), Arc::new(willing)).await;
     let home = Home::new(Some(endpoint.url.clone()));
     write_long(&home);
+    (home, endpoint, works)
+}
+
+/// S3.05: what was added without vectors is embedded later, with its progress; all collections have one model, which is said where one is named.
+#[tokio::test(flavor = "multi_thread")]
+async fn reindexing_embeds_documents_without_vectors_and_reports_progress() {
+    let (home, _endpoint, works) = with_failing_embeddings().await;
     let added = home.json(&["documents", "add", "long.md", "--collection", "work", "--json"]).await;
     assert!(added["documents"][0]["by_words_only"].is_string(), "{added}");
     let pieces = added["documents"][0]["chunks"].as_u64().unwrap();
@@ -87,12 +93,7 @@ async fn reindexing_embeds_documents_without_vectors_and_reports_progress() {
 /// An unchanged document without vectors is not taken for a complete one.
 #[tokio::test(flavor = "multi_thread")]
 async fn adding_an_unchanged_document_embeds_missing_texts_or_reports_the_reason() {
-    let works = Arc::new(AtomicBool::new(false));
-    let answers = Arc::clone(&works);
-    let on_embeddings = move |_: usize| answers.load(Ordering::SeqCst);
-    let endpoint = Endpoint::start(Arc::new(on_embeddings), Arc::new(willing)).await;
-    let home = Home::new(Some(endpoint.url.clone()));
-    write_long(&home);
+    let (home, endpoint, works) = with_failing_embeddings().await;
     let add = ["documents", "add", "long.md", "--json"];
     for unchanged in [false, true] {
         let added = &home.json(&add).await["documents"][0];

@@ -12,7 +12,7 @@ use perihelion_runtime::{Metrics, Readiness};
 use perihelion_service::Service;
 use perihelion_service::kept::Kept;
 
-/// What a process without its database answers; the reason can name hosts, so only the log has it.
+/// The answer of a process that cannot use its database. The reason can contain host names, so it is only logged.
 const AWAY: &str = "the database cannot be used; see the log\n";
 
 const FORMAT: &str = "text/plain; version=0.0.4; charset=utf-8";
